@@ -1,0 +1,60 @@
+"""pairveil: learn a distance metric from labelled pairs and release it with a privacy certificate.
+
+Names are loaded on first use, so that loading a released metric needs numpy and safetensors only.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "PairSet": "pairveil.pairs.pairset",
+    "read_features": "pairveil.pairs.readers",
+    "read_pairs": "pairveil.pairs.readers",
+    "select_pairs": "pairveil.pairs.choosing",
+    "design_pairs": "pairveil.pairs.choosing",
+    "kappa": "pairveil.graph.kappa",
+    "exact_kappa": "pairveil.graph.exact",
+    "key_pairs": "pairveil.graph.key_pairs",
+    "PrivacyLedger": "pairveil.privacy.ledger",
+    "Certificate": "pairveil.privacy.certificate",
+    "DPPMetricLearner": "pairveil.learning.dpp",
+    "ContrastiveMetricLearner": "pairveil.learning.contrastive",
+    "ReleasedMetric": "pairveil.release.metric",
+    "InputError": "pairveil.errors",
+    "BudgetError": "pairveil.errors",
+    "PrivacyLeakWarning": "pairveil.errors",
+    "DataWarning": "pairveil.errors",
+}
+
+__all__ = ["__version__", *_HOME]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'pairveil' has no attribute {name!r}")
+    # Always read the attribute from its home: a package and a function may share a name
+    # (pairveil.graph.kappa is a module, pairveil.kappa the function).
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+if TYPE_CHECKING:
+    from pairveil.errors import BudgetError, DataWarning, InputError, PrivacyLeakWarning
+    from pairveil.graph.exact import exact_kappa
+    from pairveil.graph.kappa import kappa
+    from pairveil.graph.key_pairs import key_pairs
+    from pairveil.learning.contrastive import ContrastiveMetricLearner
+    from pairveil.learning.dpp import DPPMetricLearner
+    from pairveil.pairs.choosing import design_pairs, select_pairs
+    from pairveil.pairs.pairset import PairSet
+    from pairveil.pairs.readers import read_features, read_pairs
+    from pairveil.privacy.certificate import Certificate
+    from pairveil.privacy.ledger import PrivacyLedger
+    from pairveil.release.metric import ReleasedMetric

@@ -1,0 +1,1 @@
+"""How private a release is in fact: attacks and empirical lower bounds on epsilon."""

@@ -1,0 +1,27 @@
+"""Errors and warnings for people: what is wrong, where, and what to do.
+
+No message built from these classes may contain a feature value, a label or a person's id; rows and
+columns are named by number or by column name.
+"""
+
+from __future__ import annotations
+
+
+class PairveilError(Exception):
+    """Base of every error that pairveil raises on purpose."""
+
+
+class InputError(PairveilError, ValueError):
+    """The input or an option is wrong; the command line exits with 2."""
+
+
+class BudgetError(PairveilError):
+    """The privacy budget does not allow it; the command line exits with 3."""
+
+
+class PrivacyLeakWarning(UserWarning):
+    """Something was done that the stated guarantee does not cover."""
+
+
+class DataWarning(UserWarning):
+    """The data were changed before use (rows clipped, duplicates merged) or are barely enough."""

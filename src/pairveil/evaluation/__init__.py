@@ -1,0 +1,1 @@
+"""How good a metric is: pair AUC, nearest neighbours, gain kept."""

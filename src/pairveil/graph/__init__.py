@@ -1,0 +1,1 @@
+"""How correlated the pairs are: blocks in linear time, and kappa."""

@@ -1,0 +1,1 @@
+"""How the metric is learned: losses, the frozen plan, the engine, the estimators."""

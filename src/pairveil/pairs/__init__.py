@@ -1,0 +1,1 @@
+"""What comes in: people's features, the pairs between them, and choosing pairs."""

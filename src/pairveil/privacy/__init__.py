@@ -1,0 +1,1 @@
+"""What may be promised: units, events, accounting, the ledger, trusted noise."""

@@ -1,0 +1,1 @@
+"""The paper's own algorithm and its rivals, as published, labelled as such."""

@@ -1,0 +1,1 @@
+"""What goes out: the released metric and its certificate. Nothing here touches training data."""
