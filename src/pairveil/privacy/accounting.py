@@ -1,0 +1,271 @@
+"""Epsilon of a list of events: a proved upper bound, for any kappa and both adjacencies.
+
+Full-batch and disjoint Gaussian events and Laplace events have closed forms. Poisson-sampled
+Gaussian events are composed as privacy loss distributions of the dominating pairs of
+``pairveil.privacy.dominating``; every rounding is pessimistic, and the closed forms that ignore
+sampling remain as a second valid bound (the smaller of the two is returned, so an extreme kappa
+costs accuracy, never time or soundness). The proofs are in docs/theory/accounting.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from numbers import Integral
+from typing import get_args
+
+import numpy as np
+from dp_accounting.pld.pld_pmf import DensePLDPmf
+
+from pairveil.errors import InputError
+from pairveil.privacy.dominating import (
+    INVERSION_ERROR,
+    GaussianPair,
+    UnresolvableError,
+    discretise,
+    discretise_pure,
+    sampled_gaussian_pairs,
+)
+from pairveil.privacy.events import (
+    DisjointGaussianEvent,
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+    check_events,
+)
+from pairveil.privacy.gdp import epsilon_from_mu, mu_from_epsilon
+from pairveil.privacy.units import Adjacency
+
+Part = tuple[Iterable[Event], int]
+
+_ACCURACY = 0.1
+"""Grid width in units of one step's mu: the discretisation then costs about N*d^2/(12 mu^2) =
+0.1 % of epsilon (each step's loss gains variance d^2/6, like a Gaussian step of mu^2 = d^2/6)."""
+
+_TRUNCATION = 1e-6  # share of delta spent, per step, on each kind of truncation
+
+
+@dataclass(frozen=True)
+class _Composition:
+    """What the events amount to: Gaussian mu^2, (epsilon, steps) pure, (kappa, q, s, steps)."""
+
+    mu_squared: float
+    pure: tuple[tuple[float, int], ...]
+    sampled: tuple[tuple[int, float, float, int], ...]
+    replace: bool
+
+    @property
+    def pure_total(self) -> float:
+        return math.fsum(epsilon * steps for epsilon, steps in self.pure)
+
+    @property
+    def grid_steps(self) -> int:
+        """How many distributions are discretised (full-batch Gaussian events make one)."""
+        steps = sum(part[-1] for part in self.pure) + sum(part[-1] for part in self.sampled)
+        return steps + (self.mu_squared > 0.0)
+
+    def unsampled_mu(self) -> float:
+        """Return mu when sampling is ignored: moving every count up to kappa is a valid bound."""
+        factor = 4.0 if self.replace else 1.0
+        return math.sqrt(
+            self.mu_squared + math.fsum(factor * k * k * t / (s * s) for k, _, s, t in self.sampled)
+        )
+
+
+def check_kappa(kappa: object) -> int:
+    """Return ``kappa`` as an int; it must be at least 1 (a unit of no pairs needs no privacy)."""
+    if isinstance(kappa, bool) or not isinstance(kappa, Integral):
+        raise InputError(f"kappa must be an integer, not {type(kappa).__name__}")
+    if int(kappa) < 1:
+        raise InputError("kappa must be at least 1")
+    return int(kappa)
+
+
+def check_adjacency(adjacency: object) -> Adjacency:
+    """Return ``adjacency`` if it is one of the two that are defined."""
+    if adjacency not in get_args(Adjacency):
+        raise InputError("adjacency must be 'zero-out' or 'replace'")
+    return adjacency  # type: ignore[return-value]
+
+
+def check_delta(delta: object) -> float:
+    """Return ``delta`` as a float in [0, 1)."""
+    if isinstance(delta, bool) or not isinstance(delta, int | float | np.floating):
+        raise InputError("delta must be a number in [0, 1)")
+    if not 0.0 <= delta < 1.0:
+        raise InputError("delta must be in [0, 1)")
+    return float(delta)
+
+
+def epsilon_of(
+    events: Iterable[Event], *, kappa: int, adjacency: Adjacency = "zero-out", delta: float
+) -> float:
+    """Return an upper bound on the epsilon of the events' composition at ``delta``.
+
+    Parameters
+    ----------
+    events : iterable of events
+        What was released, in any order; later events may depend on earlier outputs.
+    kappa : int
+        How many pairs' contents may change together.
+    adjacency : {"zero-out", "replace"}
+        Whether the contents become null or any other contents.
+    delta : float
+        In [0, 1). With ``delta=0`` any Gaussian event gives ``inf``.
+
+    Returns
+    -------
+    float
+        The epsilon; ``inf`` when none can be promised, 0.0 when there are no events.
+
+    Examples
+    --------
+    >>> from pairveil.privacy.events import GaussianEvent
+    >>> plan = [GaussianEvent(noise_multiplier=20.0, sample_rate=0.05, steps=200)]
+    >>> round(epsilon_of(plan, kappa=13, delta=1e-5), 2)
+    1.83
+    >>> round(epsilon_of(plan, kappa=1, delta=1e-5), 2)
+    0.11
+    """
+    return epsilon_of_parts([(events, kappa)], adjacency=adjacency, delta=delta)
+
+
+def epsilon_of_parts(
+    parts: Iterable[Part], *, adjacency: Adjacency = "zero-out", delta: float
+) -> float:
+    """Return epsilon of several (events, kappa) parts released together.
+
+    Each part keeps its own kappa: a unit may hold 1 pair of one fit and 13 of another.
+
+    Examples
+    --------
+    >>> from pairveil.privacy.events import LaplaceEvent
+    >>> epsilon_of_parts([([LaplaceEvent(10.0)], 1), ([LaplaceEvent(20.0)], 4)], delta=0.0)
+    0.3...
+    """
+    replace = check_adjacency(adjacency) == "replace"
+    delta = check_delta(delta)
+    checked = tuple((check_events(events), check_kappa(kappa)) for events, kappa in parts)
+    composition = _compose(checked, replace)
+    return math.inf if composition is None else _epsilon(composition, delta)
+
+
+def _compose(parts: Sequence[tuple[tuple[Event, ...], int]], replace: bool) -> _Composition | None:
+    """Merge like events; None when one of them has no noise at all."""
+    factor = 2.0 if replace else 1.0
+    mu_squared: list[float] = []
+    pure: dict[float, int] = defaultdict(int)
+    sampled: dict[tuple[int, float, float], int] = defaultdict(int)
+    for events, kappa in parts:
+        for event in events:
+            if isinstance(event, LaplaceEvent):
+                if event.scale_multiplier == 0.0:
+                    return None
+                pure[factor * kappa / event.scale_multiplier] += event.steps
+                continue
+            if event.noise_multiplier == 0.0:
+                return None
+            if isinstance(event, GaussianEvent) and event.sample_rate < 1.0:
+                sampled[kappa, event.sample_rate, event.noise_multiplier] += event.steps
+            else:
+                count = event.epochs if isinstance(event, DisjointGaussianEvent) else event.steps
+                mu_squared.append(count * (factor * kappa / event.noise_multiplier) ** 2)
+    return _Composition(
+        mu_squared=math.fsum(mu_squared),
+        pure=tuple(sorted(pure.items())),
+        sampled=tuple((*key, steps) for key, steps in sorted(sampled.items())),
+        replace=replace,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _epsilon(composition: _Composition, delta: float) -> float:
+    pure = composition.pure_total
+    gaussian = composition.unsampled_mu()
+    if gaussian == 0.0 and (delta == 0.0 or composition.grid_steps <= 1):
+        return pure * (1.0 + 1e-15 * len(composition.pure)) if pure else 0.0
+    # Always valid: sampling ignored, pure part added by basic composition.
+    closed = epsilon_from_mu(gaussian, delta) + pure
+    if delta == 0.0 or not (composition.sampled or composition.pure):
+        return closed
+    return min(closed, _epsilon_on_grid(composition, delta, closed))
+
+
+def _epsilon_on_grid(composition: _Composition, delta: float, closed: float) -> float:
+    """Compose on grids that get finer until the rounding no longer matters; keep the smallest."""
+    steps = composition.grid_steps
+    # What floating-point FFTs can misplace (measured: below 1e-16 per step), kept off delta.
+    usable = delta - (1e-14 + 1e-15 * steps)
+    if usable < 0.5 * delta:
+        return math.inf
+    tail = _TRUNCATION * delta / steps
+    pairs = [
+        (sampled_gaussian_pairs(k, q, s, replace=composition.replace, lost=tail), t)
+        for k, q, s, t in composition.sampled
+    ]
+    if composition.mu_squared > 0.0:
+        full = 1.0 / math.sqrt(composition.mu_squared)
+        pairs.append((sampled_gaussian_pairs(1, 1.0, full, replace=False, lost=0.0)[:1], 1))
+    best = math.inf
+    mu = math.sqrt(_spread(composition, pairs))
+    for _ in range(4):
+        interval = _ACCURACY * mu / math.sqrt(steps)
+        try:
+            found = max(
+                _compose_direction(composition, pairs, way, interval, tail, usable)
+                for way in (0, 1)[: 1 if all(len(p) == 1 for p, _ in pairs) else 2]
+            )
+        except UnresolvableError:
+            break
+        best = min(best, found + steps * INVERSION_ERROR)
+        # A heavy-tailed loss makes the first guess of mu too large: judge by the epsilon found.
+        wanted = mu_from_epsilon(min(best, closed), delta)
+        if mu <= 1.3 * wanted:
+            break
+        mu = wanted
+    return best
+
+
+def _spread(
+    composition: _Composition, pairs: Sequence[tuple[tuple[GaussianPair, ...], int]]
+) -> float:
+    """Guess the mu^2 of the whole composition: the symmetric KL divergence, exact for Gaussians."""
+    total = math.fsum(t * epsilon * math.tanh(epsilon / 2.0) for epsilon, t in composition.pure)
+    for ways, steps in pairs:
+        pair = ways[0]
+        far = float(pair.upper_means.max()) + 6.0
+        x = np.linspace(float(pair.lower_means.min()) - 6.0, far, 801)
+        density = np.exp(-0.5 * (x[:, None] - pair.upper_means) ** 2) @ pair.upper_weights
+        density -= np.exp(-0.5 * (x[:, None] - pair.lower_means) ** 2) @ pair.lower_weights
+        step = (x[1] - x[0]) / math.sqrt(2.0 * math.pi)
+        total += steps * step * float(density @ pair.loss(x)[0])
+    return total
+
+
+def _compose_direction(
+    composition: _Composition,
+    pairs: Sequence[tuple[tuple[GaussianPair, ...], int]],
+    way: int,
+    interval: float,
+    tail: float,
+    delta: float,
+) -> float:
+    """Return epsilon of all parts composed in one direction (all removed, or all added)."""
+    factors: list[DensePLDPmf] = []
+    for ways, steps in pairs:
+        factors.append(_power(discretise(ways[min(way, len(ways) - 1)], interval, tail), steps))
+    factors += [_power(discretise_pure(e, interval), steps) for e, steps in composition.pure]
+    whole = factors[0]
+    for factor in factors[1:]:
+        whole = whole.compose(factor, tail_mass_truncation=tail)
+    # The library's search needs exp(-loss) of every loss down to epsilon: stop it at 0 ourselves.
+    if whole.get_delta_for_epsilon(0.0) <= delta:
+        return 0.0
+    return float(whole.get_epsilon_for_delta(delta))
+
+
+def _power(pmf: DensePLDPmf, steps: int) -> DensePLDPmf:
+    return pmf if steps == 1 else pmf.self_compose(steps, tail_mass_truncation=1e-15)

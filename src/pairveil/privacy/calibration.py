@@ -1,0 +1,182 @@
+"""How much noise a budget asks for: the smallest found that the accountant accepts.
+
+Every result is checked by the accountant itself: ``epsilon_of`` of the returned noise is at most
+the epsilon asked for, by construction of the search (it returns the accepted end of a bracket).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from numbers import Real
+
+from pairveil.errors import BudgetError, InputError
+from pairveil.privacy.accounting import (
+    check_adjacency,
+    check_delta,
+    check_kappa,
+    epsilon_of,
+)
+from pairveil.privacy.events import Event, GaussianEvent, LaplaceEvent, check_events
+from pairveil.privacy.gdp import mu_from_epsilon
+from pairveil.privacy.units import Adjacency
+
+_WASTE = 1e-3  # stop when less than this share of epsilon is left unused
+_LARGEST = 1e15  # no noise beyond this is meant seriously
+
+
+def _check_epsilon(epsilon: object) -> float:
+    if isinstance(epsilon, bool) or not isinstance(epsilon, Real) or not float(epsilon) > 0.0:
+        raise InputError("epsilon must be a number greater than 0 (inf: no privacy, no noise)")
+    return float(epsilon)
+
+
+def calibrate_gaussian(
+    epsilon: float,
+    delta: float,
+    *,
+    kappa: int,
+    adjacency: Adjacency = "zero-out",
+    sample_rate: float = 1.0,
+    steps: int = 1,
+    other_events: Iterable[Event] = (),
+) -> float:
+    """Return the noise multiplier that makes ``steps`` Gaussian sums fit (epsilon, delta).
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The budget for these steps together with ``other_events``. ``epsilon=inf`` returns 0.0.
+    kappa : int
+        How many pairs' contents may change together.
+    adjacency : {"zero-out", "replace"}
+    sample_rate : float, default 1.0
+        Poisson sampling rate of each pair in each step.
+    steps : int, default 1
+    other_events : iterable of events, optional
+        What else is released under the same budget (at the same kappa).
+
+    Returns
+    -------
+    float
+        Noise standard deviation on the sum, in units of one pair's clip bound.
+
+    Raises
+    ------
+    BudgetError
+        When the other events alone leave nothing.
+
+    Examples
+    --------
+    >>> s = calibrate_gaussian(1.0, 1e-5, kappa=1, steps=100)
+    >>> round(s, 2)
+    37.31
+    >>> epsilon_of([GaussianEvent(s, steps=100)], kappa=1, delta=1e-5) <= 1.0
+    True
+    """
+    epsilon, delta = _check_epsilon(epsilon), check_delta(delta)
+    kappa, adjacency = check_kappa(kappa), check_adjacency(adjacency)
+    others = check_events(other_events)
+    GaussianEvent(1.0, sample_rate, steps)  # validates both
+    if math.isinf(epsilon):
+        return 0.0
+    if delta == 0.0:
+        raise InputError("Gaussian noise needs delta > 0; use Laplace noise for pure epsilon")
+
+    def cost(noise_multiplier: float) -> float:
+        events = (*others, GaussianEvent(noise_multiplier, sample_rate, steps))
+        return epsilon_of(events, kappa=kappa, adjacency=adjacency, delta=delta)
+
+    # Without sampling mu = kappa sqrt(steps) / s (replace: twice that): enough noise in any case.
+    factor = 2.0 if adjacency == "replace" else 1.0
+    enough = factor * kappa * math.sqrt(steps) / mu_from_epsilon(epsilon, delta)
+    if sample_rate == 1.0 and not others:
+        return _nudge(cost, epsilon, enough)
+    return _search(cost, epsilon, enough)
+
+
+def calibrate_laplace(
+    epsilon: float,
+    *,
+    kappa: int,
+    adjacency: Adjacency = "zero-out",
+    steps: int = 1,
+    other_events: Iterable[Event] = (),
+    delta: float = 0.0,
+) -> float:
+    """Return the scale multiplier that makes ``steps`` Laplace sums fit (epsilon, delta).
+
+    Parameters are those of `calibrate_gaussian`; with ``delta=0`` the guarantee is pure.
+
+    Examples
+    --------
+    >>> calibrate_laplace(1.0, kappa=2, steps=10)
+    20.0...
+    """
+    epsilon, delta = _check_epsilon(epsilon), check_delta(delta)
+    kappa, adjacency = check_kappa(kappa), check_adjacency(adjacency)
+    others = check_events(other_events)
+    LaplaceEvent(1.0, steps)  # validates
+    if math.isinf(epsilon):
+        return 0.0
+
+    def cost(scale_multiplier: float) -> float:
+        events = (*others, LaplaceEvent(scale_multiplier, steps))
+        return epsilon_of(events, kappa=kappa, adjacency=adjacency, delta=delta)
+
+    factor = 2.0 if adjacency == "replace" else 1.0
+    enough = factor * kappa * steps / epsilon
+    if delta == 0.0 and not others:
+        return _nudge(cost, epsilon, enough)
+    return _search(cost, epsilon, enough)
+
+
+def _nudge(cost: Callable[[float], float], epsilon: float, noise: float) -> float:
+    """Return the closed form's noise, raised by rounding errors only until it is accepted."""
+    step = 1e-15
+    while cost(noise) > epsilon:
+        noise *= 1.0 + step
+        step *= 4.0
+    return noise
+
+
+def _search(cost: Callable[[float], float], epsilon: float, noise: float) -> float:
+    """Return accepted noise that wastes at most a thousandth of epsilon, by a bracket in logs."""
+    high, cost_high = noise, cost(noise)
+    while cost_high > epsilon:
+        if high > _LARGEST:
+            raise BudgetError(
+                "the other releases use up the whole budget: lower their cost or raise epsilon"
+            )
+        high *= 4.0
+        cost_high = cost(high)
+    low = high
+    cost_low = cost_high
+    while cost_low <= epsilon:
+        if epsilon - cost_low <= _WASTE * epsilon:
+            return low
+        high, cost_high = low, cost_low
+        low /= 2.0
+        cost_low = cost(low)
+    for turn in range(60):
+        if epsilon - cost_high <= _WASTE * epsilon or high - low <= 1e-9 * high:
+            break
+        middle = _aim(low, cost_low, high, cost_high, epsilon, bisect=turn % 4 == 3)
+        cost_middle = cost(middle)
+        if cost_middle <= epsilon:
+            high, cost_high = middle, cost_middle
+        else:
+            low, cost_low = middle, cost_middle
+    return high
+
+
+def _aim(
+    low: float, cost_low: float, high: float, cost_high: float, epsilon: float, *, bisect: bool
+) -> float:
+    """Return a point inside the bracket: a secant in logs aimed a little below epsilon, or half."""
+    if bisect or not (math.isfinite(cost_low) and cost_high > 0.0 and cost_low > cost_high):
+        return math.sqrt(low * high)
+    target = math.log(epsilon * (1.0 - 0.5 * _WASTE))
+    share = (math.log(cost_low) - target) / (math.log(cost_low) - math.log(cost_high))
+    share = min(max(share, 0.01), 0.99)
+    return math.exp(math.log(low) + share * (math.log(high) - math.log(low)))

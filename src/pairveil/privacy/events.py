@@ -1,0 +1,193 @@
+"""What a mechanism did, as plain data from which anyone can recompute epsilon.
+
+Every event describes the release of a sum over pairs in which each pair's contribution is clipped.
+Its numbers are in units of that clip bound, so that zeroing one pair out moves the sum by at most 1
+and replacing it by at most 2 (the triangle inequality; no tighter bound for replace is accepted).
+The events do not know kappa: the accountant multiplies by it, once, for the unit asked about.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from numbers import Integral, Real
+from typing import Any
+
+from pairveil.errors import InputError
+
+MAX_STEPS = 10**7
+"""More steps than this is taken for a mistake: no accountant here was tested beyond it."""
+
+
+def _check_noise(value: object, name: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InputError(f"{name} must be a number, not {type(value).__name__}")
+    if not 0.0 <= float(value) < math.inf:
+        raise InputError(f"{name} must be finite and at least 0 (0: no noise, epsilon is inf)")
+
+
+def _check_count(value: object, name: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise InputError(f"{name} must be an integer, not {type(value).__name__}")
+    if not 1 <= int(value) <= MAX_STEPS:
+        raise InputError(f"{name} must be between 1 and {MAX_STEPS}")
+
+
+@dataclass(frozen=True)
+class GaussianEvent:
+    """Gaussian noise on clipped sums of a Poisson sample of the pairs.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Standard deviation of the noise on the sum, divided by one pair's l2 clip bound C.
+    sample_rate : float, default 1.0
+        Each pair enters each sum independently with this probability; 1.0 is the full batch.
+    steps : int, default 1
+        How many such sums are released; each may depend on the earlier outputs.
+
+    Examples
+    --------
+    >>> GaussianEvent(noise_multiplier=20.0, sample_rate=0.05, steps=200).to_dict()["kind"]
+    'gaussian'
+    """
+
+    noise_multiplier: float
+    sample_rate: float = 1.0
+    steps: int = 1
+
+    def __post_init__(self) -> None:
+        _check_noise(self.noise_multiplier, "noise_multiplier")
+        if isinstance(self.sample_rate, bool) or not isinstance(self.sample_rate, Real):
+            raise InputError("sample_rate must be a number in (0, 1]")
+        if not 0.0 < float(self.sample_rate) <= 1.0:
+            raise InputError("sample_rate must be in (0, 1]")
+        _check_count(self.steps, "steps")
+        _make_plain(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the event as JSON-able data with its kind."""
+        return {"kind": "gaussian", **asdict(self)}
+
+
+@dataclass(frozen=True)
+class DisjointGaussianEvent:
+    """Gaussian noise on clipped sums over batches that partition the pairs, epoch after epoch.
+
+    The partition must not depend on the pairs' contents. In one epoch the kappa pairs fall into
+    batches with counts k_b, and sum(k_b**2) <= kappa**2, so an epoch costs no more than one full
+    batch.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Standard deviation of the noise on each batch's sum, divided by one pair's l2 clip bound C.
+    epochs : int
+        How often every pair is used.
+
+    Examples
+    --------
+    >>> DisjointGaussianEvent(noise_multiplier=8.0, epochs=4).epochs
+    4
+    """
+
+    noise_multiplier: float
+    epochs: int
+
+    def __post_init__(self) -> None:
+        _check_noise(self.noise_multiplier, "noise_multiplier")
+        _check_count(self.epochs, "epochs")
+        _make_plain(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the event as JSON-able data with its kind."""
+        return {"kind": "disjoint-gaussian", **asdict(self)}
+
+
+@dataclass(frozen=True)
+class LaplaceEvent:
+    """Laplace noise on every entry of clipped sums (pure epsilon).
+
+    Parameters
+    ----------
+    scale_multiplier : float
+        Scale of each entry's noise divided by one pair's l1 clip bound h of the full matrix.
+    steps : int, default 1
+        How many sums each pair takes part in (epochs, when the batches are disjoint and chosen
+        without looking at the contents).
+
+    Examples
+    --------
+    >>> LaplaceEvent(scale_multiplier=10.0, steps=5)
+    LaplaceEvent(scale_multiplier=10.0, steps=5)
+    """
+
+    scale_multiplier: float
+    steps: int = 1
+
+    def __post_init__(self) -> None:
+        _check_noise(self.scale_multiplier, "scale_multiplier")
+        _check_count(self.steps, "steps")
+        _make_plain(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the event as JSON-able data with its kind."""
+        return {"kind": "laplace", **asdict(self)}
+
+
+Event = GaussianEvent | DisjointGaussianEvent | LaplaceEvent
+
+_KINDS: dict[str, type[Event]] = {
+    "gaussian": GaussianEvent,
+    "disjoint-gaussian": DisjointGaussianEvent,
+    "laplace": LaplaceEvent,
+}
+
+
+def _make_plain(event: Event) -> None:
+    """Turn numpy scalars into Python numbers, so that equal events are equal as JSON too."""
+    for field in fields(event):
+        value = getattr(event, field.name)
+        plain = float(value) if field.type == "float" else int(value)
+        object.__setattr__(event, field.name, plain)
+
+
+def event_from_dict(data: Mapping[str, Any]) -> Event:
+    """Rebuild an event from its dictionary; an unknown kind or field is an error, never skipped.
+
+    Examples
+    --------
+    >>> event_from_dict({"kind": "laplace", "scale_multiplier": 2.0, "steps": 3})
+    LaplaceEvent(scale_multiplier=2.0, steps=3)
+    """
+    if not isinstance(data, Mapping):
+        raise InputError("a privacy event must be a JSON object")
+    kind = data.get("kind")
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise InputError(f"unknown kind of privacy event; this version knows {sorted(_KINDS)}")
+    cls = _KINDS[kind]
+    expected = {field.name for field in fields(cls)}
+    given = set(data) - {"kind"}
+    # All fields, even those with defaults: a missing steps must not be read as one step.
+    if given != expected:
+        raise InputError(f"a {kind!r} event must have exactly the fields {sorted(expected)}")
+    return cls(**{name: data[name] for name in expected})
+
+
+def check_events(events: Iterable[Event]) -> tuple[Event, ...]:
+    """Return the events as a tuple; anything that is not a known event is refused.
+
+    Examples
+    --------
+    >>> check_events([LaplaceEvent(2.0)])
+    (LaplaceEvent(scale_multiplier=2.0, steps=1),)
+    """
+    checked = (events,) if isinstance(events, Event) else tuple(events)
+    for event in checked:
+        if type(event) not in _KINDS.values():
+            raise InputError(
+                f"{type(event).__name__} is not a privacy event that can be accounted; "
+                f"use one of {sorted(cls.__name__ for cls in _KINDS.values())}"
+            )
+    return checked
