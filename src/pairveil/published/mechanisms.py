@@ -1,0 +1,201 @@
+"""One interface for the noise mechanisms that the paper compares, and the two plain families.
+
+Every mechanism says what it is claimed to cost and what it does cost: ``epsilon_claimed`` is the
+budget it was asked to respect, ``epsilon_sound(d)`` the smallest epsilon that holds for d-dimensional
+values whose neighbours lie within ``sensitivity`` (in the norm ``norm``). The two differ for some
+mechanisms as published. Noise here comes from a numpy generator: for measurement, not for release.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import log_ndtr
+
+from pairveil.errors import InputError
+
+FloatArray = NDArray[np.float64]
+
+
+class Mechanism(ABC):
+    """A way to publish a vector with noise.
+
+    Parameters
+    ----------
+    epsilon : float
+        The budget that one use is claimed to cost.
+    """
+
+    name: str
+    #: Norm in which ``sensitivity`` bounds the distance of neighbouring values (inf: a box).
+    norm: float = 1
+    #: Whether a shift of a share of the sensitivity costs only that share of epsilon. If not, k pairs
+    #: that fall into k batches cost k times epsilon, and 'disjoint batches compose in parallel' fails.
+    linear: bool = False
+
+    def __init__(self, epsilon: float) -> None:
+        if not epsilon > 0:
+            raise InputError("epsilon must be positive")
+        self.epsilon = float(epsilon)
+
+    @property
+    def epsilon_claimed(self) -> float:
+        """What one use is said to cost."""
+        return self.epsilon
+
+    @abstractmethod
+    def epsilon_sound(self, d: int) -> float:
+        """What one use costs for values of dimension d (inf when nothing finite holds)."""
+
+    @abstractmethod
+    def sample(self, rng: np.random.Generator, value: FloatArray, sensitivity: float) -> FloatArray:
+        """Publish ``value``."""
+
+    @abstractmethod
+    def log_density(self, output: FloatArray, value: FloatArray, sensitivity: float) -> float:
+        """Log density (log mass for discrete outputs) of ``output`` when ``value`` is published."""
+
+    @abstractmethod
+    def variance(self, d: int, sensitivity: float) -> float:
+        """Variance of one coordinate of the output (at value 0 where it depends on the value)."""
+
+
+class Laplace(Mechanism):
+    """Independent Laplace noise of scale ``sensitivity / epsilon`` (the paper's Definition 5).
+
+    Examples
+    --------
+    >>> Laplace(1.0).variance(d=3, sensitivity=2.0)
+    8.0
+    """
+
+    name = "Lap"
+    linear = True
+
+    def epsilon_sound(self, d: int) -> float:  # noqa: ARG002 - joint over coordinates: no price in d
+        return self.epsilon
+
+    def sample(self, rng: np.random.Generator, value: FloatArray, sensitivity: float) -> FloatArray:
+        return value + rng.laplace(0.0, sensitivity / self.epsilon, value.shape)
+
+    def log_density(self, output: FloatArray, value: FloatArray, sensitivity: float) -> float:
+        scale = sensitivity / self.epsilon
+        gap = np.abs(np.asarray(output) - value)
+        return float(-gap.sum() / scale - gap.size * np.log(2 * scale))
+
+    def variance(self, d: int, sensitivity: float) -> float:  # noqa: ARG002
+        return 2.0 * (sensitivity / self.epsilon) ** 2
+
+
+class ReducedLaplace(Laplace):
+    """Laplace noise whose scale follows the private batch (the paper's Lap-S, Theorem 2).
+
+    The caller passes the sensitivity of *this* batch, so two neighbouring batches use two scales
+    b < b', and the log ratio ``|x| (1/b - 1/b')`` has no bound over x: no finite epsilon holds
+    (THEORY.md 3b).
+
+    Examples
+    --------
+    >>> ReducedLaplace(1.0).epsilon_sound(d=1)
+    inf
+    """
+
+    name = "Lap-S"
+
+    def epsilon_sound(self, d: int) -> float:  # noqa: ARG002
+        return float("inf")
+
+
+def gaussian_delta(mu: float, epsilon: float) -> float:
+    """Smallest delta at which a shift of mu standard deviations is (epsilon, delta)-private.
+
+    Balle and Wang (2018), Theorem 8.
+    """
+    first = np.exp(log_ndtr(mu / 2 - epsilon / mu))
+    return float(first - np.exp(epsilon + log_ndtr(-mu / 2 - epsilon / mu)))
+
+
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """Smallest epsilon at which a shift of mu standard deviations is (epsilon, delta)-private.
+
+    Examples
+    --------
+    >>> round(gaussian_epsilon(1.0, 1e-5), 2)
+    4.38
+    """
+    if gaussian_delta(mu, 0.0) <= delta:
+        return 0.0
+    high = mu * mu / 2 + mu * np.sqrt(2 * np.log(1 / delta)) + 1.0  # the Renyi bound, above it
+    root = brentq(lambda e: gaussian_delta(mu, e) - delta, 0.0, high, xtol=1e-12)
+    return float(root)
+
+
+class ClassicGaussian(Mechanism):
+    """Gaussian noise of ``sqrt(2 ln(1.25/delta)) sensitivity / epsilon`` (paper, Appendix C).
+
+    The formula is proved for epsilon <= 1 only; ``epsilon_sound`` is exact.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+
+    Examples
+    --------
+    >>> ClassicGaussian(1.0, 1e-5).epsilon_sound(d=5) < 1.0
+    True
+    """
+
+    name = "Gauss"
+    norm = 2
+
+    def __init__(self, epsilon: float, delta: float = 1e-5) -> None:
+        super().__init__(epsilon)
+        if not 0 < delta < 1:
+            raise InputError("delta must lie between 0 and 1")
+        self.delta = float(delta)
+
+    def noise_multiplier(self) -> float:
+        """Standard deviation for sensitivity 1."""
+        return float(np.sqrt(2 * np.log(1.25 / self.delta)) / self.epsilon)
+
+    def epsilon_sound(self, d: int) -> float:  # noqa: ARG002 - depends on the l2 shift only
+        return gaussian_epsilon(1.0 / self.noise_multiplier(), self.delta)
+
+    def sample(self, rng: np.random.Generator, value: FloatArray, sensitivity: float) -> FloatArray:
+        return value + rng.normal(0.0, sensitivity * self.noise_multiplier(), value.shape)
+
+    def log_density(self, output: FloatArray, value: FloatArray, sensitivity: float) -> float:
+        sigma = sensitivity * self.noise_multiplier()
+        gap = (np.asarray(output) - value) / sigma
+        return float(-(gap**2).sum() / 2 - gap.size * np.log(sigma * np.sqrt(2 * np.pi)))
+
+    def variance(self, d: int, sensitivity: float) -> float:  # noqa: ARG002
+        return (sensitivity * self.noise_multiplier()) ** 2
+
+
+class AnalyticGaussian(ClassicGaussian):
+    """Gaussian noise with the smallest sound scale, at any epsilon (Balle and Wang, 2018).
+
+    Examples
+    --------
+    >>> analytic, classic = AnalyticGaussian(1.0, 1e-5), ClassicGaussian(1.0, 1e-5)
+    >>> analytic.variance(1, 1.0) < classic.variance(1, 1.0)
+    True
+    """
+
+    name = "Gauss-A"
+
+    def __init__(self, epsilon: float, delta: float = 1e-5) -> None:
+        super().__init__(epsilon, delta)
+        low, high = 1e-6, 1.0
+        while gaussian_delta(high, self.epsilon) < self.delta:
+            high *= 2.0
+        # delta grows with mu; the root is the largest shift, so its inverse the smallest noise
+        mu = brentq(lambda m: gaussian_delta(m, self.epsilon) - self.delta, low, high, xtol=1e-14)
+        self._multiplier = float(1.0 / mu)
+
+    def noise_multiplier(self) -> float:
+        return self._multiplier
