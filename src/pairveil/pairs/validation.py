@@ -1,0 +1,207 @@
+"""The checks every set of people and pairs passes, in one place.
+
+Messages name rows and columns by number or by column name; never a value, a label or an id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from pairveil.errors import InputError
+
+# Rows looked at together: bounds the memory that a check needs, whatever the table's size.
+BLOCK_ROWS = 16_384
+
+
+def row_blocks(n_rows: int, size: int = BLOCK_ROWS) -> Iterator[slice]:
+    """Slices that cover ``range(n_rows)`` in order, each at most ``size`` long.
+
+    Examples
+    --------
+    >>> [(s.start, s.stop) for s in row_blocks(5, 2)]
+    [(0, 2), (2, 4), (4, 5)]
+    """
+    for start in range(0, n_rows, size):
+        yield slice(start, min(start + size, n_rows))
+
+
+def name_rows(rows: Sequence[int] | np.ndarray, at_most: int = 5) -> str:
+    """'row 3' or 'rows 3, 5, 8 and 4 more': how every message names rows.
+
+    Examples
+    --------
+    >>> name_rows([3]), name_rows([3, 5, 8], at_most=2)
+    ('row 3', 'rows 3, 5 and 1 more')
+    """
+    shown = [f"{int(row):d}" for row in rows[:at_most]]
+    more = len(rows) - len(shown)
+    if len(rows) == 1:
+        return f"row {shown[0]}"
+    return f"rows {', '.join(shown)}" + (f" and {more} more" if more else "")
+
+
+def name_column(column: int, names: Sequence[str] | None) -> str:
+    """A column by its name where it has one, else by its number from 1."""
+    return f"column '{names[column]}'" if names is not None else f"column {column + 1}"
+
+
+def as_csr(values: Any) -> sparse.csr_array:
+    """A sparse matrix as CSR with each entry stored once; the caller's matrix is left alone."""
+    table = sparse.csr_array(values)
+    if not table.has_canonical_format:
+        table = table.copy()
+        table.sum_duplicates()
+    return table
+
+
+def check_features(values: Any, names: Sequence[str] | None = None) -> Any:
+    """Features as a finite (n, d) float array or CSR matrix; float32 and float64 stay as they are.
+
+    Parameters
+    ----------
+    values : array or scipy sparse matrix of shape (n, d)
+    names : sequence of str, optional
+        Column names, for messages.
+
+    Returns
+    -------
+    ndarray or scipy.sparse.csr_array
+
+    Raises
+    ------
+    InputError
+        Not two-dimensional, not numeric, empty, or a NaN or infinity (column and row named).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> check_features(np.ones((2, 3), dtype=np.float32)).dtype
+    dtype('float32')
+    >>> check_features(np.array([[1.0], [np.nan]]), names=["age"])
+    Traceback (most recent call last):
+    ...
+    pairveil.errors.InputError: the features hold a NaN, an infinity or a missing value:
+    column 'age', row 2. Fill it in or leave that person out
+    """
+    table: Any = as_csr(values) if sparse.issparse(values) else np.asarray(values)
+    if table.ndim != 2:
+        raise InputError(
+            f"features must be a table of people by columns, not an array of {table.ndim} dimensions"
+        )
+    if table.dtype.kind not in "fiub":
+        raise InputError("the features hold something that is not a number")
+    if table.shape[0] == 0:
+        raise InputError("the features have no rows")
+    if table.shape[1] == 0:
+        raise InputError("the features have no numeric columns")
+    if names is not None and len(names) != table.shape[1]:
+        raise InputError(f"{len(names)} column names for {table.shape[1]} feature columns")
+    if table.dtype not in (np.float32, np.float64):
+        table = table.astype(np.float32 if table.dtype == np.float16 else np.float64)
+    _check_finite(table, names)
+    return table
+
+
+def _check_finite(table: Any, names: Sequence[str] | None) -> None:
+    if sparse.issparse(table):
+        bad = np.flatnonzero(~np.isfinite(table.data))
+        if bad.size:
+            row = int(np.searchsorted(table.indptr, bad[0], side="right")) - 1
+            _refuse_value(row, int(table.indices[bad[0]]), names)
+        return
+    for block in row_blocks(len(table)):
+        # A block's sum is finite only if every entry is (finite sums may overflow: then look again).
+        with np.errstate(over="ignore", invalid="ignore"):
+            clean = np.isfinite(table[block].sum(dtype=np.float64))
+        if not clean:
+            places = np.argwhere(~np.isfinite(table[block]))
+            if len(places):
+                _refuse_value(block.start + int(places[0, 0]), int(places[0, 1]), names)
+
+
+def _refuse_value(row: int, column: int, names: Sequence[str] | None) -> None:
+    raise InputError(
+        "the features hold a NaN, an infinity or a missing value: "
+        f"{name_column(column, names)}, row {row + 1}. Fill it in or leave that person out"
+    )
+
+
+def check_pairs(pairs: Any, n_people: int, rows: np.ndarray | None = None) -> np.ndarray:
+    """Pairs as a (K, 2) integer array of row indices within ``range(n_people)``, nobody with herself.
+
+    Parameters
+    ----------
+    pairs : array of shape (K, 2)
+    n_people : int
+        Rows of the features.
+    rows : ndarray of shape (K,), optional
+        The row numbers to name in messages; by default 1, 2, ...
+
+    Examples
+    --------
+    >>> check_pairs([[0, 1], [2, 2]], n_people=3)
+    Traceback (most recent call last):
+    ...
+    pairveil.errors.InputError: 1 pair joins a person with herself (row 2). Remove it
+    """
+    table = np.asarray(pairs)
+    if table.size == 0:
+        raise InputError("there are no pairs")
+    if table.ndim != 2 or table.shape[1] != 2:
+        raise InputError(f"pairs must have shape (number of pairs, 2), not {table.shape}")
+    if table.dtype.kind not in "iu":
+        raise InputError("pairs must be integers: the row numbers of two people, counted from 0")
+    numbers = np.arange(1, len(table) + 1) if rows is None else rows
+    outside = np.flatnonzero(((table < 0) | (table >= n_people)).any(axis=1))
+    if outside.size:
+        raise InputError(
+            f"{outside.size} pair{_s(outside.size)} point{'s' if outside.size == 1 else ''} outside "
+            f"the {n_people} people ({name_rows(numbers[outside])}); people are counted from 0"
+        )
+    if table.dtype not in (np.int32, np.int64):
+        table = table.astype(np.int64)
+    refuse_self_pairs(table, numbers)
+    return table
+
+
+def refuse_self_pairs(pairs: np.ndarray, rows: np.ndarray) -> None:
+    """Raise InputError, with row numbers, if a pair joins a person with herself."""
+    selves = np.flatnonzero(pairs[:, 0] == pairs[:, 1])
+    if selves.size:
+        one = selves.size == 1
+        raise InputError(
+            f"{selves.size} pair{_s(selves.size)} join{'s' if one else ''} a person with "
+            f"{'herself' if one else 'themselves'} ({name_rows(rows[selves])}). "
+            f"Remove {'it' if one else 'them'}"
+        )
+
+
+def check_labels(labels: Any, n_pairs: int, rows: np.ndarray | None = None) -> np.ndarray:
+    """Labels as (K,) int8 in {+1 similar, -1 dissimilar}.
+
+    Examples
+    --------
+    >>> check_labels([1, -1], n_pairs=2)
+    array([ 1, -1], dtype=int8)
+    """
+    values = np.asarray(labels)
+    if values.shape != (n_pairs,):
+        raise InputError(f"{n_pairs} pairs need {n_pairs} labels, one each; got {values.shape}")
+    numbers = np.arange(1, n_pairs + 1) if rows is None else rows
+    if values.dtype.kind not in "iuf":
+        raise InputError("labels must be the numbers +1 (similar) and -1 (dissimilar)")
+    bad = np.flatnonzero((values != 1) & (values != -1))
+    if bad.size:
+        raise InputError(
+            f"{bad.size} label{_s(bad.size)} not +1 (similar) or -1 (dissimilar): "
+            f"{name_rows(numbers[bad])}"
+        )
+    return values.astype(np.int8, copy=False)
+
+
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"
