@@ -1,0 +1,203 @@
+"""Where randomness comes from: trusted for a release, seeded for experiments.
+
+Both sources have the same three methods. ``TrustedNoise`` draws from the operating system and adds
+exact discrete noise to integers; ``SeededNoise`` is fast, reproducible, and marks what it touches
+as not for release.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from functools import lru_cache
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairveil.errors import InputError
+
+_MAX_SCALE = 2.0**57  # in grid units: 32 standard deviations still fit 64-bit integers
+
+
+class NoiseSource(Protocol):
+    """What the engine asks of a source of randomness."""
+
+    name: str
+    for_release: bool
+
+    def gaussian(
+        self, total: NDArray[Any], scale: float, grid: float | None = None
+    ) -> NDArray[np.float64]:
+        """Return ``total`` with Gaussian noise of standard deviation ``scale`` on every entry."""
+
+    def laplace(
+        self, total: NDArray[Any], scale: float, grid: float | None = None
+    ) -> NDArray[np.float64]:
+        """Return ``total`` with Laplace noise of scale ``scale`` on every entry."""
+
+    def sample(self, n: int, q: float) -> NDArray[np.int64]:
+        """Return the sorted indices of a Poisson sample: each of ``n`` items with chance ``q``."""
+
+
+def _check(total: NDArray[Any], scale: float, grid: float | None) -> None:
+    if not (math.isfinite(scale) and scale > 0.0):
+        raise InputError("the noise scale must be finite and greater than 0")
+    if grid is None:
+        return
+    if not np.issubdtype(total.dtype, np.integer):
+        raise InputError("with a grid, the total must hold integer multiples of the grid")
+    if math.frexp(grid)[0] != 0.5:
+        raise InputError("the grid must be a power of two")
+    if not 1.0 <= scale / grid <= _MAX_SCALE:
+        raise InputError("the noise is too small or too large for its grid: change clip or epsilon")
+
+
+def _check_sample(n: int, q: float) -> None:
+    if n < 0 or not 0.0 < q <= 1.0:
+        raise InputError("sampling needs n >= 0 and a rate in (0, 1]")
+
+
+class SeededNoise:
+    """Fast NumPy noise from a seed: for experiments and tests, never for a release.
+
+    Parameters
+    ----------
+    rng : numpy Generator, int or None
+        None draws a seed from the operating system; the noise is still floating-point noise.
+
+    Examples
+    --------
+    >>> a, b = SeededNoise(7), SeededNoise(7)
+    >>> bool((a.gaussian(np.zeros(3), 1.0) == b.gaussian(np.zeros(3), 1.0)).all())
+    True
+    >>> a.for_release
+    False
+    """
+
+    name = "seeded NumPy floating-point noise"
+    for_release = False
+
+    def __init__(self, rng: np.random.Generator | int | None = None) -> None:
+        self._rng = np.random.default_rng(rng)
+
+    def gaussian(
+        self, total: NDArray[Any], scale: float, grid: float | None = None
+    ) -> NDArray[np.float64]:
+        """Return ``total`` plus Gaussian noise; with a grid, both are multiples of it."""
+        _check(total, scale, grid)
+        return _on_grid(total, self._rng.normal(0.0, scale, total.shape), grid)
+
+    def laplace(
+        self, total: NDArray[Any], scale: float, grid: float | None = None
+    ) -> NDArray[np.float64]:
+        """Return ``total`` plus Laplace noise; with a grid, both are multiples of it."""
+        _check(total, scale, grid)
+        return _on_grid(total, self._rng.laplace(0.0, scale, total.shape), grid)
+
+    def sample(self, n: int, q: float) -> NDArray[np.int64]:
+        """Return a Poisson sample; small rates skip from hit to hit instead of asking every item.
+
+        Examples
+        --------
+        >>> SeededNoise(0).sample(5, 1.0).tolist()
+        [0, 1, 2, 3, 4]
+        """
+        _check_sample(n, q)
+        if q == 1.0:
+            return np.arange(n, dtype=np.int64)
+        if q > 0.1:
+            return np.flatnonzero(self._rng.random(n) < q).astype(np.int64)
+        hits: list[NDArray[np.int64]] = []
+        last = -1
+        while last < n:
+            # Gaps between hits are geometric; draw a few more than are expected to be needed.
+            expected = (n - last) * q
+            gaps = self._rng.geometric(q, int(expected + 4.0 * math.sqrt(expected) + 8.0))
+            hits.append(last + np.cumsum(np.minimum(gaps, n + 1)))
+            last = int(hits[-1][-1])
+        found = np.concatenate(hits)
+        return found[found < n].astype(np.int64)
+
+
+def _on_grid(
+    total: NDArray[Any], noise: NDArray[np.float64], grid: float | None
+) -> NDArray[np.float64]:
+    if grid is None:
+        return np.asarray(total + noise, dtype=np.float64)
+    return (total + np.rint(noise / grid)) * grid
+
+
+class TrustedNoise:
+    """Noise for a release: operating-system entropy, exact discrete distributions on a grid.
+
+    It holds no state, so that forked or copied processes never share a stream.
+
+    Examples
+    --------
+    >>> source = TrustedNoise()
+    >>> noisy = source.gaussian(np.zeros(4, dtype=np.int64), scale=1.0, grid=2.0**-20)
+    >>> bool((noisy * 2**20 == np.rint(noisy * 2**20)).all())
+    True
+    """
+
+    name = "operating-system entropy, exact discrete noise (OpenDP)"
+    for_release = True
+
+    def gaussian(
+        self, total: NDArray[Any], scale: float, grid: float | None = None
+    ) -> NDArray[np.float64]:
+        """Return (total + discrete Gaussian noise) * grid; ``total`` counts grid steps."""
+        return self._exact("gaussian", total, scale, grid)
+
+    def laplace(
+        self, total: NDArray[Any], scale: float, grid: float | None = None
+    ) -> NDArray[np.float64]:
+        """Return (total + discrete Laplace noise) * grid; ``total`` counts grid steps."""
+        return self._exact("laplace", total, scale, grid)
+
+    def sample(self, n: int, q: float) -> NDArray[np.int64]:
+        """Return a Poisson sample; each item's chance is ``q`` rounded down to 2**-64, exactly.
+
+        Two random bytes decide all but one item in 65,536; those are decided by 48 bits more.
+        """
+        _check_sample(n, q)
+        if q == 1.0:
+            return np.arange(n, dtype=np.int64)
+        threshold = int(math.ldexp(q, 64))  # exact, then rounded down: never above q
+        high, low = threshold >> 48, threshold & ((1 << 48) - 1)
+        draws = np.frombuffer(os.urandom(2 * n), dtype=np.uint16)
+        chosen = draws < high
+        ties = np.flatnonzero(draws == high)
+        more = np.frombuffer(os.urandom(8 * ties.size), dtype=np.uint64) >> np.uint64(16)
+        chosen[ties] = more < low
+        return np.flatnonzero(chosen).astype(np.int64)
+
+    def _exact(
+        self,
+        kind: Literal["gaussian", "laplace"],
+        total: NDArray[Any],
+        scale: float,
+        grid: float | None,
+    ) -> NDArray[np.float64]:
+        if grid is None:
+            raise InputError("trusted noise is exact on a grid: give the grid")
+        _check(total, scale, grid)
+        if total.size == 0:
+            return np.zeros(total.shape)
+        # OpenDP adds in unbounded integers and saturates: no wrap-around can leak.
+        noisy = _mechanism(kind, scale / grid)(total.ravel().tolist())
+        counts = np.array(noisy, dtype=np.int64).reshape(total.shape)
+        return counts.astype(np.float64) * grid
+
+
+@lru_cache(maxsize=64)
+def _mechanism(kind: Literal["gaussian", "laplace"], scale: float) -> Any:
+    """Return OpenDP's exact mechanism on vectors of 64-bit integers (scale in grid steps)."""
+    import opendp.prelude as dp  # slow to import, and only releases need it
+
+    dp.enable_features("contrib")
+    domain = dp.vector_domain(dp.atom_domain(T="i64"))
+    if kind == "gaussian":
+        return dp.m.make_gaussian(domain, dp.l2_distance(T=float), scale=scale)
+    return dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
