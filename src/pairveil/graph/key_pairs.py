@@ -12,8 +12,9 @@ parts, which costs j pairs elsewhere; j of the m pairs into another component co
 is gained away from v. The largest such count over all targets is the second largest b, the
 relationship-level kappa.
 
-The paper's own count |P_st| + min(c_s, c_t) is never larger, and can be too small: two triangles
-joined by a bridge, s and t off the bridge, count 1, yet no single missing pair does both.
+The paper's own count |P_st| + min(c_s, c_t) is never larger, and can be too small. In Fig. 3 it is 2
+for the target st, though the figure rightly takes away 3: without st and sc alone, s is on the cycle
+s, a, b and t on c, e, t, u. The second largest b has no such gap.
 """
 
 from __future__ import annotations
