@@ -1,0 +1,196 @@
+"""Lower bounds on epsilon from how often an attacker is right.
+
+An attacker scores the output of a mechanism run on one of two neighbouring inputs and says "second"
+when the score passes a threshold. Differential privacy caps how good such a test can be; a test that
+is better refutes the promise. Two ways to turn error rates into a bound:
+
+- `epsilon_from_rates` assumes nothing: (epsilon, delta)-DP forces
+  ``1 - fnr <= e^epsilon fpr + delta`` and ``1 - fpr <= e^epsilon fnr + delta``.
+- `mu_from_rates` assumes that the mechanism's trade-off curve is a Gaussian one (mu-GDP, Dong, Roth and
+  Su 2019): ``fnr >= Phi(Phi^-1(1 - fpr) - mu)``. One point of the curve then fixes all of it, so that
+  a few thousand runs say something about delta = 1e-5, where the first way sees nothing.
+
+Rates are replaced by Clopper-Pearson upper limits at half the error probability each; both
+directions of each inequality use the same two limits, so no further correction is needed. The
+threshold must come from other runs than the rates: `choose_threshold`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaincinv, ndtri
+
+from pairveil.errors import InputError
+from pairveil.privacy.gdp import epsilon_from_mu
+
+FloatArray = NDArray[np.float64]
+Criterion = Callable[[Any, Any], Any]
+
+
+def clopper_pearson_upper(events: ArrayLike, trials: int, alpha: float) -> FloatArray:
+    """Upper confidence limit of a probability; it is too low with probability at most ``alpha``.
+
+    Examples
+    --------
+    Nothing in 100 trials leaves 3 % possible at 95 % confidence:
+
+    >>> round(float(clopper_pearson_upper(0, 100, 0.05)), 4)
+    0.0295
+    """
+    count = np.asarray(events, dtype=np.float64)
+    if trials < 1 or np.any(count < 0) or np.any(count > trials):
+        raise InputError("events must lie between 0 and a positive number of trials")
+    inside = np.minimum(count, trials - 1)
+    limit = betaincinv(inside + 1.0, trials - inside, 1.0 - alpha)
+    upper: FloatArray = np.where(count < trials, limit, 1.0)
+    return upper
+
+
+def epsilon_from_rates(fpr: ArrayLike, fnr: ArrayLike, delta: float = 0.0) -> FloatArray:
+    """Smallest epsilon at which a test with these error rates (or lower ones) is allowed.
+
+    Examples
+    --------
+    >>> float(epsilon_from_rates(0.1, 0.1).round(3)), float(epsilon_from_rates(0.5, 0.5))
+    (2.197, 0.0)
+    """
+    rates = np.asarray(fpr, dtype=np.float64), np.asarray(fnr, dtype=np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ways = [
+            np.where(
+                1 - miss - delta > 0, np.log(np.maximum(1 - miss - delta, 0)) - np.log(alarm), 0
+            )
+            for alarm, miss in (rates, rates[::-1])
+        ]
+    epsilon: FloatArray = np.maximum(0.0, np.maximum(*ways))
+    return epsilon
+
+
+def mu_from_rates(fpr: ArrayLike, fnr: ArrayLike) -> FloatArray:
+    """Smallest mu whose Gaussian trade-off curve allows these error rates.
+
+    Upper limits that add up to more than 1 say nothing: the answer is 0, never the mirror image.
+
+    Examples
+    --------
+    >>> float(mu_from_rates(0.1, 0.1).round(3)), float(mu_from_rates(0.7, 0.7))
+    (2.563, 0.0)
+    """
+    alarm, miss = np.asarray(fpr, dtype=np.float64), np.asarray(fnr, dtype=np.float64)
+    mu: FloatArray = np.where(alarm + miss < 1, -ndtri(np.minimum(alarm, 1)) - ndtri(miss), 0.0)
+    return np.maximum(mu, 0.0)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Errors of a test on fresh runs.
+
+    Parameters
+    ----------
+    false_alarms, n_first : int
+        How often "second" was said in how many runs on the first input.
+    misses, n_second : int
+        How often "first" was said in how many runs on the second input.
+    """
+
+    false_alarms: int
+    n_first: int
+    misses: int
+    n_second: int
+
+    def limits(self, confidence: float) -> tuple[float, float]:
+        """Upper limits of both error rates, together right with probability ``confidence``."""
+        alpha = _half_error(confidence)
+        return (
+            float(clopper_pearson_upper(self.false_alarms, self.n_first, alpha)),
+            float(clopper_pearson_upper(self.misses, self.n_second, alpha)),
+        )
+
+    def epsilon(self, delta: float = 0.0, confidence: float = 0.95) -> float:
+        """Lower bound on epsilon at ``delta``, whatever the mechanism.
+
+        Examples
+        --------
+        >>> round(Counts(20, 1000, 20, 1000).epsilon(), 2)
+        3.45
+        """
+        return float(epsilon_from_rates(*self.limits(confidence), delta))
+
+    def mu(self, confidence: float = 0.95) -> float:
+        """Lower bound on mu, if the mechanism's trade-off curve is Gaussian."""
+        return float(mu_from_rates(*self.limits(confidence)))
+
+    def epsilon_gaussian(self, delta: float, confidence: float = 0.95) -> float:
+        """Lower bound on epsilon at ``delta``, if the trade-off curve is Gaussian.
+
+        Examples
+        --------
+        Far out at delta = 1e-5 where counting alone sees nothing:
+
+        >>> seen = Counts(4500, 10_000, 4500, 10_000)
+        >>> round(seen.epsilon(1e-5), 2), round(seen.epsilon_gaussian(1e-5), 2)
+        (0.16, 0.73)
+        """
+        return epsilon_from_mu(self.mu(confidence), delta)
+
+
+def choose_threshold(
+    first: ArrayLike,
+    second: ArrayLike,
+    criterion: Criterion,
+    confidence: float = 0.95,
+    candidates: int = 400,
+) -> float:
+    """Threshold that would have given the best bound on these (held-out) scores.
+
+    Parameters
+    ----------
+    first, second : arrays of scores
+        "Second" is said at or above the threshold. These runs must not be counted afterwards.
+    criterion : callable
+        Of the two rates' upper limits (arrays), what to maximise: `mu_from_rates`, or
+        `epsilon_from_rates` at some delta.
+
+    Examples
+    --------
+    >>> choose_threshold([0] * 40 + [1] * 10, [0] * 10 + [1] * 40, mu_from_rates)
+    1.0
+    """
+    low, high = np.sort(np.asarray(first, float)), np.sort(np.asarray(second, float))
+    if not (low.size and high.size):
+        raise InputError("choosing a threshold needs held-out runs of both inputs")
+    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+        raise InputError("a score is not finite")
+    values = np.unique(np.concatenate([low, high]))
+    # Every tail matters: take the candidates evenly in rank, and all of the outermost ones.
+    edge = min(values.size, candidates // 4)
+    even = np.linspace(0, values.size - 1, candidates // 2).round().astype(int)
+    values = np.unique(np.concatenate([values[:edge], values[even], values[values.size - edge :]]))
+    alpha = _half_error(confidence)
+    alarms = clopper_pearson_upper(low.size - np.searchsorted(low, values), low.size, alpha)
+    misses = clopper_pearson_upper(np.searchsorted(high, values), high.size, alpha)
+    return float(values[int(np.argmax(criterion(alarms, misses)))])
+
+
+def count_errors(first: ArrayLike, second: ArrayLike, threshold: float) -> Counts:
+    """Errors of "second at or above ``threshold``" on fresh scores.
+
+    Examples
+    --------
+    >>> count_errors([0, 1, 2], [1, 2, 3], threshold=2)
+    Counts(false_alarms=1, n_first=3, misses=1, n_second=3)
+    """
+    low, high = np.asarray(first, float), np.asarray(second, float)
+    alarms, misses = int((low >= threshold).sum()), int((high < threshold).sum())
+    return Counts(alarms, low.size, misses, high.size)
+
+
+def _half_error(confidence: float) -> float:
+    if not 0.5 < confidence < 1:
+        raise InputError("confidence must be above 0.5 and below 1")
+    return (1.0 - confidence) / 2.0

@@ -1,0 +1,155 @@
+"""Auditing in one run: many canaries, each in or out by a coin, one output, many guesses.
+
+The auditor tosses a fair coin for each of m canaries, runs the mechanism once and guesses some of the
+coins from the output. Each canary must be a group of pairs as large as the claim's kappa, and the
+two sides of the coin must be neighbours in the claim's adjacency (contents or null; label or flipped
+label). Both bounds are one-sided tests of the hypothesis "the mechanism keeps its promise".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, ndtr, ndtri
+from scipy.stats import binom
+
+from pairveil.errors import InputError
+from pairveil.privacy.gdp import epsilon_from_mu
+
+Blow = Callable[[float], float]
+
+
+def one_run_p_value(
+    correct: int, guesses: int, canaries: int, epsilon: float, delta: float
+) -> float:
+    """Probability that an (epsilon, delta)-private mechanism allows so many right guesses or more.
+
+    Steinke, Nasr and Jagielski (2023), Theorem 5.2: with f(v) = P[Bin(r, e^eps/(1+e^eps)) >= v] it
+    is at most ``f(v) + 2 m delta max_i (f(v - i) - f(v)) / i``.
+
+    Examples
+    --------
+    >>> round(one_run_p_value(correct=80, guesses=100, canaries=1000, epsilon=1.0, delta=0.0), 3)
+    0.072
+    """
+    _check(correct, guesses, canaries)
+    q = float(expit(epsilon))
+    tail = float(binom.sf(correct - 1, guesses, q))
+    if delta == 0.0 or correct == 0:
+        return tail
+    i = np.arange(1, correct + 1)
+    steepest = float(np.max((binom.sf(correct - i - 1, guesses, q) - tail) / i, initial=0.0))
+    return min(1.0, tail + 2.0 * canaries * delta * steepest)
+
+
+def epsilon_one_run(
+    correct: int, guesses: int, canaries: int, delta: float = 0.0, confidence: float = 0.95
+) -> float:
+    """Largest epsilon that one run refutes (Steinke, Nasr and Jagielski 2023).
+
+    Parameters
+    ----------
+    correct, guesses, canaries : int
+        Right guesses, guesses made (the auditor may abstain), coins tossed.
+    delta : float
+    confidence : float
+
+    Examples
+    --------
+    >>> round(epsilon_one_run(correct=190, guesses=200, canaries=1000), 2)
+    2.4
+    >>> epsilon_one_run(correct=105, guesses=200, canaries=1000)
+    0.0
+    """
+    return _largest_refuted(
+        lambda e: one_run_p_value(correct, guesses, canaries, e, delta) <= 1.0 - confidence
+    )
+
+
+def refutes_curve(
+    shrink: Blow, correct: int, guesses: int, canaries: int, confidence: float = 0.95
+) -> bool:
+    """Whether one run refutes an f-DP promise (Mahloujifar, Melis and Chaudhuri 2024).
+
+    Parameters
+    ----------
+    shrink : callable
+        ``x -> g^-1(x)`` with g(x) = 1 - f(x) the largest probability under one input of an event
+        of probability x under the other. For mu-GDP: ``Phi(Phi^-1(x) - mu)``.
+
+    Notes
+    -----
+    Their Theorem 3.2, for two-sided coins: let h and r be the probabilities, over all canaries, of a wrong
+    and of a right guess in the event of at least c' right guesses. From c' = c downwards, h is at
+    least ``shrink(r)``, and r grows by ``c'/(guesses - c')`` of what h grows. Starting from what
+    a test at this confidence allows, a sum beyond ``guesses/canaries`` cannot be.
+    """
+    _check(correct, guesses, canaries)
+    error = 1.0 - confidence
+    right, wrong = error * correct / canaries, error * (guesses - correct) / canaries
+    for c in range(correct - 1, -1, -1):
+        more = max(wrong, shrink(right))
+        if more == wrong:
+            break
+        right = min(1.0, right + c / (guesses - c) * (more - wrong))
+        wrong = more
+    return right + wrong > guesses / canaries
+
+
+def epsilon_one_run_gaussian(
+    correct: int, guesses: int, canaries: int, delta: float, confidence: float = 0.95
+) -> float:
+    """Like `epsilon_one_run` against Gaussian trade-off curves: tighter, for Gaussian mechanisms only.
+
+    Examples
+    --------
+    >>> seen = {"correct": 180, "guesses": 200, "canaries": 1000, "delta": 1e-5}
+    >>> epsilon_one_run(**seen) < epsilon_one_run_gaussian(**seen)
+    True
+    """
+
+    def refuted(mu: float) -> bool:
+        return refutes_curve(
+            lambda x: float(ndtr(ndtri(x) - mu)), correct, guesses, canaries, confidence
+        )
+
+    return epsilon_from_mu(_largest_refuted(refuted), delta)
+
+
+def guess_coins(scores: ArrayLike, share: float = 1.0) -> tuple[NDArray[np.intp], NDArray[np.int8]]:
+    """Which coins to guess, and the guesses: the scores farthest from 0, by their sign.
+
+    The share must be fixed before the run is seen.
+
+    Examples
+    --------
+    >>> which, guess = guess_coins([0.1, -3.0, 2.0, 0.2], share=0.5)
+    >>> which.tolist(), guess.tolist()
+    ([1, 2], [-1, 1])
+    """
+    values = np.asarray(scores, dtype=np.float64)
+    if not 0 < share <= 1:
+        raise InputError("share must be above 0 and at most 1")
+    wanted = max(1, round(share * values.size))
+    which = np.sort(np.argsort(-np.abs(values), kind="stable")[:wanted])
+    return which, np.where(values[which] >= 0, 1, -1).astype(np.int8)
+
+
+def _largest_refuted(refuted: Callable[[float], bool]) -> float:
+    """The largest value that is refuted, to 1e-6, on the safe side; 0 if none is."""
+    if not refuted(0.0):
+        return 0.0
+    low, high = 0.0, 1.0
+    while refuted(high) and high < 64.0:
+        low, high = high, 2.0 * high
+    while high - low > 1e-6:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if refuted(middle) else (low, middle)
+    return low
+
+
+def _check(correct: int, guesses: int, canaries: int) -> None:
+    if not 0 <= correct <= guesses <= canaries or guesses < 1:
+        raise InputError("need 0 <= correct <= guesses <= canaries, and at least one guess")
