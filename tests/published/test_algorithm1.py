@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from pairveil.errors import InputError, PrivacyLeakWarning
+from pairveil.privacy.gdp import epsilon_from_mu
 from pairveil.published.algorithm1 import (
     Settings,
     _clipped_row,
@@ -19,7 +20,7 @@ from pairveil.published.algorithm1 import (
     train,
     unit_rows,
 )
-from pairveil.published.mechanisms import ClassicGaussian, Laplace, gaussian_epsilon
+from pairveil.published.mechanisms import ClassicGaussian, Laplace
 from pairveil.published.responses import Duchi
 from pairveil.published.staircase import JointStaircase, Staircase
 
@@ -196,7 +197,7 @@ def test_the_gaussian_variant_composes_rows_and_epochs(data):
     plan = Settings("adp", 1.0, 1e-5, n_components=4, margin=1.0, batch_size=10, epochs=2)
     result = algorithm1(*data, plan, random_state=0)
     noise = ClassicGaussian(0.5, 0.5e-5).noise_multiplier()
-    assert result.epsilon_sound == pytest.approx(gaussian_epsilon(math.sqrt(8) / noise, 1e-5))
+    assert result.epsilon_sound == pytest.approx(epsilon_from_mu(math.sqrt(8) / noise, 1e-5))
     assert result.delta == 1e-5
 
 

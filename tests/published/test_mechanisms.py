@@ -19,8 +19,6 @@ from pairveil.published.mechanisms import (
     Laplace,
     Mechanism,
     ReducedLaplace,
-    gaussian_delta,
-    gaussian_epsilon,
 )
 from pairveil.published.responses import Duchi, Warner
 from pairveil.published.staircase import GengViswanath, JointStaircase, Staircase
@@ -121,15 +119,21 @@ def test_reduced_laplace_has_no_bound_because_its_scale_follows_the_data():
     assert mechanism.epsilon_sound(1) == np.inf
 
 
-@pytest.mark.parametrize("mu", [0.2, 1.0, 3.0])
-def test_gaussian_delta_is_the_integral_of_the_excess(mu):
-    def excess(x: float) -> float:
-        return max(0.0, stats.norm.pdf(x, mu) - np.exp(0.5) * stats.norm.pdf(x))
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 8.0])
+@pytest.mark.parametrize("kind", [ClassicGaussian, AnalyticGaussian])
+def test_the_excess_beyond_the_sound_epsilon_integrates_to_delta(kind, epsilon):
+    mechanism, shift = kind(epsilon, 1e-3), np.array([0.7])
+    bound = mechanism.epsilon_sound(1)
 
-    start = mu / 2 + 0.5 / mu  # where the excess begins
-    integral = integrate.quad(excess, start, start + 12, epsabs=1e-12)[0]
-    assert gaussian_delta(mu, 0.5) == pytest.approx(integral, abs=1e-9)
-    assert gaussian_delta(mu, gaussian_epsilon(mu, 1e-5)) == pytest.approx(1e-5, rel=1e-6)
+    def excess(x: float) -> float:
+        one = np.exp(mechanism.log_density(np.array([x]), shift, 0.7))
+        other = np.exp(mechanism.log_density(np.array([x]), np.zeros(1), 0.7))
+        return float(max(0.0, one - np.exp(bound) * other))
+
+    sigma = np.sqrt(mechanism.variance(1, 0.7))
+    start = 0.35 + bound * sigma**2 / 0.7  # where the excess begins
+    integral = integrate.quad(excess, start, start + 12 * sigma, epsabs=1e-14)[0]
+    assert integral == pytest.approx(1e-3, rel=1e-6)
 
 
 def test_the_classic_gaussian_formula_fails_at_large_epsilon_and_the_analytic_does_not():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.errors import InputError
+from pairveil.pairs.embedded import load_digits, load_patients
 
 FloatArray = NDArray[np.float64]
 
@@ -49,6 +50,8 @@ class Benchmark:
         Whether training people come from a class-balanced downsample.
     source : str
         Where the rows came from, for the captions.
+    bounds : pair of arrays or None
+        Public bounds of the columns; None takes the file's own as published with it.
     """
 
     name: str
@@ -57,6 +60,7 @@ class Benchmark:
     train_people: int
     downsample: bool
     source: str
+    bounds: tuple[FloatArray, FloatArray] | None = None
 
 
 def data_folder(folder: str | os.PathLike[str] | None = None) -> Path | None:
@@ -185,10 +189,12 @@ def _benchmark(name: str, X: Any, classes: Any, source: str) -> Benchmark:
 
 
 def _embedded(name: str) -> Benchmark:
-    from sklearn import datasets
-
-    bunch = datasets.load_breast_cancer() if name == "breast_cancer" else datasets.load_digits()
-    return _benchmark(name, bunch.data, bunch.target, f"scikit-learn {name}")
+    people = load_patients() if name == "breast_cancer" else load_digits()
+    X = people.features.values
+    made = _benchmark(name, X, people.classes, f"scikit-learn {name}")
+    # embedded tables come scaled by public bounds to [0, 1/sqrt(d)]
+    d = X.shape[1]
+    return replace(made, bounds=(np.zeros(d), np.full(d, d**-0.5)))
 
 
 def _read(path: Path) -> tuple[Any, Any]:

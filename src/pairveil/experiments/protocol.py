@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairveil.errors import InputError
 from pairveil.evaluation.scores import knn_accuracy, pair_auc
 from pairveil.experiments.data import Benchmark
+from pairveil.pairs.choosing import design_pairs
 
 FloatArray = NDArray[np.float64]
 Norm = Literal["l1", "l2"]
@@ -48,11 +49,13 @@ class LabelledPairs:
     labels: NDArray[np.int8]
 
 
-def scale(X: ArrayLike, norm: Norm = "l2") -> FloatArray:
+def scale(
+    X: ArrayLike, norm: Norm = "l2", bounds: tuple[FloatArray, FloatArray] | None = None
+) -> FloatArray:
     """Columns to [0, 1], then rows to norm at most 1.
 
-    The columns' bounds are those of the whole file and count as public here (they are published
-    with the benchmark); on private data they must be given from outside.
+    Without ``bounds`` those of the whole file serve and count as public (they are published with
+    the benchmark); on private data they must be given from outside.
 
     Examples
     --------
@@ -61,7 +64,7 @@ def scale(X: ArrayLike, norm: Norm = "l2") -> FloatArray:
            [0.5, 0.5]])
     """
     rows = np.asarray(X, dtype=np.float64)
-    low, high = rows.min(axis=0), rows.max(axis=0)
+    low, high = bounds if bounds is not None else (rows.min(axis=0), rows.max(axis=0))
     unit = (rows - low) / np.where(high > low, high - low, 1.0)
     size = np.linalg.norm(unit, ord=1 if norm == "l1" else 2, axis=1, keepdims=True)
     scaled: FloatArray = unit / np.maximum(1.0, size)
@@ -104,7 +107,7 @@ def make_split(
     >>> split.X_train.shape, split.X_test.shape
     ((426, 30), (143, 30))
     """
-    X, classes = scale(benchmark.X, norm), benchmark.classes
+    X, classes = scale(benchmark.X, norm, benchmark.bounds), benchmark.classes
     everyone = np.arange(len(classes))
     pool = balanced_people(classes, rng) if benchmark.downsample else everyone
     chosen = rng.permutation(pool)
@@ -162,8 +165,6 @@ def paper_graph(split: Split, rng: np.random.Generator, density: float = 2.0) ->
 
 def design(split: Split, how: How, rng: np.random.Generator) -> LabelledPairs:
     """Pairs that pairveil asks to have labelled (chosen before any label is seen)."""
-    from pairveil.pairs.choosing import design_pairs
-
     pairs = design_pairs(split.n_people, how=how, random_state=int(rng.integers(2**31)))
     return label_pairs(pairs, split.y_train)
 

@@ -27,12 +27,12 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from pairveil.errors import InputError, PrivacyLeakWarning
+from pairveil.privacy.gdp import epsilon_from_mu
 from pairveil.published.mechanisms import (
     ClassicGaussian,
     FloatArray,
     Laplace,
     Mechanism,
-    gaussian_epsilon,
 )
 
 Variant = Literal["nonpriv", "dpp", "dpp-s", "adp", "adp-s", "node-dp"]
@@ -344,7 +344,7 @@ def _cost(s: Settings, mechanism: Mechanism | None, d: int, n_batches: int) -> t
     if isinstance(mechanism, ClassicGaussian):
         answers = s.n_components * s.epochs
         mu = np.sqrt(answers) / (mechanism.noise_multiplier() * spare)
-        return s.epsilon, gaussian_epsilon(float(mu), s.delta)
+        return s.epsilon, epsilon_from_mu(float(mu), s.delta)
     each = s.epochs * s.n_components * mechanism.epsilon_sound(d)
     spread = 1 / spare if mechanism.linear else min(s.kappa, n_batches)
     return s.epsilon, each * spread

@@ -12,10 +12,9 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
-from scipy.special import log_ndtr
 
 from pairveil.errors import InputError
+from pairveil.privacy.gdp import epsilon_from_mu, mu_from_epsilon
 
 FloatArray = NDArray[np.float64]
 
@@ -109,30 +108,6 @@ class ReducedLaplace(Laplace):
         return float("inf")
 
 
-def gaussian_delta(mu: float, epsilon: float) -> float:
-    """Smallest delta at which a shift of mu standard deviations is (epsilon, delta)-private.
-
-    Balle and Wang (2018), Theorem 8.
-    """
-    first = np.exp(log_ndtr(mu / 2 - epsilon / mu))
-    return float(first - np.exp(epsilon + log_ndtr(-mu / 2 - epsilon / mu)))
-
-
-def gaussian_epsilon(mu: float, delta: float) -> float:
-    """Smallest epsilon at which a shift of mu standard deviations is (epsilon, delta)-private.
-
-    Examples
-    --------
-    >>> round(gaussian_epsilon(1.0, 1e-5), 2)
-    4.38
-    """
-    if gaussian_delta(mu, 0.0) <= delta:
-        return 0.0
-    high = mu * mu / 2 + mu * np.sqrt(2 * np.log(1 / delta)) + 1.0  # the Renyi bound, above it
-    root = brentq(lambda e: gaussian_delta(mu, e) - delta, 0.0, high, xtol=1e-12)
-    return float(root)
-
-
 class ClassicGaussian(Mechanism):
     """Gaussian noise of ``sqrt(2 ln(1.25/delta)) sensitivity / epsilon`` (paper, Appendix C).
 
@@ -162,7 +137,7 @@ class ClassicGaussian(Mechanism):
         return float(np.sqrt(2 * np.log(1.25 / self.delta)) / self.epsilon)
 
     def epsilon_sound(self, d: int) -> float:  # noqa: ARG002 - depends on the l2 shift only
-        return gaussian_epsilon(1.0 / self.noise_multiplier(), self.delta)
+        return epsilon_from_mu(1.0 / self.noise_multiplier(), self.delta)
 
     def sample(self, rng: np.random.Generator, value: FloatArray, sensitivity: float) -> FloatArray:
         return value + rng.normal(0.0, sensitivity * self.noise_multiplier(), value.shape)
@@ -190,12 +165,7 @@ class AnalyticGaussian(ClassicGaussian):
 
     def __init__(self, epsilon: float, delta: float = 1e-5) -> None:
         super().__init__(epsilon, delta)
-        low, high = 1e-6, 1.0
-        while gaussian_delta(high, self.epsilon) < self.delta:
-            high *= 2.0
-        # delta grows with mu; the root is the largest shift, so its inverse the smallest noise
-        mu = brentq(lambda m: gaussian_delta(m, self.epsilon) - self.delta, low, high, xtol=1e-14)
-        self._multiplier = float(1.0 / mu)
+        self._multiplier = 1.0 / mu_from_epsilon(self.epsilon, self.delta)
 
     def noise_multiplier(self) -> float:
         return self._multiplier
