@@ -1,0 +1,180 @@
+"""`kappa`, `select` and `design`: how correlated the pairs are, and which pairs to use or to label."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from numpy.typing import NDArray
+
+from pairveil.cli.output import (
+    JsonFlag,
+    QuietFlag,
+    number,
+    print_json,
+    spoken_warnings,
+    stdout,
+    table,
+)
+from pairveil.cli.pair_options import (
+    Label,
+    Layout,
+    Left,
+    PairsFile,
+    Right,
+    index_people,
+    read_pair_file,
+)
+
+How = Literal["paths", "forest", "matching", "all"]
+DesignHow = Literal["paths", "forest", "matching"]
+Out = Annotated[
+    Path, typer.Option("--out", "-o", help="File to write, .csv or .parquet.", dir_okay=False)
+]
+Seed = Annotated[
+    int | None, typer.Option("--seed", help="Makes the choice reproducible (it is public).")
+]
+MaxDegree = Annotated[
+    int | None, typer.Option("--max-degree", min=1, help="No person in more than this many pairs.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands to the command line."""
+    app.command("kappa")(show_kappa)
+    app.command("select")(select)
+    app.command("design")(design)
+
+
+def show_kappa(
+    pairs: PairsFile,
+    left: Left = "left",
+    right: Right = "right",
+    layout: Layout = "auto",
+    json_: JsonFlag = False,
+    quiet: QuietFlag = False,
+) -> None:
+    """Say how many pairs an attacker must be missing: the graph's numbers.
+
+    Example: `pairveil kappa pairs.csv`
+    """
+    from pairveil.graph.kappa import kappa
+    from pairveil.pairs.choosing import select_pairs
+
+    with spoken_warnings(quiet or json_):
+        found = read_pair_file(pairs, left, right, None, layout)
+        edges, _ = index_people(found)
+    numbers = kappa(edges)
+    if json_:
+        print_json(numbers.to_dict())
+        return
+    if quiet:
+        return
+    print_kappa(numbers)
+    kept = len(select_pairs(edges, "paths", random_state=0))
+    if numbers.relationship == 1 and numbers.person <= 2:
+        stdout.print("These pairs are already as uncorrelated as pairs can be for relationships.")
+    else:
+        stdout.print(
+            f"{numbers.relationship} at relationship level; `pairveil select --how paths` brings it to 1 "
+            f"and keeps {kept:,} of {numbers.n_pairs:,} pairs."
+        )
+
+
+def select(
+    pairs: PairsFile,
+    how: Annotated[
+        How, typer.Option(help="paths: at most two pairs a person, no cycle.")
+    ] = "paths",
+    out: Out = Path("selected.csv"),
+    max_degree: MaxDegree = None,
+    left: Left = "left",
+    right: Right = "right",
+    label: Label = "label",
+    layout: Layout = "auto",
+    seed: Seed = None,
+    json_: JsonFlag = False,
+    quiet: QuietFlag = False,
+) -> None:
+    """Keep a set of pairs that costs little privacy, without looking at labels or features.
+
+    Example: `pairveil select pairs.csv --how paths -o used.csv`
+    """
+    from pairveil.graph.kappa import kappa
+    from pairveil.pairs.choosing import select_pairs
+    from pairveil.pairs.writing import write_columns
+
+    with spoken_warnings(quiet or json_):
+        found = read_pair_file(pairs, left, right, label, layout, labels_optional=True)
+        edges, _ = index_people(found)
+    before = kappa(edges)
+    kept = select_pairs(edges, how, max_degree=max_degree, random_state=seed)
+    after = kappa(edges[kept])
+    columns: dict[str, NDArray[Any]] = {left: found.left[kept], right: found.right[kept]}
+    if found.labels is not None and label is not None:
+        columns[label] = found.labels[kept]
+    write_columns(out, columns)
+    if json_:
+        print_json(
+            {**after.to_dict(), "out": str(out), "full_graph_kappa": before.to_dict()["kappa"]}
+        )
+    elif not quiet:
+        stdout.print(
+            f"Kept {len(kept):,} of {before.n_pairs:,} pairs in {out}. Relationship level: kappa "
+            f"{before.relationship} -> {after.relationship}; person level: {before.person} -> {after.person}."
+        )
+        stdout.print(
+            "The dropped labels still exist: someone who knows them can tie up to "
+            f"{before.relationship} used pairs together. `pairveil design` chooses before labelling and has "
+            "no such caveat."
+        )
+
+
+def design(
+    people: Annotated[int, typer.Option("--people", min=2, help="How many people there are.")],
+    how: Annotated[DesignHow, typer.Option(help="Shape of the pairs to label.")] = "paths",
+    out: Out = Path("to-label.csv"),
+    seed: Seed = None,
+    json_: JsonFlag = False,
+    quiet: QuietFlag = False,
+) -> None:
+    """Choose which pairs to label before anyone labels them (people are numbered from 0).
+
+    Example: `pairveil design --people 5000 --how paths -o to-label.csv`
+    """
+    from pairveil.graph.kappa import kappa
+    from pairveil.pairs.choosing import design_pairs
+    from pairveil.pairs.writing import write_columns
+
+    chosen = design_pairs(people, how, random_state=seed)
+    numbers = kappa(chosen)
+    write_columns(out, {"left": chosen[:, 0], "right": chosen[:, 1]})
+    if json_:
+        print_json({**numbers.to_dict(), "out": str(out)})
+    elif not quiet:
+        stdout.print(
+            f"Label these {len(chosen):,} pairs of {people:,} people: {out}. kappa is {numbers.relationship} "
+            f"at relationship level and {numbers.person} at person level."
+        )
+
+
+def print_kappa(numbers: Any) -> None:
+    """The table of the graph's numbers and what they mean."""
+    rows = [
+        ["pair", numbers.pair, "one pair, nothing tied to it"],
+        [
+            "relationship",
+            numbers.relationship,
+            "a relationship and every way to infer it (default)",
+        ],
+        ["person", numbers.person, "all pairs of any one person"],
+        ["paper's bound", numbers.paper_bound, "kappa' of the paper, for comparison"],
+        ["intransitive", numbers.intransitive, "labels only, relations that do not carry over"],
+    ]
+    title = f"{numbers.n_pairs:,} pairs of {numbers.n_people:,} people"
+    stdout.print(table(title, ["to protect", "kappa", "meaning"], rows))
+    stdout.print(
+        "Kappa is the number of pairs an attacker must be missing; the noise grows with it, "
+        f"here {number(numbers.relationship)} times that of independent pairs."
+    )

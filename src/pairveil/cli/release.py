@@ -1,0 +1,190 @@
+"""`transform`, `evaluate`, `certificate` and `account`: using and checking what was released."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import typer
+
+from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stdout, table
+from pairveil.cli.pair_options import FeaturesFile, IdColumn
+from pairveil.errors import InputError
+
+ReleaseFolder = Annotated[Path, typer.Argument(help="Folder of a release.", show_default=False)]
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands to the command line."""
+    app.command("transform")(transform)
+    app.command("evaluate")(evaluate)
+    app.command("certificate")(certificate)
+    app.command("account")(account)
+
+
+def transform(
+    folder: ReleaseFolder,
+    features: FeaturesFile,
+    out: Annotated[Path, typer.Option("--out", "-o", help="File to write, .csv or .parquet.")],
+    id_: IdColumn = "id",
+    json_: JsonFlag = False,
+    quiet: QuietFlag = False,
+) -> None:
+    """Map people into the space where the learned metric is Euclidean.
+
+    Example: `pairveil transform release/ people.csv -o projected.parquet`
+    """
+    from pairveil.pairs.writing import write_columns
+    from pairveil.release.metric import ReleasedMetric
+
+    metric = ReleasedMetric.load(folder)
+    with spoken_warnings(quiet or json_):
+        people = read_people(features, id_, metric)
+    projected = metric.transform(people.values)
+    columns = {f"component_{i + 1}": projected[:, i] for i in range(projected.shape[1])}
+    write_columns(out, {id_: people.ids, **columns})
+    if json_:
+        print_json({"n_rows": len(projected), "n_components": metric.n_components, "out": str(out)})
+    elif not quiet:
+        stdout.print(f"{len(projected):,} people in {metric.n_components} dimensions: {out}")
+
+
+def read_people(features: Path, id_: str, metric: Any) -> Any:
+    """The metric's own columns of a features file, in the metric's order."""
+    from pairveil.pairs.readers import read_features
+
+    names = list(metric.feature_names) if metric.feature_names else None
+    people = read_features(features, id=id_, columns=names)
+    if people.values.shape[1] != metric.n_features:
+        raise InputError(
+            f"{features} has {people.values.shape[1]} feature columns, the metric takes {metric.n_features}"
+        )
+    return people
+
+
+def evaluate(
+    folder: ReleaseFolder,
+    features: FeaturesFile,
+    classes: Annotated[str, typer.Option("--classes", help="Column with each person's class.")],
+    id_: IdColumn = "id",
+    n_pairs: Annotated[
+        int, typer.Option("--pairs", min=100, help="Random pairs to score.")
+    ] = 200_000,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the random pairs.")] = 0,
+    json_: JsonFlag = False,
+    quiet: QuietFlag = False,
+) -> None:
+    """Score a released metric on people it was not learned from.
+
+    Example: `pairveil evaluate release/ test-people.csv --classes diagnosis`
+    """
+    from pairveil.evaluation.release import evaluate_release
+    from pairveil.pairs.readers import read_classes
+    from pairveil.release.metric import ReleasedMetric
+
+    metric = ReleasedMetric.load(folder)
+    with spoken_warnings(quiet or json_):
+        people = read_people(features, id_, metric)
+        groups = read_classes(features, classes)
+    scores = evaluate_release(metric, people.values, groups, n_pairs=n_pairs, random_state=seed)
+    if json_:
+        print_json(scores)
+    elif not quiet:
+        rows = [
+            ["this metric", scores["pair_auc"], scores["knn_accuracy"]],
+            ["Euclidean", scores["euclidean_pair_auc"], scores["euclidean_knn_accuracy"]],
+            [
+                "untrained (random projection)",
+                scores["untrained_pair_auc"],
+                scores["untrained_knn_accuracy"],
+            ],
+        ]
+        title = f"{scores['n_people']:,} people, {scores['n_pairs']:,} random pairs"
+        stdout.print(table(title, ["metric", "pair AUC", "5-NN accuracy"], rows))
+        stdout.print(
+            "Pair AUC: how often two people of different classes are farther apart than two of one class. "
+            "Scores on people whose pairs were used for training are not covered by the certificate."
+        )
+
+
+def certificate(folder: ReleaseFolder, json_: JsonFlag = False, quiet: QuietFlag = False) -> None:
+    """Verify a release's file and epsilon, and say what is promised to whom.
+
+    Example: `pairveil certificate release/`
+    """
+    from pairveil.release.metric import ReleasedMetric
+
+    found = ReleasedMetric.load(folder).certificate
+    if found is None:
+        raise InputError(f"{folder} has no certificate: this metric was not learned privately")
+    result = found.verify()
+    if json_:
+        print_json({**found.to_dict(), "valid": bool(result), "problems": list(result.problems)})
+    elif not quiet:
+        stdout.print(found.promise(), markup=False)
+        rows = [
+            [
+                unit,
+                found.kappas[unit],
+                found.epsilons[unit]["zero-out"],
+                found.epsilons[unit]["replace"],
+            ]
+            for unit in found.epsilons
+        ]
+        title = f"epsilon at delta = {found.delta:g}"
+        stdout.print(table(title, ["protected unit", "kappa", "zero-out", "replace"], rows))
+        stdout.print(
+            "Verified: the file is the certified one and every epsilon was recomputed."
+            if result
+            else ""
+        )
+    if not result:
+        raise InputError("the certificate does not hold: " + "; ".join(result.problems))
+
+
+def account(
+    kappa: Annotated[int, typer.Option("--kappa", min=1, help="Pairs that change together.")],
+    noise_multiplier: Annotated[
+        float, typer.Option("--noise-multiplier", help="Noise / clip bound.")
+    ],
+    steps: Annotated[int, typer.Option("--steps", min=1)],
+    delta: Annotated[float, typer.Option("--delta")],
+    sample_rate: Annotated[float, typer.Option("--sample-rate", help="1 is the full batch.")] = 1.0,
+    adjacency: Annotated[Literal["zero-out", "replace"], typer.Option("--adjacency")] = "zero-out",
+    mechanism: Annotated[Literal["gaussian", "laplace"], typer.Option("--mechanism")] = "gaussian",
+    json_: JsonFlag = False,
+    quiet: QuietFlag = False,
+) -> None:
+    """Epsilon of a plan, before any data are touched.
+
+    Example: `pairveil account --kappa 13 --sample-rate 0.05 --noise-multiplier 20 --steps 200 --delta 1e-5`
+    """
+    from pairveil.privacy.accounting import epsilon_of
+    from pairveil.privacy.events import GaussianEvent, LaplaceEvent
+
+    if mechanism == "laplace":
+        if sample_rate != 1.0:
+            raise InputError(
+                "--sample-rate: the Laplace mechanism is accounted for the full batch only"
+            )
+        event: Any = LaplaceEvent(noise_multiplier, steps=steps)
+    else:
+        event = GaussianEvent(noise_multiplier, sample_rate=sample_rate, steps=steps)
+    epsilon = epsilon_of([event], kappa=kappa, adjacency=adjacency, delta=delta)
+    if json_:
+        print_json(
+            {
+                "epsilon": epsilon,
+                "delta": delta,
+                "kappa": kappa,
+                "adjacency": adjacency,
+                "mechanism": mechanism,
+            }
+        )
+    elif not quiet:
+        kind = "become null" if adjacency == "zero-out" else "are replaced"
+        stdout.print(
+            f"epsilon {np.format_float_positional(epsilon, precision=4)} at delta {delta:g}, "
+            f"for the contents of any {kappa} pairs that {kind}."
+        )

@@ -1,0 +1,107 @@
+"""The engine: executes the releases of a plan and nothing else.
+
+It is the only code that sees the pairs' contents. What it returns is a clipped sum with the plan's noise
+on it, and it counts what it released, so that a fit can be checked against its plan.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairveil.learning.plan import NoisySums
+from pairveil.learning.sums import TILE, Statistic, clipped_sum
+from pairveil.pairs.pairset import PairSet
+from pairveil.privacy.events import Event
+from pairveil.privacy.grid import choose_grid, grid_sensitivity
+from pairveil.privacy.noise import NoiseSource
+
+FloatArray = NDArray[np.float64]
+OnRelease = Callable[[NoisySums, Statistic, FloatArray], None]
+
+
+class Engine:
+    """Takes noisy sums from pairs.
+
+    Parameters
+    ----------
+    data : PairSet
+        The used pairs, labelled.
+    noise : NoiseSource
+        Where sampling and noise come from.
+    on_release : callable, optional
+        Called with (sums, statistic, noisy sum) after each release: progress bars, auditors. It sees
+        released values only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pairveil.learning.losses import ContrastiveLoss
+    >>> from pairveil.learning.sums import LossGradient
+    >>> from pairveil.privacy.noise import SeededNoise
+    >>> data = PairSet(np.eye(2), [[0, 1]], [1])
+    >>> sums = NoisySums(clip=1.0, noise_multiplier=0.0, steps=1)
+    >>> gradient = LossGradient(np.eye(2), ContrastiveLoss(1.0), (1.0, 1.0), np.ones(2))
+    >>> Engine(data, SeededNoise(0)).release(sums, gradient).round(3)
+    array([[ 0.5, -0.5],
+           [-0.5,  0.5]])
+    """
+
+    def __init__(
+        self, data: PairSet, noise: NoiseSource, on_release: OnRelease | None = None
+    ) -> None:
+        self._data = data
+        self._noise = noise
+        self._on_release = on_release
+        self._done: Counter[NoisySums] = Counter()
+
+    def release(self, sums: NoisySums, statistic: Statistic) -> FloatArray:
+        """One noisy sum of ``statistic`` over a batch of ``sums``' kind."""
+        step = self._done[sums]
+        if step >= sums.steps:
+            raise RuntimeError("the plan allows no further release of this kind")
+        self._done[sums] += 1
+        n_entries = math.prod(statistic.shape)
+        grid = choose_grid(sums.clip, n_entries, norm=sums.norm, n_pairs=self._data.n_pairs)
+        rows = self._batch(sums, step)
+        total = clipped_sum(self._data, rows, statistic, sums.clip, sums.norm, grid)
+        noisy = self._add_noise(sums, total, grid, n_entries)
+        if self._on_release is not None:
+            self._on_release(sums, statistic, noisy)
+        return noisy
+
+    def _add_noise(
+        self, sums: NoisySums, total: NDArray[np.int64], grid: float, n_entries: int
+    ) -> FloatArray:
+        if sums.noise_multiplier == 0:
+            return total.astype(np.float64) * grid
+        # The noise is scaled to what one pair can move the integer sum, not to the clip bound alone.
+        reach = grid_sensitivity(sums.clip, grid, n_entries, sums.norm, tile=TILE)
+        draw = self._noise.laplace if sums.mechanism == "laplace" else self._noise.gaussian
+        return draw(total, sums.noise_multiplier * reach, grid)
+
+    def _batch(self, sums: NoisySums, step: int) -> NDArray[np.int64] | None:
+        """Which pairs enter this sum, chosen without looking at them; None is all."""
+        if sums.sampling == "poisson":
+            return (
+                None
+                if sums.sample_rate == 1
+                else self._noise.sample(self._data.n_pairs, sums.sample_rate)
+            )
+        if sums.n_batches == 1:
+            return None
+        # Dealt like cards, by position: disjoint, the same every epoch, and blind to the contents.
+        return np.arange(step % sums.n_batches, self._data.n_pairs, sums.n_batches)
+
+    def followed(self, plan: Iterable[NoisySums]) -> bool:
+        """Whether exactly the releases of ``plan`` were made."""
+        return self._done == Counter({sums: sums.steps for sums in plan})
+
+
+def events_of(plan: Iterable[NoisySums]) -> tuple[Event, ...]:
+    """What the accountant is told of a plan: the very objects that the engine executes."""
+    return tuple(sums.event() for sums in plan)

@@ -1,0 +1,81 @@
+"""Losses of one pair, seen only through its distance D = ||W dx||_2 and its label.
+
+A loss that depends on W through D alone has a rank-one gradient
+
+    G = c (W dx) dx^T,    c = l'(D) / D,
+
+so a loss needs to say its value and ``c``; norms and clipped sums follow without ever forming G
+(THEORY.md section 1): ``||G||_F = |c| D ||dx||_2`` and ``||G||_1 = |c| ||W dx||_1 ||dx||_1``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+class PairLoss(Protocol):
+    """What the engine needs to know of a loss."""
+
+    def value(self, distance: FloatArray, labels: NDArray[np.int8]) -> FloatArray:
+        """Loss of each pair."""
+        ...
+
+    def coefficient(self, distance: FloatArray, labels: NDArray[np.int8]) -> FloatArray:
+        """The factor c of the rank-one gradient of each pair."""
+        ...
+
+    def gradient_bound(self, spectral_norm: float, pair_norm: float) -> float:
+        """Bound ``||G||_F`` over every pair with ``||dx||_2 <= pair_norm``, from W alone."""
+        ...
+
+
+@dataclass(frozen=True)
+class ContrastiveLoss:
+    """Similar pairs are pulled together, dissimilar ones pushed beyond the margin (paper, Eq. 5).
+
+    Similar: ``D^2 / 2``; dissimilar: ``max(0, margin - D)^2 / 2``.
+
+    Parameters
+    ----------
+    margin : float
+        Distance beyond which a dissimilar pair is left alone. Public.
+
+    Examples
+    --------
+    >>> loss = ContrastiveLoss(margin=1.0)
+    >>> import numpy as np
+    >>> loss.coefficient(np.array([0.5, 0.5, 2.0]), np.array([1, -1, -1]))
+    array([ 1., -1., 0.])
+    """
+
+    margin: float
+
+    def value(self, distance: FloatArray, labels: NDArray[np.int8]) -> FloatArray:
+        """Loss of each pair."""
+        gap = np.maximum(0.0, self.margin - distance)
+        loss: FloatArray = 0.5 * np.where(labels > 0, distance**2, gap**2)
+        return loss
+
+    def coefficient(self, distance: FloatArray, labels: NDArray[np.int8]) -> FloatArray:
+        """1 for similar pairs; (D - m)/D for dissimilar ones within the margin; else 0.
+
+        At D = 0 the dissimilar loss has no gradient; 0 is chosen (THEORY.md section 1).
+        """
+        pushed = (distance > 0) & (distance < self.margin)
+        safe = np.where(pushed, distance, 1.0)
+        push = np.where(pushed, (distance - self.margin) / safe, 0.0)
+        factor: FloatArray = np.where(labels > 0, 1.0, push)
+        return factor
+
+    def gradient_bound(self, spectral_norm: float, pair_norm: float) -> float:
+        """``max(similar, dissimilar)`` of THEORY.md section 3b.
+
+        Similar: ``D ||dx|| <= ||W||_2 ||dx||^2``. Dissimilar: ``(m - D) ||dx|| <= m ||dx||``.
+        """
+        return max(spectral_norm * pair_norm**2, self.margin * pair_norm)

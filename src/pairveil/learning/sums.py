@@ -1,0 +1,145 @@
+"""Clipped sums over pairs: all that ever leaves the data, before noise.
+
+Sums are taken tile by tile, and each tile's partial sum is rounded to whole multiples of a public
+``grid`` and added as int64. Integer addition is exact, so the total does not depend on the order of the
+tiles, on threads or on machines, and zeroing one pair out changes exactly one tile: by the pair's
+clipped part, by at most one grid step an entry for the rounding, and by the tile's own floating-point
+error (`pairveil.privacy.grid.grid_sensitivity`). That is the whole sensitivity argument
+(docs/theory/noise.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from pairveil.learning.losses import PairLoss
+from pairveil.pairs.pairset import PairSet
+from pairveil.privacy.grid import Norm, to_grid
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Labels = NDArray[np.int8]
+
+TILE = 1024
+"""Pairs summed in floating point before rounding (their error is charged by `grid_sensitivity`)."""
+
+
+class Statistic(Protocol):
+    """What is summed: each pair's part, clipped as a whole."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the sum."""
+        ...
+
+    def tile_sum(self, gaps: Any, labels: Labels, clip: float, norm: Norm) -> FloatArray:
+        """Sum of the clipped parts of a tile's pairs (``gaps`` holds their differences)."""
+        ...
+
+
+def clipped_sum(
+    data: PairSet, rows: IntArray | None, statistic: Statistic, clip: float, norm: Norm, grid: float
+) -> IntArray:
+    """Sum a statistic over pairs, in whole multiples of ``grid``.
+
+    Parameters
+    ----------
+    data : PairSet
+    rows : int array or None
+        The pairs in this batch; None is all of them.
+    statistic : Statistic
+    clip, norm
+        No pair's part is longer than this.
+    grid : float
+        Unit of the result, a power of two.
+
+    Returns
+    -------
+    int64 array of the statistic's shape
+    """
+    assert data.labels is not None
+    total = np.zeros(statistic.shape, dtype=np.int64)
+    for tile in _tiles(data, rows):
+        gaps = data.differences(tile).astype(np.float64, copy=False)
+        total += to_grid(statistic.tile_sum(gaps, data.labels[tile], clip, norm), grid)
+    return total
+
+
+def _tiles(data: PairSet, rows: IntArray | None) -> Iterator[Any]:
+    """Cut the wanted pairs into tiles; the cut depends on positions only, never on contents."""
+    if rows is None:
+        yield from data.blocks(TILE)
+        return
+    for start in range(0, len(rows), TILE):
+        yield rows[start : start + TILE]
+
+
+def row_norms(rows: Any, norm: Norm = "l2") -> FloatArray:
+    """Length of each row, dense or sparse."""
+    if sparse.issparse(rows):
+        power = abs(rows) if norm == "l1" else rows.multiply(rows)
+        sums = np.asarray(power.sum(axis=1), dtype=np.float64).ravel()
+    elif norm == "l1":
+        sums = np.abs(rows).sum(axis=1)
+    else:
+        sums = np.einsum("ij,ij->i", rows, rows)
+    return sums if norm == "l1" else np.sqrt(sums)
+
+
+def shrink(lengths: FloatArray, clip: float) -> FloatArray:
+    """Factor that brings each length to at most ``clip`` (1 where it is shorter already).
+
+    Examples
+    --------
+    >>> shrink(np.array([0.5, 4.0]), clip=1.0)
+    array([1.  , 0.25])
+    """
+    factor: FloatArray = np.minimum(1.0, clip / np.maximum(lengths, np.finfo(float).tiny))
+    return factor
+
+
+@dataclass(frozen=True)
+class LossGradient:
+    """The gradient in W of a loss of D = ||W (scale * dx)||, weighted by kind of pair.
+
+    Parameters
+    ----------
+    W : array of shape (k, d)
+    loss : PairLoss
+    weights : (float, float)
+        Public weights of similar and of dissimilar pairs.
+    scale : array of shape (d,)
+        Columns are multiplied by it first: public, or released already.
+    """
+
+    W: FloatArray
+    loss: PairLoss
+    weights: tuple[float, float]
+    scale: FloatArray
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of W."""
+        return self.W.shape
+
+    def tile_sum(self, gaps: Any, labels: Labels, clip: float, norm: Norm) -> FloatArray:
+        """``(s o P)^T dX``: two matrix products, no gradient of a single pair is ever formed."""
+        gaps = scaled(gaps, self.scale)
+        projected = np.asarray(gaps @ self.W.T)
+        distance = row_norms(projected)
+        factor = self.loss.coefficient(distance, labels) * np.where(labels > 0, *self.weights)
+        # ||G||_F = |c| D ||dx||_2 and ||G||_1 = |c| ||W dx||_1 ||dx||_1 (THEORY.md section 1).
+        factor *= shrink(np.abs(factor) * row_norms(projected, norm) * row_norms(gaps, norm), clip)
+        weighted = factor[:, None] * projected
+        return np.asarray((gaps.T @ weighted).T) if sparse.issparse(gaps) else weighted.T @ gaps
+
+
+def scaled(gaps: Any, scale: FloatArray) -> Any:
+    """Columns multiplied by ``scale``, dense or sparse."""
+    return (gaps * scale[None, :]).tocsr() if sparse.issparse(gaps) else gaps * scale

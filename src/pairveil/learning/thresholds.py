@@ -1,0 +1,72 @@
+"""Choosing a threshold from how similar and dissimilar pairs spread over distances.
+
+The choice needs only two histograms. Counted exactly it is metric-learn's calibration; counted with
+noise (each pair falls into one cell, so one pair moves the joint histogram by 1 in l1 and in l2) it is
+a private release, and everything here is post-processing of it.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairveil.errors import InputError
+
+Strategy = Literal["accuracy", "f_beta", "max_tpr", "max_tnr"]
+
+
+def best_threshold(
+    edges: NDArray[np.float64],
+    similar: NDArray[np.float64],
+    dissimilar: NDArray[np.float64],
+    strategy: Strategy = "accuracy",
+    min_rate: float | None = None,
+    beta: float = 1.0,
+) -> float:
+    """The distance up to which pairs are called similar.
+
+    Parameters
+    ----------
+    edges : array of shape (n,)
+        Increasing; calling 'similar' all pairs with distance <= edges[i] accepts cells 0..i.
+    similar, dissimilar : arrays of shape (n,)
+        Pairs of each kind per cell, exact or noisy.
+    strategy, min_rate, beta
+        As in ``calibrate_threshold``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> best_threshold(np.array([0.1, 0.2, 0.3]), np.array([5, 4, 0]), np.array([0, 1, 9]))
+    0.2
+    """
+    accepted_similar = np.cumsum(np.maximum(similar, 0.0))
+    accepted_dissimilar = np.cumsum(np.maximum(dissimilar, 0.0))
+    n_similar = max(float(accepted_similar[-1]), 1e-12)
+    n_dissimilar = max(float(accepted_dissimilar[-1]), 1e-12)
+    true_positive = accepted_similar / n_similar
+    true_negative = 1.0 - accepted_dissimilar / n_dissimilar
+
+    if strategy == "accuracy":
+        merit = accepted_similar - accepted_dissimilar
+    elif strategy == "f_beta":
+        predicted = accepted_similar + accepted_dissimilar
+        merit = (
+            (1 + beta**2) * accepted_similar / np.maximum(predicted + beta**2 * n_similar, 1e-12)
+        )
+    elif strategy in ("max_tpr", "max_tnr"):
+        if min_rate is None or not 0 <= min_rate <= 1:
+            raise InputError(f"strategy {strategy!r} needs min_rate between 0 and 1")
+        ours, other = (
+            (true_positive, true_negative)
+            if strategy == "max_tpr"
+            else (true_negative, true_positive)
+        )
+        merit = np.where(other >= min_rate, ours, -np.inf)
+    else:
+        raise InputError("strategy must be 'accuracy', 'f_beta', 'max_tpr' or 'max_tnr'")
+    if not np.any(np.isfinite(merit)):
+        raise InputError(f"no threshold reaches min_rate for strategy {strategy!r}")
+    return float(edges[int(np.argmax(merit))])

@@ -1,0 +1,51 @@
+"""Tables written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+from numpy.typing import NDArray
+
+from pairveil.errors import InputError
+
+
+def write_columns(path: str | Path, columns: Mapping[str, NDArray[Any]]) -> Path:
+    """Write equally long columns as CSV or Parquet, by the file's ending.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "pairs.csv"
+    >>> print(write_columns(file, {"left": np.array([0, 1]), "right": np.array([1, 2])}).read_text())
+    "left","right"
+    0,1
+    1,2
+    <BLANKLINE>
+    """
+    target = Path(path)
+    if target.suffix not in (".csv", ".parquet"):
+        raise InputError(f"{target}: the output's name must end in .csv or .parquet")
+    if target.is_dir():
+        raise InputError(f"{target} is a folder; name a file")
+    table = pa.table({name: pa.array(values) for name, values in columns.items()})
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, draft = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
+    os.close(handle)
+    try:
+        if target.suffix == ".csv":
+            pyarrow.csv.write_csv(table, draft)
+        else:
+            pyarrow.parquet.write_table(table, draft)
+        os.chmod(draft, 0o644)
+        os.replace(draft, target)
+    except BaseException:
+        Path(draft).unlink(missing_ok=True)
+        raise
+    return target

@@ -1,0 +1,216 @@
+"""The released metric: what leaves the house. Needs numpy and safetensors, and runs no foreign code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from pairveil.errors import InputError
+from pairveil.privacy.certificate import Certificate
+from pairveil.release.receiver import receiver_readme
+
+METRIC_FILE = "metric.safetensors"
+CERTIFICATE_FILE = "certificate.json"
+README_FILE = "README.md"
+FORMAT = "pairveil-metric"
+VERSION = 1
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedMetric:
+    """A learned metric with its certificate, ready to be handed out.
+
+    Parameters
+    ----------
+    components : array of shape (n_components, n_features)
+        L; the distance of a and b is ``||L (a - b)||_2``.
+    certificate : Certificate or None
+        What is promised of the pairs it was learned from; None only for a metric that makes no
+        promise (a non-private learner's).
+    feature_names : tuple of str or None
+        The columns, in order.
+    column_scale : array of shape (n_features,) or None
+        What each raw column was multiplied by before learning (public bounds). It is part of
+        ``components`` already; it says what 'Euclidean' would have meant.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> metric = ReleasedMetric(np.array([[3.0, 0.0]]))
+    >>> metric.transform([[1.0, 7.0]])
+    array([[3.]])
+    >>> metric.distance([[1.0, 7.0]], [[0.0, 0.0]])
+    array([3.])
+    """
+
+    components: FloatArray
+    certificate: Certificate | None = None
+    feature_names: tuple[str, ...] | None = None
+    column_scale: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        components = np.ascontiguousarray(self.components, dtype=np.float64)
+        if components.ndim != 2 or components.size == 0 or not np.all(np.isfinite(components)):
+            raise InputError("a metric is a matrix of finite numbers, one row a component")
+        if self.feature_names is not None and len(self.feature_names) != components.shape[1]:
+            raise InputError("there must be one feature name for each column of the metric")
+        object.__setattr__(self, "components", components)
+
+    @property
+    def euclidean_components(self) -> FloatArray:
+        """The metric before learning: Euclidean distance of the scaled columns."""
+        return np.diag(np.ones(self.n_features) if self.column_scale is None else self.column_scale)
+
+    @property
+    def n_features(self) -> int:
+        """Columns a person must have."""
+        return int(self.components.shape[1])
+
+    @property
+    def n_components(self) -> int:
+        """Columns of the projected space."""
+        return int(self.components.shape[0])
+
+    def transform(self, X: ArrayLike) -> FloatArray:
+        """People in the space where the metric is Euclidean, (n, n_components)."""
+        points = np.asarray(X, dtype=np.float64)
+        if points.ndim != 2 or points.shape[1] != self.n_features:
+            raise InputError(
+                f"the metric takes rows of {self.n_features} features; got an array of shape {points.shape}"
+            )
+        projected: FloatArray = points @ self.components.T
+        return projected
+
+    def distance(self, A: ArrayLike, B: ArrayLike) -> FloatArray:
+        """Distance of each row of A from the same row of B."""
+        gap: FloatArray = self.transform(A) - self.transform(B)
+        length: FloatArray = np.sqrt(np.einsum("ij,ij->i", gap, gap))
+        return length
+
+    # ---- files ----------------------------------------------------------------------------------
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
+        """Write ``metric.safetensors``, ``certificate.json`` and ``README.md`` into ``folder``.
+
+        The folder appears whole or not at all. An existing folder is replaced only when it is empty
+        or an earlier release and ``overwrite`` is true.
+        """
+        target = Path(folder)
+        self.check_folder(target, overwrite)
+        blob = self._blob()
+        certificate = self.certificate
+        if certificate is not None:
+            certificate = replace(certificate, metric_sha256=hashlib.sha256(blob).hexdigest())
+        target.parent.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+        try:
+            (draft / METRIC_FILE).write_bytes(blob)
+            if certificate is not None:
+                (draft / CERTIFICATE_FILE).write_text(
+                    certificate.to_json() + "\n", encoding="utf-8"
+                )
+            readme = receiver_readme(
+                self.n_components, self.n_features, self.feature_names, certificate
+            )
+            (draft / README_FILE).write_text(readme, encoding="utf-8")
+            draft.chmod(0o755)
+            _swap(draft, target)
+        except BaseException:
+            shutil.rmtree(draft, ignore_errors=True)
+            raise
+        return target
+
+    @staticmethod
+    def check_folder(target: Path, overwrite: bool) -> None:
+        """Refuse a folder that a release must not go into (before anything is spent on it)."""
+        if target.is_file():
+            raise InputError(f"{target} is a file; name a folder for the release")
+        if not target.exists() or not any(target.iterdir()):
+            return
+        known = {METRIC_FILE, CERTIFICATE_FILE, README_FILE, "report.html"}
+        foreign = [entry.name for entry in target.iterdir() if entry.name not in known]
+        if foreign:
+            raise InputError(f"{target} holds other files; name a new folder for the release")
+        if not overwrite:
+            raise InputError(
+                f"{target} already holds a release; name another folder or allow overwriting"
+            )
+
+    def _blob(self) -> bytes:
+        names = json.dumps(list(self.feature_names)) if self.feature_names is not None else ""
+        metadata = {"format": FORMAT, "version": str(VERSION), "feature_names": names}
+        tensors = {"components": self.components}
+        if self.column_scale is not None:
+            tensors["column_scale"] = np.ascontiguousarray(self.column_scale, dtype=np.float64)
+        return bytes(save(tensors, metadata=metadata))
+
+    @classmethod
+    def load(cls, folder: str | Path) -> ReleasedMetric:
+        """Read a release and check that the metric is the one its certificate was made for.
+
+        Raises
+        ------
+        InputError
+            When a file is missing, truncated, tampered with or of a newer version.
+        """
+        source = Path(folder)
+        file = source / METRIC_FILE
+        if not file.is_file():
+            raise InputError(f"{source} holds no release: {METRIC_FILE} is missing")
+        components, scale, names = _read_tensors(file)
+        certificate = None
+        if (source / CERTIFICATE_FILE).exists():
+            text = (source / CERTIFICATE_FILE).read_text(encoding="utf-8", errors="replace")
+            certificate = Certificate.from_json(text)
+            digest = hashlib.sha256(file.read_bytes()).hexdigest()
+            if certificate.metric_sha256 != digest:
+                raise InputError(
+                    f"{file} is not the metric that {CERTIFICATE_FILE} certifies (its SHA-256 differs): "
+                    "it was changed after the release; ask the sender for the folder again"
+                )
+        return cls(components, certificate, names, scale)
+
+
+def _read_tensors(
+    file: Path,
+) -> tuple[FloatArray, FloatArray | None, tuple[str, ...] | None]:
+    try:
+        with safe_open(file, framework="numpy") as tensors:
+            metadata = tensors.metadata() or {}
+            if metadata.get("format") != FORMAT:
+                raise InputError(f"{file} is no pairveil metric")
+            if int(metadata.get("version", "0")) > VERSION:
+                raise InputError(
+                    f"{file} was written by a newer pairveil; update pairveil to read it"
+                )
+            components = tensors.get_tensor("components")
+            scale = tensors.get_tensor("column_scale") if "column_scale" in tensors.keys() else None  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError) as problem:
+        if isinstance(problem, InputError):
+            raise
+        raise InputError(f"{file} cannot be read: it is damaged or truncated") from None
+    names = metadata.get("feature_names", "")
+    return components, scale, tuple(json.loads(names)) if names else None
+
+
+def _swap(draft: Path, target: Path) -> None:
+    """Put ``draft`` in the place of ``target``; the old folder goes only after the new one stands."""
+    if not target.exists():
+        os.replace(draft, target)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{target.name}-old-", dir=target.parent))
+    os.replace(target, old / "release")
+    os.replace(draft, target)
+    shutil.rmtree(old)
