@@ -59,8 +59,9 @@ class IdColumn:
 def text_array(chunks: list[pa.Array]) -> np.ndarray:
     """Text as an object array in which equal strings are one object (8 bytes a row)."""
     encoded = pa.chunked_array(chunks, type=pa.large_string()).combine_chunks().dictionary_encode()
-    distinct = encoded.dictionary.to_numpy(zero_copy_only=False)
-    return np.take(distinct, encoded.indices.to_numpy(zero_copy_only=False))
+    distinct: np.ndarray = encoded.dictionary.to_numpy(zero_copy_only=False)
+    rows: np.ndarray = encoded.indices.to_numpy(zero_copy_only=False)
+    return np.take(distinct, rows)
 
 
 def _integer_or_text(values: pa.Array, title: str) -> pa.Array:
