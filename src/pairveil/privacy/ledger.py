@@ -1,0 +1,356 @@
+"""A privacy budget across fits: charged before noise is drawn, never forgotten, never refunded.
+
+The file is replaced whole (temporary file, fsync, rename) under a file lock, and every spend reads
+it again inside the lock: concurrent processes see each other's spends, and a kill at any moment
+leaves either the old or the new ledger. A ledger that cannot be read is an error, never a fresh
+budget.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from pairveil.errors import BudgetError, InputError
+from pairveil.privacy.accounting import (
+    check_adjacency,
+    check_delta,
+    check_kappa,
+    epsilon_of_parts,
+)
+from pairveil.privacy.events import Event, check_events, event_from_dict
+from pairveil.privacy.units import UNITS, Adjacency, Unit
+
+_FORMAT = "pairveil-ledger"
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class LedgerEntry:
+    """One spend: what was released, and how many pairs a unit held in it."""
+
+    events: tuple[Event, ...]
+    kappas: Mapping[str, int]
+    note: str
+    delta_slack: float
+    time: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the entry as JSON-able data."""
+        return {
+            "events": [event.to_dict() for event in self.events],
+            "kappas": dict(self.kappas),
+            "note": self.note,
+            "delta_slack": self.delta_slack,
+            "time": self.time,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> LedgerEntry:
+        """Rebuild an entry, strictly."""
+        if set(data) != {"events", "kappas", "note", "delta_slack", "time"}:
+            raise InputError("a ledger entry has missing or unknown fields")
+        return cls(
+            events=tuple(event_from_dict(event) for event in data["events"]),
+            kappas=_check_kappas(data["kappas"]),
+            note=str(data["note"]),
+            delta_slack=check_delta(data["delta_slack"]),
+            time=str(data["time"]),
+        )
+
+
+def _check_unit(unit: object) -> Unit:
+    if unit not in UNITS:
+        raise InputError(f"unit must be one of {', '.join(UNITS)}")
+    return unit  # type: ignore[return-value]
+
+
+def _check_kappas(kappas: Mapping[Any, int]) -> dict[str, int]:
+    return {_check_unit(unit): check_kappa(kappa) for unit, kappa in kappas.items()}
+
+
+class PrivacyLedger:
+    """A budget that several fits share.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The budget for everything ever charged.
+    path : path, optional
+        JSON file that keeps the ledger; made if it does not exist, and if it does, its budget must
+        be this one. Without a path the ledger lives in memory and cannot be sent to other
+        processes.
+    unit : {"relationship", "person", "pair"}
+        Whom the budget protects.
+    adjacency : {"zero-out", "replace"}
+        Against which comparison.
+
+    Notes
+    -----
+    A copy is the same ledger: ``sklearn.base.clone`` and ``copy.deepcopy`` do not refill a budget.
+
+    Examples
+    --------
+    >>> from pairveil.privacy.events import GaussianEvent
+    >>> ledger = PrivacyLedger(epsilon=1.0, delta=1e-5)
+    >>> fit = [GaussianEvent(noise_multiplier=60.0, steps=100)]
+    >>> round(ledger.spend(fit, kappas=1, note="first fit"), 2)
+    0.59
+    >>> round(ledger.spend(fit, kappas=1, note="second fit"), 2)
+    0.87
+    >>> ledger.spend(fit, kappas=1)
+    Traceback (most recent call last):
+    ...
+    pairveil.errors.BudgetError: this would spend epsilon 1.085 of a budget of 1 ...
+    >>> len(ledger.entries)
+    2
+    """
+
+    def __init__(
+        self,
+        epsilon: float,
+        delta: float,
+        *,
+        path: str | os.PathLike[str] | None = None,
+        unit: Unit = "relationship",
+        adjacency: Adjacency = "zero-out",
+    ) -> None:
+        if isinstance(epsilon, bool) or not (math.isfinite(epsilon) and epsilon > 0.0):
+            raise InputError("a ledger's epsilon must be finite and greater than 0")
+        self.epsilon = float(epsilon)
+        self.delta = check_delta(delta)
+        self.unit: Unit = _check_unit(unit)
+        self.adjacency: Adjacency = check_adjacency(adjacency)
+        self.path = None if path is None else Path(path).absolute()
+        self._mutex = threading.Lock()
+        self._entries: tuple[LedgerEntry, ...] = ()
+        if self.path is not None:
+            self._create_or_join()
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> PrivacyLedger:
+        """Open an existing ledger file with the budget it was made with."""
+        file = Path(path).absolute()
+        if not file.exists():
+            raise InputError(f"there is no ledger at {file}")
+        budget, _ = _parse(file)
+        return cls(
+            budget["epsilon"],
+            budget["delta"],
+            path=file,
+            unit=budget["unit"],
+            adjacency=budget["adjacency"],
+        )
+
+    @property
+    def entries(self) -> tuple[LedgerEntry, ...]:
+        """Every spend so far, read from the file when there is one."""
+        return self._entries if self.path is None else self._load()
+
+    def spent(self, unit: Unit | None = None, adjacency: Adjacency | None = None) -> float:
+        """Return the composed epsilon of all entries at the ledger's delta.
+
+        Parameters
+        ----------
+        unit, adjacency : optional
+            Another unit or adjacency than the budget's; every entry must then have stated its
+            kappa for that unit.
+        """
+        return self._compose(self.entries, unit or self.unit, adjacency or self.adjacency)
+
+    @property
+    def remaining(self) -> float:
+        """Budget epsilon minus what is spent; composition is sublinear, so often more fits in."""
+        return max(0.0, self.epsilon - self.spent())
+
+    def spend(
+        self,
+        events: Iterable[Event],
+        kappas: Mapping[Unit, int] | int,
+        note: str = "",
+        *,
+        delta_slack: float = 0.0,
+    ) -> float:
+        """Charge a release, durably, before its noise is drawn.
+
+        Parameters
+        ----------
+        events : iterable of events
+            What is about to be released.
+        kappas : mapping from unit to kappa, or int
+            How many of this release's pairs each unit holds; an int is for the ledger's own unit.
+        note : str
+            Anything that helps to recognise the entry. It is stored in the clear.
+        delta_slack : float, default 0.0
+            What discrete noise takes off delta (`pairveil.privacy.grid.delta_slack`).
+
+        Returns
+        -------
+        float
+            The composed epsilon of the ledger, this release included.
+
+        Raises
+        ------
+        BudgetError
+            When the budget does not allow it; nothing is recorded then.
+        """
+        by_unit = _check_kappas(kappas if isinstance(kappas, Mapping) else {self.unit: kappas})
+        if self.unit not in by_unit:
+            raise InputError(f"this ledger protects unit '{self.unit}': state its kappa")
+        entry = LedgerEntry(
+            events=check_events(events),
+            kappas=by_unit,
+            note=str(note),
+            delta_slack=check_delta(delta_slack),
+            time=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+        with self._locked():
+            entries = (*self.entries, entry)
+            total = self._compose(entries, self.unit, self.adjacency)
+            if not total <= self.epsilon:
+                raise BudgetError(
+                    f"this would spend epsilon {total:.4g} of a budget of {self.epsilon:g} at delta "
+                    f"{self.delta:g} (unit '{self.unit}', {self.adjacency}); nothing was spent"
+                )
+            self._store(entries)
+        return total
+
+    def _compose(self, entries: Iterable[LedgerEntry], unit: Unit, adjacency: Adjacency) -> float:
+        entries = tuple(entries)
+        _check_unit(unit)
+        if not all(unit in entry.kappas for entry in entries):
+            raise InputError(f"an entry of this ledger does not state its kappa for unit '{unit}'")
+        slack = math.fsum(entry.delta_slack for entry in entries)
+        if slack > 0.0 and slack >= self.delta:
+            return math.inf
+        parts = [(entry.events, entry.kappas[unit]) for entry in entries]
+        return epsilon_of_parts(parts, adjacency=adjacency, delta=self.delta - slack)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        if self.path is None:
+            with self._mutex:
+                yield
+        else:
+            # A new lock object each time: threads of one process exclude each other too.
+            with FileLock(f"{self.path}.lock"):
+                yield
+
+    def _budget(self) -> dict[str, Any]:
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "unit": self.unit,
+            "adjacency": self.adjacency,
+        }
+
+    def _create_or_join(self) -> None:
+        assert self.path is not None
+        if not self.path.parent.is_dir():
+            raise InputError(f"the folder of the ledger does not exist: {self.path.parent}")
+        with self._locked():
+            if self.path.exists():
+                self._load()
+            else:
+                self._store(())
+
+    def _load(self) -> tuple[LedgerEntry, ...]:
+        assert self.path is not None
+        budget, entries = _parse(self.path)
+        if budget != self._budget():
+            raise InputError(
+                f"the ledger at {self.path} has another budget; open it with PrivacyLedger.open"
+            )
+        return entries
+
+    def _store(self, entries: tuple[LedgerEntry, ...]) -> None:
+        if self.path is None:
+            self._entries = entries
+            return
+        body = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "budget": self._budget(),
+            "entries": [entry.to_dict() for entry in entries],
+        }
+        text = json.dumps({**body, "sha256": _digest(body)}, indent=1, allow_nan=False)
+        # One fixed temporary name: it is only written inside the lock, and a killed process
+        # leaves at most this one file, which the next spend overwrites.
+        temporary = self.path.with_name(self.path.name + ".tmp")
+        with open(temporary, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, self.path)
+        _sync_folder(self.path.parent)
+
+    def __copy__(self) -> PrivacyLedger:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> PrivacyLedger:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.path is None:
+            raise InputError(
+                "a PrivacyLedger in memory cannot be sent to another process, where it would start "
+                "again from zero: give it a file with path=..."
+            )
+        return PrivacyLedger.open, (self.path,)
+
+    def __repr__(self) -> str:
+        where = "in memory" if self.path is None else f"path={str(self.path)!r}"
+        return (
+            f"PrivacyLedger(epsilon={self.epsilon:g}, delta={self.delta:g}, unit={self.unit!r}, "
+            f"adjacency={self.adjacency!r}, {where})"
+        )
+
+
+def _digest(body: Mapping[str, Any]) -> str:
+    """Return a checksum against damage and careless edits (it is no signature)."""
+    canonical = json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _parse(path: Path) -> tuple[dict[str, Any], tuple[LedgerEntry, ...]]:
+    """Read a ledger file strictly: anything unexpected is an error."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"the ledger at {path} has vanished; restore it from a backup") from None
+    except (ValueError, OSError) as error:
+        raise InputError(f"the ledger at {path} cannot be read: {type(error).__name__}") from None
+    if not isinstance(data, dict) or data.get("format") != _FORMAT:
+        raise InputError(f"{path} is not a pairveil ledger")
+    if data.get("version") != _VERSION:
+        raise InputError(f"the ledger at {path} was written by another version of pairveil")
+    body = {key: value for key, value in data.items() if key != "sha256"}
+    if set(body) != {"format", "version", "budget", "entries"} or data.get("sha256") != _digest(
+        body
+    ):
+        raise InputError(f"the ledger at {path} was changed or damaged: its checksum is wrong")
+    try:
+        return dict(data["budget"]), tuple(LedgerEntry.from_dict(e) for e in data["entries"])
+    except (TypeError, AttributeError, KeyError) as error:
+        raise InputError(f"the ledger at {path} is malformed: {type(error).__name__}") from None
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename durable (not possible on Windows, where the rename itself is)."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
