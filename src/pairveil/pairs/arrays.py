@@ -78,10 +78,14 @@ def read_array_column(path: Path, name: str) -> np.ndarray:
 
 
 def _load(path: Path) -> Any:
+    problem = InputError(f"{path.name} is not a whole NumPy file without Python objects")
+    # Asked first, because np.load leaves the file open when an archive is damaged.
+    if path.suffix.lower() == ".npz" and not zipfile.is_zipfile(path):
+        raise problem
     try:
         return np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError, zipfile.BadZipFile):
-        raise InputError(f"{path.name} is not a whole NumPy file without Python objects") from None
+        raise problem from None
 
 
 def _load_sparse(path: Path) -> Any:

@@ -57,18 +57,15 @@ class LabelColumn:
         """Add one batch: integers, floats, booleans or text."""
         if pa.types.is_dictionary(values.type):
             values = values.dictionary_decode()
-        if pa.types.is_null(values.type):
+        try:
+            encoded = values.dictionary_encode()
+            words = encoded.dictionary.cast(pa.large_string()).to_pylist()
+        except pa.ArrowException:  # lists, bytes, nothing but missing values: no label of ours
             self._codes.append(np.full(len(values), _UNKNOWN, dtype=np.int8))
             return
-        encoded = values.dictionary_encode()
-        distinct = encoded.dictionary
-        try:
-            words = distinct.cast(pa.large_string()).to_pylist()
-        except pa.ArrowException:
-            words = [""] * len(distinct)
         # One entry more, for missing labels.
         codes = np.array([*(self._code(word) for word in words), _UNKNOWN], dtype=np.int8)
-        indices = pc.fill_null(encoded.indices.cast(pa.int64()), len(distinct))
+        indices = pc.fill_null(encoded.indices.cast(pa.int64()), len(words))
         self._codes.append(codes[indices.to_numpy(zero_copy_only=False)])
 
     def finish(self, rows: np.ndarray | None) -> np.ndarray:
