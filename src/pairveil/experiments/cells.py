@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -88,13 +89,20 @@ def _run(todo: list[Job], folder: Path, n_jobs: int) -> Iterator[str]:
 def _fill(job: Job, folder: Path) -> str:
     with threadpool_limits(1):
         for key, result in zip(job.keys, job.work(job.keys), strict=True):
-            write_whole(cell_path(folder, key), json.dumps({"key": key, "result": result}))
+            write_whole(
+                cell_path(folder, key), json.dumps({"key": key, "result": result}, allow_nan=False)
+            )
     return job.title
 
 
 def _read(path: Path) -> dict[str, Any]:
     cell = json.loads(path.read_text(encoding="utf-8"))
     return {**cell["key"], **cell["result"]}
+
+
+def finite(value: float) -> float | None:
+    """JSON has no infinity: None stands for 'no finite number'."""
+    return value if math.isfinite(value) else None
 
 
 def write_whole(path: Path, text: str) -> None:

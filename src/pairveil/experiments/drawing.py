@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +83,7 @@ def mean_and_half_width(values: ArrayLike) -> tuple[float, float]:
     return float(array.mean()), float(t.ppf(0.975, array.size - 1) * error)
 
 
-def band(ax: Any, x: ArrayLike, curves: Sequence[ArrayLike], label: str, **style: Any) -> None:
+def band(ax: Any, x: ArrayLike, curves: ArrayLike, label: str, **style: Any) -> None:
     """The mean of several curves over x, with a band of one standard deviation."""
     array = np.asarray(curves, dtype=np.float64)
     mean, spread = array.mean(axis=0), array.std(axis=0)
