@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from pairveil.errors import InputError
 from pairveil.pairs.pairset import PairSet
-from pairveil.privacy.units import Adjacency
+from pairveil.privacy.units import Adjacency, Unit
 
 CanaryName = Literal["label-flip", "beyond-margin", "one-batch", "person"]
 
@@ -145,6 +145,60 @@ def person_pairs(
     (4, 1, 4)
     """
     return _star(degree, 0, n_features, adjacency, data_norm, direction, "person", hub=True)
+
+
+def relationship_pairs(
+    kappa: int,
+    n_features: int = 1,
+    adjacency: Adjacency = "zero-out",
+    *,
+    data_norm: float = 1.0,
+    direction: NDArray[np.float64] | None = None,
+) -> Neighbours:
+    """Two people joined by ``kappa`` chains of two pairs: one end's pairs change, the rest is null.
+
+    Examples
+    --------
+    >>> from pairveil.graph.kappa import kappa
+    >>> chains = relationship_pairs(kappa=3)
+    >>> kappa(chains.first).relationship, chains.kappa, chains.first.n_pairs
+    (3, 3, 6)
+    """
+    star = person_pairs(kappa, n_features, adjacency, data_norm=data_norm, direction=direction)
+    far = np.column_stack([np.full(kappa, kappa + 1), np.arange(1, kappa + 1)])
+    worlds = []
+    for data in (star.first, star.second):
+        # The other end is where the middle people are: her pairs have no contents.
+        features = np.concatenate([data.features, data.features[1:2]])
+        labels = np.concatenate([data.labels, np.ones(kappa, dtype=np.int8)])
+        worlds.append(PairSet(features, np.concatenate([data.pairs, far]), labels))
+    return Neighbours(worlds[0], worlds[1], adjacency, "relationship")
+
+
+def canary_of(
+    unit: Unit,
+    kappa: int,
+    n_features: int,
+    adjacency: Adjacency,
+    *,
+    data_norm: float = 1.0,
+    direction: NDArray[np.float64] | None = None,
+) -> Neighbours:
+    """The worst case for a protected unit: a pair, a relationship or a person.
+
+    Examples
+    --------
+    >>> canary_of("pair", 1, 2, "replace").name
+    'label-flip'
+    """
+    if unit == "pair":
+        if kappa != 1:
+            raise InputError("the unit 'pair' is one pair: kappa must be 1")
+        return label_flip(n_features, adjacency, data_norm=data_norm, direction=direction)
+    make = {"relationship": relationship_pairs, "person": person_pairs}.get(unit)
+    if make is None:
+        raise InputError("unit must be 'pair', 'relationship' or 'person'")
+    return make(kappa, n_features, adjacency, data_norm=data_norm, direction=direction)
 
 
 def beyond_margin(

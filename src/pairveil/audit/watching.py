@@ -1,0 +1,128 @@
+"""An attacker who sees every noisy sum of a fit: the likelihood ratio of two inputs.
+
+Differential privacy of a fit is proved for all its noisy sums together; the released metric is
+computed from them. So the strongest attacker that the proof covers sees each sum, knows W (it follows
+from the earlier sums) and everything but the canary. For that attacker the best score is known.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from pairveil.audit.canaries import Neighbours
+from pairveil.audit.families import mixture_loss
+
+FloatArray = NDArray[np.float64]
+
+
+class _Contents(NamedTuple):
+    gaps: Any
+    labels: NDArray[np.int8]
+
+
+class Watcher:
+    """Adds up the log likelihood ratio, second input against first, over the releases of one fit.
+
+    Give it to the engine as ``on_release``; read `score` after the fit.
+
+    Parameters
+    ----------
+    neighbours : Neighbours
+
+    Notes
+    -----
+    Gaussian sums: the sum is projected on the direction in which the inputs differ; there the number
+    of the kappa pairs in the batch is Binomial(kappa, q), so the ratio is that of two mixtures.
+    Exact when the changed pairs are equal and the others null; otherwise the others' expected part is
+    subtracted and the score is only a good one. Laplace sums: the exact ratio entry by entry.
+
+    Examples
+    --------
+    >>> from pairveil.audit.canaries import label_flip
+    >>> from pairveil.learning.engine import Engine
+    >>> from pairveil.learning.losses import ContrastiveLoss
+    >>> from pairveil.learning.plan import NoisySums
+    >>> from pairveil.learning.sums import LossGradient
+    >>> from pairveil.privacy.noise import SeededNoise
+    >>> neighbours = label_flip(n_features=2)
+    >>> watcher = Watcher(neighbours)
+    >>> engine = Engine(neighbours.second, SeededNoise(0), on_release=watcher)
+    >>> gradient = LossGradient(np.eye(2), ContrastiveLoss(1.0), (1.0, 1.0), np.ones(2))
+    >>> _ = engine.release(NoisySums(clip=1.0, noise_multiplier=0.1, steps=1), gradient)
+    >>> watcher.score > 10
+    True
+    """
+
+    def __init__(self, neighbours: Neighbours) -> None:
+        self.score = 0.0
+        self._steps: dict[Any, int] = {}
+        self._changed = neighbours.changed
+        self._kappa = len(self._changed)
+        self._n_pairs = neighbours.first.n_pairs
+        self._worlds = tuple(
+            _Contents(data.differences(self._changed), _labels(data)[self._changed])
+            for data in (neighbours.first, neighbours.second)
+        )
+        rest = np.setdiff1d(np.arange(self._n_pairs), self._changed)
+        gaps = neighbours.second.differences(rest)
+        self._others = _Contents(gaps, _labels(neighbours.second)[rest])
+        self._alone = len(rest) == 0 or abs(gaps).max() == 0
+        self._batches: dict[tuple[int, float], tuple[FloatArray, FloatArray]] = {}
+
+    def __call__(self, sums: Any, statistic: Any, noisy: FloatArray) -> None:
+        """Take one release into account."""
+        step = self._steps.get(sums, 0)
+        self._steps[sums] = step + 1
+        if sums.noise_multiplier == 0:
+            return
+        share, present = 1.0, slice(None)
+        if sums.sampling == "disjoint" and sums.n_batches > 1:
+            present = self._changed % sums.n_batches == step % sums.n_batches
+            if not present.any():
+                return
+            share = 1.0 / sums.n_batches
+        elif sums.sampling == "poisson":
+            share = sums.sample_rate
+        seen = noisy
+        if not self._alone:
+            seen = noisy - share * statistic.tile_sum(*self._others, sums.clip, sums.norm)
+        first, second = (
+            statistic.tile_sum(world.gaps[present], world.labels[present], sums.clip, sums.norm)
+            for world in self._worlds
+        )
+        scale = sums.noise_multiplier * sums.clip
+        if sums.mechanism == "laplace":
+            self.score += float((np.abs(seen - first) - np.abs(seen - second)).sum() / scale)
+        else:
+            rate = sums.sample_rate if sums.sampling == "poisson" else 1.0
+            self.score += self._gaussian(seen, first, second, rate, scale)
+
+    def _gaussian(
+        self, seen: FloatArray, first: FloatArray, second: FloatArray, rate: float, sigma: float
+    ) -> float:
+        apart = second - first
+        length = float(np.sqrt((apart * apart).sum()))
+        if length == 0.0:
+            return 0.0
+        along = [float((part * apart).sum()) / length for part in (seen, first, second)]
+        if rate == 1.0:
+            return ((along[0] - along[1]) ** 2 - (along[0] - along[2]) ** 2) / (2.0 * sigma**2)
+        counts, weights = self._binomial(rate)
+        each = along[1] / self._kappa, along[2] / self._kappa
+        return mixture_loss(along[0], counts, weights, *each, sigma)
+
+    def _binomial(self, rate: float) -> tuple[FloatArray, FloatArray]:
+        key = (self._kappa, rate)
+        if key not in self._batches:
+            counts = np.arange(self._kappa + 1, dtype=np.float64)
+            self._batches[key] = counts, np.maximum(binom.pmf(counts, self._kappa, rate), 1e-300)
+        return self._batches[key]
+
+
+def _labels(data: Any) -> NDArray[np.int8]:
+    assert data.labels is not None
+    return np.asarray(data.labels)
