@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -106,7 +107,7 @@ def fit(
 
     with spoken_warnings(quiet or json_):
         people = read_features(features, id=id_, exclude=tuple(exclude or ()))
-        people, scale = scale_columns(people, bounds)
+        people, scale = scale_columns(people, bounds, data_norm)
         found = read_pair_file(pairs, left, right, label, layout, zero_means=zero_means)
         data = PairSet.join(people, found, data_norm=data_norm)
         ReleasedMetric.check_folder(out, overwrite)
@@ -143,14 +144,16 @@ def fit(
         stdout.print(f"Released in {out}. `pairveil certificate {out}` verifies it.")
 
 
-def scale_columns(people: Any, bounds: Path | None) -> tuple[Any, Any]:
-    """Bring columns to [0, 1] / sqrt(d) by public bounds, and the factor that does it."""
+def scale_columns(people: Any, bounds: Path | None, data_norm: float) -> tuple[Any, Any]:
+    """Bring columns to [0, data_norm / sqrt(d)] by public bounds; also the factor that does it."""
     from pairveil.pairs.scaling import PublicBounds, scale_to_bounds
 
     if bounds is None:
         return people, np.ones(people.values.shape[1])
-    public = PublicBounds.read(bounds).for_columns(people.names)
-    return scale_to_bounds(people, public)
+    public = PublicBounds.read(bounds).ordered(people.names)
+    scaled = scale_to_bounds(people.values, public, data_norm=data_norm)
+    factor = data_norm / (public.upper - public.lower) / np.sqrt(len(public.lower))
+    return replace(people, values=scaled), factor
 
 
 def open_ledger(

@@ -23,7 +23,7 @@ from pairveil.cli.pair_options import (
     Left,
     PairsFile,
     Right,
-    index_people,
+    ZeroMeans,
     read_pair_file,
 )
 
@@ -61,10 +61,10 @@ def show_kappa(
     """
     from pairveil.graph.kappa import kappa
     from pairveil.pairs.choosing import select_pairs
+    from pairveil.pairs.resolving import index_pairs
 
     with spoken_warnings(quiet or json_):
-        found = read_pair_file(pairs, left, right, None, layout)
-        edges, _ = index_people(found)
+        edges = index_pairs(read_pair_file(pairs, left, right, None, layout)).pairs
     numbers = kappa(edges)
     if json_:
         print_json(numbers.to_dict())
@@ -93,6 +93,7 @@ def select(
     right: Right = "right",
     label: Label = "label",
     layout: Layout = "auto",
+    zero_means: ZeroMeans = None,
     seed: Seed = None,
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
@@ -103,16 +104,20 @@ def select(
     """
     from pairveil.graph.kappa import kappa
     from pairveil.pairs.choosing import select_pairs
+    from pairveil.pairs.resolving import index_pairs
     from pairveil.pairs.writing import write_columns
 
     with spoken_warnings(quiet or json_):
-        found = read_pair_file(pairs, left, right, label, layout, labels_optional=True)
-        edges, _ = index_people(found)
-    before = kappa(edges)
-    kept = select_pairs(edges, how, max_degree=max_degree, random_state=seed)
-    after = kappa(edges[kept])
-    columns: dict[str, NDArray[Any]] = {left: found.left[kept], right: found.right[kept]}
-    if found.labels is not None and label is not None:
+        listed = read_pair_file(
+            pairs, left, right, label, layout, zero_means=zero_means, labels_optional=True
+        )
+        found = index_pairs(listed)
+    before = kappa(found.pairs)
+    kept = select_pairs(found.pairs, how, max_degree=max_degree, random_state=seed)
+    after = kappa(found.pairs[kept])
+    ends = found.ids[found.pairs[kept]]
+    columns: dict[str, NDArray[Any]] = {left: ends[:, 0], right: ends[:, 1]}
+    if found.labels is not None:
         columns[label] = found.labels[kept]
     write_columns(out, columns)
     if json_:

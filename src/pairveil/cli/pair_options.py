@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import numpy as np
 import typer
-from numpy.typing import NDArray
 
 LayoutName = Literal["auto", "table", "splink", "dedupe", "lfw", "voxceleb", "links"]
 ZeroMeaning = Literal["similar", "dissimilar"]
@@ -38,9 +36,9 @@ def read_pair_file(
     left: str,
     right: str,
     label: str | None,
-    layout: str,
+    layout: LayoutName,
     *,
-    zero_means: str | None = None,
+    zero_means: ZeroMeaning | None = None,
     labels_optional: bool = False,
 ) -> Any:
     """Pairs of a file; ``label=None`` reads the ids alone."""
@@ -55,9 +53,3 @@ def read_pair_file(
         layout=layout,
         require_labels=label is not None and not labels_optional,
     )
-
-
-def index_people(found: Any) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Pairs as row indices into the sorted distinct ids."""
-    ids, where = np.unique(np.concatenate([found.left, found.right]), return_inverse=True)
-    return np.column_stack(np.split(where.astype(np.int64), 2)), ids

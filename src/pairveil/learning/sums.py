@@ -100,7 +100,7 @@ def shrink(lengths: FloatArray, clip: float) -> FloatArray:
     >>> shrink(np.array([0.5, 4.0]), clip=1.0)
     array([1.  , 0.25])
     """
-    factor: FloatArray = np.minimum(1.0, clip / np.maximum(lengths, np.finfo(float).tiny))
+    factor: FloatArray = clip / np.maximum(lengths, clip)
     return factor
 
 

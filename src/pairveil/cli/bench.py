@@ -1,0 +1,107 @@
+"""`bench`: measurements that anyone can repeat."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pairveil.cli.output import JsonFlag, print_json, stderr, stdout, table
+
+DataFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--data", envvar="PAIRVEIL_DATA", help="Folder with benchmark files (.npz with X, y)."
+    ),
+]
+OutFolder = Annotated[Path | None, typer.Option("--out", help="Folder for the results as JSON.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add `bench` and its measurements to the command line."""
+    bench = typer.Typer(help="Measure utility, speed and scale.", no_args_is_help=True)
+    bench.command("utility")(utility)
+    bench.command("kappa")(kappa)
+    app.add_typer(bench, name="bench")
+
+
+def utility(
+    data: DataFolder = None,
+    seeds: Annotated[int, typer.Option("--seeds", min=1)] = 10,
+    datasets: Annotated[
+        list[str] | None, typer.Option("--dataset", help="Only these (repeatable).")
+    ] = None,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes.")] = 2,
+    max_people: Annotated[
+        int | None, typer.Option("--max-people", min=20, help="Cut the data.")
+    ] = None,
+    out: OutFolder = None,
+    json_: JsonFlag = False,
+) -> None:
+    """Accuracy kept at each epsilon, with one set of defaults on every data set.
+
+    Example: `pairveil bench utility --data ../shared/data --json`
+    """
+    from pairveil.experiments.bench_utility import run
+
+    result = run(
+        data,
+        seeds,
+        datasets,
+        jobs,
+        out,
+        max_people=max_people,
+        progress=None if json_ else lambda name: stderr.print(f"measured {name}"),
+    )
+    if json_:
+        print_json(result)
+        return
+    rows = [
+        [
+            f"{row['dataset']}: {row['method']}",
+            row["unit"] or "",
+            row["epsilon"],
+            f"{row['pair_auc']:.3f} ± {row['pair_auc_interval']:.3f}",
+            f"{row['gain_kept']:.2f} ± {row['gain_kept_interval']:.2f}",
+            f"{row['knn_accuracy']:.3f}",
+        ]
+        for row in result["rows"]
+    ]
+    columns = ["data set: method", "unit", "epsilon", "pair AUC", "gain kept", "5-NN"]
+    stdout.print(table(f"{seeds} seeds, mean and 95 % interval", columns, rows))
+
+
+def kappa(
+    sizes: Annotated[
+        list[int] | None, typer.Option("--pairs", min=100, help="Numbers of pairs (repeatable).")
+    ] = None,
+    peers: Annotated[
+        bool, typer.Option(help="Measure igraph, networkx and the paper's method too.")
+    ] = True,
+    out: OutFolder = None,
+    json_: JsonFlag = False,
+) -> None:
+    """Time and memory of kappa, beside igraph, networkx and the paper's method.
+
+    Example: `pairveil bench kappa --pairs 100000 --pairs 1000000`
+    """
+    from pairveil.experiments.bench_kappa import SIZES, run
+
+    result = run(sizes or SIZES, peers, out)
+    if json_:
+        print_json(result)
+        return
+    rows = [
+        [
+            row["method"],
+            row["n_pairs"],
+            row["seconds"],
+            row["ns_per_pair"],
+            row["peak_mb"],
+            row["ratio"],
+        ]
+        for row in result["rows"]
+    ]
+    columns = ["method", "pairs", "seconds", "ns a pair", "peak MB", "times ours"]
+    stdout.print(table("kappa of a random graph, two pairs a person", columns, rows))

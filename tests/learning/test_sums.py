@@ -1,0 +1,108 @@
+"""Sensitivity: neighbouring data never move a sum further than claimed, whatever the data."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from pairveil.learning.losses import ContrastiveLoss
+from pairveil.learning.sums import TILE, LossGradient, clipped_sum
+from pairveil.pairs.pairset import PairSet
+from pairveil.privacy.grid import choose_grid, grid_sensitivity
+
+
+def random_pairs(rng, n_people, n_pairs, d, scale=1.0):
+    left = rng.integers(n_people, size=n_pairs)
+    right = (left + rng.integers(1, n_people, size=n_pairs)) % n_people
+    labels = np.where(rng.random(n_pairs) < 0.5, 1, -1)
+    return PairSet(rng.normal(size=(n_people, d)) * scale, np.column_stack([left, right]), labels)
+
+
+def changed(data, rows, features, labels):
+    """The same topology with other contents in ``rows``: each gets two people of its own."""
+    n = data.n_people
+    people = np.vstack([data.features, features])
+    pairs, marks = data.pairs.copy(), data.labels.copy()
+    pairs[rows] = n + np.arange(2 * len(rows)).reshape(-1, 2)
+    marks[rows] = labels
+    return PairSet(people, pairs, marks)
+
+
+def length(difference, norm):
+    values = difference.astype(np.float64)
+    return np.abs(values).sum() if norm == "l1" else np.linalg.norm(values)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    norm=st.sampled_from(["l2", "l1"]),
+    kappa=st.integers(1, 4),
+    d=st.integers(1, 6),
+    k=st.integers(1, 4),
+    size=st.sampled_from([1e-6, 0.1, 1.0, 1e3]),
+    clip=st.sampled_from([1e-3, 0.3, 50.0]),
+)
+def test_neighbours_move_the_sum_no_further_than_claimed(seed, norm, kappa, d, k, size, clip):
+    rng = np.random.default_rng(seed)
+    data = random_pairs(rng, 12, 30, d, size)
+    gradient = LossGradient(
+        rng.normal(size=(k, d)) * size, ContrastiveLoss(rng.uniform(0.1, 3)), (1.0, 2.0), np.ones(d)
+    )
+    grid = choose_grid(clip, k * d, norm=norm)
+    reach = grid_sensitivity(clip, grid, k * d, norm, tile=TILE)
+    rows = rng.choice(30, size=kappa, replace=False)
+    nulled = changed(data, rows, np.zeros((2 * kappa, d)), data.labels[rows])
+    flipped = changed(data, rows, rng.normal(size=(2 * kappa, d)) * size, -data.labels[rows])
+    total = clipped_sum(data, None, gradient, clip, norm, grid)
+    zero_out = length(total - clipped_sum(nulled, None, gradient, clip, norm, grid), norm) * grid
+    replace = length(total - clipped_sum(flipped, None, gradient, clip, norm, grid), norm) * grid
+    assert zero_out <= kappa * reach * (1 + 1e-12)
+    assert replace <= 2 * kappa * reach * (1 + 1e-12)
+
+
+def test_the_claim_is_attained_so_the_test_can_fail():
+    """A pair far beyond the clip bound moves the sum by the bound itself."""
+    people = np.array([[0.0, 0.0], [0.1, 0.0], [0.0, 0.1], [50.0, 70.0]])
+    data = PairSet(people, [[0, 1], [0, 2], [1, 3]], [1, -1, 1])
+    gradient = LossGradient(np.eye(2), ContrastiveLoss(1.0), (1.0, 1.0), np.ones(2))
+    grid = choose_grid(0.3, 4)
+    nulled = changed(data, np.array([2]), np.zeros((2, 2)), np.array([1]))
+    moved = clipped_sum(data, None, gradient, 0.3, "l2", grid)
+    moved = length(moved - clipped_sum(nulled, None, gradient, 0.3, "l2", grid), "l2") * grid
+    assert moved == pytest.approx(0.3, rel=1e-6)
+    assert moved > 0.3 * 2 / 3  # a claim of two thirds of the clip bound would be refuted
+
+
+def test_sums_do_not_depend_on_the_order_of_tiles():
+    rng = np.random.default_rng(1)
+    data = random_pairs(rng, 50, 3 * TILE, 5)
+    gradient = LossGradient(rng.normal(size=(2, 5)), ContrastiveLoss(1.0), (1.0, 1.0), np.ones(5))
+    grid = choose_grid(0.5, 10)
+    order = np.concatenate([np.arange(i * TILE, (i + 1) * TILE) for i in (2, 0, 1)])
+    whole = clipped_sum(data, None, gradient, 0.5, "l2", grid)
+    assert np.array_equal(whole, clipped_sum(data, order, gradient, 0.5, "l2", grid))
+
+
+def test_sparse_features_give_the_same_sum():
+    rng = np.random.default_rng(2)
+    dense = random_pairs(rng, 40, 100, 8)
+    table = np.where(rng.random((40, 8)) < 0.3, dense.features, 0.0)
+    gradient = LossGradient(
+        rng.normal(size=(3, 8)), ContrastiveLoss(1.0), (1.0, 1.0), rng.uniform(0.5, 2, 8)
+    )
+    grid = choose_grid(0.5, 24)
+    for norm in ("l2", "l1"):
+        both = [
+            clipped_sum(PairSet(X, dense.pairs, dense.labels), None, gradient, 0.5, norm, grid) * grid
+            for X in (table, sparse.csr_array(table))
+        ]
+        np.testing.assert_allclose(*both, atol=1e-8)
+
+
+def test_an_empty_batch_is_a_zero_sum():
+    data = random_pairs(np.random.default_rng(3), 5, 6, 2)
+    gradient = LossGradient(np.eye(2), ContrastiveLoss(1.0), (1.0, 1.0), np.ones(2))
+    empty = clipped_sum(data, np.empty(0, dtype=np.int64), gradient, 1.0, "l2", 2.0**-20)
+    assert np.array_equal(empty, np.zeros((2, 2), dtype=np.int64))
