@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pairveil.errors import DataWarning, InputError
+from pairveil.pairs import files
 from pairveil.pairs.pairset import PairSet
 from pairveil.pairs.readers import read_classes, read_features, read_pairs
 
@@ -73,6 +74,8 @@ def test_the_search_finds_a_canary_that_is_there():
             refusal(wrong)
 
 
+# Bytes that a damaged file passes off as text.
+NOT_TEXT = pa.array([b"\xff" + ANN.encode()]).view(pa.string())
 GOOD_PARQUET = parquet({"id": [ANN, BOB], "age": [8317.25, 9461.75]})
 
 FEATURE_CASES = {
@@ -86,7 +89,7 @@ FEATURE_CASES = {
     "NaN": ("f.csv", f"id,age\n{ANN},{X}\n{BOB},NaN\n", "column 'age', row 2"),
     "missing": ("f.csv", f"id,age\n{ANN},{X}\n{BOB},\n", "column 'age', row 2"),
     "infinity": ("f.csv", f"id,age\n{ANN},{X}\n{BOB},-inf\n", "column 'age', row 2"),
-    "no id": ("f.csv", f"id,age\n{ANN},{X}\n,{Y}\n", "column 'id' has no id in row 2"),
+    "no id": ("f.csv", f"id,age\n{ANN},{X}\n,{Y}\n", "column 'id' is empty in row 2"),
     "id twice": ("f.csv", f"id,age\n{ANN},{X}\n{ANN},{Y}\n", "repeats an id .*: row 2"),
     "wrong columns": ("f.csv", f"nr,age\n{ANN},{X}\n", "no column 'id'; its columns are: nr, age"),
     "column twice": ("f.csv", f"id,age,age\n{ANN},{X},{Y}\n", "two columns have the same name"),
@@ -131,7 +134,7 @@ PAIR_CASES = {
     "missing label": ("p.csv", PAIRS + f"{ANN},{CID},\n", "row 3 has none of these"),
     "bare zeros": ("p.csv", f"left,right,label\n{ANN},{BOB},1\n{BOB},{CID},0\n", "zero_means"),
     "booleans": ("p.csv", f"left,right,label\n{ANN},{BOB},true\n{BOB},{CID},false\n", "zero_mea"),
-    "missing id": ("p.csv", PAIRS + f"{ANN},,same\n", "column 'right' has no id in row 3"),
+    "missing id": ("p.csv", PAIRS + f"{ANN},,same\n", "column 'right' is empty in row 3"),
     "ragged": ("p.csv", PAIRS + f"{ANN},{CID}\n", "row 3: 2 fields .* 3 columns"),
     "wrong columns": (
         "p.csv", PAIRS.replace("left", "a"), "no column 'left'; its columns are: a, right, label"),
@@ -143,6 +146,10 @@ PAIR_CASES = {
     "binary ids": (
         "p.parquet", parquet({"left": [b"\xff" + ANN.encode()], "right": [b"a"], "label": [1]}),
         "ids must be integers or text"),
+    "parquet, ids not UTF-8": (
+        "p.parquet", parquet({"left": NOT_TEXT, "right": [BOB], "label": [1]}), "'left' holds text that is"),
+    "parquet, labels not UTF-8": (
+        "p.parquet", parquet({"left": [ANN], "right": [BOB], "label": NOT_TEXT}), "row 1 has none"),
     "list labels": ("p.parquet", parquet({"left": [1], "right": [2], "label": [[WORD]]}), "row 1"),
     "lfw line": ("p.txt", f"1\t1\n{ANN}\t{WORD}\t4\n", "line 2: expected"),
     "lfw encoding": ("p.txt", f"1\t1\n{ANN}é\t1\t4\n".encode("latin-1"), "not UTF-8"),
@@ -159,9 +166,10 @@ PAIR_CASES = {
         "p.json", json.dumps({"match": [[{"id": [ANN]}, {"id": {"a": BOB}}]]}), "integers or text"),
     "dedupe, mixed ids": (
         "p.json",
-        json.dumps({"match": [[{"id": ANN}, {"id": BOB}], [{"id": 6151}, {"id": BOB}]]}),
+        json.dumps({"match": [[{"id": ANN}, {"id": BOB}], [{"id": 6151.5}, {"id": BOB}]]}),
         "integers or text"),
-    "dedupe, no id": ("p.json", json.dumps({"match": [[{"id": ANN}, {"id": None}]]}), "no id"),
+    "json too deep": ("p.json", "[" * 100_000, "not JSON"),
+    "dedupe, no id": ("p.json", json.dumps({"match": [[{"id": ANN}, {"id": None}]]}), "empty in row 1"),
     "splink score": (
         "p.csv", f"unique_id_l,unique_id_r,clerical_match_score\n{ANN},{BOB},{X}\n", "row 1"),
     "splink score not numeric": (
@@ -186,14 +194,21 @@ def test_a_file_that_is_not_there(reader, name, tmp_path):
     assert "is a folder" in refusal(lambda: reader(tmp_path / name))
 
 
-def test_an_error_far_down_a_large_file_names_its_row(tmp_path):
-    # Beyond pyarrow's first block of 1 MiB.
-    rows = [f"{n},{n}.5" for n in range(200_000)] + [f"200000,{WORD}"]
-    path = write(tmp_path, "f.csv", "id,age\n" + "\n".join(rows) + "\n")
-    assert "column 'age' is not numeric, row 200001" in refusal(lambda: read_features(path))
-    rows[-1] = "200000,"
-    path = write(tmp_path, "f.csv", "id,age\n" + "\n".join(rows) + "\n")
-    assert "column 'age', row 200001" in refusal(lambda: read_features(path))
+@pytest.mark.parametrize(
+    ("last", "message"),
+    [
+        (f"2000,x,{WORD},1", "column 'age' is not numeric, row 2001"),
+        ("2000,x,,1", "column 'age', row 2001"),
+        (",x,1,1", "column 'id' is empty in row 2001"),
+        ("2000,x,1", "row 2001: 3 fields"),
+    ],
+)
+def test_an_error_far_down_a_large_file_names_its_row(last, message, tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_BLOCK_BYTES", 4096)  # so that the file is many blocks
+    rows = [f"{n},x,{n}.5,1" for n in range(2000)]
+    path = write(tmp_path, "f.csv", "id,ward,age,dose\n" + "\n".join([*rows, last]) + "\n")
+    said = refusal(lambda: read_features(path, columns=["dose", "age"]))
+    assert message in said
 
 
 JOIN_CASES = {
@@ -232,7 +247,7 @@ def test_what_is_changed_is_said_without_values(tmp_path):
         ({"id": [ANN, BOB], "age": ["8317.25", WORD]}, "column 'age' is not numeric"),
         ({"id": [ANN, BOB], "age": [8317.25, None]}, "column 'age', row 2"),
         ({"id": [ANN, BOB], "age": [8317.25, float("inf")]}, "column 'age', row 2"),
-        ({"id": [ANN, None], "age": [8317.25, 1.0]}, "column 'id' has no id in row 2"),
+        ({"id": [ANN, None], "age": [8317.25, 1.0]}, "column 'id' is empty in row 2"),
     ],
 )
 def test_data_frames(kind, columns, message):
@@ -252,6 +267,9 @@ def test_options_that_do_not_fit(tmp_path):
     assert "no column 'weight'; its columns are: id, age, dose" in said
     assert "no column 'ward'" in refusal(lambda: read_features(features, exclude=["ward"]))
     assert "no column 'ward'" in refusal(lambda: read_classes(features, "ward"))
+    for columns in (["age", "age"], ["id"], []):
+        said = refusal(lambda columns=columns: read_features(features, columns=columns))
+        assert "each feature column once" in said or "no feature columns" in said
     assert "different columns" in refusal(lambda: read_pairs(pairs, left="right"))
     assert "columns are: left, right, label" in refusal(lambda: read_pairs(pairs, label="y"))
 
@@ -268,3 +286,27 @@ def test_array_files(tmp_path):
     np.save(tmp_path / "f.npy", np.array([ANN]))
     assert "dimensions" in refusal(lambda: read_features(tmp_path / "f.npy"))
     assert "features only" in refusal(lambda: read_classes(tmp_path / "f.npy", "y"))
+
+
+def test_damaged_files_are_refused_or_read_but_never_break_the_reader(tmp_path):
+    rng = np.random.default_rng(20)
+    good = [
+        ("f.csv", FEATURES.encode(), read_features),
+        ("f.parquet", GOOD_PARQUET, read_features),
+        ("p.csv", PAIRS.encode(), read_pairs),
+        ("p.txt", f"1\t1\n{ANN}\t1\t4\n{ANN}\t1\t{BOB}\t1\n".encode(), read_pairs),
+        ("p.json", json.dumps({"match": [[{"id": ANN}, {"id": BOB}]]}).encode(), read_pairs),
+    ]
+    n_refused = 0
+    for turn in range(300):
+        name, content, reader = good[turn % len(good)]
+        damaged = bytearray(content)
+        for _ in range(rng.integers(1, 5)):
+            at = int(rng.integers(len(damaged)))
+            damaged[at : at + int(rng.integers(0, 3))] = rng.bytes(int(rng.integers(0, 3)))
+        path = write(tmp_path, name, bytes(damaged))
+        try:
+            reader(path)
+        except InputError:  # anything else fails the test
+            n_refused += 1
+    assert 100 < n_refused < 300

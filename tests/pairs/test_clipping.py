@@ -41,6 +41,12 @@ def test_nothing_to_clip_returns_the_same_object():
     assert clip_rows(values, 1.0)[0] is values
 
 
+def test_integers_are_clipped_as_floats():
+    clipped, n_clipped = clip_rows(np.array([[3, 4], [0, 1]]), 1.0)
+    np.testing.assert_allclose(clipped, [[0.6, 0.8], [0, 1]])
+    assert n_clipped == 1
+
+
 def test_norms_do_not_overflow_and_see_entries_stored_twice():
     np.testing.assert_allclose(row_norms(np.array([[3e300, 4e300]])), [5e300])
     twice = sparse.csr_array((np.array([1.0, 2.0]), np.array([0, 0]), np.array([0, 2])), (1, 2))

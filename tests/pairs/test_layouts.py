@@ -110,6 +110,12 @@ def test_dedupe(layout, tmp_path):
     assert labels.tolist() == [-1, 1, 1]
 
 
+def test_dedupe_ids_that_are_integers_here_and_text_there(tmp_path):
+    records = {"match": [[{"id": 1}, {"id": "2"}], [{"id": "b"}, {"id": 2}]]}
+    pairs, _ = joined(read_pairs(write(tmp_path, "training.json", records)))
+    assert pairs == [("1", "2"), ("b", "2")]
+
+
 def test_dedupe_records_without_the_id_field_name_the_fields_there_are(tmp_path):
     with pytest.raises(InputError, match="no field 'id'; their fields are: Id, name"):
         read_pairs(write(tmp_path, "training.json", DEDUPE))

@@ -11,6 +11,7 @@ import pytest
 from scipy import sparse
 
 from pairveil.errors import InputError
+from pairveil.pairs import files
 from pairveil.pairs.pairset import PairSet
 from pairveil.pairs.readers import read_classes, read_features, read_pairs
 
@@ -119,6 +120,29 @@ def test_from_files_to_a_pair_set(kind, tmp_path):
     np.testing.assert_allclose(data.differences(), [[-0.1, -1.0], [-0.1, -1.0]])
 
 
+def test_the_row_numbers_that_pandas_writes_are_no_feature(tmp_path):
+    path = tmp_path / "people.csv"
+    pd.DataFrame(PEOPLE).to_csv(path)  # with its index, in a column without a name
+    assert read_features(path).names == ("age", "dose")
+    pd.DataFrame(PAIRS).to_csv(path)
+    assert read_pairs(path).left.tolist() == ["a", "b"]
+    with pytest.raises(InputError, match="columns are: left, right, label"):
+        read_pairs(path, left="a1")
+
+
+def test_semicolons_between_columns(tmp_path):
+    path = tmp_path / "people.csv"
+    pd.DataFrame(PEOPLE).to_csv(path, index=False, sep=";")
+    assert read_features(path).names == ("age", "dose")
+
+
+def test_a_row_as_wide_as_a_genome(tmp_path):
+    path = tmp_path / "people.csv"
+    names = [f"snp{n}" for n in range(50_000)]
+    path.write_text(",".join(["id", *names]) + "\n" + ",".join(["a", *["0.12345678"] * 50_000]))
+    assert read_features(path).n_features == 50_000
+
+
 def test_labels_need_not_be_there_when_they_are_not_asked_for(tmp_path):
     without = as_csv({"left": [1], "right": [2]}, tmp_path)
     assert read_pairs(without, label=None).labels is None
@@ -138,15 +162,15 @@ def test_ids_keep_leading_zeros_and_words_that_mean_missing_elsewhere(tmp_path):
     assert table.right.tolist() == ["NA", "null"]
 
 
-def test_integer_ids_that_turn_to_text_in_a_later_batch(tmp_path):
-    # pyarrow reads CSV in blocks of 1 MiB: this file is several.
+def test_integer_ids_that_turn_to_text_in_a_later_batch(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_BLOCK_BYTES", 4096)  # so that the file is many blocks
     path = tmp_path / "pairs.csv"
-    rows = [f"{n},{n + 1},1" for n in range(150_000)] + ["A7,3,-1"]
+    rows = [f"{n},{n + 1},1" for n in range(2000)] + ["A7,3,-1"]
     path.write_text("left,right,label\n" + "\n".join(rows) + "\n")
     table = read_pairs(path)
-    assert table.left[[0, 149_999, 150_000]].tolist() == ["0", "149999", "A7"]
-    assert table.right[[0, 150_000]].tolist() == ["1", "3"]  # one kind on both sides
-    assert len(PairSet.join(read_features(table_of(table)), table).pairs) == 150_001
+    assert table.left[[0, 1999, 2000]].tolist() == ["0", "1999", "A7"]
+    assert table.right[[0, 2000]].tolist() == ["1", "3"]  # one kind on both sides
+    assert len(PairSet.join(read_features(table_of(table)), table).pairs) == 2001
 
 
 def table_of(pairs):

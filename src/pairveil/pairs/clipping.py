@@ -43,7 +43,9 @@ def clip_rows(values: Any, data_norm: float) -> tuple[Any, int]:
            [0. , 0.5]]), 1)
     """
     bound = check_data_norm(data_norm)
-    table = as_csr(values) if sparse.issparse(values) else values
+    table: Any = as_csr(values) if sparse.issparse(values) else np.asarray(values)
+    if table.dtype.kind != "f":
+        table = table.astype(np.float64)
     norms = row_norms(table)
     long = np.flatnonzero(norms > bound)
     if not long.size:

@@ -44,7 +44,7 @@ class IdColumn:
             missing = pc.or_(missing, pc.fill_null(pc.equal(ids, ""), False))
         empty = np.flatnonzero(missing.to_numpy(zero_copy_only=False))
         if empty.size:
-            raise InputError(f"{self._title} has no id in {name_rows(empty + 1 + self._n_rows)}")
+            raise InputError(f"{self._title} is empty in {name_rows(empty + 1 + self._n_rows)}")
         self._n_rows += len(values)
         self._chunks.append(ids)
 
@@ -68,6 +68,11 @@ def _integer_or_text(values: pa.Array, title: str) -> pa.Array:
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     kind = values.type
+    try:
+        # A damaged Parquet file can hold bytes that are no text; numpy's error would quote them.
+        values.validate(full=True)
+    except pa.ArrowException:
+        raise InputError(f"{title} holds text that is not UTF-8") from None
     try:
         if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
             return values.cast(pa.int64())

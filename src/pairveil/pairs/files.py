@@ -26,8 +26,9 @@ _DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 _PARQUET = (".parquet", ".pq")
 _COMPRESSED = (".gz", ".bz2", ".zst")
 _BATCH_ROWS = 131_072
-_HEADER_BYTES = 1 << 20
-_NUMBER_OR_BLANK = re.compile(r"\s*|[-+.]?\d.*")
+# A CSV row must fit a block: room for a hundred thousand columns.
+_BLOCK_BYTES = 1 << 23
+_NUMBER = re.compile(r"\s*[-+.]?\d.*")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -155,17 +156,17 @@ def read_text(path: Path) -> str:
     return text
 
 
-def _open_csv(path: Path, delimiter: str) -> TableSource:
-    names, headless = _csv_header(path, delimiter)
+def _open_csv(path: Path, usual: str) -> TableSource:
+    all_names, delimiter, headless = _csv_header(path, usual)
 
     def batches(wanted: Mapping[str, ColumnKind]) -> Iterator[pa.RecordBatch]:
         # Ids are read as text, so that 007 is not 7 and a late 'A12' does not break the column.
         types = {c: pa.float64() if kind == "number" else pa.string() for c, kind in wanted.items()}
-        with _no_quoting(path.name, names):
+        with _no_quoting(path.name, all_names):
             # One thread: only then does a message of pyarrow carry the row number.
             reader = pa_csv.open_csv(
                 path,
-                read_options=pa_csv.ReadOptions(use_threads=False),
+                read_options=pa_csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
                 parse_options=pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
                 convert_options=pa_csv.ConvertOptions(
                     column_types=types,
@@ -176,14 +177,16 @@ def _open_csv(path: Path, delimiter: str) -> TableSource:
             )
             yield from reader
 
+    # pandas writes its row numbers as a column without a name: nobody's feature.
+    names = tuple(name for name in all_names if name)
     return TableSource(path.name, names, None, batches, headless)
 
 
-def _csv_header(path: Path, delimiter: str) -> tuple[tuple[str, ...], bool]:
-    """The first row, and whether it looks like data rather than names."""
+def _csv_header(path: Path, usual: str) -> tuple[tuple[str, ...], str, bool]:
+    """The first row, the delimiter, and whether the row looks like data rather than names."""
     try:
         with pa.input_stream(path) as stream:
-            start = bytes(stream.read(_HEADER_BYTES)).lstrip(b"\r\n")
+            start = bytes(stream.read(_BLOCK_BYTES)).lstrip(b"\r\n")
     except (OSError, pa.ArrowException):
         raise InputError(f"{path.name} cannot be read") from None
     first, *others = start.splitlines() or [b""]
@@ -193,17 +196,19 @@ def _csv_header(path: Path, delimiter: str) -> tuple[tuple[str, ...], bool]:
         raise _wrong_encoding(path.name) from None
     if "\0" in header:
         raise _wrong_encoding(path.name)
+    # Where the comma is the decimal mark, tables are written with semicolons.
+    delimiter = ";" if ";" in header and usual not in header else usual
     names = tuple(next(csv.reader([header], delimiter=delimiter), []))
-    if not names:
+    if not any(names):
         raise InputError(f"{path.name} is empty")
     # Ids and labels come again further down; names of columns do not.
     cells = {cell.strip(b'" ') for line in others for cell in line.split(delimiter.encode())}
     headless = any(
-        _NUMBER_OR_BLANK.fullmatch(name) or name.strip().encode() in cells for name in names
+        _NUMBER.fullmatch(name) or name.strip().encode() in cells for name in names if name
     )
     if not headless:
-        _refuse_twins(names, path.name)
-    return names, headless
+        _refuse_twins([name for name in names if name], path.name)
+    return names, delimiter, headless
 
 
 def _open_parquet(path: Path) -> TableSource:
@@ -247,9 +252,11 @@ def _arrow_table(source: Any) -> pa.Table:
             f"cannot read a table from a {type(source).__name__}: give a path, or a pandas, polars "
             "or arrow table"
         )
+    names = list(source.columns) if hasattr(source, "columns") else list(source)
+    _refuse_twins([str(name) for name in names], "the table")
     columns = {}
     # Column by column, so that a message can say which one arrow cannot hold.
-    for name in source.columns if hasattr(source, "columns") else source:
+    for name in names:
         try:
             columns[str(name)] = pa.array(source[name], from_pandas=True)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
@@ -281,6 +288,8 @@ def _no_quoting(title: str, names: Sequence[str] | None) -> Iterator[None]:
     """Turn pyarrow's errors, which quote values, into ours, which do not."""
     try:
         yield
+    except PermissionError:
+        problem = InputError(f"{title} cannot be opened: permission denied")
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         problem = _explain(str(error), title, names)
     else:

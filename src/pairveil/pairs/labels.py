@@ -60,7 +60,7 @@ class LabelColumn:
         try:
             encoded = values.dictionary_encode()
             words = encoded.dictionary.cast(pa.large_string()).to_pylist()
-        except pa.ArrowException:  # lists, bytes, nothing but missing values: no label of ours
+        except (pa.ArrowException, UnicodeDecodeError):  # lists, bytes: no label of ours
             self._codes.append(np.full(len(values), _UNKNOWN, dtype=np.int8))
             return
         # One entry more, for missing labels.

@@ -286,6 +286,8 @@ def _read_json(path: Path) -> Mapping[str, Any]:
         content = json.loads(text)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
+    except (RecursionError, ValueError):
+        place = "lists too deep or a number too long"
     else:
         if isinstance(content, Mapping):
             return content
@@ -304,8 +306,8 @@ def _from_lists(
     if not left:
         raise InputError(f"{title}: there are no pairs")
     return PairTable(
-        as_ids(_object_array(left), f"{title}: ids"),
-        as_ids(_object_array(right), f"{title}: ids"),
+        as_ids(_object_array(left), f"{title}: id"),
+        as_ids(_object_array(right), f"{title}: id"),
         None if labels is None else np.array(labels, dtype=np.int8),
         None if rows is None else np.array(rows, dtype=np.int64),
         notes,
@@ -316,4 +318,6 @@ def _object_array(values: list[Any]) -> np.ndarray:
     # Filled one by one: numpy would turn [1, "a"] into text and lists into a second dimension.
     array = np.empty(len(values), dtype=object)
     array[:] = values
+    if {type(value) for value in values} == {int, str}:
+        array[:] = [str(value) for value in values]
     return array

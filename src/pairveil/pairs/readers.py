@@ -73,7 +73,9 @@ def read_features(
     table = open_table(source)
     asked = None if columns is None else list(columns)
     table.require([id, *(asked or ()), *sorted(left_out)], "Name the id column with id=")
-    names = [name for name in (asked or table.names) if name != id and name not in left_out]
+    names = [name for name in asked or table.names if name not in {id, *left_out}]
+    if asked is not None and (names != asked or len(set(asked)) != len(asked)):
+        raise InputError("columns must name each feature column once, and none that is left out")
     if not names:
         raise InputError(f"{table.title} has no feature columns beside '{id}'")
     ids, values = _read_matrix(table, id, names)

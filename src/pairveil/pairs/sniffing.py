@@ -56,6 +56,8 @@ def _sniff_json(path: Path) -> str | None:
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise InputError(f"{path.name} is not JSON: {place}") from None
+    except (RecursionError, ValueError):
+        raise InputError(f"{path.name} is not JSON: lists too deep, a number too long") from None
     keys = [str(key) for key in content] if isinstance(content, Mapping) else []
     if keys and all(link_label(key) for key in keys):
         return "links"

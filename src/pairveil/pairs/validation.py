@@ -156,8 +156,8 @@ def check_pairs(pairs: Any, n_people: int, rows: np.ndarray | None = None) -> np
     if table.dtype.kind not in "iu":
         raise InputError("pairs must be integers: the row numbers of two people, counted from 0")
     numbers = np.arange(1, len(table) + 1) if rows is None else rows
-    outside = np.flatnonzero(((table < 0) | (table >= n_people)).any(axis=1))
-    if outside.size:
+    if table.min() < 0 or table.max() >= n_people:
+        outside = np.flatnonzero(((table < 0) | (table >= n_people)).any(axis=1))
         raise InputError(
             f"{outside.size} pair{_s(outside.size)} point{'s' if outside.size == 1 else ''} outside "
             f"the {n_people} people ({name_rows(numbers[outside])}); people are counted from 0"
