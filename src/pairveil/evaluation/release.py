@@ -39,7 +39,9 @@ def evaluate_release(
         ("untrained_", untrained @ metric.euclidean_components),
     ):
         scores[f"{prefix}pair_auc"] = pair_auc(components, points, labels, n_pairs, random_state)
-        scores[f"{prefix}knn_accuracy"] = _cross_validated_knn(components, points, labels, random_state)
+        scores[f"{prefix}knn_accuracy"] = _cross_validated_knn(
+            components, points, labels, random_state
+        )
     return scores
 
 
@@ -50,7 +52,8 @@ def _cross_validated_knn(components: Any, X: Any, classes: Any, seed: int) -> fl
         return float("nan")
     folds = StratifiedKFold(min(5, smallest), shuffle=True, random_state=seed)
     hits = [
-        knn_accuracy(components, X[train], classes[train], X[test], classes[test]).accuracy * len(test)
+        knn_accuracy(components, X[train], classes[train], X[test], classes[test]).accuracy
+        * len(test)
         for train, test in folds.split(X, classes)
     ]
     return float(np.sum(hits) / len(X))

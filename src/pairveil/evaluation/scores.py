@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import balanced_accuracy_score, roc_auc_score
+from sklearn.metrics import recall_score, roc_auc_score
 from sklearn.neighbors import KNeighborsClassifier
 
 from pairveil.errors import InputError
@@ -119,7 +119,8 @@ def knn_accuracy(
     model = KNeighborsClassifier(n_neighbors=min(k, len(np.asarray(y_train))))
     guess = model.fit(project(components, X_train), y_train).predict(project(components, X_test))
     truth = np.asarray(y_test)
-    return KnnScore(float(np.mean(guess == truth)), float(balanced_accuracy_score(truth, guess)))
+    balanced = recall_score(truth, guess, labels=np.unique(truth), average="macro")
+    return KnnScore(float(np.mean(guess == truth)), float(balanced))
 
 
 def gain_kept(auc: float, euclidean: float, reference: float) -> float:
