@@ -139,14 +139,17 @@ def _figure(rows: list[dict[str, Any]]) -> Any:
     for i, epsilon in enumerate(budgets):
         for ax, name in zip(axes[i], names, strict=True):
             ax.spines[["top", "right"]].set_visible(False)
+            here = [r for r in rows if r["data"] == name and r["epsilon"] == epsilon]
             for method, colour in STYLE.items():
-                mine = [
-                    r for r in rows
-                    if (r["data"], r["epsilon"], r["method"]) == (name, epsilon, method)
-                ]  # fmt: skip
+                mine = [r for r in here if r["method"] == method]
                 band(ax, mine[0]["at"], [r["objective"] for r in mine], method, color=colour)
-            ax.set_yscale("log")  # Duchi is some hundred times the others
+            # Duchi is some hundred times the others: said in words, so that they can be told apart
+            ends = [r["objective_end"] for r in here if r["method"] == "Duchi"]
+            others = [r["objective"] for r in here if r["method"] != "Duchi"]
+            ax.set_ylim(0.95 * np.min(others), 1.05 * np.max(others))
             ax.set(xlabel="iteration", title=f"{name}, epsilon {epsilon:g}")
+            ax.text(0.98, 0.03, f"Duchi ends at {np.mean(ends):.0f}", ha="right", fontsize=7,
+                    transform=ax.transAxes, color=STYLE["Duchi"])  # fmt: skip
         axes[i][0].set_ylabel("objective")
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center", fontsize=7, frameon=False)
