@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from pairveil.errors import InputError
 
-ColumnKind = Literal["number", "text", "id"]
+ColumnKind = Literal["number", "text"]
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 _PARQUET = (".parquet", ".pq")
@@ -41,8 +41,6 @@ class TableSource:
         What messages call it: the file's name, or 'the table'.
     names : tuple of str
         Its columns.
-    n_rows : int or None
-        None where only reading to the end would tell (CSV).
     batches : callable
         ``batches({column: kind})`` yields record batches of those columns, in that order.
     headless : bool
@@ -51,7 +49,6 @@ class TableSource:
 
     title: str
     names: tuple[str, ...]
-    n_rows: int | None
     batches: Callable[[Mapping[str, ColumnKind]], Iterator[pa.RecordBatch]]
     headless: bool = False
 
@@ -179,7 +176,7 @@ def _open_csv(path: Path, usual: str) -> TableSource:
 
     # pandas writes its row numbers as a column without a name: nobody's feature.
     names = tuple(name for name in all_names if name)
-    return TableSource(path.name, names, None, batches, headless)
+    return TableSource(path.name, names, batches, headless)
 
 
 def _csv_header(path: Path, usual: str) -> tuple[tuple[str, ...], str, bool]:
@@ -215,7 +212,6 @@ def _open_parquet(path: Path) -> TableSource:
     with _no_quoting(path.name, None):
         file = pq.ParquetFile(path, memory_map=True)
         names = tuple(name for name in file.schema_arrow.names if not _is_index(name))
-        n_rows = file.metadata.num_rows
     _refuse_twins(names, path.name)
 
     def batches(wanted: Mapping[str, ColumnKind]) -> Iterator[pa.RecordBatch]:
@@ -224,7 +220,7 @@ def _open_parquet(path: Path) -> TableSource:
             for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=list(wanted)):
                 yield batch.select(list(wanted))
 
-    return TableSource(path.name, names, n_rows, batches)
+    return TableSource(path.name, names, batches)
 
 
 def _open_frame(source: Any) -> TableSource:
@@ -235,7 +231,7 @@ def _open_frame(source: Any) -> TableSource:
     def batches(wanted: Mapping[str, ColumnKind]) -> Iterator[pa.RecordBatch]:
         yield from table.select(list(wanted)).to_batches(max_chunksize=_BATCH_ROWS)
 
-    return TableSource("the table", names, table.num_rows, batches)
+    return TableSource("the table", names, batches)
 
 
 def _arrow_table(source: Any) -> pa.Table:

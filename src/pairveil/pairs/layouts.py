@@ -65,7 +65,7 @@ def read_splink(
     columns = {name: IdColumn(f"column '{name}'") for name in id_columns}
     labels: list[np.ndarray] = []
     n_rows = 0
-    wanted: dict[str, Any] = dict.fromkeys(id_columns, "id")
+    wanted: dict[str, Any] = dict.fromkeys(id_columns, "text")
     if score:
         wanted[score] = "number"
     for batch in table.batches(wanted):

@@ -86,7 +86,7 @@ def _read_matrix(table: TableSource, id: str, names: list[str]) -> tuple[np.ndar
     ids = IdColumn(f"column '{id}'")
     blocks: list[np.ndarray] = []
     n_rows = 0
-    wanted: dict[str, ColumnKind] = {id: "id", **dict.fromkeys(names, "number")}
+    wanted: dict[str, ColumnKind] = {id: "text", **dict.fromkeys(names, "number")}
     for batch in table.batches(wanted):
         ids.add(batch.column(0))
         arrays = [
@@ -205,7 +205,7 @@ def read_pairs(
 def _read_pair_table(
     table: TableSource, left: str, right: str, label: str | None, zero_means: Meaning | None
 ) -> PairTable:
-    wanted: dict[str, ColumnKind] = {left: "id", right: "id"}
+    wanted: dict[str, ColumnKind] = {left: "text", right: "text"}
     if label is not None:
         wanted[label] = "text"
     if len(wanted) < (2 if label is None else 3):
