@@ -85,7 +85,7 @@ class LabelColumn:
                 raise InputError(
                     "labels of 0/1 or true/false can be read either way "
                     f"(first: {name_rows(numbers[unclear[:1]])}): say which with "
-                    "zero_means='similar' or zero_means='dissimilar'"
+                    "zero_means (--zero-means): is 0 or false 'similar' or 'dissimilar'?"
                 )
             return np.where((codes == _SIMILAR) | (codes == _ONE), 1, -1).astype(np.int8)
         minus = np.flatnonzero(codes == _MINUS_ONE)
@@ -150,7 +150,7 @@ def parse_labels(
     Traceback (most recent call last):
     ...
     pairveil.errors.InputError: labels of 0/1 or true/false can be read either way
-    (first: row 1): say which with zero_means='similar' or zero_means='dissimilar'
+    (first: row 1): say which with zero_means (--zero-means): is 0 or false 'similar' or 'dissimilar'?
     """
     column = LabelColumn(zero_means)
     try:
