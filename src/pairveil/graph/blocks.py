@@ -5,8 +5,8 @@ Removing v splits its component into blocks(v) parts, and (Hopcroft and Tarjan 1
     blocks(v) = [v is not a root of the search] + #{children c of v: low(c) >= disc(v)},
 
 where disc is the order of discovery and low(c) the earliest person that c's subtree reaches by one
-edge. Only the count is wanted, so no stack of edges is kept; the way back is the parent pointer, so
-the depth of the search costs no stack either (a path of 10^6 people is fine).
+edge. Only the count is wanted, so no stack of the edges of open components is kept. Nothing recurses:
+the way back is the parent pointer, and a path of 10^6 people is as good as any other graph.
 
 Parallel pairs are kept as parallel edges: they count in the degree. For blocks they make no
 difference: an edge back to the parent p can lower low(c) to disc(p) at most, which leaves the test

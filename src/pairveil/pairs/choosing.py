@@ -52,6 +52,7 @@ def select_pairs(
         Keep at most so many pairs of one person. "forest" is then a forest that may not span.
     random_state : int, Generator or None
         Breaks ties. None draws from the operating system; a number makes the choice reproducible.
+        Not a privacy matter: who is paired with whom is public, and so is what is kept.
 
     Returns
     -------
@@ -164,7 +165,10 @@ def _generator(random_state: int | np.random.Generator | None) -> np.random.Gene
 
 def _people(pairs: Any) -> tuple[NDArray[np.int32], int]:
     """The pairs as int32 numbers below n, and n; people without pairs may or may not be counted."""
-    ends = np.asarray(getattr(pairs, "pairs", pairs))
+    try:
+        ends = np.asarray(getattr(pairs, "pairs", pairs))
+    except ValueError:  # ragged lists
+        raise InputError("pairs must be a (K, 2) array of integers, one row per pair") from None
     if ends.size == 0:
         raise InputError("there are no pairs to choose from")
     if ends.ndim != 2 or ends.shape[1] != 2 or not np.issubdtype(ends.dtype, np.integer):
@@ -177,7 +181,7 @@ def _people(pairs: Any) -> tuple[NDArray[np.int32], int]:
         row = int(np.argmax(ends[:, 0] == ends[:, 1]))
         raise InputError(f"pair {row} joins a person with herself; drop such pairs")
     n_people = int(ends.max()) + 1
-    if n_people > 4 * len(ends) + 65_536:  # sparse numbers: renumber
+    if n_people > min(4 * len(ends) + 65_536, _NO_LIMIT):  # sparse numbers: renumber
         known, flat = np.unique(ends, return_inverse=True)
         return flat.reshape(ends.shape).astype(np.int32), len(known)
     return ends.astype(np.int32), n_people
