@@ -1,0 +1,87 @@
+"""`report` and `export`: the page a person looks at, and the metric in other formats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from pairveil.cli.output import JsonFlag, QuietFlag, print_json, stderr, stdout
+
+Format = Literal["onnx", "csv", "sklearn", "sql"]
+ReleaseFolder = Annotated[Path, typer.Argument(help="Folder of a release.", show_default=False)]
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands to the command line."""
+    app.command("report")(report)
+    app.command("export")(export)
+
+
+def report(
+    folder: ReleaseFolder,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="HTML file to write.", show_default="DIR/report.html"),
+    ] = None,
+    json_: JsonFlag = False,
+    quiet: QuietFlag = False,
+) -> None:
+    """Write the page that says what is promised to whom, for people who do not code.
+
+    One HTML file that needs no network. Every epsilon on it is recomputed first.
+
+    Example: `pairveil report release/ -o report.html`
+    """
+    from pairveil.report.page import write
+    from pairveil.report.summaries import read_release
+
+    data = read_release(folder)
+    page = write(data, folder / "report.html" if out is None else out)
+    if json_:
+        print_json(
+            {
+                "out": str(page),
+                "bytes": page.stat().st_size,
+                "valid": None if data.problems is None else not data.problems,
+                "problems": list(data.problems or ()),
+            }
+        )
+        return
+    if data.problems:
+        stderr.print("[yellow]note:[/yellow] the certificate does not hold; the page says why")
+    if not quiet:
+        stdout.print(f"Report: {page} ({page.stat().st_size / 1000:.0f} kB, no network needed)")
+
+
+def export(
+    folder: ReleaseFolder,
+    to: Annotated[Format, typer.Option("--to", help="Format to write.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", "-o", help="File to write.", show_default=False)],
+    json_: JsonFlag = False,
+    quiet: QuietFlag = False,
+) -> None:
+    """Write a released metric as ONNX, CSV, a scikit-learn pickle or SQL for pgvector.
+
+    Example: `pairveil export release/ --to onnx -o metric.onnx`
+    """
+    from pairveil.release import exporters
+    from pairveil.release.metric import ReleasedMetric
+
+    metric = ReleasedMetric.load(folder)
+    write = {
+        "onnx": exporters.to_onnx,
+        "csv": exporters.to_csv,
+        "sklearn": exporters.to_sklearn,
+        "sql": exporters.to_sql,
+    }[to]
+    file = write(metric.components, out, metric.feature_names)
+    if json_:
+        print_json({"out": str(file), "to": to, "bytes": file.stat().st_size})
+    elif not quiet:
+        stdout.print(f"{metric.n_components} x {metric.n_features} metric as {to}: {file}")
+        if to == "sklearn":
+            stdout.print(
+                "A pickle runs code when it is read: keep this file inside your own house."
+            )

@@ -1,0 +1,351 @@
+"""The page's first sections: the headline, who is protected, how the pairs hang together."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from pairveil.report.charts import Bar, histogram, horizontal_bars
+from pairveil.report.data import GraphSummary, ReportData
+from pairveil.report.markup import Html, bullets, figure, join, table, tabs, tag
+from pairveil.report.words import (
+    ADJACENCY_MEANINGS,
+    NBSP,
+    UNIT_MEANINGS,
+    best_guess,
+    headline,
+    number,
+    odds_factor,
+    one_in,
+    percent,
+)
+
+if TYPE_CHECKING:
+    from pairveil.privacy.certificate import Certificate
+
+UNITS = ("pair", "relationship", "person")
+
+
+def hero(data: ReportData) -> Html:
+    """The promise in one sentence, in full, and in six numbers."""
+    certificate = data.certificate
+    parts = [tag("p", headline(certificate), class_="headline")]
+    if certificate is not None:
+        parts.append(tag("p", certificate.promise(), class_="promise"))
+        parts.append(_facts(certificate))
+    shown = "card hero" if certificate is not None and certificate.for_release else "card hero stop"
+    return tag("section", *parts, class_=shown, aria_label="The promise", id="promise")
+
+
+def status(data: ReportData) -> Html:
+    """One pill: may this be handed out?"""
+    certificate = data.certificate
+    if certificate is None:
+        return tag("p", "No privacy promised", class_="pill bad")
+    if data.problems:
+        return tag("p", "The certificate does not hold", class_="pill bad")
+    if not certificate.for_release:
+        return tag("p", "Not for release", class_="pill bad")
+    words = "For release, recomputed" if data.problems == () else "For release"
+    return tag("p", words, class_="pill good")
+
+
+def problems(data: ReportData) -> Html:
+    """What is wrong with the certificate, where anything is."""
+    if not data.problems:
+        return Html("")
+    return tag(
+        "section",
+        tag("h2", "The certificate does not hold"),
+        tag("p", "Its numbers were recomputed when this page was made, and these do not follow:"),
+        bullets(data.problems),
+        class_="card alarm",
+        role="alert",
+    )
+
+
+def _facts(certificate: Certificate) -> Html:
+    by = certificate.epsilons[certificate.unit]
+    adjacency = "pairs blanked" if certificate.adjacency == "zero-out" else "pairs replaced"
+    facts = [
+        ("Epsilon", number(certificate.epsilon), f"{certificate.unit}, {adjacency}"),
+        ("Delta", one_in(certificate.delta), "slack of the promise"),
+        ("Odds change at most", f"× {odds_factor(by['replace'])}", "'same' against 'different'"),
+        ("Kappa", number(certificate.kappa), "pairs that move together"),
+        (
+            "Pairs used",
+            number(certificate.n_pairs_used),
+            f"of {number(certificate.n_pairs_given)} given",
+        ),
+    ]
+    return tag(
+        "dl",
+        [
+            tag(
+                "div",
+                tag("dt", name),
+                tag("dd", tag("strong", value), tag("span", note)),
+                class_="fact",
+            )
+            for name, value, note in facts
+        ],
+        class_="facts",
+    )
+
+
+def protected(data: ReportData) -> Html:
+    """Three units by two adjacencies, and what the numbers mean to an attacker."""
+    certificate = data.certificate
+    if certificate is None:
+        return Html("")
+    replace = certificate.epsilons[certificate.unit]["replace"]
+    return tag(
+        "section",
+        tag("h2", "Who is protected, and how well"),
+        tag(
+            "p",
+            "One and the same noise protects small things strongly and large things less. The table gives "
+            "the guarantee for each of them, so that nobody has to guess which one was meant.",
+        ),
+        _units_table(certificate),
+        tag(
+            "div",
+            tag(
+                "div",
+                figure(
+                    _guess_chart(certificate),
+                    "How often the best possible guesser is right between two equally likely stories, "
+                    "knowing everything else about the data. 50 % is a coin.",
+                    table(
+                        "Best guess by protected unit",
+                        ["Protected unit", "pairs blanked", "pairs replaced"],
+                        [
+                            [
+                                unit,
+                                *(
+                                    percent(
+                                        best_guess(
+                                            certificate.epsilons[unit][how], certificate.delta
+                                        )
+                                    )
+                                    for how in ("zero-out", "replace")
+                                ),
+                            ]
+                            for unit in UNITS
+                        ],
+                    ),
+                ),
+                tag("h3", "What the odds mean"),
+                tag("p", _odds_sentence(replace, certificate.unit)),
+            ),
+            tag(
+                "div",
+                tag("h3", "Reading the table"),
+                tag(
+                    "dl",
+                    [
+                        join(tag("dt", unit.capitalize()), tag("dd", UNIT_MEANINGS[unit]))
+                        for unit in UNITS
+                    ],
+                    tag("dt", "Pairs blanked (zero-out)"),
+                    tag("dd", f"Bounds {ADJACENCY_MEANINGS['zero-out']}."),
+                    tag("dt", "Pairs replaced"),
+                    tag("dd", f"Bounds {ADJACENCY_MEANINGS['replace']}."),
+                    class_="terms",
+                ),
+            ),
+            class_="columns",
+        ),
+        class_="card",
+        id="protected",
+    )
+
+
+def _odds_sentence(epsilon: float, unit: str) -> str:
+    if not math.isfinite(epsilon) or epsilon > 30.0:
+        return f"For one {unit} there is no useful bound."
+    factor = odds_factor(epsilon)
+    return (
+        f"Who held 'same' and 'different' for equally likely, odds of 1 to 1, can hold at most {factor} to 1 "
+        f"after seeing the metric, for one {unit}. The factor is e to the power epsilon."
+    )
+
+
+def _units_table(certificate: Certificate) -> Html:
+    rows = []
+    for unit in UNITS:
+        by = certificate.epsilons[unit]
+        chosen = unit == certificate.unit
+        name = join(
+            unit.capitalize(), tag("span", "certified", class_="badge") if chosen else Html("")
+        )
+        cells = [
+            tag("b", number(by[how]))
+            if chosen and how == certificate.adjacency
+            else number(by[how])
+            for how in ("zero-out", "replace")
+        ]
+        rows.append([
+            name,
+            number(certificate.kappas[unit]),
+            *cells,
+            f"×{NBSP}{odds_factor(by['replace'])}" if by["replace"] <= 30 else "no real bound",
+            percent(best_guess(by["replace"], certificate.delta)),
+        ])  # fmt: skip
+    columns = [
+        "Protected unit",
+        "kappa",
+        "epsilon, pairs blanked",
+        "epsilon, pairs replaced",
+        "odds change at most",
+        "best guess right at most",
+    ]
+    return table(
+        f"Guarantee for each unit at delta {one_in(certificate.delta)}",
+        columns,
+        rows,
+        class_="wide",
+    )
+
+
+def _guess_chart(certificate: Certificate) -> Html:
+    bars = []
+    for unit in UNITS:
+        share = best_guess(certificate.epsilons[unit]["replace"], certificate.delta)
+        tip = (
+            f"{unit}, pairs replaced: the best guess is right at most {percent(share)} of the time"
+        )
+        bars.append(
+            Bar(unit.capitalize(), share, percent(share), tip, strong=unit == certificate.unit)
+        )
+    return horizontal_bars(
+        bars,
+        title="Bars: best guess right at most, for a pair, a relationship and a person.",
+        start=0.5,
+        end=1.0,
+        ticks=[(i / 10, f"{10 * i} %") for i in range(5, 11)],
+        label_width=96.0,
+    )
+
+
+# ---- the graph --------------------------------------------------------------------------------
+
+
+def graph(data: ReportData) -> Html:
+    """Degrees, b, the people who set kappa, and what selection kept."""
+    certificate, summary = data.certificate, data.summary
+    panels = [
+        (name, _graph_panel(found))
+        for name, found in (("Pairs used", summary.used), ("All pairs given", summary.given))
+        if found is not None
+    ]
+    if panels:
+        body = tabs("Which pairs", panels) if len(panels) > 1 else panels[0][1]
+    else:
+        body = tag(
+            "p",
+            "The release folder holds no summary of the pair graph, so its shape is not drawn here; the "
+            "numbers kappa above come from the certificate.",
+            class_="absent",
+        )
+    return tag(
+        "section",
+        tag("h2", "How the pairs hang together"),
+        tag(
+            "p",
+            "Pairs that share people reveal each other. Kappa says how many pairs must be hidden together "
+            "for one of them to be hidden, and the noise has to grow with it.",
+        ),
+        _selection(certificate, summary.given) if certificate is not None else Html(""),
+        body,
+        _why_rank_two() if panels else Html(""),
+        class_="card",
+        id="graph",
+    )
+
+
+def _selection(certificate: Certificate, given: GraphSummary | None) -> Html:
+    how = str(certificate.selection.get("how", "all"))
+    used, total = certificate.n_pairs_used, certificate.n_pairs_given
+    full = certificate.selection.get("full_graph_relationship_kappa")
+    if full is None and given is not None:
+        full = given.kappa["relationship"]
+    if used == total:
+        return tag("p", f"All {number(total)} pairs given were used.")
+    before = "" if full is None else f" Kappa of relationships fell from {full} to "
+    after = "" if full is None else f"{certificate.kappas['relationship']}."
+    return tag(
+        "p",
+        "Selection ",
+        tag("b", f"'{how}'"),
+        f" kept {number(used)} of {number(total)} pairs ({percent(used / total)}), without looking at "
+        f"features or labels.{before}{after}",
+    )
+
+
+def _graph_panel(found: GraphSummary) -> Html:
+    kappa = found.kappa
+    published = (
+        f" The published bound for a relationship would be {kappa['paper_bound']}."
+        if kappa["paper_bound"] != kappa["relationship"]
+        else ""
+    )
+    return join(
+        tag(
+            "p",
+            f"{number(found.n_pairs)} pairs of {number(found.n_people)} people. Kappa: "
+            f"{kappa['relationship']} for a relationship, {kappa['person']} for a person.{published}",
+        ),
+        tag(
+            "div",
+            _counts_figure(found.degrees, "degree", "In how many pairs each person is (degree)."),
+            _counts_figure(
+                found.b,
+                "b",
+                "How many pairs must be missing to hide a link of each person (b). The second "
+                "largest b is kappa.",
+            ),
+            class_="columns",
+        ),
+        tag("div", _top(found), class_="columns"),
+    )
+
+
+def _top(found: GraphSummary) -> Html:
+    return table(
+        "The people with the largest b, by rank and never by name",
+        ["Rank", "b", "degree", "sets"],
+        [
+            [str(one.rank), str(one.b), str(one.degree), _role(one.rank, one.b, found)]
+            for one in found.top[:5]
+        ],
+        class_="wide",
+    )
+
+
+def _why_rank_two() -> Html:
+    return tag(
+        "div",
+        tag("h3", "Why the second rank decides"),
+        tag(
+            "p",
+            "A relationship has two ends, and it is hidden as soon as the pairs around either end are. The "
+            "end with the smaller b decides, so the worst relationship costs the second largest b. A person "
+            "is protected against the largest degree.",
+        ),
+    )
+
+
+def _role(rank: int, b: int, found: GraphSummary) -> str:
+    if rank == 1:
+        return "the published bound"
+    return "kappa of relationships" if rank == 2 and b == found.kappa["relationship"] else ""
+
+
+def _counts_figure(counts: tuple[tuple[int, int], ...], name: str, caption: str) -> Html:
+    rows = [[str(value), number(people)] for value, people in counts]
+    return figure(
+        histogram(counts, title=f"Histogram of {name}, people on the vertical axis.", value_name=name),
+        caption,
+        table(f"People by {name}", [name, "people"], rows),
+    )  # fmt: skip

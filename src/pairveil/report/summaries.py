@@ -1,0 +1,145 @@
+"""From graphs, matrices, ledgers and release folders to the plain data of the page."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pairveil.report.data import (
+    Budget,
+    GraphSummary,
+    LedgerEntry,
+    MetricShape,
+    RankedPerson,
+    ReportData,
+    read_summary,
+)
+
+if TYPE_CHECKING:
+    from pairveil.privacy.ledger import PrivacyLedger
+
+TOP_RANKS = 10
+
+
+def graph_summary(kappa: Any, pairs: Any) -> GraphSummary:
+    """The counts of one graph.
+
+    Parameters
+    ----------
+    kappa : Kappa
+        What ``pairveil.kappa(pairs)`` returned.
+    pairs : (K, 2) integers, or an object with ``pairs``
+        The same pairs.
+
+    Examples
+    --------
+    >>> from pairveil.graph.kappa import kappa
+    >>> star = [(0, 1), (0, 2), (0, 3)]
+    >>> graph_summary(kappa(star), star).degrees
+    ((1, 3), (3, 1))
+    """
+    edges = np.asarray(getattr(pairs, "pairs", pairs))
+    people, degrees = np.unique(edges, return_counts=True)
+    numbers = getattr(kappa, "people", None)
+    rows = people if numbers is None else np.searchsorted(numbers, people)
+    b = np.asarray(kappa.per_person)[rows]
+    order = np.lexsort((-degrees, -b))[:TOP_RANKS]
+    names = ("pair", "relationship", "paper_bound", "person", "intransitive")
+    return GraphSummary(
+        n_people=len(people),
+        n_pairs=len(edges),
+        kappa={name: int(getattr(kappa, name)) for name in names},
+        degrees=_counts(degrees),
+        b=_counts(b),
+        top=tuple(
+            RankedPerson(rank, int(b[i]), int(degrees[i])) for rank, i in enumerate(order, start=1)
+        ),
+    )
+
+
+def metric_shape(
+    components: Any, feature_names: tuple[str, ...] | None = None, column_scale: Any = None
+) -> MetricShape:
+    """The matrix's size and which features it weighs, on the scale they had during learning.
+
+    Parameters
+    ----------
+    components : array of shape (n_components, n_features)
+    feature_names : tuple of str, optional
+    column_scale : array of shape (n_features,), optional
+        Public factors that are part of ``components``; without dividing by them a column of small
+        numbers would look important for its unit alone.
+
+    Examples
+    --------
+    >>> metric_shape([[3.0, 4.0]], ("age", "bmi")).weights
+    (('bmi', 0.64), ('age', 0.36))
+    """
+    matrix = np.asarray(components, dtype=np.float64)
+    if column_scale is not None:
+        scale = np.asarray(column_scale, dtype=np.float64)
+        # A column with factor 0 was constant: it has no part in the metric.
+        matrix = np.divide(matrix, scale, out=np.zeros_like(matrix), where=scale != 0)
+    squares = (matrix**2).sum(axis=0)
+    shares = squares / max(squares.sum(), np.finfo(float).tiny)
+    names = feature_names or tuple(f"feature {i}" for i in range(1, matrix.shape[1] + 1))
+    order = np.argsort(-shares, kind="stable")
+    return MetricShape(
+        n_components=matrix.shape[0],
+        n_features=matrix.shape[1],
+        weights=tuple((names[i], float(shares[i])) for i in order),
+    )
+
+
+def budget_of(ledger: PrivacyLedger) -> Budget:
+    """The ledger with the epsilon that each spending brought it to.
+
+    Examples
+    --------
+    >>> from pairveil.privacy.events import GaussianEvent
+    >>> from pairveil.privacy.ledger import PrivacyLedger
+    >>> ledger = PrivacyLedger(epsilon=1.0, delta=1e-5)
+    >>> _ = ledger.spend([GaussianEvent(60.0, steps=100)], kappas=1, note="first fit")
+    >>> [(entry.note, round(entry.epsilon_so_far, 2)) for entry in budget_of(ledger).entries]
+    [('first fit', 0.59)]
+    """
+    from pairveil.privacy.accounting import epsilon_of_parts
+
+    entries = ledger.entries
+    rows = []
+    for i, entry in enumerate(entries, start=1):
+        slack = sum(one.delta_slack for one in entries[:i])
+        parts = [(one.events, one.kappas[ledger.unit]) for one in entries[:i]]
+        spent = epsilon_of_parts(parts, adjacency=ledger.adjacency, delta=ledger.delta - slack)
+        rows.append(LedgerEntry(entry.note, spent, entry.time))
+    return Budget(ledger.epsilon, ledger.delta, ledger.unit, ledger.adjacency, tuple(rows))
+
+
+def read_release(folder: str | Path) -> ReportData:
+    """Everything a release folder says about itself, with its certificate recomputed.
+
+    Raises
+    ------
+    InputError
+        When the folder is no release, or a file in it is damaged, changed or too new.
+    """
+    from pairveil.release.metric import ReleasedMetric
+
+    metric = ReleasedMetric.load(folder)
+    certificate = metric.certificate
+    return ReportData(
+        certificate=certificate,
+        metric=metric_shape(metric.components, metric.feature_names, metric.column_scale),
+        summary=read_summary(Path(folder)),
+        folder=str(folder),
+        problems=None if certificate is None else certificate.verify().problems,
+        made=date.today().isoformat(),
+    )
+
+
+def _counts(values: np.ndarray) -> tuple[tuple[int, int], ...]:
+    found, people = np.unique(values, return_counts=True)
+    return tuple(zip(found.tolist(), people.tolist(), strict=True))

@@ -1,0 +1,157 @@
+"""Privacy numbers in plain words."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pairveil.privacy.certificate import Certificate
+
+UNIT_QUESTIONS = {
+    "pair": "whether a pair in the training data was marked 'same' or 'different'",
+    "relationship": "whether two people in the training data belong together",
+    "person": "which of two accounts of one person's pairs is true",
+}
+UNIT_MEANINGS = {
+    "pair": "One labelled pair on its own: the difference of two people and their label.",
+    "relationship": (
+        "How two people relate, with every chain of other pairs through which it could be inferred. "
+        "If A matches B and B matches C, then A matches C: this unit hides that too."
+    ),
+    "person": "All pairs of one person at once, as if the person had never been asked.",
+}
+ADJACENCY_MEANINGS = {
+    "zero-out": "what anyone can learn compared with a world in which these pairs say nothing at all",
+    "replace": (
+        "what anyone can learn who weighs one story against another, for instance 'same' against "
+        "'different'; the stricter comparison, and the one an attacker makes"
+    ),
+}
+NO_BOUND = "no bound"
+NBSP = "\u00a0"  # a number and its sign stay on one line
+
+
+def number(value: float) -> str:
+    """A number as a person writes it.
+
+    Examples
+    --------
+    >>> number(0.912345), number(1e-5), number(12345), number(float("inf"))
+    ('0.912', '0.00001', '12,345', 'no bound')
+    """
+    if math.isinf(value):
+        return NO_BOUND
+    if float(value).is_integer() and abs(value) < 1e15:
+        return f"{int(value):,}"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    if abs(value) < 1e-4:
+        return f"{value:.12f}".rstrip("0") if abs(value) >= 1e-8 else f"{value:.2g}"
+    return f"{value:.3g}"
+
+
+def percent(share: float) -> str:
+    r"""A share in per cent, never rounded to a round 0 or 100 that it is not.
+
+    Examples
+    --------
+    >>> percent(0.731), percent(0.99996), percent(1.0)
+    ('73.1\xa0%', '>\xa099.9\xa0%', '100\xa0%')
+    """
+    if 0.9995 <= share < 1.0:
+        return f">{NBSP}99.9{NBSP}%"
+    if 0.0 < share < 0.0005:
+        return f"<{NBSP}0.1{NBSP}%"
+    return f"{100 * share:.3g}{NBSP}%"
+
+
+def odds_factor(epsilon: float) -> str:
+    """By how much the odds between two stories can change: exp(epsilon).
+
+    Examples
+    --------
+    >>> odds_factor(1.0), odds_factor(40.0)
+    ('2.72', 'no real bound')
+    """
+    if epsilon > 30.0:
+        return "no real bound"
+    factor = math.exp(epsilon)
+    return f"{factor:,.0f}" if factor >= 1000 else f"{factor:.3g}"
+
+
+def best_guess(epsilon: float, delta: float) -> float:
+    """How often the best guesser is right between two equally likely stories, at most.
+
+    (epsilon, delta)-DP bounds the total variation of the two outputs by
+    (e^epsilon - 1 + 2 delta) / (e^epsilon + 1); the best guesser is right (1 + TV) / 2 of the time.
+
+    Examples
+    --------
+    >>> best_guess(0.0, 0.0), round(best_guess(1.0, 1e-5), 3), best_guess(float("inf"), 0.0)
+    (0.5, 0.731, 1.0)
+    """
+    if epsilon > 700.0:
+        return 1.0
+    return min(1.0, (math.exp(epsilon) + delta) / (1.0 + math.exp(epsilon)))
+
+
+def one_in(delta: float) -> str:
+    """A small probability as '1 in so many'.
+
+    Examples
+    --------
+    >>> one_in(1e-5), one_in(0.0)
+    ('1 in 100,000', 'none')
+    """
+    return "none" if delta <= 0 else f"1 in {round(1 / delta):,}"
+
+
+def headline(certificate: Certificate | None) -> str:
+    """The promise in one sentence for the top of the page."""
+    if certificate is None:
+        return "This metric promises no privacy. It was learned without noise and must not leave the house."
+    epsilon = certificate.epsilons[certificate.unit]["replace"]
+    share = best_guess(epsilon, certificate.delta)
+    question = UNIT_QUESTIONS[certificate.unit]
+    if not math.isfinite(epsilon) or share > 0.99:
+        return f"This metric gives no useful bound on how well someone can guess {question}."
+    times = math.ceil(100 * share - 1e-9)  # up: the sentence must stay true
+    return (
+        f"Someone who holds this metric and guesses {question} is right at most {times} times in 100, when "
+        "both answers were equally likely before. A coin is right 50 times."
+    )
+
+
+def caveats(certificate: Certificate | None) -> list[str]:
+    """What the promise does not cover, most important first."""
+    if certificate is None:
+        return ["Nothing is promised: treat this metric as you treat the data it was learned from."]
+    found = []
+    if not certificate.for_release:
+        found.append(
+            "Not for release. The randomness came from a seed; whoever knows or finds the seed can remove "
+            "the noise. Fit again without a seed before handing anything out."
+        )
+    found.append(
+        "Who is paired with whom is public. The promise covers what the pairs hold, features and labels, "
+        "and not that a pair exists."
+    )
+    caveat = certificate.selection.get("caveat")
+    if caveat:
+        full = certificate.selection.get("full_graph_relationship_kappa")
+        tail = "" if full is None else f" In the graph of all given pairs kappa is {full}."
+        found.append(str(caveat).rstrip(".") + "." + tail)
+    found += [
+        f"The odds may change by more than the stated factor with a probability of about delta, "
+        f"{one_in(certificate.delta)}.",
+        f"The promise is for at most {certificate.kappa} "
+        f"{'pair' if certificate.kappa == 1 else 'pairs'} changing together. Knowledge from elsewhere that "
+        "ties more of the used pairs together, a family tree for instance, is outside it.",
+        "Every further release from the same people adds up. A ledger keeps the sum; releases that are not "
+        "in the ledger are not counted.",
+        "An index or a table of people made with this metric holds those people's data. It is as private as "
+        "they are; the certificate says nothing about it.",
+        "Every epsilon is an upper bound that was proved, not a measurement; the true loss may be smaller.",
+    ]
+    return found

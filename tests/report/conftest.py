@@ -1,0 +1,125 @@
+"""Report data as a fit makes them: a real certificate, a real graph, synthetic points."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from pairveil.graph.kappa import kappa
+from pairveil.privacy.certificate import Certificate
+from pairveil.privacy.events import GaussianEvent
+from pairveil.report.data import (
+    Budget,
+    LedgerEntry,
+    ProjectedPoints,
+    ReportData,
+    Summary,
+    UtilityCurve,
+    UtilityPoint,
+)
+from pairveil.report.summaries import graph_summary, metric_shape
+
+NAMES = (
+    "mean radius",
+    "mean texture",
+    "mean perimeter",
+    "mean area",
+    "worst concave points",
+    "age",
+)
+
+
+@cache
+def certificate(*, for_release: bool = True) -> Certificate:
+    return Certificate.issue(
+        [GaussianEvent(5.97, sample_rate=0.1, steps=200)],
+        delta=1e-5,
+        unit="relationship",
+        adjacency="zero-out",
+        kappas={"pair": 1, "relationship": 1, "person": 2},
+        mechanism="gaussian",
+        n_pairs_given=1200,
+        n_pairs_used=560,
+        selection={
+            "how": "paths",
+            "caveat": "The dropped pairs have labels too: who knows them can tie used pairs together",
+            "full_graph_relationship_kappa": 12,
+        },
+        noise_source="operating-system entropy" if for_release else "seeded",
+        for_release=for_release,
+    )
+
+
+@cache
+def full_data(*, for_release: bool = True) -> ReportData:
+    rng = np.random.default_rng(5)
+    people = 569
+    given = np.array([rng.choice(people, 2, replace=False) for _ in range(1200)])
+    order = rng.permutation(people)
+    used = np.column_stack([order[:561], np.roll(order, -1)[:561]])[:560]
+    return ReportData(
+        certificate=certificate(for_release=for_release),
+        metric=metric_shape(rng.normal(size=(2, 6)) * [3, 1, 2, 0.4, 5, 0.2], NAMES),
+        summary=Summary(
+            used=graph_summary(kappa(used), used),
+            given=graph_summary(kappa(given), given),
+            utility=_curve(),
+            points=_points(rng),
+            budget=Budget(
+                2.0,
+                1e-5,
+                "relationship",
+                "zero-out",
+                (
+                    LedgerEntry("pilot fit", 0.48, "2026-11-02"),
+                    LedgerEntry("this fit", 1.03, "2026-11-15"),
+                ),
+            ),
+            title="Patients: which tumours are alike?",
+        ),
+        folder="release/patients",
+        problems=(),
+        made="2026-11-15",
+    )
+
+
+def _curve() -> UtilityCurve:
+    scores = {0.1: 0.553, 0.25: 0.642, 0.5: 0.806, 1.0: 0.868, 2.0: 0.889, 4.0: 0.896}
+    return UtilityCurve(
+        source="public",
+        note="Breast-cancer table of scikit-learn, 200,000 random test pairs, 10 seeds.",
+        points=tuple(
+            UtilityPoint(e, s, s - 0.05 / (1 + 3 * e), s + 0.05 / (1 + 3 * e)) for e, s in scores.items()
+        ),
+        this_fit=UtilityPoint(0.9, 0.861),
+        euclidean=0.712,
+        reference=0.902,
+    )  # fmt: skip
+
+
+def _points(rng: np.random.Generator) -> ProjectedPoints:
+    groups = np.repeat(["benign", "malignant"], 110)
+    shift = (groups == "malignant")[:, None]
+    before = rng.normal(size=(220, 2)) + shift * [0.9, 0.5]
+    after = rng.normal(size=(220, 2)) * [0.5, 0.35] + shift * [1.9, 0.4]
+    return ProjectedPoints(
+        "synthetic",
+        "Drawn from two Gaussians with the groups' published means.",
+        tuple(map(tuple, before.round(4).tolist())),
+        tuple(map(tuple, after.round(4).tolist())),
+        tuple(groups.tolist()),
+    )
+
+
+@pytest.fixture(name="full_data")
+def full_data_fixture() -> ReportData:
+    """A report with every part."""
+    return full_data()
+
+
+@pytest.fixture(name="seeded")
+def seeded_fixture() -> Certificate:
+    """A certificate that is not for release."""
+    return certificate(for_release=False)

@@ -1,0 +1,260 @@
+"""The page says what the certificate says, escapes everything, and is legible."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pairveil.report.charts import bin_counts, nice_ticks
+from pairveil.report.data import ReportData, Summary
+from pairveil.report.page import render, write
+from pairveil.report.summaries import metric_shape
+from pairveil.report.words import best_guess, headline
+
+CSS = files("pairveil.report").joinpath("page.css").read_text(encoding="utf-8")
+SHAPE = metric_shape([[1.0, 2.0]], ("age", "bmi"))
+
+
+class Outline(HTMLParser):
+    """Elements, ids and the text of a page; fails where tags do not nest."""
+
+    VOID = frozenset({"meta", "link", "br", "hr"})
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(page)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if not {"style", "script"} & set(self.open):
+            self.text += data
+
+    def count(self, tag: str) -> int:
+        return sum(name == tag for name, _ in self.elements)
+
+
+def test_the_page_says_what_the_certificate_says(full_data) -> None:
+    page = Outline(render(full_data))
+    certificate = full_data.certificate
+    assert certificate.promise() in page.text
+    for unit in ("pair", "relationship", "person"):
+        for adjacency in ("zero-out", "replace"):
+            assert f"{certificate.epsilons[unit][adjacency]:.3g}" in page.text
+    assert f"× {math.exp(certificate.epsilons['relationship']['replace']):.3g}" in page.text
+    assert str(certificate.selection["caveat"]) in page.text
+    for sentence in certificate.public:
+        assert sentence in page.text
+    assert full_data.summary.utility.note in page.text
+    assert "public people" in page.text
+    assert "none of them exists" in page.text
+    assert f"--noise-multiplier {certificate.events[0]['noise_multiplier']!r}" in page.text
+
+
+def test_every_chart_has_a_table_and_words(full_data) -> None:
+    page = Outline(render(full_data))
+    charts = [
+        attrs for name, attrs in page.elements if name == "svg" and attrs.get("class") == "chart"
+    ]
+    assert len(charts) == 10
+    assert all(chart["aria-label"] for chart in charts)
+    # The two scatter plots share one table.
+    tables_behind = [
+        a for name, a in page.elements if name == "details" and a.get("class") == "data"
+    ]
+    assert len(tables_behind) == len(charts) - 1
+    marks = [
+        attrs for name, attrs in page.elements if (attrs.get("class") or "").startswith("mark")
+    ]
+    assert len(marks) > 400
+    assert all(mark["aria-label"] == mark["data-tip"] for mark in marks)
+    ids = [attrs["id"] for _, attrs in page.elements if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    for _, attrs in page.elements:
+        if (attrs.get("href") or "").startswith("#"):
+            assert attrs["href"][1:] in ids
+
+
+def test_nothing_foreign_is_loaded_and_nothing_runs_inline(full_data) -> None:
+    page = render(full_data)
+    outline = Outline(page)
+    assert outline.count("script") == outline.count("style") == 1
+    assert not re.findall(r"https?://|//[a-z]+\.|@import|url\(", page)
+    for _, attrs in outline.elements:
+        assert not [name for name in attrs if name.startswith("on") or name in ("style", "src")]
+    assert len(page.encode()) < 300_000
+
+
+EVIL = "<script>alert(1)</script>\"'&</style></title>"
+
+
+def test_hostile_words_stay_words(full_data) -> None:
+    names = tuple(f"{EVIL}{i}" for i in range(2))
+    summary = replace(
+        full_data.summary,
+        title=EVIL,
+        utility=replace(full_data.summary.utility, note=EVIL, score_name=EVIL),
+        points=replace(
+            full_data.summary.points,
+            note=EVIL,
+            groups=tuple(EVIL + group for group in full_data.summary.points.groups),
+        ),
+        budget=replace(
+            full_data.summary.budget,
+            entries=(replace(full_data.summary.budget.entries[0], note=EVIL),),
+        ),
+    )
+    certificate = replace(
+        full_data.certificate,
+        noise_source=EVIL,
+        public=(EVIL,),
+        selection={"how": EVIL, "caveat": EVIL},
+    )
+    data = ReportData(
+        certificate, metric_shape([[1.0, 2.0]], names), summary, folder=EVIL, problems=(EVIL,)
+    )
+    page = Outline(render(data))
+    assert page.count("script") == page.count("style") == page.count("title") == 1
+    assert page.text.count(EVIL) > 10
+
+
+def test_absent_parts_say_why(seeded) -> None:
+    page = Outline(render(ReportData(seeded, SHAPE)))
+    for reason in (
+        "No curve is shown",
+        "No points are drawn",
+        "not charged to a ledger",
+        "no summary of the pair graph",
+    ):
+        assert reason in page.text
+    assert "Not for release" in page.text
+    assert "have not been recomputed" in page.text
+
+
+def test_a_metric_without_promise_says_so_first() -> None:
+    page = Outline(render(ReportData(None, SHAPE)))
+    assert "No privacy promised" in page.text
+    assert "This metric promises no privacy" in page.text
+    assert "For release" not in page.text
+
+
+def test_a_certificate_that_does_not_hold_raises_the_alarm(full_data) -> None:
+    page = Outline(render(replace(full_data, problems=("epsilon is understated",))))
+    assert "The certificate does not hold" in page.text
+    assert "epsilon is understated" in page.text
+    assert "For release" not in page.text
+
+
+def test_a_fit_without_a_bound_is_not_made_to_look_private(seeded) -> None:
+    endless = {unit: dict.fromkeys(("zero-out", "replace"), math.inf) for unit in seeded.epsilons}
+    certificate = replace(seeded, epsilon=math.inf, epsilons=endless)
+    assert "no useful bound" in headline(certificate)
+    page = Outline(render(ReportData(certificate, SHAPE)))
+    assert "no bound" in page.text
+    assert "no real bound" in page.text
+
+
+def test_graphs_of_any_size_are_drawn_in_full(full_data) -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        values = np.unique(rng.integers(0, rng.integers(1, 5000), size=rng.integers(1, 60)))
+        counts = [(int(value), int(rng.integers(1, 9))) for value in values]
+        bins = bin_counts(counts)
+        assert len(bins) <= 16
+        assert sum(people for _, _, people in bins) == sum(people for _, people in counts)
+        assert all(low <= high for low, high, _ in bins)
+    huge = replace(full_data.summary.used, degrees=((1, 10**7), (2, 3), (9000, 1)))
+    page = render(replace(full_data, summary=Summary(used=huge)))
+    assert "1 person has degree" in page
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.5, 0.5), (0.0, 1e-7), (0.91, 0.9101), (-3.0, 8.0)])
+def test_ticks_reach_over_the_data(low: float, high: float) -> None:
+    ticks = nice_ticks(low, high, around=True)
+    assert ticks[0] <= low + 1e-9
+    assert ticks[-1] >= high - 1e-9
+    assert 2 <= len(ticks) <= 8
+
+
+def test_best_guess_is_the_best_guess() -> None:
+    """Randomised response attains the bound, so it cannot be smaller; a smaller one must fail."""
+    epsilon, delta = 1.3, 0.01
+    # Outputs: 'surely 0' and 'surely 1' with probability delta, else randomised response.
+    truth = (1 - delta) * math.exp(epsilon) / (1 + math.exp(epsilon)) + delta
+    assert best_guess(epsilon, delta) == pytest.approx(truth)
+    assert best_guess(epsilon, 0.0) < truth
+
+
+def test_the_page_is_written_whole_or_not_at_all(full_data, tmp_path: Path, monkeypatch) -> None:
+    file = write(full_data, tmp_path / "report.html")
+    assert file.read_text(encoding="utf-8") == render(full_data)
+    monkeypatch.setattr("pairveil.report.page.render", lambda data: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        write(full_data, file)
+    assert file.stat().st_size > 1000
+    assert [entry.name for entry in tmp_path.iterdir()] == ["report.html"]
+
+
+# ---- legibility -------------------------------------------------------------------------------
+
+
+def _palettes() -> dict[str, dict[str, str]]:
+    """Colours of the light, dark and print pages, from the style sheet."""
+    blocks = re.findall(r":root \{([^}]*)\}", CSS)
+    found = [dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", block)) for block in blocks]
+    return dict(zip(("light", "dark", "print"), found, strict=True))
+
+
+def _contrast(one: str, other: str) -> float:
+    """WCAG 2 contrast ratio."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return float(np.dot([0.2126, 0.7152, 0.0722], linear))
+
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("mode", ["light", "dark", "print"])
+def test_colours_meet_aa(mode: str) -> None:
+    colours = _palettes()[mode]
+    words = [("ink", "card"), ("ink", "ground"), ("muted", "card"), ("muted", "ground")]
+    words += [
+        ("accent", "card"),
+        ("accent", "ground"),
+        ("accent", "accent-soft"),
+        ("ink", "accent-soft"),
+    ]
+    words += [("good", "good-soft"), ("bad", "bad-soft"), ("bad", "card"), ("warm", "card")]
+    for front, back in words:
+        assert _contrast(colours[front], colours[back]) >= 4.5, (front, back)
+    for shape in ("bar", "accent", "warm", "violet", "grey", "muted"):
+        assert _contrast(colours[shape], colours["card"]) >= 3.0, shape
+    assert _contrast("#777777", "#999999") < 3.0  # the measure can tell
+
+
+def test_print_is_light() -> None:
+    palettes = _palettes()
+    differing = {
+        name for name in palettes["light"] if palettes["light"][name] != palettes["print"][name]
+    }
+    assert differing == {"ground", "line"}
