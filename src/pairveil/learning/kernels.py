@@ -16,7 +16,8 @@ roundoff of the array's type, B pairs a tile, gamma_B = B u / (1 - B u):
    rounded to the type: ||a_b dx_b^T|| <= C (1 + eta), eta = (d + k + 16) 2^-52 + 2 u.
 2. A sum of B products, in any order, fused or not, errs by at most gamma_B sum_b |a_b| |dx_b|^T entry
    by entry (Higham 2002, section 3.1), which has norm at most gamma_B B C (1 + eta), in l2 and in l1.
-   It errs so with the pair and without it: twice. Products that underflow add one subnormal each.
+   It errs so with the pair and without it: twice. Each product that underflows adds a subnormal,
+   and each entry of a_b that does adds a subnormal times |dx_b|.
 3. Rounding moves an entry by at most half a grid unit, with the pair and without: one unit in all.
 
 So zeroing a pair moves the total by at most C + tile_error_bound(...), kappa pairs by kappa times that
@@ -43,9 +44,11 @@ from pairveil.errors import InputError
 
 TILE = 128
 SMALL_BATCH = 512  # up to here a second thread costs more than it brings
-_GROUP = 4  # pairs whose products share one pass over a row of W or G
+_PAIRS, _ROWS, _LANES = 4, 2, 16  # the block of the products; arrays are padded to it with zeros
 _REORDER = {"reassoc", "contract"}
-_TINY = 1e-280  # squares below it may have lost digits to underflow
+_TINY, _HUGE = 1e-280, 1e300  # squares outside may have lost digits or overflowed
+_LONGEST = 1e15  # norm of dx: keeps what underflow can do to a_b negligible
+_LARGEST = 1e37  # norm of a_b: below the largest float32
 
 
 def tile_error_bound(
@@ -93,104 +96,251 @@ def tile_error_bound(
     eta = (d + k + 16) * 2.0**-52 + 2 * unit
     drift = (1 + eta) * (1 + 2 * gamma * tile) - 1
     entries = k * d if norm == "l1" else math.sqrt(k * d)
-    lost = 4 * (tile + 1) * float(kind.smallest_subnormal) * entries
+    lost = 4 * (tile + _LONGEST) * float(kind.smallest_subnormal) * entries
     # The last factor covers the rounding of this very expression.
     return (clip * drift + lost + grid * entries) * (1 + 2.0**-40)
 
 
 @njit(cache=True, nogil=True, fastmath=_REORDER)
 def _project(x, n, w, p):  # type: ignore[no-untyped-def]
-    """P = dX W^T for the first n rows (a multiple of four), four pairs to a pass over W."""
-    zero = x[0, 0] * 0
-    for b in range(0, n, _GROUP):
-        for r in range(w.shape[0]):
+    """P = dX W^T for the first n rows, four pairs and two rows of W at a time."""
+    zero = x.dtype.type(0)
+    for b in range(0, n, _PAIRS):
+        for r in range(0, w.shape[0], _ROWS):
             p0, p1, p2, p3 = zero, zero, zero, zero
+            q0, q1, q2, q3 = zero, zero, zero, zero
             for j in range(w.shape[1]):
-                p0 += w[r, j] * x[b, j]
-                p1 += w[r, j] * x[b + 1, j]
-                p2 += w[r, j] * x[b + 2, j]
-                p3 += w[r, j] * x[b + 3, j]
+                u, v = w[r, j], w[r + 1, j]
+                x0, x1, x2, x3 = x[b, j], x[b + 1, j], x[b + 2, j], x[b + 3, j]
+                p0, p1, p2, p3 = p0 + u * x0, p1 + u * x1, p2 + u * x2, p3 + u * x3
+                q0, q1, q2, q3 = q0 + v * x0, q1 + v * x1, q2 + v * x2, q3 + v * x3
             p[b, r], p[b + 1, r], p[b + 2, r], p[b + 3, r] = p0, p1, p2, p3
+            p[b, r + 1], p[b + 1, r + 1], p[b + 2, r + 1], p[b + 3, r + 1] = q0, q1, q2, q3
 
 
 @njit(cache=True, nogil=True, fastmath=_REORDER)
 def _accumulate(x, n, a, g):  # type: ignore[no-untyped-def]
-    """G = a^T dX over the first n rows (a multiple of four), four pairs to a pass over G."""
+    """G = a^T dX over the first n rows, four pairs and two rows of G at a time."""
     g[:] = 0
-    for b in range(0, n, _GROUP):
-        for r in range(g.shape[0]):
+    for b in range(0, n, _PAIRS):
+        for r in range(0, g.shape[0], _ROWS):
             a0, a1, a2, a3 = a[b, r], a[b + 1, r], a[b + 2, r], a[b + 3, r]
+            c0, c1, c2, c3 = a[b, r + 1], a[b + 1, r + 1], a[b + 2, r + 1], a[b + 3, r + 1]
             for j in range(g.shape[1]):
-                g[r, j] += a0 * x[b, j] + a1 * x[b + 1, j] + a2 * x[b + 2, j] + a3 * x[b + 3, j]
+                x0, x1, x2, x3 = x[b, j], x[b + 1, j], x[b + 2, j], x[b + 3, j]
+                g[r, j] += a0 * x0 + a1 * x1 + a2 * x2 + a3 * x3
+                g[r + 1, j] += c0 * x0 + c1 * x1 + c2 * x2 + c3 * x3
 
 
 @njit(cache=True, nogil=True, fastmath=_REORDER)
-def _lengths(row):  # type: ignore[no-untyped-def]
-    """Squared l2 norm and l1 norm, in float64."""
-    squares, sizes = 0.0, 0.0
-    for value in row:
-        wide = np.float64(value)
-        squares += wide * wide
-        sizes += abs(wide)
-    return squares, sizes
+def _squares(x, b):  # type: ignore[no-untyped-def]
+    """Squared l2 norm of row b, in float64."""
+    total = 0.0
+    for j in range(x.shape[1]):
+        total += np.float64(x[b, j]) * np.float64(x[b, j])
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath=_REORDER)
+def _sizes(x, b):  # type: ignore[no-untyped-def]
+    """l1 norm of row b, in float64."""
+    total = 0.0
+    for j in range(x.shape[1]):
+        total += abs(np.float64(x[b, j]))
+    return total
 
 
 @njit(cache=True, nogil=True)
-def _factor(  # type: ignore[no-untyped-def]
-    similar, x_row, p_row, margin, weight_similar, weight_dissimilar, clip, l1, largest
-):
+def _factor(similar, x, p, b, margin, weights, clip, l1):  # type: ignore[no-untyped-def]
     """s = c min(1, C / ||G||): the loss coefficient, clipped; 0 where the bound would not hold."""
-    x_squares, x_sizes = _lengths(x_row)
-    p_squares, p_sizes = _lengths(p_row)
-    if not (x_squares >= _TINY and p_squares >= _TINY and p_squares * x_squares < np.inf):
+    x_squares, p_squares = _squares(x, b), _squares(p, b)
+    if not (_TINY <= x_squares <= _LONGEST**2 and p_squares >= _TINY):
+        return 0.0  # also when one of them is not a number
+    if not p_squares * x_squares <= _HUGE:
         return 0.0
     distance = math.sqrt(p_squares)
     if similar:
-        c = weight_similar
+        c = weights[0]
     elif distance < margin:
-        c = weight_dissimilar * (distance - margin) / distance
+        c = weights[1] * (distance - margin) / distance
     else:
         return 0.0
-    norm = abs(c) * (p_sizes * x_sizes if l1 else distance * math.sqrt(x_squares))
+    norm = abs(c) * (_sizes(p, b) * _sizes(x, b) if l1 else distance * math.sqrt(x_squares))
     s = c * (clip / norm) if norm > clip else c
-    return s if abs(s) * p_sizes < largest else 0.0
+    # a = s P must be finite in the array's type as well.
+    return s if abs(s) * distance <= _LARGEST else 0.0
 
 
 @njit(cache=True, nogil=True)
 def _sum_tiles(  # type: ignore[no-untyped-def]
-    features, pairs, labels, rows, every, first, last, tile, w, loss, clip, l1, inverse_grid, largest
+    features, pairs, labels, rows, every, first, last, tile, w, margin, weights, clip, l1, per_grid
 ):
-    """Integer sum over rows first..last (or over all pairs in that range), tile by tile."""
-    margin, weight_similar, weight_dissimilar = loss
-    k, d = w.shape
-    room = (min(tile, last - first) + _GROUP - 1) // _GROUP * _GROUP
-    x = np.empty((room, d), dtype=features.dtype)
-    p = np.empty((room, k), dtype=features.dtype)
-    g = np.empty((k, d), dtype=features.dtype)
-    total = np.zeros((k, d), dtype=np.int64)
+    """Integer sum over places first..last of ``rows`` (of all pairs if ``every``), tile by tile.
+
+    ``w`` is padded with zeros to whole registers; so are the pairs of a tile. Returns the sum, padded
+    likewise, and whether every index was within its array.
+    """
+    room = (min(tile, last - first) + _PAIRS - 1) // _PAIRS * _PAIRS
+    x = np.zeros((room, w.shape[1]), dtype=features.dtype)
+    p = np.empty((room, w.shape[0]), dtype=features.dtype)
+    g = np.empty(w.shape, dtype=features.dtype)
+    total = np.zeros(w.shape, dtype=np.int64)
     for start in range(first, last, tile):
         n = min(tile, last - start)
-        padded = (n + _GROUP - 1) // _GROUP * _GROUP
-        x[n:padded] = 0  # pairs that contribute nothing
+        padded = (n + _PAIRS - 1) // _PAIRS * _PAIRS
+        x[n:padded] = 0
         for b in range(n):
             row = start + b if every else rows[start + b]
+            if not 0 <= row < pairs.shape[0]:
+                return total, False
             left, right = pairs[row, 0], pairs[row, 1]
-            for j in range(d):
+            if min(left, right) < 0 or max(left, right) >= features.shape[0]:
+                return total, False
+            for j in range(features.shape[1]):
                 x[b, j] = features[left, j] - features[right, j]
         _project(x, padded, w, p)
         for b in range(n):
             row = start + b if every else rows[start + b]
-            s = _factor(
-                labels[row] > 0, x[b], p[b], margin, weight_similar, weight_dissimilar, clip, l1, largest
-            )
+            s = _factor(labels[row] > 0, x, p, b, margin, weights, clip, l1)
             if s == 0.0:
-                p[b] = 0  # and never 0 times something that is not finite
+                p[b] = 0  # both: 0 times infinity is not 0
                 x[b] = 0
             else:
-                for r in range(k):
+                for r in range(p.shape[1]):
                     p[b, r] = s * p[b, r]
         _accumulate(x, padded, p, g)
-        for r in range(k):
-            for j in range(d):
-                total[r, j] += np.int64(np.rint(np.float64(g[r, j]) * inverse_grid))
-    return total
+        for r in range(g.shape[0]):
+            for j in range(g.shape[1]):
+                total[r, j] += np.int64(np.rint(np.float64(g[r, j]) * per_grid))
+    return total, True
+
+
+@lru_cache(maxsize=4)
+def _pool(_process: int, threads: int) -> ThreadPoolExecutor:
+    # Threads of our own over compiled code without the interpreter's lock, and not numba's prange:
+    # its default pool aborts the process when two threads (two Dask tasks, say) enter it at once.
+    # One pool a process: a forked child has none of its parent's threads.
+    return ThreadPoolExecutor(threads, thread_name_prefix="pairveil-tiles")
+
+
+def _padded(weights: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    k, d = weights.shape
+    padded = np.zeros((-(-k // _ROWS) * _ROWS, -(-d // _LANES) * _LANES), dtype=dtype)
+    padded[:k, :d] = weights
+    return padded
+
+
+def _check(features: NDArray[Any], weights: NDArray[Any], clip: float, grid: float, n: int) -> None:
+    if features.dtype not in (np.float32, np.float64) or not features.flags.c_contiguous:
+        raise InputError("features must be a C-contiguous array of float32 or float64")
+    if weights.ndim != 2 or weights.shape[1] != features.shape[1]:
+        raise InputError("the weights need one column for each feature")
+    if not 1e-20 <= clip <= 1e20:
+        raise InputError("the clip bound must be between 1e-20 and 1e20")
+    if not grid > 0.0 or math.frexp(grid)[0] != 0.5:
+        raise InputError("the grid must be a power of two")
+    # |total| <= n C (1 + drift) / grid + one unit for each tile
+    if n * (1.1 * clip / grid + 1.0) >= 2.0**62:
+        raise InputError(
+            "the grid is too fine for this many pairs: sums must stay below 2^62 units"
+        )
+
+
+def clipped_sum(
+    features: NDArray[Any],
+    pairs: NDArray[Any],
+    labels: NDArray[np.int8],
+    rows: NDArray[Any] | None,
+    weights: NDArray[Any],
+    *,
+    margin: float,
+    clip: float,
+    grid: float,
+    norm: Literal["l2", "l1"] = "l2",
+    weight_similar: float = 1.0,
+    weight_dissimilar: float = 1.0,
+    tile: int = TILE,
+    threads: int | None = None,
+) -> NDArray[np.int64]:
+    """Sum the clipped contrastive gradients of some pairs, in whole multiples of ``grid``.
+
+    Parameters
+    ----------
+    features : ndarray of float32 or float64, shape (n, d), C-contiguous
+        A memory map will do. Its type is the type of the products.
+    pairs : ndarray of int32 or int64, shape (K, 2)
+        Rows of ``features``.
+    labels : ndarray of int8, shape (K,)
+        +1 similar, -1 dissimilar.
+    rows : ndarray of integers or None
+        Which pairs; None is all of them. The choice must not depend on contents.
+    weights : ndarray, shape (k, d)
+        The matrix W.
+    margin, weight_similar, weight_dissimilar : float
+        Of the loss; the weights multiply the gradients before clipping.
+    clip : float
+        Bound on the norm of each pair's gradient.
+    grid : float
+        A power of two.
+    norm : {"l2", "l1"}
+        Norm of the full matrix in which gradients are clipped.
+    tile : int
+        Pairs rounded together. Part of the result: the same tile gives the same integers.
+    threads : int, optional
+        By default one up to 512 pairs, then numba's number. Not part of the result.
+
+    Returns
+    -------
+    ndarray of int64, shape (k, d)
+        Zeroing one pair moves ``grid`` times this by at most ``clip + tile_error_bound(...)``.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, 0.0], [3.0, 4.0]])
+    >>> total = clipped_sum(X, np.array([[1, 0]]), np.array([1], dtype=np.int8), None,
+    ...                     np.eye(2), margin=1.0, clip=5.0, grid=2.0**-30)
+    >>> total * 2.0**-30      # the gradient dx dx^T has norm 25, clipped to 5
+    array([[1.8, 2.4],
+           [2.4, 3.2]])
+    """
+    n = len(pairs) if rows is None else len(rows)
+    _check(features, weights, clip, grid, n)
+    if len(labels) != len(pairs) or tile < 1:
+        raise InputError("there must be one label for each pair, and at least one pair in a tile")
+    chosen = np.empty(0, dtype=np.int64) if rows is None else np.asarray(rows)
+    matrix = _padded(weights, features.dtype)
+
+    def part(first: int, last: int) -> tuple[NDArray[np.int64], bool]:
+        result: tuple[NDArray[np.int64], bool] = _sum_tiles(
+            np.asarray(features), pairs, labels, chosen, rows is None, first, last, tile, matrix,
+            float(margin), (float(weight_similar), float(weight_dissimilar)), float(clip),
+            norm == "l1", 1.0 / grid,
+        )  # fmt: skip
+        return result
+
+    total, sound = _over_tiles(part, n, tile, threads, matrix.shape)
+    if not sound:
+        raise InputError("a pair or a row index is outside its table")
+    return total[: weights.shape[0], : weights.shape[1]]
+
+
+def _over_tiles(
+    part: Callable[[int, int], tuple[NDArray[np.int64], bool]],
+    n: int,
+    tile: int,
+    threads: int | None,
+    shape: tuple[int, ...],
+) -> tuple[NDArray[np.int64], bool]:
+    """Run ``part`` over whole tiles, in threads where that pays, and add the integers up."""
+    n_tiles = -(-n // tile)
+    if threads is None:
+        threads = 1 if n <= SMALL_BATCH else numba.config.NUMBA_NUM_THREADS
+    threads = min(threads, n_tiles)
+    if threads <= 1:
+        return part(0, n)
+    edges = [min(n, n_tiles * t // threads * tile) for t in range(threads + 1)]
+    total, sound = np.zeros(shape, dtype=np.int64), True
+    for share, within in _pool(os.getpid(), threads).map(part, edges[:-1], edges[1:]):
+        total += share
+        sound = sound and within
+    return total, sound
