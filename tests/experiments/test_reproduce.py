@@ -150,6 +150,8 @@ def test_bad_requests_are_explained(tmp_path):
         reproduce("figure-9", out=tmp_path)
     with pytest.raises(InputError, match="seeds and jobs"):
         reproduce("toy", out=tmp_path, seeds=0)
+    with pytest.raises(InputError, match="name the data folder"):
+        reproduce("toy", out=tmp_path, download=True)
 
 
 def test_without_matplotlib_the_message_says_what_to_install(tmp_path, monkeypatch):

@@ -8,7 +8,6 @@ unless asked for.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -90,9 +89,7 @@ def available(folder: str | os.PathLike[str] | None = None) -> tuple[str, ...]:
     return tuple(sorted(_files(path)))
 
 
-def load(
-    name: str, folder: str | os.PathLike[str] | None = None, *, download: bool = False
-) -> Benchmark:
+def load(name: str, folder: str | os.PathLike[str] | None = None) -> Benchmark:
     """Open one benchmark set by name.
 
     Parameters
@@ -102,8 +99,6 @@ def load(
         ``breast_cancer`` and ``digits`` are always there.
     folder : path, optional
         Where the files lie; default ``PAIRVEIL_DATA``.
-    download : bool
-        Fetch Adult or Bank from OpenML when no file is found.
 
     Examples
     --------
@@ -118,9 +113,6 @@ def load(
     if key in found:
         X, classes = _read(found[key])
         return _benchmark(key, X, classes, str(found[key].name))
-    if download and key in OPENML:
-        X, classes = fetch(key)
-        return _benchmark(key, X, classes, f"OpenML {OPENML[key]}")
     hint = "; --download fetches it from OpenML" if key in OPENML else ""
     raise InputError(
         f"no data set {name!r}: put {key}.npz (X, y) or {key}.dat into the data folder{hint}. "
@@ -128,17 +120,31 @@ def load(
     )
 
 
-def fetch(name: str, fetcher: Callable[..., Any] | None = None) -> tuple[FloatArray, NDArray[Any]]:
-    """Adult or Bank from OpenML, categories one-hot (so the columns are not the paper's 123 / 32)."""
-    if fetcher is None:
-        from sklearn.datasets import fetch_openml
+def download(folder: str | os.PathLike[str]) -> tuple[str, ...]:
+    """Fetch Adult and Bank from OpenML into a folder, where they are missing; say which were.
 
-        fetcher = fetch_openml
+    The user asks for this; nothing else goes to the network.
+    """
+    path = Path(folder)
+    path.mkdir(parents=True, exist_ok=True)
+    missing = tuple(name for name in OPENML if name not in _files(path))
+    for name in missing:
+        X, classes = fetch(name)
+        part = path / f".{name}.{os.getpid()}.part.npz"
+        np.savez_compressed(part, X=X, y=classes)
+        os.replace(part, path / f"{name}.npz")
+    return missing
+
+
+def fetch(name: str) -> tuple[FloatArray, NDArray[Any]]:
+    """Adult or Bank from OpenML, categories one-hot (so the columns are not the paper's 123 / 32)."""
+    from sklearn.datasets import fetch_openml
+
     if name not in OPENML:
         raise InputError(f"{name!r} is not on OpenML; choose from {', '.join(OPENML)}")
     try:
         # liac-arff needs no pandas; categories then come as codes, with their lists beside them.
-        bunch = fetcher(data_id=OPENML[name], as_frame=False, parser="liac-arff")
+        bunch = fetch_openml(data_id=OPENML[name], as_frame=False, parser="liac-arff")
     except OSError as problem:
         raise InputError(
             f"OpenML could not be reached ({type(problem).__name__}); put {name}.npz into the "
@@ -163,7 +169,7 @@ def _files(folder: Path) -> dict[str, Path]:
     """Benchmark files by name; .npz wins over .dat of the same name."""
     found: dict[str, Path] = {}
     for suffix in (".dat", ".npz"):
-        for path in sorted(folder.glob(f"*{suffix}")):
+        for path in sorted(folder.glob(f"[!.]*{suffix}")):
             found[_key(path.stem)] = path
     return found
 

@@ -12,6 +12,7 @@ from pairveil.experiments import accuracy, leak, mechanisms, parameters, toy
 from pairveil.experiments.cells import Progress, write_whole
 from pairveil.experiments.claims import decide_all, page
 from pairveil.experiments.data import available
+from pairveil.experiments.data import download as fetch_benchmarks
 from pairveil.experiments.drawing import require_plots
 
 EXPERIMENTS: dict[str, Callable[..., dict[str, Any]]] = {
@@ -33,6 +34,7 @@ def reproduce(
     jobs: int = 2,
     progress: Progress | None = None,
     claims_page: str | Path | None = None,
+    download: bool = False,
 ) -> dict[str, Any]:
     """Run experiments by name ("all" for every one) and write what they say about the claims.
 
@@ -54,6 +56,8 @@ def reproduce(
     progress : callable (done, total, text), optional
     claims_page : path, optional
         Write the Markdown page here too.
+    download : bool
+        Fetch Adult and Bank from OpenML into ``data`` first, where they are missing.
 
     Returns
     -------
@@ -64,6 +68,10 @@ def reproduce(
     if seeds < 1 or jobs < 1:
         raise InputError("seeds and jobs must be at least 1")
     require_plots()
+    if download:
+        if data is None:
+            raise InputError("name the data folder that Adult and Bank are to be fetched into")
+        fetch_benchmarks(data)
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     results = {
