@@ -27,7 +27,7 @@ class _Contents(NamedTuple):
 class Watcher:
     """Adds up the log likelihood ratio, second input against first, over the releases of one fit.
 
-    Give it to the engine as ``on_release``; read `score` after the fit.
+    Give it to the engine as ``on_release``; read `score` after the fit, `reset` before the next.
 
     Parameters
     ----------
@@ -72,6 +72,11 @@ class Watcher:
         self._others = _Contents(gaps, _labels(neighbours.second)[rest])
         self._alone = len(rest) == 0 or abs(gaps).max() == 0
         self._batches: dict[tuple[int, float], tuple[FloatArray, FloatArray]] = {}
+
+    def reset(self) -> None:
+        """Forget the last fit."""
+        self.score = 0.0
+        self._steps.clear()
 
     def __call__(self, sums: Any, statistic: Any, noisy: FloatArray) -> None:
         """Take one release into account."""
