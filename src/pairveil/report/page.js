@@ -48,10 +48,12 @@
 
   // Tooltips, by pointer and by keyboard; Escape puts them away.
   const tip = document.getElementById("tip");
-  const hide = () => { tip.hidden = true; };
+  let said = null;
+  const hide = () => { tip.hidden = true; said = null; };
   const say = (mark) => {
     tip.textContent = mark.dataset.tip;
     tip.hidden = false;
+    said = mark;
     const at = mark.getBoundingClientRect();
     const own = tip.getBoundingClientRect();
     const x = Math.min(Math.max(at.left + at.width / 2 - own.width / 2, 8), innerWidth - own.width - 8);
@@ -80,7 +82,8 @@
     });
   });
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
-  addEventListener("scroll", hide, { passive: true });
+  // Focus itself may scroll the page, so the words move with their mark instead of vanishing.
+  addEventListener("scroll", () => { if (said) say(said); }, { passive: true });
 
   // On paper the tables stand open behind their charts.
   let opened = [];

@@ -1,0 +1,322 @@
+"""The page in a real browser: it renders, it is quiet, and it works by mouse and by keyboard.
+
+Needs Debian's chromium and chromium-driver. ``PAIRVEIL_SCREENSHOT=FILE.png`` keeps a picture of the page.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pairveil.report.page import write
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None or DRIVER is None,
+    reason="needs a browser: apt-get install chromium chromium-driver",
+)
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--window-size=1280,1000",
+)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    profile = tmp_path_factory.mktemp("profile")
+    for flag in (*FLAGS, f"--user-data-dir={profile}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def page(browser: Any, full_data, tmp_path: Path) -> Any:
+    """The browser with the full report freshly opened, in light colours."""
+    file = write(full_data, tmp_path / "report.html")
+    browser.set_window_size(1280, 1000)
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    _media(browser, "", "light")
+    _open(browser, file)
+    return browser
+
+
+def _open(browser: Any, file: Path) -> None:
+    for kind in ("browser", "performance"):
+        browser.get_log(kind)  # reading empties it
+    browser.get(file.as_uri())
+
+
+def _media(browser: Any, media: str, scheme: str) -> None:
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})
+
+
+def _requests(browser: Any) -> list[str]:
+    """Addresses that the page asked for, except itself."""
+    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    urls = [
+        m["params"]["request"]["url"]
+        for m in messages
+        if m["method"] == "Network.requestWillBeSent"
+    ]
+    return [url for url in urls if not url.startswith("file:") and not url.startswith("data:,")]
+
+
+def _find(browser: Any, selector: str) -> Any:
+    return browser.find_element("css selector", selector)
+
+
+def _all(browser: Any, selector: str) -> list[Any]:
+    return browser.find_elements("css selector", selector)
+
+
+def _press(browser: Any, *keys: str) -> None:
+    webdriver.ActionChains(browser).send_keys(*keys).perform()
+
+
+def _colour(browser: Any, selector: str, which: str) -> str:
+    return browser.execute_script(
+        "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]",
+        selector,
+        which,
+    )
+
+
+# ---- quiet ------------------------------------------------------------------------------------
+
+
+def test_it_renders_without_a_word_on_the_console_or_the_network(page) -> None:
+    assert page.title == "Patients: which tumours are alike?: privacy report"
+    assert _find(page, "#promise .headline").is_displayed()
+    assert page.get_log("browser") == []
+    assert _requests(page) == []
+    size = page.execute_script("return document.documentElement.outerHTML.length")
+    assert 50_000 < size < 5_000_000
+
+
+def test_the_checks_above_can_fail(browser, tmp_path: Path) -> None:
+    file = tmp_path / "noisy.html"
+    file.write_text(
+        "<!doctype html><img src='http://127.0.0.1:9/x.png' alt=''><script>throw Error('x')</script>",
+        encoding="utf-8",
+    )
+    _open(browser, file)
+    assert browser.get_log("browser")
+    assert _requests(browser) == ["http://127.0.0.1:9/x.png"]
+
+
+def test_the_policy_stops_what_does_not_belong(page) -> None:
+    page.execute_script(
+        "const i = document.createElement('img'); i.src = 'http://127.0.0.1:9/x.png';"
+        "document.body.append(i);"
+        "const s = document.createElement('script'); s.textContent = 'window.pwned = 1';"
+        "document.body.append(s);"
+    )
+    assert page.execute_script("return window.pwned") is None
+    assert any("Content Security Policy" in entry["message"] for entry in page.get_log("browser"))
+
+
+# ---- marks ------------------------------------------------------------------------------------
+
+
+def test_every_chart_has_marks_with_a_size(page) -> None:
+    charts = _all(page, "svg.chart")
+    visible = [chart for chart in charts if chart.is_displayed()]
+    assert len(charts) == 10
+    assert len(visible) == 8  # the second tab's two histograms wait
+    for chart in visible:
+        boxes = page.execute_script(
+            "const frame = arguments[0].getBoundingClientRect();"
+            "return [...arguments[0].querySelectorAll('.mark')].map(mark => {"
+            "  const b = mark.getBoundingClientRect();"
+            "  return [b.width + b.height, b.left >= frame.left - 2 && b.right <= frame.right + 2"
+            "    && b.top >= frame.top - 2 && b.bottom <= frame.bottom + 2]; })",
+            chart,
+        )
+        assert boxes
+        assert all(size > 0 and inside for size, inside in boxes), chart.get_attribute("aria-label")
+    assert len(_all(page, "#utility .this-fit")) == 1
+
+
+# ---- tabs -------------------------------------------------------------------------------------
+
+
+def _shown(page: Any) -> list[bool]:
+    return [panel.is_displayed() for panel in _all(page, "#graph [role=tabpanel]")]
+
+
+def test_tabs_work_by_mouse(page) -> None:
+    used, given = _all(page, "#graph [role=tab]")
+    assert [used.text, given.text] == ["Pairs used", "All pairs given"]
+    assert _shown(page) == [True, False]
+    page.execute_script(
+        "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", given
+    )
+    given.click()
+    assert _shown(page) == [False, True]
+    assert given.get_attribute("aria-selected") == "true"
+    assert used.get_attribute("aria-selected") == "false"
+
+
+def test_tabs_work_by_keyboard(page) -> None:
+    keys = webdriver.Keys
+    used, given = _all(page, "#graph [role=tab]")
+    page.execute_script("arguments[0].focus()", used)
+    for key, shown in (
+        (keys.ARROW_RIGHT, [False, True]),
+        (keys.ARROW_RIGHT, [True, False]),
+        (keys.END, [False, True]),
+        (keys.HOME, [True, False]),
+    ):
+        _press(page, key)
+        assert _shown(page) == shown
+    _press(page, keys.TAB)
+    assert page.switch_to.active_element not in (used, given)  # one stop for the whole list
+
+
+# ---- tooltips ---------------------------------------------------------------------------------
+
+
+def test_tooltips_follow_the_mouse(page) -> None:
+    tip, mark = _find(page, "#tip"), _find(page, "#utility .this-fit path")
+    assert not tip.is_displayed()
+    page.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", mark)
+    webdriver.ActionChains(page).move_to_element(mark).perform()
+    assert tip.is_displayed()
+    assert tip.text == "This metric: epsilon 0.9, pair AUC 0.861"
+    webdriver.ActionChains(page).move_to_element(_find(page, "#utility h2")).perform()
+    assert not tip.is_displayed()
+
+
+def test_tooltips_follow_the_keyboard(page) -> None:
+    keys, tip = webdriver.Keys, _find(page, "#tip")
+    marks = _all(page, "#utility .mark")
+    stops = [mark for mark in marks if mark.get_attribute("tabindex") == "0"]
+    assert stops == marks[:1]
+    page.execute_script("arguments[0].focus()", marks[0])
+    said = [tip.text]
+    for _ in marks[1:]:
+        _press(page, keys.ARROW_RIGHT)
+        assert tip.is_displayed()
+        said.append(tip.text)
+    assert said == [mark.get_attribute("data-tip") for mark in marks]
+    assert len(set(said)) == len(said)
+    _press(page, keys.ESCAPE)
+    assert not tip.is_displayed()
+
+
+def test_the_keyboard_reaches_everything_in_order(page) -> None:
+    _press(page, webdriver.Keys.TAB)
+    assert page.switch_to.active_element.text == "Skip to the content"
+    order = []
+    for _ in range(120):
+        _press(page, webdriver.Keys.TAB)
+        here = page.switch_to.active_element
+        if here.tag_name == "body":
+            break
+        order.append(here.rect["y"] if here.tag_name != "a" else 0)
+        outline = page.execute_script("return getComputedStyle(arguments[0]).outlineStyle", here)
+        assert outline != "none" or here.tag_name == "g"  # marks show their focus by their edge
+    assert 25 < len(order) < 120
+    # Columns stand side by side, so a step back up by less than a screen is right.
+    assert all(after > before - 1000 for before, after in itertools.pairwise(order))
+
+
+# ---- light, dark, paper, small, no script ------------------------------------------------------
+
+
+def test_dark_mode_is_dark(page) -> None:
+    light = _colour(page, "body", "backgroundColor"), _colour(page, "#utility .curve", "stroke")
+    _media(page, "", "dark")
+    dark = _colour(page, "body", "backgroundColor"), _colour(page, "#utility .curve", "stroke")
+    assert light == ("rgb(244, 246, 248)", "rgb(11, 95, 107)")
+    assert dark == ("rgb(14, 20, 26)", "rgb(103, 203, 214)")
+
+
+def test_paper_shows_every_panel_and_is_light(page) -> None:
+    _media(page, "print", "dark")
+    assert _shown(page) == [True, True]
+    assert not _find(page, "nav").is_displayed()
+    assert _colour(page, ".card", "backgroundColor") == "rgb(255, 255, 255)"
+    pdf = page.execute_cdp_cmd("Page.printToPDF", {})["data"]
+    assert len(pdf) > 20_000
+
+
+def test_a_telephone_needs_no_sideways_scrolling(page) -> None:
+    page.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": 375, "height": 800, "deviceScaleFactor": 2, "mobile": True},
+    )
+    wide = page.execute_script("return document.documentElement.scrollWidth")
+    page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert wide <= 375
+
+
+def test_without_a_script_everything_is_there(page, tmp_path: Path) -> None:
+    page.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    page.refresh()
+    assert _all(page, "[role=tab]") == []
+    titles = [title.text for title in _all(page, ".panel-title")]
+    page.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    assert titles[:2] == ["Pairs used", "All pairs given"]
+
+
+def _barriers(browser: Any) -> set[str]:
+    """Rules of WCAG 2 A and AA that axe-core finds broken."""
+    if find_spec("axe_core_python") is None:
+        pytest.skip("axe-core-python is not installed")
+    browser.execute_script(
+        files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+    )
+    found = browser.execute_async_script(
+        "axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']})"
+        ".then(arguments[0])"
+    )
+    assert len(found["passes"]) + len(found["violations"]) > 5
+    return {rule["id"] for rule in found["violations"]}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_barriers_are_found(page, scheme: str) -> None:
+    _media(page, "", scheme)
+    assert _barriers(page) == set()
+
+
+def test_barriers_would_be_found(browser, tmp_path: Path) -> None:
+    file = tmp_path / "barrier.html"
+    file.write_text(
+        "<!doctype html><p style='color:#999'>pale</p><img src='data:,'>", encoding="utf-8"
+    )
+    _open(browser, file)
+    assert {"color-contrast", "image-alt", "html-has-lang"} <= _barriers(browser)
+
+
+def test_a_picture_is_kept(page, tmp_path: Path) -> None:
+    target = Path(os.environ.get("PAIRVEIL_SCREENSHOT") or tmp_path / "report.png")
+    height = page.execute_script("return document.documentElement.scrollHeight")
+    page.set_window_size(1280, height + 100)
+    assert page.save_screenshot(str(target))
+    assert target.stat().st_size > 50_000
