@@ -13,6 +13,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from numbers import Integral
 from typing import get_args
@@ -54,12 +55,9 @@ class _Composition:
 
     mu_squared: float
     pure: tuple[tuple[float, int], ...]
+    pure_total: float
     sampled: tuple[tuple[int, float, float, int], ...]
     replace: bool
-
-    @property
-    def pure_total(self) -> float:
-        return math.fsum(epsilon * steps for epsilon, steps in self.pure)
 
     @property
     def grid_steps(self) -> int:
@@ -155,9 +153,10 @@ def epsilon_of_parts(
 
 def _compose(parts: Sequence[tuple[tuple[Event, ...], int]], replace: bool) -> _Composition | None:
     """Merge like events; None when one of them has no noise at all."""
-    factor = 2.0 if replace else 1.0
+    factor = 2 if replace else 1
     mu_squared: list[float] = []
     pure: dict[float, int] = defaultdict(int)
+    pure_total = Fraction(0)
     sampled: dict[tuple[int, float, float], int] = defaultdict(int)
     for events, kappa in parts:
         for event in events:
@@ -165,6 +164,7 @@ def _compose(parts: Sequence[tuple[tuple[Event, ...], int]], replace: bool) -> _
                 if event.scale_multiplier == 0.0:
                     return None
                 pure[factor * kappa / event.scale_multiplier] += event.steps
+                pure_total += factor * kappa * event.steps / Fraction(event.scale_multiplier)
                 continue
             if event.noise_multiplier == 0.0:
                 return None
@@ -176,9 +176,19 @@ def _compose(parts: Sequence[tuple[tuple[Event, ...], int]], replace: bool) -> _
     return _Composition(
         mu_squared=math.fsum(mu_squared),
         pure=tuple(sorted(pure.items())),
+        pure_total=_round_up(pure_total),
         sampled=tuple((*key, steps) for key, steps in sorted(sampled.items())),
         replace=replace,
     )
+
+
+def _round_up(value: Fraction) -> float:
+    """Return the smallest float that is not below ``value``."""
+    try:
+        nearest = float(value)
+    except OverflowError:
+        return math.inf
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
 @lru_cache(maxsize=4096)
@@ -186,7 +196,7 @@ def _epsilon(composition: _Composition, delta: float) -> float:
     pure = composition.pure_total
     gaussian = composition.unsampled_mu()
     if gaussian == 0.0 and (delta == 0.0 or composition.grid_steps <= 1):
-        return pure * (1.0 + 1e-15 * len(composition.pure)) if pure else 0.0
+        return pure
     # Always valid: sampling ignored, pure part added by basic composition.
     closed = epsilon_from_mu(gaussian, delta) + pure
     if delta == 0.0 or not (composition.sampled or composition.pure):

@@ -102,7 +102,8 @@ def to_grid(partial_sum: NDArray[np.float64], grid: float) -> NDArray[np.int64]:
     >>> to_grid(np.array([0.3, -1.0]), 0.25).tolist()
     [1, -4]
     """
-    units = np.rint(partial_sum / grid)  # the grid is a power of two: the division is exact
+    with np.errstate(over="ignore"):  # an overflow is caught below
+        units = np.rint(partial_sum / grid)  # the grid is a power of two: the division is exact
     if not np.all(np.abs(units) < 2.0**62):  # also catches NaN
         raise InputError("a batch sum is not finite or too large for its grid")
     return units.astype(np.int64)

@@ -1,0 +1,214 @@
+"""The ledger never forgets, never overspends, and is never silently fresh."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import pickle
+import threading
+
+import pytest
+
+from pairveil.errors import BudgetError, InputError
+from pairveil.privacy.accounting import epsilon_of, epsilon_of_parts
+from pairveil.privacy.events import GaussianEvent, LaplaceEvent
+from pairveil.privacy.ledger import PrivacyLedger
+
+FIT = [GaussianEvent(60.0, steps=100)]
+KAPPAS = {"pair": 1, "relationship": 1, "person": 2}
+
+
+@pytest.fixture(params=["memory", "file"])
+def ledger(request, tmp_path):
+    path = tmp_path / "budget.json" if request.param == "file" else None
+    return PrivacyLedger(1.0, 1e-5, path=path)
+
+
+def test_spends_compose_and_the_budget_holds(ledger):
+    first = ledger.spend(FIT, KAPPAS, note="first")
+    assert first == epsilon_of(FIT, kappa=1, delta=1e-5)
+    second = ledger.spend(FIT, KAPPAS)
+    assert second == epsilon_of([*FIT, *FIT], kappa=1, delta=1e-5) == ledger.spent()
+    assert ledger.remaining == pytest.approx(1.0 - second)
+    with pytest.raises(BudgetError, match="nothing was spent"):
+        ledger.spend(FIT, KAPPAS)
+    assert [entry.note for entry in ledger.entries] == ["first", ""]
+    assert ledger.spent() == second
+
+
+def test_a_budget_may_be_used_up_exactly(ledger):
+    assert ledger.spend([LaplaceEvent(2.0)], 1) == 0.5
+    assert ledger.spend([LaplaceEvent(2.0)], 1) == 1.0
+    with pytest.raises(BudgetError):
+        ledger.spend([LaplaceEvent(1e6)], 1)
+
+
+def test_releases_without_noise_are_refused(ledger):
+    with pytest.raises(BudgetError):
+        ledger.spend([GaussianEvent(0.0)], 1)
+    assert ledger.entries == ()
+
+
+def test_other_units_and_adjacencies_can_be_asked_about(ledger):
+    ledger.spend(FIT, KAPPAS)
+    assert ledger.spent("person") == epsilon_of(FIT, kappa=2, delta=1e-5)
+    assert ledger.spent("person", "replace") > ledger.spent("person") > ledger.spent("pair")
+    ledger.spend([LaplaceEvent(50.0)], kappas=1)  # states its kappa for 'relationship' only
+    with pytest.raises(InputError, match="does not state its kappa"):
+        ledger.spent("person")
+
+
+def test_entries_keep_their_own_kappa():
+    ledger = PrivacyLedger(10.0, 1e-5)
+    sampled = [GaussianEvent(30.0, 0.1, 100)]
+    ledger.spend(sampled, 13)
+    total = ledger.spend([LaplaceEvent(10.0)], 2)
+    expected = epsilon_of_parts([(sampled, 13), ([LaplaceEvent(10.0)], 2)], delta=1e-5)
+    assert total == expected
+
+
+def test_discrete_noise_takes_its_part_of_delta():
+    ledger = PrivacyLedger(5.0, 1e-5)
+    with_slack = ledger.spend(FIT, 1, delta_slack=4e-6)
+    assert with_slack == epsilon_of(FIT, kappa=1, delta=1e-5 - 4e-6)
+    with pytest.raises(BudgetError):  # 8e-6 + 4e-6 > delta: nothing is promised any more
+        ledger.spend(FIT, 1, delta_slack=8e-6)
+
+
+@pytest.mark.parametrize("kappas", [0, -1, 1.5, {"person": 2}, {"household": 1, "relationship": 1}])
+def test_impossible_kappas_are_refused(ledger, kappas):
+    with pytest.raises(InputError):
+        ledger.spend(FIT, kappas)
+    assert ledger.entries == ()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"epsilon": 0.0},
+        {"epsilon": math.inf},
+        {"epsilon": math.nan},
+        {"delta": 1.0},
+        {"unit": "household"},
+        {"adjacency": "remove"},
+    ],
+)
+def test_impossible_budgets_are_refused(arguments):
+    with pytest.raises(InputError):
+        PrivacyLedger(**{"epsilon": 1.0, "delta": 1e-5, **arguments})
+
+
+def test_copies_are_the_same_ledger(ledger):
+    assert copy.deepcopy(ledger) is ledger
+    assert copy.copy(ledger) is ledger
+    assert copy.deepcopy({"accountant": ledger})["accountant"] is ledger
+
+
+def test_sklearn_clone_does_not_refill_the_budget(ledger):
+    from sklearn.base import BaseEstimator, clone
+
+    class Learner(BaseEstimator):
+        def __init__(self, accountant=None):
+            self.accountant = accountant
+
+    learner = clone(clone(Learner(accountant=ledger)))
+    learner.accountant.spend(FIT, KAPPAS)
+    assert len(ledger.entries) == 1
+
+
+def test_only_a_file_can_be_sent_to_other_processes(tmp_path):
+    with pytest.raises(InputError, match=r"path=\.\.\."):
+        pickle.dumps(PrivacyLedger(1.0, 1e-5))
+    ledger = PrivacyLedger(2.0, 1e-5, path=tmp_path / "budget.json", unit="person")
+    other = pickle.loads(pickle.dumps(ledger))
+    other.spend(FIT, KAPPAS)
+    assert len(ledger.entries) == 1
+
+
+def test_a_file_is_joined_only_with_its_own_budget(tmp_path):
+    path = tmp_path / "budget.json"
+    PrivacyLedger(2.0, 1e-5, path=path, unit="person").spend(FIT, KAPPAS)
+    again = PrivacyLedger(2.0, 1e-5, path=path, unit="person")
+    assert len(again.entries) == 1
+    opened = PrivacyLedger.open(path)
+    assert (opened.epsilon, opened.delta, opened.unit) == (2.0, 1e-5, "person")
+    for other in ({"epsilon": 3.0}, {"delta": 1e-4}, {"unit": "pair"}, {"adjacency": "replace"}):
+        with pytest.raises(InputError, match="another budget"):
+            PrivacyLedger(**{"epsilon": 2.0, "delta": 1e-5, "unit": "person", **other}, path=path)
+
+
+def edited(change):
+    def tamper(text):
+        data = json.loads(text)
+        change(data)
+        return json.dumps(data)
+
+    return tamper
+
+
+TAMPERED = {
+    "empty": lambda text: "",
+    "cut short": lambda text: text[: len(text) // 2],
+    "not JSON": lambda text: "hello",
+    "another JSON": lambda text: "[]",
+    "null": lambda text: "null",
+    "entry removed": edited(lambda data: data["entries"].clear()),
+    "budget raised": edited(lambda data: data["budget"].update(epsilon=100.0)),
+    "less noise claimed": edited(lambda data: data["entries"][0]["kappas"].update(pair=0)),
+    "checksum removed": edited(lambda data: data.pop("sha256")),
+    "newer version": edited(lambda data: data.update(version=2)),
+    "another format": edited(lambda data: data.update(format="diary")),
+    "binary": lambda text: "\x00\x01",
+}
+
+
+@pytest.mark.parametrize("how", TAMPERED)
+def test_a_damaged_file_is_an_error_and_never_a_fresh_budget(tmp_path, how):
+    path = tmp_path / "budget.json"
+    ledger = PrivacyLedger(1.0, 1e-5, path=path)
+    ledger.spend(FIT, KAPPAS)
+    damaged = TAMPERED[how](path.read_text())
+    path.write_text(damaged)
+    for use in (
+        lambda: PrivacyLedger.open(path),
+        lambda: PrivacyLedger(1.0, 1e-5, path=path),
+        lambda: ledger.spend(FIT, KAPPAS),
+        lambda: ledger.spent(),
+    ):
+        with pytest.raises(InputError):
+            use()
+    assert path.read_text() == damaged  # left for a person to look at
+
+
+def test_a_vanished_file_is_an_error(tmp_path):
+    path = tmp_path / "budget.json"
+    ledger = PrivacyLedger(1.0, 1e-5, path=path)
+    path.unlink()
+    with pytest.raises(InputError, match="vanished"):
+        ledger.spend(FIT, KAPPAS)
+    with pytest.raises(InputError, match="no ledger"):
+        PrivacyLedger.open(path)
+    with pytest.raises(InputError, match="folder"):
+        PrivacyLedger(1.0, 1e-5, path=tmp_path / "nowhere" / "budget.json")
+
+
+def test_threads_cannot_overspend(ledger):
+    outcomes = []
+
+    def worker():
+        try:
+            outcomes.append(ledger.spend([LaplaceEvent(10.0)], 1))
+        except BudgetError:
+            outcomes.append(None)
+
+    threads = [threading.Thread(target=worker) for _ in range(14)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    accepted = [outcome for outcome in outcomes if outcome is not None]
+    assert len(ledger.entries) == len(accepted)
+    assert ledger.spent() <= 1.0
+    assert len(accepted) == len(set(accepted))  # each saw all the spends before it
+    assert len(outcomes) == 14 > len(accepted) >= 9

@@ -1,0 +1,170 @@
+"""Both noise sources: right distribution, right lattice, right entropy.
+
+Goodness of fit is a Kolmogorov-Smirnov test at level 1e-6 on 20,000 draws: the true scale fails
+once in a million runs, and scales off by 2/3 or 3/2 must fail always.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+
+import numpy as np
+import pytest
+from scipy.stats import binom, kstest
+
+from pairveil.errors import InputError
+from pairveil.privacy.noise import SeededNoise, TrustedNoise
+
+LEVEL = 1e-6
+DRAWS = 20_000
+GRID = 2.0**-31
+SOURCES = {"seeded": lambda: SeededNoise(5), "trusted": TrustedNoise}
+KINDS = {"gaussian": "norm", "laplace": "laplace"}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("scale", [0.37, 25.0])
+def test_noise_has_the_stated_scale_and_no_other(source, kind, scale):
+    total = np.zeros(DRAWS, dtype=np.int64)
+    draws = getattr(SOURCES[source](), kind)(total, scale, GRID)
+    assert kstest(draws, KINDS[kind], args=(0, scale)).pvalue > LEVEL
+    for wrong in (2 / 3, 3 / 2):
+        assert kstest(draws, KINDS[kind], args=(0, wrong * scale)).pvalue < LEVEL
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_seeded_noise_without_a_grid(kind):
+    draws = getattr(SeededNoise(6), kind)(np.full(DRAWS, 4.5), 2.0)
+    assert kstest(draws, KINDS[kind], args=(4.5, 2.0)).pvalue > LEVEL
+    for wrong in (4 / 3, 3.0):
+        assert kstest(draws, KINDS[kind], args=(4.5, wrong)).pvalue < LEVEL
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_neighbouring_inputs_give_the_same_lattice(source, kind):
+    """Every output is an exact multiple of the grid, whatever the total: Mironov's attack fails."""
+    grid = 2.0**-20
+    for total in (0, 1, 12345, -(2**40)):
+        draws = getattr(SOURCES[source](), kind)(np.full(500, total), 3.0, grid)
+        units = draws / grid
+        assert np.array_equal(units, np.rint(units))
+    # Neighbours reach one another's outputs: parities of both kinds occur for both.
+    for total in (0, 1):
+        units = getattr(SOURCES[source](), kind)(np.full(500, total), 3.0, grid) / grid
+        assert 0 < (units % 2 == 0).sum() < 500
+
+
+def test_trusted_noise_is_the_discrete_gaussian_also_when_coarse():
+    """At scale 1.5 grid steps the discrete shape shows: chi-square against its exact weights."""
+    draws = TrustedNoise().gaussian(np.zeros(DRAWS, dtype=np.int64), 1.5, 1.0)
+    z = np.arange(-30, 31)
+
+    def statistic(scale):
+        weights = np.exp(-(z**2) / (2 * scale**2))
+        weights /= weights.sum()
+        inner = np.abs(z) <= 4
+        seen = np.array([(draws == value).sum() for value in z[inner]] + [(abs(draws) > 4).sum()])
+        expected = DRAWS * np.append(weights[inner], weights[~inner].sum())
+        return ((seen - expected) ** 2 / expected).sum()
+
+    assert statistic(1.5) < 48.0  # chi-square with 9 degrees of freedom: level 2.5e-7
+    assert statistic(1.0) > 48.0
+    assert statistic(2.25) > 48.0
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("rate", [0.003, 0.05, 0.3, 0.9])
+def test_poisson_samples_have_the_right_size_and_are_fair(source, rate):
+    n, rounds = 2000, 60
+    noise = SOURCES[source]()
+    counts = np.zeros(n, dtype=np.int64)
+    total = 0
+    for _ in range(rounds):
+        chosen = noise.sample(n, rate)
+        assert chosen.dtype == np.int64
+        assert np.array_equal(chosen, np.unique(chosen))
+        assert chosen.size == 0 or (chosen[0] >= 0 and chosen[-1] < n)
+        counts[chosen] += 1
+        total += chosen.size
+    tail = 5e-7  # each side: fails once in a million
+    low, high = binom.ppf([tail, 1 - tail], n * rounds, rate)
+    assert low <= total <= high
+    for wrong in (2 / 3, min(3 / 2, 0.999 / rate)):
+        low, high = binom.ppf([tail, 1 - tail], n * rounds, wrong * rate)
+        assert not low <= total <= high
+    # First and second half alike: skipping must not favour either end.
+    halves = counts[: n // 2].sum(), counts[n // 2 :].sum()
+    low, high = binom.ppf([tail, 1 - tail], total, 0.5)
+    assert low <= halves[0] <= high
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_sampling_at_its_ends(source):
+    noise = SOURCES[source]()
+    assert noise.sample(7, 1.0).tolist() == list(range(7))
+    assert noise.sample(0, 0.5).size == 0
+    assert noise.sample(1000, 1e-12).size == 0  # fails once in a billion
+    for n, q in ((-1, 0.5), (5, 0.0), (5, 1.1), (5, math.nan)):
+        with pytest.raises(InputError):
+            noise.sample(n, q)
+
+
+def test_trusted_ties_are_settled_by_further_bits(monkeypatch):
+    """With all first draws tied, membership must follow the remaining 48 bits exactly."""
+    q = 0.5 + 2.0**-18  # threshold: high = 32768, low = 2**46
+    tied = np.full(4, 32768, dtype=np.uint16).tobytes()
+    low = 2**46
+    more = (np.array([low - 1, low, 0, 2**48 - 1], dtype=np.uint64) << np.uint64(16)).tobytes()
+    answers = iter([tied, more])
+    monkeypatch.setattr(os, "urandom", lambda size: next(answers))
+    assert TrustedNoise().sample(4, q).tolist() == [0, 2]
+
+
+def test_seeded_runs_repeat_and_trusted_runs_do_not():
+    total = np.zeros(50, dtype=np.int64)
+    first, second = (SeededNoise(1).gaussian(total, 1.0, GRID) for _ in range(2))
+    assert np.array_equal(first, second)
+    assert np.array_equal(SeededNoise(1).sample(500, 0.05), SeededNoise(1).sample(500, 0.05))
+    assert not np.array_equal(first, SeededNoise(2).gaussian(total, 1.0, GRID))
+    first, second = (TrustedNoise().gaussian(total, 1.0, GRID) for _ in range(2))
+    assert not np.array_equal(first, second)
+    first, second = (TrustedNoise().sample(500, 0.5) for _ in range(2))
+    assert not np.array_equal(first, second)
+    np.random.seed(0)  # noqa: NPY002 - the global seed must not matter
+    third = TrustedNoise().laplace(total, 1.0, GRID)
+    np.random.seed(0)  # noqa: NPY002
+    assert not np.array_equal(third, TrustedNoise().laplace(total, 1.0, GRID))
+
+
+def test_only_trusted_noise_is_for_release():
+    assert TrustedNoise().for_release is True
+    assert SeededNoise(0).for_release is False
+    assert SeededNoise().for_release is False
+    assert "seeded" in SeededNoise.name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_shapes_and_empty_totals(kind):
+    noise = TrustedNoise()
+    assert getattr(noise, kind)(np.zeros((2, 3), dtype=np.int64), 1.0, GRID).shape == (2, 3)
+    assert getattr(noise, kind)(np.zeros((0, 3), dtype=np.int64), 1.0, GRID).shape == (0, 3)
+
+
+def test_misuse_is_refused():
+    integers, floats = np.zeros(3, dtype=np.int64), np.zeros(3)
+    for call in (
+        lambda: TrustedNoise().gaussian(integers, 1.0),  # no grid
+        lambda: TrustedNoise().gaussian(floats, 1.0, GRID),  # not counted in grid steps
+        lambda: SeededNoise(0).laplace(floats, 1.0, GRID),
+        lambda: TrustedNoise().gaussian(integers, 0.0, GRID),
+        lambda: TrustedNoise().laplace(integers, math.inf, GRID),
+        lambda: TrustedNoise().gaussian(integers, math.nan, GRID),
+        lambda: TrustedNoise().gaussian(integers, 1.0, 0.3),  # no power of two
+        lambda: TrustedNoise().gaussian(integers, 2.0**30, GRID),  # beyond 64 bits
+        lambda: SeededNoise(0).gaussian(integers, GRID / 4, GRID),  # finer than the grid
+    ):
+        with pytest.raises(InputError):
+            call()
