@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from pairveil.report.charts import Bar, horizontal_bars
 from pairveil.report.data import Budget, ReportData
 from pairveil.report.markup import Html, bullets, figure, join, table, tabs, tag
-from pairveil.report.words import caveats, number, percent
+from pairveil.report.words import caveats, number, one_in, percent
 
 if TYPE_CHECKING:
     from pairveil.privacy.certificate import Certificate
 
+MAX_BARS = 9  # the last spendings and the budget; the table has them all
 EVENT_NAMES = {
     "gaussian": "Gaussian noise on sums over a random sample of the pairs",
     "disjoint-gaussian": "Gaussian noise on sums over disjoint batches",
@@ -92,13 +93,13 @@ def _budget(budget: Budget | None) -> Html:
         tag("h3", "Ledger"),
         tag(
             "p",
-            f"Budget: epsilon {number(budget.epsilon)} at delta {number(budget.delta)} for one {budget.unit} "
+            f"Budget: epsilon {number(budget.epsilon)} at delta {one_in(budget.delta)} for one {budget.unit} "
             f"({budget.adjacency}). Spent {number(before)}, left {number(left)}. Several spendings together "
-            "cost less than the sum of their epsilons.",
+            "usually cost less than the sum of their epsilons.",
         ),
         figure(
             horizontal_bars(
-                bars,
+                bars[-MAX_BARS:],
                 title="Bars: epsilon spent in all after each entry, and the budget.",
                 start=0.0,
                 end=budget.epsilon,
