@@ -27,6 +27,7 @@ from pairveil.privacy.discrete import (
     discrete_laplace,
     hazard,
     poisson_sample,
+    scale_above,
 )
 from pairveil.privacy.keystream import Keystream
 
@@ -267,6 +268,19 @@ def test_scales_out_of_range_are_refused(scale: int | Fraction) -> None:
     for sampler in SAMPLERS.values():
         with pytest.raises(InputError):
             sampler(scale, 1, Keystream(KEY))
+
+
+@pytest.mark.parametrize(
+    "scale", [2.0**-4, 0.1, 1.0, math.pi, 12345.678, 2.0**30 * math.e, 2.0**49]
+)
+def test_a_float_scale_becomes_a_ratio_just_above(scale: float) -> None:
+    ratio = scale_above(scale)
+    assert 0 <= ratio - Fraction(scale) <= Fraction(scale) / 2**48
+    for sampler in SAMPLERS.values():
+        assert sampler(ratio, 5, Keystream(KEY)).size == 5
+    for wrong in (0.0, -1.0, 2.0**-5, 2.0**50, math.inf, math.nan):
+        with pytest.raises(InputError):
+            scale_above(wrong)
 
 
 def test_samples_out_of_range_are_refused() -> None:

@@ -29,8 +29,6 @@ is built again with twice the digits and the draw starts again over the same wor
 No overflow: sigma = p/q in lowest terms with p <= 2^50, q m <= 2^57, and (2k+1) p < 2^63 for each k
 in the table (checked when it is built), so N < p + q m, 2kp + N and i = first_k + j <= (k+1) p + 1
 are below 2^63; the coins' thresholds num * (M // den) with num <= den are at most M = 2^64 - 1.
-
-The time a draw takes depends on its value, as with every rejection sampler.
 """
 
 from __future__ import annotations
@@ -262,6 +260,24 @@ def _draw(family: Family, sigma: Fraction, count: int, stream: Keystream, signed
             elif status == _EXHAUSTED:
                 stream.refill()
     return out
+
+
+def scale_above(scale: float) -> Fraction:
+    """Return a ratio that the samplers take, not below ``scale`` and above it by 2^-48 of it at most.
+
+    More noise than asked for is the safe side.
+
+    Examples
+    --------
+    >>> scale_above(1000.0)
+    Fraction(1000, 1)
+    >>> 0 <= scale_above(0.1) - Fraction(0.1) < 2**-50
+    True
+    """
+    if not 2.0**-4 <= scale <= 2.0**49:
+        raise InputError("the scale must be between 2^-4 and 2^49 grid units")
+    parts = 2 ** max(0, 49 - math.frexp(scale)[1])  # scale * parts is in [2^48, 2^49]
+    return Fraction(math.ceil(Fraction(scale) * parts), parts)
 
 
 def discrete_gaussian(
