@@ -11,10 +11,11 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
 
+from pairveil.experiments import graph_theorems as graphs
 from pairveil.experiments import observations as seen
 from pairveil.experiments import theorems as proved
-from pairveil.experiments.observations import UNTESTABLE, Results
-from pairveil.experiments.theorems import Finding
+from pairveil.experiments.findings import UNTESTABLE, Finding
+from pairveil.experiments.observations import Results
 
 
 @cache
@@ -92,16 +93,16 @@ CLAIMS: tuple[Claim, ...] = (
           proved.corollary_1),
     Claim("gaussian", "Appendix C", "sigma >= sqrt(2 ln(1.25/delta)) sensitivity/epsilon gives approximate "
           "DP.", proved.classic_gaussian),
-    Claim("prop-1", "Proposition 1", "|P_st| + min(c_s, c_t) <= De(s) - Co+(s).", proved.proposition_1),
+    Claim("prop-1", "Proposition 1", "|P_st| + min(c_s, c_t) <= De(s) - Co+(s).", graphs.proposition_1),
     Claim("prop-1-iff", "Proposition 1", "Equality holds if and only if c_s = c_t.",
-          proved.proposition_1_equality),
-    Claim("kappa-prime", "Appendix A", "kappa' is an upper bound of kappa.", proved.kappa_prime),
+          graphs.proposition_1_equality),
+    Claim("kappa-prime", "Appendix A", "kappa' is an upper bound of kappa.", graphs.kappa_prime),
     Claim("kappa-degree", "Appendix A", "DPP is upper bounded by Node DP (kappa at most the maximum "
-          "degree).", proved.kappa_below_degree),
+          "degree).", graphs.kappa_below_degree),
     Claim("kappa-tree", "Appendix A", "On a tree kappa is 1, whatever the maximum degree.",
-          proved.kappa_on_trees),
+          graphs.kappa_on_trees),
     Claim("cycle", "Section V-A", "When an individual is included in a circle, its feature can be "
-          "calculated.", proved.cycle_reveals),
+          "calculated.", graphs.cycle_reveals),
     Claim("steps", "Section VII", "The step rule enforces sum eta = infinity and sum eta^2 < infinity.",
           proved.step_sizes),
     Claim("lap-variance", "Section VII-C", "Lap's variance is 4h^2/(|B|^2 eps^2).",

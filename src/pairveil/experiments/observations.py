@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 
 from pairveil.experiments.drawing import mean_and_half_width
+from pairveil.experiments.findings import UNTESTABLE, Finding, verdict_of
 from pairveil.experiments.parameters import PANELS, of
-from pairveil.experiments.theorems import Finding, Verdict, verdict_of
 
 Results = dict[str, dict[str, Any]]
 Rows = Sequence[dict[str, Any]]
-UNTESTABLE: Verdict = "not testable here"
 
 
 def _paired(rows: Rows, column: str, first: dict[str, Any], second: dict[str, Any]) -> list[float]:
