@@ -188,7 +188,7 @@ def _benchmark(name: str, X: Any, classes: Any, source: str) -> Benchmark:
     # An unknown set follows the same rule: downsample what is as lopsided as Adult and Bank.
     lopsided = bool(sizes.max() > 0.7 * len(codes))
     balanced = len(sizes) * int(sizes.min()) if lopsided else len(codes)
-    train, downsample = KNOWN.get(name, (int(0.75 * balanced), lopsided))
+    train, downsample = KNOWN.get(name, (int(0.7 * balanced), lopsided))
     pool = len(sizes) * int(sizes.min()) if downsample else len(codes)
     # A cut-down file of a known name still leaves people to test on.
     return Benchmark(name, rows, codes, min(train, int(0.85 * pool)), downsample, source)

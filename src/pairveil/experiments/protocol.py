@@ -105,7 +105,7 @@ def make_split(
     >>> from pairveil.experiments.data import load
     >>> split = make_split(load("breast_cancer"), np.random.default_rng(0))
     >>> split.X_train.shape, split.X_test.shape
-    ((426, 30), (143, 30))
+    ((398, 30), (171, 30))
     """
     X, classes = scale(benchmark.X, norm, benchmark.bounds), benchmark.classes
     everyone = np.arange(len(classes))
@@ -135,7 +135,7 @@ def paper_graph(split: Split, rng: np.random.Generator, density: float = 2.0) ->
     >>> split = make_split(load("breast_cancer"), rng)
     >>> graph = paper_graph(split, rng)
     >>> len(graph.pairs), int((graph.labels == 1).sum())
-    (852, 426)
+    (796, 398)
     """
     people, classes = split.n_people, split.y_train
     wanted = round(density * people / 2)
