@@ -137,6 +137,12 @@ def test_tiny_deltas_fall_back_to_a_closed_form():
     assert all(a <= b for a, b in pairwise(values))
 
 
+def test_a_million_rare_steps_still_profit_from_sampling():
+    events = [GaussianEvent(0.6, 1e-4, 10**6)]
+    bound = epsilon_of(events, kappa=1, delta=1e-6)
+    assert bound < 0.01 * epsilon_of([GaussianEvent(0.6, 1.0, 10**6)], kappa=1, delta=1e-6)
+
+
 noise = st.floats(0.6, 200.0)
 rates = st.floats(0.002, 1.0)
 counts = st.integers(1, 400)

@@ -219,21 +219,25 @@ def _epsilon_on_grid(composition: _Composition, delta: float, closed: float) -> 
     if composition.mu_squared > 0.0:
         full = 1.0 / math.sqrt(composition.mu_squared)
         pairs.append((sampled_gaussian_pairs(1, 1.0, full, replace=False, lost=0.0)[:1], 1))
-    best = math.inf
+    best, coarsest = math.inf, 0.0
+    closed = min(closed, 1e9)
     mu = math.sqrt(_spread(composition, pairs))
-    for _ in range(4):
-        interval = _ACCURACY * mu / math.sqrt(steps)
+    for _ in range(8):
+        interval = max(_ACCURACY * mu / math.sqrt(steps), coarsest)
         try:
             found = max(
-                _compose_direction(composition, pairs, way, interval, tail, usable)
+                _compose_direction(composition, pairs, way, interval, tail, usable, closed)
                 for way in (0, 1)[: 1 if all(len(p) == 1 for p, _ in pairs) else 2]
             )
         except UnresolvableError:
-            break
+            if best < math.inf:
+                break
+            coarsest = 4.0 * interval  # a coarse grid is still a bound
+            continue
         best = min(best, found + steps * INVERSION_ERROR)
         # A heavy-tailed loss makes the first guess of mu too large: judge by the epsilon found.
         wanted = mu_from_epsilon(min(best, closed), delta)
-        if mu <= 1.3 * wanted:
+        if mu <= 1.3 * wanted or coarsest > 0.0:
             break
         mu = wanted
     return best
@@ -262,6 +266,7 @@ def _compose_direction(
     interval: float,
     tail: float,
     delta: float,
+    highest: float,
 ) -> float:
     """Return epsilon of all parts composed in one direction (all removed, or all added)."""
     factors: list[DensePLDPmf] = []
@@ -271,10 +276,27 @@ def _compose_direction(
     whole = factors[0]
     for factor in factors[1:]:
         whole = whole.compose(factor, tail_mass_truncation=tail)
-    # The library's search needs exp(-loss) of every loss down to epsilon: stop it at 0 ourselves.
-    if whole.get_delta_for_epsilon(0.0) <= delta:
+    return _smallest_epsilon(whole, delta, highest)
+
+
+def _smallest_epsilon(pmf: DensePLDPmf, delta: float, highest: float) -> float:
+    """Return epsilon up to ``highest`` at which the divergence is at most delta, from above.
+
+    The library's own search divides by exp(-loss), which overflows for large losses; its divergence
+    does not, so bisect that.
+    """
+    if pmf.get_delta_for_epsilon(highest) > delta:
+        return math.inf
+    low, high = 0.0, highest
+    if pmf.get_delta_for_epsilon(low) <= delta:
         return 0.0
-    return float(whole.get_epsilon_for_delta(delta))
+    while high - low > 1e-9 * high:
+        middle = 0.5 * (low + high)
+        if pmf.get_delta_for_epsilon(middle) <= delta:
+            high = middle
+        else:
+            low = middle
+    return high
 
 
 def _power(pmf: DensePLDPmf, steps: int) -> DensePLDPmf:

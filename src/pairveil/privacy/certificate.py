@@ -111,6 +111,8 @@ class Certificate:
             event_from_dict(event)
         if set(self.kappas) != set(UNITS) or set(self.epsilons) != set(UNITS):
             raise InputError(f"the certificate must state kappa and epsilon for {UNITS}")
+        if min(self.kappas.values()) < 1 or not 0.0 <= self.delta < 1.0:
+            raise InputError("the certificate needs kappas of at least 1 and delta in [0, 1)")
         if any(set(by) != set(ADJACENCIES) for by in self.epsilons.values()):
             raise InputError(f"the certificate must state every epsilon for {ADJACENCIES}")
         if self.for_release and not math.isfinite(self.epsilon):
