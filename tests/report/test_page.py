@@ -58,7 +58,7 @@ def test_the_page_says_what_the_certificate_says(full_data) -> None:
     for unit in ("pair", "relationship", "person"):
         for adjacency in ("zero-out", "replace"):
             assert f"{certificate.epsilons[unit][adjacency]:.3g}" in page.text
-    assert f"× {math.exp(certificate.epsilons['relationship']['replace']):.3g}" in page.text
+    assert f"×\u00a0{math.exp(certificate.epsilons['relationship']['replace']):.3g}" in page.text
     assert str(certificate.selection["caveat"]) in page.text
     for sentence in certificate.public:
         assert sentence in page.text
@@ -169,6 +169,16 @@ def test_a_fit_without_a_bound_is_not_made_to_look_private(seeded) -> None:
     page = Outline(render(ReportData(certificate, SHAPE)))
     assert "no bound" in page.text
     assert "no real bound" in page.text
+
+
+def test_a_weak_promise_gets_no_green_light(full_data) -> None:
+    weak = {
+        unit: dict.fromkeys(("zero-out", "replace"), 6.0) for unit in full_data.certificate.epsilons
+    }
+    certificate = replace(full_data.certificate, epsilon=6.0, epsilons=weak)
+    page = Outline(render(replace(full_data, certificate=certificate)))
+    assert "Certified, but protects little" in page.text
+    assert "For release" not in page.text
 
 
 def test_graphs_of_any_size_are_drawn_in_full(full_data) -> None:

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 
 from pairveil.report.data import ProjectedPoints, UtilityCurve, UtilityPoint
 from pairveil.report.markup import Html, tag
-from pairveil.report.words import number
+from pairveil.report.words import NBSP, number
 
 WIDTH = 460.0
 LEFT, RIGHT, TOP, BOTTOM = 52.0, 14.0, 30.0, 46.0
 MAX_BARS = 16
+LETTER = 8.5  # width of a figure at the charts' size of type, with its share of a gap
 
 
 @dataclass(frozen=True)
@@ -53,11 +54,13 @@ def histogram(counts: Sequence[tuple[int, int]], *, title: str, value_name: str)
     y = _scale(0.0, ticks[-1], floor, TOP)
     slot = (WIDTH - LEFT - RIGHT) / len(bins)
     width = min(slot * 0.78, 46.0)
+    labels = [str(low) if low == high else f"{low}–{high}" for low, high, _ in bins]
+    every = math.ceil(max(map(len, labels)) * LETTER / slot)  # so that labels do not touch
     parts = [_y_axis(ticks, y), _axis_names(value_name, "people", height)]
-    for i, (low, high, people) in enumerate(bins):
+    for i, (_, _, people) in enumerate(bins):
         middle = LEFT + slot * (i + 0.5)
-        label = str(low) if low == high else f"{low}–{high}"
-        parts.append(_text(middle, floor + 17, label, text_anchor="middle"))
+        if i % every == 0:
+            parts.append(_text(middle, floor + 17, labels[i], text_anchor="middle"))
         if people:
             # Two pixels at least: the few people who set kappa are the ones to be seen.
             tall = max(floor - y(people), 2.0)
@@ -65,7 +68,7 @@ def histogram(counts: Sequence[tuple[int, int]], *, title: str, value_name: str)
                 "rect", x=middle - width / 2, y=floor - tall, width=width, height=tall, rx=2.0
             )
             who = "1 person has" if people == 1 else f"{people:,} people have"
-            parts.append(mark(f"{who} {value_name} {label}", box, class_="bar"))
+            parts.append(mark(f"{who} {value_name} {labels[i]}", box, class_="bar"))
     return _svg(title, height, parts)
 
 
@@ -243,9 +246,16 @@ def _y_axis(ticks: Sequence[float], y) -> Html:  # type: ignore[no-untyped-def]
         parts.append(
             tag("line", class_="grid", x1=LEFT, x2=WIDTH - RIGHT, y1=y(value), y2=y(value))
         )
-        words = f"{value:,.0f}" if value == int(value) and ticks[-1] > 1 else f"{value:g}"
-        parts.append(_text(LEFT - 8, y(value) + 4, words, text_anchor="end"))
+        parts.append(_text(LEFT - 8, y(value) + 4, _tick(value, ticks[-1]), text_anchor="end"))
     return tag("g", parts, aria_hidden="true")
+
+
+def _tick(value: float, largest: float) -> str:
+    """A number short enough for the margin."""
+    for unit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if largest >= 100 * unit or (largest >= unit and unit >= 1e6):
+            return f"{value / unit:g}{NBSP}{letter}" if value else "0"
+    return f"{value:,.0f}" if largest > 1 and value == int(value) else f"{value:g}"
 
 
 def _axis_names(below: str, left: str, height: float) -> Html:

@@ -197,15 +197,10 @@ def _group_row(points: ProjectedPoints, group: str) -> list[str]:
 
 def _weights(metric: MetricShape) -> Html:
     shown = metric.weights[:MAX_WEIGHTS]
-    rest = 1.0 - sum(share for _, share in shown)
     bars = [
         Bar(_short(name), share, percent(share), f"{name}: {percent(share)} of the metric")
         for name, share in shown
     ]
-    if len(metric.weights) > MAX_WEIGHTS:
-        others = len(metric.weights) - MAX_WEIGHTS
-        tip = f"the other {others} features together: {percent(rest)} of the metric"
-        bars.append(Bar(f"{others} others", rest, percent(rest), tip))
     chart = horizontal_bars(
         bars,
         title="Bars: share of each feature in the metric.",
@@ -231,8 +226,13 @@ def _weights(metric: MetricShape) -> Html:
         ),
     )
     caption = "Share of each feature in the squared length of the metric."
+    if len(metric.weights) > MAX_WEIGHTS:
+        rest = sum(share for _, share in metric.weights[MAX_WEIGHTS:])
+        caption += (
+            f" The other {len(metric.weights) - MAX_WEIGHTS} features make up {percent(rest)}."
+        )
     return tag("div", words, figure(chart, caption, data), class_="columns")
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= 22 else name[:21] + "…"
+    return name if len(name) <= 23 else f"{name[:12]}…{name[-10:]}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from pairveil.report.charts import Bar, histogram, horizontal_bars
@@ -10,11 +9,12 @@ from pairveil.report.data import GraphSummary, ReportData
 from pairveil.report.markup import Html, bullets, figure, join, table, tabs, tag
 from pairveil.report.words import (
     ADJACENCY_MEANINGS,
-    NBSP,
     UNIT_MEANINGS,
     best_guess,
     headline,
+    is_weak,
     number,
+    odds_change,
     odds_factor,
     one_in,
     percent,
@@ -33,7 +33,8 @@ def hero(data: ReportData) -> Html:
     if certificate is not None:
         parts.append(tag("p", certificate.promise(), class_="promise"))
         parts.append(_facts(certificate))
-    shown = "card hero" if certificate is not None and certificate.for_release else "card hero stop"
+    calm = certificate is not None and certificate.for_release and not is_weak(certificate)
+    shown = "card hero" if calm else "card hero stop"
     return tag("section", *parts, class_=shown, aria_label="The promise", id="promise")
 
 
@@ -46,6 +47,8 @@ def status(data: ReportData) -> Html:
         return tag("p", "The certificate does not hold", class_="pill bad")
     if not certificate.for_release:
         return tag("p", "Not for release", class_="pill bad")
+    if is_weak(certificate):
+        return tag("p", "Certified, but protects little", class_="pill bad")
     words = "For release, recomputed" if data.problems == () else "For release"
     return tag("p", words, class_="pill good")
 
@@ -70,7 +73,7 @@ def _facts(certificate: Certificate) -> Html:
     facts = [
         ("Epsilon", number(certificate.epsilon), f"{certificate.unit}, {adjacency}"),
         ("Delta", one_in(certificate.delta), "slack of the promise"),
-        ("Odds change at most", f"× {odds_factor(by['replace'])}", "'same' against 'different'"),
+        ("Odds change at most", odds_change(by["replace"]), "'same' against 'different'"),
         ("Kappa", number(certificate.kappa), "pairs that move together"),
         (
             "Pairs used",
@@ -162,7 +165,7 @@ def protected(data: ReportData) -> Html:
 
 
 def _odds_sentence(epsilon: float, unit: str) -> str:
-    if not math.isfinite(epsilon) or epsilon > 30.0:
+    if epsilon > 30.0:
         return f"For one {unit} there is no useful bound."
     factor = odds_factor(epsilon)
     return (
@@ -189,7 +192,7 @@ def _units_table(certificate: Certificate) -> Html:
             name,
             number(certificate.kappas[unit]),
             *cells,
-            f"×{NBSP}{odds_factor(by['replace'])}" if by["replace"] <= 30 else "no real bound",
+            odds_change(by["replace"]),
             percent(best_guess(by["replace"], certificate.delta)),
         ])  # fmt: skip
     columns = [
@@ -272,8 +275,8 @@ def _selection(certificate: Certificate, given: GraphSummary | None) -> Html:
         full = given.kappa["relationship"]
     if used == total:
         return tag("p", f"All {number(total)} pairs given were used.")
-    before = "" if full is None else f" Kappa of relationships fell from {full} to "
-    after = "" if full is None else f"{certificate.kappas['relationship']}."
+    before = "" if full is None else f" Kappa of relationships fell from {number(full)} to "
+    after = "" if full is None else f"{number(certificate.kappas['relationship'])}."
     return tag(
         "p",
         "Selection ",
@@ -286,7 +289,7 @@ def _selection(certificate: Certificate, given: GraphSummary | None) -> Html:
 def _graph_panel(found: GraphSummary) -> Html:
     kappa = found.kappa
     published = (
-        f" The published bound for a relationship would be {kappa['paper_bound']}."
+        f" The published bound for a relationship would be {number(kappa['paper_bound'])}."
         if kappa["paper_bound"] != kappa["relationship"]
         else ""
     )
@@ -294,7 +297,8 @@ def _graph_panel(found: GraphSummary) -> Html:
         tag(
             "p",
             f"{number(found.n_pairs)} pairs of {number(found.n_people)} people. Kappa: "
-            f"{kappa['relationship']} for a relationship, {kappa['person']} for a person.{published}",
+            f"{number(kappa['relationship'])} for a relationship, {number(kappa['person'])} for a person."
+            f"{published}",
         ),
         tag(
             "div",

@@ -29,6 +29,7 @@ ADJACENCY_MEANINGS = {
     ),
 }
 NO_BOUND = "no bound"
+WEAK = 0.99  # who guesses right more often than this is as good as sure
 NBSP = "\u00a0"  # a number and its sign stay on one line
 
 
@@ -80,6 +81,17 @@ def odds_factor(epsilon: float) -> str:
     return f"{factor:,.0f}" if factor >= 1000 else f"{factor:.3g}"
 
 
+def odds_change(epsilon: float) -> str:
+    """The factor with its sign, where there is one.
+
+    Examples
+    --------
+    >>> odds_change(40.0)
+    'no real bound'
+    """
+    return odds_factor(epsilon) if epsilon > 30.0 else f"×{NBSP}{odds_factor(epsilon)}"
+
+
 def best_guess(epsilon: float, delta: float) -> float:
     """How often the best guesser is right between two equally likely stories, at most.
 
@@ -107,6 +119,12 @@ def one_in(delta: float) -> str:
     return "none" if delta <= 0 else f"1 in {round(1 / delta):,}"
 
 
+def is_weak(certificate: Certificate) -> bool:
+    """Whether the certified promise leaves the best guesser all but sure."""
+    epsilon = certificate.epsilons[certificate.unit]["replace"]
+    return best_guess(epsilon, certificate.delta) > WEAK
+
+
 def headline(certificate: Certificate | None) -> str:
     """The promise in one sentence for the top of the page."""
     if certificate is None:
@@ -114,7 +132,7 @@ def headline(certificate: Certificate | None) -> str:
     epsilon = certificate.epsilons[certificate.unit]["replace"]
     share = best_guess(epsilon, certificate.delta)
     question = UNIT_QUESTIONS[certificate.unit]
-    if not math.isfinite(epsilon) or share > 0.99:
+    if is_weak(certificate):
         return f"This metric gives no useful bound on how well someone can guess {question}."
     times = math.ceil(100 * share - 1e-9)  # up: the sentence must stay true
     return (
