@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -137,6 +139,32 @@ def test_seeded_runs_repeat_and_trusted_runs_do_not():
     third = TrustedNoise().laplace(total, 1.0, GRID)
     np.random.seed(0)  # noqa: NPY002
     assert not np.array_equal(third, TrustedNoise().laplace(total, 1.0, GRID))
+
+
+FORKED = """
+import os, numpy as np
+from pairveil.privacy.noise import TrustedNoise
+noise, total = TrustedNoise(), np.zeros(8, dtype=np.int64)
+def draw():
+    return noise.gaussian(total, 1.0, 2.0**-31).tobytes() + noise.sample(400, 0.5).tobytes()
+draw()  # any state would be set up by now, and be inherited
+reader, writer = os.pipe()
+if os.fork() == 0:
+    os.write(writer, draw())
+    os._exit(0)
+os.wait()
+os.close(writer)
+with os.fdopen(reader, "rb") as file:
+    child = file.read()
+parent = draw()
+print(child[:64] != parent[:64] and child[64:] != parent[64:])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_process_does_not_repeat_the_noise():
+    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True)
+    assert done.stdout.strip() == "True", done.stderr
 
 
 def test_only_trusted_noise_is_for_release():
