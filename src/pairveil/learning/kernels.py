@@ -45,10 +45,14 @@ from pairveil.errors import InputError
 TILE = 128
 SMALL_BATCH = 512  # up to here a second thread costs more than it brings
 _PAIRS, _ROWS, _LANES = 4, 2, 16  # the block of the products; arrays are padded to it with zeros
-_REORDER = {"reassoc", "contract"}
 _TINY, _HUGE = 1e-280, 1e300  # squares outside may have lost digits or overflowed
 _LONGEST = 1e15  # norm of dx: keeps what underflow can do to a_b negligible
 _LARGEST = 1e37  # norm of a_b: below the largest float32
+
+# What is called for each pair allocates nothing, so numba's reference counting (atomic, and dearer
+# than a small pair) is left out; with it left out a function that does allocate fails to compile.
+_compiled = njit(cache=True, nogil=True, _nrt=False)
+_reordered = njit(cache=True, nogil=True, _nrt=False, fastmath={"reassoc", "contract"})
 
 
 def tile_error_bound(
@@ -101,7 +105,7 @@ def tile_error_bound(
     return (clip * drift + lost + grid * entries) * (1 + 2.0**-40)
 
 
-@njit(cache=True, nogil=True, fastmath=_REORDER)
+@_reordered
 def _project(x, n, w, p):  # type: ignore[no-untyped-def]
     """P = dX W^T for the first n rows, four pairs and two rows of W at a time."""
     zero = x.dtype.type(0)
@@ -118,7 +122,7 @@ def _project(x, n, w, p):  # type: ignore[no-untyped-def]
             p[b, r + 1], p[b + 1, r + 1], p[b + 2, r + 1], p[b + 3, r + 1] = q0, q1, q2, q3
 
 
-@njit(cache=True, nogil=True, fastmath=_REORDER)
+@_reordered
 def _accumulate(x, n, a, g):  # type: ignore[no-untyped-def]
     """G = a^T dX over the first n rows, four pairs and two rows of G at a time."""
     g[:] = 0
@@ -132,7 +136,7 @@ def _accumulate(x, n, a, g):  # type: ignore[no-untyped-def]
                 g[r + 1, j] += c0 * x0 + c1 * x1 + c2 * x2 + c3 * x3
 
 
-@njit(cache=True, nogil=True, fastmath=_REORDER)
+@_reordered
 def _squares(x, b):  # type: ignore[no-untyped-def]
     """Squared l2 norm of row b, in float64."""
     total = 0.0
@@ -141,7 +145,7 @@ def _squares(x, b):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=_REORDER)
+@_reordered
 def _sizes(x, b):  # type: ignore[no-untyped-def]
     """l1 norm of row b, in float64."""
     total = 0.0
@@ -150,7 +154,7 @@ def _sizes(x, b):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True)
+@_compiled
 def _factor(similar, x, p, b, margin, weights, clip, l1):  # type: ignore[no-untyped-def]
     """s = c min(1, C / ||G||): the loss coefficient, clipped; 0 where the bound would not hold."""
     x_squares, p_squares = _squares(x, b), _squares(p, b)

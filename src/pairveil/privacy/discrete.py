@@ -55,7 +55,7 @@ MAX_STEP = 1 << 57
 MAX_ITEMS = 1 << 48
 _MOST_CELLS_PER_SIGMA = 16
 _EXHAUSTED, _TIED = -1, -2
-_ALL_ONES = np.uint64(2**64 - 1)
+_ALL_ONES, _GUIDE_SHIFT = np.uint64(2**64 - 1), np.uint64(52)
 _ZERO, _ONE, _TWO = np.uint64(0), np.uint64(1), np.uint64(2)
 
 
@@ -63,7 +63,7 @@ class _Table(NamedTuple):
     """What the compiled loop needs to know of one distribution."""
 
     digits: Words  # (cells, width): c_k in base 2^64
-    guide: Ints  # (256,): the first cell to look at, from the top byte of U
+    guide: Ints  # (4096,): the first cell to look at, from the top 12 bits of U
     first: Words  # (cells,): first_k
     offset: Words  # (cells,): N at first_k
     step: np.uint64  # q m, by which N grows with i
@@ -105,7 +105,7 @@ def _cell_digits(family: Family, m: int, width: int) -> tuple[Words, Ints]:
             if low == scale - 1:
                 break
     digits = np.array(rows, dtype=np.uint64)
-    guide = np.searchsorted(digits[:, 0], np.arange(256, dtype=np.uint64) << np.uint64(56))
+    guide = np.searchsorted(digits[:, 0], np.arange(4096, dtype=np.uint64) << _GUIDE_SHIFT)
     return digits, guide.astype(np.int64)
 
 
@@ -135,9 +135,12 @@ def _table(family: Family, sigma: Fraction, width: int) -> _Table:
 
 # Every function below takes the words and a position and returns the position behind what it read,
 # or a negative one: _EXHAUSTED when it would have read past the end, _TIED when the digits tied.
+# They allocate nothing, so numba's reference counting (atomic, longer than a draw) is left out; with
+# it left out a function that does allocate fails to compile.
+_compiled = njit(cache=True, _nrt=False)
 
 
-@njit(cache=True)
+@_compiled
 def _coin(words, at, numerator, denominator):  # type: ignore[no-untyped-def]
     """Bernoulli(numerator/denominator): u is uniform below a multiple of the denominator."""
     share = _ALL_ONES // denominator
@@ -149,7 +152,7 @@ def _coin(words, at, numerator, denominator):  # type: ignore[no-untyped-def]
     return False, _EXHAUSTED
 
 
-@njit(cache=True)
+@_compiled
 def _exp_coin(words, at, piece, mask, n, p, k, gaussian):  # type: ignore[no-untyped-def]
     """Bernoulli(exp(-x)), x = piece/(mask+1) * the other factors of y (CKS 2020, Algorithm 1).
 
@@ -173,7 +176,7 @@ def _exp_coin(words, at, piece, mask, n, p, k, gaussian):  # type: ignore[no-unt
         trial += _ONE
 
 
-@njit(cache=True)
+@_compiled
 def _keep(words, at, mask, n, p, k, gaussian):  # type: ignore[no-untyped-def]
     """Bernoulli(exp(-y)), piece by piece: mask + 1 is 2m^2 or m, a piece of it a factor <= 1."""
     left = _TWO * k + _ONE if gaussian else _ONE
@@ -186,12 +189,12 @@ def _keep(words, at, mask, n, p, k, gaussian):  # type: ignore[no-untyped-def]
     return True, at
 
 
-@njit(cache=True)
+@_compiled
 def _cell(words, at, digits, guide):  # type: ignore[no-untyped-def]
     """The first k with U < c_k. Digits of U are read as far as some comparison needs them."""
     if at >= words.size:
         return 0, _EXHAUSTED
-    k = guide[words[at] >> np.uint64(56)]
+    k = guide[words[at] >> _GUIDE_SHIFT]
     read = 1
     while True:  # the last row is all ones, which no word exceeds: k stays in the table
         place = 0
@@ -207,9 +210,7 @@ def _cell(words, at, digits, guide):  # type: ignore[no-untyped-def]
         k += 1
 
 
-# The table comes as separate arguments: fields of a tuple are counted references, and the counting
-# takes longer than the draw.
-@njit(cache=True)
+@_compiled
 def _fill(  # type: ignore[no-untyped-def]
     out, done, words, signed, digits, guide, first, offset, step, tries, p, mask, gaussian
 ):
@@ -233,7 +234,7 @@ def _fill(  # type: ignore[no-untyped-def]
         j = uniform // share
         n = offset[cell] + j * step
         i = first[cell] + j
-        if n >= p or (negative and i == _ZERO):
+        if n >= p or (i == _ZERO and negative):
             continue
         kept, at = _keep(words, at, mask, n, p, np.uint64(cell), gaussian)
         if at < 0:

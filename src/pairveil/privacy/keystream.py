@@ -91,8 +91,11 @@ class Keystream:
 
     def refill(self) -> None:
         """Append one block of fresh words behind the unread ones."""
-        fresh = np.frombuffer(self._cipher.update(self._zeros), dtype=np.uint64)
-        self._words = np.concatenate([self.unread(), fresh])
+        unread = self.unread()
+        words = np.empty(unread.size + len(self._zeros) // 8, dtype=np.uint64)
+        words[: unread.size] = unread
+        self._cipher.update_into(self._zeros, words[unread.size :].view(np.uint8).data)
+        self._words = words
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a keystream cannot be copied or pickled: its words would be used twice")
