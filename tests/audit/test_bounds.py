@@ -13,6 +13,7 @@ from pairveil.audit.bounds import (
     clopper_pearson_upper,
     count_errors,
     epsilon_from_rates,
+    middle_threshold,
     mu_from_rates,
 )
 from pairveil.audit.families import epsilon_in_family
@@ -129,8 +130,9 @@ def test_a_family_refutes_nothing_without_a_gain():
         lambda: Claim(1.0, 1e-5, "family"),
         lambda: Counts(1, 2, 1, 2).epsilon(confidence=1.0),
         lambda: clopper_pearson_upper(3, 2, 0.05),
-        lambda: choose_threshold([], [1.0], mu_from_rates),
-        lambda: choose_threshold([np.nan], [1.0], mu_from_rates),
+        lambda: choose_threshold([], [1.0], epsilon_from_rates),
+        lambda: middle_threshold([], [1.0]),
+        lambda: choose_threshold([np.nan], [1.0], epsilon_from_rates),
         lambda: audit_scores(lambda w, n, r: np.zeros(n), Claim(1.0), runs=10),
     ],
 )

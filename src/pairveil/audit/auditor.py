@@ -20,7 +20,7 @@ from pairveil.audit.bounds import (
     choose_threshold,
     count_errors,
     epsilon_from_rates,
-    mu_from_rates,
+    middle_threshold,
 )
 from pairveil.audit.canaries import Neighbours
 from pairveil.audit.families import Curve, epsilon_in_family
@@ -136,13 +136,11 @@ def audit_scores(
         raise InputError("an audit needs at least 30 runs")
     rng = np.random.default_rng(random_state)
     first, second = (np.asarray(scores(which, each, rng), dtype=np.float64) for which in (0, 1))
-    # What is maximised in choosing and what is reported are the same bound.
-    criterion = (
-        partial(epsilon_from_rates, delta=claim.delta)
-        if claim.assume == "nothing"
-        else mu_from_rates
-    )
-    threshold = choose_threshold(first[:held], second[:held], criterion, confidence)
+    if claim.assume == "nothing":
+        criterion = partial(epsilon_from_rates, delta=claim.delta)
+        threshold = choose_threshold(first[:held], second[:held], criterion, confidence)
+    else:
+        threshold = middle_threshold(first[:held], second[:held])
     counts = count_errors(first[held:], second[held:], threshold)
     if claim.curve is not None:
         limits = counts.limits(confidence)

@@ -12,7 +12,7 @@ is better refutes the promise. Two ways to turn error rates into a bound:
 
 Rates are replaced by Clopper-Pearson upper limits at half the error probability each; both
 directions of each inequality use the same two limits, so no further correction is needed. The
-threshold must come from other runs than the rates: `choose_threshold`.
+threshold must come from other runs than the rates: `choose_threshold`, `middle_threshold`.
 """
 
 from __future__ import annotations
@@ -153,12 +153,11 @@ def choose_threshold(
     first, second : arrays of scores
         "Second" is said at or above the threshold. These runs must not be counted afterwards.
     criterion : callable
-        Of the two rates' upper limits (arrays), what to maximise: `mu_from_rates`, or
-        `epsilon_from_rates` at some delta.
+        Of the two rates' upper limits (arrays), what to maximise: `epsilon_from_rates` at some delta.
 
     Examples
     --------
-    >>> choose_threshold([0] * 40 + [1] * 10, [0] * 10 + [1] * 40, mu_from_rates)
+    >>> choose_threshold([0] * 40 + [1] * 10, [0] * 10 + [1] * 40, epsilon_from_rates)
     1.0
     """
     low, high = np.sort(np.asarray(first, float)), np.sort(np.asarray(second, float))
@@ -175,6 +174,23 @@ def choose_threshold(
     alarms = clopper_pearson_upper(low.size - np.searchsorted(low, values), low.size, alpha)
     misses = clopper_pearson_upper(np.searchsorted(high, values), high.size, alpha)
     return float(values[int(np.argmax(criterion(alarms, misses)))])
+
+
+def middle_threshold(first: ArrayLike, second: ArrayLike) -> float:
+    """Half way between the (held-out) medians: the best place to look when one point fixes the curve.
+
+    Every threshold would give the same mu but for sampling error, and that is smallest in the middle.
+    Maximising a noisy bound over thresholds instead would pick the noisiest.
+
+    Examples
+    --------
+    >>> middle_threshold([0, 1, 2], [4, 5, 6])
+    3.0
+    """
+    low, high = np.asarray(first, float), np.asarray(second, float)
+    if not (low.size and high.size):
+        raise InputError("choosing a threshold needs held-out runs of both inputs")
+    return float(np.median(low) + np.median(high)) / 2.0
 
 
 def count_errors(first: ArrayLike, second: ArrayLike, threshold: float) -> Counts:
