@@ -29,7 +29,7 @@ from pairveil.privacy.discrete import (
     poisson_sample,
     scale_above,
 )
-from pairveil.privacy.keystream import Keystream
+from pairveil.privacy.keystream import Keystream, process_keystream
 
 KEY = bytes(range(32))
 RATE = 1e-6
@@ -170,6 +170,28 @@ def test_streams_differ_are_not_copied_and_survive_a_fork(monkeypatch: pytest.Mo
     assert not np.array_equal(before, first.unread()[:8])
     with pytest.raises(RuntimeError, match="fork"):
         discrete_gaussian(3, 1, keyed)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_child_draws_from_a_stream_of_its_own() -> None:
+    mine = process_keystream()
+    mine.refill()
+    read, write = os.pipe()
+    with mine.lock:  # held by a parent's thread at the fork: the child must not wait for it
+        child = os.fork()
+        if child == 0:  # only what cannot raise or run tests again
+            stream = process_keystream()
+            free = stream is not mine and stream.lock.acquire(blocking=False)
+            stream.refill()
+            os.write(write, bytes([free]) + stream.unread()[-4:].tobytes())
+            os._exit(0)
+    os.waitpid(child, 0)
+    answer = os.read(read, 33)
+    os.close(read)
+    os.close(write)
+    assert answer[0] == 1
+    mine.refill()
+    assert not np.isin(np.frombuffer(answer[1:], dtype=np.uint64), mine.unread()).any()
 
 
 class Dictated(Keystream):

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import os
 import threading
+from functools import lru_cache
 from typing import NoReturn
 
 import numpy as np
@@ -99,3 +100,20 @@ class Keystream:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a keystream cannot be copied or pickled: its words would be used twice")
+
+
+@lru_cache(maxsize=1)
+def process_keystream() -> Keystream:
+    """Return the stream of this process, so that who draws from it need not hold (or pickle) one.
+
+    Examples
+    --------
+    >>> process_keystream() is process_keystream()
+    True
+    """
+    return Keystream()
+
+
+if hasattr(os, "register_at_fork"):
+    # The parent's lock may be held by a thread that the child does not have: start anew there.
+    os.register_at_fork(after_in_child=process_keystream.cache_clear)
