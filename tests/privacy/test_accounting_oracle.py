@@ -11,6 +11,7 @@ import math
 import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as library
+from dp_accounting.pld.common import DifferentialPrivacyParameters
 from dp_accounting.privacy_accountant import NeighboringRelation
 from scipy.optimize import brentq
 from scipy.stats import binom, norm
@@ -59,6 +60,29 @@ def test_one_step_equals_the_integral(kappa, rate, s, adjacency):
     true = max(remove, add)
     ours = epsilon_of([GaussianEvent(s, rate)], kappa=kappa, adjacency=adjacency, delta=delta)
     assert true * (1 - 1e-6) <= ours <= true * 1.01
+
+
+def test_random_plans_of_one_step_are_never_understated():
+    """Forty plans drawn once (seed 0): kappa to 79, rates from 0.003, delta from 1e-6."""
+    rng = np.random.default_rng(0)
+    for turn in range(40):
+        kappa, replace = int(rng.integers(1, 80)), bool(turn % 2)
+        rate = float(10 ** rng.uniform(-2.5, -0.02))
+        s = float(kappa * rate * 10 ** rng.uniform(-0.5, 1.2) + 0.5)
+        delta = float(10 ** rng.uniform(-6, -1.5))
+        p, q, step = line_densities(kappa, rate, s, replace)
+
+        def true_delta(epsilon, p=p, q=q, step=step):
+            return max(integrated_delta(epsilon, p, q, step), integrated_delta(epsilon, q, p, step))
+
+        ours = epsilon_of(
+            [GaussianEvent(s, rate)],
+            kappa=kappa,
+            adjacency="replace" if replace else "zero-out",
+            delta=delta,
+        )
+        true = brentq(lambda e, f=true_delta, d=delta: f(e) - d, 0.0, 60.0, xtol=1e-9)
+        assert true * (1 - 1e-7) <= ours <= true * 1.01
 
 
 def plane_divergence(epsilon, ups, downs, weights, size=9.0, points=361):
@@ -216,6 +240,25 @@ def test_composed_replace_of_one_pair_agrees_with_dp_accounting(rate, s, steps):
     theirs = pld.self_compose(steps).get_epsilon_for_delta(1e-5)
     ours = epsilon_of([GaussianEvent(s, rate, steps)], kappa=1, adjacency="replace", delta=1e-5)
     assert ours == pytest.approx(theirs, rel=5e-3)
+
+
+def test_mixed_events_agree_with_dp_accounting():
+    """Sampled, full-batch and pure events together, each with the library's own distribution."""
+    kappa, delta, interval = 3, 1e-5, 1e-3
+    weights = binom.pmf(np.arange(kappa + 1), kappa, 0.1).tolist()
+    sampled = library.from_mixture_gaussian_mechanism(
+        8.0, list(range(kappa + 1)), weights, value_discretization_interval=interval
+    )
+    full = library.from_gaussian_mechanism(
+        30.0, sensitivity=kappa, value_discretization_interval=interval
+    )
+    pure = library.from_privacy_parameters(
+        DifferentialPrivacyParameters(kappa / 20.0, 0.0), value_discretization_interval=interval
+    )
+    theirs = sampled.self_compose(40).compose(full.self_compose(5)).compose(pure.self_compose(2))
+    events = [GaussianEvent(8.0, 0.1, 40), GaussianEvent(30.0, steps=5), LaplaceEvent(20.0, 2)]
+    ours = epsilon_of(events, kappa=kappa, delta=delta)
+    assert ours == pytest.approx(theirs.get_epsilon_for_delta(delta), rel=5e-3)
 
 
 @pytest.mark.parametrize("steps", [1, 10, 300])
