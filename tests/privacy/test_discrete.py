@@ -125,7 +125,7 @@ def test_agrees_with_opendp(family: str) -> None:
 def test_draws_do_not_depend_on_where_the_blocks_end(family: str, scale: Fraction) -> None:
     # Were a half-read draw dropped at the end of a block, block=1 would lose all but the shortest.
     whole = SAMPLERS[family](scale, 2000, Keystream(KEY))
-    for block in (1, 7, 64):
+    for block in (64, 7, 1):
         np.testing.assert_array_equal(whole, SAMPLERS[family](scale, 2000, Keystream(KEY, block)))
     assert not np.array_equal(whole, SAMPLERS[family](scale, 2000, Keystream(KEY[::-1])))
 
