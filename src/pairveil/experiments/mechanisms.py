@@ -22,7 +22,7 @@ from pairveil.experiments.drawing import band, require_plots, save
 from pairveil.experiments.protocol import make_split, paper_graph
 from pairveil.graph.kappa import kappa
 from pairveil.published.algorithm1 import Settings, algorithm1
-from pairveil.published.mechanisms import Laplace
+from pairveil.published.mechanisms import Laplace, ReducedLaplace
 from pairveil.published.responses import Duchi
 from pairveil.published.staircase import GengViswanath, JointStaircase, Staircase
 
@@ -30,7 +30,7 @@ from pairveil.published.staircase import GengViswanath, JointStaircase, Staircas
 METHODS: dict[str, tuple[Any, Any]] = {
     "NonPriv": ("nonpriv", None),
     "Lap": ("dpp", Laplace),
-    "Lap-S": ("dpp-s", Laplace),
+    "Lap-S": ("dpp-s", ReducedLaplace),
     "SCDF": ("dpp", Staircase),
     "GV": ("dpp", GengViswanath),
     "SCDF-joint": ("dpp", JointStaircase),
