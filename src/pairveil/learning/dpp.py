@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
-from pairveil.errors import InputError
+from pairveil.errors import DataWarning, InputError, PrivacyLeakWarning
+from pairveil.graph.kappa import kappa as kappa_of
 from pairveil.learning.certifying import Prepared, prepare
-from pairveil.learning.contract import PairMetric, Strategy
-from pairveil.learning.engine import Engine
+from pairveil.learning.contract import PairMetric
+from pairveil.learning.engine import Engine, OnRelease
+from pairveil.learning.inputs import resolve_pairs
+from pairveil.learning.plan import NoisySums
+from pairveil.learning.thresholds import DistanceHistogram, Strategy, best_threshold
 from pairveil.learning.training import train
+from pairveil.pairs.clipping import clip_rows_and_say_so
+from pairveil.privacy.accounting import epsilon_of
+from pairveil.privacy.calibration import calibrate_laplace
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.ledger import PrivacyLedger
-from pairveil.privacy.units import Adjacency, Unit
+from pairveil.privacy.noise import NoiseSource, SeededNoise, TrustedNoise
+from pairveil.privacy.units import UNITS, Adjacency, Unit
 
 OnStep = Callable[[float, float], None]
 
@@ -129,3 +141,199 @@ class DPPMetricLearner(PairMetric):
         self.backend = backend
         self.random_state = random_state
         self.verbose = verbose
+
+    def __sklearn_clone__(self) -> DPPMetricLearner:
+        """A clone knows it is one: searches and cross-validation fit clones, and each fit spends."""
+        copy = type(self)(
+            **{
+                # A ledger's copy is the ledger itself; features need no second copy.
+                name: value if name in ("accountant", "preprocessor") else clone(value, safe=False)
+                for name, value in self.get_params(deep=False).items()
+            }
+        )
+        copy._is_clone = True
+        return copy
+
+    def certify(self, pairs: Any, y: ArrayLike | None = None) -> Certificate | None:
+        """The certificate that ``fit`` would issue. Draws no noise and spends nothing.
+
+        Parameters
+        ----------
+        pairs, y
+            As for ``fit``; labels and features are not looked at.
+        """
+        return self._prepare(pairs, y)[0].certificate
+
+    def fit(
+        self,
+        pairs: Any,
+        y: ArrayLike | None = None,
+        *,
+        on_step: OnStep | None = None,
+        on_release: OnRelease | None = None,
+    ) -> Self:
+        """Learn the metric and issue its certificate.
+
+        Parameters
+        ----------
+        pairs : (K, 2) row indices with ``preprocessor``, (K, 2, d) feature rows, or PairSet
+        y : array of shape (K,)
+            +1 similar, -1 dissimilar. None takes a PairSet's own labels.
+        on_step : callable, optional
+            Called with (share done, epsilon spent so far) after each release.
+        on_release : callable, optional
+            Called with each released sum; for auditors.
+
+        Returns
+        -------
+        self
+        """
+        prepared, noise = self._prepare(pairs, y)
+        certificate = prepared.certificate
+        self._warn_of_clones(certificate)
+        if certificate is not None and self.accountant is not None:
+            # Charged before any noise is drawn: a killed fit has spent, never the other way round.
+            self.accountant.spend(
+                prepared.plan.events(),
+                dict(prepared.kappas),
+                note=f"fit of {prepared.used.n_pairs} pairs",
+                delta_slack=certificate.delta_slack,
+            )
+        watcher = _Progress(prepared, certificate, on_step, on_release)
+        engine = Engine(prepared.used, noise, watcher)
+        components = train(prepared.plan, prepared.used, engine)
+        if not engine.followed(prepared.plan.releases):
+            raise RuntimeError("the engine did not follow its plan; nothing is released")
+        self.components_ = components
+        self.certificate_ = certificate
+        self.kappa_ = prepared.kappas[self.unit]
+        self.noise_multiplier_ = prepared.plan.gradients.noise_multiplier
+        self.n_pairs_used_ = prepared.used.n_pairs
+        self.n_features_in_ = prepared.used.n_features
+        self.__dict__.pop("threshold_", None)
+        return self
+
+    def _prepare(self, pairs: Any, y: ArrayLike | None) -> tuple[Prepared, NoiseSource]:
+        data, inferred = resolve_pairs(pairs, y, self.preprocessor)
+        noise: NoiseSource = (
+            TrustedNoise() if self.random_state is None else SeededNoise(self.random_state)
+        )
+        if not isinstance(self.data_norm, int | float) or not self.data_norm > 0:
+            raise InputError("data_norm must be a number above 0")
+        features = clip_rows_and_say_so(data.features, self.data_norm, stacklevel=4)
+        data = replace(data, features=features)
+        assert data.labels is not None
+        if np.all(data.labels == data.labels[0]):
+            warnings.warn(
+                "all labels are the same: there is nothing to tell apart", DataWarning, stacklevel=3
+            )
+        return prepare(self, data, noise, inferred), noise
+
+    def _warn_of_clones(self, certificate: Certificate | None) -> None:
+        if (
+            certificate is not None
+            and self.accountant is None
+            and getattr(self, "_is_clone", False)
+        ):
+            warnings.warn(
+                "this learner is a clone, as cross-validation and parameter searches make them: every fit "
+                "spends its own epsilon and choosing between them spends too; pass "
+                "accountant=PrivacyLedger(...) to keep the total within a budget",
+                PrivacyLeakWarning,
+                stacklevel=3,
+            )
+
+    def calibrate_threshold(
+        self,
+        pairs_valid: Any,
+        y_valid: ArrayLike,
+        strategy: Strategy = "accuracy",
+        min_rate: float | None = None,
+        beta: float = 1.0,
+        *,
+        public: bool = False,
+        epsilon: float | None = None,
+    ) -> Self:
+        """Choose the threshold on labelled pairs, privately or on public ones.
+
+        Parameters
+        ----------
+        pairs_valid, y_valid, strategy, min_rate, beta
+            As in metric-learn.
+        public : bool
+            The validation pairs are public: nothing is charged.
+        epsilon : float, optional
+            The validation pairs are private: a histogram of their distances is released with Laplace
+            noise for this pure epsilon, for ``unit`` and ``adjacency``, charged to ``accountant``, and
+            added to ``threshold_certificate_``.
+
+        Raises
+        ------
+        InputError
+            When neither is said: a threshold read off private pairs would be an uncharged release.
+        """
+        check_is_fitted(self, "components_")
+        if self.certificate_ is None or public:
+            return super().calibrate_threshold(pairs_valid, y_valid, strategy, min_rate, beta)
+        if epsilon is None:
+            raise InputError(
+                "a threshold chosen on private pairs is a release of its own: say public=True if these "
+                "pairs are public, or epsilon=... to charge it"
+            )
+        data, _ = resolve_pairs(pairs_valid, y_valid, self.preprocessor)
+        group = kappa_of(data.pairs)
+        noise = calibrate_laplace(epsilon, kappa=group.of(self.unit), adjacency=self.adjacency)
+        sums = NoisySums(1.0, noise, 1, "laplace", name="threshold")
+        kappas = {unit: group.of(unit) for unit in UNITS}
+        if self.accountant is not None:
+            self.accountant.spend([sums.event()], kappas, note="threshold")
+        source = TrustedNoise() if self.random_state is None else SeededNoise(self.random_state)
+        longest = 2 * self.data_norm * float(np.linalg.norm(self.components_, 2))
+        histogram = DistanceHistogram(self.components_, longest)
+        similar, dissimilar = Engine(data, source).release(sums, histogram)
+        found = best_threshold(histogram.edges, similar, dissimilar, strategy, min_rate, beta)
+        self.threshold_events_ = (sums.event().to_dict(),)
+        return self.set_threshold(found)
+
+
+class _Progress:
+    """Tells how far a fit is and what it has spent so far."""
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        certificate: Certificate | None,
+        on_step: OnStep | None,
+        on_release: OnRelease | None,
+    ) -> None:
+        self._prepared, self._certificate = prepared, certificate
+        self._on_step, self._on_release = on_step, on_release
+        self._total = sum(sums.steps for sums in prepared.plan.releases)
+        self._done: dict[str, int] = {}
+
+    def __call__(self, sums: NoisySums, statistic: Any, noisy: Any) -> None:
+        if self._on_release is not None:
+            self._on_release(sums, statistic, noisy)
+        self._done[sums.name] = self._done.get(sums.name, 0) + 1
+        if self._on_step is not None:
+            done = sum(self._done.values())
+            self._on_step(done / self._total, self._spent(done))
+
+    def _spent(self, done: int) -> float:
+        """Epsilon of the releases made so far (in closed form; the whole at the end)."""
+        certificate = self._certificate
+        if certificate is None:
+            return math.inf
+        if done == self._total:
+            return certificate.epsilon
+        made = [
+            replace(sums, steps=self._done[sums.name]).event()
+            for sums in self._prepared.plan.releases
+            if sums.name in self._done
+        ]
+        return epsilon_of(
+            made,
+            kappa=certificate.kappa,
+            adjacency=certificate.adjacency,
+            delta=certificate.delta - certificate.delta_slack,
+        )

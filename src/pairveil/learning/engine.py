@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from pairveil.learning.plan import NoisySums
 from pairveil.learning.sums import TILE, Statistic, clipped_sum
 from pairveil.pairs.pairset import PairSet
-from pairveil.privacy.events import Event
 from pairveil.privacy.grid import choose_grid, grid_sensitivity
 from pairveil.privacy.noise import NoiseSource
 
@@ -59,6 +58,14 @@ class Engine:
         self._on_release = on_release
         self._done: Counter[NoisySums] = Counter()
 
+    def on(self, data: PairSet) -> Engine:
+        """The same engine, with the same count of releases, on the same pairs in other units."""
+        if data.n_pairs != self._data.n_pairs:
+            raise RuntimeError("an engine stays with its pairs")
+        moved = Engine(data, self._noise, self._on_release)
+        moved._done = self._done
+        return moved
+
     def release(self, sums: NoisySums, statistic: Statistic) -> FloatArray:
         """One noisy sum of ``statistic`` over a batch of ``sums``' kind."""
         step = self._done[sums]
@@ -100,8 +107,3 @@ class Engine:
     def followed(self, plan: Iterable[NoisySums]) -> bool:
         """Whether exactly the releases of ``plan`` were made."""
         return self._done == Counter({sums: sums.steps for sums in plan})
-
-
-def events_of(plan: Iterable[NoisySums]) -> tuple[Event, ...]:
-    """What the accountant is told of a plan: the very objects that the engine executes."""
-    return tuple(sums.event() for sums in plan)

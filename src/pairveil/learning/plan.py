@@ -8,7 +8,7 @@ accountant what was run, so the two cannot disagree.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pairveil.errors import InputError
@@ -41,6 +41,9 @@ class NoisySums:
         into ``1 / sample_rate`` batches, by their position alone, and every batch is used once an epoch.
     sample_rate : float
         1 is the full batch.
+    name : str
+        What is summed. Two kinds of sums with one name are one kind to the engine, whatever their clip
+        bound: noise is in units of the clip bound, so that bound may be chosen from earlier releases.
 
     Examples
     --------
@@ -50,12 +53,13 @@ class NoisySums:
     DisjointGaussianEvent(noise_multiplier=8.0, epochs=4)
     """
 
-    clip: float
+    clip: float = field(compare=False)
     noise_multiplier: float
     steps: int
     mechanism: Mechanism = "gaussian"
     sampling: Sampling = "poisson"
     sample_rate: float = 1.0
+    name: str = "gradients"
 
     def __post_init__(self) -> None:
         if not (self.clip > 0 and math.isfinite(self.clip)):
@@ -93,11 +97,74 @@ class NoisySums:
     def to_dict(self) -> dict[str, Any]:
         """Public description for the certificate."""
         return {
-            "clip": self.clip,
+            "name": self.name,
             "norm": self.norm,
             "noise_multiplier": self.noise_multiplier,
             "steps": self.steps,
             "mechanism": self.mechanism,
             "sampling": self.sampling,
             "sample_rate": self.sample_rate,
+        }
+
+    def noise_std(self, clip: float) -> float:
+        """Standard deviation of the noise on each entry of a sum clipped to ``clip``."""
+        return self.noise_multiplier * clip * (math.sqrt(2) if self.mechanism == "laplace" else 1.0)
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """All releases of one fit, and the public numbers the training may use.
+
+    Parameters
+    ----------
+    survey, signal, gradients, moments, contest : NoisySums
+        In the order in which they are made; see `pairveil.learning.training`.
+    margins : NoisySums or None
+        Release of the mean distance of dissimilar pairs, for ``margin='private'``.
+    n_features, n_pairs : int
+    data_norm : float
+        Public bound on a person's norm.
+    n_components : int or None
+        Rows asked for.
+    margin : float
+        Distance beyond which dissimilar pairs are left alone.
+    max_grad_norm, learning_rate : float or None
+        None follows the public rule.
+    """
+
+    survey: NoisySums
+    signal: NoisySums
+    gradients: NoisySums
+    moments: NoisySums
+    contest: NoisySums
+    margins: NoisySums | None
+    n_features: int
+    n_pairs: int
+    data_norm: float
+    n_components: int | None
+    margin: float
+    max_grad_norm: float | None
+    learning_rate: float | None
+
+    @property
+    def releases(self) -> tuple[NoisySums, ...]:
+        """Everything that is taken from the data, in order."""
+        first = (self.survey, self.signal)
+        margins = () if self.margins is None else (self.margins,)
+        return (*first, *margins, self.gradients, self.moments, self.contest)
+
+    def events(self) -> tuple[Event, ...]:
+        """What the accountant is told: one event for each release."""
+        return tuple(sums.event() for sums in self.releases)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Public description for the certificate."""
+        return {
+            "releases": [sums.to_dict() for sums in self.releases],
+            "n_features": self.n_features,
+            "data_norm": self.data_norm,
+            "n_components": self.n_components,
+            "margin": "private" if self.margins is not None else self.margin,
+            "max_grad_norm": self.max_grad_norm if self.max_grad_norm is not None else "auto",
+            "learning_rate": self.learning_rate if self.learning_rate is not None else "auto",
         }

@@ -7,12 +7,15 @@ a private release, and everything here is post-processing of it.
 
 from __future__ import annotations
 
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.errors import InputError
+from pairveil.learning.sums import Labels, row_norms, shrink
+from pairveil.privacy.grid import Norm
 
 Strategy = Literal["accuracy", "f_beta", "max_tpr", "max_tnr"]
 
@@ -70,3 +73,38 @@ def best_threshold(
     if not np.any(np.isfinite(merit)):
         raise InputError(f"no threshold reaches min_rate for strategy {strategy!r}")
     return float(edges[int(np.argmax(merit))])
+
+
+@dataclass(frozen=True)
+class DistanceHistogram:
+    """How many similar and dissimilar pairs lie in each of 64 equal ranges of distance.
+
+    Parameters
+    ----------
+    components : array of shape (k, d)
+    longest : float
+        Public bound on distances.
+    """
+
+    components: NDArray[np.float64]
+    longest: float
+    n_cells: int = 64
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Similar and dissimilar counts."""
+        return (2, self.n_cells)
+
+    @property
+    def edges(self) -> NDArray[np.float64]:
+        """Upper end of each cell."""
+        return self.longest * np.arange(1, self.n_cells + 1) / self.n_cells
+
+    def tile_sum(self, gaps: Any, labels: Labels, clip: float, norm: Norm) -> NDArray[np.float64]:  # noqa: ARG002
+        """Counts; a pair adds one to one cell, so its norm is 1 in l1 and in l2."""
+        distance = row_norms(np.asarray(gaps @ self.components.T))
+        cell = np.clip((distance / self.longest * self.n_cells).astype(int), 0, self.n_cells - 1)
+        weight = shrink(np.ones(len(cell)), clip) * (row_norms(gaps) > 0)
+        counts = np.zeros(self.shape)
+        np.add.at(counts, ((labels < 0).astype(int), cell), weight)
+        return counts
