@@ -67,7 +67,8 @@ def scale(
     low, high = bounds if bounds is not None else (rows.min(axis=0), rows.max(axis=0))
     unit = (rows - low) / np.where(high > low, high - low, 1.0)
     size = np.linalg.norm(unit, ord=1 if norm == "l1" else 2, axis=1, keepdims=True)
-    scaled: FloatArray = unit / np.maximum(1.0, size)
+    # a hair inside the ball, so that rounding puts no row outside its public bound
+    scaled: FloatArray = unit / np.maximum(1.0, size * (1 + 1e-12))
     return scaled
 
 
