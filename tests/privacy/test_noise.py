@@ -16,12 +16,16 @@ import pytest
 from scipy.stats import binom, kstest
 
 from pairveil.errors import InputError
-from pairveil.privacy.noise import SeededNoise, TrustedNoise
+from pairveil.privacy.noise import SeededNoise, TrustedNoise, _add_exactly
 
 LEVEL = 1e-6
 DRAWS = 20_000
 GRID = 2.0**-31
-SOURCES = {"seeded": lambda: SeededNoise(5), "trusted": TrustedNoise}
+SOURCES = {
+    "seeded": lambda: SeededNoise(5),
+    "trusted": TrustedNoise,
+    "opendp": lambda: TrustedNoise("opendp"),
+}
 KINDS = {"gaussian": "norm", "laplace": "laplace"}
 
 
@@ -114,15 +118,14 @@ def test_sampling_at_its_ends(source):
             noise.sample(n, q)
 
 
-def test_trusted_ties_are_settled_by_further_bits(monkeypatch):
-    """With all first draws tied, membership must follow the remaining 48 bits exactly."""
-    q = 0.5 + 2.0**-18  # threshold: high = 32768, low = 2**46
-    tied = np.full(4, 32768, dtype=np.uint16).tobytes()
-    low = 2**46
-    more = (np.array([low - 1, low, 0, 2**48 - 1], dtype=np.uint64) << np.uint64(16)).tobytes()
-    answers = iter([tied, more])
-    monkeypatch.setattr(os, "urandom", lambda size: next(answers))
-    assert TrustedNoise().sample(4, q).tolist() == [0, 2]
+def test_sums_that_would_wrap_around_saturate():
+    """Wrapping would turn the largest total into the smallest: a giveaway of its size."""
+    for total, sign in ((2**62 - 1, 1), (-(2**62), -1)):
+        noise = TrustedNoise().gaussian(np.full(4000, total, dtype=np.int64), 2.0**49, 1.0)
+        assert np.all(np.sign(noise) == sign)
+    limits = np.iinfo(np.int64)
+    ends, steps = np.array([limits.max, limits.min, 5]), np.array([7, -7, -9])
+    assert _add_exactly(ends, steps).tolist() == [limits.max, limits.min, -4]
 
 
 def test_seeded_runs_repeat_and_trusted_runs_do_not():

@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from pairveil import __version__
-from pairveil.cli import bench, demo, fit, graph, release
+from pairveil.cli import bench, demo, fit, graph, release, report
 from pairveil.cli.output import stderr
 from pairveil.errors import BudgetError, PairveilError
 
@@ -34,14 +34,14 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def root(
-    version: Annotated[  # noqa: ARG001
+    version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     """Learn a distance metric from labelled pairs of people and release it privately."""
 
 
-for part in (demo, graph, fit, release, bench):
+for part in (demo, graph, fit, release, report, bench):
     part.register(app)
 
 

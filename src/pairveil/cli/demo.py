@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from pairveil.cli.fit import print_plan, progress_bar
+from pairveil.cli.fit import print_plan, progress_bar, summarise, write_report
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stdout
 
 TRAIN_PEOPLE = 398
+CURVE_EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
+CURVE_SEEDS = 5
 
 
 def register(app: typer.Typer) -> None:
@@ -34,8 +37,7 @@ def demo(
 
     Example: `pairveil demo`
     """
-    from pairveil.evaluation.scores import gain_kept, pair_auc
-    from pairveil.learning.contrastive import ContrastiveMetricLearner
+    from pairveil.evaluation.scores import gain_kept
     from pairveil.learning.dpp import DPPMetricLearner
     from pairveil.pairs.choosing import design_pairs
     from pairveil.pairs.embedded import label_pairs, load_patients
@@ -64,26 +66,78 @@ def demo(
             learner.fit(
                 data, on_step=lambda done, spent: bar.update(task, completed=done, epsilon=spent)
             )
-    plain = ContrastiveMetricLearner(random_state=0).fit(data)
+    scores, curve = score_public(data, X[test], classes[test], learner)
+    kept = gain_kept(scores["pair_auc"], scores["euclidean_pair_auc"], scores["reference_pair_auc"])
+    certificate: Any = learner.certificate_
+    metric = ReleasedMetric(learner.components_, certificate, patients.features.names)
+    names = tuple(patients.class_names[c] for c in classes[test])
+    summary = summarise(
+        learner,
+        data,
+        utility=curve,
+        points=project_public(X[test], learner.components_, names),
+        title="Patients: tumours measured under the microscope (embedded demo data)",
+    )
+    metric.save(out, overwrite=True, summary=summary.to_json())
+    page = write_report(out)
+    if json_:
+        shown = {"out": str(out), "certificate": certificate.to_dict(), **scores, "gain_kept": kept}
+        print_json({**shown, "report": str(page)})
+    elif talk:
+        _say(certificate, scores, kept, page)
+
+
+def score_public(data: Any, X: Any, classes: Any, learner: Any) -> tuple[dict[str, float], Any]:
+    """Scores on the public test patients: this fit's, Euclid's, non-private, and a small curve."""
+    from pairveil.evaluation.scores import pair_auc
+    from pairveil.learning.contrastive import ContrastiveMetricLearner
+    from pairveil.learning.dpp import DPPMetricLearner
+    from pairveil.report.data import UtilityCurve, UtilityPoint
 
     def auc(components: Any) -> float:
-        return pair_auc(components, X[test], classes[test])
+        return pair_auc(components, X, classes, n_pairs=50_000)
 
-    scores = {"pair_auc": auc(learner.components_), "euclidean_pair_auc": auc(None)}
-    scores["reference_pair_auc"] = auc(plain.components_)
-    kept = gain_kept(scores["pair_auc"], scores["euclidean_pair_auc"], scores["reference_pair_auc"])
-    certificate = learner.certificate_
-    metric = ReleasedMetric(learner.components_, certificate, patients.features.names)
-    metric.save(out, overwrite=True)
-    if json_:
-        print_json(
-            {"out": str(out), "certificate": certificate.to_dict(), **scores, "gain_kept": kept}
-        )
-    elif talk:
-        _say(certificate, scores, kept, out)
+    scores = {
+        "pair_auc": auc(learner.components_),
+        "euclidean_pair_auc": auc(None),
+        "reference_pair_auc": auc(ContrastiveMetricLearner().fit(data).components_),
+    }
+    points = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for epsilon in CURVE_EPSILONS:
+            runs = [
+                auc(DPPMetricLearner(epsilon=epsilon, random_state=seed).fit(data).components_)
+                for seed in range(CURVE_SEEDS)
+            ]
+            points.append(UtilityPoint(epsilon, float(np.mean(runs)), min(runs), max(runs)))
+    curve = UtilityCurve(
+        source="public",
+        note=f"{len(X)} public test patients, {CURVE_SEEDS} runs an epsilon; bars span all runs",
+        points=tuple(points),
+        this_fit=UtilityPoint(learner.certificate_.epsilon, scores["pair_auc"]),
+        euclidean=scores["euclidean_pair_auc"],
+        reference=scores["reference_pair_auc"],
+    )
+    return scores, curve
 
 
-def _say(certificate: Any, scores: dict[str, float], kept: float, out: Path) -> None:
+def project_public(X: Any, components: Any, groups: tuple[str, ...]) -> Any:
+    """The public test patients on their two main axes, before and after the metric."""
+    from pairveil.report.data import ProjectedPoints
+
+    def plane(points: Any) -> tuple[tuple[float, float], ...]:
+        centred = points - points.mean(axis=0)
+        axes = np.linalg.svd(centred, full_matrices=False)[2][:2]
+        flat = np.zeros((len(points), 2))
+        flat[:, : len(axes)] = centred @ axes.T
+        return tuple((float(x), float(y)) for x, y in flat)
+
+    note = "patients of the public table who were kept for testing"
+    return ProjectedPoints("public", note, plane(X), plane(X @ components.T), groups)
+
+
+def _say(certificate: Any, scores: dict[str, float], kept: float, page: Path) -> None:
     """Five lines a person understands."""
     replace = certificate.epsilons[certificate.unit]["replace"]
     stdout.print(
@@ -97,7 +151,5 @@ def _say(certificate: Any, scores: dict[str, float], kept: float, out: Path) -> 
         f"{scores['reference_pair_auc']:.3f} without privacy."
     )
     stdout.print(f"That keeps {kept:.0%} of what learning without privacy would gain.")
-    stdout.print(
-        f"The release is in {out}: the metric, its certificate, a README for the receiver."
-    )
-    stdout.print(f"Check it yourself: pairveil certificate {out}")
+    stdout.print(f"Check it yourself: pairveil certificate {page.parent}")
+    stdout.print(f"Read it in a browser: {page}")

@@ -83,6 +83,9 @@ def fit(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be spent, and stop.")
     ] = False,
+    report: Annotated[
+        bool, typer.Option("--report", help="Write the report page as well.")
+    ] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace an earlier release.")
     ] = False,
@@ -125,6 +128,10 @@ def fit(
             random_state=seed,
         )
         planned = learner.certify(data)
+        if planned is None:
+            raise InputError(
+                "--epsilon inf promises nothing: there is nothing to release; choose a number"
+            )
         if not (json_ or quiet):
             print_plan(planned)
         if dry_run:
@@ -136,12 +143,41 @@ def fit(
             learner.fit(
                 data, on_step=lambda done, spent: bar.update(task, completed=done, epsilon=spent)
             )
-    metric = ReleasedMetric(learner.components_ * scale, learner.certificate_, people.names, scale)
-    metric.save(out, overwrite=overwrite)
+    certificate: Any = learner.certificate_
+    metric = ReleasedMetric(learner.components_ * scale, certificate, people.names, scale)
+    metric.save(out, overwrite=overwrite, summary=summarise(learner, data).to_json())
+    page = write_report(out) if report else None
     if json_:
-        print_json({"certificate": learner.certificate_.to_dict(), "out": str(out)})
+        shown = {"certificate": certificate.to_dict(), "out": str(out)}
+        print_json(shown if page is None else {**shown, "report": str(page)})
     elif not quiet:
         stdout.print(f"Released in {out}. `pairveil certificate {out}` verifies it.")
+        if page is not None:
+            stdout.print(f"Report: {page}")
+
+
+def summarise(learner: Any, data: Any, **parts: Any) -> Any:
+    """What the report may show of a fit: the graph's counts and the ledger; nothing private."""
+    from pairveil.graph.kappa import kappa
+    from pairveil.report.data import Summary
+    from pairveil.report.summaries import budget_of, graph_summary
+
+    used = data.pairs[learner.used_pairs_]
+    ledger = learner.accountant
+    return Summary(
+        used=graph_summary(kappa(used), used),
+        given=graph_summary(kappa(data.pairs), data.pairs),
+        budget=None if ledger is None else budget_of(ledger),
+        **parts,
+    )
+
+
+def write_report(folder: Path) -> Path:
+    """The page of a release, from what is in its folder alone."""
+    from pairveil.report.page import write
+    from pairveil.report.summaries import read_release
+
+    return write(read_release(folder), folder / "report.html")
 
 
 def scale_columns(people: Any, bounds: Path | None, data_norm: float) -> tuple[Any, Any]:
@@ -186,8 +222,9 @@ def print_plan(planned: Any) -> None:
         ]
         for unit in planned.epsilons
     ]
-    title = f"{planned.n_pairs_used:,} of {planned.n_pairs_given:,} pairs used; epsilon at delta {planned.delta:g}"
-    stdout.print(table(title, ["protected unit", "kappa", "zero-out", "replace"], rows))
+    pairs = f"{planned.n_pairs_used:,} of {planned.n_pairs_given:,} pairs used"
+    columns = ["protected unit", "kappa", "zero-out", "replace"]
+    stdout.print(table(f"{pairs}; epsilon at delta {planned.delta:g}", columns, rows))
 
 
 def progress_bar(hidden: bool) -> Progress:

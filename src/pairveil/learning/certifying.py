@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pairveil.errors import DataWarning, InputError
 from pairveil.graph.kappa import Kappa, kappa
@@ -36,8 +37,7 @@ class Prepared:
     """A fit that is ready to start."""
 
     used: PairSet
-    given_kappa: Kappa
-    used_kappa: Kappa
+    used_rows: NDArray[np.int64]
     kappas: Mapping[Unit, int]
     plan: TrainingPlan
     certificate: Certificate | None
@@ -106,7 +106,7 @@ def prepare(learner: Any, data: PairSet, noise: NoiseSource, inferred_topology: 
             plan=plan.to_dict(),
         )
         _warn(learner, used, plan)
-    return Prepared(used, given_kappa, used_kappa, kappas, plan, certificate)
+    return Prepared(used, kept, kappas, plan, certificate)
 
 
 def check_parameters(learner: Any, data: PairSet) -> None:

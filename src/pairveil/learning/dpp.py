@@ -82,6 +82,8 @@ class DPPMetricLearner(PairMetric):
     kappa_ : int
     noise_multiplier_ : float
     n_pairs_used_ : int
+    used_pairs_ : array of int
+        Positions of the used pairs among the given ones (public).
     n_features_in_ : int
 
     Examples
@@ -200,7 +202,7 @@ class DPPMetricLearner(PairMetric):
                 delta_slack=certificate.delta_slack,
             )
         watcher = _Progress(prepared, certificate, on_step, on_release)
-        engine = Engine(prepared.used, noise, watcher)
+        engine = Engine(prepared.used, noise, watcher, compiled=self.backend != "numpy")
         components = train(prepared.plan, prepared.used, engine)
         if not engine.followed(prepared.plan.releases):
             raise RuntimeError("the engine did not follow its plan; nothing is released")
@@ -209,6 +211,7 @@ class DPPMetricLearner(PairMetric):
         self.kappa_ = prepared.kappas[self.unit]
         self.noise_multiplier_ = prepared.plan.gradients.noise_multiplier
         self.n_pairs_used_ = prepared.used.n_pairs
+        self.used_pairs_ = prepared.used_rows
         self.n_features_in_ = prepared.used.n_features
         self.__dict__.pop("threshold_", None)
         return self

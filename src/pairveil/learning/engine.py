@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.learning.plan import NoisySums
-from pairveil.learning.sums import TILE, Statistic, clipped_sum
+from pairveil.learning.sums import Statistic, clipped_sum, reach
 from pairveil.pairs.pairset import PairSet
-from pairveil.privacy.grid import choose_grid, grid_sensitivity
+from pairveil.privacy.grid import choose_grid
 from pairveil.privacy.noise import NoiseSource
 
 FloatArray = NDArray[np.float64]
+MAX_NOISE_IN_GRID = 2.0**48
 OnRelease = Callable[[NoisySums, Statistic, FloatArray], None]
 
 
@@ -35,6 +36,8 @@ class Engine:
     on_release : callable, optional
         Called with (sums, statistic, noisy sum) after each release: progress bars, auditors. It sees
         released values only.
+    compiled : bool
+        Use the compiled loop for gradients where it applies.
 
     Examples
     --------
@@ -51,18 +54,24 @@ class Engine:
     """
 
     def __init__(
-        self, data: PairSet, noise: NoiseSource, on_release: OnRelease | None = None
+        self,
+        data: PairSet,
+        noise: NoiseSource,
+        on_release: OnRelease | None = None,
+        *,
+        compiled: bool = True,
     ) -> None:
         self._data = data
         self._noise = noise
         self._on_release = on_release
+        self._compiled = compiled
         self._done: Counter[NoisySums] = Counter()
 
     def on(self, data: PairSet) -> Engine:
         """The same engine, with the same count of releases, on the same pairs in other units."""
         if data.n_pairs != self._data.n_pairs:
             raise RuntimeError("an engine stays with its pairs")
-        moved = Engine(data, self._noise, self._on_release)
+        moved = Engine(data, self._noise, self._on_release, compiled=self._compiled)
         moved._done = self._done
         return moved
 
@@ -74,22 +83,28 @@ class Engine:
         self._done[sums] += 1
         n_entries = math.prod(statistic.shape)
         grid = choose_grid(sums.clip, n_entries, norm=sums.norm, n_pairs=self._data.n_pairs)
+        while sums.noise_multiplier * sums.clip > MAX_NOISE_IN_GRID * grid:
+            grid *= (
+                2  # so much noise drowns a coarser grid as well; the sensitivity follows the grid
+            )
         rows = self._batch(sums, step)
-        total = clipped_sum(self._data, rows, statistic, sums.clip, sums.norm, grid)
-        noisy = self._add_noise(sums, total, grid, n_entries)
+        total = clipped_sum(
+            self._data, rows, statistic, sums.clip, sums.norm, grid, compiled=self._compiled
+        )
+        noisy = self._add_noise(sums, statistic, total, grid)
         if self._on_release is not None:
             self._on_release(sums, statistic, noisy)
         return noisy
 
     def _add_noise(
-        self, sums: NoisySums, total: NDArray[np.int64], grid: float, n_entries: int
+        self, sums: NoisySums, statistic: Statistic, total: NDArray[np.int64], grid: float
     ) -> FloatArray:
         if sums.noise_multiplier == 0:
             return total.astype(np.float64) * grid
         # The noise is scaled to what one pair can move the integer sum, not to the clip bound alone.
-        reach = grid_sensitivity(sums.clip, grid, n_entries, sums.norm, tile=TILE)
+        unit = reach(statistic, sums.clip, sums.norm, grid)
         draw = self._noise.laplace if sums.mechanism == "laplace" else self._noise.gaussian
-        return draw(total, sums.noise_multiplier * reach, grid)
+        return draw(total, sums.noise_multiplier * unit, grid)
 
     def _batch(self, sums: NoisySums, step: int) -> NDArray[np.int64] | None:
         """Which pairs enter this sum, chosen without looking at them; None is all."""

@@ -10,6 +10,7 @@ error (`pairveil.privacy.grid.grid_sensitivity`). That is the whole sensitivity 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -18,9 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pairveil.learning.losses import PairLoss
+from pairveil.learning import kernels
+from pairveil.learning.losses import ContrastiveLoss, PairLoss
 from pairveil.pairs.pairset import PairSet
-from pairveil.privacy.grid import Norm, to_grid
+from pairveil.privacy.grid import Norm, grid_sensitivity, to_grid
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -44,7 +46,14 @@ class Statistic(Protocol):
 
 
 def clipped_sum(
-    data: PairSet, rows: IntArray | None, statistic: Statistic, clip: float, norm: Norm, grid: float
+    data: PairSet,
+    rows: IntArray | None,
+    statistic: Statistic,
+    clip: float,
+    norm: Norm,
+    grid: float,
+    *,
+    compiled: bool = True,
 ) -> IntArray:
     """Sum a statistic over pairs, in whole multiples of ``grid``.
 
@@ -58,17 +67,45 @@ def clipped_sum(
         No pair's part is longer than this.
     grid : float
         Unit of the result, a power of two.
+    compiled : bool
+        Use the compiled loop where there is one. Results differ within `reach` only.
 
     Returns
     -------
     int64 array of the statistic's shape
     """
     assert data.labels is not None
+    if compiled and is_compilable(data, statistic):
+        assert isinstance(statistic, LossGradient)
+        return statistic.compiled_sum(data, rows, clip, norm, grid)
     total = np.zeros(statistic.shape, dtype=np.int64)
     for tile in _tiles(data, rows):
         gaps = data.differences(tile).astype(np.float64, copy=False)
         total += to_grid(statistic.tile_sum(gaps, data.labels[tile], clip, norm), grid)
     return total
+
+
+def reach(statistic: Statistic, clip: float, norm: Norm, grid: float) -> float:
+    """How far zeroing one pair out can move ``grid * clipped_sum``, by either way of summing."""
+    n_entries = math.prod(statistic.shape)
+    bound = grid_sensitivity(clip, grid, n_entries, norm, tile=TILE)
+    if isinstance(statistic, LossGradient):
+        k, d = statistic.W.shape
+        more = kernels.tile_error_bound(kernels.TILE, d, k, clip, np.float64, grid=grid, norm=norm)
+        bound = max(bound, clip + more)
+    return bound
+
+
+def is_compilable(data: PairSet, statistic: Statistic) -> bool:
+    """Whether the compiled loop covers this: contrastive gradients of dense float64 features."""
+    return (
+        isinstance(statistic, LossGradient)
+        and isinstance(statistic.loss, ContrastiveLoss)
+        and isinstance(data.features, np.ndarray)
+        and data.features.dtype == np.float64
+        and data.features.flags.c_contiguous
+        and bool(np.all(statistic.scale == 1.0))
+    )
 
 
 def _tiles(data: PairSet, rows: IntArray | None) -> Iterator[Any]:
@@ -138,6 +175,26 @@ class LossGradient:
         factor *= shrink(np.abs(factor) * row_norms(projected, norm) * row_norms(gaps, norm), clip)
         weighted = factor[:, None] * projected
         return np.asarray((gaps.T @ weighted).T) if sparse.issparse(gaps) else weighted.T @ gaps
+
+    def compiled_sum(
+        self, data: PairSet, rows: IntArray | None, clip: float, norm: Norm, grid: float
+    ) -> IntArray:
+        """The whole sum by the compiled loop of `pairveil.learning.kernels`."""
+        assert isinstance(self.loss, ContrastiveLoss)
+        assert data.labels is not None
+        return kernels.clipped_sum(
+            data.features,
+            data.pairs,
+            data.labels,
+            rows,
+            self.W,
+            margin=self.loss.margin,
+            clip=clip,
+            grid=grid,
+            norm=norm,
+            weight_similar=self.weights[0],
+            weight_dissimilar=self.weights[1],
+        )
 
 
 def scaled(gaps: Any, scale: FloatArray) -> Any:

@@ -228,8 +228,8 @@ class Certificate:
             f"(adjacency '{self.adjacency}': {ADJACENCY_SENTENCES[self.adjacency]}).",
             f"Epsilon is {by['zero-out']:.4g} when those pairs are compared with none at all "
             f"and {by['replace']:.4g} when they are compared with other contents: whoever weighs "
-            "'same' against 'different' can change the odds by a factor of at most "
-            f"{_odds(by['replace'])}, except with probability about delta.",
+            f"'same' against 'different' can change the odds {_odds(by['replace'])}, except with "
+            "probability about delta.",
             "Who is paired with whom is public and not protected.",
             self._selection_sentence(),
         ]
@@ -318,7 +318,9 @@ def _encode(value: Any) -> Any:
 
 
 def _odds(epsilon: float) -> str:
-    return f"{math.exp(epsilon):.3g}" if epsilon < 30.0 else "more than 10^13 (no real protection)"
+    if epsilon >= 30.0:
+        return "by a factor of more than 10^13 (no real protection)"
+    return f"by a factor of at most {math.exp(epsilon):.3g}"
 
 
 def _epsilons(

@@ -22,6 +22,7 @@ from pairveil.release.receiver import receiver_readme
 METRIC_FILE = "metric.safetensors"
 CERTIFICATE_FILE = "certificate.json"
 README_FILE = "README.md"
+SUMMARY_FILE = "summary.json"
 FORMAT = "pairveil-metric"
 VERSION = 1
 
@@ -85,7 +86,10 @@ class ReleasedMetric:
 
     def transform(self, X: ArrayLike) -> FloatArray:
         """People in the space where the metric is Euclidean, (n, n_components)."""
-        points = np.asarray(X, dtype=np.float64)
+        try:
+            points = np.asarray(X, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError("every feature must be a number") from None
         if points.ndim != 2 or points.shape[1] != self.n_features:
             raise InputError(
                 f"the metric takes rows of {self.n_features} features; got an array of shape {points.shape}"
@@ -99,13 +103,22 @@ class ReleasedMetric:
         length: FloatArray = np.sqrt(np.einsum("ij,ij->i", gap, gap))
         return length
 
+    def to_onnx(self, path: str | Path) -> Path:
+        """Write the projection as an ONNX model (needs ``pip install 'pairveil[onnx]'``)."""
+        from pairveil.release.exporters import to_onnx
+
+        return to_onnx(self.components, path, self.feature_names)
+
     # ---- files ----------------------------------------------------------------------------------
 
-    def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
+    def save(
+        self, folder: str | Path, *, overwrite: bool = False, summary: str | None = None
+    ) -> Path:
         """Write ``metric.safetensors``, ``certificate.json`` and ``README.md`` into ``folder``.
 
         The folder appears whole or not at all. An existing folder is replaced only when it is empty
-        or an earlier release and ``overwrite`` is true.
+        or an earlier release and ``overwrite`` is true. ``summary`` is the text of ``summary.json``,
+        which the report reads.
         """
         target = Path(folder)
         self.check_folder(target, overwrite)
@@ -125,6 +138,8 @@ class ReleasedMetric:
                 self.n_components, self.n_features, self.feature_names, certificate
             )
             (draft / README_FILE).write_text(readme, encoding="utf-8")
+            if summary is not None:
+                (draft / SUMMARY_FILE).write_text(summary, encoding="utf-8")
             draft.chmod(0o755)
             _swap(draft, target)
         except BaseException:
@@ -139,7 +154,7 @@ class ReleasedMetric:
             raise InputError(f"{target} is a file; name a folder for the release")
         if not target.exists() or not any(target.iterdir()):
             return
-        known = {METRIC_FILE, CERTIFICATE_FILE, README_FILE, "report.html"}
+        known = {METRIC_FILE, CERTIFICATE_FILE, README_FILE, SUMMARY_FILE, "report.html"}
         foreign = [entry.name for entry in target.iterdir() if entry.name not in known]
         if foreign:
             raise InputError(f"{target} holds other files; name a new folder for the release")
