@@ -95,7 +95,8 @@ def test_sparse_features_give_the_same_sum():
     grid = choose_grid(0.5, 24)
     for norm in ("l2", "l1"):
         both = [
-            clipped_sum(PairSet(X, dense.pairs, dense.labels), None, gradient, 0.5, norm, grid) * grid
+            clipped_sum(PairSet(X, dense.pairs, dense.labels), None, gradient, 0.5, norm, grid)
+            * grid
             for X in (table, sparse.csr_array(table))
         ]
         np.testing.assert_allclose(*both, atol=1e-8)
