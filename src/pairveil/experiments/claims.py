@@ -167,8 +167,11 @@ def page(claims: Sequence[dict[str, Any]], setting: str) -> str:
         "Metric Learning via Differential Pairwise Privacy* (2020). " + setting,
         "",
         "The paper leaves open how W starts (here: Gaussian entries of variance 1/d'), d' and the number "
-        "of epochs where it does not name them (16 and 3), and whether line 5 means 1/sqrt(tau) (here) or, "
-        "literally, 1/sqrt(tau!): a rerun that differs may differ for these reasons too.",
+        "of epochs where it does not name them (16 and 3), most values of its grids, and whether line 5 "
+        "means 1/sqrt(tau) (here) or, literally, 1/sqrt(tau!). Its toy data are reconstructed from their "
+        "description. A claim about a figure that does not hold here may do so for these reasons; the "
+        "checks by computation do not depend on them. kNN is asked about 5,000 random test people a "
+        "repeat.",
         "",
         "Theorem-like claims are checked by search and constructed cases, claims about figures on reruns "
         "of them. 'A above B' compares repeats in pairs; a case is 'clear' when the 95 % interval of the "

@@ -248,7 +248,7 @@ def full_batch_peak() -> Finding:
     y = (graph.labels < 0).astype(np.float64)
     peaks = [float(np.abs(row_gradients(W, r, dx, y, 1.0, h)).sum(axis=1).max()) for r in (0, 1)]
     return Finding(
-        f"on the paper's own toy data all {len(dx)} pairs together have peaks "
+        f"on our reconstruction of the toy data all {len(dx)} pairs together have peaks "
         f"{peaks[0]:.3f} and {peaks[1]:.3f}, h = {h}",
         verdict_of(all(math.isclose(peak, h) for peak in peaks)),
     )
