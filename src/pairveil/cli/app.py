@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from pairveil import __version__
-from pairveil.cli import bench, demo, fit, graph, release, report
+from pairveil.cli import audit, bench, demo, fit, graph, release, report, reproduce
 from pairveil.cli.output import stderr
 from pairveil.errors import BudgetError, PairveilError
 
@@ -41,7 +41,7 @@ def root(
     """Learn a distance metric from labelled pairs of people and release it privately."""
 
 
-for part in (demo, graph, fit, release, report, bench):
+for part in (demo, graph, fit, release, report, audit, reproduce, bench):
     part.register(app)
 
 

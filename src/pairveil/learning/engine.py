@@ -38,6 +38,9 @@ class Engine:
         released values only.
     compiled : bool
         Use the compiled loop for gradients where it applies.
+    scale : array of shape (n_features,), optional
+        Differences are multiplied by it, column by column, as they are formed. Public, or released
+        already; the features are never copied for it.
 
     Examples
     --------
@@ -60,18 +63,20 @@ class Engine:
         on_release: OnRelease | None = None,
         *,
         compiled: bool = True,
+        scale: FloatArray | None = None,
     ) -> None:
         self._data = data
+        self._scale = scale
         self._noise = noise
         self._on_release = on_release
         self._compiled = compiled
         self._done: Counter[NoisySums] = Counter()
 
-    def on(self, data: PairSet) -> Engine:
-        """The same engine, with the same count of releases, on the same pairs in other units."""
+    def on(self, data: PairSet, scale: FloatArray) -> Engine:
+        """The same engine, with the same count of releases, on the same pairs with scaled columns."""
         if data.n_pairs != self._data.n_pairs:
             raise RuntimeError("an engine stays with its pairs")
-        moved = Engine(data, self._noise, self._on_release, compiled=self._compiled)
+        moved = Engine(data, self._noise, self._on_release, compiled=self._compiled, scale=scale)
         moved._done = self._done
         return moved
 
@@ -89,7 +94,14 @@ class Engine:
             )
         rows = self._batch(sums, step)
         total = clipped_sum(
-            self._data, rows, statistic, sums.clip, sums.norm, grid, compiled=self._compiled
+            self._data,
+            rows,
+            statistic,
+            sums.clip,
+            sums.norm,
+            grid,
+            scale=self._scale,
+            compiled=self._compiled,
         )
         noisy = self._add_noise(sums, statistic, total, grid)
         if self._on_release is not None:
@@ -102,7 +114,8 @@ class Engine:
         if sums.noise_multiplier == 0:
             return total.astype(np.float64) * grid
         # The noise is scaled to what one pair can move the integer sum, not to the clip bound alone.
-        unit = reach(statistic, sums.clip, sums.norm, grid)
+        dtype = self._data.features.dtype
+        unit = reach(statistic, sums.clip, sums.norm, grid, dtype)
         draw = self._noise.laplace if sums.mechanism == "laplace" else self._noise.gaussian
         return draw(total, sums.noise_multiplier * unit, grid)
 

@@ -12,7 +12,8 @@ What one pair can change (`tile_error_bound`). Which pair sits in which tile is 
 looking at contents, so zeroing a pair's contents changes one tile and nothing else. With u the unit
 roundoff of the array's type, B pairs a tile, gamma_B = B u / (1 - B u):
 
-1. a_b and dx_b are floating-point numbers, the norms are summed in float64, and the factor is
+1. a_b and dx_b (a difference, times the columns' scale, rounded: still a function of this pair's
+   contents alone) are floating-point numbers, the norms are summed in float64, and the factor is
    rounded to the type: ||a_b dx_b^T|| <= C (1 + eta), eta = (d + k + 16) 2^-52 + 2 u.
 2. A sum of B products, in any order, fused or not, errs by at most gamma_B sum_b |a_b| |dx_b|^T entry
    by entry (Higham 2002, section 3.1), which has norm at most gamma_B B C (1 + eta), in l2 and in l1.
@@ -155,7 +156,7 @@ def _sizes(x, b):  # type: ignore[no-untyped-def]
 
 
 @_compiled
-def _factor(similar, x, p, b, margin, weights, clip, l1):  # type: ignore[no-untyped-def]
+def clip_factor(similar, x, p, b, margin, weights, clip, l1):  # type: ignore[no-untyped-def]
     """s = c min(1, C / ||G||): the loss coefficient, clipped; 0 where the bound would not hold."""
     x_squares, p_squares = _squares(x, b), _squares(p, b)
     if not (_TINY <= x_squares <= _LONGEST**2 and p_squares >= _TINY):
@@ -177,8 +178,9 @@ def _factor(similar, x, p, b, margin, weights, clip, l1):  # type: ignore[no-unt
 
 @njit(cache=True, nogil=True)
 def _sum_tiles(  # type: ignore[no-untyped-def]
-    features, pairs, labels, rows, every, first, last, tile, w, margin, weights, clip, l1, per_grid
-):
+    features, scale, pairs, labels, rows, every, first, last, tile, w, margin, weights, clip, l1,
+    per_grid,
+):  # fmt: skip
     """Integer sum over places first..last of ``rows`` (of all pairs if ``every``), tile by tile.
 
     ``w`` is padded with zeros to whole registers; so are the pairs of a tile. Returns the sum, padded
@@ -201,11 +203,11 @@ def _sum_tiles(  # type: ignore[no-untyped-def]
             if min(left, right) < 0 or max(left, right) >= features.shape[0]:
                 return total, False
             for j in range(features.shape[1]):
-                x[b, j] = features[left, j] - features[right, j]
+                x[b, j] = (features[left, j] - features[right, j]) * scale[j]
         _project(x, padded, w, p)
         for b in range(n):
             row = start + b if every else rows[start + b]
-            s = _factor(labels[row] > 0, x, p, b, margin, weights, clip, l1)
+            s = clip_factor(labels[row] > 0, x, p, b, margin, weights, clip, l1)
             if s == 0.0:
                 p[b] = 0  # both: 0 times infinity is not 0
                 x[b] = 0
@@ -234,10 +236,9 @@ def _padded(weights: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     return padded
 
 
-def _check(features: NDArray[Any], weights: NDArray[Any], clip: float, grid: float, n: int) -> None:
-    if features.dtype not in (np.float32, np.float64) or not features.flags.c_contiguous:
-        raise InputError("features must be a C-contiguous array of float32 or float64")
-    if weights.ndim != 2 or weights.shape[1] != features.shape[1]:
+def check_sum(d: int, weights: NDArray[Any], clip: float, grid: float, n: int) -> None:
+    """Refuse a sum of n pairs' gradients whose clip, grid or shape the proof does not cover."""
+    if weights.ndim != 2 or weights.shape[1] != d:
         raise InputError("the weights need one column for each feature")
     if not 1e-20 <= clip <= 1e20:
         raise InputError("the clip bound must be between 1e-20 and 1e20")
@@ -261,6 +262,7 @@ def clipped_sum(
     clip: float,
     grid: float,
     norm: Literal["l2", "l1"] = "l2",
+    scale: NDArray[Any] | None = None,
     weight_similar: float = 1.0,
     weight_dissimilar: float = 1.0,
     tile: int = TILE,
@@ -288,6 +290,9 @@ def clipped_sum(
         A power of two.
     norm : {"l2", "l1"}
         Norm of the full matrix in which gradients are clipped.
+    scale : ndarray of shape (d,), optional
+        Differences are multiplied by it, column by column: public, or released already. So scaled
+        features need no second table.
     tile : int
         Pairs rounded together. Part of the result: the same tile gives the same integers.
     threads : int, optional
@@ -308,27 +313,33 @@ def clipped_sum(
            [2.4, 3.2]])
     """
     n = len(pairs) if rows is None else len(rows)
-    _check(features, weights, clip, grid, n)
+    if features.dtype not in (np.float32, np.float64) or not features.flags.c_contiguous:
+        raise InputError("features must be a C-contiguous array of float32 or float64")
+    check_sum(features.shape[1], weights, clip, grid, n)
     if len(labels) != len(pairs) or tile < 1:
         raise InputError("there must be one label for each pair, and at least one pair in a tile")
     chosen = np.empty(0, dtype=np.int64) if rows is None else np.asarray(rows)
     matrix = _padded(weights, features.dtype)
+    columns = np.ones(features.shape[1]) if scale is None else scale
+    columns = np.ascontiguousarray(columns, dtype=features.dtype)
+    if columns.shape != (features.shape[1],):
+        raise InputError("the scale needs one number for each feature")
 
     def part(first: int, last: int) -> tuple[NDArray[np.int64], bool]:
         result: tuple[NDArray[np.int64], bool] = _sum_tiles(
-            np.asarray(features), pairs, labels, chosen, rows is None, first, last, tile, matrix,
-            float(margin), (float(weight_similar), float(weight_dissimilar)), float(clip),
+            np.asarray(features), columns, pairs, labels, chosen, rows is None, first, last, tile,
+            matrix, float(margin), (float(weight_similar), float(weight_dissimilar)), float(clip),
             norm == "l1", 1.0 / grid,
         )  # fmt: skip
         return result
 
-    total, sound = _over_tiles(part, n, tile, threads, matrix.shape)
+    total, sound = over_tiles(part, n, tile, threads, matrix.shape)
     if not sound:
         raise InputError("a pair or a row index is outside its table")
     return total[: weights.shape[0], : weights.shape[1]]
 
 
-def _over_tiles(
+def over_tiles(
     part: Callable[[int, int], tuple[NDArray[np.int64], bool]],
     n: int,
     tile: int,

@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from pairveil.learning.engine import Engine
 from pairveil.learning.losses import ContrastiveLoss
@@ -70,7 +69,7 @@ def train(plan: TrainingPlan, data: PairSet, engine: Engine) -> FloatArray:
     ----------
     plan : TrainingPlan
     data : PairSet
-        Handed to the engine's view only: its columns are scaled, its contents are not looked at.
+        Handed to the engine's view only: its contents are not looked at.
     engine : Engine
 
     Returns
@@ -78,19 +77,12 @@ def train(plan: TrainingPlan, data: PairSet, engine: Engine) -> FloatArray:
     array of shape (n_components, n_features)
     """
     balance = take_survey(plan, engine)
-    engine = engine.on(_scaled(data, balance.scale))
+    engine = engine.on(data, balance.scale)
     W = find_start(plan, engine, balance)
     margin = plan.margin if plan.margins is None else private_margin(plan, engine)
     W = descend(plan, engine, balance, W, margin)
     blend = hold_contest(plan, engine, balance, W)
     return assemble(W, balance, blend, plan.n_components)
-
-
-def _scaled(data: PairSet, scale: FloatArray) -> PairSet:
-    features = data.features
-    if sparse.issparse(features):
-        return replace(data, features=sparse.csr_array(features @ sparse.diags_array(scale)))
-    return replace(data, features=np.ascontiguousarray(features * scale))
 
 
 def take_survey(plan: TrainingPlan, engine: Engine) -> Balance:
@@ -156,10 +148,15 @@ def descend(
         total_step = min(total_step, STEP_PER_SIGNAL * batch / (noise * math.sqrt(d * k)))
     step = plan.learning_rate or total_step / sums.steps
     threshold = step * SHRINKAGE * (math.sqrt(d) + math.sqrt(k)) * noise / batch
-    sums = replace(sums, clip=clip * widen)
     loss, ones = ContrastiveLoss(margin), np.ones(d)
+    longest = 2 * plan.data_norm * float(balance.scale.max())
     average = np.zeros_like(W)
     for t in range(sums.steps):
+        bound = clip * widen
+        if sums.norm == "l2":
+            # No pair's gradient exceeds a bound that W alone gives (docs/theory/guarantee.md).
+            bound = min(bound, loss.gradient_bound(float(np.linalg.norm(W, 2)), longest))
+        sums = replace(sums, clip=bound)
         gradient = engine.release(sums, LossGradient(W, loss, balance.weights, ones))
         W = W - step / (batch * clip) * gradient
         if threshold > 0:
