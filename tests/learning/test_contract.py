@@ -77,7 +77,8 @@ def test_index_pairs_feature_pairs_and_tables_give_the_same_metric(entry):
     lookup = entry.build(preprocessor=lambda rows: X[rows]).fit(PAIRS, Y).components_
     np.testing.assert_allclose(by_index, lookup, rtol=1e-9, atol=1e-12)
     by_sparse = entry.build(preprocessor=sparse.csr_array(X)).fit(PAIRS, Y).components_
-    np.testing.assert_allclose(by_index, by_sparse, rtol=1e-4, atol=1e-6)
+    # The metric, not its matrix: where directions weigh the same, rounding decides on a rotation.
+    np.testing.assert_allclose(by_index.T @ by_index, by_sparse.T @ by_sparse, rtol=1e-4, atol=1e-6)
     with pytest.warns(PrivacyLeakWarning, match="recognised by equal rows"):
         by_rows = entry.build().fit(X[PAIRS], Y)
     assert by_rows.components_.shape == by_index.shape

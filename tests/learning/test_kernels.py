@@ -163,6 +163,17 @@ def test_rows_choose_pairs_and_index_types_are_free(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+def test_a_scale_is_the_same_as_scaled_features(dtype: Any) -> None:
+    case = make(300, 12, 3, dtype)
+    scale = 2.0 ** np.random.default_rng(2).integers(-3, 4, 12)  # exact in both ways
+    options: Any = {"margin": 1.0, "clip": 0.5, "grid": GRID}
+    given = clipped_sum(*case[:3], None, case.weights, scale=scale, **options)
+    scaled = case._replace(features=(case.features * scale).astype(dtype))
+    np.testing.assert_array_equal(given, clipped_sum(*scaled[:3], None, case.weights, **options))
+    assert (given != clipped_sum(*case[:3], None, case.weights, **options)).any()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_no_pairs_and_null_pairs_give_zero(dtype: Any) -> None:
     case = make(8, 5, 3, dtype)
     options: Any = {"margin": 1.0, "clip": 0.5, "grid": GRID}
@@ -209,6 +220,7 @@ def test_numbers_out_of_range_count_as_null_pairs(bad: float, dtype: Any) -> Non
         {"pairs": np.array([[0, 1], [-1, 2], [1, 2], [3, 4]])},
         {"labels": np.ones(3, dtype=np.int8)},
         {"weights": np.ones((2, 4))},
+        {"scale": np.ones(4)},
         {"features": np.ones((200, 5), dtype=np.int64)},
         {"features": np.ones((5, 200)).T},
     ],

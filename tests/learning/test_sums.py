@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from pairveil.learning.losses import ContrastiveLoss
-from pairveil.learning.sums import TILE, LossGradient, clipped_sum
+from pairveil.learning.sums import TILE, LossGradient, clipped_sum, is_compilable, reach
 from pairveil.pairs.pairset import PairSet
 from pairveil.privacy.grid import choose_grid, grid_sensitivity
 
@@ -73,6 +73,41 @@ def test_the_claim_is_attained_so_the_test_can_fail():
     moved = length(moved - clipped_sum(nulled, None, gradient, 0.3, "l2", grid), "l2") * grid
     assert moved == pytest.approx(0.3, rel=1e-6)
     assert moved > 0.3 * 2 / 3  # a claim of two thirds of the clip bound would be refuted
+
+
+def test_float32_features_are_summed_in_float32_and_charged_for_it():
+    """Rounding reaches beyond the float64 claim, and stays within the float32 one."""
+    rng = np.random.default_rng(4)
+    data = random_pairs(rng, 40, 128, 20)
+    data = PairSet(data.features.astype(np.float32), data.pairs, data.labels)
+    gradient = LossGradient(rng.normal(size=(2, 20)), ContrastiveLoss(9.0), (1.0, 1.0), np.ones(20))
+    assert is_compilable(data, gradient)
+    grid, moved = choose_grid(0.01, 40), []
+    total = clipped_sum(data, None, gradient, 0.01, "l2", grid)
+    for row in range(data.n_pairs):
+        nulled = changed(data, np.array([row]), np.zeros((2, 20), np.float32), data.labels[[row]])
+        without = clipped_sum(nulled, None, gradient, 0.01, "l2", grid)
+        moved.append(length(total - without, "l2") * grid)
+    assert max(moved) <= reach(gradient, 0.01, "l2", grid, np.float32)
+    assert max(moved) > reach(gradient, 0.01, "l2", grid, np.float64)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_a_scale_of_columns_is_the_same_as_scaled_features(make, compiled):
+    rng = np.random.default_rng(5)
+    data = random_pairs(rng, 30, 200, 6)
+    scale = 2.0 ** rng.integers(-2, 3, 6)  # exact in both ways
+    own = rng.uniform(0.5, 2, 6)
+    gradient = LossGradient(rng.normal(size=(3, 6)), ContrastiveLoss(1.0), (1.0, 0.5), own)
+    grid = choose_grid(0.5, 18)
+    options = {"compiled": compiled}
+    given = PairSet(make(data.features), data.pairs, data.labels)
+    scaled = PairSet(make(data.features * scale), data.pairs, data.labels)
+    first = clipped_sum(given, None, gradient, 0.5, "l2", grid, scale=scale, **options)
+    second = clipped_sum(scaled, None, gradient, 0.5, "l2", grid, **options)
+    np.testing.assert_allclose(first, second, rtol=0, atol=200 * 2)
+    assert np.abs(first).max() > 1e6
 
 
 def test_sums_do_not_depend_on_the_order_of_tiles():
