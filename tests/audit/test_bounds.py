@@ -14,6 +14,7 @@ from pairveil.audit.bounds import (
     count_errors,
     epsilon_from_rates,
     middle_threshold,
+    mu_from_duels,
     mu_from_rates,
 )
 from pairveil.audit.families import epsilon_in_family
@@ -107,6 +108,23 @@ def test_a_threshold_from_the_counted_runs_would_be_caught():
     assert accused > _ALLOWED
 
 
+@pytest.mark.parametrize("mu", [0.3, 1.0])
+def test_duels_cover_mu(mu):
+    """400 bounds at 90 % confidence: more than 60 too high has probability below 0.001."""
+    rng = np.random.default_rng(11)
+    bounds = np.array(
+        [mu_from_duels(rng.normal(size=500), rng.normal(mu, 1, 500), 0.9) for _ in range(400)]
+    )
+    assert binom.sf(60, 400, 0.1) < 0.001
+    assert (bounds > mu).sum() <= 60
+    assert (bounds > mu / 2).mean() > 0.7
+
+
+def test_duels_give_ties_to_the_first_input():
+    assert mu_from_duels(np.zeros(100), np.zeros(100)) == 0.0
+    assert mu_from_duels(np.zeros(100), np.ones(100)) > 1.0
+
+
 def test_family_agrees_with_the_gaussian_bound():
     def curve(noise, delta):
         return epsilon_from_mu(1 / noise, delta)
@@ -132,6 +150,7 @@ def test_a_family_refutes_nothing_without_a_gain():
         lambda: clopper_pearson_upper(3, 2, 0.05),
         lambda: choose_threshold([], [1.0], epsilon_from_rates),
         lambda: middle_threshold([], [1.0]),
+        lambda: mu_from_duels([0.0], [1.0, 2.0]),
         lambda: choose_threshold([np.nan], [1.0], epsilon_from_rates),
         lambda: audit_scores(lambda w, n, r: np.zeros(n), Claim(1.0), runs=10),
     ],

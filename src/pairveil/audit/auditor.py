@@ -21,11 +21,13 @@ from pairveil.audit.bounds import (
     count_errors,
     epsilon_from_rates,
     middle_threshold,
+    mu_from_duels,
 )
 from pairveil.audit.canaries import Neighbours
 from pairveil.audit.families import Curve, epsilon_in_family
 from pairveil.errors import InputError
 from pairveil.pairs.pairset import PairSet
+from pairveil.privacy.gdp import epsilon_from_mu
 
 FloatArray = NDArray[np.float64]
 Mechanism = Callable[[PairSet, np.random.Generator], Any]
@@ -131,24 +133,11 @@ def audit_scores(
     'violated'
     """
     each = runs // 2
-    held = max(1, round(HELD_OUT * each))
-    if each - held < 10:
+    if each < 15:
         raise InputError("an audit needs at least 30 runs")
     rng = np.random.default_rng(random_state)
     first, second = (np.asarray(scores(which, each, rng), dtype=np.float64) for which in (0, 1))
-    if claim.assume == "nothing":
-        criterion = partial(epsilon_from_rates, delta=claim.delta)
-        threshold = choose_threshold(first[:held], second[:held], criterion, confidence)
-    else:
-        threshold = middle_threshold(first[:held], second[:held])
-    counts = count_errors(first[held:], second[held:], threshold)
-    if claim.curve is not None:
-        limits = counts.limits(confidence)
-        bound = epsilon_in_family(*limits, claim.curve, claim.noise, claim.delta)
-    elif claim.assume == "gaussian":
-        bound = counts.epsilon_gaussian(claim.delta, confidence)
-    else:
-        bound = counts.epsilon(claim.delta, confidence)
+    bound = lower_bound(first, second, claim, confidence)
     return Finding(
         target=target,
         claimed_epsilon=claim.epsilon,
@@ -161,6 +150,30 @@ def audit_scores(
         adjacency=adjacency,
         assumes=claim.assume,
     )
+
+
+def lower_bound(
+    first: FloatArray, second: FloatArray, claim: Claim, confidence: float = 0.95
+) -> float:
+    """Lower bound on epsilon at the claim's delta from scores of both inputs.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> first, second = rng.normal(0, 1, 5000), rng.normal(1, 1, 5000)
+    >>> round(lower_bound(first, second, Claim(5.0, 1e-5, "gaussian")), 1)
+    4.3
+    """
+    if claim.assume == "gaussian":
+        return epsilon_from_mu(mu_from_duels(first, second, confidence), claim.delta)
+    held = max(1, round(HELD_OUT * len(first)))
+    if claim.curve is None:
+        criterion = partial(epsilon_from_rates, delta=claim.delta)
+        threshold = choose_threshold(first[:held], second[:held], criterion, confidence)
+        return count_errors(first[held:], second[held:], threshold).epsilon(claim.delta, confidence)
+    threshold = middle_threshold(first[:held], second[:held])
+    limits = count_errors(first[held:], second[held:], threshold).limits(confidence)
+    return epsilon_in_family(*limits, claim.curve, claim.noise, claim.delta)
 
 
 def audit(

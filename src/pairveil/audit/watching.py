@@ -15,6 +15,7 @@ from scipy.stats import binom
 
 from pairveil.audit.canaries import Neighbours
 from pairveil.audit.families import mixture_loss
+from pairveil.pairs.pairset import PairSet
 
 FloatArray = NDArray[np.float64]
 
@@ -62,16 +63,24 @@ class Watcher:
         self._steps: dict[Any, int] = {}
         self._changed = neighbours.changed
         self._kappa = len(self._changed)
-        self._n_pairs = neighbours.first.n_pairs
-        self._worlds = tuple(
-            _Contents(data.differences(self._changed), _labels(data)[self._changed])
-            for data in (neighbours.first, neighbours.second)
+        rest = np.setdiff1d(np.arange(neighbours.first.n_pairs), self._changed)
+        self._unscaled = (
+            _contents(neighbours.first, self._changed),
+            _contents(neighbours.second, self._changed),
+            _contents(neighbours.second, rest),
         )
-        rest = np.setdiff1d(np.arange(self._n_pairs), self._changed)
-        gaps = neighbours.second.differences(rest)
-        self._others = _Contents(gaps, _labels(neighbours.second)[rest])
-        self._alone = len(rest) == 0 or abs(gaps).max() == 0
+        self.rescale(None)
         self._batches: dict[tuple[int, float], tuple[FloatArray, FloatArray]] = {}
+
+    def rescale(self, scale: FloatArray | None) -> None:
+        """Measure the pairs in other units from now on: columns times ``scale``."""
+        first, second, others = (
+            part if scale is None else part._replace(gaps=part.gaps * scale)
+            for part in self._unscaled
+        )
+        self._worlds = first, second
+        # Null pairs add nothing to any sum: there is no need to ask.
+        self._others = others if len(others.labels) and abs(others.gaps).max() > 0 else None
 
     def reset(self) -> None:
         """Forget the last fit."""
@@ -93,7 +102,7 @@ class Watcher:
         elif sums.sampling == "poisson":
             share = sums.sample_rate
         seen = noisy
-        if not self._alone:
+        if self._others is not None:
             seen = noisy - share * statistic.tile_sum(*self._others, sums.clip, sums.norm)
         first, second = (
             statistic.tile_sum(world.gaps[present], world.labels[present], sums.clip, sums.norm)
@@ -128,6 +137,6 @@ class Watcher:
         return self._batches[key]
 
 
-def _labels(data: Any) -> NDArray[np.int8]:
+def _contents(data: PairSet, rows: NDArray[np.intp]) -> _Contents:
     assert data.labels is not None
-    return np.asarray(data.labels)
+    return _Contents(data.differences(rows), data.labels[rows])

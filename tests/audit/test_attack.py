@@ -1,0 +1,106 @@
+"""The paper's attack: it reads the non-private metric, and our promise holds where it was given."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from pairveil.audit.attack import (
+    ATTACKERS,
+    flipped_pairs,
+    games,
+    odds_bound,
+    patients,
+)
+from pairveil.audit.attacked import attack_learners
+from pairveil.errors import InputError
+from pairveil.graph.kappa import kappa
+from pairveil.pairs.pairset import PairSet
+
+TARGETS = 200
+# A share over 200 independent targets has a standard deviation of at most 0.0354 (0.005 when the noise
+# decides alone): four of them fail less than once in 30,000.
+SLACK = 4 * math.sqrt(0.25 / TARGETS)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    data = patients()
+    return {
+        (row.attacker, row.learner, row.epsilon): row
+        for attacker in ATTACKERS
+        for row in attack_learners(data, attacker, TARGETS, 0)
+    }
+
+
+@pytest.mark.parametrize("attacker", ATTACKERS)
+def test_the_non_private_metric_gives_relationships_away(rows, attacker):
+    assert rows[attacker, "non-private", math.inf].recovered > 0.95
+
+
+@pytest.mark.parametrize("attacker", ATTACKERS[:3])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_our_promise_holds_against_the_attackers_it_names(rows, attacker, epsilon):
+    row = rows[attacker, "pairveil", epsilon]
+    assert row.recovered <= row.bound + SLACK
+    assert row.n_targets >= 200
+
+
+def test_an_attacker_who_knows_less_learns_more(rows):
+    """The promise is about kappa pairs. Two halves tie 140 together, and the metric tells them."""
+    row = rows["two-halves", "pairveil", 1.0]
+    assert row.recovered > 0.95 > row.bound
+    small = rows["two-halves", "pairveil", 0.1]
+    assert small.recovered > small.bound
+
+
+def test_the_dropped_labels_can_tie_more_used_pairs_than_the_full_graphs_kappa():
+    """A used path through two dropped paths: b2 of the full graph is 4, and all 39 used pairs hang together.
+
+    Whoever knows the dropped labels knows everyone's class but for one bit: even people against odd.
+    """
+    people = np.arange(40)
+    path = np.column_stack([people[:-1], people[1:]])
+    skips = np.column_stack([people[:-2], people[2:]])
+    full = np.concatenate([path, skips])
+    assert kappa(full).relationship == 4
+    assert kappa(path).relationship == 1
+    even = people % 2 == 0
+    assert (even[skips[:, 0]] == even[skips[:, 1]]).all()  # known labels never cross
+    assert (even[path[:, 0]] != even[path[:, 1]]).sum() == 39  # open labels all do
+
+
+@pytest.mark.parametrize("attacker", ATTACKERS)
+def test_open_labels_are_a_cut_and_within_the_promise(attacker):
+    data = patients(n_people=120)
+    full, used = kappa(data.all).relationship, kappa(data.all.subset(data.used)).relationship
+    limit = {"all-other-pairs": 1, "all-but-key-pairs": full, "dropped-labels": full}
+    for worlds, _ in games(data, attacker, 60, 0):
+        assert worlds.kappa <= limit.get(attacker, len(data.used))
+        if attacker == "two-halves":
+            assert worlds.kappa > used
+
+
+def test_flips_keep_the_known_labels_consistent():
+    """Around any cycle an even number of labels flips, so that no contradiction gives the game away."""
+    ring = PairSet(np.eye(5), [[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]], np.ones(5, dtype=np.int8))
+    rng = np.random.default_rng(0)
+    for target in range(5):
+        flipped = flipped_pairs(ring, np.arange(5), target, "all-but-key-pairs", rng)
+        assert target in flipped
+        assert len(flipped) % 2 == 0
+
+
+def test_the_bound_is_that_of_a_fair_coin():
+    assert odds_bound(0.0) == 0.5
+    assert odds_bound(1.0, 1e-5) == pytest.approx((math.e + 1e-5) / (1 + math.e))
+    assert odds_bound(800.0, 1e-5) == 1.0
+
+
+def test_wrong_use_is_refused():
+    with pytest.raises(InputError, match="fewer than the targets"):
+        next(games(patients(n_people=60), "two-halves", 200, 0))
+    with pytest.raises(InputError, match="attacker"):
+        flipped_pairs(patients(n_people=60).all, np.arange(9), 0, "nobody", None)
