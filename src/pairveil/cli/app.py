@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import Annotated
+import traceback
+from pathlib import Path
+from typing import Annotated, Any
 
-import click
 import typer
-from rich.markup import escape
 
 from pairveil import __version__
 from pairveil.cli import audit, bench, demo, fit, graph, release, report, reproduce
-from pairveil.cli.output import stderr
+from pairveil.cli.config import find_config, read_config
+from pairveil.cli.output import say_error
 from pairveil.errors import BudgetError, PairveilError
 
-EXIT_INPUT, EXIT_BUDGET, EXIT_INTERRUPTED = 2, 3, 130
+EXIT_BUG, EXIT_INPUT, EXIT_BUDGET, EXIT_INTERRUPTED = 1, 2, 3, 130
+
+# typer brings its own copy of click since 0.16 and used the package before: take what it raises.
+UsageProblem: Any = next(
+    base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException"
+)
 
 app = typer.Typer(
     name="pairveil",
@@ -22,7 +29,8 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
-    epilog="Start with `pairveil demo`, or `pairveil kappa PAIRS.csv` on your own pairs.",
+    epilog="Start with `pairveil demo`, or `pairveil kappa PAIRS.csv` on your own pairs. Options can be "
+    "kept in a file `pairveil.toml`. Exit codes: 0 done, 2 bad usage or input, 3 over the budget.",
 )
 
 
@@ -34,11 +42,27 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def root(
-    version: Annotated[
+    context: typer.Context,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            envvar="PAIRVEIL_CONFIG",
+            help="File with options. [default: pairveil.toml in this folder, if there]",
+            show_default=False,
+        ),
+    ] = None,
+    version: Annotated[  # noqa: ARG001 (its callback does it)
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     """Learn a distance metric from labelled pairs of people and release it privately."""
+    if "--help" in sys.argv:  # a broken file must not hide the page that explains options
+        return
+    found = find_config(config)
+    if found is not None:
+        context.default_map = read_config(found, context.command)
+        context.obj = found
 
 
 for part in (demo, graph, fit, release, report, audit, reproduce, bench):
@@ -48,26 +72,67 @@ for part in (demo, graph, fit, release, report, audit, reproduce, bench):
 def main() -> None:
     """Run the command line; bad input ends in one clear line, never in a traceback."""
     try:
-        code = app(standalone_mode=False)
+        code = app(args=config_first(sys.argv[1:]), standalone_mode=False)
     except BudgetError as problem:
         _fail(str(problem), EXIT_BUDGET)
     except PairveilError as problem:
         _fail(str(problem), EXIT_INPUT)
-    except click.exceptions.Abort:
-        _fail("stopped; nothing was written", EXIT_INTERRUPTED)
-    except KeyboardInterrupt:
-        _fail("stopped; nothing was written", EXIT_INTERRUPTED)
-    except click.ClickException as problem:
-        _fail(problem.format_message(), EXIT_INPUT)
+    except (typer.Abort, KeyboardInterrupt):
+        _fail("stopped; nothing half-written was left behind", EXIT_INTERRUPTED)
+    except UsageProblem as problem:
+        if not problem.format_message():  # no command: the help was shown
+            sys.exit(EXIT_INPUT)
+        _fail(usage_message(problem), EXIT_INPUT)
+    except BrokenPipeError:  # `pairveil ... | head` is no mistake
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as problem:
         where = f": {problem.filename}" if problem.filename else ""
         _fail(f"{problem.strerror or 'a file could not be used'}{where}", EXIT_INPUT)
+    except Exception as problem:
+        # A message of numpy or arrow may quote the data, and a traceback names them: say where only.
+        if os.environ.get("PAIRVEIL_DEBUG"):
+            raise
+        last = traceback.extract_tb(problem.__traceback__)[-1]
+        _fail(
+            f"this is a bug ({type(problem).__name__} at {Path(last.filename).name}:{last.lineno}); please "
+            "report it. PAIRVEIL_DEBUG=1 shows the traceback, which may quote your data",
+            EXIT_BUG,
+        )
     else:
         sys.exit(code if isinstance(code, int) else 0)
 
 
+def config_first(arguments: list[str]) -> list[str]:
+    """``--config FILE`` may stand behind the command too; click wants it in front.
+
+    Examples
+    --------
+    >>> config_first(["fit", "--config", "a.toml", "people.csv"])
+    ['--config', 'a.toml', 'fit', 'people.csv']
+    """
+    for at, word in enumerate(arguments):
+        if word == "--config" or word.startswith("--config="):
+            end = at + (2 if word == "--config" else 1)
+            return [*arguments[at:end], *arguments[:at], *arguments[end:]]
+    return arguments
+
+
+def usage_message(problem: Any) -> str:
+    """What is wrong with the command, where it was said, and where to read on."""
+    context, parameter = getattr(problem, "ctx", None), getattr(problem, "param", None)
+    message = problem.format_message().replace("Value error, ", "").rstrip(".")
+    message += "" if message.endswith("?") else "."
+    if context is None:
+        return f"{message} See: pairveil --help"
+    if parameter is not None:
+        source = context.get_parameter_source(parameter.name)
+        if source is not None and source.name == "DEFAULT_MAP":
+            message += f" It comes from {context.find_root().obj}."
+    return f"{message} See: {context.command_path} --help"
+
+
 def _fail(message: str, code: int) -> None:
-    stderr.print(f"[red]pairveil:[/red] {escape(' '.join(message.split()))}")
+    say_error(message)
     sys.exit(code)
 
 

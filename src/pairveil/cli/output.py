@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,15 +12,59 @@ from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
+from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-QuietFlag = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+from pairveil.errors import PrivacyLeakWarning
 
-stdout = Console(highlight=False, soft_wrap=True)
-stderr = Console(stderr=True, highlight=False, soft_wrap=True)
+JsonFlag = Annotated[
+    bool,
+    typer.Option(
+        "--json", help="Print one JSON object and nothing else.", rich_help_panel="Output"
+    ),
+]
+QuietFlag = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print errors only.", rich_help_panel="Output")
+]
+
+# A terminal gets lines broken between words; a pipe gets them whole.
+stdout = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+stderr = Console(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
+
+_NUMERIC = re.compile(r"[-+\d.,±%\s]*|infinite")
+_KEYWORD = re.compile(
+    r"\b(id|left|right|label|exclude|layout|record_id|threshold|zero_means|epsilon|delta|unit|select"
+    r"|kappa|adjacency|mechanism|n_components|data_norm)=(?:'([^']*)'|([\w.+-]*\w))?"
+)
+_SPELLINGS = {
+    "leave kappa='auto'": "leave --kappa out",
+    "zero_means (--zero-means)": "--zero-means",
+    "(pairveil.pairs.scaling.scale_to_bounds)": "with --bounds FILE",
+    " (float('inf') for no privacy)": "",
+    "allow overwriting": "say --overwrite",
+}
+
+
+def as_options(message: str) -> str:
+    """A message of the Python interface, with arguments spelled as options.
+
+    Examples
+    --------
+    >>> as_options("Name them with left=, right= and label=")
+    'Name them with --left, --right and --label'
+    >>> as_options("use fewer pairs (select='paths')")
+    'use fewer pairs (--select paths)'
+    """
+    for python, shell in _SPELLINGS.items():
+        message = message.replace(python, shell)
+
+    def option(found: re.Match[str]) -> str:
+        value = found[2] or found[3] or ""
+        return f"--{found[1].replace('_', '-')}{' ' if value else ''}{value}"
+
+    return _KEYWORD.sub(option, message)
 
 
 def plain(value: Any) -> Any:
@@ -42,14 +87,21 @@ def print_json(payload: Mapping[str, Any]) -> None:
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
-    """A small table; every column but the first is right-aligned."""
+    """A small table for 80 columns: words to the left, numbers to the right."""
     made = Table(
-        title=title, title_justify="left", title_style="bold", show_edge=False, pad_edge=False
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
     )
+    cells = [[cell if isinstance(cell, str) else number(cell) for cell in row] for row in rows]
     for i, name in enumerate(columns):
-        made.add_column(name, justify="left" if i == 0 else "right")
-    for row in rows:
-        made.add_row(*(cell if isinstance(cell, str) else number(cell) for cell in row))
+        numeric = i > 0 and all(_NUMERIC.fullmatch(row[i]) for row in cells)
+        made.add_column(name, justify="right" if numeric else "left")
+    for row in cells:
+        made.add_row(*map(escape, row))
     return made
 
 
@@ -62,14 +114,30 @@ def number(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
+def say_error(message: str) -> None:
+    """One line on stderr."""
+    stderr.print(f"[red]pairveil:[/red] {escape(' '.join(as_options(message).split()))}")
+
+
 @contextmanager
-def spoken_warnings(quiet: bool = False) -> Iterator[None]:
-    """Show warnings as one line each on stderr instead of Python's two with a source line."""
-    with warnings.catch_warnings(record=True) as caught:
+def spoken_warnings(quiet: bool = False) -> Iterator[list[str]]:
+    """Say each warning once, at once, in one line on stderr; yield the list of what was warned of.
+
+    A `PrivacyLeakWarning` is said even to those who asked for quiet.
+    """
+    said: list[str] = []
+
+    def speak(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        text = " ".join(as_options(str(message)).split())
+        if text in said:
+            return
+        said.append(text)
+        if not quiet or issubclass(category, PrivacyLeakWarning):
+            stderr.print(f"[yellow]note:[/yellow] {escape(text)}")
+
+    with warnings.catch_warnings():
         warnings.simplefilter("always")
-        try:
-            yield
-        finally:
-            if not quiet:
-                for text in dict.fromkeys(str(warning.message) for warning in caught):
-                    stderr.print(f"[yellow]note:[/yellow] {escape(text)}")
+        for category in (DeprecationWarning, PendingDeprecationWarning, FutureWarning):
+            warnings.simplefilter("ignore", category)
+        warnings.showwarning = speak
+        yield said
