@@ -42,10 +42,10 @@ class FitWatcher(Watcher):
         """Take one release into account."""
         super().__call__(sums, statistic, noisy)
         if sums.name == self._plan.survey.name:
-            self.rescale(take_survey(self._plan, _Replay(noisy)).scale)  # type: ignore[arg-type]
+            self.rescale(take_survey(self._plan, Replay(noisy)).scale)  # type: ignore[arg-type]
 
 
-class _Replay:
+class Replay:
     """Stands where the engine stands and hands out a sum that was released before."""
 
     def __init__(self, noisy: FloatArray) -> None:

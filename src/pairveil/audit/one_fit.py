@@ -1,0 +1,157 @@
+"""Audit a real-size fit in a single run: canary pairs among the real ones, each in or out by a coin.
+
+Canaries are pairs of people of their own, far apart in random directions; "out" is null (zero-out) or
+the flipped label (replace). They change nothing for the promise: it holds for any data. The attacker
+sees every release and knows the real pairs and all canaries' contents, and guesses the coins.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairveil.audit.auditor import Finding, Verdict
+from pairveil.audit.learner_target import Replay
+from pairveil.audit.one_run import epsilon_one_run_gaussian, guess_coins
+from pairveil.errors import InputError
+from pairveil.learning.defaults import Budget, make_plan
+from pairveil.learning.engine import Engine
+from pairveil.learning.plan import TrainingPlan
+from pairveil.learning.training import take_survey, train
+from pairveil.pairs.pairset import PairSet
+from pairveil.privacy.noise import NoiseSource, SeededNoise
+from pairveil.privacy.units import Adjacency
+
+FloatArray = NDArray[np.float64]
+
+
+def audit_one_fit(
+    data: PairSet,
+    epsilon: float,
+    delta: float = 1e-5,
+    *,
+    adjacency: Adjacency = "zero-out",
+    n_canaries: int = 300,
+    share: float = 0.15,
+    n_steps: int | None = None,
+    confidence: float = 0.95,
+    random_state: int = 0,
+    noise: type[SeededNoise] = SeededNoise,
+) -> Finding:
+    """Lower bound on epsilon of the learner's default plan for one pair, from one fit.
+
+    Parameters
+    ----------
+    data : PairSet
+        The real pairs, labelled, rows of norm at most 1.
+    epsilon, delta : float
+        The claim, for kappa = 1.
+    n_canaries, share : int and float
+        Canary pairs added, and the share of them on which the attacker dares a guess.
+    n_steps : int, optional
+        Of the descent; default the plan's own.
+    noise : class
+        Source of randomness; a broken one is a broken learner.
+
+    Examples
+    --------
+    >>> from pairveil.audit.attack import patients
+    >>> audit_one_fit(patients().all, epsilon=1.0, n_canaries=100, n_steps=5).verdict
+    'consistent'
+    """
+    if data.labels is None or n_canaries < 10:
+        raise InputError("a one-run audit needs labelled pairs and at least ten canaries")
+    rng = np.random.default_rng(random_state)
+    coins = rng.integers(0, 2, n_canaries).astype(bool)
+    inside, outside = _with_canaries(data, n_canaries, adjacency, rng)
+    rows = np.arange(data.n_pairs, data.n_pairs + n_canaries)
+    features, labels = inside.features.copy(), np.array(inside.labels)
+    out = inside.pairs[rows[~coins]].ravel()
+    features[out], labels[rows[~coins]] = outside.features[out], _labels(outside)[rows[~coins]]
+    mixed = PairSet(features, inside.pairs, labels)
+    budget = Budget(epsilon, delta, 1, adjacency)
+    d, n = data.n_features, mixed.n_pairs
+    plan = make_plan(budget, n_features=d, n_pairs=n, data_norm=1.0, n_steps=n_steps)
+    watcher = _CoinWatcher(plan, inside, outside, rows)
+    source: NoiseSource = noise(rng)
+    train(plan, mixed, Engine(mixed, source, on_release=watcher))
+    which, guess = guess_coins(watcher.scores, share)
+    right = int((guess == np.where(coins[which], 1, -1)).sum())
+    bound = epsilon_one_run_gaussian(right, len(which), n_canaries, delta, confidence)
+    verdict: Verdict = "violated" if bound > epsilon else "consistent"
+    return Finding(
+        "learner", epsilon, bound, confidence, 1, verdict, delta, "many pairs", adjacency, "gaussian"
+    )  # fmt: skip
+
+
+def _with_canaries(
+    data: PairSet, m: int, adjacency: Adjacency, rng: np.random.Generator
+) -> tuple[PairSet, PairSet]:
+    """The real pairs and m canaries, all of them in, and all of them out."""
+    arrows = rng.normal(size=(m, data.n_features))
+    arrows /= np.linalg.norm(arrows, axis=1, keepdims=True)
+    people = np.empty((2 * m, data.n_features))
+    people[0::2], people[1::2] = arrows, -arrows
+    real = np.asarray(data.features, dtype=np.float64)
+    pairs = np.concatenate([data.pairs, data.n_people + np.arange(2 * m).reshape(-1, 2)])
+    labels = np.concatenate([_labels(data), np.ones(m, dtype=np.int8)])
+    inside = PairSet(np.concatenate([real, people]), pairs, labels)
+    if adjacency == "replace":
+        flipped = np.concatenate([_labels(data), -np.ones(m, dtype=np.int8)])
+        return inside, PairSet(inside.features, pairs, flipped)
+    return inside, PairSet(np.concatenate([real, np.zeros_like(people)]), pairs, labels)
+
+
+class _CoinWatcher:
+    """Estimates every coin from all releases: least squares with the coins' own prior.
+
+    A release is ``base + sum_i x_i g_i + noise`` with x_i = +-1/2, so the best linear estimate solves
+    ``(A + 4) x = b`` with ``A = sum G G^T / sigma^2`` and ``b = sum G (seen - base) / sigma^2``.
+    """
+
+    def __init__(
+        self, plan: TrainingPlan, inside: PairSet, outside: PairSet, rows: NDArray[np.int64]
+    ) -> None:
+        self._gram, self._match = np.zeros((len(rows), len(rows))), np.zeros(len(rows))
+        self._plan, self._rows = plan, rows
+        self._worlds = inside, outside
+        self._scale = np.ones(inside.n_features)
+
+    def __call__(self, sums: Any, statistic: Any, noisy: FloatArray) -> None:
+        real = np.arange(self._rows[0])
+        parts = [self._parts(world, statistic, sums) for world in self._worlds]
+        base = self._sum(self._worlds[0], real, statistic, sums).ravel()
+        left = noisy.ravel() - base - (parts[0] + parts[1]).sum(axis=0) / 2
+        sigma = sums.noise_multiplier * sums.clip
+        apart = (parts[0] - parts[1]) / sigma
+        self._gram += apart @ apart.T
+        self._match += apart @ left / sigma
+        if sums.name == self._plan.survey.name:
+            replay = Replay(noisy)
+            self._scale = take_survey(self._plan, replay).scale  # type: ignore[arg-type]
+
+    @property
+    def scores(self) -> FloatArray:
+        """One number a canary; above 0 speaks for 'in'."""
+        prior = 4.0 * np.eye(len(self._match))
+        return np.asarray(np.linalg.solve(self._gram + prior, self._match))
+
+    def _sum(
+        self, world: PairSet, rows: NDArray[np.int64], statistic: Any, sums: Any
+    ) -> FloatArray:
+        gaps = np.asarray(world.differences(rows)) * self._scale
+        total: FloatArray = statistic.tile_sum(gaps, _labels(world)[rows], sums.clip, sums.norm)
+        return total
+
+    def _parts(self, world: PairSet, statistic: Any, sums: Any) -> FloatArray:
+        one = [
+            self._sum(world, self._rows[i : i + 1], statistic, sums) for i in range(len(self._rows))
+        ]
+        return np.stack([part.ravel() for part in one])
+
+
+def _labels(data: PairSet) -> NDArray[np.int8]:
+    assert data.labels is not None
+    return np.asarray(data.labels)
