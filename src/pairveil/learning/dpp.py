@@ -224,7 +224,8 @@ class DPPMetricLearner(PairMetric):
         if not isinstance(self.data_norm, int | float) or not self.data_norm > 0:
             raise InputError("data_norm must be a number above 0")
         features = clip_rows_and_say_so(data.features, self.data_norm, stacklevel=4)
-        data = replace(data, features=features)
+        if features is not data.features:
+            data = replace(data, features=features)
         assert data.labels is not None
         if np.all(data.labels == data.labels[0]):
             warnings.warn(

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from pairveil.errors import InputError, PrivacyLeakWarning
 from pairveil.pairs.pairset import PairSet
+from pairveil.pairs.validation import neither
 
 ASSUMED_TOPOLOGY = (
     "pairs were given as feature rows, so people were recognised by equal rows: which rows are equal "
@@ -44,7 +45,7 @@ def as_labels(y: Any, n_pairs: int) -> NDArray[np.int8]:
             f"y must have one label for each of the {n_pairs} pairs; got {labels.shape}"
         )
     try:
-        wrong = np.flatnonzero(~np.isin(labels.astype(np.float64), (1.0, -1.0)))
+        wrong = neither(labels if labels.dtype.kind in "iu" else labels.astype(np.float64))
     except (TypeError, ValueError):
         raise InputError(
             "y must be numbers: +1 for similar pairs, -1 for dissimilar ones"
@@ -54,7 +55,7 @@ def as_labels(y: Any, n_pairs: int) -> NDArray[np.int8]:
             f"y must be +1 (similar) or -1 (dissimilar): {wrong.size} labels are neither, "
             f"the first at position {wrong[0]}"
         )
-    return labels.astype(np.int8)
+    return labels.astype(np.int8, copy=False)
 
 
 def lookup(preprocessor: Any, rows: NDArray[Any]) -> NDArray[np.float64]:
@@ -114,6 +115,8 @@ def people_of_rows(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]
 def resolve_pairs(pairs: Any, y: ArrayLike | None, preprocessor: Any) -> tuple[PairSet, bool]:
     """Training input as a PairSet, and whether the topology had to be read off equal rows."""
     if isinstance(pairs, PairSet):
+        if y is None and pairs.labels is not None:
+            return pairs, False
         labels = as_labels(pairs.labels if y is None else y, pairs.n_pairs)
         return replace(pairs, labels=labels), False
     array = as_pair_array(pairs)

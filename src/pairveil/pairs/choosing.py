@@ -30,6 +30,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from pairveil.errors import InputError
+from pairveil.pairs.thinning import MANY, PLENTY, complete, root, share_of_pairs
 
 _NO_LIMIT = 2**31 - 1
 _LIMITS = {"matching": 1, "paths": 2, "forest": _NO_LIMIT, "all": _NO_LIMIT}
@@ -64,7 +65,8 @@ def select_pairs(
     Matching, paths and degree limits are greedy in the manner of Karp and Sipser: the person with
     the least choice left (live pairs minus free places) chooses first and prefers partners with
     little choice. On random graphs with two pairs per person this keeps 0.94 (paths) and 0.49
-    (matching) pairs per person. Time is near-linear.
+    (matching) pairs per person. Time is near-linear. Of more than 2**22 pairs, far more than
+    matching or paths can use, a random share is ordered so, and the others fill what is left.
 
     Examples
     --------
@@ -83,19 +85,24 @@ def select_pairs(
     if limit == _NO_LIMIT and how == "all":
         return np.arange(len(ends), dtype=np.int64)
     rng = _generator(random_state)
+    many = limit <= 2 and len(ends) > max(MANY, 4 * PLENTY * n_people)
+    share = share_of_pairs(ends, n_people, rng) if many else None
     # Ties go to what comes first, so a random order of pairs and of people breaks them at random.
-    order = rng.permutation(len(ends)).astype(np.int32)
+    order = rng.permutation(len(ends) if share is None else share).astype(np.int32)
     people = rng.permutation(n_people).astype(np.int32)
     shuffled = people[ends[order]]
     acyclic = how in ("paths", "forest")
     # A forest starts from paths and grows thicker only where it must: low degrees, not stars.
     start = min(limit, 2) if how == "forest" else limit
-    kept = np.zeros(len(ends), dtype=np.bool_)
+    kept = np.zeros(len(order), dtype=np.bool_)
     tree = np.arange(n_people, dtype=np.int32)
     _thrifty(shuffled, n_people, start, acyclic, kept, tree)
     if how == "forest":
         _grow_forest(shuffled, limit, kept, tree)
-    return np.sort(order[kept]).astype(np.int64)
+    chosen = np.sort(order[kept]).astype(np.int64)
+    if share is None:
+        return chosen
+    return complete(ends, people, chosen, limit, acyclic, tree)
 
 
 def design_pairs(
@@ -184,16 +191,7 @@ def _people(pairs: Any) -> tuple[NDArray[np.int32], int]:
     if n_people > min(4 * len(ends) + 65_536, _NO_LIMIT):  # sparse numbers: renumber
         known, flat = np.unique(ends, return_inverse=True)
         return flat.reshape(ends.shape).astype(np.int32), len(known)
-    return ends.astype(np.int32), n_people
-
-
-@njit(cache=True, nogil=True)
-def _root(tree, v):  # type: ignore[no-untyped-def]
-    """The representative of v's component; halves the way on the way."""
-    while tree[v] != v:
-        tree[v] = tree[tree[v]]
-        v = tree[v]
-    return v
+    return ends.astype(np.int32, copy=False), n_people
 
 
 @njit(cache=True, nogil=True)
@@ -210,12 +208,12 @@ def _grow_forest(ends, limit, kept, tree):  # type: ignore[no-untyped-def]
         refused = False
         for e in range(kept.size):
             a, b = ends[e, 0], ends[e, 1]
-            if kept[e] or _root(tree, a) == _root(tree, b):
+            if kept[e] or root(tree, a) == root(tree, b):
                 continue
             if degree[a] >= allowed or degree[b] >= allowed:
                 refused = True
                 continue
-            tree[_root(tree, a)] = _root(tree, b)
+            tree[root(tree, a)] = root(tree, b)
             kept[e] = True
             degree[a] += 1
             degree[b] += 1
@@ -334,11 +332,11 @@ def _thrifty(ends, n, limit, acyclic, kept, tree):  # type: ignore[no-untyped-de
             w = ends[e, 0] + ends[e, 1] - v
             dead[e] = True
             full = free[v] == 0 or free[w] == 0  # w's too: a parallel pair may just have filled it
-            if full or (acyclic and _root(tree, v) == _root(tree, w)):
+            if full or (acyclic and root(tree, v) == root(tree, w)):
                 _lose(w, live, free, bucket, heads, links)
                 continue
             kept[e] = True
-            tree[_root(tree, v)] = _root(tree, w)
+            tree[root(tree, v)] = root(tree, w)
             live[w] -= 1
             free[v] -= 1
             free[w] -= 1

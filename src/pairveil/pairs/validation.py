@@ -155,27 +155,28 @@ def check_pairs(pairs: Any, n_people: int, rows: np.ndarray | None = None) -> np
         raise InputError(f"pairs must have shape (number of pairs, 2), not {table.shape}")
     if table.dtype.kind not in "iu":
         raise InputError("pairs must be integers: the row numbers of two people, counted from 0")
-    numbers = np.arange(1, len(table) + 1) if rows is None else rows
     if table.min() < 0 or table.max() >= n_people:
         outside = np.flatnonzero(((table < 0) | (table >= n_people)).any(axis=1))
+        numbers = np.arange(1, len(table) + 1) if rows is None else rows
         raise InputError(
             f"{outside.size} pair{_s(outside.size)} point{'s' if outside.size == 1 else ''} outside "
             f"the {n_people} people ({name_rows(numbers[outside])}); people are counted from 0"
         )
     if table.dtype not in (np.int32, np.int64):
         table = table.astype(np.int64)
-    refuse_self_pairs(table, numbers)
+    refuse_self_pairs(table, rows)
     return table
 
 
-def refuse_self_pairs(pairs: np.ndarray, rows: np.ndarray) -> None:
-    """Raise InputError, with row numbers, if a pair joins a person with herself."""
+def refuse_self_pairs(pairs: np.ndarray, rows: np.ndarray | None = None) -> None:
+    """Raise InputError, with row numbers (by default 1, 2, ...), if a pair joins a person with herself."""
     selves = np.flatnonzero(pairs[:, 0] == pairs[:, 1])
     if selves.size:
         one = selves.size == 1
+        named = selves + 1 if rows is None else rows[selves]
         raise InputError(
             f"{selves.size} pair{_s(selves.size)} join{'s' if one else ''} a person with "
-            f"{'herself' if one else 'themselves'} ({name_rows(rows[selves])}). "
+            f"{'herself' if one else 'themselves'} ({name_rows(named)}). "
             f"Remove {'it' if one else 'them'}"
         )
 
@@ -191,16 +192,31 @@ def check_labels(labels: Any, n_pairs: int, rows: np.ndarray | None = None) -> n
     values = np.asarray(labels)
     if values.shape != (n_pairs,):
         raise InputError(f"{n_pairs} pairs need {n_pairs} labels, one each; got {values.shape}")
-    numbers = np.arange(1, n_pairs + 1) if rows is None else rows
     if values.dtype.kind not in "iuf":
         raise InputError("labels must be the numbers +1 (similar) and -1 (dissimilar)")
-    bad = np.flatnonzero((values != 1) & (values != -1))
+    bad = neither(values)
     if bad.size:
+        named = bad + 1 if rows is None else rows[bad]
         raise InputError(
             f"{bad.size} label{_s(bad.size)} not +1 (similar) or -1 (dissimilar): "
-            f"{name_rows(numbers[bad])}"
+            f"{name_rows(named)}"
         )
     return values.astype(np.int8, copy=False)
+
+
+def neither(labels: np.ndarray) -> np.ndarray:
+    """Positions of the labels that are neither +1 nor -1, found block by block.
+
+    Examples
+    --------
+    >>> neither(np.array([1, 0, -1, 2])).tolist()
+    [1, 3]
+    """
+    found = [np.empty(0, dtype=np.int64)]
+    for block in row_blocks(len(labels)):
+        part = labels[block]
+        found.append(block.start + np.flatnonzero((part != 1) & (part != -1)))
+    return np.concatenate(found)
 
 
 def _s(count: int) -> str:
