@@ -210,7 +210,10 @@ def test_the_fuzz_finds_a_wrong_statistic(wrong):
         nonlocal worst
         if case[3].shape[0] == 2:
             moves = largest_move(
-                lambda W, loss: wrong(W, loss, (1.0, 1.0), np.ones(W.shape[1])), case, "l2"
+                lambda W, loss: wrong(W, loss, (1.0, 1.0), np.ones(W.shape[1])),
+                case,
+                "l2",
+                compiled=False,
             )
             worst = max(worst, *moves)
 
