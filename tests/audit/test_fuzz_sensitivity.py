@@ -204,11 +204,11 @@ class Averaged(LossGradient):
 def test_the_fuzz_finds_a_wrong_statistic(wrong):
     worst = 0.0
 
-    @quiet(300)
+    @quiet(600)
     @given(neighbourhoods())
     def look(case):
         nonlocal worst
-        if case[3].shape[0] == 2:
+        if wrong is Averaged or case[3].shape[0] == 2:
             moves = largest_move(
                 lambda W, loss: wrong(W, loss, (1.0, 1.0), np.ones(W.shape[1])),
                 case,
