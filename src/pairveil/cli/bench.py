@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pairveil.cli.output import JsonFlag, print_json, stderr, stdout, table
+from pairveil.cli.output import JsonFlag, QuietFlag, print_json, stderr, stdout, table
 
 DataFolder = Annotated[
     Path | None,
@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
 
 def utility(
     data: DataFolder = None,
-    seeds: Annotated[int, typer.Option("--seeds", min=1)] = 10,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Repeats.")] = 10,
     datasets: Annotated[
         list[str] | None, typer.Option("--dataset", help="Only these (repeatable).")
     ] = None,
@@ -38,6 +38,7 @@ def utility(
     ] = None,
     out: OutFolder = None,
     json_: JsonFlag = False,
+    quiet: QuietFlag = False,
 ) -> None:
     """Accuracy kept at each epsilon, with one set of defaults on every data set.
 
@@ -52,10 +53,12 @@ def utility(
         jobs,
         out,
         max_people=max_people,
-        progress=None if json_ else lambda name: stderr.print(f"measured {name}"),
+        progress=None if json_ or quiet else lambda name: stderr.print(f"measured {name}"),
     )
     if json_:
         print_json(result)
+        return
+    if quiet:
         return
     rows = [
         [
@@ -81,6 +84,7 @@ def kappa(
     ] = True,
     out: OutFolder = None,
     json_: JsonFlag = False,
+    quiet: QuietFlag = False,
 ) -> None:
     """Time and memory of kappa, beside igraph, networkx and the paper's method.
 
@@ -91,6 +95,8 @@ def kappa(
     result = run(sizes or SIZES, peers, out)
     if json_:
         print_json(result)
+        return
+    if quiet:
         return
     rows = [
         [

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -46,17 +48,16 @@ def read_config(path: Path, group: Any) -> dict[str, Any]:
     tables = {key: value for key, value in content.items() if isinstance(value, dict)}
     shared = {key: value for key, value in content.items() if key not in tables}
     known = {name for command in _leaves(group) for name in options_of(command)}
-    for key, value in shared.items():
+    for key in shared:
         if key not in known:
-            raise InputError(f"{path}: no command has an option '{key}'{_list(known)}")
-        _check_value(path, key, value)
+            raise InputError(f"{path}: no command has an option '{key}'{_meant(key, known)}")
     return _defaults(path, group, tables, shared)
 
 
-def options_of(command: Any) -> dict[str, str]:
+def options_of(command: Any) -> dict[str, Any]:
     """The long options of a command without their dashes, and the parameter each one sets."""
     return {
-        spelling.removeprefix("--"): str(parameter.name)
+        spelling.removeprefix("--"): parameter
         for parameter in command.params
         if parameter.param_type_name == "option"
         for spelling in (*parameter.opts, *parameter.secondary_opts)
@@ -69,7 +70,8 @@ def _defaults(
 ) -> dict[str, Any]:
     unknown = sorted(set(tables) - set(group.commands))
     if unknown:
-        raise InputError(f"{path}: there is no command '{unknown[0]}'{_list(group.commands)}")
+        known = _meant(unknown[0], group.commands)
+        raise InputError(f"{path}: there is no command '{unknown[0]}'{known}")
     made: dict[str, Any] = {}
     for name, command in group.commands.items():
         table = tables.get(name, {})
@@ -79,12 +81,14 @@ def _defaults(
             made[name] = _defaults(path, command, table, shared)
             continue
         options = options_of(command)
-        for key, value in table.items():
+        for key in table:
             if key not in options:
-                raise InputError(f"{path}: [{name}] has no option '{key}'{_list(options)}")
-            _check_value(path, key, value)
+                raise InputError(f"{path}: [{name}] has no option '{key}'{_meant(key, options)}")
         here = {key: value for key, value in shared.items() if key in options}
-        made[name] = {options[key]: value for key, value in {**here, **table}.items()}
+        made[name] = {}
+        for key, value in {**here, **table}.items():
+            _check_value(path, key, value, options[key])
+            made[name][options[key].name] = value
     return made
 
 
@@ -97,11 +101,22 @@ def _leaves(group: Any) -> list[Any]:
     ]
 
 
-def _check_value(path: Path, key: str, value: object) -> None:
-    items = value if isinstance(value, list) else [value]
-    if not all(isinstance(item, str | int | float) for item in items):
-        raise InputError(f"{path}: '{key}' must be text, a number, true or false, or a list")
+def _check_value(path: Path, key: str, value: object, option: Any) -> None:
+    """Refuse what an option cannot take and typer would bend: true for a number, a word for a list."""
+    if option.is_flag:
+        if not isinstance(value, bool):
+            raise InputError(f"{path}: '{key}' must be true or false")
+    elif option.multiple:
+        if not (isinstance(value, list) and all(map(_is_scalar, value))):
+            raise InputError(f"{path}: '{key}' must be a list: {key} = [...]")
+    elif not _is_scalar(value):
+        raise InputError(f"{path}: '{key}' must be one number or text")
 
 
-def _list(known: Any) -> str:
-    return f"; there are: {', '.join(sorted(known))}"
+def _is_scalar(value: object) -> bool:
+    return isinstance(value, str | int | float) and not isinstance(value, bool)
+
+
+def _meant(word: str, known: Iterable[str]) -> str:
+    close = get_close_matches(word, list(known), n=1)
+    return f"; did you mean '{close[0]}'?" if close else f"; there are: {', '.join(sorted(known))}"

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import warnings
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from pairveil.cli.fit import print_plan, progress_bar, summarise, write_report
-from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stdout
+from pairveil.cli.fit import Epsilon, learn, summarise, write_report
+from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stderr, stdout
+from pairveil.cli.planned import print_plan
+from pairveil.errors import InputError
 
 TRAIN_PEOPLE = 398
 CURVE_EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
@@ -26,9 +30,9 @@ def demo(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the release.")] = Path(
         "demo-out"
     ),
-    epsilon: Annotated[float, typer.Option("--epsilon")] = 1.0,
+    epsilon: Epsilon = 1.0,
     seed: Annotated[
-        int | None, typer.Option("--seed", help="Repeatable, and NOT for release.")
+        int | None, typer.Option("--seed", min=0, help="Repeatable, and NOT for release.")
     ] = None,
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
@@ -36,6 +40,8 @@ def demo(
     """Learn a private metric on embedded patients data and release it with its report.
 
     Example: `pairveil demo`
+
+    Example: `pairveil demo --epsilon 0.5 --out weaker-odds`
     """
     from pairveil.evaluation.scores import gain_kept
     from pairveil.learning.dpp import DPPMetricLearner
@@ -45,6 +51,9 @@ def demo(
     from pairveil.release.metric import ReleasedMetric
 
     talk = not (json_ or quiet)
+    ReleasedMetric.check_folder(out, overwrite=True)
+    if not math.isfinite(epsilon):
+        raise InputError("--epsilon must be a finite number: the demo shows a private release")
     patients = load_patients()
     X, classes = patients.features.values, patients.classes
     # Who trains is fixed, so that the demo's figures can be compared from run to run.
@@ -61,12 +70,9 @@ def demo(
     with spoken_warnings(quiet=not talk):
         if talk:
             print_plan(learner.certify(data))
-        with progress_bar(hidden=not talk) as bar:
-            task = bar.add_task("learning", total=1.0, epsilon=0.0)
-            learner.fit(
-                data, on_step=lambda done, spent: bar.update(task, completed=done, epsilon=spent)
-            )
-    scores, curve = score_public(data, X[test], classes[test], learner)
+        learn(learner, data, talk)
+    with stderr.status("measuring on the test patients") if talk else nullcontext():
+        scores, curve = score_public(data, X[test], classes[test], learner)
     kept = gain_kept(scores["pair_auc"], scores["euclidean_pair_auc"], scores["reference_pair_auc"])
     certificate: Any = learner.certificate_
     metric = ReleasedMetric(learner.components_, certificate, patients.features.names)

@@ -10,6 +10,7 @@ import numpy as np
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from pairveil.cli.budget import Budget
 from pairveil.cli.output import (
     JsonFlag,
     QuietFlag,
@@ -17,9 +18,9 @@ from pairveil.cli.output import (
     spoken_warnings,
     stderr,
     stdout,
-    table,
 )
 from pairveil.cli.pair_options import (
+    PANEL,
     Exclude,
     FeaturesFile,
     IdColumn,
@@ -27,11 +28,28 @@ from pairveil.cli.pair_options import (
     Layout,
     Left,
     PairsFile,
+    RecordId,
     Right,
+    Threshold,
     ZeroMeans,
     read_pair_file,
 )
+from pairveil.cli.planned import print_plan
 from pairveil.errors import InputError
+
+
+def _privacy(name: str, text: str, **limits: Any) -> Any:
+    return typer.Option(name, help=text, rich_help_panel="Privacy", **limits)
+
+
+Epsilon = Annotated[float, _privacy("--epsilon", "Privacy budget of this release.")]
+Delta = Annotated[float, _privacy("--delta", "Must be well below 1 / pairs.")]
+UnitOption = Annotated[
+    Literal["pair", "relationship", "person"], _privacy("--unit", "What is protected.")
+]
+AdjacencyOption = Annotated[
+    Literal["zero-out", "replace"], _privacy("--adjacency", "What epsilon compares.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -40,46 +58,54 @@ def register(app: typer.Typer) -> None:
 
 
 def fit(
+    context: typer.Context,
     features: FeaturesFile,
     pairs: PairsFile,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the release.")],
-    epsilon: Annotated[
-        float, typer.Option("--epsilon", help="Privacy budget of this release.")
-    ] = 1.0,
-    delta: Annotated[float, typer.Option("--delta", help="Must be well below 1 / pairs.")] = 1e-5,
-    unit: Annotated[
-        Literal["pair", "relationship", "person"], typer.Option(help="What is protected.")
-    ] = ("relationship"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the release.")] = Path(
+        "release"
+    ),
+    epsilon: Epsilon = 1.0,
+    delta: Delta = 1e-5,
+    unit: UnitOption = "relationship",
     select: Annotated[
-        Literal["paths", "forest", "matching", "all"], typer.Option(help="Which pairs to use.")
+        Literal["paths", "forest", "matching", "all"],
+        _privacy("--select", "Which pairs to use; looks at who is paired with whom only."),
     ] = "paths",
-    adjacency: Annotated[
-        Literal["zero-out", "replace"], typer.Option(help="What epsilon compares.")
-    ] = ("zero-out"),
+    adjacency: AdjacencyOption = "zero-out",
     mechanism: Annotated[
-        Literal["gaussian", "laplace"], typer.Option(help="laplace: pure epsilon.")
-    ] = ("gaussian"),
+        Literal["gaussian", "laplace"], _privacy("--mechanism", "laplace: pure epsilon.")
+    ] = "gaussian",
     kappa: Annotated[
-        int | None, typer.Option("--kappa", min=1, help="Public constant; default: the graph's.")
-    ] = (None),
+        int | None,
+        _privacy("--kappa", "Public constant instead of the graph's own number.", min=1),
+    ] = None,
+    ledger: Annotated[
+        Path | None, _privacy("--ledger", "Budget file to charge; kept over many fits.")
+    ] = None,
+    budget: Annotated[
+        float | None, _privacy("--budget", "Total epsilon, where --ledger makes a new file.")
+    ] = None,
+    seed: Annotated[
+        int | None, _privacy("--seed", "Repeatable, and therefore NOT for release.", min=0)
+    ] = None,
     n_components: Annotated[
-        int | None, typer.Option("--n-components", min=1, help="Dimensions; default: all, blended.")
+        int | None,
+        typer.Option("--n-components", min=1, help="Dimensions. [default: all, blended]"),
     ] = None,
     bounds: Annotated[
         Path | None,
-        typer.Option("--bounds", help="Public lower and upper bound of each column (CSV or JSON)."),
+        typer.Option(
+            "--bounds",
+            help="Public lower and upper bound of each column (CSV or JSON).",
+            rich_help_panel=PANEL,
+        ),
     ] = None,
     data_norm: Annotated[
-        float, typer.Option("--data-norm", help="Rows longer than this are clipped.")
+        float,
+        typer.Option(
+            "--data-norm", help="Rows longer than this are clipped.", rich_help_panel=PANEL
+        ),
     ] = 1.0,
-    ledger: Annotated[Path | None, typer.Option("--ledger", help="Budget file to charge.")] = None,
-    budget: Annotated[
-        float | None,
-        typer.Option("--budget", help="Total epsilon, where --ledger makes a new file."),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="Repeatable, and therefore NOT for release.")
-    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be spent, and stop.")
     ] = False,
@@ -96,24 +122,46 @@ def fit(
     label: Label = "label",
     layout: Layout = "auto",
     zero_means: ZeroMeans = None,
+    threshold: Threshold = 0.5,
+    record_id: RecordId = "id",
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
     """Learn a private metric from people's features and labelled pairs, and release it.
 
+    Says what it will spend before it spends it. Nothing is written unless all of it is.
+
     Example: `pairveil fit people.csv pairs.csv --epsilon 1 --delta 1e-5 --out release/`
+
+    Example: `pairveil fit people.csv pairs.csv --dry-run`
+
+    Example: `pairveil fit raw.csv pairs.csv --bounds bounds.json --unit person --report`
+
+    Example: `pairveil fit people.csv pairs.csv --ledger budget.json --budget 3`
     """
     from pairveil.learning.dpp import DPPMetricLearner
     from pairveil.pairs.pairset import PairSet
     from pairveil.pairs.readers import read_features
     from pairveil.release.metric import ReleasedMetric
 
-    with spoken_warnings(quiet or json_):
+    talk = not (json_ or quiet)
+    ReleasedMetric.check_folder(out, overwrite)
+    budget_file = Budget(ledger, budget, delta, unit, adjacency)
+    budget_file.check()
+    with spoken_warnings(not talk) as notes:
         people = read_features(features, id=id_, exclude=tuple(exclude or ()))
         people, scale = scale_columns(people, bounds, data_norm)
-        found = read_pair_file(pairs, left, right, label, layout, zero_means=zero_means)
+        found = read_pair_file(
+            pairs,
+            left,
+            right,
+            label,
+            layout,
+            zero_means=zero_means,
+            threshold=threshold,
+            record_id=record_id,
+        )
         data = PairSet.join(people, found, data_norm=data_norm)
-        ReleasedMetric.check_folder(out, overwrite)
         learner = DPPMetricLearner(
             epsilon=epsilon,
             delta=delta,
@@ -124,7 +172,6 @@ def fit(
             mechanism=mechanism,
             n_components=n_components,
             data_norm=data_norm,
-            accountant=open_ledger(ledger, budget, delta, unit, adjacency),
             random_state=seed,
         )
         planned = learner.certify(data)
@@ -132,28 +179,46 @@ def fit(
             raise InputError(
                 "--epsilon inf promises nothing: there is nothing to release; choose a number"
             )
-        if not (json_ or quiet):
+        if talk:
+            if context.find_root().obj is not None:
+                stdout.print(f"Options not given here come from {context.find_root().obj}.")
             print_plan(planned)
+        after = budget_file.rehearse(planned)
+        if talk and after is not None:
+            stdout.print(f"Ledger: {after}")
         if dry_run:
             if json_:
-                print_json({"certificate": planned.to_dict(), "out": None})
+                print_json({"certificate": planned.to_dict(), "out": None, "notes": notes})
+            elif talk:
+                stdout.print("Dry run: nothing was spent and nothing was written.")
             return
-        with progress_bar(hidden=json_ or quiet) as bar:
-            task = bar.add_task("learning", total=1.0, epsilon=0.0)
-            learner.fit(
-                data, on_step=lambda done, spent: bar.update(task, completed=done, epsilon=spent)
-            )
+        learner.accountant = budget_file.open()
+        learn(learner, data, talk)
     certificate: Any = learner.certificate_
     metric = ReleasedMetric(learner.components_ * scale, certificate, people.names, scale)
     metric.save(out, overwrite=overwrite, summary=summarise(learner, data).to_json())
     page = write_report(out) if report else None
     if json_:
-        shown = {"certificate": certificate.to_dict(), "out": str(out)}
+        shown = {"certificate": certificate.to_dict(), "out": str(out), "notes": notes}
         print_json(shown if page is None else {**shown, "report": str(page)})
-    elif not quiet:
+    elif talk:
         stdout.print(f"Released in {out}. `pairveil certificate {out}` verifies it.")
         if page is not None:
             stdout.print(f"Report: {page}")
+
+
+def learn(learner: Any, data: Any, talk: bool) -> None:
+    """Fit with a progress bar; a ledger that was charged stays charged when someone stops it."""
+    with progress_bar(hidden=not talk) as bar:
+        task = bar.add_task("learning", total=1.0, epsilon=0.0)
+        try:
+            learner.fit(
+                data, on_step=lambda done, spent: bar.update(task, completed=done, epsilon=spent)
+            )
+        except KeyboardInterrupt:
+            if learner.accountant is not None:
+                stderr.print("[yellow]note:[/yellow] what the ledger was charged stays charged")
+            raise
 
 
 def summarise(learner: Any, data: Any, **parts: Any) -> Any:
@@ -190,41 +255,6 @@ def scale_columns(people: Any, bounds: Path | None, data_norm: float) -> tuple[A
     scaled = scale_to_bounds(people.values, public, data_norm=data_norm)
     factor = data_norm / (public.upper - public.lower) / np.sqrt(len(public.lower))
     return replace(people, values=scaled), factor
-
-
-def open_ledger(
-    path: Path | None, budget: float | None, delta: float, unit: Any, adjacency: Any
-) -> Any:
-    """The ledger to charge, made on first use."""
-    from pairveil.privacy.ledger import PrivacyLedger
-
-    if path is None:
-        if budget is not None:
-            raise InputError("--budget goes with --ledger FILE")
-        return None
-    if path.exists():
-        if budget is not None:
-            raise InputError(f"{path} exists and has its own budget; leave --budget out")
-        return PrivacyLedger.open(path)
-    if budget is None:
-        raise InputError(f"{path} does not exist; give --budget EPSILON to make it")
-    return PrivacyLedger(budget, delta, path=path, unit=unit, adjacency=adjacency)
-
-
-def print_plan(planned: Any) -> None:
-    """What is about to be spent, before it is."""
-    rows = [
-        [
-            unit,
-            planned.kappas[unit],
-            planned.epsilons[unit]["zero-out"],
-            planned.epsilons[unit]["replace"],
-        ]
-        for unit in planned.epsilons
-    ]
-    pairs = f"{planned.n_pairs_used:,} of {planned.n_pairs_given:,} pairs used"
-    columns = ["protected unit", "kappa", "zero-out", "replace"]
-    stdout.print(table(f"{pairs}; epsilon at delta {planned.delta:g}", columns, rows))
 
 
 def progress_bar(hidden: bool) -> Progress:

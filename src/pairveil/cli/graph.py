@@ -22,7 +22,9 @@ from pairveil.cli.pair_options import (
     Layout,
     Left,
     PairsFile,
+    RecordId,
     Right,
+    Threshold,
     ZeroMeans,
     read_pair_file,
 )
@@ -52,22 +54,28 @@ def show_kappa(
     left: Left = "left",
     right: Right = "right",
     layout: Layout = "auto",
+    record_id: RecordId = "id",
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
     """Say how many pairs an attacker must be missing: the graph's numbers.
 
+    Reads who is paired with whom and nothing else: labels are not looked at.
+
     Example: `pairveil kappa pairs.csv`
+
+    Example: `pairveil kappa labels.csv --left patient_a --right patient_b`
     """
     from pairveil.graph.kappa import kappa
     from pairveil.pairs.choosing import select_pairs
     from pairveil.pairs.resolving import index_pairs
 
-    with spoken_warnings(quiet or json_):
-        edges = index_pairs(read_pair_file(pairs, left, right, None, layout)).pairs
+    with spoken_warnings(quiet or json_) as notes:
+        listed = read_pair_file(pairs, left, right, None, layout, record_id=record_id)
+        edges = index_pairs(listed).pairs
     numbers = kappa(edges)
     if json_:
-        print_json(numbers.to_dict())
+        print_json({**numbers.to_dict(), "notes": notes})
         return
     if quiet:
         return
@@ -85,7 +93,7 @@ def show_kappa(
 def select(
     pairs: PairsFile,
     how: Annotated[
-        How, typer.Option(help="paths: at most two pairs a person, no cycle.")
+        How, typer.Option("--how", help="paths: at most two pairs a person, no cycle.")
     ] = "paths",
     out: Out = Path("selected.csv"),
     max_degree: MaxDegree = None,
@@ -94,22 +102,36 @@ def select(
     label: Label = "label",
     layout: Layout = "auto",
     zero_means: ZeroMeans = None,
+    threshold: Threshold = 0.5,
+    record_id: RecordId = "id",
     seed: Seed = None,
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
     """Keep a set of pairs that costs little privacy, without looking at labels or features.
 
+    `fit` selects by itself; use this to see or to fix the choice beforehand.
+
     Example: `pairveil select pairs.csv --how paths -o used.csv`
+
+    Example: `pairveil select pairs.csv --how all --max-degree 3 -o used.csv`
     """
     from pairveil.graph.kappa import kappa
     from pairveil.pairs.choosing import select_pairs
     from pairveil.pairs.resolving import index_pairs
     from pairveil.pairs.writing import write_columns
 
-    with spoken_warnings(quiet or json_):
+    with spoken_warnings(quiet or json_) as notes:
         listed = read_pair_file(
-            pairs, left, right, label, layout, zero_means=zero_means, labels_optional=True
+            pairs,
+            left,
+            right,
+            label,
+            layout,
+            zero_means=zero_means,
+            threshold=threshold,
+            record_id=record_id,
+            labels_optional=True,
         )
         found = index_pairs(listed)
     before = kappa(found.pairs)
@@ -121,9 +143,8 @@ def select(
         columns[label] = found.labels[kept]
     write_columns(out, columns)
     if json_:
-        print_json(
-            {**after.to_dict(), "out": str(out), "full_graph_kappa": before.to_dict()["kappa"]}
-        )
+        full = before.to_dict()["kappa"]
+        print_json({**after.to_dict(), "out": str(out), "full_graph_kappa": full, "notes": notes})
     elif not quiet:
         stdout.print(
             f"Kept {len(kept):,} of {before.n_pairs:,} pairs in {out}. Relationship level: kappa "
@@ -131,14 +152,14 @@ def select(
         )
         stdout.print(
             "The dropped labels still exist: someone who knows them can tie up to "
-            f"{before.relationship} used pairs together. `pairveil design` chooses before labelling and has "
-            "no such caveat."
+            f"{before.relationship} used pairs together. `fit --select {how}` on the full file says so in "
+            "the certificate; `pairveil design` chooses before labelling and has no such caveat."
         )
 
 
 def design(
     people: Annotated[int, typer.Option("--people", min=2, help="How many people there are.")],
-    how: Annotated[DesignHow, typer.Option(help="Shape of the pairs to label.")] = "paths",
+    how: Annotated[DesignHow, typer.Option("--how", help="Shape of the pairs to label.")] = "paths",
     out: Out = Path("to-label.csv"),
     seed: Seed = None,
     json_: JsonFlag = False,
@@ -147,6 +168,8 @@ def design(
     """Choose which pairs to label before anyone labels them (people are numbered from 0).
 
     Example: `pairveil design --people 5000 --how paths -o to-label.csv`
+
+    Example: `pairveil design --people 5000 --how matching --seed 7 -o to-label.parquet`
     """
     from pairveil.graph.kappa import kappa
     from pairveil.pairs.choosing import design_pairs

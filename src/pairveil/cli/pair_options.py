@@ -2,32 +2,46 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
+from pairveil.errors import DataWarning
+
 LayoutName = Literal["auto", "table", "splink", "dedupe", "lfw", "voxceleb", "links"]
 ZeroMeaning = Literal["similar", "dissimilar"]
 
+PANEL = "Your files"
+
+
+def _option(name: str, text: str) -> Any:
+    return typer.Option(name, help=text, rich_help_panel=PANEL)
+
+
 PairsFile = Annotated[
-    Path, typer.Argument(help="Labelled pairs, CSV or Parquet.", show_default=False)
+    Path,
+    typer.Argument(help="Pairs of people: CSV, Parquet or another tool's file.", metavar="PAIRS"),
 ]
 FeaturesFile = Annotated[
-    Path, typer.Argument(help="People's features, CSV or Parquet.", show_default=False)
+    Path, typer.Argument(help="People's features: CSV or Parquet, a row each.", metavar="FEATURES")
 ]
-Left = Annotated[str, typer.Option("--left", help="Column with the first person's id.")]
-Right = Annotated[str, typer.Option("--right", help="Column with the second person's id.")]
-Label = Annotated[str, typer.Option("--label", help="Column with the label.")]
-Layout = Annotated[LayoutName, typer.Option("--layout", help="Layout of the pairs file.")]
+Left = Annotated[str, _option("--left", "Column with the first person's id.")]
+Right = Annotated[str, _option("--right", "Column with the second person's id.")]
+Label = Annotated[str, _option("--label", "Column with the label.")]
+Layout = Annotated[LayoutName, _option("--layout", "Layout of the pairs file.")]
 ZeroMeans = Annotated[
     ZeroMeaning | None,
-    typer.Option("--zero-means", help="What a label 0 means, where labels are bare 0 and 1."),
+    _option("--zero-means", "What a label 0 means, where labels are bare 0 and 1."),
 ]
-IdColumn = Annotated[str, typer.Option("--id", help="Column of FEATURES with the person's id.")]
+Threshold = Annotated[
+    float, _option("--threshold", "Splink: the score from which a pair is similar.")
+]
+RecordId = Annotated[str, _option("--record-id", "dedupe: field of a record with the id.")]
+IdColumn = Annotated[str, _option("--id", "Column of FEATURES with the person's id.")]
 Exclude = Annotated[
-    list[str] | None,
-    typer.Option("--exclude", help="Column of FEATURES to leave out (repeatable)."),
+    list[str] | None, _option("--exclude", "Column of FEATURES to leave out (repeatable).")
 ]
 
 
@@ -39,17 +53,24 @@ def read_pair_file(
     layout: LayoutName,
     *,
     zero_means: ZeroMeaning | None = None,
+    threshold: float = 0.5,
+    record_id: str = "id",
     labels_optional: bool = False,
 ) -> Any:
-    """Pairs of a file; ``label=None`` reads the ids alone."""
+    """Pairs of a file; ``label=None`` reads the ids alone. The reader's notes become warnings."""
     from pairveil.pairs.readers import read_pairs
 
-    return read_pairs(
+    found = read_pairs(
         path,
         left=left,
         right=right,
         label=label,
         zero_means=zero_means,
         layout=layout,
+        threshold=threshold,
+        record_id=record_id,
         require_labels=label is not None and not labels_optional,
     )
+    for note in found.notes:
+        warnings.warn(note, DataWarning, stacklevel=2)
+    return found

@@ -10,6 +10,7 @@ import typer
 
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stdout, table
 from pairveil.cli.pair_options import FeaturesFile, IdColumn
+from pairveil.cli.planned import print_epsilons
 from pairveil.errors import InputError
 
 ReleaseFolder = Annotated[Path, typer.Argument(help="Folder of a release.", show_default=False)]
@@ -123,22 +124,11 @@ def certificate(folder: ReleaseFolder, json_: JsonFlag = False, quiet: QuietFlag
         print_json({**found.to_dict(), "valid": bool(result), "problems": list(result.problems)})
     elif not quiet:
         stdout.print(found.promise(), markup=False)
-        rows = [
-            [
-                unit,
-                found.kappas[unit],
-                found.epsilons[unit]["zero-out"],
-                found.epsilons[unit]["replace"],
-            ]
-            for unit in found.epsilons
-        ]
-        title = f"epsilon at delta = {found.delta:g}"
-        stdout.print(table(title, ["protected unit", "kappa", "zero-out", "replace"], rows))
-        stdout.print(
-            "Verified: the file is the certified one and every epsilon was recomputed."
-            if result
-            else ""
-        )
+        print_epsilons(found, f"epsilon at delta {found.delta:g}, by what is protected")
+        if result:
+            stdout.print(
+                "Verified: the file is the certified one and every epsilon was recomputed."
+            )
     if not result:
         raise InputError("the certificate does not hold: " + "; ".join(result.problems))
 
@@ -148,11 +138,15 @@ def account(
     noise_multiplier: Annotated[
         float, typer.Option("--noise-multiplier", help="Noise / clip bound.")
     ],
-    steps: Annotated[int, typer.Option("--steps", min=1)],
-    delta: Annotated[float, typer.Option("--delta")],
+    steps: Annotated[int, typer.Option("--steps", min=1, help="Sums released.")],
+    delta: Annotated[float, typer.Option("--delta", help="0 with --mechanism laplace.")],
     sample_rate: Annotated[float, typer.Option("--sample-rate", help="1 is the full batch.")] = 1.0,
-    adjacency: Annotated[Literal["zero-out", "replace"], typer.Option("--adjacency")] = "zero-out",
-    mechanism: Annotated[Literal["gaussian", "laplace"], typer.Option("--mechanism")] = "gaussian",
+    adjacency: Annotated[
+        Literal["zero-out", "replace"], typer.Option("--adjacency", help="What is compared.")
+    ] = "zero-out",
+    mechanism: Annotated[
+        Literal["gaussian", "laplace"], typer.Option("--mechanism", help="Kind of noise.")
+    ] = "gaussian",
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:

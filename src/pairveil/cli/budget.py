@@ -1,0 +1,73 @@
+"""The ledger file that fits are charged to: checked and rehearsed before anything is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pairveil.errors import InputError
+
+
+class Budget(NamedTuple):
+    """What ``--ledger`` and ``--budget`` say; delta, unit and adjacency are for a new file only."""
+
+    path: Path | None
+    epsilon: float | None
+    delta: float
+    unit: Any
+    adjacency: Any
+
+    def open(self) -> Any:
+        """The ledger to charge, or None; a new file is made here and not before."""
+        return None if self.path is None else self._ledger(self.path)
+
+    def rehearse(self, planned: Any) -> str | None:
+        """What the ledger will say to a planned fit.
+
+        Refuses a fit just as the ledger itself would, but touches no file.
+
+        Raises
+        ------
+        BudgetError
+            When the budget does not allow the fit.
+        """
+        from pairveil.privacy.events import event_from_dict
+        from pairveil.privacy.ledger import PrivacyLedger
+
+        if self.path is None:
+            return None
+        kept = self._ledger(self.path if self.path.exists() else None)
+        copy = PrivacyLedger(kept.epsilon, kept.delta, unit=kept.unit, adjacency=kept.adjacency)
+        for entry in kept.entries:
+            copy.spend(entry.events, entry.kappas, delta_slack=entry.delta_slack)
+        before = copy.spent() if copy.entries else 0.0
+        events = [event_from_dict(event) for event in planned.events]
+        after = copy.spend(events, planned.kappas, delta_slack=planned.delta_slack)
+        return (
+            f"{self.path} allows epsilon {copy.epsilon:g} at delta {copy.delta:g} (unit '{copy.unit}', "
+            f"{copy.adjacency}); {before:.3g} is spent, {after:.3g} will be after this fit."
+        )
+
+    def _ledger(self, path: Path | None) -> Any:
+        """The ledger of a file, or a new one in it (in memory where there is no path)."""
+        from pairveil.privacy.ledger import PrivacyLedger
+
+        if path is not None and path.exists():
+            return PrivacyLedger.open(path)
+        assert self.epsilon is not None
+        return PrivacyLedger(
+            self.epsilon, self.delta, path=path, unit=self.unit, adjacency=self.adjacency
+        )
+
+    def check(self) -> None:
+        """Refuse options that do not go together, before any file is read."""
+        if self.path is None:
+            if self.epsilon is not None:
+                raise InputError("--budget goes with --ledger FILE")
+        elif self.path.exists():
+            if self.epsilon is not None:
+                raise InputError(f"{self.path} exists and has its own budget; leave --budget out")
+        elif self.epsilon is None:
+            raise InputError(f"{self.path} does not exist; give --budget EPSILON to make it")
+        elif not self.path.absolute().parent.is_dir():
+            raise InputError(f"the folder of the ledger does not exist: {self.path.parent}")
