@@ -53,7 +53,10 @@ class Setting:
 SETTINGS = (
     *(Setting("paths", "relationship", "paths", e) for e in (4.0, 1.0, 0.5, 0.1, 0.03, 0.01)),
     *(Setting("matching", "person", "matching", e) for e in (1.0, 0.1)),
-    *(Setting("paths, pure epsilon", "relationship", "paths", e, "laplace") for e in (4.0, 1.0, 0.1)),
+    *(
+        Setting("paths, pure epsilon", "relationship", "paths", e, "laplace")
+        for e in (4.0, 1.0, 0.1)
+    ),
     Setting("paper's graph, all pairs", "relationship", "paper", 1.0),
 )
 
@@ -146,7 +149,9 @@ def _one_seed(
 
 def _supervised(split: Split, seed: int) -> dict[str, NDArray[np.float64]]:
     """scikit-learn's learners that finish: LDA on everyone, NCA on 1,000 people."""
-    lda = LinearDiscriminantAnalysis(solver="eigen", shrinkage="auto").fit(split.X_train, split.y_train)
+    lda = LinearDiscriminantAnalysis(solver="eigen", shrinkage="auto").fit(
+        split.X_train, split.y_train
+    )
     n_directions = len(np.unique(split.y_train)) - 1
     some = np.random.default_rng(seed).permutation(split.n_people)[:1000]
     nca = NeighborhoodComponentsAnalysis(

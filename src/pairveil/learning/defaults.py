@@ -25,13 +25,16 @@ class Shares(NamedTuple):
 
 
 SHARES: dict[Mechanism, Shares] = {
-    "gaussian": Shares(0.10, 0.15, 0.63, 0.04, 0.08),
+    "gaussian": Shares(0.15, 0.17, 0.58, 0.03, 0.07),
     "laplace": Shares(0.10, 0.20, 0.50, 0.10, 0.10),
 }
+SCARCE = 50.0
+"""Where there are fewer pairs than this for each unit of noise, the side releases get their full share."""
 MARGIN_SHARE = 0.03
 """What ``margin='private'`` takes off all other shares."""
 
 N_STEPS: dict[Mechanism, int] = {"gaussian": 100, "laplace": 8}
+N_STEPS_WITHOUT_NOISE = 300
 MARGIN = 1.0
 _ROUNDING = 1 + 1e-9  # keeps the recomposed epsilon on the safe side of the asked one
 
@@ -69,7 +72,7 @@ def make_plan(
     >>> 0.999 < epsilon_of(plan.events(), kappa=1, delta=1e-5) <= 1.0
     True
     """
-    shares = SHARES[mechanism]
+    shares = divide(budget, mechanism, n_features, n_pairs)
     taken = MARGIN_SHARE if margin == "private" else 0.0
 
     def once(name: str, share: float) -> NoisySums:
@@ -83,7 +86,8 @@ def make_plan(
     }
     margins = once("margins", taken) if margin == "private" else None
     others = [sums.event() for sums in (*single.values(), *([margins] if margins else []))]
-    steps = n_steps or N_STEPS[mechanism]
+    usual = N_STEPS_WITHOUT_NOISE if math.isinf(budget.epsilon) else N_STEPS[mechanism]
+    steps = n_steps or usual
     shape = NoisySums(1.0, 0.0, steps, mechanism, sampling, sample_rate)
     noise = _gradient_noise(budget, shape, shares.gradients * (1 - taken), others)
     return TrainingPlan(
@@ -98,6 +102,24 @@ def make_plan(
         learning_rate=learning_rate,
         **single,
     )
+
+
+def divide(budget: Budget, mechanism: Mechanism, n_features: int, n_pairs: int) -> Shares:
+    """Shares of the releases: the more pairs there are for the noise, the more goes to the descent.
+
+    Examples
+    --------
+    >>> budget = Budget(1.0, 1e-5, 1, "zero-out")
+    >>> [round(divide(budget, "gaussian", 30, n).gradients, 2) for n in (400, 40_000)]
+    [0.58, 0.87]
+    """
+    shares = SHARES[mechanism]
+    if math.isinf(budget.epsilon) or mechanism == "laplace":
+        return shares
+    noise = _noise_for_share(budget, mechanism, 1.0) * math.sqrt(n_features)
+    part = min(1.0, max(0.3, math.sqrt(SCARCE * noise / n_pairs)))
+    side = {name: part * share for name, share in shares._asdict().items() if name != "gradients"}
+    return Shares(gradients=1 - sum(side.values()), **side)
 
 
 def _noise_for_share(budget: Budget, mechanism: Mechanism, share: float) -> float:

@@ -4,10 +4,10 @@
    put on one scale, pairs on balanced weights.
 2. *Signal*: which columns differ more between dissimilar pairs. The strongest start the directions; how
    many stand out of the noise decides their number.
-3. *Descent*: clipped full-batch steps on the contrastive loss. Each step shrinks the singular values by
-   what noise alone would add to them; the second half of the iterates is averaged.
-4. *Contest*: the learned metric, a blend with Euclid, and Euclid itself are compared on the pairs; Euclid
-   stays unless something beats it by more than the noise. This is what does no harm.
+3. *Descent*: clipped full-batch steps on the contrastive loss. Each step shrinks singular values and
+   columns by half of what noise alone would add to them; the second half of the iterates is averaged.
+4. *Contest*: the learned metric, with a little of Euclid in it, and Euclid itself are compared on the
+   pairs. With little signal Euclid stays unless it is beaten: this is what does no harm.
 
 Everything between two releases is post-processing of released numbers and public ones.
 """
@@ -15,12 +15,14 @@ Everything between two releases is post-processing of released numbers and publi
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pairveil.errors import DataWarning
 from pairveil.learning.engine import Engine
 from pairveil.learning.losses import ContrastiveLoss
 from pairveil.learning.plan import TrainingPlan
@@ -39,16 +41,22 @@ FloatArray = NDArray[np.float64]
 
 SIDE = 0.5  # weight of the survey's length and count beside the columns
 MAX_DIRECTIONS = 10
-STANDS_OUT = 3.0  # standard deviations of noise above which a column's signal counts
+USUAL_DIRECTIONS = 5  # as many at most, unless there are more classes
+SIGNAL_CLIP = 0.6
+STANDS_OUT = 5.0  # standard deviations of noise above which a column's signal counts
 START_LENGTH = 2.0
-TOTAL_STEP = 500.0  # summed step sizes without noise, in units of the clip bound
+TOTAL_STEP = 500.0  # summed step sizes, in units of the clip bound, at most
+TOTAL_STEP_WITHOUT_NOISE = 2000.0
 STEP_PER_SIGNAL = 4.0
-SHRINKAGE = 0.7  # of the noise's expected operator norm
-CLIP = (0.1, 0.5)  # at little and at much signal
-CLIP_WITHOUT_NOISE = 0.6
-REFERENCE_SIGNAL = 40.0
+SHRINKAGE = 0.5  # of what noise alone would add to a singular value, and to a column
+CLIP = (0.05, 0.45)  # at little and at much signal
+REFERENCE_SIGNAL = 30.0
 TYPICAL_DISTANCE = 0.6
-BLENDS = (0.0, 0.3, 1.0)
+BLEND, MAX_BLEND = (
+    0.03,
+    0.3,
+)  # weight of Euclid beside what was learned: at the usual signal, at most
+WIDE = 4096  # columns above which no square matrix is formed, so none is Euclid's
 L1_PER_L2 = 0.5  # clip in l1 relative to sqrt(entries) times the clip in l2
 
 
@@ -82,7 +90,22 @@ def train(plan: TrainingPlan, data: PairSet, engine: Engine) -> FloatArray:
     margin = plan.margin if plan.margins is None else private_margin(plan, engine)
     W = descend(plan, engine, balance, W, margin)
     blend = hold_contest(plan, engine, balance, W)
+    if plan.n_features > WIDE:
+        if blend == 1:
+            _say_euclid_won(plan.n_features)
+        blend = 0.0
     return assemble(W, balance, blend, plan.n_components)
+
+
+def _say_euclid_won(n_features: int) -> None:
+    # Public: it follows from the released scores of the contest.
+    warnings.warn(
+        f"the Euclidean metric orders these pairs about as well as what was learned, but over {n_features} "
+        "features it cannot be written as a matrix of components: the learned directions are returned "
+        f"alone. Compare them with Euclid, or reduce to {WIDE} features or fewer to have them blended",
+        DataWarning,
+        stacklevel=4,
+    )
 
 
 def take_survey(plan: TrainingPlan, engine: Engine) -> Balance:
@@ -110,13 +133,17 @@ def take_survey(plan: TrainingPlan, engine: Engine) -> Balance:
 
 def find_start(plan: TrainingPlan, engine: Engine, balance: Balance) -> FloatArray:
     """Release which columns carry signal; start one direction on each that stands out."""
-    signal = engine.release(plan.signal, ColumnSignal(plan.n_features, balance.weights))
-    noise = plan.signal.noise_std(plan.signal.clip)
+    sums = replace(plan.signal, clip=SIGNAL_CLIP)
+    signal = engine.release(sums, ColumnSignal(plan.n_features, balance.weights))
+    noise = sums.noise_std(SIGNAL_CLIP)
     most = min(plan.n_features, plan.n_components or MAX_DIRECTIONS)
     order = np.argsort(-signal)[:most]
     # C balanced classes have one pair in C similar and C - 1 directions between them.
     classes = round(1 / balance.share) - 1
-    k = min(most, max(1, int(np.sum(signal[order] > STANDS_OUT * noise)), classes))
+    clear = int(np.sum(signal[order] > STANDS_OUT * noise))
+    if noise > 0:
+        clear = min(clear, USUAL_DIRECTIONS)
+    k = min(most, max(1, clear, classes))
     W = np.zeros((k, plan.n_features))
     W[np.arange(k), order[:k]] = np.sqrt(np.maximum(signal[order[:k]], 1e-9))
     return W * (START_LENGTH / np.linalg.norm(W))
@@ -138,16 +165,11 @@ def descend(
 ) -> FloatArray:
     """Clipped noisy steps on the contrastive loss, shrunk against the noise, averaged."""
     sums, (k, d) = plan.gradients, W.shape
-    widen = L1_PER_L2 * math.sqrt(d * k) if sums.norm == "l1" else 1.0
+    widen, noise = l1_width(plan, k), descent_noise(plan, k)
     batch = sums.sample_rate * balance.mass
-    # Noise left on the average of all gradients, in units of the clip bound.
-    noise = sums.noise_std(widen) / math.sqrt(sums.steps)
-    clip = plan.max_grad_norm or _clip(signal_to_noise(batch, noise, d))
-    total_step = TOTAL_STEP
-    if noise > 0:
-        total_step = min(total_step, STEP_PER_SIGNAL * batch / (noise * math.sqrt(d * k)))
-    step = plan.learning_rate or total_step / sums.steps
-    threshold = step * SHRINKAGE * (math.sqrt(d) + math.sqrt(k)) * noise / batch
+    clip = plan.max_grad_norm or _clip(signal_to_noise(plan, balance, k))
+    step = plan.learning_rate or total_step(batch, noise, d * k) / sums.steps
+    faded = step * SHRINKAGE * noise / batch
     loss, ones = ContrastiveLoss(margin), np.ones(d)
     longest = 2 * plan.data_norm * float(balance.scale.max())
     average = np.zeros_like(W)
@@ -159,22 +181,41 @@ def descend(
         sums = replace(sums, clip=bound)
         gradient = engine.release(sums, LossGradient(W, loss, balance.weights, ones))
         W = W - step / (batch * clip) * gradient
-        if threshold > 0:
-            W = shrink_singular_values(W, threshold)
+        if faded > 0:
+            W = shrink_singular_values(W, faded * (math.sqrt(d) + math.sqrt(k)))
+            W = shrink_columns(W, faded * math.sqrt(k))
         if t >= sums.steps // 2:
             average += W
     return average / (sums.steps - sums.steps // 2)
 
 
-def signal_to_noise(batch: float, noise: float, d: int) -> float:
-    """Pairs that speak, over the length of the noise in one direction."""
-    return batch / (noise * math.sqrt(d)) if noise > 0 else math.inf
+def signal_to_noise(plan: TrainingPlan, balance: Balance, k: int) -> float:
+    """Pairs that speak, over the length of the noise in one direction; infinite without noise."""
+    noise = descent_noise(plan, k)
+    batch = plan.gradients.sample_rate * balance.mass
+    return batch / (noise * math.sqrt(plan.n_features)) if noise > 0 else math.inf
+
+
+def descent_noise(plan: TrainingPlan, k: int) -> float:
+    """Noise that the average of all gradients keeps on each entry, in units of the clip bound."""
+    sums = plan.gradients
+    return sums.noise_std(l1_width(plan, k)) / math.sqrt(sums.steps)
+
+
+def l1_width(plan: TrainingPlan, k: int) -> float:
+    """Clip bound in the mechanism's norm, relative to the one in l2."""
+    return L1_PER_L2 * math.sqrt(plan.n_features * k) if plan.gradients.norm == "l1" else 1.0
+
+
+def total_step(batch: float, noise: float, n_entries: int) -> float:
+    """Summed step sizes: as far as the signal carries, not as far as the noise would."""
+    if noise == 0:
+        return TOTAL_STEP_WITHOUT_NOISE
+    return min(TOTAL_STEP, STEP_PER_SIGNAL * batch / (noise * math.sqrt(n_entries)))
 
 
 def _clip(signal: float) -> float:
-    if math.isinf(signal):
-        return CLIP_WITHOUT_NOISE
-    return float(np.clip(CLIP[0] * (signal / REFERENCE_SIGNAL) ** 0.6, *CLIP))
+    return float(np.clip(CLIP[0] * signal / REFERENCE_SIGNAL, *CLIP))
 
 
 def shrink_singular_values(W: FloatArray, threshold: float) -> FloatArray:
@@ -191,32 +232,49 @@ def shrink_singular_values(W: FloatArray, threshold: float) -> FloatArray:
     return shrunk
 
 
+def shrink_columns(W: FloatArray, threshold: float) -> FloatArray:
+    """Proximal step of the group lasso: columns that noise could have made fade.
+
+    Examples
+    --------
+    >>> shrink_columns(np.array([[3.0, 0.5], [4.0, 0.0]]), 1.0)
+    array([[2.4, 0. ],
+           [3.2, 0. ]])
+    """
+    lengths = np.linalg.norm(W, axis=0)
+    shrunk: FloatArray = W * np.maximum(0.0, 1 - threshold / np.maximum(lengths, 1e-300))
+    return shrunk
+
+
 def hold_contest(plan: TrainingPlan, engine: Engine, balance: Balance, W: FloatArray) -> float:
-    """Weight of Euclid in the metric: 1 unless a blend orders the pairs better, beyond the noise."""
-    candidates = Candidates(W / TYPICAL_DISTANCE, 1 / (balance.scale * balance.length), BLENDS)
-    many = 2.0 if plan.moments.norm == "l1" else 1.0
-    moments = engine.release(replace(plan.moments, clip=0.7 * many), DistanceMoments(candidates))
+    """Weight of Euclid in the metric: little if the learned metric orders the pairs well, else 1.
+
+    How well is well depends on the signal, a public or released number: with much of it the learned metric
+    stays unless the pairs speak against it, with little of it the pairs must speak for it.
+    """
+    signal = signal_to_noise(plan, balance, len(W))
+    blend = float(np.clip(BLEND * REFERENCE_SIGNAL / signal, BLEND, MAX_BLEND))
+    euclid = 1 / (balance.scale * balance.length)
+    candidates = Candidates(W / TYPICAL_DISTANCE, euclid, (blend, 1.0))
+    wide = 2.0 if plan.moments.norm == "l1" else 1.0
+    moments = engine.release(replace(plan.moments, clip=0.6 * wide), DistanceMoments(candidates))
     first, second = np.split(moments / plan.n_pairs, 2)
     mean = np.clip(first, -1, 1)
     std = np.sqrt(np.clip(second - mean**2, 0.03**2, 1))
-    k, d = W.shape
-    widen = L1_PER_L2 * math.sqrt(d * k) if plan.gradients.norm == "l1" else 1.0
-    noise = plan.gradients.noise_std(widen) / math.sqrt(plan.gradients.steps)
-    signal = signal_to_noise(plan.gradients.sample_rate * balance.mass, noise, d)
-    clip = 1.0 if math.isinf(signal) else float(np.clip(0.2 * math.sqrt(signal / 40), 0.2, 1))
+    clip = float(np.clip(0.2 * math.sqrt(signal / 40), 0.2, 1))
     sums = replace(plan.contest, clip=clip)
-    scores = engine.release(sums, Contest(candidates, mean, std, balance.weights))
-    best = int(np.argmax(scores))
-    demand = 0.0 if math.isinf(signal) else float(np.clip(30.0 / signal - 1, 0, 2))
-    return BLENDS[best] if scores[best] > demand * sums.noise_std(clip) else 1.0
+    score = engine.release(sums, Contest(candidates, mean, std, balance.weights))[0]
+    demand = float(np.clip(20 / signal - 2, -2, 3))
+    return blend if score > demand * sums.noise_std(clip) else 1.0
 
 
 def assemble(W: FloatArray, balance: Balance, blend: float, n_components: int | None) -> FloatArray:
     """One matrix for the blended metric, in the columns' original units."""
     d = W.shape[1]
     learned = math.sqrt(1 - blend) / TYPICAL_DISTANCE * W * balance.scale
-    if blend == 0 and n_components is None:
-        return learned
+    if blend == 0 and (n_components is None or d > WIDE):
+        missing = 0 if n_components is None else n_components - len(learned)
+        return np.vstack([learned, np.zeros((missing, d))])
     stacked = np.vstack([learned, math.sqrt(blend) / balance.length * np.eye(d)])
     _, s, Vt = np.linalg.svd(stacked, full_matrices=False)
     components: FloatArray = s[:n_components, None] * Vt[:n_components]
