@@ -23,6 +23,7 @@ def register(app: typer.Typer) -> None:
     bench = typer.Typer(help="Measure utility, speed and scale.", no_args_is_help=True)
     bench.command("utility")(utility)
     bench.command("kappa")(kappa)
+    bench.command("scale")(scale)
     app.add_typer(bench, name="bench")
 
 
@@ -111,3 +112,45 @@ def kappa(
     ]
     columns = ["method", "pairs", "seconds", "ns a pair", "peak MB", "times ours"]
     stdout.print(table("kappa of a random graph, two pairs a person", columns, rows))
+
+
+def scale(
+    sizes: Annotated[
+        list[int] | None, typer.Option("--pairs", min=1000, help="Numbers of pairs (repeatable).")
+    ] = None,
+    out: OutFolder = None,
+    scratch: Annotated[
+        Path | None, typer.Option("--scratch", help="Folder for the files measured (1.2 GB).")
+    ] = None,
+    json_: JsonFlag = False,
+) -> None:
+    """Time and memory of kappa, selection and a private fit, from files of 10^5 to 10^8 pairs.
+
+    Example: `pairveil bench scale --pairs 100000 --pairs 1000000`
+    """
+    from pairveil.experiments.bench_scale import SIZES, run
+
+    result = run(
+        sizes or SIZES,
+        out,
+        scratch,
+        progress=None if json_ else lambda what: stderr.print(f"measured {what}"),
+    )
+    if json_:
+        print_json(result)
+        return
+    rows = [
+        [
+            row["n_pairs"],
+            row["n_pairs_used"],
+            row["kappa_seconds"],
+            row["select_seconds"],
+            row["fit_seconds"],
+            row["pass_seconds"],
+            row["ns_per_pair"],
+            row["peak_mb"],
+        ]
+        for row in result["rows"]
+    ]
+    columns = ["pairs", "used", "kappa s", "select s", "fit s", "pass s", "ns a pair", "peak MB"]
+    stdout.print(table("100 pairs a person, 64 features, from disk", columns, rows))

@@ -13,10 +13,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import platform
-import resource
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -26,7 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairveil.errors import InputError, PairveilError
+from pairveil.errors import InputError
+from pairveil.experiments.measuring import in_fresh_process, machine, peak_mb
 
 OURS = "pairveil"
 # The largest number of pairs each method is asked for: beyond, it takes many minutes or the memory.
@@ -87,7 +84,7 @@ def run(
             row["ratio"] = round(row["cpu_seconds"] / measured[0]["cpu_seconds"], 2)
         rows += measured
     notes += [f"{m}: asked up to {LARGEST[m]:,} pairs" for m in methods[1:]]
-    result = {"rows": rows, "exponent": _exponent(rows), "machine": _machine(), "notes": notes}
+    result = {"rows": rows, "exponent": _exponent(rows), "machine": machine(), "notes": notes}
     if out is not None:
         _write(result, Path(out))
     return result
@@ -95,18 +92,7 @@ def run(
 
 def _measure(method: str, n_pairs: int) -> dict[str, Any]:
     """One method at one size, in a fresh process."""
-    code = "from pairveil.experiments.bench_kappa import worker; import sys; worker(*sys.argv[1:])"
-    done = subprocess.run(
-        [sys.executable, "-c", code, method, str(n_pairs)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        reason = done.stderr.strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
-        raise PairveilError(f"measuring {method} at {n_pairs:,} pairs failed: {reason[0]}")
-    row: dict[str, Any] = json.loads(done.stdout)
-    return row
+    return in_fresh_process(__name__, "worker", method, str(n_pairs))
 
 
 def worker(method: str, n_pairs_text: str) -> None:
@@ -128,7 +114,7 @@ def worker(method: str, n_pairs_text: str) -> None:
         answer = solve(pairs, n_people)
         took, cpu_took = time.perf_counter() - begun, time.process_time() - cpu_begun
         seconds, cpu_seconds, spent = min(seconds, took), min(cpu_seconds, cpu_took), spent + took
-        peak_mb = _peak_mb()  # before the answer is unpacked, which is not part of the method
+        peak = peak_mb()  # before the answer is unpacked, which is not part of the method
         if spent > 2:
             break
     row = {
@@ -138,7 +124,7 @@ def worker(method: str, n_pairs_text: str) -> None:
         "seconds": round(seconds, 6),
         "cpu_seconds": round(cpu_seconds, 6),
         "ns_per_pair": round(cpu_seconds / n_pairs * 1e9, 1),
-        "peak_mb": round(peak_mb),
+        "peak_mb": round(peak),
         "relationship": answer(),
     }
     print(json.dumps(row))
@@ -216,15 +202,6 @@ def _second_largest(pairs: Pairs, blocks: Any, n_people: int) -> int:
     return int(np.sort(b)[-2])
 
 
-def _peak_mb() -> float:
-    """Peak resident memory of this process. getrusage would include the parent's, before exec."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        lines = status.read_text().splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 / 1024  # bytes on macOS
-
-
 def _exponent(rows: list[dict[str, Any]]) -> float | None:
     """Slope of log time over log pairs, ours only: 1 is linear."""
     ours = [r for r in rows if r["method"] == OURS and r["n_pairs"] >= _FIT_FROM]
@@ -232,21 +209,6 @@ def _exponent(rows: list[dict[str, Any]]) -> float | None:
         return None
     x, y = (np.log([r[key] for r in ours]) for key in ("n_pairs", "cpu_seconds"))
     return round(float(np.polyfit(x, y, 1)[0]), 3)
-
-
-def _machine() -> dict[str, Any]:
-    """What the figures were measured on, and how busy it was (1-minute load at the end)."""
-    model = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        names = [s for s in cpuinfo.read_text().splitlines() if s.startswith("model name")]
-        model = names[0].split(":", 1)[1].strip() if names else model
-    return {
-        "cpu": model,
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        "load": round(os.getloadavg()[0], 1),
-    }
 
 
 def _need_matplotlib() -> None:
