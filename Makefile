@@ -30,7 +30,7 @@ lint: $(VENV)/.dev  ## style, types, direction of imports
 	$(BIN)/lint-imports
 
 docs: $(VENV)/.dev  ## the site, links checked, into site/
-	$(BIN)/mkdocs build --strict -q
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: $(VENV)/.dev  ## every benchmark, into benchmarks/results/
 	$(BIN)/pairveil bench kappa --out benchmarks/results

@@ -148,8 +148,8 @@ def _say(certificate: Any, scores: dict[str, float], kept: float, page: Path) ->
     replace = certificate.epsilons[certificate.unit]["replace"]
     stdout.print(
         f"Learned from {certificate.n_pairs_used} labelled pairs at epsilon {certificate.epsilon:.2f}, "
-        f"delta {certificate.delta:g}: whoever sees the metric can change the odds of any one "
-        f"relationship by at most a factor of {np.exp(replace):.1f}."
+        f"delta {certificate.delta:g}: someone who knows all other pairs and sees the metric can shift the "
+        f"odds of 'same' for the pair they lack by at most a factor of {np.exp(replace):.1f}."
     )
     stdout.print(
         f"How often unlike patients are farther apart than like ones: {scores['euclidean_pair_auc']:.3f} by "

@@ -13,9 +13,9 @@ from pairveil.cli.output import stdout, table
 EFFECTS = (
     (3.0, "0 to 20 %"),
     (10.0, "0 to 90 %"),
-    (40.0, "10 to 90 %"),
+    (40.0, "10 to 95 %"),
     (120.0, "45 to 95 %"),
-    (math.inf, "95 % or more"),
+    (math.inf, "85 % or more"),
 )
 
 
