@@ -142,6 +142,30 @@ def test_threads_and_the_order_of_tiles_do_not_matter(dtype: Any) -> None:
     assert (one != other).any()
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("norm", ["l2", "l1"])
+def test_in_tiles_of_one_a_pair_adds_the_same_whoever_is_beside_it(norm: Norm, dtype: Any) -> None:
+    n, d, k, clip, grid = 151, 17, 3, 2.0**-8, 2.0**-20
+    case = make(n, d, k, dtype)
+    options: Any = {"margin": 5.0, "clip": clip, "grid": grid, "norm": norm}
+
+    def total(rows: Any, tile: int = 1) -> NDArray[np.int64]:
+        return clipped_sum(*case[:3], rows, case.weights, tile=tile, **options)
+
+    alone = [total(np.array([row])) for row in range(n)]
+    for rows in (np.arange(n), np.arange(0, n, 2), np.arange(n)[::-1], np.arange(5, n)):
+        np.testing.assert_array_equal(total(rows), sum(alone[row] for row in rows))
+    # Larger tiles round neighbours together: then it does matter.
+    assert (total(np.arange(n), TILE) != sum(alone)).any()
+    bound = tile_error_bound(1, d, k, clip, dtype, grid=grid, norm=norm)
+    sizes = [size(one * grid, norm) for one in alone]
+    assert max(sizes) <= clip + bound
+    assert max(sizes) > clip
+    expected = plain_sum(case, range(n), 5.0, clip, norm, (1.0, 1.0))
+    rounding = 8 * d * float(np.finfo(dtype).eps) * n
+    assert size(total(None) * grid - expected, norm) <= n * bound + rounding
+
+
 def test_rows_choose_pairs_and_index_types_are_free(tmp_path: Path) -> None:
     case = make(600, 12, 2, np.float32)
     rows = np.flatnonzero(np.random.default_rng(1).random(600) < 0.3)

@@ -30,21 +30,16 @@ leave the range in which point 1 holds (overflow, or squares near underflow) con
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
 from typing import Any, Literal
 
-import numba
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from pairveil.errors import InputError
+from pairveil.learning.tiles import over_tiles
 
 TILE = 128
-SMALL_BATCH = 512  # up to here a second thread costs more than it brings
 _PAIRS, _ROWS, _LANES = 4, 2, 16  # the block of the products; arrays are padded to it with zeros
 _TINY, _HUGE = 1e-280, 1e300  # squares outside may have lost digits or overflowed
 _LONGEST = 1e15  # norm of dx: keeps what underflow can do to a_b negligible
@@ -221,12 +216,47 @@ def _sum_tiles(  # type: ignore[no-untyped-def]
     return total, True
 
 
-@lru_cache(maxsize=4)
-def _pool(_process: int, threads: int) -> ThreadPoolExecutor:
-    # Threads of our own over compiled code without the interpreter's lock, and not numba's prange:
-    # its default pool aborts the process when two threads (two Dask tasks, say) enter it at once.
-    # One pool a process: a forked child has none of its parent's threads.
-    return ThreadPoolExecutor(threads, thread_name_prefix="pairveil-tiles")
+@_reordered
+def _project_one(x, w, p):  # type: ignore[no-untyped-def]
+    """P = W dx for the one row of x. What a pair gets must not depend on who sits beside it."""
+    zero = x.dtype.type(0)
+    for r in range(0, w.shape[0], _ROWS):
+        p0, p1 = zero, zero
+        for j in range(w.shape[1]):
+            p0, p1 = p0 + w[r, j] * x[0, j], p1 + w[r + 1, j] * x[0, j]
+        p[0, r], p[0, r + 1] = p0, p1
+
+
+@njit(cache=True, nogil=True)
+def _sum_each(  # type: ignore[no-untyped-def]
+    features, scale, pairs, labels, rows, every, first, last, w, margin, weights, clip, l1, per_grid
+):
+    """`_sum_tiles` with tiles of one pair: each is rounded on its own, and nothing is padded.
+
+    The products are float64: exact for float32 features, and within point 2 for float64 ones.
+    """
+    x = np.zeros((1, w.shape[1]), dtype=features.dtype)
+    p = np.empty((1, w.shape[0]), dtype=features.dtype)
+    total = np.zeros(w.shape, dtype=np.int64)
+    for place in range(first, last):
+        row = place if every else rows[place]
+        if not 0 <= row < pairs.shape[0]:
+            return total, False
+        left, right = pairs[row, 0], pairs[row, 1]
+        if min(left, right) < 0 or max(left, right) >= features.shape[0]:
+            return total, False
+        for j in range(features.shape[1]):
+            x[0, j] = (features[left, j] - features[right, j]) * scale[j]
+        _project_one(x, w, p)
+        s = clip_factor(labels[row] > 0, x, p, 0, margin, weights, clip, l1)
+        if s == 0.0:
+            continue
+        for r in range(w.shape[0]):
+            p[0, r] = s * p[0, r]
+            a = np.float64(p[0, r]) * per_grid  # a power of two: exact
+            for j in range(w.shape[1]):
+                total[r, j] += np.int64(np.rint(a * np.float64(x[0, j])))
+    return total, True
 
 
 def _padded(weights: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -294,7 +324,8 @@ def clipped_sum(
         Differences are multiplied by it, column by column: public, or released already. So scaled
         features need no second table.
     tile : int
-        Pairs rounded together. Part of the result: the same tile gives the same integers.
+        Pairs rounded together. Part of the result: the same tile gives the same integers. With 1
+        what a pair adds depends on that pair alone.
     threads : int, optional
         By default one up to 512 pairs, then numba's number. Not part of the result.
 
@@ -325,37 +356,19 @@ def clipped_sum(
     if columns.shape != (features.shape[1],):
         raise InputError("the scale needs one number for each feature")
 
+    given = (np.asarray(features), columns, pairs, labels, chosen, rows is None)
+    rest = (float(margin), (float(weight_similar), float(weight_dissimilar)), float(clip))
+
     def part(first: int, last: int) -> tuple[NDArray[np.int64], bool]:
-        result: tuple[NDArray[np.int64], bool] = _sum_tiles(
-            np.asarray(features), columns, pairs, labels, chosen, rows is None, first, last, tile,
-            matrix, float(margin), (float(weight_similar), float(weight_dissimilar)), float(clip),
-            norm == "l1", 1.0 / grid,
-        )  # fmt: skip
+        result: tuple[NDArray[np.int64], bool] = (
+            _sum_each(*given, first, last, matrix, *rest, norm == "l1", 1.0 / grid)
+            if tile == 1
+            else _sum_tiles(*given, first, last, tile, matrix, *rest, norm == "l1", 1.0 / grid)
+        )
         return result
 
-    total, sound = over_tiles(part, n, tile, threads, matrix.shape)
+    share = tile if tile > 1 else TILE  # what goes to one thread: whole tiles
+    total, sound = over_tiles(part, n, share, threads, matrix.shape)
     if not sound:
         raise InputError("a pair or a row index is outside its table")
     return total[: weights.shape[0], : weights.shape[1]]
-
-
-def over_tiles(
-    part: Callable[[int, int], tuple[NDArray[np.int64], bool]],
-    n: int,
-    tile: int,
-    threads: int | None,
-    shape: tuple[int, ...],
-) -> tuple[NDArray[np.int64], bool]:
-    """Run ``part`` over whole tiles, in threads where that pays, and add the integers up."""
-    n_tiles = -(-n // tile)
-    if threads is None:
-        threads = 1 if n <= SMALL_BATCH else numba.config.NUMBA_NUM_THREADS
-    threads = min(threads, n_tiles)
-    if threads <= 1:
-        return part(0, n)
-    edges = [min(n, n_tiles * t // threads * tile) for t in range(threads + 1)]
-    total, sound = np.zeros(shape, dtype=np.int64), True
-    for share, within in _pool(os.getpid(), threads).map(part, edges[:-1], edges[1:]):
-        total += share
-        sound = sound and within
-    return total, sound

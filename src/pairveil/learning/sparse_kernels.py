@@ -18,7 +18,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from pairveil.errors import InputError
-from pairveil.learning.kernels import check_sum, clip_factor, over_tiles
+from pairveil.learning.kernels import check_sum, clip_factor
+from pairveil.learning.tiles import over_tiles
 
 _SHARE = 128  # pairs that go to one thread together
 

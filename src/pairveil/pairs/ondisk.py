@@ -1,7 +1,7 @@
 """Pairs and features that stay on disk: row numbers instead of ids, read with nothing to look up.
 
 Features are a float32 or float64 ``.npy`` file, mapped into memory: the operating system holds what is in
-use. Pairs are a Parquet file of row numbers, read batch by batch into 9 bytes a pair, or ``.npy`` files,
+use. Pairs are a Parquet file of row numbers, read group by group into 9 bytes a pair, or ``.npy`` files,
 mapped as well. Files with ids of other kinds are what `pairveil.read_pairs` is for.
 """
 
@@ -18,7 +18,7 @@ from pairveil.errors import InputError
 from pairveil.pairs.arrays import read_array_file
 from pairveil.pairs.pairset import PairSet
 
-_BATCH = 1 << 20  # rows of a Parquet file looked at together
+_BUFFER = 1 << 20  # bytes read ahead: without a limit Arrow holds the whole file
 
 
 def open_pairs(
@@ -90,7 +90,7 @@ def _mapped(path: Path) -> np.ndarray:
 
 def _read_parquet(path: Path, columns: tuple[str, str, str]) -> tuple[np.ndarray, np.ndarray]:
     try:
-        file = pq.ParquetFile(path)
+        file = pq.ParquetFile(path, buffer_size=_BUFFER)
     except (OSError, pa.ArrowInvalid):
         raise InputError(f"{path.name} is not a whole Parquet file") from None
     with file:
@@ -100,11 +100,13 @@ def _read_parquet(path: Path, columns: tuple[str, str, str]) -> tuple[np.ndarray
         n = file.metadata.num_rows
         pairs, labels = np.empty((n, 2), dtype=np.int32), np.empty(n, dtype=np.int8)
         start = 0
-        for batch in file.iter_batches(_BATCH, columns=list(columns)):
-            stop = start + batch.num_rows
+        # Group by group: iterating over batches would keep what was read until the end.
+        for group in range(file.num_row_groups):
+            part = file.read_row_group(group, columns=list(columns), use_threads=False)
+            stop = start + part.num_rows
             for side, name in enumerate(columns[:2]):
-                pairs[start:stop, side] = _whole(batch.column(name), name, np.int32)
-            labels[start:stop] = _whole(batch.column(columns[2]), columns[2], np.int8)
+                pairs[start:stop, side] = _whole(part[name], name, np.int32)
+            labels[start:stop] = _whole(part[columns[2]], columns[2], np.int8)
             start = stop
     return pairs, labels
 
@@ -116,7 +118,7 @@ def _whole(column: Any, name: str, dtype: Any) -> np.ndarray:
             f"column '{name}' must hold whole numbers without gaps; "
             "pairveil.read_pairs reads other ids and labels"
         )
-    values = column.to_numpy(zero_copy_only=False)
+    values = column.to_numpy()
     limits = np.iinfo(dtype)
     if len(values) and (values.min() < limits.min or values.max() > limits.max):
         raise InputError(f"column '{name}' holds a number outside {limits.min} to {limits.max}")
