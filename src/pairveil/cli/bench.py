@@ -24,6 +24,7 @@ def register(app: typer.Typer) -> None:
     bench.command("utility")(utility)
     bench.command("kappa")(kappa)
     bench.command("scale")(scale)
+    bench.command("speed")(speed)
     app.add_typer(bench, name="bench")
 
 
@@ -154,3 +155,41 @@ def scale(
     ]
     columns = ["pairs", "used", "kappa s", "select s", "fit s", "pass s", "ns a pair", "peak MB"]
     stdout.print(table("100 pairs a person, 64 features, from disk", columns, rows))
+
+
+def speed(
+    shapes: Annotated[
+        list[str] | None, typer.Option("--shape", help="small, square or large (repeatable).")
+    ] = None,
+    peers: Annotated[
+        bool,
+        typer.Option("--peers", help="Install Opacus and metric-learn apart and measure them too."),
+    ] = False,
+    environment: Annotated[
+        Path | None, typer.Option("--environment", help="Keep the peers' environment here.")
+    ] = None,
+    out: OutFolder = None,
+    json_: JsonFlag = False,
+) -> None:
+    """A private epoch beside one without noise, numpy, the machine's floor and, if asked, peers.
+
+    Example: `pairveil bench speed --shape small`
+    """
+    from pairveil.experiments.bench_speed import run
+
+    result = run(
+        shapes or ("small", "square", "large"),
+        peers,
+        environment,
+        out,
+        progress=None if json_ else lambda what: stderr.print(f"measured {what}"),
+    )
+    if json_:
+        print_json(result)
+        return
+    rows = [
+        [row["shape"], row["method"], f"{row['cpu_seconds']:.4f}", row["ratio"]]
+        for row in result["rows"]
+    ]
+    columns = ["shape", "method", "seconds an epoch", "times ours"]
+    stdout.print(table("one epoch on one core, processor time", columns, rows))
