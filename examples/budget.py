@@ -5,21 +5,25 @@ Run it: python examples/budget.py
 
 from pathlib import Path
 
-from pairveil import BudgetError, DPPMetricLearner, PrivacyLedger, design_pairs
+from pairveil import BudgetError, DPPMetricLearner, PairSet, PrivacyLedger, design_pairs
 from pairveil.pairs.embedded import label_pairs, load_patients
 
 patients = load_patients()
 pairs = design_pairs(569, how="paths", random_state=0)
-y = label_pairs(pairs, patients.classes)
+# With ids the ledger can tell that every fit uses the very same pairs.
+data = PairSet(
+    patients.features.values,
+    pairs,
+    label_pairs(pairs, patients.classes),
+    ids=patients.features.ids,
+)
 
 Path("budget.json").unlink(missing_ok=True)  # an example starts anew; a real ledger never does
 ledger = PrivacyLedger(epsilon=1.2, delta=1e-5, path="budget.json")
 for number in range(1, 4):
-    learner = DPPMetricLearner(
-        epsilon=0.7, preprocessor=patients.features.values, accountant=ledger
-    )
+    learner = DPPMetricLearner(epsilon=0.7, accountant=ledger)
     try:
-        learner.fit(pairs, y)
+        learner.fit(data)
     except BudgetError as refused:
         print(f"fit {number} refused: {refused}")
     else:

@@ -16,6 +16,7 @@ from pairveil.cli.config import find_config, read_config
 from pairveil.cli.output import say_error
 from pairveil.errors import BudgetError, PairveilError
 
+STOPPED = "stopped; nothing half-written was left behind"
 EXIT_BUG, EXIT_INPUT, EXIT_BUDGET, EXIT_INTERRUPTED = 1, 2, 3, 130
 
 # typer brings its own copy of click since 0.16 and used the package before: take what it raises.
@@ -72,13 +73,13 @@ for part in (demo, graph, fit, release, report, audit, reproduce, bench):
 def main() -> None:
     """Run the command line; bad input ends in one clear line, never in a traceback."""
     try:
-        code = app(args=config_first(sys.argv[1:]), standalone_mode=False)
+        code = app(args=config_first(sys.argv[1:]), prog_name="pairveil", standalone_mode=False)
     except BudgetError as problem:
         _fail(str(problem), EXIT_BUDGET)
     except PairveilError as problem:
         _fail(str(problem), EXIT_INPUT)
     except (typer.Abort, KeyboardInterrupt):
-        _fail("stopped; nothing half-written was left behind", EXIT_INTERRUPTED)
+        _fail(STOPPED, EXIT_INTERRUPTED)
     except UsageProblem as problem:
         if not problem.format_message():  # no command: the help was shown
             sys.exit(EXIT_INPUT)
@@ -99,6 +100,8 @@ def main() -> None:
             EXIT_BUG,
         )
     else:
+        if code == EXIT_INTERRUPTED:  # typer caught the signal
+            _fail(STOPPED, EXIT_INTERRUPTED)
         sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -124,6 +124,7 @@ def scale(
         Path | None, typer.Option("--scratch", help="Folder for the files measured (1.2 GB).")
     ] = None,
     json_: JsonFlag = False,
+    quiet: QuietFlag = False,
 ) -> None:
     """Time and memory of kappa, selection and a private fit, from files of 10^5 to 10^8 pairs.
 
@@ -135,10 +136,12 @@ def scale(
         sizes or SIZES,
         out,
         scratch,
-        progress=None if json_ else lambda what: stderr.print(f"measured {what}"),
+        progress=None if json_ or quiet else lambda what: stderr.print(f"measured {what}"),
     )
     if json_:
         print_json(result)
+        return
+    if quiet:
         return
     rows = [
         [
@@ -170,6 +173,7 @@ def speed(
     ] = None,
     out: OutFolder = None,
     json_: JsonFlag = False,
+    quiet: QuietFlag = False,
 ) -> None:
     """A private epoch beside one without noise, numpy, the machine's floor and, if asked, peers.
 
@@ -182,10 +186,12 @@ def speed(
         peers,
         environment,
         out,
-        progress=None if json_ else lambda what: stderr.print(f"measured {what}"),
+        progress=None if json_ or quiet else lambda what: stderr.print(f"measured {what}"),
     )
     if json_:
         print_json(result)
+        return
+    if quiet:
         return
     rows = [
         [row["shape"], row["method"], f"{row['cpu_seconds']:.4f}", row["ratio"]]

@@ -21,10 +21,10 @@ class Budget(NamedTuple):
         """The ledger to charge, or None; a new file is made here and not before."""
         return None if self.path is None else self._ledger(self.path)
 
-    def rehearse(self, planned: Any) -> str | None:
-        """What the ledger will say to a planned fit.
+    def rehearse(self, planned: Any, data: Any, seed: int | None) -> str | None:
+        """What the ledger will say to a planned fit of some pairs.
 
-        Refuses a fit just as the ledger itself would, but touches no file.
+        Refuses a fit just as the ledger itself would, but charges nothing and makes no file.
 
         Raises
         ------
@@ -39,10 +39,12 @@ class Budget(NamedTuple):
         kept = self._ledger(self.path if self.path.exists() else None)
         copy = PrivacyLedger(kept.epsilon, kept.delta, unit=kept.unit, adjacency=kept.adjacency)
         for entry in kept.entries:
-            copy.spend(entry.events, entry.kappas, delta_slack=entry.delta_slack)
+            slack, graph = entry.delta_slack, entry.graph
+            copy.spend(entry.events, entry.kappas, delta_slack=slack, graph=graph)
         before = copy.spent() if copy.entries else 0.0
         events = [event_from_dict(event) for event in planned.events]
-        after = copy.spend(events, planned.kappas, delta_slack=planned.delta_slack)
+        graph = _graph_of_used(planned, data, seed)
+        after = copy.spend(events, planned.kappas, delta_slack=planned.delta_slack, graph=graph)
         return (
             f"{self.path} allows epsilon {copy.epsilon:g} at delta {copy.delta:g} (unit '{copy.unit}', "
             f"{copy.adjacency}); {before:.3g} is spent, {after:.3g} will be after this fit."
@@ -71,3 +73,12 @@ class Budget(NamedTuple):
             raise InputError(f"{self.path} does not exist; give --budget EPSILON to make it")
         elif not self.path.absolute().parent.is_dir():
             raise InputError(f"the folder of the ledger does not exist: {self.path.parent}")
+
+
+def _graph_of_used(planned: Any, data: Any, seed: int | None) -> str | None:
+    """The name under which the ledger will know the pairs that the fit is going to use."""
+    from pairveil.learning.certifying import graph_digest
+    from pairveil.pairs.choosing import select_pairs
+
+    kept = select_pairs(data.pairs, planned.selection["how"], random_state=seed or 0)
+    return graph_digest(data.subset(kept))

@@ -139,13 +139,13 @@ def fit(
 
     Example: `pairveil fit people.csv pairs.csv --ledger budget.json --budget 3`
     """
-    from pairveil.learning.dpp import DPPMetricLearner
     from pairveil.pairs.pairset import PairSet
     from pairveil.pairs.readers import read_features
     from pairveil.release.metric import ReleasedMetric
 
     talk = not (json_ or quiet)
-    ReleasedMetric.check_folder(out, overwrite)
+    if not dry_run:
+        ReleasedMetric.check_folder(out, overwrite)
     budget_file = Budget(ledger, budget, delta, unit, adjacency)
     budget_file.check()
     with spoken_warnings(not talk) as notes:
@@ -162,6 +162,9 @@ def fit(
             record_id=record_id,
         )
         data = PairSet.join(people, found, data_norm=data_norm)
+        # Loading the learner takes a second: mistakes in files are told before it.
+        from pairveil.learning.dpp import DPPMetricLearner
+
         learner = DPPMetricLearner(
             epsilon=epsilon,
             delta=delta,
@@ -183,7 +186,7 @@ def fit(
             if context.find_root().obj is not None:
                 stdout.print(f"Options not given here come from {context.find_root().obj}.")
             print_plan(planned)
-        after = budget_file.rehearse(planned)
+        after = budget_file.rehearse(planned, data, seed)
         if talk and after is not None:
             stdout.print(f"Ledger: {after}")
         if dry_run:

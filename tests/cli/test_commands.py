@@ -1,0 +1,165 @@
+"""Every command of the design, in a process of its own: JSON keys, what people read, quiet."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from importlib.resources import files as resources
+from pathlib import Path
+
+import jsonschema
+import pytest
+from running import run
+
+KAPPAS = {"pair", "relationship", "paper_bound", "person", "intransitive"}
+SCHEMA = json.loads(resources("pairveil.privacy").joinpath("certificate.schema.json").read_text())
+
+
+def test_kappa(files: Path) -> None:
+    said = run("kappa", "pairs.csv", "--json", cwd=files).json
+    assert (said["n_people"], said["n_pairs"]) == (90, 180)
+    assert set(said["kappa"]) == KAPPAS
+    assert (said["kappa"]["relationship"], said["kappa"]["person"]) == (4, 4)
+    shown = run("kappa", "pairs.csv", cwd=files)
+    assert re.search(r"^relationship +4 ", shown.out, re.M)
+    assert "brings it to 1" in shown.out
+    assert max(map(len, shown.out.splitlines()[:8])) <= 80
+    assert run("kappa", "pairs.csv", "--quiet", cwd=files) == (0, "", "")
+
+
+def test_kappa_reads_notes_of_other_layouts(files: Path) -> None:
+    shown = run("kappa", "lfw.txt", cwd=files)
+    assert "note: Each id is one image" in shown.err
+    said = run("kappa", "lfw.txt", "--json", cwd=files)
+    assert "image" in said.json["notes"][0]
+    assert said.err == ""
+
+
+def test_select_and_design(files: Path, tmp_path: Path) -> None:
+    out = tmp_path / "used.csv"
+    said = run("select", "pairs.csv", "--how", "paths", "-o", out, "--json", cwd=files).json
+    assert said["kappa"]["relationship"] == 1
+    assert said["full_graph_kappa"]["relationship"] == 4
+    with out.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == said["n_pairs"] < 180
+    assert set(rows[0]) == {"left", "right", "label"}
+    out = tmp_path / "to-label.parquet"
+    said = run("design", "--people", 50, "--how", "matching", "-o", out, "--json", cwd=files).json
+    assert (said["n_pairs"], said["kappa"]["person"], out.is_file()) == (25, 1, True)
+
+
+def test_select_warns_of_dropped_labels(files: Path, tmp_path: Path) -> None:
+    shown = run("select", "pairs.csv", "-o", tmp_path / "x.csv", cwd=files)
+    assert "can tie up to 4 used pairs together" in shown.out
+
+
+def test_account_agrees_with_the_theory_page(files: Path) -> None:
+    words = "account --kappa 13 --sample-rate 0.05 --noise-multiplier 20 --steps 200 --delta 1e-5"
+    assert 1.82 < run(*words.split(), "--json", cwd=files).json["epsilon"] < 1.84
+    pure = "account --mechanism laplace --kappa 2 --noise-multiplier 10 --steps 5 --delta 0 --json"
+    assert run(*pure.split(), cwd=files).json["epsilon"] == pytest.approx(1.0)
+
+
+def test_fit_json(files: Path, tmp_path: Path) -> None:
+    out = tmp_path / "release"
+    words = ["fit", "raw.csv", "splink.csv", "--bounds", "bounds.csv", "--threshold", 0.5]
+    said = run(*words, "--epsilon", 2, "--unit", "person", "--select", "matching",
+               "--out", out, "--seed", 1, "--json", cwd=files)  # fmt: skip
+    assert said.err == ""
+    certificate = said.json["certificate"]
+    assert said.json["out"] == str(out)
+    assert (certificate["unit"], certificate["kappa"]) == ("person", 1)
+    assert 1.9 < certificate["epsilon"] <= 2.0
+    assert certificate["for_release"] is False
+    jsonschema.validate(certificate, SCHEMA)
+    written = json.loads((out / "certificate.json").read_text(encoding="utf-8"))
+    jsonschema.validate(written, SCHEMA)
+    assert written | {"metric_sha256": None} == certificate | {"metric_sha256": None}
+
+
+def test_fit_says_what_it_will_spend(files: Path) -> None:
+    shown = run("fit", "people.csv", "pairs.csv", "--dry-run", cwd=files)
+    assert shown.code == 0
+    for piece in (
+        "of 180 pairs used (select paths)",
+        "kappa of all pairs is 4",
+        "Noise: ",
+        "protected unit   kappa   zero-out   replace",
+        "Expected effect",
+        "nothing was spent",
+    ):
+        assert piece in shown.out
+    assert not (files / "release").exists()
+
+
+def test_a_release_holds_what_it_should(release: Path) -> None:
+    names = {"metric.safetensors", "certificate.json", "README.md", "summary.json", "report.html"}
+    assert {entry.name for entry in release.iterdir()} == names
+    assert list(release.parent.iterdir()) == [release]  # no draft was left beside it
+
+
+def test_certificate(release: Path) -> None:
+    said = run("certificate", release, "--json", cwd=release).json
+    assert said["valid"] is True
+    assert (said["delta"], said["unit"], said["for_release"]) == (1e-5, "relationship", True)
+    assert 2.9 < said["epsilon"] <= 3.0
+    shown = run("certificate", release, cwd=release)
+    assert "differentially private for the contents of" in shown.out
+    assert "Verified" in shown.out
+    assert run("certificate", release, "-q", cwd=release) == (0, "", "")
+
+
+def test_a_forged_certificate_is_refused(release: Path, tmp_path: Path) -> None:
+    forged = json.loads((release / "certificate.json").read_text(encoding="utf-8"))
+    forged["epsilon"] = forged["epsilons"]["relationship"]["zero-out"] = 0.1
+    (tmp_path / "certificate.json").write_text(json.dumps(forged), encoding="utf-8")
+    (tmp_path / "metric.safetensors").write_bytes((release / "metric.safetensors").read_bytes())
+    done = run("certificate", tmp_path, cwd=tmp_path)
+    assert done.code == 2
+    assert "the certificate does not hold" in done.err
+    assert "Verified" not in done.out
+
+
+def test_transform(files: Path, release: Path, tmp_path: Path) -> None:
+    out = tmp_path / "projected.csv"
+    said = run("transform", release, "people.csv", "-o", out, "--json", cwd=files).json
+    assert said["n_rows"] == 90
+    with out.open(encoding="utf-8") as file:
+        header = next(csv.reader(file))
+    assert header == ["id", *(f"component_{i + 1}" for i in range(said["n_components"]))]
+
+
+def test_evaluate(files: Path, release: Path) -> None:
+    words = ["evaluate", release, "classes.csv", "--classes", "class", "--pairs", 2000]
+    said = run(*words, "--json", cwd=files).json
+    assert {"pair_auc", "euclidean_pair_auc", "knn_accuracy"} <= set(said)
+    assert said["euclidean_pair_auc"] > 0.7  # the classes of these files are far apart
+    assert "Euclidean" in run(*words, cwd=files).out
+
+
+def test_report_and_export(release: Path, tmp_path: Path) -> None:
+    said = run("report", release, "-o", tmp_path / "page.html", "--json", cwd=tmp_path).json
+    assert said["out"] == str(tmp_path / "page.html")
+    assert "<html" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    said = run("export", release, "--to", "csv", "-o", tmp_path / "m.csv", "--json", cwd=tmp_path)
+    assert said.json["out"] == str(tmp_path / "m.csv")
+
+
+def test_demo(tmp_path: Path) -> None:
+    said = run("demo", "--json", "--seed", 0, cwd=tmp_path).json
+    assert {"out", "certificate", "pair_auc", "euclidean_pair_auc", "gain_kept"} <= set(said)
+    assert said["pair_auc"] > said["euclidean_pair_auc"]
+    assert (tmp_path / "demo-out" / "report.html").is_file()
+
+
+def test_bench_kappa(tmp_path: Path) -> None:
+    said = run("bench", "kappa", "--pairs", 1000, "--no-peers", "--json", cwd=tmp_path).json
+    assert [row["n_pairs"] for row in said["rows"]] == [1000]
+
+
+def test_audit(tmp_path: Path) -> None:
+    said = run("audit", "--target", "laplace", "--runs", 200, "--json", cwd=tmp_path).json
+    assert said["verdict"] == "consistent"
+    assert said["claimed_epsilon"] == 1.0

@@ -1,0 +1,110 @@
+"""What a newcomer does wrong ends in one line on stderr, exit code 2, and nothing private in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from running import run
+
+FIT = "fit people.csv pairs.csv -o new"
+MISTAKES = {
+    "no pairs file": ("fit people.csv", "Missing argument 'PAIRS'"),
+    "missing features": ("fit nope.csv pairs.csv", "there is no file nope.csv"),
+    "missing pairs": ("fit people.csv nope.csv", "there is no file nope.csv"),
+    "files swapped": ("fit pairs.csv people.csv", "no column 'id'"),
+    "other column names": ("fit people.csv columns.csv", "--left, --right and --label"),
+    "no such id column": (f"{FIT} --id patient", "no column 'patient'"),
+    "labels 0 and 1": ("fit people.csv zeroone.csv", "say which with --zero-means"),
+    "unknown label": ("fit people.csv odd.csv", "row 1 has none of these"),
+    "contradiction": ("fit people.csv both.csv", "contradicting labels: rows 1 and 2"),
+    "id without features": ("fit people.csv strangers.csv", "an id without features (first: row 1)"),
+    "herself": ("fit people.csv alone.csv", "joins a person with herself (row 1)"),
+    "no pairs": ("fit people.csv none.csv", "there are no pairs"),
+    "empty file": ("fit empty.csv pairs.csv", "empty.csv is empty"),
+    "not UTF-8": ("fit latin.csv pairs.csv", "not UTF-8"),
+    "ragged": ("kappa ragged.csv", "ragged.csv"),
+    "text column": ("fit words.csv pairs.csv", "column 'ward' is not numeric"),
+    "gap": ("fit gap.csv pairs.csv", "missing value: column 'x1', row 1"),
+    "person twice": ("fit twice.csv pairs.csv", "repeats an id"),
+    "epsilon 0": (f"{FIT} --epsilon 0", "epsilon must be a number above 0"),
+    "epsilon -1": (f"{FIT} --epsilon -1", "epsilon must be a number above 0"),
+    "epsilon abc": (f"{FIT} --epsilon abc", "'--epsilon': Input should be a valid number"),
+    "epsilon inf": (f"{FIT} --epsilon inf", "promises nothing"),
+    "delta 0": (f"{FIT} --delta 0", "delta must be a number between 0 and 1"),
+    "wrong unit": (f"{FIT} --unit persons", "is not one of 'pair', 'relationship', 'person'"),
+    "wrong selection": (f"{FIT} --select stars", "is not one of 'paths'"),
+    "kappa too small": (f"{FIT} --select all --kappa 1", "need 4 for 'relationship'"),
+    "too many components": (f"{FIT} --n-components 9", "from 1 to 4"),
+    "out is a file": ("fit people.csv pairs.csv -o people.csv", "people.csv is a file"),
+    "out is in use": ("fit people.csv pairs.csv -o .", "holds other files"),
+    "budget alone": (f"{FIT} --budget 3", "--budget goes with --ledger"),
+    "new ledger, no budget": (f"{FIT} --ledger new.json", "give --budget EPSILON"),
+    "ledger is no ledger": (f"{FIT} --quiet --ledger people.csv", "cannot be read"),
+    "bounds without columns": (f"{FIT} --bounds pairs.csv", "needs columns column, lower, upper"),
+    "unknown option": (f"{FIT} --epsilom 1", "No such option: --epsilom"),
+    "unknown command": ("fitt people.csv pairs.csv", "Did you mean 'fit'?"),
+    "kappa of a folder": ("kappa .", "is a folder, not a file"),
+    "output suffix": ("select pairs.csv -o used.xlsx", "must end in .csv or .parquet"),
+    "one person": ("design --people 1 -o x.csv", "greater than or equal to 2"),
+    "no release": ("certificate nowhere", "holds no release"),
+    "release is a file": ("transform people.csv people.csv -o x.csv", "holds no release"),
+    "delta above 1": ("account --kappa 1 --noise-multiplier 9 --steps 9 --delta 2", "delta must be"),
+    "no noise option": ("account --kappa 1 --steps 9 --delta 0", "Missing option '--noise-multiplier'"),
+    "no such format": ("export nowhere --to pdf -o x", "is not one of 'onnx'"),
+    "config is missing": ("--config nope.toml kappa pairs.csv", "there is no file nope.toml"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistake(name: str, files: Path) -> None:
+    before = sorted(entry.name for entry in files.iterdir())
+    words, expected = MISTAKES[name]
+    done = run(*words.split(), cwd=files)
+    assert done.code == 2, done
+    assert done.out == ""
+    [line] = done.err.splitlines()
+    assert line.startswith("pairveil: ")
+    assert expected in line
+    assert sorted(entry.name for entry in files.iterdir()) == before
+
+
+def test_json_does_not_hide_a_mistake(files: Path) -> None:
+    done = run("fit", "people.csv", "zeroone.csv", "--json", cwd=files)
+    assert (done.code, done.out) == (2, "")
+    assert len(done.err.splitlines()) == 1
+
+
+def test_raw_columns_are_noticed(files: Path) -> None:
+    done = run("fit", "raw.csv", "pairs.csv", "--dry-run", cwd=files)
+    assert done.code == 0
+    assert "rows were longer than 1 and clipped" in done.err
+    assert "with --bounds FILE" in done.err
+
+
+def test_no_command_shows_the_help(files: Path) -> None:
+    done = run(cwd=files)
+    assert done.code == 2
+    assert "Usage: pairveil" in done.out
+    assert "Traceback" not in done.err
+
+
+def test_a_bug_shows_no_data(files: Path) -> None:
+    """An exception nobody foresaw is named with its place; its message may quote the data."""
+    import subprocess
+    import sys
+
+    from running import environment
+
+    broken = (
+        "import sys; sys.argv = ['pairveil', 'kappa', 'pairs.csv']\n"
+        "import pairveil.pairs.resolving as r\n"
+        "def fails(*_): raise ZeroDivisionError('kanarienvogel')\n"
+        "r.index_pairs = fails\n"
+        "from pairveil.cli.app import main; main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", broken], cwd=files, env=environment(),
+                          capture_output=True, encoding="utf-8", check=False)  # fmt: skip
+    assert done.returncode == 1
+    assert "this is a bug (ZeroDivisionError at <string>:3)" in done.stderr
+    assert "kanarienvogel" not in done.stdout + done.stderr

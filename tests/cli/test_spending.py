@@ -1,0 +1,109 @@
+"""Budgets, dry runs, and being stopped: nothing is spent unseen, nothing is left half-written."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+from running import PAIRVEIL, environment, run
+
+
+def fit(files: Path, *words: object, cwd: Path) -> list[str]:
+    return ["fit", str(files / "people.csv"), str(files / "pairs.csv"), *map(str, words)]
+
+
+def test_a_ledger_refuses_what_exceeds_it(files: Path, tmp_path: Path) -> None:
+    words = fit(files, "--epsilon", 1, "--ledger", "budget.json", cwd=tmp_path)
+    first = run(*words, "--budget", 1.2, "-o", "one", cwd=tmp_path)
+    assert first.code == 0, first.err
+    assert "0 is spent, 1 will be after this fit" in first.out
+    charged = (tmp_path / "budget.json").read_bytes()
+    assert len(json.loads(charged)["entries"]) == 1
+    for more in (["-o", "two"], ["--dry-run"], ["-o", "two", "--json"]):
+        refused = run(*words, *more, cwd=tmp_path)
+        assert refused.code == 3
+        assert "of a budget of 1.2" in refused.err
+        assert len(refused.err.splitlines()) == 1
+    assert (tmp_path / "budget.json").read_bytes() == charged
+    assert not (tmp_path / "two").exists()
+
+
+def test_a_dry_run_touches_nothing(files: Path, tmp_path: Path) -> None:
+    words = fit(files, "--dry-run", "--ledger", "budget.json", "--budget", 3, cwd=tmp_path)
+    assert run(*words, cwd=tmp_path).code == 0
+    said = run(*words, "--json", cwd=tmp_path).json
+    assert said["out"] is None
+    assert 0.99 < said["certificate"]["epsilon"] <= 1.0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_release_is_not_overwritten_unasked(files: Path, release: Path) -> None:
+    before = (release / "certificate.json").read_bytes()
+    done = run(*fit(files, "-o", release, cwd=files), cwd=files)
+    assert done.code == 2
+    assert "say --overwrite" in done.err
+    assert (release / "certificate.json").read_bytes() == before
+
+
+STOP_WHILE_LEARNING = """
+import os, signal
+from rich.progress import Progress
+update, calls = Progress.update, []
+def stop(self, *a, **k):
+    calls.append(1)
+    if len(calls) == 40:
+        os.kill(os.getpid(), signal.SIGINT)
+    return update(self, *a, **k)
+Progress.update = stop
+"""
+STOP_WHILE_WRITING = """
+import os, signal
+import pairveil.release.metric as metric
+readme = metric.receiver_readme
+def stop(*a, **k):
+    os.kill(os.getpid(), signal.SIGINT)
+    return readme(*a, **k)
+metric.receiver_readme = stop
+"""
+
+
+@pytest.mark.parametrize("when", [STOP_WHILE_LEARNING, STOP_WHILE_WRITING], ids=["learn", "write"])
+def test_ctrl_c_leaves_no_half_written_release(when: str, files: Path, tmp_path: Path) -> None:
+    words = fit(files, "--ledger", "budget.json", "--budget", 3, "-o", "new", cwd=tmp_path)
+    code = f"import sys; sys.argv = {['pairveil', *words]!r}\n{when}\n"
+    code += "from pairveil.cli.app import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment(),
+                          capture_output=True, encoding="utf-8", check=False)  # fmt: skip
+    assert done.returncode == 130, done.stderr
+    assert "nothing half-written was left behind" in done.stderr
+    assert "Traceback" not in done.stderr
+    left = {entry.name for entry in tmp_path.iterdir()}
+    assert left - {"budget.json.lock"} == {"budget.json"}
+    # Charged before the first noise was drawn, and it stays so.
+    assert len(json.loads((tmp_path / "budget.json").read_text())["entries"]) == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_ctrl_c_before_the_charge_spends_nothing(files: Path, tmp_path: Path) -> None:
+    words = fit(files, "--ledger", "budget.json", "-o", "new", cwd=tmp_path)
+    made = run(*words[:-2], "--budget", 3, "-o", "first", cwd=tmp_path)
+    assert made.code == 0, made.err
+    before = (tmp_path / "budget.json").read_bytes()
+    with FileLock(tmp_path / "budget.json.lock"):  # the fit must wait for the ledger
+        waiting = subprocess.Popen([*PAIRVEIL, *words], cwd=tmp_path, env=environment(),
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # fmt: skip
+        assert waiting.stdout is not None
+        while "Expected effect" not in (line := waiting.stdout.readline()):
+            assert line, "the fit ended before it had said its plan"
+        waiting.send_signal(signal.SIGINT)
+        _, said = waiting.communicate(timeout=60)
+    assert waiting.returncode == 130
+    assert "stopped" in said
+    assert (tmp_path / "budget.json").read_bytes() == before
+    assert not (tmp_path / "new").exists()
