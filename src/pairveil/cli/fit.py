@@ -106,6 +106,15 @@ def fit(
             "--data-norm", help="Rows longer than this are clipped.", rich_help_panel=PANEL
         ),
     ] = 1.0,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            "--dask",
+            metavar="SCHEDULER",
+            help="Sum on the Dask cluster at this address (pip install 'pairveil[dask]').",
+            rich_help_panel=PANEL,
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be spent, and stop.")
     ] = False,
@@ -176,6 +185,7 @@ def fit(
             n_components=n_components,
             data_norm=data_norm,
             random_state=seed,
+            backend="auto" if dask is None else "dask",
         )
         planned = learner.certify(data)
         if planned is None:
@@ -195,8 +205,11 @@ def fit(
             elif talk:
                 stdout.print("Dry run: nothing was spent and nothing was written.")
             return
-        learner.accountant = budget_file.open()
-        learn(learner, data, talk)
+        from pairveil.learning.dask_backend import cluster
+
+        with cluster(dask):
+            learner.accountant = budget_file.open()
+            learn(learner, data, talk)
     certificate: Any = learner.certificate_
     metric = ReleasedMetric(learner.components_ * scale, certificate, people.names, scale)
     metric.save(out, overwrite=overwrite, summary=summarise(learner, data).to_json())

@@ -121,7 +121,7 @@ def check_parameters(learner: Any, data: PairSet) -> None:
     _check_choice("mechanism", learner.mechanism, ("gaussian", "laplace"))
     _check_choice("sampling", learner.sampling, ("poisson", "disjoint"))
     _check_choice("loss", learner.loss, ("contrastive",))
-    _check_choice("backend", learner.backend, ("auto", "numpy"))
+    _check_choice("backend", learner.backend, ("auto", "numpy", "dask"))
     if learner.kappa != "auto" and not (_is_whole(learner.kappa) and learner.kappa >= 1):
         raise InputError("kappa must be 'auto' or a whole number of at least 1")
     k = learner.n_components

@@ -17,9 +17,11 @@ from pairveil.errors import DataWarning, InputError, PrivacyLeakWarning
 from pairveil.graph.kappa import kappa as kappa_of
 from pairveil.learning.certifying import Prepared, prepare
 from pairveil.learning.contract import PairMetric
+from pairveil.learning.dask_backend import DaskSums, connected_client
 from pairveil.learning.engine import Engine, OnRelease
 from pairveil.learning.inputs import resolve_pairs
 from pairveil.learning.plan import NoisySums
+from pairveil.learning.sums import clipped_sum
 from pairveil.learning.thresholds import DistanceHistogram, Strategy, best_threshold
 from pairveil.learning.training import train
 from pairveil.pairs.clipping import clip_rows_and_say_so
@@ -68,7 +70,9 @@ class DPPMetricLearner(PairMetric):
         A budget across fits; charged before any noise is drawn.
     preprocessor : array, DataFrame, sparse matrix or callable, optional
         People's features, when pairs are given as (K, 2) row indices.
-    backend : {'auto', 'numpy'}
+    backend : {'auto', 'numpy', 'dask'}
+        Where sums are taken: compiled loops, numpy, or the workers of the connected Dask cluster
+        (``pip install 'pairveil[dask]'``). Noise, sampling and the ledger are always here.
     random_state : int, Generator or None
         None: operating-system entropy and exact discrete noise, a release. A seed: repeatable,
         and the certificate says ``for_release: false``.
@@ -118,7 +122,7 @@ class DPPMetricLearner(PairMetric):
         data_norm: float = 1.0,
         accountant: PrivacyLedger | None = None,
         preprocessor: Any = None,
-        backend: Literal["auto", "numpy"] = "auto",
+        backend: Literal["auto", "numpy", "dask"] = "auto",
         random_state: int | np.random.Generator | None = None,
         verbose: int = 0,
     ) -> None:
@@ -190,6 +194,7 @@ class DPPMetricLearner(PairMetric):
         -------
         self
         """
+        cluster = connected_client() if self.backend == "dask" else None
         prepared, noise = self._prepare(pairs, y)
         certificate = prepared.certificate
         self._warn_of_clones(certificate)
@@ -202,7 +207,13 @@ class DPPMetricLearner(PairMetric):
                 delta_slack=certificate.delta_slack,
             )
         watcher = _Progress(prepared, certificate, on_step, on_release)
-        engine = Engine(prepared.used, noise, watcher, compiled=self.backend != "numpy")
+        engine = Engine(
+            prepared.used,
+            noise,
+            watcher,
+            compiled=self.backend != "numpy",
+            add_up=clipped_sum if cluster is None else DaskSums(prepared.used, cluster),
+        )
         components = train(prepared.plan, prepared.used, engine)
         if not engine.followed(prepared.plan.releases):
             raise RuntimeError("the engine did not follow its plan; nothing is released")

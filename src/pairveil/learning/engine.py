@@ -41,6 +41,8 @@ class Engine:
     scale : array of shape (n_features,), optional
         Differences are multiplied by it, column by column, as they are formed. Public, or released
         already; the features are never copied for it.
+    add_up : callable
+        Does the work of `pairveil.learning.sums.clipped_sum`: here, or on a cluster.
 
     Examples
     --------
@@ -64,8 +66,10 @@ class Engine:
         *,
         compiled: bool = True,
         scale: FloatArray | None = None,
+        add_up: Callable[..., NDArray[np.int64]] = clipped_sum,
     ) -> None:
         self._data = data
+        self._add_up = add_up
         self._scale = scale
         self._noise = noise
         self._on_release = on_release
@@ -76,7 +80,14 @@ class Engine:
         """The same engine, with the same count of releases, on the same pairs with scaled columns."""
         if data.n_pairs != self._data.n_pairs:
             raise RuntimeError("an engine stays with its pairs")
-        moved = Engine(data, self._noise, self._on_release, compiled=self._compiled, scale=scale)
+        moved = Engine(
+            data,
+            self._noise,
+            self._on_release,
+            compiled=self._compiled,
+            scale=scale,
+            add_up=self._add_up,
+        )
         moved._done = self._done
         return moved
 
@@ -93,7 +104,7 @@ class Engine:
                 2  # so much noise drowns a coarser grid as well; the sensitivity follows the grid
             )
         rows = self._batch(sums, step)
-        total = clipped_sum(
+        total = self._add_up(
             self._data,
             rows,
             statistic,

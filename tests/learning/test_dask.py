@@ -1,0 +1,171 @@
+"""A fit on a cluster of two processes: the same integers, also when a worker dies; the ledger true."""
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from pairveil.cli.app import app
+from pairveil.errors import InputError
+from pairveil.learning import dask_backend
+from pairveil.learning.dpp import DPPMetricLearner
+from pairveil.learning.losses import ContrastiveLoss
+from pairveil.learning.sums import LossGradient, clipped_sum
+from pairveil.pairs.choosing import design_pairs
+from pairveil.pairs.ondisk import open_pairs
+from pairveil.pairs.pairset import PairSet
+from pairveil.privacy.ledger import PrivacyLedger
+from pairveil.release.metric import ReleasedMetric
+
+# The cluster runs in a process of its own: its event loops and open sockets are not this process's
+# matter, where every warning is an error.
+CLUSTER = """
+from dask.distributed import LocalCluster
+if __name__ == "__main__":
+    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True,
+                      dashboard_address=None) as cluster:
+        print(cluster.scheduler_address, flush=True)
+        input()
+"""
+
+
+def make_data(n=5000):
+    rng = np.random.default_rng(0)
+    kinds = rng.integers(0, 3, n)
+    X = rng.normal(size=(n, 6)) * 0.1 + rng.normal(size=(3, 6))[kinds] * 0.2
+    X /= np.maximum(1, np.linalg.norm(X, axis=1, keepdims=True))
+    pairs = design_pairs(n, random_state=0)
+    return PairSet(X, pairs, np.where(kinds[pairs[:, 0]] == kinds[pairs[:, 1]], 1, -1))
+
+
+@pytest.fixture(scope="module")
+def scheduler(tmp_path_factory):
+    pytest.importorskip("distributed")
+    script = tmp_path_factory.mktemp("cluster") / "cluster.py"
+    script.write_text(CLUSTER)
+    running = subprocess.Popen(
+        [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with running:
+        yield running.stdout.readline().strip()
+        running.stdin.write("\n")
+
+
+@pytest.fixture
+def client(scheduler):
+    from distributed import Client
+
+    with Client(scheduler, set_as_default=True) as connected:
+        connected.wait_for_workers(2, timeout=60)
+        yield connected
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.1])
+def test_workers_give_the_integers_of_a_local_sum(client, rate):
+    data = make_data()
+    gradient = LossGradient(np.eye(2, 6), ContrastiveLoss(1.0), (1.0, 0.5), np.ones(6))
+    options = {"scale": np.arange(1.0, 7.0), "compiled": True, "separately": rate < 1}
+    rows = None if rate == 1 else np.flatnonzero(np.random.default_rng(0).random(4999) < rate)
+    cluster = dask_backend.DaskSums(data, client)
+    assert len(cluster._parts) > 1
+    ours = cluster(data, rows, gradient, 0.1, "l2", 2.0**-31, **options)
+    np.testing.assert_array_equal(
+        ours, clipped_sum(data, rows, gradient, 0.1, "l2", 2.0**-31, **options)
+    )
+    assert ours.any()
+    with pytest.raises(RuntimeError, match="other pairs"):
+        cluster(data.subset([0, 1]), None, gradient, 0.1, "l2", 2.0**-31)
+
+
+def test_a_fit_is_the_same_when_a_worker_dies_and_the_ledger_is_true(client):
+    data = make_data()
+    ledgers = [PrivacyLedger(2.0, 1e-4) for _ in range(2)]
+    options = {"n_steps": 6, "random_state": 0}
+    local = DPPMetricLearner(accountant=ledgers[0], **options).fit(data)
+    # Not through a task: a task that ends its worker would be tried again on the next one.
+    victim = next(iter(client.run(os.getpid).values()))
+    seen = []
+
+    def kill_once(share, spent):
+        seen.append(share)
+        if len(seen) == 4:
+            os.kill(victim, signal.SIGKILL)
+
+    remote = DPPMetricLearner(backend="dask", accountant=ledgers[1], **options)
+    remote.fit(data, on_step=kill_once)
+    assert len(seen) > 6
+    np.testing.assert_array_equal(remote.components_, local.components_)
+    assert ledgers[1].spent() == ledgers[0].spent()
+    assert remote.certificate_.epsilon == local.certificate_.epsilon
+    client.wait_for_workers(2, timeout=60)  # the nanny brought one back
+    assert victim not in client.run(os.getpid).values()
+
+
+def test_features_mapped_from_a_file_do_not_travel(client, tmp_path):
+    data = make_data()
+    np.save(tmp_path / "people.npy", data.features)
+    np.save(tmp_path / "pairs.npy", data.pairs)
+    np.save(tmp_path / "labels.npy", data.labels)
+    mapped = open_pairs(*(tmp_path / f"{name}.npy" for name in ("people", "pairs", "labels")))
+    sent = dask_backend._recipe(mapped, slice(0, 100))[0]
+    assert sent == str(tmp_path / "people.npy")
+    assert dask_backend._mapped_path(mapped.features[1:]) is None  # not the whole file
+    assert dask_backend._mapped_path(data.features) is None
+    gradient = LossGradient(np.eye(2, 6), ContrastiveLoss(1.0), (1.0, 0.5), np.ones(6))
+    cluster = dask_backend.DaskSums(mapped, client, n_parts=3)
+    np.testing.assert_array_equal(
+        cluster(mapped, None, gradient, 0.1, "l2", 2.0**-31),
+        clipped_sum(data, None, gradient, 0.1, "l2", 2.0**-31),
+    )
+
+
+def test_the_command_line_fits_on_a_cluster(scheduler, tmp_path):
+    data = make_data(400)
+    columns = [f"c{i}" for i in range(6)]
+    people = pd.DataFrame(data.features, columns=columns).rename_axis("id")
+    people.to_csv(tmp_path / "people.csv")
+    pairs = pd.DataFrame(data.pairs, columns=["left", "right"]).assign(label=data.labels)
+    pairs.to_csv(tmp_path / "pairs.csv", index=False)
+    command = [str(tmp_path / "people.csv"), str(tmp_path / "pairs.csv"), "--seed", "0", "--json"]
+    for out, more in (("local", []), ("remote", ["--dask", scheduler])):
+        done = CliRunner().invoke(app, ["fit", *command, "--out", str(tmp_path / out), *more])
+        assert done.exit_code == 0, done.output
+    local, remote = (ReleasedMetric.load(tmp_path / out) for out in ("local", "remote"))
+    np.testing.assert_array_equal(local.components, remote.components)
+    nobody = ["--dask", "nonsense://nowhere", "--out", str(tmp_path / "none")]
+    refused = CliRunner().invoke(app, ["fit", *command, *nobody])
+    assert isinstance(refused.exception, InputError)
+    assert "no Dask scheduler" in str(refused.exception)
+    assert not (tmp_path / "none").exists()
+
+
+def test_without_a_cluster_or_dask_the_message_says_what_to_do():
+    data = make_data(50)
+    code = """
+        import sys
+        {before}
+        from pairveil.learning.dask_backend import connected_client
+        try:
+            connected_client()
+        except Exception as error:
+            print(type(error).__name__, error)
+    """
+    cases = [("sys.modules['distributed'] = None", "pip install 'pairveil[dask]'")]
+    if importlib.util.find_spec("distributed") is not None:
+        cases.append(("", "connect first"))
+        with pytest.raises(InputError, match="connect first"):
+            DPPMetricLearner(backend="dask").fit(data)
+    for before, message in cases:
+        script = textwrap.dedent(code).replace("{before}", before)
+        said = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        )
+        assert said.stdout.startswith("InputError")
+        assert message in said.stdout
