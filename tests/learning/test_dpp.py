@@ -171,6 +171,61 @@ def test_the_ledger_is_charged_before_noise_and_only_for_fits_that_start(tmp_pat
     assert len(ledger.entries) == 1
 
 
+def test_a_ledger_refuses_a_fit_without_noise():
+    ledger = PrivacyLedger(5.0, 1e-5)
+    with pytest.raises(BudgetError):
+        learner(accountant=ledger, epsilon=math.inf).fit(PAIRS, Y)
+    assert ledger.entries == ()
+
+
+def test_certify_and_fit_agree_when_unseeded():
+    pairs, y = cycle()
+    made = learner(random_state=None)
+    planned, done = made.certify(pairs, y), made.fit(pairs, y).certificate_
+    assert planned.to_dict() == done.to_dict()
+
+
+def test_a_topology_read_off_features_is_not_for_release():
+    with pytest.warns(UserWarning, match="equal rows"):
+        fitted = DPPMetricLearner().fit(X[PAIRS], Y)
+    assert fitted.certificate_.for_release is False
+
+
+def test_whether_a_null_pair_is_sampled_cannot_be_seen():
+    """Poisson batches: a null pair adds exactly nothing, drawn or not, wherever it stands."""
+    from pairveil.learning.losses import ContrastiveLoss
+    from pairveil.learning.sums import LossGradient, clipped_sum
+
+    rng = np.random.default_rng(0)
+    people_ = np.vstack([rng.normal(size=(3000, 5)), np.zeros((2, 5))])
+    pairs = np.column_stack([np.arange(0, 3000, 2), np.arange(1, 3000, 2)])
+    pairs = np.insert(pairs, 7, [3000, 3001], axis=0)
+    data = PairSet(people_, pairs, np.resize([1, -1], len(pairs)))
+    gradient = LossGradient(rng.normal(size=(2, 5)), ContrastiveLoss(1.0), (1.0, 1.0), np.ones(5))
+    without = np.delete(np.arange(len(pairs)), 7)
+    for compiled in (True, False):
+        drawn, not_drawn = (
+            clipped_sum(
+                data, rows, gradient, 0.3, "l2", 2.0**-40, compiled=compiled, separately=True
+            )
+            for rows in (np.arange(len(pairs)), without)
+        )
+        np.testing.assert_array_equal(drawn, not_drawn)
+
+
+def test_tiny_projections_do_not_escape_the_clip():
+    """Squares that underflow would make D too small and the gradient too long."""
+    from pairveil.learning.losses import ContrastiveLoss
+    from pairveil.learning.sums import LossGradient
+
+    gap = np.zeros((1, 12))
+    gap[0, :10], gap[0, 11] = 1.5e-162, 1.0
+    W = np.eye(10, 12)
+    gradient = LossGradient(W, ContrastiveLoss(1.0), (1.0, 1.0), np.ones(12))
+    found = gradient.tile_sum(gap, np.array([-1], dtype=np.int8), clip=1.0, norm="l2")
+    assert np.linalg.norm(found) <= 1.0
+
+
 def test_a_fit_that_dies_has_been_charged(tmp_path):
     ledger = PrivacyLedger(2.0, 1e-5, path=tmp_path / "ledger.json")
 
@@ -215,6 +270,11 @@ def test_a_private_threshold_is_charged():
     fitted.accountant = ledger
     fitted.calibrate_threshold(PAIRS, Y, epsilon=1.0)
     assert ledger.spent() == pytest.approx(1.0, rel=1e-6)
+    both = fitted.threshold_certificate_
+    assert both.verify()
+    assert both.epsilon > fitted.certificate_.epsilon
+    with pytest.raises(InputError, match="infinite"):
+        fitted.calibrate_threshold(PAIRS, Y, epsilon=math.inf)
     with pytest.raises(BudgetError):
         fitted.calibrate_threshold(PAIRS, Y, epsilon=1.5)
 

@@ -68,9 +68,9 @@ def test_wide_tables_keep_the_learned_directions_and_say_when_euclid_won(monkeyp
     monkeypatch.setattr(training, "hold_contest", decided)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        learner = DPPMetricLearner(random_state=0, n_steps=2, n_components=3).fit(wide_pairs())
+        learner = DPPMetricLearner(random_state=0, n_steps=2).fit(wide_pairs())
     assert any("Euclidean metric orders" in str(w.message) for w in caught) == said
-    assert learner.components_.shape == (3, WIDE)
+    assert learner.components_.shape[1] == WIDE
     assert learner.components_.any()
 
 

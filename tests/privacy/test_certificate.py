@@ -34,7 +34,7 @@ def make(**changes):
             "caveat": "Pairs with labels were dropped",
             "full_graph_relationship_kappa": 13,
         },
-        "noise_source": TrustedNoise.name,
+        "noise_source": TrustedNoise().name,
         "for_release": True,
         "delta_slack": 1e-9,
         "plan": {"clip": 0.1, "steps": 100},
@@ -89,6 +89,9 @@ LIES = {
     "an event left out": lambda d: d["events"].clear(),
     "smaller delta": lambda d: d.update(delta=1e-9),
     "slack eats delta": lambda d: d.update(delta_slack=1e-5),
+    "an event of the plan left out": lambda d: d["plan"].update(releases=[]),
+    "another mechanism": lambda d: d.update(mechanism="laplace"),
+    "no part of delta for discrete noise": lambda d: d.update(delta_slack=0.0),
     "seeded but for release": lambda d: d.update(noise_source=SeededNoise.name),
     "more pairs used than given": lambda d: d.update(n_pairs_used=901),
 }

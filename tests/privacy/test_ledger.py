@@ -26,15 +26,33 @@ def ledger(request, tmp_path):
 
 
 def test_spends_compose_and_the_budget_holds(ledger):
-    first = ledger.spend(FIT, KAPPAS, note="first")
+    first = ledger.spend(FIT, KAPPAS, note="first", graph="the same pairs")
     assert first == epsilon_of(FIT, kappa=1, delta=1e-5)
-    second = ledger.spend(FIT, KAPPAS)
+    second = ledger.spend(FIT, KAPPAS, graph="the same pairs")
     assert second == epsilon_of([*FIT, *FIT], kappa=1, delta=1e-5) == ledger.spent()
     assert ledger.remaining == pytest.approx(1.0 - second)
     with pytest.raises(BudgetError, match="nothing was spent"):
-        ledger.spend(FIT, KAPPAS)
+        ledger.spend(FIT, KAPPAS, graph="the same pairs")
     assert [entry.note for entry in ledger.entries] == ["first", ""]
     assert ledger.spent() == second
+
+
+@pytest.mark.parametrize("graphs", [("one", "other"), (None, None), ("one", None)])
+def test_chains_across_different_pairs_are_charged(graphs):
+    """Two paths over the same people: one relationship may hold two pairs of each."""
+    ledger = PrivacyLedger(10.0, 1e-5)
+    for graph in graphs:
+        total = ledger.spend(FIT, KAPPAS, graph=graph)
+    assert total == epsilon_of([*FIT, *FIT], kappa=2, delta=1e-5)
+    assert ledger.spent("pair") == epsilon_of([*FIT, *FIT], kappa=1, delta=1e-5)
+
+
+def test_a_link_to_a_ledger_is_that_ledger(tmp_path):
+    real = PrivacyLedger(1.0, 1e-5, path=tmp_path / "real.json")
+    (tmp_path / "link.json").symlink_to(tmp_path / "real.json")
+    PrivacyLedger.open(tmp_path / "link.json").spend(FIT, KAPPAS)
+    assert len(real.entries) == 1
+    assert (tmp_path / "link.json").is_symlink()
 
 
 def test_a_budget_may_be_used_up_exactly(ledger):
@@ -54,6 +72,7 @@ def test_other_units_and_adjacencies_can_be_asked_about(ledger):
     ledger.spend(FIT, KAPPAS)
     assert ledger.spent("person") == epsilon_of(FIT, kappa=2, delta=1e-5)
     assert ledger.spent("person", "replace") > ledger.spent("person") > ledger.spent("pair")
+    ledger = PrivacyLedger(9.0, 1e-5)
     ledger.spend([LaplaceEvent(50.0)], kappas=1)  # states its kappa for 'relationship' only
     with pytest.raises(InputError, match="does not state its kappa"):
         ledger.spent("person")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import warnings
 from collections.abc import Mapping
@@ -14,19 +15,22 @@ from numpy.typing import NDArray
 from pairveil.errors import DataWarning, InputError
 from pairveil.graph.kappa import Kappa, kappa
 from pairveil.learning.defaults import Budget, make_plan
+from pairveil.learning.engine import MAX_NOISE_IN_GRID
 from pairveil.learning.inputs import ASSUMED_TOPOLOGY
-from pairveil.learning.plan import TrainingPlan
+from pairveil.learning.plan import NoisySums, TrainingPlan
 from pairveil.learning.training import MAX_DIRECTIONS
 from pairveil.pairs.choosing import select_pairs
 from pairveil.pairs.pairset import PairSet
 from pairveil.privacy.certificate import Certificate
+from pairveil.privacy.events import event_from_dict
 from pairveil.privacy.grid import choose_grid, delta_slack, grid_sensitivity
 from pairveil.privacy.noise import NoiseSource
 from pairveil.privacy.units import ADJACENCIES, UNITS, Unit
 
 SELECTED_CAVEAT = (
     "The pairs were selected from pairs that already had labels; whoever knows the labels of the dropped "
-    "pairs can tie used pairs together, at most as many as the full graph's kappa"
+    "pairs may be able to tie more than kappa used pairs together, and what changes together beyond kappa "
+    "pairs is not covered"
 )
 SLACK_SHARE = 1e-3
 """Part of delta set aside for what exact discrete noise costs; the true cost is far smaller."""
@@ -100,7 +104,8 @@ def prepare(learner: Any, data: PairSet, noise: NoiseSource, inferred_topology: 
             n_pairs_used=used.n_pairs,
             selection=_selection(learner.select, used is data, given_kappa),
             noise_source=noise.name,
-            for_release=noise.for_release,
+            # Who is who was read off the features: fine for a look, too weak for a promise to others.
+            for_release=noise.for_release and not inferred_topology,
             delta_slack=slack,
             public=(ASSUMED_TOPOLOGY,) if inferred_topology else (),
             plan=plan.to_dict(),
@@ -130,11 +135,10 @@ def check_parameters(learner: Any, data: PairSet) -> None:
             f"n_components must be None or from 1 to {data.n_features}, the number of features"
         )
     if learner.margin not in ("auto", "private"):
-        _check_positive("margin", learner.margin)
+        check_bound("margin", learner.margin)
     for name in ("max_grad_norm", "sample_rate", "n_steps", "learning_rate"):
         if getattr(learner, name) != "auto":
-            _check_positive(name, getattr(learner, name))
-    _check_positive("data_norm", learner.data_norm)
+            check_bound(name, getattr(learner, name))
     if learner.sample_rate != "auto" and learner.sample_rate > 1:
         raise InputError("sample_rate must be at most 1")
     if learner.n_steps != "auto" and not _is_whole(learner.n_steps):
@@ -146,9 +150,10 @@ def _check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
         raise InputError(f"{name} must be one of {', '.join(allowed)}")
 
 
-def _check_positive(name: str, value: object) -> None:
-    if not (_is_number(value) and math.isfinite(value) and value > 0):  # type: ignore[arg-type, operator]
-        raise InputError(f"{name} must be 'auto' or a number above 0")
+def check_bound(name: str, value: object) -> None:
+    """Refuse what is no positive number, or so far out that sums would leave the range of floats."""
+    if not (_is_number(value) and 1e-9 <= value <= 1e9):  # type: ignore[operator]
+        raise InputError(f"{name} must be a number above 0 (from 1e-9 to 1e9)")
 
 
 def _is_number(value: object) -> bool:
@@ -183,9 +188,52 @@ def _group_sizes(learner: Any, found: Kappa) -> dict[Unit, int]:
 
 def _selection_seed(random_state: Any) -> Any:
     """The choice of pairs follows the seed, without using up a generator that also makes noise."""
+    if random_state is None:
+        return 0  # the graph is public, so the choice may be too: certify and fit make the same one
     if isinstance(random_state, np.random.Generator):
         return np.random.default_rng(random_state.bit_generator.seed_seq.spawn(1)[0])  # type: ignore[attr-defined]
     return random_state
+
+
+def graph_digest(data: PairSet) -> str | None:
+    """A name for who is paired with whom, by ids; None where only row numbers are known."""
+    if data.ids is None:
+        return None
+    people, rank = np.unique(np.asarray(data.ids).astype(str), return_inverse=True)
+    ends = np.sort(rank[data.pairs], axis=1)
+    ordered = ends[np.lexsort((ends[:, 1], ends[:, 0]))].astype(np.int64)
+    return hashlib.sha256("\0".join(people).encode() + ordered.tobytes()).hexdigest()
+
+
+def with_threshold(
+    certificate: Certificate, sums: NoisySums, kappas: Mapping[Unit, int]
+) -> Certificate:
+    """What the metric and a threshold cost together.
+
+    The threshold's pairs may be others than the fit's, so a unit is given as many pairs as it has in either;
+    chains of pairs run across the two, so a relationship may hold all pairs of a person in each
+    (docs/theory/guarantee.md, 'Several releases').
+    """
+    joint = {unit: max(certificate.kappas[unit], kappas[unit]) for unit in UNITS}
+    joint["relationship"] = max(joint["relationship"], joint["person"])
+    return Certificate.issue(
+        [*(event_from_dict(event) for event in certificate.events), sums.event()],
+        delta=certificate.delta,
+        unit=certificate.unit,
+        adjacency=certificate.adjacency,
+        kappas=joint,
+        mechanism=certificate.mechanism,
+        n_pairs_given=certificate.n_pairs_given,
+        n_pairs_used=certificate.n_pairs_used,
+        selection=certificate.selection,
+        noise_source=certificate.noise_source,
+        for_release=certificate.for_release,
+        delta_slack=certificate.delta_slack,
+        plan={
+            **certificate.plan,
+            "releases": [*certificate.plan["releases"], sums.to_dict()],
+        },
+    )
 
 
 def _selection(how: str, everything: bool, full: Kappa) -> dict[str, Any]:
@@ -202,13 +250,14 @@ def _slack(plan: TrainingPlan, largest_kappa: int) -> float:
     entries = {"gradients": d * min(d, plan.n_components or MAX_DIRECTIONS)}
     total, finest, shift = 0, math.inf, 0.0
     for sums in plan.releases:
-        n_entries = entries.get(sums.name, d + 2)
+        n_entries = entries.get(sums.name, max(d + 2, 8))
         grid = choose_grid(1.0, n_entries, norm=sums.norm, n_pairs=plan.n_pairs)
         total += n_entries * sums.steps
         finest = min(
             finest, sums.noise_multiplier * grid_sensitivity(1.0, grid, n_entries, sums.norm) / grid
         )
         shift = max(shift, largest_kappa / sums.noise_multiplier)
+    finest = min(finest, MAX_NOISE_IN_GRID / 2)  # where the engine coarsens the grid
     return delta_slack(total, finest, shift=max(10.0, shift)) if finest >= 2 else 1.0
 
 

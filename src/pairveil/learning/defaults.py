@@ -25,7 +25,7 @@ class Shares(NamedTuple):
 
 
 SHARES: dict[Mechanism, Shares] = {
-    "gaussian": Shares(0.15, 0.17, 0.58, 0.03, 0.07),
+    "gaussian": Shares(0.18, 0.18, 0.54, 0.03, 0.07),
     "laplace": Shares(0.10, 0.20, 0.50, 0.10, 0.10),
 }
 SCARCE = 50.0
@@ -73,9 +73,14 @@ def make_plan(
     True
     """
     shares = divide(budget, mechanism, n_features, n_pairs)
+    if n_components is not None:
+        spare = shares.moments + shares.contest
+        shares = shares._replace(gradients=shares.gradients + spare, moments=0.0, contest=0.0)
     taken = MARGIN_SHARE if margin == "private" else 0.0
 
-    def once(name: str, share: float) -> NoisySums:
+    def once(name: str, share: float) -> NoisySums | None:
+        if share == 0:
+            return None
         noise = _noise_for_share(budget, mechanism, share)
         return NoisySums(1.0, noise, 1, mechanism, name=name)
 
@@ -84,15 +89,14 @@ def make_plan(
         for name, share in shares._asdict().items()
         if name != "gradients"
     }
-    margins = once("margins", taken) if margin == "private" else None
-    others = [sums.event() for sums in (*single.values(), *([margins] if margins else []))]
+    single["margins"] = once("margins", taken)
+    others = [sums.event() for sums in single.values() if sums is not None]
     usual = N_STEPS_WITHOUT_NOISE if math.isinf(budget.epsilon) else N_STEPS[mechanism]
     steps = n_steps or usual
     shape = NoisySums(1.0, 0.0, steps, mechanism, sampling, sample_rate)
     noise = _gradient_noise(budget, shape, shares.gradients * (1 - taken), others)
     return TrainingPlan(
         gradients=NoisySums(1.0, noise, steps, mechanism, sampling, sample_rate),
-        margins=margins,
         n_features=n_features,
         n_pairs=n_pairs,
         data_norm=data_norm,
@@ -100,7 +104,7 @@ def make_plan(
         margin=MARGIN if margin == "private" else margin,
         max_grad_norm=max_grad_norm,
         learning_rate=learning_rate,
-        **single,
+        **single,  # type: ignore[arg-type]
     )
 
 
@@ -111,7 +115,7 @@ def divide(budget: Budget, mechanism: Mechanism, n_features: int, n_pairs: int) 
     --------
     >>> budget = Budget(1.0, 1e-5, 1, "zero-out")
     >>> [round(divide(budget, "gaussian", 30, n).gradients, 2) for n in (400, 40_000)]
-    [0.58, 0.87]
+    [0.54, 0.86]
     """
     shares = SHARES[mechanism]
     if math.isinf(budget.epsilon) or mechanism == "laplace":

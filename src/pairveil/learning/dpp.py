@@ -13,13 +13,19 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from pairveil.errors import DataWarning, InputError, PrivacyLeakWarning
+from pairveil.errors import InputError, PrivacyLeakWarning
 from pairveil.graph.kappa import kappa as kappa_of
-from pairveil.learning.certifying import Prepared, prepare
+from pairveil.learning.certifying import (
+    Prepared,
+    check_bound,
+    graph_digest,
+    prepare,
+    with_threshold,
+)
 from pairveil.learning.contract import PairMetric
 from pairveil.learning.dask_backend import DaskSums, connected_client
 from pairveil.learning.engine import Engine, OnRelease
-from pairveil.learning.inputs import resolve_pairs
+from pairveil.learning.inputs import resolve_pairs, uniform
 from pairveil.learning.plan import NoisySums
 from pairveil.learning.sums import clipped_sum
 from pairveil.learning.thresholds import DistanceHistogram, Strategy, best_threshold
@@ -57,6 +63,7 @@ class DPPMetricLearner(PairMetric):
     n_components : int or None
         Rows of the metric. None (default) learns few directions by a public rule and blends them
         with the Euclidean metric, so that a noisy fit does no harm; then ``components_`` is square.
+        A number gives that many learned directions and nothing else: no room is left for Euclid.
     loss : {'contrastive'}
     margin : float, 'auto' or 'private'
         Distance beyond which dissimilar pairs are left alone. 'private' releases the mean distance
@@ -166,7 +173,7 @@ class DPPMetricLearner(PairMetric):
         Parameters
         ----------
         pairs, y
-            As for ``fit``; labels and features are not looked at.
+            As for ``fit``; labels and features are checked, and do not enter the certificate.
         """
         return self._prepare(pairs, y)[0].certificate
 
@@ -198,13 +205,15 @@ class DPPMetricLearner(PairMetric):
         prepared, noise = self._prepare(pairs, y)
         certificate = prepared.certificate
         self._warn_of_clones(certificate)
-        if certificate is not None and self.accountant is not None:
-            # Charged before any noise is drawn: a killed fit has spent, never the other way round.
+        if self.accountant is not None:
+            # Charged before any noise is drawn: a killed fit has spent, never the other way round. A fit
+            # without noise costs infinitely much, so a ledger refuses it.
             self.accountant.spend(
                 prepared.plan.events(),
                 dict(prepared.kappas),
                 note=f"fit of {prepared.used.n_pairs} pairs",
-                delta_slack=certificate.delta_slack,
+                delta_slack=0.0 if certificate is None else certificate.delta_slack,
+                graph=graph_digest(prepared.used),
             )
         watcher = _Progress(prepared, certificate, on_step, on_release)
         engine = Engine(
@@ -224,7 +233,8 @@ class DPPMetricLearner(PairMetric):
         self.n_pairs_used_ = prepared.used.n_pairs
         self.used_pairs_ = prepared.used_rows
         self.n_features_in_ = prepared.used.n_features
-        self.__dict__.pop("threshold_", None)
+        for name in ("threshold_", "threshold_certificate_"):
+            self.__dict__.pop(name, None)
         return self
 
     def _prepare(self, pairs: Any, y: ArrayLike | None) -> tuple[Prepared, NoiseSource]:
@@ -232,16 +242,10 @@ class DPPMetricLearner(PairMetric):
         noise: NoiseSource = (
             TrustedNoise() if self.random_state is None else SeededNoise(self.random_state)
         )
-        if not isinstance(self.data_norm, int | float) or not self.data_norm > 0:
-            raise InputError("data_norm must be a number above 0")
-        features = clip_rows_and_say_so(data.features, self.data_norm, stacklevel=4)
+        check_bound("data_norm", self.data_norm)
+        features = uniform(clip_rows_and_say_so(data.features, self.data_norm, stacklevel=4))
         if features is not data.features:
             data = replace(data, features=features)
-        assert data.labels is not None
-        if np.all(data.labels == data.labels[0]):
-            warnings.warn(
-                "all labels are the same: there is nothing to tell apart", DataWarning, stacklevel=3
-            )
         return prepare(self, data, noise, inferred), noise
 
     def _warn_of_clones(self, certificate: Certificate | None) -> None:
@@ -280,7 +284,8 @@ class DPPMetricLearner(PairMetric):
         epsilon : float, optional
             The validation pairs are private: a histogram of their distances is released with Laplace
             noise for this pure epsilon, for ``unit`` and ``adjacency``, charged to ``accountant``, and
-            added to ``threshold_certificate_``.
+            put together with the fit's releases in ``threshold_certificate_``: what the metric and the
+            threshold cost when both are handed out.
 
         Raises
         ------
@@ -295,19 +300,23 @@ class DPPMetricLearner(PairMetric):
                 "a threshold chosen on private pairs is a release of its own: say public=True if these "
                 "pairs are public, or epsilon=... to charge it"
             )
+        if not 0 < epsilon < math.inf:
+            raise InputError("epsilon must be a number above 0, not infinite")
         data, _ = resolve_pairs(pairs_valid, y_valid, self.preprocessor)
         group = kappa_of(data.pairs)
         noise = calibrate_laplace(epsilon, kappa=group.of(self.unit), adjacency=self.adjacency)
         sums = NoisySums(1.0, noise, 1, "laplace", name="threshold")
         kappas = {unit: group.of(unit) for unit in UNITS}
         if self.accountant is not None:
-            self.accountant.spend([sums.event()], kappas, note="threshold")
+            self.accountant.spend(
+                [sums.event()], kappas, note="threshold", graph=graph_digest(data)
+            )
         source = TrustedNoise() if self.random_state is None else SeededNoise(self.random_state)
         longest = 2 * self.data_norm * float(np.linalg.norm(self.components_, 2))
         histogram = DistanceHistogram(self.components_, longest)
         similar, dissimilar = Engine(data, source).release(sums, histogram)
         found = best_threshold(histogram.edges, similar, dissimilar, strategy, min_rate, beta)
-        self.threshold_events_ = (sums.event().to_dict(),)
+        self.threshold_certificate_ = with_threshold(self.certificate_, sums, kappas)
         return self.set_threshold(found)
 
 

@@ -100,9 +100,7 @@ class Engine:
         n_entries = math.prod(statistic.shape)
         grid = choose_grid(sums.clip, n_entries, norm=sums.norm, n_pairs=self._data.n_pairs)
         while sums.noise_multiplier * sums.clip > MAX_NOISE_IN_GRID * grid:
-            grid *= (
-                2  # so much noise drowns a coarser grid as well; the sensitivity follows the grid
-            )
+            grid *= 2  # so much noise drowns a coarser grid too; the sensitivity follows the grid
         rows = self._batch(sums, step)
         total = self._add_up(
             self._data,
@@ -113,6 +111,7 @@ class Engine:
             grid,
             scale=self._scale,
             compiled=self._compiled,
+            separately=sums.sampling == "poisson" and sums.sample_rate < 1,
         )
         noisy = self._add_noise(sums, statistic, total, grid)
         if self._on_release is not None:

@@ -88,6 +88,15 @@ def as_features(X: Any) -> Any:
     return array
 
 
+def uniform(features: Any) -> Any:
+    """Features in one layout, whatever they hold: which loop sums them must not depend on contents."""
+    if sparse.issparse(features):
+        rows = sparse.csr_array(features)
+        rows.sum_duplicates()
+        return rows
+    return np.ascontiguousarray(features)
+
+
 def check_rows(rows: NDArray[Any], n_people: int) -> None:
     """Refuse row indices that are no integers or name nobody."""
     if not np.issubdtype(rows.dtype, np.integer):

@@ -117,8 +117,10 @@ class TrainingPlan:
 
     Parameters
     ----------
-    survey, signal, gradients, moments, contest : NoisySums
+    survey, signal, gradients : NoisySums
         In the order in which they are made; see `pairveil.learning.training`.
+    moments, contest : NoisySums or None
+        The comparison with Euclid; None where ``n_components`` leaves no room for Euclid.
     margins : NoisySums or None
         Release of the mean distance of dissimilar pairs, for ``margin='private'``.
     n_features, n_pairs : int
@@ -135,8 +137,8 @@ class TrainingPlan:
     survey: NoisySums
     signal: NoisySums
     gradients: NoisySums
-    moments: NoisySums
-    contest: NoisySums
+    moments: NoisySums | None
+    contest: NoisySums | None
     margins: NoisySums | None
     n_features: int
     n_pairs: int
@@ -149,9 +151,10 @@ class TrainingPlan:
     @property
     def releases(self) -> tuple[NoisySums, ...]:
         """Everything that is taken from the data, in order."""
-        first = (self.survey, self.signal)
-        margins = () if self.margins is None else (self.margins,)
-        return (*first, *margins, self.gradients, self.moments, self.contest)
+        wanted = (
+            self.survey, self.signal, self.margins, self.gradients, self.moments, self.contest
+        )  # fmt: skip
+        return tuple(sums for sums in wanted if sums is not None)
 
     def events(self) -> tuple[Event, ...]:
         """What the accountant is told: one event for each release."""

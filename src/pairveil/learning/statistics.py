@@ -86,6 +86,7 @@ class ColumnSignal:
 
     n_features: int
     weights: tuple[float, float]
+    largest_term = 2.0  # the sums of a and of its means are taken apart
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -116,7 +117,7 @@ class ColumnSignal:
         rows = np.repeat(np.arange(gaps.shape[0]), np.diff(gaps.indptr))
         far = np.abs(np.abs(gaps.data) * inverse[rows] - centre[rows])
         at_zero = (self.n_features - np.diff(gaps.indptr)) * centre
-        return np.bincount(rows, far, minlength=gaps.shape[0]) + at_zero
+        return np.asarray(np.bincount(rows, far, minlength=gaps.shape[0]) + at_zero)
 
 
 @dataclass(frozen=True)

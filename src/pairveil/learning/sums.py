@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -30,6 +31,10 @@ Labels = NDArray[np.int8]
 
 TILE = 1024
 """Pairs summed in floating point before rounding (their error is charged by `grid_sensitivity`)."""
+
+
+TINY_LENGTH = 1e-140
+"""A pair whose difference or distance is shorter contributes nothing, here as in the compiled loop."""
 
 
 class Statistic(Protocol):
@@ -55,6 +60,7 @@ def clipped_sum(
     *,
     scale: FloatArray | None = None,
     compiled: bool = True,
+    separately: bool = False,
 ) -> IntArray:
     """Sum a statistic over pairs, in whole multiples of ``grid``.
 
@@ -72,6 +78,9 @@ def clipped_sum(
         Differences are multiplied by it, column by column, before anything else.
     compiled : bool
         Use the compiled loop where there is one. Results differ within `reach` only.
+    separately : bool
+        Round every pair on its own. A Poisson sample needs it: whether a null pair was drawn must not
+        even move its neighbours into other tiles.
 
     Returns
     -------
@@ -80,9 +89,9 @@ def clipped_sum(
     assert data.labels is not None
     if compiled and is_compilable(data, statistic):
         assert isinstance(statistic, LossGradient)
-        return statistic.compiled_sum(data, rows, clip, norm, grid, scale)
+        return statistic.compiled_sum(data, rows, clip, norm, grid, scale, separately)
     total = np.zeros(statistic.shape, dtype=np.int64)
-    for tile in _tiles(data, rows):
+    for tile in _tiles(data, rows, 1 if separately else TILE):
         gaps = data.differences(tile).astype(np.float64, copy=False)
         if scale is not None:
             gaps = scaled(gaps, scale)
@@ -109,7 +118,9 @@ def reach(
     [1.0, 1.002]
     """
     n_entries = math.prod(statistic.shape)
-    bound = grid_sensitivity(clip, grid, n_entries, norm, tile=TILE)
+    # Floating-point error goes with the terms that are added up, which may exceed what they add up to.
+    terms = max(clip, getattr(statistic, "largest_term", 0.0))
+    bound = grid_sensitivity(terms, grid, n_entries, norm, tile=TILE) - terms + clip
     if isinstance(statistic, LossGradient):
         k, d = statistic.W.shape
         more = kernels.tile_error_bound(kernels.TILE, d, k, clip, dtype, grid=grid, norm=norm)
@@ -127,13 +138,13 @@ def is_compilable(data: PairSet, statistic: Statistic) -> bool:
     return bool(data.features.flags.c_contiguous)
 
 
-def _tiles(data: PairSet, rows: IntArray | None) -> Iterator[Any]:
+def _tiles(data: PairSet, rows: IntArray | None, size: int) -> Iterator[Any]:
     """Cut the wanted pairs into tiles; the cut depends on positions only, never on contents."""
     if rows is None:
-        yield from data.blocks(TILE)
+        yield from data.blocks(size)
         return
-    for start in range(0, len(rows), TILE):
-        yield rows[start : start + TILE]
+    for start in range(0, len(rows), size):
+        yield rows[start : start + size]
 
 
 def row_norms(rows: Any, norm: Norm = "l2") -> FloatArray:
@@ -190,6 +201,8 @@ class LossGradient:
         projected = np.asarray(gaps @ self.W.T)
         distance = row_norms(projected)
         factor = self.loss.coefficient(distance, labels) * np.where(labels > 0, *self.weights)
+        # Squares of such small numbers underflow: D would come out too small and c = (D - m)/D too large.
+        factor *= (distance > TINY_LENGTH) & (row_norms(gaps) > TINY_LENGTH)
         # ||G||_F = |c| D ||dx||_2 and ||G||_1 = |c| ||W dx||_1 ||dx||_1 (THEORY.md section 1).
         factor *= shrink(np.abs(factor) * row_norms(projected, norm) * row_norms(gaps, norm), clip)
         weighted = factor[:, None] * projected
@@ -203,14 +216,16 @@ class LossGradient:
         norm: Norm,
         grid: float,
         scale: FloatArray | None = None,
+        separately: bool = False,
     ) -> IntArray:
         """The whole sum by a compiled loop, for dense or for sparse features."""
         assert isinstance(self.loss, ContrastiveLoss)
         assert data.labels is not None
-        add_up = (
-            sparse_kernels.clipped_sum if sparse.issparse(data.features) else kernels.clipped_sum
-        )
-        return add_up(
+        if sparse.issparse(data.features):
+            add_up: Any = sparse_kernels.clipped_sum  # rounds every pair on its own anyway
+        else:
+            add_up = partial(kernels.clipped_sum, tile=1 if separately else kernels.TILE)
+        total: IntArray = add_up(
             data.features,
             data.pairs,
             data.labels,
@@ -224,6 +239,7 @@ class LossGradient:
             weight_similar=self.weights[0],
             weight_dissimilar=self.weights[1],
         )
+        return total
 
 
 def scaled(gaps: Any, scale: FloatArray) -> Any:

@@ -48,6 +48,7 @@ START_LENGTH = 2.0
 TOTAL_STEP = 500.0  # summed step sizes, in units of the clip bound, at most
 TOTAL_STEP_WITHOUT_NOISE = 2000.0
 STEP_PER_SIGNAL = 4.0
+MAX_STEP = 20.0
 SHRINKAGE = 0.5  # of what noise alone would add to a singular value, and to a column
 CLIP = (0.05, 0.45)  # at little and at much signal
 REFERENCE_SIGNAL = 30.0
@@ -89,12 +90,13 @@ def train(plan: TrainingPlan, data: PairSet, engine: Engine) -> FloatArray:
     W = find_start(plan, engine, balance)
     margin = plan.margin if plan.margins is None else private_margin(plan, engine)
     W = descend(plan, engine, balance, W, margin)
-    blend = hold_contest(plan, engine, balance, W)
+    # Fewer rows than features leave no room for Euclid: then what was learned is the metric.
+    blend = 0.0 if plan.contest is None else hold_contest(plan, engine, balance, W)
     if plan.n_features > WIDE:
         if blend == 1:
             _say_euclid_won(plan.n_features)
         blend = 0.0
-    return assemble(W, balance, blend, plan.n_components)
+    return assemble(W, balance, blend)
 
 
 def _say_euclid_won(n_features: int) -> None:
@@ -127,6 +129,13 @@ def take_survey(plan: TrainingPlan, engine: Engine) -> Balance:
         float((positive / kept).sum()) / max(float(positive.sum() / kept.max()), 1e-9)
     )
     scale = 1.0 / (np.sqrt(kept / kept.max()) * length * max(stretch, 1e-9))
+    if not 0.02 < share < 0.98 and sums.noise_std(sums.clip) < 0.01 * SIDE * n:
+        # The count is a released one, so this may be said aloud.
+        warnings.warn(
+            "nearly all pairs seem to have the same label: there is little to tell apart",
+            DataWarning,
+            stacklevel=4,
+        )
     weights = (min(1.0, (1 - share) / share), min(1.0, share / (1 - share)))
     return Balance(scale, length, share, weights, 2 * n * min(share, 1 - share))
 
@@ -143,7 +152,7 @@ def find_start(plan: TrainingPlan, engine: Engine, balance: Balance) -> FloatArr
     clear = int(np.sum(signal[order] > STANDS_OUT * noise))
     if noise > 0:
         clear = min(clear, USUAL_DIRECTIONS)
-    k = min(most, max(1, clear, classes))
+    k = plan.n_components or min(most, max(1, clear, classes))
     W = np.zeros((k, plan.n_features))
     W[np.arange(k), order[:k]] = np.sqrt(np.maximum(signal[order[:k]], 1e-9))
     return W * (START_LENGTH / np.linalg.norm(W))
@@ -168,7 +177,7 @@ def descend(
     widen, noise = l1_width(plan, k), descent_noise(plan, k)
     batch = sums.sample_rate * balance.mass
     clip = plan.max_grad_norm or _clip(signal_to_noise(plan, balance, k))
-    step = plan.learning_rate or total_step(batch, noise, d * k) / sums.steps
+    step = plan.learning_rate or min(MAX_STEP, total_step(batch, noise, d * k) / sums.steps)
     faded = step * SHRINKAGE * noise / batch
     loss, ones = ContrastiveLoss(margin), np.ones(d)
     longest = 2 * plan.data_norm * float(balance.scale.max())
@@ -252,6 +261,8 @@ def hold_contest(plan: TrainingPlan, engine: Engine, balance: Balance, W: FloatA
     How well is well depends on the signal, a public or released number: with much of it the learned metric
     stays unless the pairs speak against it, with little of it the pairs must speak for it.
     """
+    assert plan.moments is not None
+    assert plan.contest is not None
     signal = signal_to_noise(plan, balance, len(W))
     blend = float(np.clip(BLEND * REFERENCE_SIGNAL / signal, BLEND, MAX_BLEND))
     euclid = 1 / (balance.scale * balance.length)
@@ -264,18 +275,19 @@ def hold_contest(plan: TrainingPlan, engine: Engine, balance: Balance, W: FloatA
     clip = float(np.clip(0.2 * math.sqrt(signal / 40), 0.2, 1))
     sums = replace(plan.contest, clip=clip)
     score = engine.release(sums, Contest(candidates, mean, std, balance.weights))[0]
-    demand = float(np.clip(20 / signal - 2, -2, 3))
+    demand = float(np.clip(50 / signal - 3.5, -2, 3))
     return blend if score > demand * sums.noise_std(clip) else 1.0
 
 
-def assemble(W: FloatArray, balance: Balance, blend: float, n_components: int | None) -> FloatArray:
+def assemble(W: FloatArray, balance: Balance, blend: float) -> FloatArray:
     """One matrix for the blended metric, in the columns' original units."""
     d = W.shape[1]
     learned = math.sqrt(1 - blend) / TYPICAL_DISTANCE * W * balance.scale
-    if blend == 0 and (n_components is None or d > WIDE):
-        missing = 0 if n_components is None else n_components - len(learned)
-        return np.vstack([learned, np.zeros((missing, d))])
+    if blend == 0:
+        return learned
     stacked = np.vstack([learned, math.sqrt(blend) / balance.length * np.eye(d)])
     _, s, Vt = np.linalg.svd(stacked, full_matrices=False)
-    components: FloatArray = s[:n_components, None] * Vt[:n_components]
-    return components
+    components: FloatArray = s[:, None] * Vt
+    # A direction and its opposite are one metric: the largest entry of a row is made positive.
+    largest = np.take_along_axis(components, np.abs(components).argmax(axis=1)[:, None], axis=1)
+    return components * np.where(largest < 0, -1.0, 1.0)

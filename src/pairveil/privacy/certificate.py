@@ -15,7 +15,14 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from pairveil.errors import InputError
-from pairveil.privacy.events import Event, check_events, event_from_dict
+from pairveil.privacy.events import (
+    DisjointGaussianEvent,
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+    check_events,
+    event_from_dict,
+)
 from pairveil.privacy.units import (
     ADJACENCIES,
     ADJACENCY_SENTENCES,
@@ -23,6 +30,7 @@ from pairveil.privacy.units import (
     UNITS,
     Adjacency,
     Unit,
+    round_up,
 )
 
 FORMAT = "pairveil-certificate"
@@ -197,8 +205,7 @@ class Certificate:
             problems.append("epsilon is not the epsilon of its unit and adjacency")
         if self.n_pairs_used > self.n_pairs_given:
             problems.append("more pairs used than given")
-        if self.for_release and "seeded" in self.noise_source.lower():
-            problems.append("seeded noise is marked for release")
+        problems += self._contradictions(events)
         recomputed = _epsilons(events, self.kappas, self.delta, self.delta_slack)
         for unit in UNITS:
             for adjacency in ADJACENCIES:
@@ -215,6 +222,21 @@ class Certificate:
                     )
         return VerificationResult(not problems, tuple(problems))
 
+    def _contradictions(self, events: tuple[Event, ...]) -> list[str]:
+        """What the certificate says twice, and not the same way."""
+        problems = []
+        if self.for_release and "operating-system entropy" not in self.noise_source:
+            problems.append("for release, but the noise is not from operating-system entropy")
+        if self.for_release and self.mechanism == "gaussian" and not self.delta_slack > 0.0:
+            problems.append("for release, but discrete noise's part of delta is missing")
+        pure = all(isinstance(event, LaplaceEvent) for event in events)
+        if pure != (self.mechanism == "laplace") or (pure and self.delta > 0.0):
+            problems.append("the mechanism or delta does not go with the events")
+        releases = self.plan.get("releases")
+        if releases is not None and [_event_of(r) for r in releases] != list(events):
+            problems.append("the events are not those of the plan")
+        return problems
+
     def promise(self) -> str:
         """Return one paragraph of plain English: what is promised to whom."""
         if not math.isfinite(self.epsilon):
@@ -223,11 +245,11 @@ class Certificate:
         pairs = "1 used pair" if self.kappa == 1 else f"at most {self.kappa} used pairs"
         sentences = [
             "NOT FOR RELEASE: its randomness can be reproduced." if not self.for_release else "",
-            f"This metric is (epsilon={self.epsilon:.4g}, delta={self.delta:g})-differentially "
+            f"This metric is (epsilon={round_up(self.epsilon)}, delta={self.delta:g})-differentially "
             f"private for the contents of {pairs}, which covers {UNIT_SENTENCES[self.unit]} "
             f"(adjacency '{self.adjacency}': {ADJACENCY_SENTENCES[self.adjacency]}).",
-            f"Epsilon is {by['zero-out']:.4g} when those pairs are compared with none at all "
-            f"and {by['replace']:.4g} when they are compared with other contents: whoever weighs "
+            f"Epsilon is {round_up(by['zero-out'])} when those pairs are compared with none at all "
+            f"and {round_up(by['replace'])} when they are compared with other contents: whoever weighs "
             f"'same' against 'different' can change the odds {_odds(by['replace'])}, except with "
             "probability about delta.",
             "Who is paired with whom is public and not protected.",
@@ -286,6 +308,20 @@ class Certificate:
         return cls.from_dict(data)
 
 
+def _event_of(release: Mapping[str, Any]) -> Event | None:
+    """The event of one release of a plan, rebuilt from its public description."""
+    try:
+        steps, noise = int(release["steps"]), float(release["noise_multiplier"])
+        batches = round(1 / release["sample_rate"]) if release["sampling"] == "disjoint" else 1
+        if release["mechanism"] == "laplace":
+            return LaplaceEvent(noise, math.ceil(steps / batches))
+        if release["sampling"] == "disjoint":
+            return DisjointGaussianEvent(noise, math.ceil(steps / batches))
+        return GaussianEvent(noise, float(release["sample_rate"]), steps)
+    except (KeyError, TypeError, ValueError, ZeroDivisionError):
+        return None
+
+
 def _check_header(format_: object, version_: object) -> None:
     if format_ != FORMAT:
         raise InputError("this is not a pairveil certificate")
@@ -320,7 +356,7 @@ def _encode(value: Any) -> Any:
 def _odds(epsilon: float) -> str:
     if epsilon >= 30.0:
         return "by a factor of more than 10^13 (no real protection)"
-    return f"by a factor of at most {math.exp(epsilon):.3g}"
+    return f"by a factor of at most {round_up(math.exp(epsilon), 3)}"
 
 
 def _epsilons(

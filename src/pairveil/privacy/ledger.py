@@ -45,6 +45,7 @@ class LedgerEntry:
     note: str
     delta_slack: float
     time: str
+    graph: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the entry as JSON-able data."""
@@ -54,12 +55,13 @@ class LedgerEntry:
             "note": self.note,
             "delta_slack": self.delta_slack,
             "time": self.time,
+            "graph": self.graph,
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> LedgerEntry:
         """Rebuild an entry, strictly."""
-        if set(data) != {"events", "kappas", "note", "delta_slack", "time"}:
+        if set(data) != {"events", "kappas", "note", "delta_slack", "time", "graph"}:
             raise InputError("a ledger entry has missing or unknown fields")
         return cls(
             events=tuple(event_from_dict(event) for event in data["events"]),
@@ -67,7 +69,19 @@ class LedgerEntry:
             note=str(data["note"]),
             delta_slack=check_delta(data["delta_slack"]),
             time=str(data["time"]),
+            graph=None if data["graph"] is None else str(data["graph"]),
         )
+
+
+def _chains_cross(entries: tuple[LedgerEntry, ...]) -> bool:
+    """Whether chains of pairs may run from one release into another.
+
+    Within one release a relationship holds b2 of its pairs. Over releases with different pairs the pairs
+    that tie two people together can be taken at one of the two, so in each release they are at most
+    that person's pairs: the kappa of 'person' (docs/theory/guarantee.md, 'Several releases').
+    """
+    graphs = {entry.graph for entry in entries}
+    return len(entries) > 1 and (None in graphs or len(graphs) > 1)
 
 
 def _check_unit(unit: object) -> Unit:
@@ -132,7 +146,7 @@ class PrivacyLedger:
         self.delta = check_delta(delta)
         self.unit: Unit = _check_unit(unit)
         self.adjacency: Adjacency = check_adjacency(adjacency)
-        self.path = None if path is None else Path(path).absolute()
+        self.path = None if path is None else Path(path).resolve()
         self._mutex = threading.Lock()
         self._entries: tuple[LedgerEntry, ...] = ()
         if self.path is not None:
@@ -141,7 +155,7 @@ class PrivacyLedger:
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> PrivacyLedger:
         """Open an existing ledger file with the budget it was made with."""
-        file = Path(path).absolute()
+        file = Path(path).resolve()
         if not file.exists():
             raise InputError(f"there is no ledger at {file}")
         budget, _ = _parse(file)
@@ -167,7 +181,7 @@ class PrivacyLedger:
             Another unit or adjacency than the budget's; every entry must then have stated its
             kappa for that unit.
         """
-        return self._compose(self.entries, unit or self.unit, adjacency or self.adjacency)
+        return self.compose(self.entries, unit, adjacency)
 
     @property
     def remaining(self) -> float:
@@ -181,6 +195,7 @@ class PrivacyLedger:
         note: str = "",
         *,
         delta_slack: float = 0.0,
+        graph: str | None = None,
     ) -> float:
         """Charge a release, durably, before its noise is drawn.
 
@@ -194,6 +209,9 @@ class PrivacyLedger:
             Anything that helps to recognise the entry. It is stored in the clear.
         delta_slack : float, default 0.0
             What discrete noise takes off delta (`pairveil.privacy.grid.delta_slack`).
+        graph : str, optional
+            A name for who is paired with whom in this release; releases with the same name are known
+            to use the very same pairs.
 
         Returns
         -------
@@ -214,10 +232,11 @@ class PrivacyLedger:
             note=str(note),
             delta_slack=check_delta(delta_slack),
             time=datetime.now(UTC).isoformat(timespec="seconds"),
+            graph=graph,
         )
         with self._locked():
             entries = (*self.entries, entry)
-            total = self._compose(entries, self.unit, self.adjacency)
+            total = self.compose(entries)
             if not total <= self.epsilon:
                 raise BudgetError(
                     f"this would spend epsilon {total:.4g} of a budget of {self.epsilon:g} at delta "
@@ -226,16 +245,26 @@ class PrivacyLedger:
             self._store(entries)
         return total
 
-    def _compose(self, entries: Iterable[LedgerEntry], unit: Unit, adjacency: Adjacency) -> float:
-        entries = tuple(entries)
-        _check_unit(unit)
+    def compose(
+        self,
+        entries: Iterable[LedgerEntry],
+        unit: Unit | None = None,
+        adjacency: Adjacency | None = None,
+    ) -> float:
+        """Return the epsilon of some entries together, at the ledger's delta."""
+        entries, unit = tuple(entries), _check_unit(unit or self.unit)
         if not all(unit in entry.kappas for entry in entries):
             raise InputError(f"an entry of this ledger does not state its kappa for unit '{unit}'")
         slack = math.fsum(entry.delta_slack for entry in entries)
         if slack > 0.0 and slack >= self.delta:
             return math.inf
-        parts = [(entry.events, entry.kappas[unit]) for entry in entries]
-        return epsilon_of_parts(parts, adjacency=adjacency, delta=self.delta - slack)
+        counted: Unit = "person" if unit == "relationship" and _chains_cross(entries) else unit
+        parts = [
+            (entry.events, max(entry.kappas[unit], entry.kappas.get(counted, 1)))
+            for entry in entries
+        ]
+        found = adjacency or self.adjacency
+        return epsilon_of_parts(parts, adjacency=found, delta=self.delta - slack)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

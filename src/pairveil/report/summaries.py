@@ -106,15 +106,10 @@ def budget_of(ledger: PrivacyLedger) -> Budget:
     >>> [(entry.note, round(entry.epsilon_so_far, 2)) for entry in budget_of(ledger).entries]
     [('first fit', 0.59)]
     """
-    from pairveil.privacy.accounting import epsilon_of_parts
-
     entries = ledger.entries
     rows = []
     for i, entry in enumerate(entries, start=1):
-        slack = sum(one.delta_slack for one in entries[:i])
-        parts = [(one.events, one.kappas[ledger.unit]) for one in entries[:i]]
-        spent = epsilon_of_parts(parts, adjacency=ledger.adjacency, delta=ledger.delta - slack)
-        rows.append(LedgerEntry(entry.note, spent, entry.time))
+        rows.append(LedgerEntry(entry.note, ledger.compose(entries[:i]), entry.time))
     return Budget(ledger.epsilon, ledger.delta, ledger.unit, ledger.adjacency, tuple(rows))
 
 
