@@ -157,7 +157,8 @@ def fit(
         ReleasedMetric.check_folder(out, overwrite)
     budget_file = Budget(ledger, budget, delta, unit, adjacency)
     budget_file.check()
-    with spoken_warnings(not talk) as notes:
+    # Notes may tell of private rows (how many were clipped): to the operator on stderr, never in the JSON.
+    with spoken_warnings(quiet):
         people = read_features(features, id=id_, exclude=tuple(exclude or ()))
         people, scale = scale_columns(people, bounds, data_norm)
         found = read_pair_file(
@@ -201,7 +202,7 @@ def fit(
             stdout.print(f"Ledger: {after}")
         if dry_run:
             if json_:
-                print_json({"certificate": planned.to_dict(), "out": None, "notes": notes})
+                print_json({"certificate": planned.to_dict(), "out": None})
             elif talk:
                 stdout.print("Dry run: nothing was spent and nothing was written.")
             return
@@ -215,7 +216,7 @@ def fit(
     metric.save(out, overwrite=overwrite, summary=summarise(learner, data).to_json())
     page = write_report(out) if report else None
     if json_:
-        shown = {"certificate": certificate.to_dict(), "out": str(out), "notes": notes}
+        shown = {"certificate": certificate.to_dict(), "out": str(out)}
         print_json(shown if page is None else {**shown, "report": str(page)})
     elif talk:
         stdout.print(f"Released in {out}. `pairveil certificate {out}` verifies it.")
