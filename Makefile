@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint docs bench clean
+.PHONY: demo test lint docs bench audit clean
 
 $(VENV)/.core: pyproject.toml
 	@echo "Setting up $(VENV) (once) ..."
@@ -35,6 +35,12 @@ docs: $(VENV)/.dev  ## the site, links checked, into site/
 bench: $(VENV)/.dev  ## every benchmark, into benchmarks/results/
 	$(BIN)/pairveil bench kappa --out benchmarks/results
 	$(BIN)/pairveil bench utility --out benchmarks/results
+	$(BIN)/pairveil bench speed --out benchmarks/results
+	$(BIN)/pairveil bench scale --out benchmarks/results
+	$(BIN)/python -m pairveil.experiments.bench_page benchmarks/results docs/benchmarks.md
+
+audit: $(VENV)/.dev  ## the privacy audit at nightly size
+	PAIRVEIL_NIGHTLY=1 $(BIN)/python -m pytest tests/audit -n 2 --dist worksteal
 
 clean:
 	rm -rf $(VENV) site demo-out .pytest_cache .mypy_cache .ruff_cache
