@@ -70,7 +70,8 @@ def utility_section(result: Mapping[str, Any]) -> str:
         "## What accuracy is kept",
         "",
         f"`pairveil bench utility --data DIR --seeds {result['seeds']}`: one set of defaults for every "
-        f"data set, zero-out adjacency, delta {result['delta']:g} (pure epsilon: 0). Gain kept is (AUC - Euclid) / "
+        f"data set, zero-out adjacency, delta {result['delta']:g} (pure epsilon: 0). "
+        "Gain kept is (AUC - Euclid) / "
         "(reference - Euclid) with the half width of its 95 % interval; the reference is the best of our "
         "non-private learner on the paper's graph and scikit-learn's LDA and NCA, which see every training "
         "person's class. Seeds start at 100: no default was chosen on them.",
