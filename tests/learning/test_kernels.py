@@ -145,7 +145,7 @@ def test_threads_and_the_order_of_tiles_do_not_matter(dtype: Any) -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("norm", ["l2", "l1"])
 def test_in_tiles_of_one_a_pair_adds_the_same_whoever_is_beside_it(norm: Norm, dtype: Any) -> None:
-    n, d, k, clip, grid = 151, 17, 3, 2.0**-8, 2.0**-20
+    n, d, k, clip, grid = 300, 17, 3, 2.0**-8, 2.0**-40
     case = make(n, d, k, dtype)
     options: Any = {"margin": 5.0, "clip": clip, "grid": grid, "norm": norm}
 
@@ -155,15 +155,26 @@ def test_in_tiles_of_one_a_pair_adds_the_same_whoever_is_beside_it(norm: Norm, d
     alone = [total(np.array([row])) for row in range(n)]
     for rows in (np.arange(n), np.arange(0, n, 2), np.arange(n)[::-1], np.arange(5, n)):
         np.testing.assert_array_equal(total(rows), sum(alone[row] for row in rows))
-    # Larger tiles round neighbours together: then it does matter.
-    assert (total(np.arange(n), TILE) != sum(alone)).any()
-    bound = tile_error_bound(1, d, k, clip, dtype, grid=grid, norm=norm)
+    # Tiles that are rounded as a whole round neighbours together: then it does matter.
+    assert (total(np.arange(n), TILE) != total(np.arange(n)[::-1], TILE)).any()
+    # Cutting towards zero never lengthens: not even the grid's own unit must be charged.
+    eta = (d + k + 16) * 2.0**-52 + 2 * float(np.finfo(dtype).eps)
     sizes = [size(one * grid, norm) for one in alone]
-    assert max(sizes) <= clip + bound
-    assert max(sizes) > clip
+    assert max(sizes) <= clip * (1 + eta)
+    assert np.median(sizes) > 0.999 * clip
+    # 16 bits for each factor: an entry is off by 2^-15 of the clip bound or so.
     expected = plain_sum(case, range(n), 5.0, clip, norm, (1.0, 1.0))
-    rounding = 8 * d * float(np.finfo(dtype).eps) * n
-    assert size(total(None) * grid - expected, norm) <= n * bound + rounding
+    np.testing.assert_allclose(total(None) * grid, expected, rtol=0, atol=n * clip * 2.0**-14)
+    wrong = expected * (1.1 if norm == "l2" else 30.0)  # which the comparison does see
+    assert np.abs(total(None) * grid - wrong).max() > n * clip * 2.0**-14
+
+
+def test_a_grid_too_fine_for_exact_products_is_refused() -> None:
+    case = make(3, 5, 2, np.float64)
+    options: Any = {"margin": 1.0, "clip": 1.0, "tile": 1}
+    clipped_sum(*case[:3], None, case.weights, grid=2.0**-43, **options)
+    with pytest.raises(InputError, match="too fine"):
+        clipped_sum(*case[:3], None, case.weights, grid=2.0**-44, **options)
 
 
 def test_rows_choose_pairs_and_index_types_are_free(tmp_path: Path) -> None:

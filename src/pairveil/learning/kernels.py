@@ -217,46 +217,74 @@ def _sum_tiles(  # type: ignore[no-untyped-def]
 
 
 @_reordered
-def _project_one(x, w, p):  # type: ignore[no-untyped-def]
-    """P = W dx for the one row of x. What a pair gets must not depend on who sits beside it."""
+def _project_one(x, b, w, p):  # type: ignore[no-untyped-def]
+    """P = W dx for row b alone: what a pair gets must not depend on who sits beside it."""
     zero = x.dtype.type(0)
     for r in range(0, w.shape[0], _ROWS):
         p0, p1 = zero, zero
         for j in range(w.shape[1]):
-            p0, p1 = p0 + w[r, j] * x[0, j], p1 + w[r + 1, j] * x[0, j]
-        p[0, r], p[0, r + 1] = p0, p1
+            p0, p1 = p0 + w[r, j] * x[b, j], p1 + w[r + 1, j] * x[b, j]
+        p[b, r], p[b, r + 1] = p0, p1
+
+
+@_compiled
+def _to_units(rows, b, factor, units):  # type: ignore[no-untyped-def]
+    """Row b times a factor, cut to whole numbers towards zero: no entry grows."""
+    for j in range(rows.shape[1]):
+        units[b, j] = np.trunc(np.float64(rows[b, j]) * factor)
 
 
 @njit(cache=True, nogil=True)
-def _sum_each(  # type: ignore[no-untyped-def]
-    features, scale, pairs, labels, rows, every, first, last, w, margin, weights, clip, l1, per_grid
+def _sum_exactly(  # type: ignore[no-untyped-def]
+    features, scale, pairs, labels, rows, every, first, last, w, margin, weights, clip, l1, units
 ):
-    """`_sum_tiles` with tiles of one pair: each is rounded on its own, and nothing is padded.
+    """`_sum_tiles` without any rounding of sums: what a pair adds depends on that pair alone.
 
-    The products are float64: exact for float32 features, and within point 2 for float64 ones.
+    a dx^T = (a ||dx||) (dx / ||dx||)^T. Both vectors are cut, towards zero, to whole numbers of units whose
+    product is the grid: so no norm grows beyond point 1's C (1 + eta), and products and sums of a tile are
+    whole numbers below 2^53, which float64 adds exactly in any order. ``units``: how many make 1, for
+    dx / ||dx|| and for a ||dx||.
     """
-    x = np.zeros((1, w.shape[1]), dtype=features.dtype)
-    p = np.empty((1, w.shape[0]), dtype=features.dtype)
+    room = (min(TILE, last - first) + _PAIRS - 1) // _PAIRS * _PAIRS
+    x = np.zeros((room, w.shape[1]), dtype=features.dtype)
+    p = np.empty((room, w.shape[0]), dtype=features.dtype)
+    u, a, g = np.zeros(x.shape), np.zeros(p.shape), np.empty(w.shape)
     total = np.zeros(w.shape, dtype=np.int64)
-    for place in range(first, last):
-        row = place if every else rows[place]
-        if not 0 <= row < pairs.shape[0]:
-            return total, False
-        left, right = pairs[row, 0], pairs[row, 1]
-        if min(left, right) < 0 or max(left, right) >= features.shape[0]:
-            return total, False
-        for j in range(features.shape[1]):
-            x[0, j] = (features[left, j] - features[right, j]) * scale[j]
-        _project_one(x, w, p)
-        s = clip_factor(labels[row] > 0, x, p, 0, margin, weights, clip, l1)
-        if s == 0.0:
-            continue
-        for r in range(w.shape[0]):
-            p[0, r] = s * p[0, r]
-            a = np.float64(p[0, r]) * per_grid  # a power of two: exact
-            for j in range(w.shape[1]):
-                total[r, j] += np.int64(np.rint(a * np.float64(x[0, j])))
+    for start in range(first, last, TILE):
+        n = min(TILE, last - start)
+        padded = (n + _PAIRS - 1) // _PAIRS * _PAIRS
+        u[n:padded], a[n:padded] = 0.0, 0.0
+        for b in range(n):
+            row = start + b if every else rows[start + b]
+            if not 0 <= row < pairs.shape[0]:
+                return total, False
+            left, right = pairs[row, 0], pairs[row, 1]
+            if min(left, right) < 0 or max(left, right) >= features.shape[0]:
+                return total, False
+            for j in range(features.shape[1]):
+                x[b, j] = (features[left, j] - features[right, j]) * scale[j]
+            _project_one(x, b, w, p)
+            s = clip_factor(labels[row] > 0, x, p, b, margin, weights, clip, l1)
+            u[b], a[b] = 0.0, 0.0
+            if s == 0.0:
+                continue
+            length = math.sqrt(_squares(x, b))
+            _to_units(x, b, units[0] / length, u)
+            _to_units(p, b, s * length * units[1], a)
+        _accumulate(u, padded, a, g)
+        for r in range(g.shape[0]):
+            for j in range(g.shape[1]):
+                total[r, j] += np.int64(g[r, j])
     return total, True
+
+
+def _units(clip: float, grid: float) -> tuple[float, float]:
+    """Units of `_sum_exactly`: its two factors share the bits that the grid resolves of the clip."""
+    resolved = math.frexp(clip / grid)[1]  # C < 2^resolved grid
+    if resolved > 44:  # times a tile's pairs, below 2^53
+        raise InputError("the grid is too fine for sums that are exact without rounding")
+    per_direction = 2.0 ** (resolved // 2)
+    return per_direction, 1.0 / (grid * per_direction)
 
 
 def _padded(weights: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -276,9 +304,7 @@ def check_sum(d: int, weights: NDArray[Any], clip: float, grid: float, n: int) -
         raise InputError("the grid must be a power of two")
     # |total| <= n C (1 + drift) / grid + one unit for each tile
     if n * (1.1 * clip / grid + 1.0) >= 2.0**62:
-        raise InputError(
-            "the grid is too fine for this many pairs: sums must stay below 2^62 units"
-        )
+        raise InputError("the grid is too fine for so many pairs: sums must stay below 2^62 units")
 
 
 def clipped_sum(
@@ -325,7 +351,7 @@ def clipped_sum(
         features need no second table.
     tile : int
         Pairs rounded together. Part of the result: the same tile gives the same integers. With 1
-        what a pair adds depends on that pair alone.
+        what a pair adds depends on that pair alone (cut to 16 bits or so, then added exactly).
     threads : int, optional
         By default one up to 512 pairs, then numba's number. Not part of the result.
 
@@ -361,7 +387,7 @@ def clipped_sum(
 
     def part(first: int, last: int) -> tuple[NDArray[np.int64], bool]:
         result: tuple[NDArray[np.int64], bool] = (
-            _sum_each(*given, first, last, matrix, *rest, norm == "l1", 1.0 / grid)
+            _sum_exactly(*given, first, last, matrix, *rest, norm == "l1", _units(clip, grid))
             if tile == 1
             else _sum_tiles(*given, first, last, tile, matrix, *rest, norm == "l1", 1.0 / grid)
         )
