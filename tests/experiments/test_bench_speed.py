@@ -10,12 +10,12 @@ from typer.testing import CliRunner
 from pairveil.cli.app import app
 from pairveil.errors import InputError
 from pairveil.experiments import bench_speed
-from pairveil.experiments.bench_speed import FLOOR, NO_NOISE, NUMPY, OURS, SHAPES
+from pairveil.experiments.bench_speed import FLOOR, FULL, NO_NOISE, NUMPY, OURS, SHAPES
 
 
 def test_rows_ratios_and_file(tmp_path):
     found = bench_speed.run(["tiny"], out=tmp_path)
-    assert [row["method"] for row in found["rows"]] == [OURS, NO_NOISE, NUMPY, FLOOR]
+    assert [row["method"] for row in found["rows"]] == [OURS, FULL, NO_NOISE, NUMPY, FLOOR]
     seconds = {row["method"]: row["cpu_seconds"] for row in found["rows"]}
     assert all(value > 0 for value in seconds.values())
     assert found["rows"][0]["ratio"] == 1.0

@@ -3,6 +3,7 @@
 An epoch is K / batch steps; a step draws a Poisson sample, sums clipped gradients, adds noise and updates W.
 
 - *pairveil*: the engine itself, float32 features, exact discrete noise from operating-system entropy.
+- *full batch*: one step over all pairs, as the default plan takes it, with its noise.
 - *without noise*: the same engine and the same steps without noise, which is the non-private learner.
 - *numpy*: the closed form in float32 with numpy's own (not exact, not for release) normal noise.
 - *floor*: forming all differences once, and the two products at the rate of this machine's best sgemm.
@@ -35,10 +36,12 @@ from pairveil.experiments.measuring import in_fresh_process, machine
 from pairveil.experiments.speed_peers import PEERS, SHAPES, Shape
 from pairveil.pairs.pairset import PairSet
 
-OURS, NO_NOISE, NUMPY, FLOOR = "pairveil", "without noise", "numpy", "floor"
+OURS, FULL, NO_NOISE = "pairveil", "full batch", "without noise"
+NUMPY, FLOOR = "numpy", "floor"
 CLIP, MARGIN, NOISE, RATE = 0.1, 1.0, 1.0, 0.01
 _REPEATS = 3
-_PACKAGES = ("torch==2.13.0", "opacus", "metric-learn")
+# metric-learn 0.7 passes an argument that scikit-learn 1.8 no longer takes.
+_PACKAGES = ("torch==2.13.0", "opacus", "metric-learn", "scikit-learn<1.8")
 
 FloatArray = NDArray[np.float32]
 
@@ -78,13 +81,13 @@ def run(
     -------
     dict
         ``rows`` (shape, method, cpu_seconds of an epoch, ratio to ours), ``limits`` (per shape: ours over the
-        epoch without noise and over the floor), ``machine`` and ``notes``.
+        epoch without noise, ours and the full batch over the floor), ``machine`` and ``notes``.
 
     Examples
     --------
     >>> found = run(["tiny"])
     >>> [row["method"] for row in found["rows"]]
-    ['pairveil', 'without noise', 'numpy', 'floor']
+    ['pairveil', 'full batch', 'without noise', 'numpy', 'floor']
     """
     unknown = [name for name in shapes if name not in SHAPES]
     if unknown or not shapes:
@@ -116,6 +119,9 @@ def _ratios(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
         limits[name] = {
             "private_over_no_noise": round(ours / mine[NO_NOISE]["cpu_seconds"], 2),
             "private_over_floor": round(ours / mine[FLOOR]["cpu_seconds"], 2),
+            "full_batch_over_floor": round(
+                mine[FULL]["cpu_seconds"] / mine[FLOOR]["cpu_seconds"], 2
+            ),
             "no_noise_over_floor": round(
                 mine[NO_NOISE]["cpu_seconds"] / mine[FLOOR]["cpu_seconds"], 2
             ),
@@ -128,6 +134,7 @@ def worker(name: str) -> None:
     tiny = _case(SHAPES["tiny"])
     methods: dict[str, Callable[[_Case], object]] = {
         OURS: lambda case: _engine_epoch(case, NOISE),
+        FULL: lambda case: _engine_epoch(case, NOISE, steps=1),
         NO_NOISE: lambda case: _engine_epoch(case, 0.0),
         NUMPY: _numpy_epoch,
         FLOOR: _gather_all,
@@ -158,7 +165,7 @@ def _case(shape: Shape) -> _Case:
     return _Case(shape, PairSet(features, pairs, labels), start)
 
 
-def _engine_epoch(case: _Case, noise: float) -> NDArray[np.float64]:
+def _engine_epoch(case: _Case, noise: float, steps: int | None = None) -> NDArray[np.float64]:
     """One epoch by the engine, as `DPPMetricLearner` runs it."""
     from pairveil.learning.engine import Engine
     from pairveil.learning.losses import ContrastiveLoss
@@ -168,9 +175,11 @@ def _engine_epoch(case: _Case, noise: float) -> NDArray[np.float64]:
 
     shape, W = case.shape, case.start
     engine = Engine(case.data, TrustedNoise())
-    sums = NoisySums(CLIP, noise, shape.steps, sample_rate=shape.batch / shape.pairs)
+    steps = steps or shape.steps
+    rate = 1.0 if steps == 1 else shape.batch / shape.pairs
+    sums = NoisySums(CLIP, noise, steps, sample_rate=rate)
     loss, ones = ContrastiveLoss(MARGIN), np.ones(shape.features)
-    for _ in range(shape.steps):
+    for _ in range(steps):
         W = W - RATE / shape.batch * engine.release(sums, LossGradient(W, loss, (1.0, 1.0), ones))
     return W
 
