@@ -15,6 +15,7 @@ from pairveil.cli.fit import Epsilon, learn, summarise, write_report
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stderr, stdout
 from pairveil.cli.planned import print_plan
 from pairveil.errors import InputError
+from pairveil.privacy.units import round_up
 
 TRAIN_PEOPLE = 398
 CURVE_EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
@@ -149,7 +150,7 @@ def _say(certificate: Any, scores: dict[str, float], kept: float, page: Path) ->
     stdout.print(
         f"Learned from {certificate.n_pairs_used} labelled pairs at epsilon {certificate.epsilon:.2f}, "
         f"delta {certificate.delta:g}: someone who knows all other pairs and sees the metric can shift the "
-        f"odds of 'same' for the pair they lack by at most a factor of {np.exp(replace):.1f}."
+        f"odds of 'same' for the pair they lack by at most a factor of {round_up(np.exp(replace), 2)}."
     )
     stdout.print(
         f"How often unlike patients are farther apart than like ones: {scores['euclidean_pair_auc']:.3f} by "
