@@ -60,7 +60,7 @@ def print_plan(planned: Any) -> None:
         f"Noise: {descent['steps']} gradient sums, on each entry {descent['noise_multiplier']:.3g} times the "
         f"most that one pair can add; {len(planned.events) - 1} sums besides."
     )
-    print_epsilons(planned, f"epsilon at delta {planned.delta:g}, by what is protected")
+    print_epsilons(planned, f"epsilon at delta {planned.delta:g}, by unit")
     stdout.print(expected_effect(planned))
 
 

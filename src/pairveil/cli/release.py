@@ -124,7 +124,7 @@ def certificate(folder: ReleaseFolder, json_: JsonFlag = False, quiet: QuietFlag
         print_json({**found.to_dict(), "valid": bool(result), "problems": list(result.problems)})
     elif not quiet:
         stdout.print(found.promise(), markup=False)
-        print_epsilons(found, f"epsilon at delta {found.delta:g}, by what is protected")
+        print_epsilons(found, f"epsilon at delta {found.delta:g}, by unit")
         if result:
             stdout.print(
                 "Verified: the file is the certified one and every epsilon was recomputed."
