@@ -157,18 +157,7 @@ def test_the_worst_case_is_reached():
         assert min(largest_move(loss_gradient, case, norm)) > 0.99999
 
 
-@pytest.mark.parametrize(
-    "compiled",
-    [
-        True,
-        pytest.param(
-            False,
-            marks=pytest.mark.xfail(
-                strict=True, reason="the NumPy way squares tiny numbers: 7 % beyond the clip"
-            ),
-        ),
-    ],
-)
+@pytest.mark.parametrize("compiled", [True, False])
 def test_underflow_does_not_escape_the_clip(compiled):
     """W has a zero column and the pair all but lies in it: D^2 underflows, the gradient does not.
 
