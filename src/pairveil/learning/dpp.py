@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ from pairveil.learning.certifying import (
     prepare,
     with_threshold,
 )
+from pairveil.learning.checkpoint import Checkpoint
 from pairveil.learning.contract import PairMetric
 from pairveil.learning.dask_backend import DaskSums, connected_client
 from pairveil.learning.engine import Engine, OnRelease
@@ -184,6 +186,7 @@ class DPPMetricLearner(PairMetric):
         *,
         on_step: OnStep | None = None,
         on_release: OnRelease | None = None,
+        checkpoint: str | Path | None = None,
     ) -> Self:
         """Learn the metric and issue its certificate.
 
@@ -196,34 +199,44 @@ class DPPMetricLearner(PairMetric):
             Called with (share done, epsilon spent so far) after each release.
         on_release : callable, optional
             Called with each released sum; for auditors.
+        checkpoint : path, optional
+            Released sums are kept there; a fit of the same pairs that was killed goes on from them and
+            charges no ledger twice. Removed when the fit is done. Not with a seed, whose noise
+            would repeat.
 
         Returns
         -------
         self
         """
+        if checkpoint is not None and self.random_state is not None:
+            raise InputError("a checkpoint is for releases: leave random_state=None")
         cluster = connected_client() if self.backend == "dask" else None
         prepared, noise = self._prepare(pairs, y)
         certificate = prepared.certificate
         self._warn_of_clones(certificate)
-        if self.accountant is not None:
-            # Charged before any noise is drawn: a killed fit has spent, never the other way round. A fit
-            # without noise costs infinitely much, so a ledger refuses it.
-            self.accountant.spend(
-                prepared.plan.events(),
-                dict(prepared.kappas),
-                note=f"fit of {prepared.used.n_pairs} pairs",
-                delta_slack=0.0 if certificate is None else certificate.delta_slack,
-                graph=graph_digest(prepared.used),
-            )
-        watcher = _Progress(prepared, certificate, on_step, on_release)
-        engine = Engine(
-            prepared.used,
-            noise,
-            watcher,
-            compiled=self.backend != "numpy",
-            add_up=clipped_sum if cluster is None else DaskSums(prepared.used, cluster),
+        saved = (
+            None
+            if checkpoint is None
+            else Checkpoint(checkpoint, prepared.plan, prepared.used.pairs)
         )
-        components = train(prepared.plan, prepared.used, engine)
+        try:
+            self._charge(prepared, saved)
+            watcher = _Progress(prepared, certificate, on_step, on_release)
+            engine = Engine(
+                prepared.used,
+                noise,
+                watcher,
+                compiled=self.backend != "numpy",
+                add_up=clipped_sum if cluster is None else DaskSums(prepared.used, cluster),
+                checkpoint=saved,
+            )
+            components = train(prepared.plan, prepared.used, engine)
+        except BaseException:
+            if saved is not None:
+                saved.close()
+            raise
+        if saved is not None:
+            saved.finish()
         if not engine.followed(prepared.plan.releases):
             raise RuntimeError("the engine did not follow its plan; nothing is released")
         self.components_ = components
@@ -236,6 +249,28 @@ class DPPMetricLearner(PairMetric):
         for name in ("threshold_", "threshold_certificate_"):
             self.__dict__.pop(name, None)
         return self
+
+    def _charge(self, prepared: Prepared, saved: Checkpoint | None) -> None:
+        """Charge the ledger before any noise is drawn, unless it was charged for this very fit.
+
+        A killed fit has spent, never the other way round. A fit without noise costs infinitely much, so
+        a ledger refuses it.
+        """
+        note = f"fit of {prepared.used.n_pairs} pairs"
+        if self.accountant is None:
+            return
+        if saved is not None:
+            note = f"{note}, checkpoint {saved.name}"
+            if any(entry.note == note for entry in self.accountant.entries):
+                return
+        certificate = prepared.certificate
+        self.accountant.spend(
+            prepared.plan.events(),
+            dict(prepared.kappas),
+            note=note,
+            delta_slack=0.0 if certificate is None else certificate.delta_slack,
+            graph=graph_digest(prepared.used),
+        )
 
     def _prepare(self, pairs: Any, y: ArrayLike | None) -> tuple[Prepared, NoiseSource]:
         data, inferred = resolve_pairs(pairs, y, self.preprocessor)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from pairveil.learning.checkpoint import Checkpoint
 from pairveil.learning.plan import NoisySums
 from pairveil.learning.sums import Statistic, clipped_sum, reach
 from pairveil.pairs.pairset import PairSet
@@ -43,6 +44,8 @@ class Engine:
         already; the features are never copied for it.
     add_up : callable
         Does the work of `pairveil.learning.sums.clipped_sum`: here, or on a cluster.
+    checkpoint : Checkpoint, optional
+        Sums that it holds are not drawn again; those that are drawn go into it.
 
     Examples
     --------
@@ -67,8 +70,10 @@ class Engine:
         compiled: bool = True,
         scale: FloatArray | None = None,
         add_up: Callable[..., NDArray[np.int64]] = clipped_sum,
+        checkpoint: Checkpoint | None = None,
     ) -> None:
         self._data = data
+        self._checkpoint = checkpoint
         self._add_up = add_up
         self._scale = scale
         self._noise = noise
@@ -87,6 +92,7 @@ class Engine:
             compiled=self._compiled,
             scale=scale,
             add_up=self._add_up,
+            checkpoint=self._checkpoint,
         )
         moved._done = self._done
         return moved
@@ -96,7 +102,20 @@ class Engine:
         step = self._done[sums]
         if step >= sums.steps:
             raise RuntimeError("the plan allows no further release of this kind")
+        noisy, kept = None, self._checkpoint
+        if kept is not None:
+            noisy = kept.released(sum(self._done.values()), sums.name, statistic.shape)
         self._done[sums] += 1
+        if noisy is None:
+            noisy = self._draw(sums, statistic, step)
+            if kept is not None:
+                kept.keep(sums.name, noisy)
+        if self._on_release is not None:
+            self._on_release(sums, statistic, noisy)
+        return noisy
+
+    def _draw(self, sums: NoisySums, statistic: Statistic, step: int) -> FloatArray:
+        """Sum, and add noise: the only place where contents turn into a release."""
         n_entries = math.prod(statistic.shape)
         grid = choose_grid(sums.clip, n_entries, norm=sums.norm, n_pairs=self._data.n_pairs)
         while sums.noise_multiplier * sums.clip > MAX_NOISE_IN_GRID * grid:
@@ -113,10 +132,7 @@ class Engine:
             compiled=self._compiled,
             separately=sums.sampling == "poisson" and sums.sample_rate < 1,
         )
-        noisy = self._add_noise(sums, statistic, total, grid)
-        if self._on_release is not None:
-            self._on_release(sums, statistic, noisy)
-        return noisy
+        return self._add_noise(sums, statistic, total, grid)
 
     def _add_noise(
         self, sums: NoisySums, statistic: Statistic, total: NDArray[np.int64], grid: float
