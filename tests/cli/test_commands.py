@@ -165,3 +165,20 @@ def test_audit(tmp_path: Path) -> None:
     said = run("audit", "--target", "laplace", "--runs", 200, "--json", cwd=tmp_path).json
     assert said["verdict"] == "consistent"
     assert said["claimed_epsilon"] == 1.0
+
+
+def test_attack(tmp_path: Path) -> None:
+    rows = run("attack", "--targets", 20, "--json", cwd=tmp_path).json["rows"]
+    found = {(row["learner"], row["epsilon"], row["attacker"]): row for row in rows}
+    assert found["non-private", "inf", "all-other-pairs"]["recovered"] == 1.0
+    assert found["pairveil", 1.0, "all-other-pairs"]["recovered"] < 0.9
+
+
+def test_reproduce(tmp_path: Path) -> None:
+    words = ["reproduce", "leak", "--quick", "--seeds", 1, "--jobs", 1, "-o", "again", "--json"]
+    verdicts = {claim["id"]: claim["verdict"] for claim in run(*words, cwd=tmp_path).json["claims"]}
+    assert verdicts["theorem-1"] == "holds"
+    assert verdicts["noise-2"] == "does not hold"
+    assert (tmp_path / "again" / "paper-claims.md").is_file()
+    wrong = run("reproduce", "nonsense", "-o", "again", cwd=tmp_path)
+    assert (wrong.code, len(wrong.err.splitlines())) == (2, 1)

@@ -283,5 +283,5 @@ def progress_bar(hidden: bool) -> Progress:
         TextColumn("epsilon spent {task.fields[epsilon]:.3g}"),
         console=stderr,
         transient=True,
-        disable=hidden,
+        disable=hidden or not stderr.is_terminal,
     )

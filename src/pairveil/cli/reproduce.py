@@ -55,7 +55,7 @@ def reproduce(
         TimeRemainingColumn(),
         console=stderr,
         transient=True,
-        disable=json_ or quiet,
+        disable=json_ or quiet or not stderr.is_terminal,
     ) as bar:
         task = bar.add_task("starting", total=None)
         result = run(
