@@ -79,7 +79,8 @@ def test_index_pairs_feature_pairs_and_tables_give_the_same_metric(entry):
     by_sparse = entry.build(preprocessor=sparse.csr_array(X)).fit(PAIRS, Y)
     # The metric, not its matrix: where directions weigh the same, rounding decides on a rotation.
     # Poisson batches of dense rows are cut to 16 bits before they are added (decisions/0011).
-    np.testing.assert_allclose(by_index, by_sparse.get_mahalanobis_matrix(), rtol=2e-3, atol=1e-3)
+    near = {"rtol": 2e-3, "atol": 1e-3} if "sampled" in entry.name else {"rtol": 1e-4, "atol": 1e-6}
+    np.testing.assert_allclose(by_index, by_sparse.get_mahalanobis_matrix(), **near)
     with pytest.warns(PrivacyLeakWarning, match="recognised by equal rows"):
         by_rows = entry.build().fit(X[PAIRS], Y)
     assert by_rows.get_mahalanobis_matrix().shape == by_index.shape
