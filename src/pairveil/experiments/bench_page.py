@@ -74,7 +74,7 @@ def utility_section(result: Mapping[str, Any]) -> str:
         "Gain kept is (AUC - Euclid) / "
         "(reference - Euclid) with the half width of its 95 % interval; the reference is the best of our "
         "non-private learner on the paper's graph and scikit-learn's LDA and NCA, which see every training "
-        "person's class. Seeds start at 200: no default was chosen on them.",
+        "person's class. Seeds start at 300: no default was chosen on them.",
         "",
         _row(["setting", "unit", "epsilon", "target", *names]),
         _row(["---"] * (4 + len(names))),

@@ -275,7 +275,7 @@ def hold_contest(plan: TrainingPlan, engine: Engine, balance: Balance, W: FloatA
     clip = float(np.clip(0.2 * math.sqrt(signal / 40), 0.2, 1))
     sums = replace(plan.contest, clip=clip)
     score = engine.release(sums, Contest(candidates, mean, std, balance.weights))[0]
-    demand = float(np.clip(50 / signal - 3.5, -2, 3))
+    demand = float(np.clip(60 / signal - 4.8, -2, 3))
     return blend if score > demand * sums.noise_std(clip) else 1.0
 
 
