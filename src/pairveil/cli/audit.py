@@ -60,7 +60,9 @@ def attack(
 
 def audit(
     target: Annotated[TargetName, typer.Option("--target", help="What to audit.")] = "learner",
-    epsilon: Annotated[float, typer.Option("--epsilon", help="The claim.")] = 1.0,
+    epsilon: Annotated[
+        float, typer.Option("--epsilon", min=0.01, max=50.0, help="The claim.")
+    ] = 1.0,
     components: Annotated[
         int, typer.Option("--components", min=1, help="d' of a published learner.")
     ] = 1,

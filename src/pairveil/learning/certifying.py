@@ -24,6 +24,7 @@ from pairveil.pairs.pairset import PairSet
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.events import event_from_dict
 from pairveil.privacy.grid import choose_grid, delta_slack, grid_sensitivity
+from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.noise import NoiseSource
 from pairveil.privacy.units import ADJACENCIES, UNITS, Unit
 
@@ -122,6 +123,9 @@ def check_parameters(learner: Any, data: PairSet) -> None:
     if not (_is_number(delta) and 0 < delta < 1):
         raise InputError("delta must be a number between 0 and 1, both excluded")
     _check_choice("unit", learner.unit, UNITS)
+    _check_choice("select", learner.select, ("paths", "forest", "matching", "all"))
+    if not isinstance(learner.accountant, PrivacyLedger | None):
+        raise InputError("accountant must be a PrivacyLedger or None")
     _check_choice("adjacency", learner.adjacency, ADJACENCIES)
     _check_choice("mechanism", learner.mechanism, ("gaussian", "laplace"))
     _check_choice("sampling", learner.sampling, ("poisson", "disjoint"))
