@@ -4,7 +4,8 @@ Full-batch and disjoint Gaussian events and Laplace events have closed forms. Po
 Gaussian events are composed as privacy loss distributions of the dominating pairs of
 ``pairveil.privacy.dominating``; every rounding is pessimistic, and the closed forms that ignore
 sampling remain as a second valid bound (the smaller of the two is returned, so an extreme kappa
-costs accuracy, never time or soundness). The proofs are in docs/theory/accounting.md.
+costs accuracy, never time or soundness). The proofs are in docs/theory/accounting.md; one margin, for
+the rounding of FFTs, is measured instead of proved (`_epsilon_on_grid`), and concerns q < 1 only.
 """
 
 from __future__ import annotations
