@@ -117,10 +117,11 @@ def score_public(data: Any, X: Any, classes: Any, learner: Any) -> tuple[dict[st
                 auc(DPPMetricLearner(epsilon=epsilon, random_state=seed).fit(data).components_)
                 for seed in range(CURVE_SEEDS)
             ]
-            points.append(UtilityPoint(epsilon, float(np.mean(runs)), min(runs), max(runs)))
+            mean, half = float(np.mean(runs)), float(1.96 * np.std(runs, ddof=1) / len(runs) ** 0.5)
+            points.append(UtilityPoint(epsilon, mean, mean - half, mean + half))
     curve = UtilityCurve(
         source="public",
-        note=f"{len(X)} public test patients, {CURVE_SEEDS} runs an epsilon; bars span all runs",
+        note=f"{len(X)} public test patients, {CURVE_SEEDS} runs an epsilon",
         points=tuple(points),
         this_fit=UtilityPoint(learner.certificate_.epsilon, scores["pair_auc"]),
         euclidean=scores["euclidean_pair_auc"],

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from pairveil.privacy.units import round_up
+
 if TYPE_CHECKING:
     from pairveil.privacy.certificate import Certificate
 
@@ -16,8 +18,8 @@ UNIT_QUESTIONS = {
 UNIT_MEANINGS = {
     "pair": "One labelled pair on its own: the difference of two people and their label.",
     "relationship": (
-        "How two people relate, with every chain of other pairs through which it could be inferred. "
-        "If A matches B and B matches C, then A matches C: this unit hides that too."
+        "How two people relate, against someone who knows every pair but the few (kappa) that would tell: "
+        "if A matches B and B matches C, then A matches C, so such pairs count together."
     ),
     "person": "All pairs of one person at once, as if the person had never been asked.",
 }
@@ -78,7 +80,8 @@ def odds_factor(epsilon: float) -> str:
     if epsilon > 30.0:
         return "no real bound"
     factor = math.exp(epsilon)
-    return f"{factor:,.0f}" if factor >= 1000 else f"{factor:.3g}"
+    # Rounded up: a bound must not look smaller than it is.
+    return f"{math.ceil(factor):,}" if factor >= 1000 else round_up(factor, 3)
 
 
 def odds_change(epsilon: float) -> str:
@@ -135,9 +138,11 @@ def headline(certificate: Certificate | None) -> str:
     if is_weak(certificate):
         return f"This metric gives no useful bound on how well someone can guess {question}."
     times = math.ceil(100 * share - 1e-9)  # up: the sentence must stay true
+    missing = "one pair" if certificate.kappa == 1 else f"{certificate.kappa} pairs"
     return (
-        f"Someone who holds this metric and guesses {question} is right at most {times} times in 100, when "
-        "both answers were equally likely before. A coin is right 50 times."
+        f"Someone who knows everything but {missing}, holds this metric and guesses {question} is right "
+        f"at most {times} times in 100, when both answers were equally likely before. "
+        "A coin is right 50 times."
     )
 
 
