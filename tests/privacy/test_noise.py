@@ -84,7 +84,7 @@ def test_trusted_noise_is_the_discrete_gaussian_also_when_coarse():
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("rate", [0.003, 0.05, 0.3, 0.9])
 def test_poisson_samples_have_the_right_size_and_are_fair(source, rate):
-    n, rounds = 2000, 60
+    n, rounds = 20_000, 60  # the wrong rates are then 14 standard deviations away or more
     noise = SOURCES[source]()
     counts = np.zeros(n, dtype=np.int64)
     total = 0
