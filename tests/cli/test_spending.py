@@ -107,3 +107,22 @@ def test_ctrl_c_before_the_charge_spends_nothing(files: Path, tmp_path: Path) ->
     assert "stopped" in said
     assert (tmp_path / "budget.json").read_bytes() == before
     assert not (tmp_path / "new").exists()
+
+
+def test_a_dry_runs_json_does_not_depend_on_contents(tmp_path: Path) -> None:
+    """What is printed before anything is spent may tell who is paired, never what the pairs hold."""
+    (tmp_path / "pairs.csv").write_text(
+        "left,right,label\n" + "".join(f"{i},{i + 1},same\n" for i in range(40))
+    )
+    printed = []
+    for value, label in (("0.1", "same"), ("9.0", "different")):
+        rows = [f"{i},{value if i == 7 else '0.1'},{i / 100}\n" for i in range(41)]
+        (tmp_path / "people.csv").write_text("id,a,b\n" + "".join(rows))
+        text = (tmp_path / "pairs.csv").read_text().splitlines()
+        text[5] = text[5].rsplit(",", 1)[0] + f",{label}"
+        (tmp_path / "pairs.csv").write_text("\n".join(text) + "\n")
+        done = run("fit", "people.csv", "pairs.csv", "--dry-run", "--json", cwd=tmp_path)
+        assert done.code == 0, done.err
+        printed.append(done.out)
+    assert printed[0] == printed[1]
+    assert "clipped" in done.err  # the operator is told, off the record
