@@ -24,17 +24,6 @@ from pairveil.pairs.pairset import PairSet
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.release.metric import ReleasedMetric
 
-# The cluster runs in a process of its own: its event loops and open sockets are not this process's
-# matter, where every warning is an error.
-CLUSTER = """
-from dask.distributed import LocalCluster
-if __name__ == "__main__":
-    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True,
-                      dashboard_address=None) as cluster:
-        print(cluster.scheduler_address, flush=True)
-        input()
-"""
-
 
 def make_data(n=5000):
     rng = np.random.default_rng(0)
@@ -43,28 +32,6 @@ def make_data(n=5000):
     X /= np.maximum(1, np.linalg.norm(X, axis=1, keepdims=True))
     pairs = design_pairs(n, random_state=0)
     return PairSet(X, pairs, np.where(kinds[pairs[:, 0]] == kinds[pairs[:, 1]], 1, -1))
-
-
-@pytest.fixture(scope="module")
-def scheduler(tmp_path_factory):
-    pytest.importorskip("distributed")
-    script = tmp_path_factory.mktemp("cluster") / "cluster.py"
-    script.write_text(CLUSTER)
-    running = subprocess.Popen(
-        [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    with running:
-        yield running.stdout.readline().strip()
-        running.stdin.write("\n")
-
-
-@pytest.fixture
-def client(scheduler):
-    from distributed import Client
-
-    with Client(scheduler, set_as_default=True) as connected:
-        connected.wait_for_workers(2, timeout=60)
-        yield connected
 
 
 @pytest.mark.parametrize("rate", [1.0, 0.1])

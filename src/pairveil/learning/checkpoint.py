@@ -26,6 +26,7 @@ from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from pairveil.errors import InputError
+from pairveil.learning.dask_pairs import DaskPairs
 from pairveil.learning.plan import TrainingPlan
 
 _FORMAT = "pairveil-checkpoint-1"
@@ -42,7 +43,7 @@ class Checkpoint:
         Made when it does not exist. One fit at a time may hold it; a copy of it must not be gone on
         with as well, since the two would draw different noise for one charge.
     plan : TrainingPlan
-    pairs : (K, 2) array
+    pairs : (K, 2) array, PairSet or DaskPairs
         The used pairs.
 
     Attributes
@@ -65,7 +66,7 @@ class Checkpoint:
     (array([1., 2.]), None)
     """
 
-    def __init__(self, path: str | Path, plan: TrainingPlan, pairs: NDArray[Any]) -> None:
+    def __init__(self, path: str | Path, plan: TrainingPlan, pairs: Any) -> None:
         self.path = Path(path)
         self._lock = FileLock(f"{self.path}.lock")
         try:
@@ -135,11 +136,15 @@ class Checkpoint:
         Path(self._lock.lock_file).unlink(missing_ok=True)
 
 
-def _digest(plan: TrainingPlan, pairs: NDArray[Any]) -> str:
+def _digest(plan: TrainingPlan, pairs: Any) -> str:
     """Names a fit by what is public of it: features and labels are not in it."""
     described = json.dumps([version("pairveil"), plan.to_dict(), plan.n_pairs], sort_keys=True)
     digest = hashlib.sha256(described.encode())
-    digest.update(np.ascontiguousarray(pairs, dtype=np.int64).tobytes())
+    if isinstance(pairs, DaskPairs):
+        digest.update(pairs.topology())
+    else:
+        ends = getattr(pairs, "pairs", pairs)
+        digest.update(np.ascontiguousarray(ends, dtype=np.int64).tobytes())
     return digest.hexdigest()
 
 
