@@ -113,6 +113,39 @@ def test_the_command_line_fits_on_a_cluster(scheduler, tmp_path):
     assert not (tmp_path / "none").exists()
 
 
+def test_the_command_line_fits_what_workers_read(scheduler, tmp_path):
+    data = make_data(400)
+    names = [f"c{i}" for i in range(6)]
+    people = pd.DataFrame(data.features, columns=names)
+    people.to_parquet(tmp_path / "people.parquet", index=False)
+    people.rename_axis("id").to_csv(tmp_path / "people.csv")
+    pairs = pd.DataFrame(data.pairs, columns=["a", "b"]).assign(label=data.labels)
+    pairs.to_parquet(tmp_path / "pairs.parquet", index=False)
+    far = [f"file://{tmp_path}/people.parquet", f"file://{tmp_path}/pairs.parquet"]
+    near = [str(tmp_path / "people.csv"), str(tmp_path / "pairs.parquet")]
+    ledger = ["--ledger", str(tmp_path / "budget.json"), "--budget", "3", "--report"]
+    words = ["--left", "a", "--right", "b", "--seed", "0", "--json"]
+    for out, files, more in (("far", far, [*ledger, "--dask", scheduler]), ("near", near, [])):
+        done = CliRunner().invoke(app, ["fit", *files, *words, "--out", str(tmp_path / out), *more])
+        assert done.exit_code == 0, done.output
+    released, local = (ReleasedMetric.load(tmp_path / out) for out in ("far", "near"))
+    np.testing.assert_array_equal(released.components, local.components)
+    assert released.feature_names == tuple(names)
+    assert (tmp_path / "far" / "report.html").exists()
+    assert len(PrivacyLedger.open(tmp_path / "budget.json").entries) == 1
+    mistakes = [
+        ([*far, *words], "say --dask"),
+        ([far[0], near[1], *words, "--dask", scheduler], "both by the workers"),
+        ([*far, *words, "--dask", scheduler, "--exclude", "c1"], "--exclude does not apply"),
+        ([*far, "--dask", scheduler], "no column 'left'"),
+    ]
+    for command, says in mistakes:
+        refused = CliRunner().invoke(app, ["fit", *command, "--out", str(tmp_path / "none")])
+        assert isinstance(refused.exception, InputError)
+        assert says in str(refused.exception)
+    assert not (tmp_path / "none").exists()
+
+
 def test_without_a_cluster_or_dask_the_message_says_what_to_do():
     data = make_data(50)
     code = """

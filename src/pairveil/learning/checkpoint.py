@@ -17,6 +17,7 @@ import json
 import os
 import secrets
 import struct
+from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -131,9 +132,35 @@ class Checkpoint:
 
     def finish(self) -> None:
         """The fit is done: there is nothing to go on with."""
-        self.path.unlink()
         self.close()
-        Path(self._lock.lock_file).unlink(missing_ok=True)
+        remove(self.path)
+
+
+def charged_note(note: str, name: str) -> str:
+    """What a ledger writes for a fit with a checkpoint of this name.
+
+    Examples
+    --------
+    >>> charged_note("fit of 3 pairs", "ab12")
+    'fit of 3 pairs, checkpoint ab12'
+    """
+    return f"{note}, checkpoint {name}"
+
+
+def is_charged(path: str | Path, entries: Iterable[Any]) -> bool:
+    """Whether a ledger with these entries was charged for the fit whose checkpoint this file is."""
+    try:
+        with Path(path).open("rb") as file:
+            name = json.loads(file.readline())["name"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return False  # no file, or none of ours: the fit itself says so
+    return any(entry.note.endswith(charged_note("", str(name))) for entry in entries)
+
+
+def remove(path: str | Path) -> None:
+    """Delete the checkpoint of a fit whose result is safe."""
+    Path(path).unlink(missing_ok=True)
+    Path(f"{path}.lock").unlink(missing_ok=True)
 
 
 def _digest(plan: TrainingPlan, pairs: Any) -> str:

@@ -34,6 +34,8 @@ class FeatureBlocks:
     n_features : int
     dtype : dtype
         float32 or float64; blocks are brought to it.
+    names : tuple of str or None
+        Of the columns, where they have any.
     path : str or None
         A whole ``.npy`` file that workers map instead of reading blocks.
     data_norm : float or None
@@ -44,6 +46,7 @@ class FeatureBlocks:
     starts: tuple[int, ...]
     n_features: int
     dtype: Any
+    names: tuple[str, ...] | None = None
     path: str | None = None
     data_norm: float | None = None
 
@@ -120,16 +123,17 @@ def open_features(source: Any, client: Any) -> FeatureBlocks:
     if hasattr(source, "columns"):
         kinds = [_numpy_dtype(kind) for kind in source.dtypes]
         blocks, n_features = tuple(source.to_delayed()), len(kinds)
+        names: Any = tuple(map(str, source.columns))
     else:
         if source.ndim != 2:
             raise InputError("features must have two dimensions: people and columns")
         kinds, n_features = [source.dtype], int(source.shape[1])
-        blocks = tuple(source.rechunk({1: -1}).to_delayed()[:, 0])
+        blocks, names = tuple(source.rechunk({1: -1}).to_delayed()[:, 0]), None
     if n_features == 0 or any(kind.kind not in "fiub" for kind in kinds):
         raise InputError("every column of the features must hold numbers")
     dtype = np.result_type(*kinds)
     heights = fetch(client, [delayed_task(len)(block) for block in blocks], "features")
-    return _blocks(blocks, heights, n_features, dtype)
+    return replace(_blocks(blocks, heights, n_features, dtype), names=names)
 
 
 def _numpy_dtype(kind: Any) -> Any:
@@ -141,13 +145,13 @@ def _numpy_dtype(kind: Any) -> Any:
 
 
 def _blocks(
-    blocks: tuple[Any, ...], heights: list[int], n_features: int, dtype: Any, path: Any = None
+    blocks: tuple[Any, ...], heights: list[int], n_features: int, dtype: Any
 ) -> FeatureBlocks:
     starts = tuple(np.concatenate([[0], np.cumsum(heights)]).tolist())
     if starts[-1] == 0:
         raise InputError("the features have no rows")
     kept = np.dtype(np.float32 if dtype in (np.float16, np.float32) else np.float64)
-    return FeatureBlocks(blocks, starts, n_features, kept, path)
+    return FeatureBlocks(blocks, starts, n_features, kept)
 
 
 def _open_npy(path: str) -> FeatureBlocks:
@@ -182,7 +186,7 @@ def _open_npy(path: str) -> FeatureBlocks:
     )
     local = isinstance(filesystem, LocalFileSystem) and dtype in (np.float32, np.float64)
     heights = np.diff(edges).tolist()
-    return _blocks(blocks, heights, d, dtype, str(inside) if local else None)
+    return replace(_blocks(blocks, heights, d, dtype), path=str(inside) if local else None)
 
 
 def file_system(path: str) -> tuple[Any, Any]:

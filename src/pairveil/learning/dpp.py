@@ -23,7 +23,7 @@ from pairveil.learning.certifying import (
     prepare,
     with_threshold,
 )
-from pairveil.learning.checkpoint import Checkpoint
+from pairveil.learning.checkpoint import Checkpoint, charged_note
 from pairveil.learning.contract import PairMetric
 from pairveil.learning.dask_backend import DaskSums, connected_client
 from pairveil.learning.engine import Engine, OnRelease
@@ -186,6 +186,7 @@ class DPPMetricLearner(PairMetric):
         on_step: OnStep | None = None,
         on_release: OnRelease | None = None,
         checkpoint: str | Path | None = None,
+        keep_checkpoint: bool = False,
     ) -> Self:
         """Learn the metric and issue its certificate.
 
@@ -203,6 +204,8 @@ class DPPMetricLearner(PairMetric):
             Released sums are kept there; a fit of the same pairs that was killed goes on from them and
             charges no ledger twice. Removed when the fit is done. Not with a seed, whose noise
             would repeat.
+        keep_checkpoint : bool
+            Leave the file when the fit is done, for those who must write its result down first.
 
         Returns
         -------
@@ -234,7 +237,7 @@ class DPPMetricLearner(PairMetric):
                 saved.close()
             raise
         if saved is not None:
-            saved.finish()
+            saved.close() if keep_checkpoint else saved.finish()
         if not engine.followed(prepared.plan.releases):
             raise RuntimeError("the engine did not follow its plan; nothing is released")
         self.components_ = components
@@ -258,7 +261,7 @@ class DPPMetricLearner(PairMetric):
         if self.accountant is None:
             return
         if saved is not None:
-            note = f"{note}, checkpoint {saved.name}"
+            note = charged_note(note, saved.name)
             if any(entry.note == note for entry in self.accountant.entries):
                 return
         certificate = prepared.certificate
