@@ -264,9 +264,10 @@ class DaskPairs:
             delayed_task(_ends)(part, digest)
             for part, digest in zip(self.partitions, self.digests, strict=True)
         ]
-        # A few partitions ahead: the driver shall wait for nobody, and hold little.
+        # Workers are a few partitions ahead; the driver holds one at a time.
         for i in range(0, len(everything), FAN_IN):
-            for ends in fetch(client, everything[i : i + FAN_IN], "pairs"):
+            for future in client.compute(everything[i : i + FAN_IN]):
+                ends = gathered(client, [future], "pairs")[0]
                 if ends is None:
                     raise InputError(CHANGED)
                 yield ends
