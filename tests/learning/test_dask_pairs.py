@@ -274,6 +274,35 @@ def test_other_mistakes_are_refused_in_words(client, data, folder, tmp_path):
         DPPMetricLearner(**OPTIONS).fit(remote)
 
 
+def test_partitions_that_are_not_what_they_say(client, data):
+    """Dask believes what a collection says of its parts; sums must not."""
+    frame, pairs = frame_of(data), collection(frame_of(data))
+    short = dd.from_map(
+        lambda i: frame.iloc[i::2].drop(columns=["label"] * i), range(2), meta=frame.iloc[:0]
+    )
+    people = da.from_array(data.features, chunks=400)
+    with pytest.raises(InputError, match=r"could not read the pairs \(KeyError\)"):
+        open_dask_pairs(people, short)
+    narrow = people.map_blocks(lambda block: block[:, 1:], dtype=float, chunks=people.chunks)
+    words = people.map_blocks(lambda block: block.astype(str), dtype=float)
+    for features, says in (
+        (narrow, "another number of columns"),
+        (words.map_blocks(_named), "number"),
+    ):
+        with pytest.raises(InputError, match=says):
+            open_dask_pairs(features, pairs).clipped(1.0)
+    # Said to be float32, for which noise has to cover more rounding, and float64 in truth.
+    wide = people.map_blocks(lambda block: block, dtype=np.float32)
+    ours = DPPMetricLearner(backend="dask", **OPTIONS).fit(open_dask_pairs(wide, pairs))
+    near = PairSet(data.features.astype(np.float32), data.pairs, data.labels)
+    local = DPPMetricLearner(**OPTIONS).fit(near)
+    np.testing.assert_array_equal(ours.components_, local.components_)
+
+
+def _named(block):
+    return np.where(block == block, "kanarienvogel", block)
+
+
 def test_pairs_that_change_between_two_readings_are_refused_before_the_charge(client, data, folder):
     """kappa was found on other pairs than those that would be summed."""
     copy = folder / "moving"
