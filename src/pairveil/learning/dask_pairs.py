@@ -264,13 +264,14 @@ class DaskPairs:
             delayed_task(_ends)(part, digest)
             for part, digest in zip(self.partitions, self.digests, strict=True)
         ]
-        # Workers are a few partitions ahead; the driver holds one at a time.
-        for i in range(0, len(everything), FAN_IN):
-            for future in client.compute(everything[i : i + FAN_IN]):
-                ends = gathered(client, [future], "pairs")[0]
-                if ends is None:
-                    raise InputError(CHANGED)
-                yield ends
+        # All at once, so that what partitions have in common (a shuffle) is computed once; workers have
+        # room for 8 bytes a pair. The driver holds one partition at a time.
+        waiting = client.compute(everything)[::-1]
+        while waiting:
+            ends = gathered(client, [waiting.pop()], "pairs")[0]
+            if ends is None:
+                raise InputError(CHANGED)
+            yield ends
 
 
 def _refuse_problems(
