@@ -69,7 +69,7 @@ def _sum_rows(  # type: ignore[no-untyped-def]
         for c in range(count):
             for r in range(w.shape[1]):
                 p[0, r] += w[where[c], r] * x[0, c]
-        s = clip_factor(labels[row] > 0, x, p, 0, margin, weights, clip, l1)
+        s, _ = clip_factor(labels[row] > 0, x, p, 0, margin, weights, clip, l1)
         if s == 0.0:
             continue
         for r in range(w.shape[1]):
