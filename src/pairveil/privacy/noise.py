@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, Literal, Protocol
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from pairveil.errors import InputError
@@ -24,6 +25,7 @@ from pairveil.privacy.discrete import (
 from pairveil.privacy.keystream import process_keystream
 
 _MAX_SCALE = 2.0**49  # in grid units: what the compiled sampler takes; 2**14 of it fit 64 bits
+_LEAST, _MOST = -(2**63), 2**63 - 1
 
 
 class NoiseSource(Protocol):
@@ -51,7 +53,7 @@ def _check(total: NDArray[Any], scale: float, grid: float | None) -> None:
         raise InputError("the noise scale must be finite and greater than 0")
     if grid is None:
         return
-    if not np.issubdtype(total.dtype, np.integer):
+    if total.dtype.kind not in "iu":
         raise InputError("with a grid, the total must hold integer multiples of the grid")
     if math.frexp(grid)[0] != 0.5:
         raise InputError("the grid must be a power of two")
@@ -194,24 +196,32 @@ class TrustedNoise:
             return np.zeros(total.shape)
         if self.sampler == "opendp":
             # OpenDP adds in unbounded integers and saturates: no wrap-around can leak.
-            noisy = _mechanism(kind, scale / grid)(total.ravel().tolist())
-            counts = np.array(noisy, dtype=np.int64).reshape(total.shape)
+            answer = _mechanism(kind, scale / grid)(total.ravel().tolist())
+            counts = np.array(answer, dtype=np.int64).reshape(total.shape)
         else:
             draw = discrete_gaussian if kind == "gaussian" else discrete_laplace
             drawn = draw(scale_above(scale / grid), total.shape, process_keystream())
             counts = _add_exactly(total, drawn)
-        return counts.astype(np.float64) * grid
+        noisy = counts.astype(np.float64)
+        noisy *= grid
+        return noisy
 
 
 def _add_exactly(total: NDArray[Any], noise: NDArray[np.int64]) -> NDArray[np.int64]:
     """Add in 64 bits; saturate, as OpenDP does, where that would wrap around."""
-    wide = total.astype(np.int64)
-    with np.errstate(over="ignore"):
-        result = wide + noise
-    # Two numbers of one sign whose sum has the other have wrapped around.
-    wrapped = ((wide ^ result) & (noise ^ result)) < 0
-    limits = np.iinfo(np.int64)
-    return np.where(wrapped, np.where(noise > 0, limits.max, limits.min), result)
+    result = np.empty(noise.shape, dtype=np.int64)
+    _add(total.astype(np.int64, copy=False).ravel(), noise.ravel(), result.ravel())
+    return result
+
+
+@njit(cache=True, _nrt=False)  # allocates nothing: see `discrete`
+def _add(total, noise, result):  # type: ignore[no-untyped-def]
+    for place in range(result.size):
+        one, other = total[place], noise[place]
+        exact = one + other
+        # Two numbers of one sign whose sum has the other have wrapped around.
+        wrapped = ((one ^ exact) & (other ^ exact)) < 0
+        result[place] = (_MOST if other > 0 else _LEAST) if wrapped else exact
 
 
 @lru_cache(maxsize=64)
