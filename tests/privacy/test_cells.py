@@ -16,7 +16,7 @@ import pytest
 from pairveil.errors import InputError
 from pairveil.privacy import discrete
 from pairveil.privacy.cells import GUIDE_BITS, MAX_WIDTH, Family, cell_length, cell_table
-from pairveil.privacy.discrete import _fill, discrete_gaussian, discrete_laplace
+from pairveil.privacy.discrete import _coin, _fill, discrete_gaussian, discrete_laplace
 from pairveil.privacy.keystream import Keystream
 
 SAMPLERS = {"gaussian": discrete_gaussian, "laplace": discrete_laplace}
@@ -157,6 +157,42 @@ def test_every_row_is_found_from_just_below_its_end(family: Family, scale: Fract
             assert value == row // 2 * length + j
             assert stream._words.size == (1 if row % 2 else 2)
         last = top
+
+
+@pytest.mark.parametrize("scale", [Fraction(3), Fraction(401, 3)], ids=str)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_minus_zero_is_refused_behind_the_guide_too(family: Family, scale: Fraction) -> None:
+    table = cell_table(family, scale.numerator, scale.denominator)
+    u = (table.guide.size << REST) + 1  # in the rest of cell 0, without a hit
+    assert u < table.ends[0, 0]
+    for sign in (0, 1):
+        words = [u >> REST << REST | sign << REST - 1, u << GUIDE_BITS & 2**64 - 1]
+        stream = Dictated([*words, 0, 0])  # a word 0 is decided by the guide: +0
+        assert SAMPLERS[family](scale, 1, stream)[0] == 0
+        assert stream.unread().size == (1 if sign else 2)
+
+
+@pytest.mark.parametrize(
+    ("numerator", "denominator"),
+    [(1, 3), (2, 3), (0, 7), (7, 7), (2**50 - 1, 2**50), (5, 2**62 + 1)],
+)
+def test_a_coin_divides_the_words_in_its_ratio(numerator: int, denominator: int) -> None:
+    """Words below share * numerator win, the rest below share * denominator lose, others are passed."""
+    share = (2**64 - 1) // denominator
+
+    def toss(*words: int) -> tuple[bool, int]:
+        return _coin(
+            np.array(words, dtype=np.uint64), 0, np.uint64(numerator), np.uint64(denominator)
+        )
+
+    if numerator:
+        assert toss(0, 0) == (True, 1)
+        assert toss(share * numerator - 1, 0) == (True, 1)
+    if numerator < denominator:
+        assert toss(share * numerator, 0) == (False, 1)
+        assert toss(share * denominator - 1, 0) == (False, 1)
+    assert toss(share * denominator, 2**64 - 1, 0, 0) == (numerator > 0, 3)
+    assert toss(2**64 - 1) == (False, -1)
 
 
 def test_a_tie_of_the_first_digit_is_settled_by_the_next() -> None:
