@@ -197,31 +197,27 @@ class TrustedNoise:
         if self.sampler == "opendp":
             # OpenDP adds in unbounded integers and saturates: no wrap-around can leak.
             answer = _mechanism(kind, scale / grid)(total.ravel().tolist())
-            counts = np.array(answer, dtype=np.int64).reshape(total.shape)
-        else:
-            draw = discrete_gaussian if kind == "gaussian" else discrete_laplace
-            drawn = draw(scale_above(scale / grid), total.shape, process_keystream())
-            counts = _add_exactly(total, drawn)
-        noisy = counts.astype(np.float64)
-        noisy *= grid
+            return np.array(answer, dtype=np.int64).reshape(total.shape).astype(np.float64) * grid
+        draw = discrete_gaussian if kind == "gaussian" else discrete_laplace
+        drawn = draw(scale_above(scale / grid), total.size, process_keystream())
+        noisy = np.empty(total.shape)
+        _add(total.astype(np.int64, copy=False).ravel(), drawn, grid, noisy.ravel())
         return noisy
 
 
-def _add_exactly(total: NDArray[Any], noise: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Add in 64 bits; saturate, as OpenDP does, where that would wrap around."""
-    result = np.empty(noise.shape, dtype=np.int64)
-    _add(total.astype(np.int64, copy=False).ravel(), noise.ravel(), result.ravel())
-    return result
-
-
 @njit(cache=True, _nrt=False)  # allocates nothing: see `discrete`
-def _add(total, noise, result):  # type: ignore[no-untyped-def]
-    for place in range(result.size):
-        one, other = total[place], noise[place]
-        exact = one + other
-        # Two numbers of one sign whose sum has the other have wrapped around.
-        wrapped = ((one ^ exact) & (other ^ exact)) < 0
-        result[place] = (_MOST if other > 0 else _LEAST) if wrapped else exact
+def _add_exactly(one, other):  # type: ignore[no-untyped-def]
+    """Add in 64 bits; saturate, as OpenDP does, where that would wrap around."""
+    result = one + other
+    # Two numbers of one sign whose sum has the other have wrapped around.
+    wrapped = ((one ^ result) & (other ^ result)) < 0
+    return (_MOST if other > 0 else _LEAST) if wrapped else result
+
+
+@njit(cache=True, _nrt=False)
+def _add(total, noise, grid, noisy):  # type: ignore[no-untyped-def]
+    for place in range(noisy.size):
+        noisy[place] = np.float64(_add_exactly(total[place], noise[place])) * grid
 
 
 @lru_cache(maxsize=64)
