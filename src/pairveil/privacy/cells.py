@@ -14,7 +14,7 @@ are laid out for speed. With B = ``GUIDE_BITS`` and n_k = floor(2^B P_k (1 - alp
                       and all of (k, hit), of length P_k alpha_k.
 
 Label (k, no hit) has length P_k (1 - alpha_k) in all, (k, hit) has P_k alpha_k. So the first B bits g
-of U decide when g < G, by one look into ``guide``; about 2 times in 100 they do not. Then U is compared
+of U decide when g < G, by one look into ``guide``; 2 to 5 times in 100 they do not. Then U is compared
 with the ends of the intervals,
 
     c_2k   = P_0 + ... + P_k - alpha_k P_k + (n_{k+1} + n_{k+2} + ...)/2^B,

@@ -144,7 +144,7 @@ class TrustedNoise:
     Parameters
     ----------
     sampler : {"compiled", "opendp"}
-        ``compiled`` is ours (`pairveil.privacy.discrete`, some hundred times faster); ``opendp`` is the
+        ``compiled`` is ours (`pairveil.privacy.discrete`, a thousand times faster); ``opendp`` is the
         reference. Both are exact and draw from the same distributions.
 
     Examples
