@@ -334,7 +334,7 @@ def poisson_sample(n: int, rate: float, keystream: Keystream) -> Ints:
     gap = hazard(rate)
     if gap <= 0:
         raise InputError("the rate must be at least 2^-49")
-    # A skip is at most (cells + 1)/h + 1 and a block expects to pass n, so sums stay below 2^63.
+    # A block expects to pass n <= 2^48, h >= 2^-50: sums beyond 2^63 have a chance below exp(-7000).
     block = int(n * rate + 6 * math.sqrt(n * rate)) + 16
     blocks, last = [], -1
     while last < n:
