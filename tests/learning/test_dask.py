@@ -75,6 +75,14 @@ def test_a_fit_is_the_same_when_a_worker_dies_and_the_ledger_is_true(client):
     assert victim not in client.run(os.getpid).values()
 
 
+def test_small_poisson_batches_are_the_same_steps_on_a_cluster(client):
+    data = make_data()
+    options = {"n_steps": 210, "sample_rate": 0.01, "random_state": 0}
+    local = DPPMetricLearner(**options).fit(data)
+    remote = DPPMetricLearner(backend="dask", **options).fit(data)
+    np.testing.assert_array_equal(remote.components_, local.components_)
+
+
 def test_features_mapped_from_a_file_do_not_travel(client, tmp_path):
     data = make_data()
     np.save(tmp_path / "people.npy", data.features)

@@ -3,64 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
+from plain_sums import DTYPES, Norm, make, plain_sum, size
 
 from pairveil.errors import InputError
 from pairveil.learning.kernels import TILE, clipped_sum, tile_error_bound
 
 GRID = 2.0**-40
-DTYPES = [np.float32, np.float64]
-Norm = Literal["l2", "l1"]
-
-
-class Case(NamedTuple):
-    features: NDArray[Any]
-    pairs: NDArray[np.int64]
-    labels: NDArray[np.int8]
-    weights: NDArray[Any]
-
-
-def make(n: int, d: int, k: int, dtype: Any, seed: int = 0) -> Case:
-    rng = np.random.default_rng(seed)
-    features = rng.normal(size=(200, d))
-    features /= np.linalg.norm(features, axis=1, keepdims=True)
-    return Case(
-        features.astype(dtype),
-        rng.integers(0, 200, (n, 2)),
-        rng.choice(np.array([-1, 1], dtype=np.int8), n),
-        (rng.normal(size=(k, d)) / np.sqrt(d)).astype(dtype),
-    )
-
-
-def gradient(case: Case, row: int, margin: float, both: tuple[float, float]) -> NDArray[Any]:
-    """One pair's gradient as the paper writes it, in float64."""
-    left, right = case.pairs[row]
-    dx = (case.features[left] - case.features[right]).astype(np.float64)
-    projected = case.weights.astype(np.float64) @ dx
-    distance = np.linalg.norm(projected)
-    if case.labels[row] > 0:
-        c = both[0]
-    else:
-        c = both[1] * (distance - margin) / distance if 0 < distance < margin else 0.0
-    return c * np.outer(projected, dx)
-
-
-def size(matrix: NDArray[Any], norm: Norm) -> float:
-    return float(np.abs(matrix).sum() if norm == "l1" else np.linalg.norm(matrix))
-
-
-def plain_sum(
-    case: Case, rows: Any, margin: float, clip: float, norm: Norm, both: tuple[float, float]
-) -> NDArray[np.float64]:
-    total = np.zeros(case.weights.shape)
-    for row in rows:
-        one = gradient(case, row, margin, both)
-        total += one * min(1.0, clip / max(size(one, norm), 1e-300))
-    return total
 
 
 @pytest.mark.oracle
@@ -140,41 +92,6 @@ def test_threads_and_the_order_of_tiles_do_not_matter(dtype: Any) -> None:
     # Another tile size rounds elsewhere: the check above is not blind.
     other = clipped_sum(*case[:3], None, case.weights, tile=64, **options)
     assert (one != other).any()
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("norm", ["l2", "l1"])
-def test_in_tiles_of_one_a_pair_adds_the_same_whoever_is_beside_it(norm: Norm, dtype: Any) -> None:
-    n, d, k, clip, grid = 300, 17, 3, 2.0**-8, 2.0**-40
-    case = make(n, d, k, dtype)
-    options: Any = {"margin": 5.0, "clip": clip, "grid": grid, "norm": norm}
-
-    def total(rows: Any, tile: int = 1) -> NDArray[np.int64]:
-        return clipped_sum(*case[:3], rows, case.weights, tile=tile, **options)
-
-    alone = [total(np.array([row])) for row in range(n)]
-    for rows in (np.arange(n), np.arange(0, n, 2), np.arange(n)[::-1], np.arange(5, n)):
-        np.testing.assert_array_equal(total(rows), sum(alone[row] for row in rows))
-    # Tiles that are rounded as a whole round neighbours together: then it does matter.
-    assert (total(np.arange(n), TILE) != total(np.arange(n)[::-1], TILE)).any()
-    # Cutting towards zero never lengthens: not even the grid's own unit must be charged.
-    eta = (d + k + 16) * 2.0**-52 + 2 * float(np.finfo(dtype).eps)
-    sizes = [size(one * grid, norm) for one in alone]
-    assert max(sizes) <= clip * (1 + eta)
-    assert np.median(sizes) > 0.999 * clip
-    # 16 bits for each factor: an entry is off by 2^-15 of the clip bound or so.
-    expected = plain_sum(case, range(n), 5.0, clip, norm, (1.0, 1.0))
-    np.testing.assert_allclose(total(None) * grid, expected, rtol=0, atol=n * clip * 2.0**-14)
-    wrong = expected * (1.1 if norm == "l2" else 30.0)  # which the comparison does see
-    assert np.abs(total(None) * grid - wrong).max() > n * clip * 2.0**-14
-
-
-def test_a_grid_too_fine_for_exact_products_is_refused() -> None:
-    case = make(3, 5, 2, np.float64)
-    options: Any = {"margin": 1.0, "clip": 1.0, "tile": 1}
-    clipped_sum(*case[:3], None, case.weights, grid=2.0**-43, **options)
-    with pytest.raises(InputError, match="too fine"):
-        clipped_sum(*case[:3], None, case.weights, grid=2.0**-44, **options)
 
 
 def test_rows_choose_pairs_and_index_types_are_free(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import copy
 import math
 import os
 import pickle
+from collections.abc import Callable
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
@@ -21,8 +22,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from pairveil.errors import InputError
+from pairveil.privacy import discrete
+from pairveil.privacy.cells import GUIDE_BITS, CellTable, Family, cell_length, cell_table
 from pairveil.privacy.discrete import (
-    _cell_digits,
     discrete_gaussian,
     discrete_laplace,
     hazard,
@@ -34,7 +36,7 @@ from pairveil.privacy.keystream import Keystream, process_keystream
 KEY = bytes(range(32))
 RATE = 1e-6
 SAMPLERS = {"gaussian": discrete_gaussian, "laplace": discrete_laplace}
-DRAWS = 1_000_000
+DRAWS, MANY = 1_000_000, 10_000_000
 SCALES = [Fraction(1, 2), Fraction(1), Fraction(7, 3), Fraction(5), Fraction(33), Fraction(401, 2)]
 
 
@@ -66,6 +68,63 @@ def test_draws_follow_the_exact_pmf_and_no_wrong_scale(family: str, scale: Fract
         assert chi_square_p(family, float(scale) * wrong, drawn) < RATE
 
 
+# Where a draw is decided by 13 bits of one word, 1.4 to 5 draws of 100 are not, and (from 96 on) a coin
+# is due: enough draws that each integer's mass shows.
+@pytest.mark.parametrize(
+    "scale",
+    [
+        Fraction(64),
+        Fraction(129, 2),
+        Fraction(70),
+        Fraction(191, 2),
+        Fraction(96),
+        Fraction(401, 3),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("family", SAMPLERS)
+def test_many_draws_follow_the_exact_pmf(family: str, scale: Fraction) -> None:
+    drawn = SAMPLERS[family](scale, MANY, Keystream(KEY))
+    assert chi_square_p(family, float(scale), drawn) > RATE
+    assert chi_square_p(family, float(scale) * 1.01, drawn) < RATE
+
+
+def unresolved(table: CellTable) -> CellTable:
+    """Take the last guided cell where the guide bits do not decide: no slow path."""
+    rest = np.full(2**GUIDE_BITS - table.guide.size, table.guide[-1])
+    return table._replace(guide=np.append(table.guide, rest))
+
+
+def stretched(table: CellTable) -> CellTable:
+    """Read the guide as if it were to cover all values of its bits: no slow path either."""
+    stretch = np.arange(2**GUIDE_BITS) * table.guide.size >> GUIDE_BITS
+    return table._replace(guide=table.guide[stretch])
+
+
+def without_hits(table: CellTable) -> CellTable:
+    """Let each cell's first interval reach over its second: a coin that never comes up."""
+    ends = table.ends.copy()
+    ends[0::2] = ends[1::2]
+    return table._replace(ends=ends, starts=table.starts // 2 * 2)
+
+
+@pytest.mark.parametrize("wrong", [unresolved, stretched])
+@pytest.mark.parametrize("family", SAMPLERS)
+def test_a_sampler_without_its_slow_path_is_found_out(
+    family: Family, wrong: Callable[[CellTable], CellTable], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(discrete, "cell_table", lambda *key: wrong(cell_table(*key)))
+    drawn = SAMPLERS[family](64, MANY, Keystream(KEY))
+    assert chi_square_p(family, 64.0, drawn) < RATE
+
+
+def spread_p(family: str, scale: float, drawn: NDArray[np.int64]) -> float:
+    """p-value of the draws in 1,000 bins that the continuous law makes equally likely."""
+    law = stats.norm if family == "gaussian" else stats.laplace
+    counts = np.histogram(law.cdf(drawn / scale), bins=1000, range=(0.0, 1.0))[0]
+    return float(stats.chisquare(counts).pvalue)
+
+
 @pytest.mark.parametrize("scale", [2**30, 2**45 + 1, Fraction(2**50 - 1, 1023)], ids=str)
 @pytest.mark.parametrize("family", SAMPLERS)
 def test_large_scales_have_the_continuous_shape_and_even_low_bits(
@@ -73,16 +132,44 @@ def test_large_scales_have_the_continuous_shape_and_even_low_bits(
 ) -> None:
     # At such scales the discrete cdf is within 2^-30 of the continuous one.
     drawn = SAMPLERS[family](scale, DRAWS, Keystream(KEY))
-    law = stats.norm if family == "gaussian" else stats.laplace
-
-    def p_value(scale: float) -> float:
-        counts = np.histogram(law.cdf(drawn / scale), bins=1000, range=(0.0, 1.0))[0]
-        return float(stats.chisquare(counts).pvalue)
-
-    assert p_value(float(scale)) > RATE
-    assert p_value(float(scale) * 2 / 3) < RATE
-    assert p_value(float(scale) * 3 / 2) < RATE
+    assert spread_p(family, float(scale), drawn) > RATE
+    assert spread_p(family, float(scale) * 2 / 3, drawn) < RATE
+    assert spread_p(family, float(scale) * 3 / 2, drawn) < RATE
     assert stats.chisquare(np.bincount(drawn % 1024, minlength=1024)).pvalue > RATE
+
+
+def within_p(family: str, scale: Fraction, drawn: NDArray[np.int64]) -> float:
+    """p-value of where in their cells the draws are: the law falls there, and only coins make it."""
+    length = cell_length(scale.numerator, scale.denominator)
+    law = stats.norm if family == "gaussian" else stats.laplace
+    parts = law.sf(np.arange(16 * math.ceil(40 * scale / length) + 1) * length / 16 / float(scale))
+    expected = -2 * np.diff(parts).reshape(-1, 16).sum(axis=0)
+    counts = np.bincount((np.abs(drawn) % length) // (length // 16), minlength=16)
+    return float(stats.chisquare(counts, drawn.size * expected / expected.sum()).pvalue)
+
+
+@pytest.mark.parametrize("family", SAMPLERS)
+def test_many_draws_at_the_scale_of_a_release(
+    family: Family, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scale = scale_above(1.3 * 2**31)
+    drawn = SAMPLERS[family](scale, MANY, Keystream(KEY))
+    assert spread_p(family, float(scale), drawn) > RATE
+    assert spread_p(family, float(scale) * 1.01, drawn) < RATE
+    assert within_p(family, scale, drawn) > RATE
+    for modulus in (2, 3, 5, 7, 256):
+        remainders = drawn % modulus
+        assert stats.chisquare(np.bincount(remainders, minlength=modulus)).pvalue > RATE
+        remainders[::100] = 0
+        assert stats.chisquare(np.bincount(remainders, minlength=modulus)).pvalue < RATE
+
+    def wrongly(wrong: Callable[[CellTable], CellTable], draws: int) -> NDArray[np.int64]:
+        monkeypatch.setattr(discrete, "cell_table", lambda *key: wrong(cell_table(*key)))
+        return SAMPLERS[family](scale, draws, Keystream(KEY))
+
+    assert spread_p(family, float(scale), wrongly(unresolved, DRAWS)) < RATE
+    assert spread_p(family, float(scale), wrongly(stretched, MANY)) < RATE
+    assert within_p(family, scale, wrongly(without_hits, MANY)) < RATE
 
 
 @pytest.mark.parametrize("family", SAMPLERS)
@@ -140,13 +227,13 @@ def test_one_draw_or_many_use_the_same_words_once() -> None:
 
 def test_the_words_are_chacha20_in_order_each_once() -> None:
     stream, seen = Keystream(KEY, block=4), []
-    for count in (3, 4, 1, 7):
+    for count in (3, 4, 1, 100, 7):
         while stream.unread().size < count:
             stream.refill()
         seen.append(stream.unread()[:count].copy())
         stream.spend(count)
     cipher = Cipher(algorithms.ChaCha20(KEY, bytes(16)), mode=None).encryptor()
-    expected = np.frombuffer(cipher.update(bytes(8 * 15)), dtype=np.uint64)
+    expected = np.frombuffer(cipher.update(bytes(8 * 115)), dtype=np.uint64)
     np.testing.assert_array_equal(np.concatenate(seen), expected)
     with pytest.raises(ValueError, match="spent"):
         stream.spend(stream.unread().size + 1)
@@ -192,46 +279,6 @@ def test_a_forked_child_draws_from_a_stream_of_its_own() -> None:
     assert answer[0] == 1
     mine.refill()
     assert not np.isin(np.frombuffer(answer[1:], dtype=np.uint64), mine.unread()).any()
-
-
-class Dictated(Keystream):
-    """A stream that begins with given words."""
-
-    def __init__(self, words: list[int]) -> None:
-        super().__init__(KEY)
-        self._words = np.array(words, dtype=np.uint64)
-
-
-def test_a_tie_of_the_first_digit_is_settled_by_the_next() -> None:
-    # Scale 1: cell k holds the integer k only, so the value drawn is the cell (N = 0: always kept).
-    top, nxt = (int(digit) for digit in _cell_digits("laplace", 1, 2)[0][0])
-    for second, value in ((nxt - 1, 0), (nxt + 1, 1)):
-        stream = Dictated([top, second, 0, 0, 0, 0])
-        assert discrete_laplace(1, 1, stream)[0] == value
-        assert stream.unread().size == 1  # two digits of U, one word for j, two coins
-    assert discrete_laplace(1, 1, Dictated([top - 1, 0, 0]))[0] == 0
-    assert discrete_laplace(1, 1, Dictated([top + 1, 0, 0]))[0] == 1
-
-
-def test_a_word_of_ones_reaches_beyond_the_first_table() -> None:
-    ones = 2**64 - 1
-    cells = len(_cell_digits("gaussian", 1, 1)[0])
-    assert discrete_gaussian(1, 1, Dictated([ones, 0] + [0] * 500))[0] >= cells - 1
-
-
-@pytest.mark.parametrize("family", ["gaussian", "laplace"])
-def test_cells_are_the_digits_of_the_distribution(family: str) -> None:
-    with localcontext() as context:
-        context.prec = 120
-        weight = [
-            (-Decimal(k * k) / 8 if family == "gaussian" else -Decimal(k) / 2).exp()
-            for k in range(700)
-        ]
-        digits, _ = _cell_digits(family, 2, 3)  # type: ignore[arg-type]
-        for k in (0, 1, 5, 12):
-            floor = int(sum(weight[: k + 1]) / sum(weight) * 2**192)
-            high, middle, low = (int(digit) for digit in digits[k])
-            assert (high << 128) + (middle << 64) + low == floor
 
 
 def test_poisson_counts_items_and_neighbours() -> None:

@@ -124,8 +124,30 @@ def test_sums_that_would_wrap_around_saturate():
         noise = TrustedNoise().gaussian(np.full(4000, total, dtype=np.int64), 2.0**49, 1.0)
         assert np.all(np.sign(noise) == sign)
     limits = np.iinfo(np.int64)
-    ends, steps = np.array([limits.max, limits.min, 5]), np.array([7, -7, -9])
-    assert _add_exactly(ends, steps).tolist() == [limits.max, limits.min, -4]
+    for total, step, result in (
+        (limits.max, 7, limits.max),
+        (limits.min, -7, limits.min),
+        (limits.max - 7, 7, limits.max),
+        (limits.max, limits.min, -1),
+        (5, -9, -4),
+    ):
+        assert _add_exactly(np.int64(total), np.int64(step)) == result
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_totals_of_any_layout_are_added_in_place(kind):
+    """The noise is far smaller than the steps between the entries, so each shows where it went."""
+    total = np.arange(24).reshape(4, 6) * 10**9
+    for view in (
+        total,
+        total.T,
+        total[::2, ::-1],
+        np.asfortranarray(total),
+        total.astype(np.uint64),
+    ):
+        noisy = getattr(TrustedNoise(), kind)(view, 3.0, 1.0)
+        np.testing.assert_array_equal(np.rint(noisy / 1e9) * 1e9, view)
+        assert (noisy != view).any()
 
 
 def test_seeded_runs_repeat_and_trusted_runs_do_not():

@@ -179,9 +179,8 @@ def _engine_epoch(case: _Case, noise: float, steps: int | None = None) -> NDArra
     rate = 1.0 if steps == 1 else shape.batch / shape.pairs
     sums = NoisySums(CLIP, noise, steps, sample_rate=rate)
     loss, ones = ContrastiveLoss(MARGIN), np.ones(shape.features)
-    for _ in range(steps):
-        W = W - RATE / shape.batch * engine.release(sums, LossGradient(W, loss, (1.0, 1.0), ones))
-    return W
+    gradient = LossGradient(W, loss, (1.0, 1.0), ones)
+    return engine.descend(sums, gradient, RATE / shape.batch, steps)
 
 
 def _numpy_epoch(case: _Case) -> FloatArray:

@@ -9,19 +9,22 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.learning.checkpoint import Checkpoint
 from pairveil.learning.plan import NoisySums
-from pairveil.learning.sums import Statistic, clipped_sum, reach
+from pairveil.learning.sums import LossGradient, Statistic, clipped_sum, is_compilable, reach
+from pairveil.learning.tiles import SMALL_BATCH
 from pairveil.pairs.pairset import PairSet
 from pairveil.privacy.grid import choose_grid
 from pairveil.privacy.noise import NoiseSource
 
 FloatArray = NDArray[np.float64]
 MAX_NOISE_IN_GRID = 2.0**48
+MOST_AT_ONCE = 1 << 20  # numbers of noise that are drawn at once
 OnRelease = Callable[[NoisySums, Statistic, FloatArray], None]
 
 
@@ -99,29 +102,91 @@ class Engine:
 
     def release(self, sums: NoisySums, statistic: Statistic) -> FloatArray:
         """One noisy sum of ``statistic`` over a batch of ``sums``' kind."""
-        step = self._done[sums]
-        if step >= sums.steps:
-            raise RuntimeError("the plan allows no further release of this kind")
+        place, step = sum(self._done.values()), self._done[sums]
+        self._count(sums, 1)
         noisy, kept = None, self._checkpoint
         if kept is not None:
-            noisy = kept.released(sum(self._done.values()), sums.name, statistic.shape)
-        self._done[sums] += 1
+            noisy = kept.released(place, sums.name, statistic.shape)
         if noisy is None:
-            noisy = self._draw(sums, statistic, step)
+            grid = self._grid(sums, statistic)
+            total = self._total(sums, statistic, self._batch(sums, step), grid)
+            noisy = self._add_noise(sums, statistic, total, grid)
             if kept is not None:
                 kept.keep(sums.name, noisy)
         if self._on_release is not None:
             self._on_release(sums, statistic, noisy)
         return noisy
 
-    def _draw(self, sums: NoisySums, statistic: Statistic, step: int) -> FloatArray:
-        """Sum, and add noise: the only place where contents turn into a release."""
+    def descend(
+        self, sums: NoisySums, gradient: LossGradient, rate: float, steps: int
+    ) -> FloatArray:
+        """W after some releases of its gradient, ``W -= rate * noisy sum`` after each of them.
+
+        Small Poisson batches, and their noise, are drawn for many steps at once: they depend on
+        nothing that happens in between.
+        """
+        expected = sums.sample_rate * self._data.n_pairs
+        small = sums.sampling == "poisson" and sums.sample_rate < 1 and expected <= SMALL_BATCH
+        together = 1
+        if small and self._checkpoint is None:
+            together = max(1, MOST_AT_ONCE // max(math.prod(gradient.shape), SMALL_BATCH))
+        while steps > 0:
+            now = min(steps, together)
+            if now > 1:
+                moved = self._descend_together(sums, gradient, rate, now)
+            else:
+                moved = gradient.W - rate * self.release(sums, gradient)
+            gradient, steps = replace(gradient, W=moved), steps - now
+        return gradient.W
+
+    def _descend_together(
+        self, sums: NoisySums, gradient: LossGradient, rate: float, steps: int
+    ) -> FloatArray:
+        self._count(sums, steps)
+        n, grid = self._data.n_pairs, self._grid(sums, gradient)
+        # Each pair enters each step on its own: one sample from the pairs written down ``steps`` times.
+        drawn = self._noise.sample(n * steps, sums.sample_rate)
+        edges = np.searchsorted(drawn, n * np.arange(steps + 1))
+        rows, shape = drawn % n, (steps, *gradient.shape)
+        noise = self._add_noise(sums, gradient, np.zeros(shape, dtype=np.int64), grid)
+        if self._compiled and self._add_up is clipped_sum and is_compilable(self._data, gradient):
+            moved, noisy = gradient.compiled_descent(
+                self._data, (rows, edges), noise, rate, sums.clip, sums.norm, grid, self._scale
+            )
+            for one in noisy if self._on_release is not None else ():
+                gradient = self._step(sums, gradient, rate, one)  # once more, for who watches
+            return moved
+        for t in range(steps):
+            total = self._total(sums, gradient, rows[edges[t] : edges[t + 1]], grid)
+            # Whole numbers below 2^62 and 2^53: their sum is exact, and only then made a float.
+            one = (total + (noise[t] / grid).astype(np.int64)) * grid
+            gradient = self._step(sums, gradient, rate, one)
+        return gradient.W
+
+    def _step(
+        self, sums: NoisySums, gradient: LossGradient, rate: float, noisy: FloatArray
+    ) -> LossGradient:
+        if self._on_release is not None:
+            self._on_release(sums, gradient, noisy)
+        return replace(gradient, W=gradient.W - rate * noisy)
+
+    def _count(self, sums: NoisySums, steps: int) -> None:
+        """Releases are counted before they are drawn, and none is drawn beyond the plan."""
+        if self._done[sums] + steps > sums.steps:
+            raise RuntimeError("the plan allows no further release of this kind")
+        self._done[sums] += steps
+
+    def _grid(self, sums: NoisySums, statistic: Statistic) -> float:
         n_entries = math.prod(statistic.shape)
         grid = choose_grid(sums.clip, n_entries, norm=sums.norm, n_pairs=self._data.n_pairs)
         while sums.noise_multiplier * sums.clip > MAX_NOISE_IN_GRID * grid:
             grid *= 2  # so much noise drowns a coarser grid too; the sensitivity follows the grid
-        rows = self._batch(sums, step)
-        total = self._add_up(
+        return grid
+
+    def _total(
+        self, sums: NoisySums, statistic: Statistic, rows: NDArray[np.int64] | None, grid: float
+    ) -> NDArray[np.int64]:
+        return self._add_up(
             self._data,
             rows,
             statistic,
@@ -132,7 +197,6 @@ class Engine:
             compiled=self._compiled,
             separately=sums.sampling == "poisson" and sums.sample_rate < 1,
         )
-        return self._add_noise(sums, statistic, total, grid)
 
     def _add_noise(
         self, sums: NoisySums, statistic: Statistic, total: NDArray[np.int64], grid: float

@@ -40,15 +40,15 @@ from pairveil.errors import InputError
 from pairveil.learning.tiles import over_tiles
 
 TILE = 128
-_PAIRS, _ROWS, _LANES = 4, 2, 16  # the block of the products; arrays are padded to it with zeros
+PAIRS, ROWS, _LANES = 4, 2, 16  # the block of the products; arrays are padded to it with zeros
 _TINY, _HUGE = 1e-280, 1e300  # squares outside may have lost digits or overflowed
 _LONGEST = 1e15  # norm of dx: keeps what underflow can do to a_b negligible
 _LARGEST = 1e37  # norm of a_b: below the largest float32
 
 # What is called for each pair allocates nothing, so numba's reference counting (atomic, and dearer
 # than a small pair) is left out; with it left out a function that does allocate fails to compile.
-_compiled = njit(cache=True, nogil=True, _nrt=False)
-_reordered = njit(cache=True, nogil=True, _nrt=False, fastmath={"reassoc", "contract"})
+compiled = njit(cache=True, nogil=True, _nrt=False)
+reordered = njit(cache=True, nogil=True, _nrt=False, fastmath={"reassoc", "contract"})
 
 
 def tile_error_bound(
@@ -101,12 +101,12 @@ def tile_error_bound(
     return (clip * drift + lost + grid * entries) * (1 + 2.0**-40)
 
 
-@_reordered
+@reordered
 def _project(x, n, w, p):  # type: ignore[no-untyped-def]
     """P = dX W^T for the first n rows, four pairs and two rows of W at a time."""
     zero = x.dtype.type(0)
-    for b in range(0, n, _PAIRS):
-        for r in range(0, w.shape[0], _ROWS):
+    for b in range(0, n, PAIRS):
+        for r in range(0, w.shape[0], ROWS):
             p0, p1, p2, p3 = zero, zero, zero, zero
             q0, q1, q2, q3 = zero, zero, zero, zero
             for j in range(w.shape[1]):
@@ -118,12 +118,12 @@ def _project(x, n, w, p):  # type: ignore[no-untyped-def]
             p[b, r + 1], p[b + 1, r + 1], p[b + 2, r + 1], p[b + 3, r + 1] = q0, q1, q2, q3
 
 
-@_reordered
-def _accumulate(x, n, a, g):  # type: ignore[no-untyped-def]
+@reordered
+def accumulate(x, n, a, g):  # type: ignore[no-untyped-def]
     """G = a^T dX over the first n rows, four pairs and two rows of G at a time."""
     g[:] = 0
-    for b in range(0, n, _PAIRS):
-        for r in range(0, g.shape[0], _ROWS):
+    for b in range(0, n, PAIRS):
+        for r in range(0, g.shape[0], ROWS):
             a0, a1, a2, a3 = a[b, r], a[b + 1, r], a[b + 2, r], a[b + 3, r]
             c0, c1, c2, c3 = a[b, r + 1], a[b + 1, r + 1], a[b + 2, r + 1], a[b + 3, r + 1]
             for j in range(g.shape[1]):
@@ -132,8 +132,8 @@ def _accumulate(x, n, a, g):  # type: ignore[no-untyped-def]
                 g[r + 1, j] += c0 * x0 + c1 * x1 + c2 * x2 + c3 * x3
 
 
-@_reordered
-def _squares(x, b):  # type: ignore[no-untyped-def]
+@reordered
+def squares(x, b):  # type: ignore[no-untyped-def]
     """Squared l2 norm of row b, in float64."""
     total = 0.0
     for j in range(x.shape[1]):
@@ -141,7 +141,7 @@ def _squares(x, b):  # type: ignore[no-untyped-def]
     return total
 
 
-@_reordered
+@reordered
 def _sizes(x, b):  # type: ignore[no-untyped-def]
     """l1 norm of row b, in float64."""
     total = 0.0
@@ -150,25 +150,25 @@ def _sizes(x, b):  # type: ignore[no-untyped-def]
     return total
 
 
-@_compiled
+@compiled
 def clip_factor(similar, x, p, b, margin, weights, clip, l1):  # type: ignore[no-untyped-def]
-    """s = c min(1, C / ||G||): the loss coefficient, clipped; 0 where the bound would not hold."""
-    x_squares, p_squares = _squares(x, b), _squares(p, b)
+    """s = c min(1, C / ||G||), the clipped loss coefficient, and ||dx||_2; s = 0 where no bound holds."""
+    x_squares, p_squares = squares(x, b), squares(p, b)
     if not (_TINY <= x_squares <= _LONGEST**2 and p_squares >= _TINY):
-        return 0.0  # also when one of them is not a number
+        return 0.0, 0.0  # also when one of them is not a number
     if not p_squares * x_squares <= _HUGE:
-        return 0.0
-    distance = math.sqrt(p_squares)
+        return 0.0, 0.0
+    length, distance = math.sqrt(x_squares), math.sqrt(p_squares)
     if similar:
         c = weights[0]
     elif distance < margin:
         c = weights[1] * (distance - margin) / distance
     else:
-        return 0.0
-    norm = abs(c) * (_sizes(p, b) * _sizes(x, b) if l1 else distance * math.sqrt(x_squares))
+        return 0.0, length
+    norm = abs(c) * (_sizes(p, b) * _sizes(x, b) if l1 else distance * length)
     s = c * (clip / norm) if norm > clip else c
     # a = s P must be finite in the array's type as well.
-    return s if abs(s) * distance <= _LARGEST else 0.0
+    return (s if abs(s) * distance <= _LARGEST else 0.0), length
 
 
 @njit(cache=True, nogil=True)
@@ -181,14 +181,14 @@ def _sum_tiles(  # type: ignore[no-untyped-def]
     ``w`` is padded with zeros to whole registers; so are the pairs of a tile. Returns the sum, padded
     likewise, and whether every index was within its array.
     """
-    room = (min(tile, last - first) + _PAIRS - 1) // _PAIRS * _PAIRS
+    room = (min(tile, last - first) + PAIRS - 1) // PAIRS * PAIRS
     x = np.zeros((room, w.shape[1]), dtype=features.dtype)
     p = np.empty((room, w.shape[0]), dtype=features.dtype)
     g = np.empty(w.shape, dtype=features.dtype)
     total = np.zeros(w.shape, dtype=np.int64)
     for start in range(first, last, tile):
         n = min(tile, last - start)
-        padded = (n + _PAIRS - 1) // _PAIRS * _PAIRS
+        padded = (n + PAIRS - 1) // PAIRS * PAIRS
         x[n:padded] = 0
         for b in range(n):
             row = start + b if every else rows[start + b]
@@ -202,96 +202,26 @@ def _sum_tiles(  # type: ignore[no-untyped-def]
         _project(x, padded, w, p)
         for b in range(n):
             row = start + b if every else rows[start + b]
-            s = clip_factor(labels[row] > 0, x, p, b, margin, weights, clip, l1)
+            s, _ = clip_factor(labels[row] > 0, x, p, b, margin, weights, clip, l1)
             if s == 0.0:
                 p[b] = 0  # both: 0 times infinity is not 0
                 x[b] = 0
             else:
                 for r in range(p.shape[1]):
                     p[b, r] = s * p[b, r]
-        _accumulate(x, padded, p, g)
+        accumulate(x, padded, p, g)
         for r in range(g.shape[0]):
             for j in range(g.shape[1]):
                 total[r, j] += np.int64(np.rint(np.float64(g[r, j]) * per_grid))
     return total, True
 
 
-@_reordered
-def _project_one(x, b, w, p):  # type: ignore[no-untyped-def]
-    """P = W dx for row b alone: what a pair gets must not depend on who sits beside it."""
-    zero = x.dtype.type(0)
-    for r in range(0, w.shape[0], _ROWS):
-        p0, p1 = zero, zero
-        for j in range(w.shape[1]):
-            p0, p1 = p0 + w[r, j] * x[b, j], p1 + w[r + 1, j] * x[b, j]
-        p[b, r], p[b, r + 1] = p0, p1
-
-
-@_compiled
-def _to_units(rows, b, factor, units):  # type: ignore[no-untyped-def]
-    """Row b times a factor, cut to whole numbers towards zero: no entry grows."""
-    for j in range(rows.shape[1]):
-        units[b, j] = np.trunc(np.float64(rows[b, j]) * factor)
-
-
-@njit(cache=True, nogil=True)
-def _sum_exactly(  # type: ignore[no-untyped-def]
-    features, scale, pairs, labels, rows, every, first, last, w, margin, weights, clip, l1, units
-):
-    """`_sum_tiles` without any rounding of sums: what a pair adds depends on that pair alone.
-
-    a dx^T = (a ||dx||) (dx / ||dx||)^T. Both vectors are cut, towards zero, to whole numbers of units whose
-    product is the grid: so no norm grows beyond point 1's C (1 + eta), and products and sums of a tile are
-    whole numbers below 2^53, which float64 adds exactly in any order. ``units``: how many make 1, for
-    dx / ||dx|| and for a ||dx||.
-    """
-    room = (min(TILE, last - first) + _PAIRS - 1) // _PAIRS * _PAIRS
-    x = np.zeros((room, w.shape[1]), dtype=features.dtype)
-    p = np.empty((room, w.shape[0]), dtype=features.dtype)
-    u, a, g = np.zeros(x.shape), np.zeros(p.shape), np.empty(w.shape)
-    total = np.zeros(w.shape, dtype=np.int64)
-    for start in range(first, last, TILE):
-        n = min(TILE, last - start)
-        padded = (n + _PAIRS - 1) // _PAIRS * _PAIRS
-        u[n:padded], a[n:padded] = 0.0, 0.0
-        for b in range(n):
-            row = start + b if every else rows[start + b]
-            if not 0 <= row < pairs.shape[0]:
-                return total, False
-            left, right = pairs[row, 0], pairs[row, 1]
-            if min(left, right) < 0 or max(left, right) >= features.shape[0]:
-                return total, False
-            for j in range(features.shape[1]):
-                x[b, j] = (features[left, j] - features[right, j]) * scale[j]
-            _project_one(x, b, w, p)
-            s = clip_factor(labels[row] > 0, x, p, b, margin, weights, clip, l1)
-            u[b], a[b] = 0.0, 0.0
-            if s == 0.0:
-                continue
-            length = math.sqrt(_squares(x, b))
-            _to_units(x, b, units[0] / length, u)
-            _to_units(p, b, s * length * units[1], a)
-        _accumulate(u, padded, a, g)
-        for r in range(g.shape[0]):
-            for j in range(g.shape[1]):
-                total[r, j] += np.int64(g[r, j])
-    return total, True
-
-
-def _units(clip: float, grid: float) -> tuple[float, float]:
-    """Units of `_sum_exactly`: its two factors share the bits that the grid resolves of the clip."""
-    resolved = math.frexp(clip / grid)[1]  # C < 2^resolved grid
-    if resolved > 44:  # times a tile's pairs, below 2^53
-        raise InputError("the grid is too fine for sums that are exact without rounding")
-    per_direction = 2.0 ** (resolved // 2)
-    return per_direction, 1.0 / (grid * per_direction)
-
-
-def _padded(weights: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+def padded(weights: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """W in the type of the features, filled up with zeros to whole blocks."""
     k, d = weights.shape
-    padded = np.zeros((-(-k // _ROWS) * _ROWS, -(-d // _LANES) * _LANES), dtype=dtype)
-    padded[:k, :d] = weights
-    return padded
+    matrix = np.zeros((-(-k // ROWS) * ROWS, -(-d // _LANES) * _LANES), dtype=dtype)
+    matrix[:k, :d] = weights
+    return matrix
 
 
 def check_sum(d: int, weights: NDArray[Any], clip: float, grid: float, n: int) -> None:
@@ -305,6 +235,29 @@ def check_sum(d: int, weights: NDArray[Any], clip: float, grid: float, n: int) -
     # |total| <= n C (1 + drift) / grid + one unit for each tile
     if n * (1.1 * clip / grid + 1.0) >= 2.0**62:
         raise InputError("the grid is too fine for so many pairs: sums must stay below 2^62 units")
+
+
+def checked_table(
+    features: NDArray[Any],
+    pairs: NDArray[Any],
+    labels: NDArray[np.int8],
+    weights: NDArray[Any],
+    clip: float,
+    grid: float,
+    n: int,
+    scale: NDArray[Any] | None,
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[np.int8]]:
+    """Features, scale, pairs and labels as the compiled loops take them, for a sum of n pairs."""
+    if features.dtype not in (np.float32, np.float64) or not features.flags.c_contiguous:
+        raise InputError("features must be a C-contiguous array of float32 or float64")
+    check_sum(features.shape[1], weights, clip, grid, n)
+    if len(labels) != len(pairs):
+        raise InputError("there must be one label for each pair")
+    columns = np.ones(features.shape[1]) if scale is None else scale
+    columns = np.ascontiguousarray(columns, dtype=features.dtype)
+    if columns.shape != (features.shape[1],):
+        raise InputError("the scale needs one number for each feature")
+    return np.asarray(features), columns, pairs, labels
 
 
 def clipped_sum(
@@ -350,8 +303,7 @@ def clipped_sum(
         Differences are multiplied by it, column by column: public, or released already. So scaled
         features need no second table.
     tile : int
-        Pairs rounded together. Part of the result: the same tile gives the same integers. With 1
-        what a pair adds depends on that pair alone (cut to 16 bits or so, then added exactly).
+        Pairs rounded together. Part of the result: the same tile gives the same integers.
     threads : int, optional
         By default one up to 512 pairs, then numba's number. Not part of the result.
 
@@ -370,31 +322,21 @@ def clipped_sum(
            [2.4, 3.2]])
     """
     n = len(pairs) if rows is None else len(rows)
-    if features.dtype not in (np.float32, np.float64) or not features.flags.c_contiguous:
-        raise InputError("features must be a C-contiguous array of float32 or float64")
-    check_sum(features.shape[1], weights, clip, grid, n)
-    if len(labels) != len(pairs) or tile < 1:
-        raise InputError("there must be one label for each pair, and at least one pair in a tile")
+    table = checked_table(features, pairs, labels, weights, clip, grid, n, scale)
+    if tile < 1:
+        raise InputError("a tile holds at least one pair")
     chosen = np.empty(0, dtype=np.int64) if rows is None else np.asarray(rows)
-    matrix = _padded(weights, features.dtype)
-    columns = np.ones(features.shape[1]) if scale is None else scale
-    columns = np.ascontiguousarray(columns, dtype=features.dtype)
-    if columns.shape != (features.shape[1],):
-        raise InputError("the scale needs one number for each feature")
-
-    given = (np.asarray(features), columns, pairs, labels, chosen, rows is None)
-    rest = (float(margin), (float(weight_similar), float(weight_dissimilar)), float(clip))
+    matrix = padded(weights, features.dtype)
+    both = (float(weight_similar), float(weight_dissimilar))
 
     def part(first: int, last: int) -> tuple[NDArray[np.int64], bool]:
-        result: tuple[NDArray[np.int64], bool] = (
-            _sum_exactly(*given, first, last, matrix, *rest, norm == "l1", _units(clip, grid))
-            if tile == 1
-            else _sum_tiles(*given, first, last, tile, matrix, *rest, norm == "l1", 1.0 / grid)
-        )
+        result: tuple[NDArray[np.int64], bool] = _sum_tiles(
+            *table, chosen, rows is None, first, last, tile, matrix, float(margin), both,
+            float(clip), norm == "l1", 1.0 / grid,
+        )  # fmt: skip
         return result
 
-    share = tile if tile > 1 else TILE  # what goes to one thread: whole tiles
-    total, sound = over_tiles(part, n, share, threads, matrix.shape)
+    total, sound = over_tiles(part, n, tile, threads, matrix.shape)
     if not sound:
         raise InputError("a pair or a row index is outside its table")
     return total[: weights.shape[0], : weights.shape[1]]

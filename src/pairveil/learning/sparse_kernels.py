@@ -99,7 +99,7 @@ def _sum_rows(  # type: ignore[no-untyped-def]
             return total, False
         count = _difference(values, columns, starts, left, right, scale, where, x)
         _project(w, where, x, count, p)
-        s = clip_factor(labels[row] > 0, x[:, :count], p, 0, margin, weights, clip, l1)
+        s, _ = clip_factor(labels[row] > 0, x[:, :count], p, 0, margin, weights, clip, l1)
         if s == 0.0:
             continue
         for r in range(w.shape[1]):

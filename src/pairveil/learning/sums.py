@@ -13,14 +13,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pairveil.learning import kernels, sparse_kernels
+from pairveil.learning import exact_kernels, kernels, sparse_kernels
 from pairveil.learning.losses import ContrastiveLoss, PairLoss
 from pairveil.pairs.pairset import PairSet
 from pairveil.privacy.grid import Norm, grid_sensitivity, to_grid
@@ -219,27 +218,58 @@ class LossGradient:
         separately: bool = False,
     ) -> IntArray:
         """The whole sum by a compiled loop, for dense or for sparse features."""
-        assert isinstance(self.loss, ContrastiveLoss)
-        assert data.labels is not None
+        add_up: Any
         if sparse.issparse(data.features):
-            add_up: Any = sparse_kernels.clipped_sum  # rounds every pair on its own anyway
+            add_up = sparse_kernels.clipped_sum  # rounds every pair on its own anyway
         else:
-            add_up = partial(kernels.clipped_sum, tile=1 if separately else kernels.TILE)
+            add_up = exact_kernels.clipped_sum if separately else kernels.clipped_sum
         total: IntArray = add_up(
             data.features,
             data.pairs,
             data.labels,
             rows,
             self.W,
-            margin=self.loss.margin,
-            clip=clip,
-            grid=grid,
-            norm=norm,
-            scale=self.scale if scale is None else self.scale * scale,
-            weight_similar=self.weights[0],
-            weight_dissimilar=self.weights[1],
+            **self._compiled_options(clip, norm, grid, scale),
         )
         return total
+
+    def compiled_descent(
+        self,
+        data: PairSet,
+        batches: tuple[IntArray, IntArray],
+        noise: FloatArray,
+        rate: float,
+        clip: float,
+        norm: Norm,
+        grid: float,
+        scale: FloatArray | None = None,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Several steps by the compiled loop for dense features: W behind them, and the noisy sums."""
+        assert data.labels is not None
+        return exact_kernels.descend(
+            data.features,
+            data.pairs,
+            data.labels,
+            batches,
+            self.W,
+            noise,
+            rate,
+            **self._compiled_options(clip, norm, grid, scale),
+        )
+
+    def _compiled_options(
+        self, clip: float, norm: Norm, grid: float, scale: FloatArray | None
+    ) -> dict[str, Any]:
+        assert isinstance(self.loss, ContrastiveLoss)
+        return {
+            "margin": self.loss.margin,
+            "clip": clip,
+            "grid": grid,
+            "norm": norm,
+            "scale": self.scale if scale is None else self.scale * scale,
+            "weight_similar": self.weights[0],
+            "weight_dissimilar": self.weights[1],
+        }
 
 
 def scaled(gaps: Any, scale: FloatArray) -> Any:

@@ -53,6 +53,9 @@ SHRINKAGE = 0.5  # of what noise alone would add to a singular value, and to a c
 CLIP = (0.05, 0.4)  # at little and at much signal
 REFERENCE_SIGNAL = 30.0
 TYPICAL_DISTANCE = 0.6
+MOST_SHRINKINGS = (
+    100  # more steps than twice this share them: a decomposition costs a hundred small batches
+)
 BLEND, MAX_BLEND = (
     0.03,
     0.3,
@@ -181,21 +184,23 @@ def descend(
     faded = step * SHRINKAGE * noise / batch
     loss, ones = ContrastiveLoss(margin), np.ones(d)
     longest = 2 * plan.data_norm * float(balance.scale.max())
-    average = np.zeros_like(W)
-    for t in range(sums.steps):
+    average, counted = np.zeros_like(W), 0
+    stretch = max(1, sums.steps // MOST_SHRINKINGS)
+    for t in range(0, sums.steps, stretch):
+        now = min(stretch, sums.steps - t)
         bound = clip * widen
-        if sums.norm == "l2":
+        if sums.norm == "l2" and now == 1:
             # No pair's gradient exceeds a bound that W alone gives (docs/theory/guarantee.md).
             bound = min(bound, loss.gradient_bound(float(np.linalg.norm(W, 2)), longest))
         sums = replace(sums, clip=bound)
-        gradient = engine.release(sums, LossGradient(W, loss, balance.weights, ones))
-        W = W - step / (batch * clip) * gradient
+        gradient = LossGradient(W, loss, balance.weights, ones)
+        W = engine.descend(sums, gradient, step / (batch * clip), now)
         if faded > 0:
-            W = shrink_singular_values(W, faded * (math.sqrt(d) + math.sqrt(k)))
-            W = shrink_columns(W, faded * math.sqrt(k))
-        if t >= sums.steps // 2:
-            average += W
-    return average / (sums.steps - sums.steps // 2)
+            W = shrink_singular_values(W, now * faded * (math.sqrt(d) + math.sqrt(k)))
+            W = shrink_columns(W, now * faded * math.sqrt(k))
+        if t + now > sums.steps // 2:
+            average, counted = average + now * W, counted + now
+    return average / counted
 
 
 def signal_to_noise(plan: TrainingPlan, balance: Balance, k: int) -> float:

@@ -1,34 +1,40 @@
 """Exact discrete Gaussian and Laplace noise, and Poisson sampling, at compiled speed.
 
 Integers only, no floating point: each draw is a function of uniform bits whose distribution *is* the
-one named, not near it. The method is rejection with the coin Bernoulli(exp(-x)) of Canonne, Kamath
-and Steinke (2020, Algorithm 1), over the cells of Karney (2016) instead of a Laplace proposal.
+one named, not near it. The method is rejection with the coin Bernoulli(exp(-y)) of Canonne, Kamath
+and Steinke (2020, Algorithm 1), over cells as in Karney (2016) instead of a Laplace proposal.
 
 Let sigma = p/q and let w(z) be exp(-z^2/2) (Gaussian) or exp(-z) (Laplace). To draw i >= 0 with
-P(i) proportional to w(i/sigma), cut z = i/sigma >= 0 into cells [k/m, (k+1)/m), m a power of two:
+P(i) proportional to w(i/sigma), cut the integers into cells of L, a power of two with 48 L <= sigma,
+or 1 (`pairveil.privacy.cells`):
 
-1. cell k with probability proportional to w(k/m);
-2. i = first_k + j, j uniform below tries = ceil(sigma/m), first_k = ceil(k sigma/m) the first integer
-   of the cell; give up unless i is in the cell: N = i q m - k p < p (N >= 0 always);
-3. keep i with probability w(i/sigma)/w(k/m) = exp(-y), or else start again at 1.
+1. cell k with probability P_k proportional to w(kL/sigma);
+2. i = kL + j, j uniform below L: log2(L) bits;
+3. keep i with probability w(i/sigma)/w(kL/sigma) = exp(-y), or else start again at 1.
 
-An attempt yields i with probability w(k/m) (1/tries) w(i/sigma)/w(k/m) / sum_k w(k/m), which is
-proportional to w(i/sigma); each i lies in one cell. A sign is added, and -0 refused (then 0 would
-count twice). Because z = k/m + N/(mp), the exponent is a product of rationals in [0, 1],
+An attempt yields i with probability P_k (1/L) w(i/sigma)/w(kL/sigma), proportional to w(i/sigma);
+each i lies in one cell. A sign is added, and -0 refused (then 0 would count twice). With
+m = floor(sigma/L) the exponent is a product of rationals in [0, 1], as m q j < m q L <= p:
 
-    Gaussian  y = (2k+1)/(2m^2) * N/p * (2kp+N)/((2k+1)p),        Laplace  y = 1/m * N/p,
+    Gaussian  y = (2k+1)/(2m^2) * mqj/p * mq(2kL+j)/((2k+1)p),        Laplace  y = 1/m * mqj/p.
 
-(for small m, (2k+1)/(2m^2) may exceed 1: it is cut into pieces of at most 1, exp(-y) being the
-product over the pieces). A coin for a product is the conjunction of coins, so no product is formed.
+A coin for a product is the conjunction of coins, so no product is formed. The coin of the first
+factor, alpha_k, does not depend on j. When it fails in the first toss of Algorithm 1, that toss fails,
+t = 1 is odd and i is kept. So (cell, coin alpha_k) is drawn in one piece, by the table of `cells`: 'no
+hit' is the end of the draw, 'hit' goes on with the other factors. (L = 1: y = 0, no coin at all.)
 
-Step 1 compares the digits of a uniform real U with those of c_k = P(cell <= k), in base 2^64. With
-T_k = floor(2^64 c_k) and u the first digit of U: u < T_k implies U < c_k, u > T_k implies U > c_k,
-and u = T_k (chance 2^-64 per k) asks for the next digit. When the digits at hand all tie, the table
-is built again with twice the digits and the draw starts again over the same words.
+One word serves for nearly all draws. Its bits, each used for one thing only:
 
-No overflow: sigma = p/q in lowest terms with p <= 2^50, q m <= 2^57, and (2k+1) p < 2^63 for each k
-in the table (checked when it is built), so N < p + q m, 2kp + N and i = first_k + j <= (k+1) p + 1
-are below 2^63; the coins' thresholds num * (M // den) with num <= den are at most M = 2^64 - 1.
+    13 guide bits, the first digits of U | sign | not used | log2(L) <= 44 bits for j
+
+U < G/2^13 settles cell and coin. Otherwise the next digits of U are the leading 51 bits of the next
+word, then whole words; when all digits of the table tie, the table is built again with twice the
+digits and the attempt starts again over the same words.
+
+No overflow: p <= 2^50 and 48 <= m < 96 when L > 1, so L < 2^45. Gaussian cells in a table, which has
+16 digits at most, have kL/sigma < 40, so 2k+1 < 2^13, less than 2m^2, and (2k+1)p < 2^63; Laplace ones
+have kL/sigma < 800, so k < 2^17 and kL + j < 2^62. The coins' thresholds num * (M // den) with
+num <= den are at most M = 2^64 - 1.
 """
 
 from __future__ import annotations
@@ -37,106 +43,30 @@ import math
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from pairveil.errors import InputError
+from pairveil.privacy.cells import Family, cell_table
 from pairveil.privacy.keystream import Keystream
 
-Family = Literal["gaussian", "laplace"]
-Words = NDArray[np.uint64]
 Ints = NDArray[np.int64]
 
-MAX_NUMERATOR = 1 << 50
-MAX_STEP = 1 << 57
 MAX_ITEMS = 1 << 48
-_MOST_CELLS_PER_SIGMA = 16
 _EXHAUSTED, _TIED = -1, -2
-_ALL_ONES, _GUIDE_SHIFT = np.uint64(2**64 - 1), np.uint64(52)
-_ZERO, _ONE, _TWO = np.uint64(0), np.uint64(1), np.uint64(2)
-
-
-class _Table(NamedTuple):
-    """What the compiled loop needs to know of one distribution."""
-
-    digits: Words  # (cells, width): c_k in base 2^64
-    guide: Ints  # (4096,): the first cell to look at, from the top 12 bits of U
-    first: Words  # (cells,): first_k
-    offset: Words  # (cells,): N at first_k
-    step: np.uint64  # q m, by which N grows with i
-    tries: np.uint64  # integers tried in each cell: ceil(sigma/m)
-    p: np.uint64
-    mask: np.uint64  # 2m^2 - 1 or m - 1
-    gaussian: bool
-
-
-@lru_cache(maxsize=32)
-def _cell_digits(family: Family, m: int, width: int) -> tuple[Words, Ints]:
-    """Digits of c_k in base 2^64 until they are all ones, and the guide to them.
-
-    The sums are decimal with correctly rounded exp; ``slack`` is far above what ends in rounding and
-    in the terms left out (each below 10^-(precision + 5) and falling at least as fast as exp(-1/m)),
-    and a digit that it could change is not accepted.
-    """
-    scale = 2 ** (64 * width)
-    with localcontext() as context:
-        context.prec = 40 + math.ceil(64 * width * math.log10(2))
-        slack = Decimal(10) ** (10 - context.prec)
-        terms: list[Decimal] = []
-        while not terms or terms[-1] > Decimal(10) ** -(context.prec + 5):
-            k = Decimal(len(terms))
-            terms.append((-k * k / (2 * m * m) if family == "gaussian" else -k / m).exp())
-        total, partial, rows = sum(terms), Decimal(0), []
-        for term in terms:
-            partial += term
-            low, high = (
-                int(((partial / total + error) * scale).to_integral_value(ROUND_FLOOR))
-                for error in (-slack, slack)
-            )
-            # In the last row c_k is so near 1 that `high` may reach it; all ones is the floor then.
-            if low != min(high, scale - 1):
-                raise ArithmeticError("the table of cells needs more precision")
-            rows.append(
-                [(low >> (64 * (width - 1 - place))) & (2**64 - 1) for place in range(width)]
-            )
-            if low == scale - 1:
-                break
-    digits = np.array(rows, dtype=np.uint64)
-    guide = np.searchsorted(digits[:, 0], np.arange(4096, dtype=np.uint64) << _GUIDE_SHIFT)
-    return digits, guide.astype(np.int64)
-
-
-@lru_cache(maxsize=64)
-def _table(family: Family, sigma: Fraction, width: int) -> _Table:
-    p, q = sigma.numerator, sigma.denominator
-    m = 1  # more cells, fewer rejections, until a cell holds too few integers
-    while m < _MOST_CELLS_PER_SIGMA and 8 * m * q <= p:
-        m *= 2
-    digits, guide = _cell_digits(family, m, width)
-    step = q * m
-    if p > MAX_NUMERATOR or step > MAX_STEP or (2 * len(digits) + 1) * p >= 2**63:
-        raise InputError("the scale must be a ratio of integers below 2^50")
-    first = [-(-k * p // step) for k in range(len(digits))]
-    return _Table(
-        digits,
-        guide,
-        np.array(first, dtype=np.uint64),
-        np.array([i * step - k * p for k, i in enumerate(first)], dtype=np.uint64),
-        np.uint64(step),
-        np.uint64(-(-p // step)),
-        np.uint64(p),
-        np.uint64((2 * m * m if family == "gaussian" else m) - 1),
-        family == "gaussian",
-    )
+_ALL_ONES = np.uint64(2**64 - 1)
+_ONE, _TWO, _WORD = np.uint64(1), np.uint64(2), np.uint64(64)
+# Places in the table's `numbers`.
+_GUIDE, _LENGTH, _START, _P, _STEP, _PARTS, _GAUSSIAN = range(7)
 
 
 # Every function below takes the words and a position and returns the position behind what it read,
 # or a negative one: _EXHAUSTED when it would have read past the end, _TIED when the digits tied.
 # They allocate nothing, so numba's reference counting (atomic, longer than a draw) is left out; with
-# it left out a function that does allocate fails to compile.
+# it left out a function that does allocate fails to compile. What they need of `cells` comes as an
+# argument: a constant imported from there would stay in numba's cache after a change.
 _compiled = njit(cache=True, _nrt=False)
 
 
@@ -153,22 +83,52 @@ def _coin(words, at, numerator, denominator):  # type: ignore[no-untyped-def]
 
 
 @_compiled
-def _exp_coin(words, at, piece, mask, n, p, k, gaussian):  # type: ignore[no-untyped-def]
-    """Bernoulli(exp(-x)), x = piece/(mask+1) * the other factors of y (CKS 2020, Algorithm 1).
+def _row(words, at, guided, ends, starts, numbers):  # type: ignore[no-untyped-def]
+    """The first r with U < c_r. Digits of U are read as far as some comparison needs them.
 
-    Toss Bernoulli(x/1), Bernoulli(x/2), ... until one fails, at number t. The first t - 1 hold with
-    probability x^(t-1)/(t-1)!, so P(t odd) = sum over odd t of x^(t-1)/(t-1)! - x^t/t! = exp(-x).
+    Its first digit is made of the guide bits of one word and the leading bits of the next; whole words
+    follow.
     """
-    trial = _ONE
+    if at + 1 >= words.size:
+        return 0, _EXHAUSTED
+    rest = _WORD - numbers[_GUIDE]
+    digit = (words[at] >> rest << rest) | (words[at + 1] >> numbers[_GUIDE])
+    row = np.int64(starts[(digit - (guided << rest)) >> numbers[_START]])
+    read = 2
+    while True:  # the last row is all ones, which no word exceeds: the row stays in the table
+        place = 0
+        while digit == ends[row, place]:
+            place += 1
+            if place == ends.shape[1]:
+                return 0, _TIED
+            if at + place + 1 >= words.size:
+                return 0, _EXHAUSTED
+            digit = words[at + place + 1]
+        read = max(read, place + 2)
+        if digit < ends[row, place]:
+            return row, at + read
+        if place > 0:
+            digit = (words[at] >> rest << rest) | (words[at + 1] >> numbers[_GUIDE])
+        row += 1
+
+
+@_compiled
+def _keep(words, at, k, j, numbers):  # type: ignore[no-untyped-def]
+    """Bernoulli(exp(-y)), given that the coin alpha_k of the first toss came up (CKS, Algorithm 1).
+
+    Toss Bernoulli(y/1), Bernoulli(y/2), ... until one fails, at number t. The first t - 1 hold with
+    probability y^(t-1)/(t-1)!, so P(t odd) = sum over odd t of y^(t-1)/(t-1)! - y^t/t! = exp(-y).
+    """
+    p, step, gaussian = numbers[_P], numbers[_STEP], numbers[_GAUSSIAN] == _ONE
+    odd = _TWO * k + _ONE if gaussian else _ONE
+    trial, hit = _ONE, True
     while True:
-        if at >= words.size:
-            return False, _EXHAUSTED
-        hit = (words[at] & mask) < piece
-        at += 1
+        if trial > _ONE:
+            hit, at = _coin(words, at, odd, numbers[_PARTS])
         if hit:
-            hit, at = _coin(words, at, n, p)
+            hit, at = _coin(words, at, step * j, p)
         if hit and gaussian:
-            hit, at = _coin(words, at, _TWO * k * p + n, (_TWO * k + _ONE) * p)
+            hit, at = _coin(words, at, step * ((k << numbers[_LENGTH] << _ONE) + j), odd * p)
         if hit and trial > _ONE:
             hit, at = _coin(words, at, _ONE, trial)
         if at < 0 or not hit:
@@ -177,92 +137,77 @@ def _exp_coin(words, at, piece, mask, n, p, k, gaussian):  # type: ignore[no-unt
 
 
 @_compiled
-def _keep(words, at, mask, n, p, k, gaussian):  # type: ignore[no-untyped-def]
-    """Bernoulli(exp(-y)), piece by piece: mask + 1 is 2m^2 or m, a piece of it a factor <= 1."""
-    left = _TWO * k + _ONE if gaussian else _ONE
-    while left > _ZERO:
-        piece = min(left, mask + _ONE)
-        kept, at = _exp_coin(words, at, piece, mask, n, p, k, gaussian)
-        if at < 0 or not kept:
-            return False, at
-        left -= piece
-    return True, at
+def _run(out, done, words, at, signs, guide, numbers):  # type: ignore[no-untyped-def]
+    """Draw while the guide bits decide. Nearly all draws end here: no branch that goes either way."""
+    guided, bits, length = np.uint64(guide.size), numbers[_GUIDE], numbers[_LENGTH]
+    rest, mask = _WORD - bits, (_ONE << length) - _ONE
+    place, reading = np.uint64(done), np.uint64(at)
+    while True:
+        # A word fills one place at most, so one bound serves for both arrays.
+        stop = reading + min(np.uint64(out.size) - place, np.uint64(words.size) - reading)
+        if reading == stop:
+            return np.int64(place), np.int64(reading)
+        while reading < stop:
+            word = words[reading]
+            first = word >> rest
+            if first >= guided:
+                return np.int64(place), np.int64(reading)
+            i = np.int64((np.uint64(guide[first]) << length) | (word & mask))
+            sign = (np.int64(word << bits) >> 63) & signs  # 0 or -1
+            flipped = i ^ sign  # i or -1 - i: all ones for -0 alone, which the next overwrites
+            out[place] = flipped - sign
+            place += np.uint64(np.uint64(flipped) < _ALL_ONES)
+            reading += _ONE
 
 
 @_compiled
-def _cell(words, at, digits, guide):  # type: ignore[no-untyped-def]
-    """The first k with U < c_k. Digits of U are read as far as some comparison needs them."""
-    if at >= words.size:
-        return 0, _EXHAUSTED
-    k = guide[words[at] >> _GUIDE_SHIFT]
-    read = 1
-    while True:  # the last row is all ones, which no word exceeds: k stays in the table
-        place = 0
-        while words[at + place] == digits[k, place]:
-            place += 1
-            if place == digits.shape[1]:
-                return 0, _TIED
-            if at + place >= words.size:
-                return 0, _EXHAUSTED
-        read = max(read, place + 1)
-        if words[at + place] < digits[k, place]:
-            return k, at + read
-        k += 1
-
-
-@_compiled
-def _fill(  # type: ignore[no-untyped-def]
-    out, done, words, signed, digits, guide, first, offset, step, tries, p, mask, gaussian
-):
-    """Draw by steps 1 to 3 until ``out`` is full or a draw cannot end: its words stay unspent.
-
-    The sign is the low bit of the word that gives j.
-    """
-    share = (_ALL_ONES >> _ONE) // tries
-    at = spent = 0
-    while done < out.size:
-        cell, at = _cell(words, at, digits, guide)
-        if at >= 0 and at >= words.size:
-            at = _EXHAUSTED
-        if at < 0:
-            return done, spent, at
-        negative = signed and words[at] & _ONE == _ONE
-        uniform = words[at] >> _ONE
-        at += 1
-        if uniform >= share * tries:
-            continue
-        j = uniform // share
-        n = offset[cell] + j * step
-        i = first[cell] + j
-        if n >= p or (i == _ZERO and negative):
-            continue
-        kept, at = _keep(words, at, mask, n, p, np.uint64(cell), gaussian)
-        if at < 0:
-            return done, spent, at
-        if kept:
-            out[done] = -np.int64(i) if negative else np.int64(i)
+def _fill(out, done, words, signs, guide, ends, starts, numbers):  # type: ignore[no-untyped-def]
+    """Draw until ``out`` is full or an attempt cannot end: its words stay unspent."""
+    at = 0
+    while True:
+        done, at = _run(out, done, words, at, signs, guide, numbers)
+        if done >= out.size:
+            return done, at, 0
+        row, behind = _row(words, at, np.uint64(guide.size), ends, starts, numbers)
+        if behind < 0:
+            return done, at, behind
+        word, length = words[at], numbers[_LENGTH]
+        k, j, kept = np.uint64(row >> 1), word & ((_ONE << length) - _ONE), True
+        if row & 1 == 1:
+            kept, behind = _keep(words, behind, k, j, numbers)
+            if behind < 0:
+                return done, at, behind
+        i = np.int64((k << length) | j)
+        sign = (np.int64(word << numbers[_GUIDE]) >> 63) & signs
+        if kept and (i != 0 or sign == 0):
+            out[done] = (i ^ sign) - sign
             done += 1
-            spent = at
-    return done, spent, 0
+        at = behind
 
 
-def _draw(family: Family, sigma: Fraction, count: int, stream: Keystream, signed: bool) -> Ints:
-    if sigma <= 0:
-        raise InputError("the scale must be greater than 0")
+def _draw(
+    family: Family, scale: int | Fraction, count: int, stream: Keystream, signed: bool
+) -> Ints:
+    p, q = int(scale.numerator), int(scale.denominator)
+    table = cell_table(family, p, q)
     out = np.empty(count, dtype=np.int64)
-    done, width = 0, 1
+    done, signs = 0, -1 if signed else 0
     with stream.lock:
         while done < count:
-            table = _table(family, sigma, width)
-            done, spent, status = _fill(out, done, stream.unread(), signed, *table)
+            done, spent, status = _fill(out, done, stream.unread(), signs, *table)
             stream.spend(spent)
             if status == _TIED:
-                width *= 2
+                table = cell_table(family, p, q, 2 * table.ends.shape[1])
             elif status == _EXHAUSTED:
                 stream.refill()
     return out
 
 
+def _count(size: int | tuple[int, ...]) -> int:
+    return math.prod(size) if isinstance(size, tuple) else size
+
+
+@lru_cache(maxsize=256)
 def scale_above(scale: float) -> Fraction:
     """Return a ratio that the samplers take, not below ``scale`` and above it by 2^-48 of it at most.
 
@@ -306,7 +251,7 @@ def discrete_gaussian(
     >>> noise.shape, noise.dtype
     ((2, 3), dtype('int64'))
     """
-    drawn = _draw("gaussian", Fraction(sigma), math.prod(np.atleast_1d(size)), keystream, True)
+    drawn = _draw("gaussian", sigma, _count(size), keystream, True)
     return drawn.reshape(size)
 
 
@@ -333,7 +278,7 @@ def discrete_laplace(
     >>> discrete_laplace(Fraction(1, 100), 4, Keystream())
     array([0, 0, 0, 0])
     """
-    drawn = _draw("laplace", Fraction(scale), math.prod(np.atleast_1d(size)), keystream, True)
+    drawn = _draw("laplace", scale, _count(size), keystream, True)
     return drawn.reshape(size)
 
 
@@ -389,12 +334,15 @@ def poisson_sample(n: int, rate: float, keystream: Keystream) -> Ints:
     gap = hazard(rate)
     if gap <= 0:
         raise InputError("the rate must be at least 2^-49")
-    # A skip is at most (cells + 1)/h + 1 and a block expects to pass n, so sums stay below 2^63.
+    # A block expects to pass n <= 2^48, h >= 2^-50: sums beyond 2^63 have a chance below exp(-7000).
     block = int(n * rate + 6 * math.sqrt(n * rate)) + 16
     blocks, last = [], -1
     while last < n:
-        chosen = np.cumsum(_draw("laplace", 1 / gap, block, keystream, False) + 1) + last
+        chosen = _draw("laplace", 1 / gap, block, keystream, False)
+        chosen += 1
+        np.cumsum(chosen, out=chosen)
+        chosen += last
         blocks.append(chosen)
         last = int(chosen[-1])
-    joined = np.concatenate(blocks)
+    joined = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
     return joined[: int(np.searchsorted(joined, n))]

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from pairveil.errors import InputError
 
 KEY_BYTES = 32
+_ROOM = 64  # words that a draw left behind: more are rare, and get a place of their own
 
 
 class Keystream:
@@ -39,7 +40,7 @@ class Keystream:
     key : bytes of length 32, optional
         For tests only: the same key gives the same words. By default a key is drawn from the
         operating system (``os.urandom``) and kept nowhere else.
-    block : int, default=8192
+    block : int, default=16384
         How many words one ``refill`` adds. It changes the speed and never the words.
 
     Attributes
@@ -56,10 +57,10 @@ class Keystream:
     >>> first = int(stream.unread()[0])
     >>> stream.spend(1)
     >>> stream.unread().size
-    8191
+    16383
     """
 
-    def __init__(self, key: bytes | None = None, block: int = 8192) -> None:
+    def __init__(self, key: bytes | None = None, block: int = 16384) -> None:
         if key is not None and len(key) != KEY_BYTES:
             raise InputError(f"a key has {KEY_BYTES} bytes")
         if block < 1:
@@ -67,6 +68,9 @@ class Keystream:
         self.for_release = key is None
         self.lock = threading.RLock()
         self._zeros = bytes(8 * block)
+        # One place for the words, kept: the last unread ones move in front of each new block.
+        self._space = np.empty(_ROOM + block, dtype=np.uint64)
+        self._fresh = self._space[_ROOM:].view(np.uint8).data
         self._start(os.urandom(KEY_BYTES) if key is None else key)
 
     def _start(self, key: bytes) -> None:
@@ -76,7 +80,10 @@ class Keystream:
         self._process = os.getpid()
 
     def unread(self) -> NDArray[np.uint64]:
-        """Return the words at hand that no one has used, oldest first; look, then ``spend``."""
+        """Return the words at hand that no one has used, oldest first; look, then ``spend``.
+
+        The array is a view that the next ``refill`` writes over: ask again after it.
+        """
         if os.getpid() != self._process:
             # A forked child holds the parent's words: using them would use them twice.
             if not self.for_release:
@@ -93,10 +100,14 @@ class Keystream:
     def refill(self) -> None:
         """Append one block of fresh words behind the unread ones."""
         unread = self.unread()
-        words = np.empty(unread.size + len(self._zeros) // 8, dtype=np.uint64)
-        words[: unread.size] = unread
-        self._cipher.update_into(self._zeros, words[unread.size :].view(np.uint8).data)
-        self._words = words
+        start = _ROOM - unread.size
+        space, fresh = self._space, self._fresh
+        if start < 0:
+            start, space = 0, np.empty(unread.size + len(self._zeros) // 8, dtype=np.uint64)
+            fresh = space[unread.size :].view(np.uint8).data
+        space[start : start + unread.size] = unread
+        self._cipher.update_into(self._zeros, fresh)
+        self._words = space[start:]
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a keystream cannot be copied or pickled: its words would be used twice")
