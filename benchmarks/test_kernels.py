@@ -8,6 +8,7 @@ from itertools import count
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from pairveil.graph.kappa import kappa
 from pairveil.learning.losses import ContrastiveLoss
@@ -82,6 +83,19 @@ def test_clipped_sum_of_a_poisson_batch(benchmark, batch):
         separately=True,
     )
     assert total.any()
+
+
+@pytest.mark.parametrize("k", [1, 10])
+def test_clipped_sum_of_sparse_rows(benchmark, k):
+    rng, n, d, filled = np.random.default_rng(4), 20_000, 100_000, 30
+    columns, starts = rng.integers(0, d, n * filled), np.arange(0, n * filled + 1, filled)
+    X = sparse.csr_array((rng.normal(0, 0.15, n * filled), columns, starts), shape=(n, d))
+    X.sum_duplicates()
+    pairs = rng.permutation(n).reshape(-1, 2)
+    data = PairSet(X, pairs, rng.choice([1, -1], len(pairs)))
+    name = f"clipped sum, {len(pairs):,} sparse pairs, d = {d:,}, k = {k}"
+    asked = (data, None, gradient(d, k), CLIP, "l2", GRID)
+    assert measured(benchmark, name, len(pairs), clipped_sum, *asked).any()
 
 
 def test_poisson_sample(benchmark):
