@@ -37,6 +37,8 @@ bench: $(VENV)/.dev  ## every benchmark, into benchmarks/results/
 	$(BIN)/pairveil bench utility --out benchmarks/results
 	$(BIN)/pairveil bench speed --out benchmarks/results
 	$(BIN)/pairveil bench scale --out benchmarks/results
+	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest benchmarks/test_kernels.py -p no:xdist \
+	  --benchmark-timer=time.process_time --benchmark-json=benchmarks/results/kernels.json
 	$(BIN)/python -m pairveil.experiments.bench_page benchmarks/results docs/benchmarks.md
 
 audit: $(VENV)/.dev  ## the privacy audit at nightly size

@@ -13,6 +13,8 @@ import pytest
 from filelock import FileLock
 from running import PAIRVEIL, environment, run
 
+from pairveil.release.metric import ReleasedMetric
+
 
 def fit(files: Path, *words: object, cwd: Path) -> list[str]:
     return ["fit", str(files / "people.csv"), str(files / "pairs.csv"), *map(str, words)]
@@ -87,6 +89,56 @@ def test_ctrl_c_leaves_no_half_written_release(when: str, files: Path, tmp_path:
     assert left - {"budget.json.lock"} == {"budget.json"}
     # Charged before the first noise was drawn, and it stays so.
     assert len(json.loads((tmp_path / "budget.json").read_text())["entries"]) == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.parametrize("when", [STOP_WHILE_LEARNING, STOP_WHILE_WRITING], ids=["learn", "write"])
+def test_a_killed_fit_goes_on_and_the_ledger_is_charged_once(
+    when: str, files: Path, tmp_path: Path
+) -> None:
+    # The same command again, as a job queue would give it. A second charge of 1 would exceed 1.2.
+    words = fit(files, "--ledger", "budget.json", "--budget", 1.2, "--checkpoint", "fit.checkpoint",
+                "-o", "new", cwd=tmp_path)  # fmt: skip
+    code = f"import sys; sys.argv = {['pairveil', *words]!r}\n{when.replace('SIGINT', 'SIGKILL')}\n"
+    code += "from pairveil.cli.app import main; main()"
+    died = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment(),
+                          capture_output=True, encoding="utf-8", check=False)  # fmt: skip
+    assert died.returncode == -signal.SIGKILL, died.stderr
+    charged = (tmp_path / "budget.json").read_bytes()
+    assert len(json.loads(charged)["entries"]) == 1
+    assert not (tmp_path / "new").exists()
+    kept = (tmp_path / "fit.checkpoint").read_bytes()
+    again = run(*words, cwd=tmp_path)
+    assert again.code == 0, again.err
+    assert "nothing more is spent" in again.out
+    assert (tmp_path / "budget.json").read_bytes() == charged
+    assert run("certificate", "new", "--json", cwd=tmp_path).json["valid"]
+    assert not list(tmp_path.glob("fit.checkpoint*"))  # released: there is nothing to go on with
+    if when is STOP_WHILE_WRITING:  # every sum had been drawn: none is drawn anew
+        (tmp_path / "fit.checkpoint").write_bytes(kept)
+        assert run(*words[:-1], "same", cwd=tmp_path).code == 0
+        new, same = (ReleasedMetric.load(tmp_path / name) for name in ("new", "same"))
+        assert (new.components == same.components).all()
+        return
+    # Without its checkpoint it is a new fit: the budget does not allow one.
+    refused = run(*words[:-1], "third", cwd=tmp_path)
+    assert refused.code == 2
+    assert "leave --budget out" in refused.err
+    without = [word for word in words if word not in ("--budget", "1.2")]
+    assert run(*without[:-1], "third", cwd=tmp_path).code == 3
+    assert not (tmp_path / "fit.checkpoint").exists()
+
+
+def test_a_checkpoint_is_for_releases(files: Path, tmp_path: Path) -> None:
+    words = fit(files, "--checkpoint", "here", "--seed", 1, "-o", "new", cwd=tmp_path)
+    done = run(*words, cwd=tmp_path)
+    assert done.code == 2
+    assert "leave --seed out" in done.err
+    (tmp_path / "here").write_text("something else")
+    foreign = run(*fit(files, "--checkpoint", "here", "-o", "new", cwd=tmp_path), cwd=tmp_path)
+    assert foreign.code == 2
+    assert "not a checkpoint" in foreign.err
+    assert (tmp_path / "here").read_text() == "something else"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")

@@ -24,17 +24,6 @@ from pairveil.pairs.pairset import PairSet
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.release.metric import ReleasedMetric
 
-# The cluster runs in a process of its own: its event loops and open sockets are not this process's
-# matter, where every warning is an error.
-CLUSTER = """
-from dask.distributed import LocalCluster
-if __name__ == "__main__":
-    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True,
-                      dashboard_address=None) as cluster:
-        print(cluster.scheduler_address, flush=True)
-        input()
-"""
-
 
 def make_data(n=5000):
     rng = np.random.default_rng(0)
@@ -43,28 +32,6 @@ def make_data(n=5000):
     X /= np.maximum(1, np.linalg.norm(X, axis=1, keepdims=True))
     pairs = design_pairs(n, random_state=0)
     return PairSet(X, pairs, np.where(kinds[pairs[:, 0]] == kinds[pairs[:, 1]], 1, -1))
-
-
-@pytest.fixture(scope="module")
-def scheduler(tmp_path_factory):
-    pytest.importorskip("distributed")
-    script = tmp_path_factory.mktemp("cluster") / "cluster.py"
-    script.write_text(CLUSTER)
-    running = subprocess.Popen(
-        [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    with running:
-        yield running.stdout.readline().strip()
-        running.stdin.write("\n")
-
-
-@pytest.fixture
-def client(scheduler):
-    from distributed import Client
-
-    with Client(scheduler, set_as_default=True) as connected:
-        connected.wait_for_workers(2, timeout=60)
-        yield connected
 
 
 @pytest.mark.parametrize("rate", [1.0, 0.1])
@@ -151,6 +118,39 @@ def test_the_command_line_fits_on_a_cluster(scheduler, tmp_path):
     refused = CliRunner().invoke(app, ["fit", *command, *nobody])
     assert isinstance(refused.exception, InputError)
     assert "no Dask scheduler" in str(refused.exception)
+    assert not (tmp_path / "none").exists()
+
+
+def test_the_command_line_fits_what_workers_read(scheduler, tmp_path):
+    data = make_data(400)
+    names = [f"c{i}" for i in range(6)]
+    people = pd.DataFrame(data.features, columns=names)
+    people.to_parquet(tmp_path / "people.parquet", index=False)
+    people.rename_axis("id").to_csv(tmp_path / "people.csv")
+    pairs = pd.DataFrame(data.pairs, columns=["a", "b"]).assign(label=data.labels)
+    pairs.to_parquet(tmp_path / "pairs.parquet", index=False)
+    far = [f"file://{tmp_path}/people.parquet", f"file://{tmp_path}/pairs.parquet"]
+    near = [str(tmp_path / "people.csv"), str(tmp_path / "pairs.parquet")]
+    ledger = ["--ledger", str(tmp_path / "budget.json"), "--budget", "3", "--report"]
+    words = ["--left", "a", "--right", "b", "--seed", "0", "--json"]
+    for out, files, more in (("far", far, [*ledger, "--dask", scheduler]), ("near", near, [])):
+        done = CliRunner().invoke(app, ["fit", *files, *words, "--out", str(tmp_path / out), *more])
+        assert done.exit_code == 0, done.output
+    released, local = (ReleasedMetric.load(tmp_path / out) for out in ("far", "near"))
+    np.testing.assert_array_equal(released.components, local.components)
+    assert released.feature_names == tuple(names)
+    assert (tmp_path / "far" / "report.html").exists()
+    assert len(PrivacyLedger.open(tmp_path / "budget.json").entries) == 1
+    mistakes = [
+        ([*far, *words], "say --dask"),
+        ([far[0], near[1], *words, "--dask", scheduler], "both by the workers"),
+        ([*far, *words, "--dask", scheduler, "--exclude", "c1"], "--exclude does not apply"),
+        ([*far, "--dask", scheduler], "no column 'left'"),
+    ]
+    for command, says in mistakes:
+        refused = CliRunner().invoke(app, ["fit", *command, "--out", str(tmp_path / "none")])
+        assert isinstance(refused.exception, InputError)
+        assert says in str(refused.exception)
     assert not (tmp_path / "none").exists()
 
 

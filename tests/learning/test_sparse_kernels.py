@@ -62,6 +62,21 @@ def test_zeroing_one_pair_moves_the_sum_by_no_more_than_promised(norm: Any) -> N
     assert max(moved) > clip  # the clip alone would not do
 
 
+def test_numbers_beyond_2_to_53_are_added_without_error() -> None:
+    table, pairs, labels, weights, scale = make(n=200)
+    features = sparse.csr_array(table)
+    for bits in (47, 51, 53):  # room for 58 pairs, for 3, for 1
+        options: Any = {"margin": 50.0, "clip": 1.0, "grid": 2.0**-bits, "scale": scale}
+        whole = sparse_kernels.clipped_sum(features, pairs, labels, None, weights, **options)
+        one_by_one = [
+            sparse_kernels.clipped_sum(features, pairs, labels, np.array([i]), weights, **options)
+            for i in range(200)
+        ]
+        np.testing.assert_array_equal(whole, np.sum(one_by_one, axis=0))
+        in_floats = np.sum([one.astype(np.float64) for one in one_by_one], axis=0)
+        assert bits < 51 or (in_floats.astype(np.int64) != whole).any()  # floats alone would not do
+
+
 def test_threads_do_not_matter() -> None:
     table, pairs, labels, weights, scale = make(n=1000)
     features = sparse.csr_array(table)

@@ -16,6 +16,7 @@ class Budget(NamedTuple):
     delta: float
     unit: Any
     adjacency: Any
+    checkpoint: Path | None = None  # of a fit that may have been charged already
 
     def open(self) -> Any:
         """The ledger to charge, or None; a new file is made here and not before."""
@@ -31,12 +32,15 @@ class Budget(NamedTuple):
         BudgetError
             When the budget does not allow the fit.
         """
+        from pairveil.learning.checkpoint import is_charged
         from pairveil.privacy.events import event_from_dict
         from pairveil.privacy.ledger import PrivacyLedger
 
         if self.path is None:
             return None
         kept = self._ledger(self.path if self.path.exists() else None)
+        if self.checkpoint is not None and is_charged(self.checkpoint, kept.entries):
+            return f"{self.path} was charged for this fit when it began; nothing more is spent."
         copy = PrivacyLedger(kept.epsilon, kept.delta, unit=kept.unit, adjacency=kept.adjacency)
         for entry in kept.entries:
             slack, graph = entry.delta_slack, entry.graph
@@ -61,13 +65,19 @@ class Budget(NamedTuple):
             self.epsilon, self.delta, path=path, unit=self.unit, adjacency=self.adjacency
         )
 
+    def _goes_on(self) -> bool:
+        """Whether this is the command that made the ledger, run again for its checkpoint."""
+        if self.checkpoint is None or not self.checkpoint.exists():
+            return False
+        return bool(self._ledger(self.path).epsilon == self.epsilon)
+
     def check(self) -> None:
         """Refuse options that do not go together, before any file is read."""
         if self.path is None:
             if self.epsilon is not None:
                 raise InputError("--budget goes with --ledger FILE")
         elif self.path.exists():
-            if self.epsilon is not None:
+            if self.epsilon is not None and not self._goes_on():
                 raise InputError(f"{self.path} exists and has its own budget; leave --budget out")
         elif self.epsilon is None:
             raise InputError(f"{self.path} does not exist; give --budget EPSILON to make it")
@@ -80,5 +90,7 @@ def _graph_of_used(planned: Any, data: Any, seed: int | None) -> str | None:
     from pairveil.learning.certifying import graph_digest
     from pairveil.pairs.choosing import select_pairs
 
+    if data.ids is None:
+        return None
     kept = select_pairs(data.pairs, planned.selection["how"], random_state=seed or 0)
     return graph_digest(data.subset(kept))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import numpy as np
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -22,12 +21,12 @@ from pairveil.cli.output import (
 from pairveil.cli.pair_options import (
     PANEL,
     Exclude,
-    FeaturesFile,
+    FeaturesPath,
     IdColumn,
     Label,
     Layout,
     Left,
-    PairsFile,
+    PairsPath,
     RecordId,
     Right,
     Threshold,
@@ -35,6 +34,7 @@ from pairveil.cli.pair_options import (
     read_pair_file,
 )
 from pairveil.cli.planned import print_plan
+from pairveil.cli.training import Training, for_workers, open_for_workers, read_people
 from pairveil.errors import InputError
 
 
@@ -59,8 +59,8 @@ def register(app: typer.Typer) -> None:
 
 def fit(
     context: typer.Context,
-    features: FeaturesFile,
-    pairs: PairsFile,
+    features: FeaturesPath,
+    pairs: PairsPath,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the release.")] = Path(
         "release"
     ),
@@ -84,6 +84,10 @@ def fit(
     ] = None,
     budget: Annotated[
         float | None, _privacy("--budget", "Total epsilon, where --ledger makes a new file.")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        _privacy("--checkpoint", "File to go on from if this is killed; nothing is spent twice."),
     ] = None,
     seed: Annotated[
         int | None, _privacy("--seed", "Repeatable, and therefore NOT for release.", min=0)
@@ -111,7 +115,8 @@ def fit(
         typer.Option(
             "--dask",
             metavar="SCHEDULER",
-            help="Sum on the Dask cluster at this address (pip install 'pairveil[dask]').",
+            help="Sum on the Dask cluster at this address (pip install 'pairveil[dask]'); its workers "
+            "read FEATURES and PAIRS that are paths as s3://... or file:///...",
             rich_help_panel=PANEL,
         ),
     ] = None,
@@ -147,31 +152,49 @@ def fit(
     Example: `pairveil fit raw.csv pairs.csv --bounds bounds.json --unit person --report`
 
     Example: `pairveil fit people.csv pairs.csv --ledger budget.json --budget 3`
+
+    Example: `pairveil fit s3://b/people.npy s3://b/pairs --dask tcp://10.0.0.5:8786 --checkpoint fit.ckpt`
     """
     from pairveil.pairs.pairset import PairSet
-    from pairveil.pairs.readers import read_features
     from pairveil.release.metric import ReleasedMetric
 
     talk = not (json_ or quiet)
     if not dry_run:
         ReleasedMetric.check_folder(out, overwrite)
-    budget_file = Budget(ledger, budget, delta, unit, adjacency)
+    if checkpoint is not None and seed is not None:
+        raise InputError("--checkpoint is for releases: leave --seed out")
+    far = for_workers(features, pairs)
+    if far and dask is None:
+        raise InputError("paths as s3://... are read by a cluster: say --dask SCHEDULER")
+    budget_file = Budget(ledger, budget, delta, unit, adjacency, checkpoint)
     budget_file.check()
     # Notes may tell of private rows (how many were clipped): to the operator on stderr, never in the JSON.
-    with spoken_warnings(quiet):
-        people = read_features(features, id=id_, exclude=tuple(exclude or ()))
-        people, scale = scale_columns(people, bounds, data_norm)
-        found = read_pair_file(
-            pairs,
-            left,
-            right,
-            label,
-            layout,
-            zero_means=zero_means,
-            threshold=threshold,
-            record_id=record_id,
-        )
-        data = PairSet.join(people, found, data_norm=data_norm)
+    with spoken_warnings(quiet), ExitStack() as connection:
+        if far:
+            connection.enter_context(_cluster(dask))
+            unused = {
+                "--bounds": bounds,
+                "--exclude": exclude,
+                "--zero-means": zero_means,
+                "--layout": layout != "auto",
+            }
+            training = open_for_workers(features, pairs, (left, right, label), unused)
+        else:
+            people, scale = read_people(Path(features), id_, exclude, bounds, data_norm)
+            found = read_pair_file(
+                Path(pairs),
+                left,
+                right,
+                label,
+                layout,
+                zero_means=zero_means,
+                threshold=threshold,
+                record_id=record_id,
+            )
+            training = Training(
+                PairSet.join(people, found, data_norm=data_norm), people.names, scale
+            )
+        data = training.data
         # Loading the learner takes a second: mistakes in files are told before it.
         from pairveil.learning.dpp import DPPMetricLearner
 
@@ -206,14 +229,16 @@ def fit(
             elif talk:
                 stdout.print("Dry run: nothing was spent and nothing was written.")
             return
-        from pairveil.learning.dask_backend import cluster
-
-        with cluster(dask):
-            learner.accountant = budget_file.open()
-            learn(learner, data, talk)
+        if not far:
+            connection.enter_context(_cluster(dask))
+        learner.accountant = budget_file.open()
+        learn(learner, data, talk, checkpoint)
     certificate: Any = learner.certificate_
-    metric = ReleasedMetric(learner.components_ * scale, certificate, people.names, scale)
+    scale = training.scale
+    metric = ReleasedMetric(learner.components_ * scale, certificate, training.names, scale)
     metric.save(out, overwrite=overwrite, summary=summarise(learner, data).to_json())
+    if checkpoint is not None:  # not before: what is lost between fit and file would be spent anew
+        remove_checkpoint(checkpoint)
     page = write_report(out) if report else None
     if json_:
         shown = {"certificate": certificate.to_dict(), "out": str(out)}
@@ -224,16 +249,36 @@ def fit(
             stdout.print(f"Report: {page}")
 
 
-def learn(learner: Any, data: Any, talk: bool) -> None:
+def _cluster(scheduler: str | None) -> Any:
+    from pairveil.learning.dask_backend import cluster
+
+    return cluster(scheduler)
+
+
+def remove_checkpoint(path: Path) -> None:
+    """Delete a checkpoint whose fit is released."""
+    from pairveil.learning.checkpoint import remove
+
+    remove(path)
+
+
+def learn(learner: Any, data: Any, talk: bool, checkpoint: Path | None = None) -> None:
     """Fit with a progress bar; a ledger that was charged stays charged when someone stops it."""
     with progress_bar(hidden=not talk) as bar:
         task = bar.add_task("learning", total=1.0, epsilon=0.0)
         try:
             learner.fit(
-                data, on_step=lambda done, spent: bar.update(task, completed=done, epsilon=spent)
+                data,
+                on_step=lambda done, spent: bar.update(task, completed=done, epsilon=spent),
+                checkpoint=checkpoint,
+                keep_checkpoint=True,
             )
         except KeyboardInterrupt:
-            if learner.accountant is not None:
+            if checkpoint is not None:
+                stderr.print(
+                    "[yellow]note:[/yellow] the same command goes on where this one stopped"
+                )
+            elif learner.accountant is not None:
                 stderr.print("[yellow]note:[/yellow] what the ledger was charged stays charged")
             raise
 
@@ -244,12 +289,14 @@ def summarise(learner: Any, data: Any, **parts: Any) -> Any:
     from pairveil.report.data import Summary
     from pairveil.report.summaries import budget_of, graph_summary
 
+    budget = None if learner.accountant is None else budget_of(learner.accountant)
+    if not hasattr(data, "pairs"):  # with the workers: who is paired with whom is not here
+        return Summary(budget=budget, **parts)
     used = data.pairs[learner.used_pairs_]
-    ledger = learner.accountant
     return Summary(
         used=graph_summary(kappa(used), used),
         given=graph_summary(kappa(data.pairs), data.pairs),
-        budget=None if ledger is None else budget_of(ledger),
+        budget=budget,
         **parts,
     )
 
@@ -260,18 +307,6 @@ def write_report(folder: Path) -> Path:
     from pairveil.report.summaries import read_release
 
     return write(read_release(folder), folder / "report.html")
-
-
-def scale_columns(people: Any, bounds: Path | None, data_norm: float) -> tuple[Any, Any]:
-    """Bring columns to [0, data_norm / sqrt(d)] by public bounds; also the factor that does it."""
-    from pairveil.pairs.scaling import PublicBounds, scale_to_bounds
-
-    if bounds is None:
-        return people, np.ones(people.values.shape[1])
-    public = PublicBounds.read(bounds).ordered(people.names)
-    scaled = scale_to_bounds(people.values, public, data_norm=data_norm)
-    factor = data_norm / (public.upper - public.lower) / np.sqrt(len(public.lower))
-    return replace(people, values=scaled), factor
 
 
 def progress_bar(hidden: bool) -> Progress:

@@ -27,6 +27,13 @@ PairsFile = Annotated[
 FeaturesFile = Annotated[
     Path, typer.Argument(help="People's features: CSV or Parquet, a row each.", metavar="FEATURES")
 ]
+PairsPath = Annotated[
+    str,
+    typer.Argument(help="Pairs of people: CSV, Parquet or another tool's file.", metavar="PAIRS"),
+]
+FeaturesPath = Annotated[
+    str, typer.Argument(help="People's features: CSV or Parquet, a row each.", metavar="FEATURES")
+]
 Left = Annotated[str, _option("--left", "Column with the first person's id.")]
 Right = Annotated[str, _option("--right", "Column with the second person's id.")]
 Label = Annotated[str, _option("--label", "Column with the label.")]

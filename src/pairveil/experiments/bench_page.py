@@ -36,13 +36,19 @@ def write_page(results: str | Path, page: str | Path) -> Path:
     Parameters
     ----------
     results : path
-        Folder of ``utility.json``, ``kappa.json``, ``speed.json``, ``scale.json``; missing ones are left out.
+        Folder of ``utility.json``, ``kappa.json``, ``kernels.json``, ``speed.json``, ``scale.json``; missing
+        ones are left out.
     page : path
         Markdown file.
     """
     folder = Path(results)
     parts = [INTRODUCTION]
-    for name, section in (("utility", utility_section), ("kappa", timing_section("kappa", KAPPA))):
+    sections = (
+        ("utility", utility_section),
+        ("kappa", timing_section("kappa", KAPPA)),
+        ("kernels", timing_section("kernels", KERNELS)),
+    )
+    for name, section in sections:
         file = folder / f"{name}.json"
         if file.exists():
             parts.append(section(json.loads(file.read_text(encoding="utf-8"))))
@@ -120,6 +126,11 @@ def _gain(row: Mapping[str, Any], target: float | None) -> str:
 KAPPA = (
     "## How fast kappa is found",
     "`pairveil bench kappa`: a random graph with two pairs a person, each measurement in a fresh process.",
+)
+KERNELS = (
+    "## The hot kernels",
+    "`pytest benchmarks/test_kernels.py`, as `make bench` runs it: one thread, processor time, the median of "
+    "the rounds; *ns each* is a pair, a number of noise or one calibration.",
 )
 
 

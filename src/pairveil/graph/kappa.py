@@ -8,6 +8,7 @@ has two ends and the cheaper one decides, so the worst target costs the second l
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.errors import InputError
-from pairveil.graph.adjacency import build_adjacency
+from pairveil.graph.adjacency import Adjacency, adjacency_of_parts, build_adjacency
 from pairveil.graph.blocks import correlate
 
 
@@ -120,7 +121,61 @@ def kappa(pairs: Any) -> Kappa:
     >>> kappa([(0, 1), (0, 2), (0, 3), (0, 4)]).relationship
     1
     """
-    adjacency = build_adjacency(pairs, n_people=_n_people(pairs))
+    return _kappa_of(build_adjacency(pairs, n_people=_n_people(pairs)))
+
+
+def kappa_of_parts(
+    degrees: NDArray[np.integer], parts: Iterable[NDArray[np.signedinteger]]
+) -> Kappa:
+    """`kappa` of pairs that come part by part: 12 bytes a pair at its peak instead of 20.
+
+    Parameters
+    ----------
+    degrees : (n_people,) array of integers
+        How many pairs each person has, over all parts.
+    parts : iterable of (k, 2) arrays of integers below n_people
+        Together every pair once, in any order.
+
+    Examples
+    --------
+    >>> kappa_of_parts(np.array([2, 2, 2]), [np.array([[0, 1], [1, 2]]), np.array([[0, 2]])])
+    Kappa(pair=1, relationship=2, paper_bound=2, person=2, intransitive=1, n_people=3, n_pairs=3)
+    """
+    return _kappa_of(adjacency_of_parts(degrees, parts))
+
+
+def kappa_of_degrees(degrees: NDArray[np.integer]) -> Kappa:
+    """What degrees alone say: `person` exactly, upper bounds for everything else.
+
+    Nobody's b exceeds her degree (she is in a block if she is in a pair), so the second largest b is at most
+    the second largest degree. A pair that occurs m times gives two people a degree of m or more, so
+    the same number bounds `pair`. More noise than needed for those units, never less.
+
+    Parameters
+    ----------
+    degrees : (n_people,) array of integers
+
+    Examples
+    --------
+    >>> kappa_of_degrees(np.array([3, 1, 1, 1])).of("person")
+    3
+    """
+    if not degrees.any():
+        raise InputError("there are no pairs; give at least one pair of people")
+    second, largest = np.sort(np.partition(degrees, -2)[-2:]).tolist()
+    return Kappa(
+        pair=second,
+        relationship=second,
+        paper_bound=largest,
+        person=largest,
+        intransitive=second,
+        n_people=int(np.count_nonzero(degrees)),
+        n_pairs=int(degrees.sum(dtype=np.int64)) // 2,
+        per_person=degrees.astype(np.int32, copy=False),
+    )
+
+
+def _kappa_of(adjacency: Adjacency) -> Kappa:
     found = correlate(adjacency)
     found.b.flags.writeable = False
     return Kappa(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from pairveil.errors import DataWarning, InputError
 from pairveil.graph.kappa import Kappa, kappa
+from pairveil.learning.dask_pairs import Chosen, DaskPairs
 from pairveil.learning.defaults import Budget, make_plan
 from pairveil.learning.engine import MAX_NOISE_IN_GRID
 from pairveil.learning.inputs import ASSUMED_TOPOLOGY
@@ -41,21 +42,23 @@ SLACK_SHARE = 1e-3
 class Prepared:
     """A fit that is ready to start."""
 
-    used: PairSet
-    used_rows: NDArray[np.int64]
+    used: Any  # PairSet or DaskPairs
+    used_rows: NDArray[np.int64] | range
     kappas: Mapping[Unit, int]
     plan: TrainingPlan
     certificate: Certificate | None
 
 
-def prepare(learner: Any, data: PairSet, noise: NoiseSource, inferred_topology: bool) -> Prepared:
+def prepare(
+    learner: Any, data: PairSet | DaskPairs, noise: NoiseSource, inferred_topology: bool
+) -> Prepared:
     """Check parameters, choose the pairs, read kappa off their graph, plan and certify.
 
     Parameters
     ----------
     learner : DPPMetricLearner
         Its parameters, all public.
-    data : PairSet
+    data : PairSet or DaskPairs
         Only its shape and who is paired with whom are looked at.
     noise : NoiseSource
         Says whether the fit is for release.
@@ -64,11 +67,12 @@ def prepare(learner: Any, data: PairSet, noise: NoiseSource, inferred_topology: 
     """
     check_parameters(learner, data)
     seed = _selection_seed(learner.random_state)
-    kept = select_pairs(data.pairs, learner.select, random_state=seed)
-    used = data if len(kept) == data.n_pairs else data.subset(kept)
-    given_kappa = kappa(data.pairs)
-    used_kappa = given_kappa if used is data else kappa(used.pairs)
-    kappas = _group_sizes(learner, used_kappa)
+    if isinstance(data, DaskPairs):
+        chosen = data.choose(learner.select, learner.unit, seed)
+    else:
+        chosen = _choose(data, learner.select, seed)
+    used = chosen.used
+    kappas = _group_sizes(learner, chosen.taken)
     private = not math.isinf(learner.epsilon)
     pure = learner.mechanism == "laplace"
     delta = 0.0 if pure else learner.delta
@@ -103,7 +107,7 @@ def prepare(learner: Any, data: PairSet, noise: NoiseSource, inferred_topology: 
             mechanism=learner.mechanism,
             n_pairs_given=data.n_pairs,
             n_pairs_used=used.n_pairs,
-            selection=_selection(learner.select, used is data, given_kappa),
+            selection=_selection(learner.select, used is data, chosen.given),
             noise_source=noise.name,
             # Who is who was read off the features: fine for a look, too weak for a promise to others.
             for_release=noise.for_release and not inferred_topology,
@@ -112,10 +116,20 @@ def prepare(learner: Any, data: PairSet, noise: NoiseSource, inferred_topology: 
             plan=plan.to_dict(),
         )
         _warn(learner, used, plan)
-    return Prepared(used, kept, kappas, plan, certificate)
+    return Prepared(used, chosen.rows, kappas, plan, certificate)
 
 
-def check_parameters(learner: Any, data: PairSet) -> None:
+def _choose(data: PairSet, how: str, seed: Any) -> Chosen:
+    """Select pairs, and the group sizes of those given and of those used."""
+    kept = select_pairs(data.pairs, how, random_state=seed)
+    given = kappa(data.pairs)
+    if len(kept) == data.n_pairs:
+        return Chosen(data, kept, given, given)
+    used = data.subset(kept)
+    return Chosen(used, kept, given, kappa(used.pairs))
+
+
+def check_parameters(learner: Any, data: PairSet | DaskPairs) -> None:
     """Refuse parameters that make no sense; nothing has been spent yet."""
     epsilon, delta = learner.epsilon, learner.delta
     if not (_is_number(epsilon) and epsilon > 0):
@@ -265,7 +279,7 @@ def _slack(plan: TrainingPlan, largest_kappa: int) -> float:
     return delta_slack(total, finest, shift=max(10.0, shift)) if finest >= 2 else 1.0
 
 
-def _warn(learner: Any, used: PairSet, plan: TrainingPlan) -> None:
+def _warn(learner: Any, used: Any, plan: TrainingPlan) -> None:
     """Say what a careful user would want to know; all of it follows from public numbers."""
     if learner.mechanism == "gaussian" and learner.delta * used.n_pairs >= 1:
         warnings.warn(

@@ -17,6 +17,7 @@ import json
 import os
 import secrets
 import struct
+from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from pairveil.errors import InputError
+from pairveil.learning.dask_pairs import DaskPairs
 from pairveil.learning.plan import TrainingPlan
 
 _FORMAT = "pairveil-checkpoint-1"
@@ -42,7 +44,7 @@ class Checkpoint:
         Made when it does not exist. One fit at a time may hold it; a copy of it must not be gone on
         with as well, since the two would draw different noise for one charge.
     plan : TrainingPlan
-    pairs : (K, 2) array
+    pairs : (K, 2) array, PairSet or DaskPairs
         The used pairs.
 
     Attributes
@@ -65,7 +67,7 @@ class Checkpoint:
     (array([1., 2.]), None)
     """
 
-    def __init__(self, path: str | Path, plan: TrainingPlan, pairs: NDArray[Any]) -> None:
+    def __init__(self, path: str | Path, plan: TrainingPlan, pairs: Any) -> None:
         self.path = Path(path)
         self._lock = FileLock(f"{self.path}.lock")
         try:
@@ -130,16 +132,46 @@ class Checkpoint:
 
     def finish(self) -> None:
         """The fit is done: there is nothing to go on with."""
-        self.path.unlink()
         self.close()
-        Path(self._lock.lock_file).unlink(missing_ok=True)
+        remove(self.path)
 
 
-def _digest(plan: TrainingPlan, pairs: NDArray[Any]) -> str:
+def charged_note(note: str, name: str) -> str:
+    """What a ledger writes for a fit with a checkpoint of this name.
+
+    Examples
+    --------
+    >>> charged_note("fit of 3 pairs", "ab12")
+    'fit of 3 pairs, checkpoint ab12'
+    """
+    return f"{note}, checkpoint {name}"
+
+
+def is_charged(path: str | Path, entries: Iterable[Any]) -> bool:
+    """Whether a ledger with these entries was charged for the fit whose checkpoint this file is."""
+    try:
+        with Path(path).open("rb") as file:
+            name = json.loads(file.readline())["name"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return False  # no file, or none of ours: the fit itself says so
+    return any(entry.note.endswith(charged_note("", str(name))) for entry in entries)
+
+
+def remove(path: str | Path) -> None:
+    """Delete the checkpoint of a fit whose result is safe."""
+    Path(path).unlink(missing_ok=True)
+    Path(f"{path}.lock").unlink(missing_ok=True)
+
+
+def _digest(plan: TrainingPlan, pairs: Any) -> str:
     """Names a fit by what is public of it: features and labels are not in it."""
     described = json.dumps([version("pairveil"), plan.to_dict(), plan.n_pairs], sort_keys=True)
     digest = hashlib.sha256(described.encode())
-    digest.update(np.ascontiguousarray(pairs, dtype=np.int64).tobytes())
+    if isinstance(pairs, DaskPairs):
+        digest.update(pairs.topology())
+    else:
+        ends = getattr(pairs, "pairs", pairs)
+        digest.update(np.ascontiguousarray(ends, dtype=np.int64).tobytes())
     return digest.hexdigest()
 
 

@@ -9,14 +9,15 @@ Integer addition is exact, so it does not matter who summed what, or in which or
 however often it was computed: the driver adds one result for each part. When a worker dies, Dask
 computes its parts anew from their recipe, which is why parts are made by tasks and not scattered: scattered
 data would be lost with their worker. Features that are mapped from a file are opened by the workers
-under the same path (a shared file system); others travel once, inside the recipe.
+under the same path (a shared file system); others travel once, inside the recipe. Pairs and features that
+are Dask collections come from `pairveil.learning.dask_pairs` and do not pass through the driver.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,9 @@ from pairveil.learning import kernels, sums
 from pairveil.learning.sums import Statistic
 from pairveil.pairs.pairset import PairSet
 from pairveil.privacy.grid import Norm
+
+if TYPE_CHECKING:
+    from pairveil.learning.dask_pairs import DaskPairs
 
 IntArray = NDArray[np.int64]
 PARTS_PER_WORKER = 2  # so that the parts of a worker that died can be shared
@@ -84,7 +88,7 @@ class DaskSums:
 
     Parameters
     ----------
-    data : PairSet
+    data : PairSet or DaskPairs
         The used pairs, labelled.
     client : distributed.Client
     n_parts : int, optional
@@ -92,12 +96,15 @@ class DaskSums:
         integers of a local fit.
     """
 
-    def __init__(self, data: PairSet, client: Any, n_parts: int | None = None) -> None:
+    def __init__(self, data: PairSet | DaskPairs, client: Any, n_parts: int | None = None) -> None:
         wanted = n_parts or PARTS_PER_WORKER * max(1, len(client.scheduler_info()["workers"]))
         tiles = -(-data.n_pairs // _WHOLE_TILES)
         share = -(-tiles // wanted) * _WHOLE_TILES
         self._edges = [*range(0, data.n_pairs, share), data.n_pairs]
         self._client = client
+        if not isinstance(data, PairSet):
+            self._parts = data.parts(client, self._edges)
+            return
         self._parts = [
             # Not pure: two fits with equal pairs share nothing, and keys never hash contents.
             client.submit(_build, *_recipe(data, slice(first, last)), pure=False)
@@ -106,7 +113,7 @@ class DaskSums:
 
     def __call__(
         self,
-        data: PairSet,
+        data: PairSet | DaskPairs,
         rows: IntArray | None,
         statistic: Statistic,
         clip: float,
@@ -126,6 +133,8 @@ class DaskSums:
         ]
         total = np.zeros(statistic.shape, dtype=np.int64)
         for share in self._client.gather(shares):
+            if share is None:  # a part was built anew, from files that have changed
+                raise InputError("the pairs changed while they were summed; nothing is released")
             total += share
         return total
 
@@ -172,7 +181,9 @@ def _nothing(asked: Any) -> Any:
     return asked
 
 
-def _sum_part(part: PairSet, rows: IntArray | None, asked: Any) -> IntArray:
-    """One part's integers, on a worker."""
+def _sum_part(part: PairSet | None, rows: IntArray | None, asked: Any) -> IntArray | None:
+    """One part's integers, on a worker; None of a part that is not what it was."""
+    if part is None:
+        return None
     statistic, clip, norm, grid, options = asked
     return sums.clipped_sum(part, rows, statistic, clip, norm, grid, **options)

@@ -23,16 +23,15 @@ from pairveil.learning.certifying import (
     prepare,
     with_threshold,
 )
-from pairveil.learning.checkpoint import Checkpoint
+from pairveil.learning.checkpoint import Checkpoint, charged_note
 from pairveil.learning.contract import PairMetric
 from pairveil.learning.dask_backend import DaskSums, connected_client
 from pairveil.learning.engine import Engine, OnRelease
-from pairveil.learning.inputs import resolve_pairs, uniform
+from pairveil.learning.inputs import clipped, resolve_pairs, resolve_training
 from pairveil.learning.plan import NoisySums
 from pairveil.learning.sums import clipped_sum
 from pairveil.learning.thresholds import DistanceHistogram, Strategy, best_threshold
 from pairveil.learning.training import train
-from pairveil.pairs.clipping import clip_rows_and_say_so
 from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.calibration import calibrate_laplace
 from pairveil.privacy.certificate import Certificate
@@ -96,7 +95,7 @@ class DPPMetricLearner(PairMetric):
     noise_multiplier_ : float
     n_pairs_used_ : int
     used_pairs_ : array of int
-        Positions of the used pairs among the given ones (public).
+        Positions of the used pairs among the given ones (public); a ``range`` when all of a DaskPairs are.
     n_features_in_ : int
 
     Examples
@@ -187,12 +186,14 @@ class DPPMetricLearner(PairMetric):
         on_step: OnStep | None = None,
         on_release: OnRelease | None = None,
         checkpoint: str | Path | None = None,
+        keep_checkpoint: bool = False,
     ) -> Self:
         """Learn the metric and issue its certificate.
 
         Parameters
         ----------
-        pairs : (K, 2) row indices with ``preprocessor``, (K, 2, d) feature rows, or PairSet
+        pairs : (K, 2) row indices with ``preprocessor``, (K, 2, d) feature rows, PairSet or DaskPairs
+            `pairveil.learning.dask_pairs.open_dask_pairs` makes the last, for ``backend='dask'``.
         y : array of shape (K,)
             +1 similar, -1 dissimilar. None takes a PairSet's own labels.
         on_step : callable, optional
@@ -203,6 +204,8 @@ class DPPMetricLearner(PairMetric):
             Released sums are kept there; a fit of the same pairs that was killed goes on from them and
             charges no ledger twice. Removed when the fit is done. Not with a seed, whose noise
             would repeat.
+        keep_checkpoint : bool
+            Leave the file when the fit is done, for those who must write its result down first.
 
         Returns
         -------
@@ -214,11 +217,9 @@ class DPPMetricLearner(PairMetric):
         prepared, noise = self._prepare(pairs, y)
         certificate = prepared.certificate
         self._warn_of_clones(certificate)
-        saved = (
-            None
-            if checkpoint is None
-            else Checkpoint(checkpoint, prepared.plan, prepared.used.pairs)
-        )
+        # Workers build their parts before anything is charged: what they cannot read costs nothing.
+        add_up = clipped_sum if cluster is None else DaskSums(prepared.used, cluster)
+        saved = None if checkpoint is None else Checkpoint(checkpoint, prepared.plan, prepared.used)
         try:
             self._charge(prepared, saved)
             watcher = _Progress(prepared, certificate, on_step, on_release)
@@ -227,7 +228,7 @@ class DPPMetricLearner(PairMetric):
                 noise,
                 watcher,
                 compiled=self.backend != "numpy",
-                add_up=clipped_sum if cluster is None else DaskSums(prepared.used, cluster),
+                add_up=add_up,
                 checkpoint=saved,
             )
             components = train(prepared.plan, prepared.used, engine)
@@ -236,7 +237,7 @@ class DPPMetricLearner(PairMetric):
                 saved.close()
             raise
         if saved is not None:
-            saved.finish()
+            saved.close() if keep_checkpoint else saved.finish()
         if not engine.followed(prepared.plan.releases):
             raise RuntimeError("the engine did not follow its plan; nothing is released")
         self.components_ = components
@@ -260,7 +261,7 @@ class DPPMetricLearner(PairMetric):
         if self.accountant is None:
             return
         if saved is not None:
-            note = f"{note}, checkpoint {saved.name}"
+            note = charged_note(note, saved.name)
             if any(entry.note == note for entry in self.accountant.entries):
                 return
         certificate = prepared.certificate
@@ -273,14 +274,12 @@ class DPPMetricLearner(PairMetric):
         )
 
     def _prepare(self, pairs: Any, y: ArrayLike | None) -> tuple[Prepared, NoiseSource]:
-        data, inferred = resolve_pairs(pairs, y, self.preprocessor)
+        data, inferred = resolve_training(pairs, y, self.preprocessor, self.backend)
         noise: NoiseSource = (
             TrustedNoise() if self.random_state is None else SeededNoise(self.random_state)
         )
         check_bound("data_norm", self.data_norm)
-        features = uniform(clip_rows_and_say_so(data.features, self.data_norm, stacklevel=4))
-        if features is not data.features:
-            data = replace(data, features=features)
+        data = clipped(data, self.data_norm, stacklevel=4)
         return prepare(self, data, noise, inferred), noise
 
     def _warn_of_clones(self, certificate: Certificate | None) -> None:

@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from pairveil.errors import InputError, PrivacyLeakWarning
+from pairveil.learning.dask_pairs import DaskPairs
+from pairveil.pairs.clipping import clip_rows_and_say_so
 from pairveil.pairs.pairset import PairSet
 from pairveil.pairs.validation import neither
 
@@ -97,6 +99,14 @@ def uniform(features: Any) -> Any:
     return np.ascontiguousarray(features)
 
 
+def clipped(data: PairSet | DaskPairs, data_norm: float, stacklevel: int) -> PairSet | DaskPairs:
+    """The same pairs, with people's rows no longer than ``data_norm`` and in one layout."""
+    if isinstance(data, DaskPairs):
+        return data.clipped(data_norm, stacklevel + 1)
+    features = uniform(clip_rows_and_say_so(data.features, data_norm, stacklevel + 1))
+    return data if features is data.features else replace(data, features=features)
+
+
 def check_rows(rows: NDArray[Any], n_people: int) -> None:
     """Refuse row indices that are no integers or name nobody."""
     if not np.issubdtype(rows.dtype, np.integer):
@@ -121,8 +131,21 @@ def people_of_rows(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]
     return np.concatenate([features, twins]), pairs
 
 
+def resolve_training(
+    pairs: Any, y: ArrayLike | None, preprocessor: Any, backend: str
+) -> tuple[PairSet | DaskPairs, bool]:
+    """`resolve_pairs`, where pairs may also lie with the workers of a cluster."""
+    if not isinstance(pairs, DaskPairs):
+        return resolve_pairs(pairs, y, preprocessor)
+    if y is not None:
+        raise InputError("labels of Dask pairs are one of their columns; leave y out")
+    if backend != "dask":
+        raise InputError("Dask pairs are summed by the cluster that holds them: backend='dask'")
+    return pairs, False
+
+
 def resolve_pairs(pairs: Any, y: ArrayLike | None, preprocessor: Any) -> tuple[PairSet, bool]:
-    """Training input as a PairSet, and whether the topology had to be read off equal rows."""
+    """Pairs as a PairSet, and whether the topology had to be read off equal rows."""
     if isinstance(pairs, PairSet):
         if y is None and pairs.labels is not None:
             return pairs, False

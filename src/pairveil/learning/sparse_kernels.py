@@ -4,9 +4,12 @@ Nothing is densified: a pair costs k operations for each column in which it diff
 arrays are W and the sum, both turned so that a column's k numbers lie together.
 
 Each pair is its own tile (`pairveil.learning.kernels`): its clipped gradient is rounded to the grid entry by
-entry and added to 64-bit integers. All arithmetic is float64, whatever the type of the features. Hence
+entry and added as a whole number. All arithmetic is float64, whatever the type of the features. Hence
 zeroing a pair takes away exactly what it had added, at most C (1 + eta) and half a grid unit an entry:
 less than `kernels.tile_error_bound` with any tile, which therefore bounds this loop too.
+
+Whole numbers are first added up as float64, which vectors can do, and moved to 64-bit integers before
+any of them can reach 2^53: below, float64 adds whole numbers without error.
 """
 
 from __future__ import annotations
@@ -47,15 +50,46 @@ def _difference(values, columns, starts, left, right, scale, where, x):  # type:
 
 
 @njit(cache=True, nogil=True)
+def _project(w, where, x, count, p):  # type: ignore[no-untyped-def]
+    """p = W dx, from the columns in which the pair differs."""
+    p[:] = 0.0
+    for c in range(count):
+        column, value = w[where[c]], x[0, c]
+        for r in range(w.shape[1]):
+            p[0, r] += column[r] * value
+
+
+@njit(cache=True, nogil=True)
+def _add(total, where, x, count, p, per_grid):  # type: ignore[no-untyped-def]
+    """Add the pair's gradient p dx^T, entry by entry in whole units (per_grid is a power of two)."""
+    for c in range(count):
+        column, value = total[where[c]], x[0, c] * per_grid
+        for r in range(total.shape[1]):
+            column[r] += np.rint(p[0, r] * value)
+
+
+@njit(cache=True, nogil=True)
+def _move(recent, total):  # type: ignore[no-untyped-def]
+    """Take what was added lately over to the integers."""
+    for column in range(total.shape[0]):
+        for r in range(total.shape[1]):
+            total[column, r] += np.int64(recent[column, r])
+            recent[column, r] = 0.0
+
+
+@njit(cache=True, nogil=True)
 def _sum_rows(  # type: ignore[no-untyped-def]
     values, columns, starts, longest, scale, pairs, labels, rows, every, first, last, w, margin,
-    weights, clip, l1, per_grid,
+    weights, clip, l1, per_grid, room,
 ):  # fmt: skip
-    """Integer sum, (d, k), over places first..last of ``rows`` (of all pairs if ``every``)."""
-    total = np.zeros(w.shape, dtype=np.int64)
-    where, buffer = np.empty(longest, dtype=np.int64), np.empty((1, longest))
+    """Integer sum, (d, k), over places first..last of ``rows`` (of all pairs if ``every``).
+
+    ``room`` is how many pairs' whole numbers float64 adds up without error.
+    """
+    total, recent = np.zeros(w.shape, dtype=np.int64), np.zeros(w.shape)
+    where, x = np.empty(longest, dtype=np.uint32), np.empty((1, longest))
     p = np.empty((1, w.shape[1]))
-    n_people = starts.size - 1
+    n_people, added = starts.size - 1, 0
     for place in range(first, last):
         row = place if every else rows[place]
         if not 0 <= row < pairs.shape[0]:
@@ -63,20 +97,19 @@ def _sum_rows(  # type: ignore[no-untyped-def]
         left, right = pairs[row, 0], pairs[row, 1]
         if min(left, right) < 0 or max(left, right) >= n_people:
             return total, False
-        count = _difference(values, columns, starts, left, right, scale, where, buffer)
-        x = buffer[:, :count]
-        p[:] = 0.0
-        for c in range(count):
-            for r in range(w.shape[1]):
-                p[0, r] += w[where[c], r] * x[0, c]
-        s, _ = clip_factor(labels[row] > 0, x, p, 0, margin, weights, clip, l1)
+        count = _difference(values, columns, starts, left, right, scale, where, x)
+        _project(w, where, x, count, p)
+        s, _ = clip_factor(labels[row] > 0, x[:, :count], p, 0, margin, weights, clip, l1)
         if s == 0.0:
             continue
         for r in range(w.shape[1]):
             p[0, r] = s * p[0, r]
-        for c in range(count):
-            for r in range(w.shape[1]):
-                total[where[c], r] += np.int64(np.rint(p[0, r] * x[0, c] * per_grid))
+        _add(recent, where, x, count, p, per_grid)
+        added += 1
+        if added == room:
+            _move(recent, total)
+            added = 0
+    _move(recent, total)
     return total, True
 
 
@@ -132,12 +165,15 @@ def clipped_sum(
     chosen = np.empty(0, dtype=np.int64) if rows is None else np.asarray(rows)
     turned = np.ascontiguousarray(weights.T, dtype=np.float64)
     longest = max(1, 2 * int(np.diff(features.indptr).max()))
+    # A pair adds at most this to an entry (`check_sum`). One alone is a whole number however large.
+    room = max(1, int(2.0**53 / (1.1 * clip / grid + 1.0)))
 
     def part(first: int, last: int) -> tuple[NDArray[np.int64], bool]:
         result: tuple[NDArray[np.int64], bool] = _sum_rows(
             features.data, features.indices, features.indptr, longest, columns, pairs, labels,
             chosen, rows is None, first, last, turned, float(margin),
             (float(weight_similar), float(weight_dissimilar)), float(clip), norm == "l1", 1.0 / grid,
+            room,
         )  # fmt: skip
         return result
 

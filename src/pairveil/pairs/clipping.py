@@ -79,18 +79,26 @@ def clip_rows_and_say_so(values: Any, data_norm: float, stacklevel: int = 2) -> 
     array([[0.6, 0.8]])
     """
     clipped, n_clipped = clip_rows(values, data_norm)
-    if n_clipped:
-        n_rows = values.shape[0]
-        message = (
-            f"{n_clipped} of {n_rows} people's rows were longer than {data_norm:g} and clipped"
-        )
-        if 2 * n_clipped > n_rows:
-            message += (
-                ". That is more than half: scale the columns by public bounds first "
-                "(pairveil.pairs.scaling.scale_to_bounds)"
-            )
-        warnings.warn(message, DataWarning, stacklevel=stacklevel + 1)
+    say_clipped(n_clipped, values.shape[0], data_norm, stacklevel=stacklevel + 1)
     return clipped
+
+
+def say_clipped(n_clipped: int, n_rows: int, data_norm: float, stacklevel: int = 2) -> None:
+    """Warn that rows were clipped, if any were.
+
+    Examples
+    --------
+    >>> say_clipped(0, 5, data_norm=1.0)
+    """
+    if not n_clipped:
+        return
+    message = f"{n_clipped} of {n_rows} people's rows were longer than {data_norm:g} and clipped"
+    if 2 * n_clipped > n_rows:
+        message += (
+            ". That is more than half: scale the columns by public bounds first "
+            "(pairveil.pairs.scaling.scale_to_bounds)"
+        )
+    warnings.warn(message, DataWarning, stacklevel=stacklevel + 1)
 
 
 def row_norms(values: Any) -> np.ndarray:
