@@ -153,6 +153,18 @@ def test_parameter_claims_follow_the_numbers():
     assert observations.rho_one(other).verdict == "holds"
 
 
+def test_values_that_repeats_cannot_tell_apart_share_the_first_place():
+    best = {"h": 0.5, "batch_size": 50, "rho": 2.0, "n_components": 8}
+    said = parameter_rows(best, [1.0, 0.5])
+    assert observations.sixteen_rows(said).verdict == "does not hold"
+    for row in said["parameters"]["rows"]:  # 8 before 16 by the noise of the repeats only
+        if row["panel"] == "n_components" and row["value"] == 16:
+            row["knn_accuracy"] += 0.09 + 0.02 * (row["seed"] % 3 - 1) - 1e-3
+    found = observations.sixteen_rows(said)
+    assert "not clearly" in found.measured
+    assert found.verdict == "holds"
+
+
 def test_ids_are_unique_and_the_page_has_a_row_for_each(without_results):
     ids = [claim.id for claim in CLAIMS]
     assert len(set(ids)) == len(ids) >= 20

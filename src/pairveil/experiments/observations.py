@@ -304,11 +304,16 @@ def _best(
     rows = results["parameters"]["rows"]
     means = {v: float(np.mean(of(rows, panel, v, column))) for v in PANELS[panel][1]}
     text = ", ".join(f"{v:g}: {mean:.3f}" for v, mean in means.items())
-    repeats = len(of(rows, panel, value, column))
-    return Finding(
-        f"{column.replace('_', ' ')} by {panel}: {text} ({repeats} repeats)",
-        verdict_of(pick(means, key=lambda v: means[v]) == value),
-    )
+    repeats, best = len(of(rows, panel, value, column)), pick(means, key=lambda v: means[v])
+    text = f"{column.replace('_', ' ')} by {panel}: {text} ({repeats} repeats)"
+    if best == value:
+        return Finding(text, verdict_of(True))
+    # Values that the repeats cannot tell apart share the first place.
+    at = [{"panel": panel, "value": v} for v in (best, value)]
+    lead, half = mean_and_half_width(_paired(rows, column, *at))
+    clear = abs(lead) > half
+    lost = f"; {best:g} leads {value:g} by {abs(lead):.4f} ± {half:.4f}, "
+    return Finding(text + lost + ("clearly" if clear else "not clearly"), verdict_of(not clear))
 
 
 def h_half(results: Results) -> Finding:
