@@ -91,7 +91,10 @@ def test_reproduce_decides_claims_and_keeps_earlier_ones(tmp_path):
     verdicts = {c["id"]: c["verdict"] for c in first["claims"]}
     assert verdicts["toy-sensitivity"] == "holds"
     assert verdicts["scdf"] == "not testable here"
-    assert page.read_text() == (tmp_path / "out" / "paper-claims.md").read_text()
+    here = (tmp_path / "out" / "paper-claims.md").read_text()
+    assert "(toy-curves.png)" in here
+    assert page.read_text() == here.replace("(toy-curves", "(paper-claims-figures/toy-curves")
+    assert (page.parent / "paper-claims-figures" / "toy-curves.png").stat().st_size > 0
     assert "quick sizes, not a measurement" in page.read_text()
     second = reproduce("mechanisms", None, tmp_path / "out", seeds=1, quick=True, jobs=1)
     verdicts = {c["id"]: c["verdict"] for c in second["claims"]}

@@ -158,8 +158,8 @@ def decide_all(results: Results) -> list[dict[str, Any]]:
     return [asdict(claim.decide(results)) for claim in CLAIMS]
 
 
-def page(claims: Sequence[dict[str, Any]], setting: str) -> str:
-    """The claims as a Markdown page."""
+def page(claims: Sequence[dict[str, Any]], setting: str, figures: str = "") -> str:
+    """The claims as a Markdown page; ``figures`` is where they lie, seen from the page."""
     lines = [
         "# The paper's claims, rerun",
         "",
@@ -183,7 +183,9 @@ def page(claims: Sequence[dict[str, Any]], setting: str) -> str:
         "|---|---|---|---|---|---|",
     ]
     for c in claims:
-        figure = f"`{c['command']}`" + (f", {c['figure']}" if c["figure"] else "")
+        figure = f"`{c['command']}`" + (
+            f", [{c['figure']}]({figures}{c['figure']})" if c["figure"] else ""
+        )
         if not c["needs"]:
             figure = "by computation in any `pairveil reproduce`"
         cells = (c["id"], c["where"], c["sentence"], c["measured"], f"**{c['verdict']}**", figure)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -55,7 +57,7 @@ def reproduce(
         Worker processes.
     progress : callable (done, total, text), optional
     claims_page : path, optional
-        Write the Markdown page here too.
+        Write the Markdown page here too, and the figures it names into a folder beside it.
     download : bool
         Fetch Adult and Bank from OpenML into ``data`` first, where they are missing.
 
@@ -84,8 +86,9 @@ def reproduce(
     write_whole(
         folder / "claims.json", json.dumps({"setting": setting, "claims": claims}, indent=1)
     )
-    for target in {folder / "paper-claims.md", Path(claims_page or folder / "paper-claims.md")}:
-        write_whole(target, page(claims, setting))
+    write_whole(folder / "paper-claims.md", page(claims, setting))
+    if claims_page is not None:
+        _publish(Path(claims_page), claims, setting, folder)
     files = [file for result in results.values() for file in result["files"]]
     return {
         "out": str(folder),
@@ -93,6 +96,17 @@ def reproduce(
         "claims": claims,
         "files": [*files, "claims.json", "paper-claims.md"],
     }
+
+
+def _publish(target: Path, claims: list[dict[str, Any]], setting: str, drawn: Path) -> None:
+    """The page elsewhere, with the figures it names in a folder beside it."""
+    beside = target.with_name(f"{target.stem}-figures")
+    beside.mkdir(parents=True, exist_ok=True)
+    for name in sorted({claim["figure"] for claim in claims} - {""}):
+        part = beside / f".{name}.part"
+        shutil.copyfile(drawn / name, part)
+        os.replace(part, beside / name)
+    write_whole(target, page(claims, setting, figures=f"{beside.name}/"))
 
 
 def _chosen(names: str | Sequence[str]) -> list[str]:
