@@ -7,6 +7,8 @@ from the earlier sums) and everything but the canary. For that attacker the best
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +17,9 @@ from scipy.stats import binom
 
 from pairveil.audit.canaries import Neighbours
 from pairveil.audit.families import mixture_loss
+from pairveil.learning.sums import clipped_sum
 from pairveil.pairs.pairset import PairSet
+from pairveil.privacy.grid import choose_grid
 
 FloatArray = NDArray[np.float64]
 
@@ -23,6 +27,7 @@ FloatArray = NDArray[np.float64]
 class _Contents(NamedTuple):
     gaps: Any
     labels: NDArray[np.int8]
+    null: bool
 
 
 class Watcher:
@@ -33,6 +38,14 @@ class Watcher:
     Parameters
     ----------
     neighbours : Neighbours
+
+    Attributes
+    ----------
+    score : float
+        The log likelihood ratio of what was released so far.
+    reached : dict
+        For each kind of Gaussian release, how far apart the two inputs' sums were, in standard deviations of
+        the noise, squared and added up: the part of mu^2 that this pair of inputs realises.
 
     Notes
     -----
@@ -60,36 +73,39 @@ class Watcher:
 
     def __init__(self, neighbours: Neighbours) -> None:
         self.score = 0.0
-        self._steps: dict[Any, int] = {}
+        self.reached: Counter[str] = Counter()
+        self._steps: Counter[Any] = Counter()
         self._changed = neighbours.changed
         self._kappa = len(self._changed)
-        rest = np.setdiff1d(np.arange(neighbours.first.n_pairs), self._changed)
         self._unscaled = (
             _contents(neighbours.first, self._changed),
             _contents(neighbours.second, self._changed),
-            _contents(neighbours.second, rest),
         )
+        rest = np.setdiff1d(np.arange(neighbours.first.n_pairs), self._changed)
+        # Null pairs add nothing to any sum: there is no need to ask them.
+        heard = rest[abs(neighbours.second.differences(rest)).sum(axis=1) > 0] if len(rest) else rest
+        self._others = neighbours.second.subset(heard) if len(heard) else None
         self.rescale(None)
         self._batches: dict[tuple[int, float], tuple[FloatArray, FloatArray]] = {}
 
     def rescale(self, scale: FloatArray | None) -> None:
         """Measure the pairs in other units from now on: columns times ``scale``."""
-        first, second, others = (
+        self._scale = scale
+        first, second = (
             part if scale is None else part._replace(gaps=part.gaps * scale)
             for part in self._unscaled
         )
         self._worlds = first, second
-        # Null pairs add nothing to any sum: there is no need to ask.
-        self._others = others if len(others.labels) and abs(others.gaps).max() > 0 else None
 
     def reset(self) -> None:
         """Forget the last fit."""
         self.score = 0.0
+        self.reached.clear()
         self._steps.clear()
 
     def __call__(self, sums: Any, statistic: Any, noisy: FloatArray) -> None:
         """Take one release into account."""
-        step = self._steps.get(sums, 0)
+        step = self._steps[sums]
         self._steps[sums] = step + 1
         if sums.noise_multiplier == 0:
             return
@@ -101,11 +117,13 @@ class Watcher:
             share = 1.0 / sums.n_batches
         elif sums.sampling == "poisson":
             share = sums.sample_rate
-        seen = noisy
-        if self._others is not None:
-            seen = noisy - share * statistic.tile_sum(*self._others, sums.clip, sums.norm)
+        seen = noisy - share * self._others_sum(sums, statistic)
         first, second = (
-            statistic.tile_sum(world.gaps[present], world.labels[present], sums.clip, sums.norm)
+            np.zeros(statistic.shape)
+            if world.null
+            else statistic.tile_sum(
+                world.gaps[present], world.labels[present], sums.clip, sums.norm
+            )
             for world in self._worlds
         )
         scale = sums.noise_multiplier * sums.clip
@@ -113,7 +131,21 @@ class Watcher:
             self.score += float((np.abs(seen - first) - np.abs(seen - second)).sum() / scale)
         else:
             rate = sums.sample_rate if sums.sampling == "poisson" else 1.0
+            self.reached[sums.name] += float(((second - first) ** 2).sum()) / scale**2
             self.score += self._gaussian(seen, first, second, rate, scale)
+
+    def _others_sum(self, sums: Any, statistic: Any) -> FloatArray | float:
+        """What all other pairs add to a full batch, by the learner's own (compiled) sum."""
+        if self._others is None:
+            return 0.0
+        n_entries = math.prod(statistic.shape)
+        grid = choose_grid(
+            sums.clip, n_entries, norm=sums.norm, n_pairs=self._others.n_pairs
+        )
+        total = clipped_sum(
+            self._others, None, statistic, sums.clip, sums.norm, grid, scale=self._scale
+        )
+        return total * grid
 
     def _gaussian(
         self, seen: FloatArray, first: FloatArray, second: FloatArray, rate: float, sigma: float
@@ -139,4 +171,5 @@ class Watcher:
 
 def _contents(data: PairSet, rows: NDArray[np.intp]) -> _Contents:
     assert data.labels is not None
-    return _Contents(data.differences(rows), data.labels[rows])
+    gaps = data.differences(rows)
+    return _Contents(gaps, data.labels[rows], not abs(gaps).sum() > 0)
