@@ -1,9 +1,9 @@
 """Our learner under audit, every release visible: not accused, seen, and broken ones found.
 
-Seeds are fixed. Where nothing must be accused the confidence is 0.999 a time or more, over 18 audits. Where the plan
-must be seen, the number of runs is such that another seed would fail less than once in 1,000: with mu the claim's,
-s the share of it that the worst case realises (0.98 in zero-out, 0.89 in replace: test_worst_case.py)
-and n duels, wins are Binomial(n, Phi(s mu / sqrt 2)).
+Seeds are fixed. Where nothing must be accused the confidence is 0.999 a time or more, over 18 audits.
+Where the plan must be seen, the number of runs is such that another seed would fail less than once in 1,000:
+with mu the claim's, s the share of it that the worst case realises (0.98 in zero-out, 0.89 in replace:
+test_worst_case.py) and n duels, wins are Binomial(n, Phi(s mu / sqrt 2)).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def test_the_learner_is_not_accused(epsilon, unit, kappa, adjacency):
 
 
 def test_the_default_plan_is_seen():
-    """At least 0.6 of the claim (another seed: fails 8 times in 10,000); at epsilon 1 it takes `make audit`."""
+    """At least 0.6 of the claim (another seed fails 8 times in 10,000); `make audit` asks it at epsilon 1."""
     target = learner_target(4.0, DELTA, "pair", 1, "zero-out", n_features=2)
     found = audit_target(target, runs=1600, random_state=0)
     assert 0.6 * 4.0 <= found.lower_bound <= 4.0

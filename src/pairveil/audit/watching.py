@@ -127,7 +127,7 @@ class Watcher:
         total = clipped_sum(
             part.data, rows, statistic, sums.clip, sums.norm, grid, scale=self._scale
         )
-        return total * grid
+        return np.asarray(total * grid, dtype=np.float64)
 
     def _gaussian(
         self, seen: FloatArray, first: FloatArray, second: FloatArray, rate: float, sigma: float
