@@ -46,7 +46,7 @@ N_STEPS = 5
 fewer steps have less noise each, and an attacker who sees them all learns as much."""
 
 N_STEPS_WITHOUT_NOISE = 40
-"""Enough for every label to leave a trace: after 5 steps two targets in five had the same metric either way."""
+"""Enough for every label to leave a trace: after 5 steps two targets in five had one metric either way."""
 
 
 def attack_all(n_targets: int = 200, random_state: int = 0) -> list[Row]:
