@@ -9,6 +9,7 @@ test_worst_case.py) and n duels, wins are Binomial(n, Phi(s mu / sqrt 2)).
 from __future__ import annotations
 
 import os
+from itertools import product
 
 import numpy as np
 import pytest
@@ -25,6 +26,10 @@ from pairveil.privacy.noise import SeededNoise
 
 DELTA = 1e-5
 UNITS = list(KAPPA.items())
+EPSILONS, ADJACENCIES = [0.5, 1.0, 4.0], ["zero-out", "replace"]
+# Each audit has a seed of its own. The worst case grows with the noise, so one seed would give nearly the
+# same scores 18 times, and one piece of luck would be 18.
+SEEDS = {case: seed for seed, case in enumerate(product(EPSILONS, KAPPA, ADJACENCIES))}
 nightly = pytest.mark.skipif(
     not os.environ.get("PAIRVEIL_NIGHTLY"), reason="takes minutes: make audit runs it"
 )
@@ -44,14 +49,17 @@ def canary(unit, kappa, adjacency, epsilon=1.0):
     return worst_case(unit, kappa, 2, adjacency, n_others(Budget(epsilon, DELTA, kappa, adjacency)))
 
 
-@pytest.mark.parametrize("adjacency", ["zero-out", "replace"])
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(("unit", "kappa"), UNITS)
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+@pytest.mark.parametrize("epsilon", EPSILONS)
 def test_the_learner_is_not_accused(epsilon, unit, kappa, adjacency):
     worlds = canary(unit, kappa, adjacency, epsilon)
     plan = short_plan(epsilon, kappa, adjacency, n_pairs=worlds.first.n_pairs)
     claim = Claim(epsilon, DELTA, "gaussian")
-    found = audit_scores(watch_fit(plan, worlds), claim, runs=600, confidence=0.999, random_state=1)
+    seed = SEEDS[epsilon, unit, adjacency]
+    found = audit_scores(
+        watch_fit(plan, worlds), claim, runs=600, confidence=0.999, random_state=seed
+    )
     assert found.verdict == "consistent"
 
 
@@ -77,14 +85,14 @@ def test_the_default_plan_is_seen_at_epsilon_one(adjacency, runs):
 
 @nightly
 @pytest.mark.slow
-@pytest.mark.parametrize("adjacency", ["zero-out", "replace"])
-@pytest.mark.parametrize(("unit", "kappa"), UNITS)
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
-def test_the_default_plan_is_not_accused(epsilon, unit, kappa, adjacency):
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("unit", KAPPA)
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_the_default_plan_is_not_accused(epsilon, unit, adjacency):
     target = make_target("learner", epsilon, unit=unit, adjacency=adjacency)
-    assert (
-        audit_target(target, runs=3000, confidence=0.9995, random_state=2).verdict == "consistent"
-    )
+    seed = SEEDS[epsilon, unit, adjacency]
+    found = audit_target(target, runs=3000, confidence=0.9995, random_state=seed)
+    assert found.verdict == "consistent"
 
 
 class HalvedNoise(SeededNoise):
