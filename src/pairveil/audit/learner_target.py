@@ -26,6 +26,8 @@ NoiseMaker = Callable[[np.random.Generator], NoiseSource]
 
 OTHERS_PER_NOISE = 100.0
 """Other pairs in the worst case for each standard deviation of the noise (one sum, all of the budget)."""
+MOST_OTHERS = 5000
+"""More would only take time; with fewer than the noise asks for, a canary is weaker and as valid."""
 
 
 class FitWatcher(Watcher):
@@ -102,7 +104,7 @@ def learner_target(
     canary = worst_case(unit, kappa, n_features, adjacency, n_others(budget))
     plan = make_plan(budget, n_features=n_features, n_pairs=canary.first.n_pairs, data_norm=1.0)
     claim = Claim(epsilon, delta, assume="gaussian")
-    return Target("learner", watch_fit(plan, canary), claim, canary.name, adjacency, 16_000)
+    return Target("learner", watch_fit(plan, canary), claim, canary.name, adjacency, 8000)
 
 
 def n_others(budget: Budget) -> int:
@@ -114,4 +116,5 @@ def n_others(budget: Budget) -> int:
     (373, 2238)
     """
     reach = budget.kappa * (2 if budget.adjacency == "replace" else 1)
-    return round(OTHERS_PER_NOISE * reach / mu_from_epsilon(budget.epsilon, budget.delta))
+    wanted = OTHERS_PER_NOISE * reach / mu_from_epsilon(budget.epsilon, budget.delta)
+    return min(MOST_OTHERS, round(wanted))
