@@ -42,7 +42,7 @@ bench: $(VENV)/.dev  ## every benchmark, into benchmarks/results/
 	$(BIN)/python -m pairveil.experiments.bench_page benchmarks/results docs/benchmarks.md
 
 audit: $(VENV)/.dev  ## the privacy audit at nightly size
-	PAIRVEIL_NIGHTLY=1 $(BIN)/python -m pytest tests/audit -n 2 --dist worksteal
+	PAIRVEIL_NIGHTLY=1 NUMBA_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/audit -n 2 --dist worksteal
 
 clean:
 	rm -rf $(VENV) site demo-out .pytest_cache .mypy_cache .ruff_cache

@@ -14,10 +14,12 @@ from pairveil.audit.attack import (
     odds_bound,
     patients,
 )
-from pairveil.audit.attacked import attack_learners
+from pairveil.audit.attacked import attack_learners, watch_published
+from pairveil.audit.canaries import Neighbours
 from pairveil.errors import InputError
 from pairveil.graph.kappa import kappa
 from pairveil.pairs.pairset import PairSet
+from pairveil.published.algorithm1 import Settings
 
 TARGETS = 200
 # A share over 200 independent targets has a standard deviation of at most 0.0354 (0.005 when the noise
@@ -54,6 +56,23 @@ def test_an_attacker_who_knows_less_learns_more(rows):
     assert row.recovered > 0.95 > row.bound
     small = rows["two-halves", "pairveil", 0.1]
     assert small.recovered > small.bound
+
+
+def test_noise_that_follows_the_batch_gives_more_than_is_claimed(rows):
+    """DPP-S at claimed 1, watched: beyond the odds of its claim, and beyond DPP, whose noise is fixed."""
+    row = rows["two-halves", "published-dpp-s", 1.0]
+    assert row.recovered > row.bound + SLACK
+    assert rows["two-halves", "published-dpp", 1.0].recovered < row.recovered
+
+
+@pytest.mark.parametrize("variant", ["dpp", "dpp-s"])
+def test_watching_follows_the_very_fit_that_was_seen(variant):
+    """Equal worlds must be equally likely to the last bit, and worlds with hardly any noise told apart."""
+    data = patients(n_people=60).all
+    flipped = PairSet(data.features, data.pairs, -data.labels)
+    quiet = Settings(variant, epsilon=1e6, n_components=2, margin=1.0)
+    assert watch_published(quiet)(Neighbours(data, data, "replace"), 0) == 1
+    assert watch_published(quiet)(Neighbours(flipped, data, "replace"), 0) == 2
 
 
 def test_the_dropped_labels_can_tie_more_used_pairs_than_the_full_graphs_kappa():

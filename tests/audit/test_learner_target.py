@@ -1,19 +1,24 @@
 """Our learner under audit, every release visible: not accused, seen, and broken ones found.
 
-Seeds are fixed; where nothing must be accused the confidence is 0.999 a time, over 18 audits.
+Seeds are fixed. Where nothing must be accused the confidence is 0.999 a time or more, over 18 audits.
+Where the plan must be seen, the number of runs is such that another seed would fail less than once in 1,000:
+with mu the claim's, s the share of it that the worst case realises (0.98 in zero-out, 0.89 in replace:
+test_worst_case.py) and n duels, wins are Binomial(n, Phi(s mu / sqrt 2)).
 """
 
 from __future__ import annotations
 
 import os
+from itertools import product
 
 import numpy as np
 import pytest
 
 from pairveil.audit.auditor import Claim, audit_scores
 from pairveil.audit.canaries import canary_of
-from pairveil.audit.learner_target import FitWatcher, learner_target, watch_fit
+from pairveil.audit.learner_target import FitWatcher, learner_target, n_others, watch_fit
 from pairveil.audit.targets import KAPPA, audit_target, make_target
+from pairveil.audit.worst_case import worst_case
 from pairveil.errors import InputError
 from pairveil.learning.defaults import Budget, make_plan
 from pairveil.learning.dpp import DPPMetricLearner
@@ -21,6 +26,10 @@ from pairveil.privacy.noise import SeededNoise
 
 DELTA = 1e-5
 UNITS = list(KAPPA.items())
+EPSILONS, ADJACENCIES = [0.5, 1.0, 4.0], ["zero-out", "replace"]
+# Each audit has a seed of its own. The worst case grows with the noise, so one seed would give nearly the
+# same scores 18 times, and one piece of luck would be 18.
+SEEDS = {case: seed for seed, case in enumerate(product(EPSILONS, KAPPA, ADJACENCIES))}
 nightly = pytest.mark.skipif(
     not os.environ.get("PAIRVEIL_NIGHTLY"), reason="takes minutes: make audit runs it"
 )
@@ -36,46 +45,54 @@ def short_plan(epsilon, kappa, adjacency, steps=4, **options):
     )
 
 
-def canary(unit, kappa, adjacency):
-    return canary_of(unit, kappa, 2, adjacency, direction=np.ones(2))
+def canary(unit, kappa, adjacency, epsilon=1.0):
+    return worst_case(unit, kappa, 2, adjacency, n_others(Budget(epsilon, DELTA, kappa, adjacency)))
 
 
-@pytest.mark.parametrize("adjacency", ["zero-out", "replace"])
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(("unit", "kappa"), UNITS)
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+@pytest.mark.parametrize("epsilon", EPSILONS)
 def test_the_learner_is_not_accused(epsilon, unit, kappa, adjacency):
-    worlds = canary(unit, kappa, adjacency)
+    worlds = canary(unit, kappa, adjacency, epsilon)
     plan = short_plan(epsilon, kappa, adjacency, n_pairs=worlds.first.n_pairs)
     claim = Claim(epsilon, DELTA, "gaussian")
-    found = audit_scores(watch_fit(plan, worlds), claim, runs=600, confidence=0.999, random_state=1)
+    seed = SEEDS[epsilon, unit, adjacency]
+    found = audit_scores(
+        watch_fit(plan, worlds), claim, runs=600, confidence=0.999, random_state=seed
+    )
     assert found.verdict == "consistent"
 
 
 def test_the_default_plan_is_seen():
-    """At least 0.6 of the claim; `make audit` asks the same at epsilon 1, where it takes more runs."""
+    """At least 0.6 of the claim (another seed fails 8 times in 10,000); `make audit` asks it at epsilon 1."""
     target = learner_target(4.0, DELTA, "pair", 1, "zero-out", n_features=2)
-    found = audit_target(target, runs=1200, random_state=0)
+    found = audit_target(target, runs=1600, random_state=0)
     assert 0.6 * 4.0 <= found.lower_bound <= 4.0
 
 
 @nightly
 @pytest.mark.slow
-def test_the_default_plan_is_seen_at_epsilon_one():
-    target = learner_target(1.0, DELTA, "pair", 1, "zero-out", n_features=2)
-    found = audit_target(target, runs=16_000, random_state=0)
+@pytest.mark.parametrize(("adjacency", "runs"), [("zero-out", 18_000), ("replace", 32_000)])
+def test_the_default_plan_is_seen_at_epsilon_one(adjacency, runs):
+    """At least 0.6 of the claim; computed as above, the median is 0.85 in zero-out and 0.79 in replace.
+
+    Another seed fails 3 times (zero-out) or 4 times (replace) in 10,000.
+    """
+    target = learner_target(1.0, DELTA, "pair", 1, adjacency, n_features=2)
+    found = audit_target(target, runs=runs, random_state=0)
     assert 0.6 <= found.lower_bound <= 1.0
 
 
 @nightly
 @pytest.mark.slow
-@pytest.mark.parametrize("adjacency", ["zero-out", "replace"])
-@pytest.mark.parametrize(("unit", "kappa"), UNITS)
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
-def test_the_default_plan_is_not_accused(epsilon, unit, kappa, adjacency):
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("unit", KAPPA)
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_the_default_plan_is_not_accused(epsilon, unit, adjacency):
     target = make_target("learner", epsilon, unit=unit, adjacency=adjacency)
-    assert (
-        audit_target(target, runs=3000, confidence=0.9995, random_state=2).verdict == "consistent"
-    )
+    seed = SEEDS[epsilon, unit, adjacency]
+    found = audit_target(target, runs=3000, confidence=0.9995, random_state=seed)
+    assert found.verdict == "consistent"
 
 
 class HalvedNoise(SeededNoise):
@@ -87,7 +104,7 @@ class HalvedNoise(SeededNoise):
 
 def test_a_learner_with_half_its_noise_is_found():
     worlds = canary("pair", 1, "zero-out")
-    plan = short_plan(1.0, 1, "zero-out", n_pairs=1)
+    plan = short_plan(1.0, 1, "zero-out", n_pairs=worlds.first.n_pairs)
     scores = watch_fit(plan, worlds, noise=HalvedNoise)
     found = audit_scores(scores, Claim(1.0, DELTA, "gaussian"), runs=4000, random_state=0)
     assert found.verdict == "violated"
@@ -103,7 +120,7 @@ def test_a_learner_that_accounts_one_pair_of_three_is_found():
 
 def test_the_learner_itself_lets_the_watcher_follow():
     """The public door: `fit(on_release=...)` shows the same releases as the target's own loop."""
-    worlds = canary("person", 3, "zero-out")
+    worlds = canary_of("person", 3, 2, "zero-out")
     options = {"epsilon": 4.0, "unit": "person", "select": "all", "n_steps": 4}
     plan = short_plan(4.0, 3, "zero-out", n_pairs=3)
     watcher = FitWatcher(worlds, plan)

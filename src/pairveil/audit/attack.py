@@ -20,7 +20,7 @@ What is flipped depends on what the attacker knows:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -43,8 +43,8 @@ ATTACKERS: tuple[Attacker, ...] = (
     "two-halves",
 )
 
-Guess = Callable[[Neighbours, int, int], bool]
-"""(both worlds, which is real, seed of the fit) -> whether the attacker named the real one."""
+Guess = Callable[[Neighbours, int], int]
+"""(both worlds, seed of the fits) -> in how many of the two the attacker named the real one: 0, 1 or 2."""
 
 
 @dataclass(frozen=True)
@@ -188,17 +188,16 @@ def games(
         yield worlds, int(rng.integers(2**31))
 
 
-def play(
-    guess: Guess, data: Patients, attacker: Attacker, n_targets: int, random_state: int
-) -> float:
-    """Share of the worlds that the attacker names rightly.
+def play(guess: Guess, rounds: Iterable[tuple[Neighbours, int]]) -> float:
+    """Share of the worlds that the attacker names rightly, over the rounds that `games` made.
 
     Both worlds of a target are played with the same noise, instead of one by a coin: the expected share
     is the same and luck cancels (an attacker who follows the noise alone is right exactly once).
+
+    Examples
+    --------
+    >>> rounds = list(games(patients(n_people=60), "all-other-pairs", 20, random_state=0))
+    >>> play(lambda worlds, seed: 1, rounds)
+    0.5
     """
-    right = [
-        guess(worlds, real, seed)
-        for worlds, seed in games(data, attacker, n_targets, random_state)
-        for real in (0, 1)
-    ]
-    return float(np.mean(right))
+    return float(np.mean([guess(worlds, seed) for worlds, seed in rounds])) / 2

@@ -9,18 +9,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.audit.auditor import Claim
-from pairveil.audit.canaries import Neighbours, canary_of
+from pairveil.audit.canaries import Neighbours
 from pairveil.audit.published_targets import Target
 from pairveil.audit.watching import Watcher
+from pairveil.audit.worst_case import worst_case
 from pairveil.learning.defaults import Budget, make_plan
 from pairveil.learning.engine import Engine
 from pairveil.learning.plan import TrainingPlan
 from pairveil.learning.training import take_survey, train
+from pairveil.privacy.gdp import mu_from_epsilon
 from pairveil.privacy.noise import NoiseSource, SeededNoise
 from pairveil.privacy.units import Adjacency, Unit
 
 FloatArray = NDArray[np.float64]
 NoiseMaker = Callable[[np.random.Generator], NoiseSource]
+
+OTHERS_PER_NOISE = 100.0
+"""Other pairs in the worst case for each standard deviation of the noise (one sum, all of the budget)."""
+MOST_OTHERS = 5000
+"""More would only take time; with fewer than the noise asks for, a canary is weaker and as valid."""
 
 
 class FitWatcher(Watcher):
@@ -93,13 +100,21 @@ def learner_target(
     >>> target.claim.assume, target.canary
     ('gaussian', 'label-flip')
     """
-    # The canary points along no column: whatever columns the survey favours, it is seen.
-    canary = canary_of(unit, kappa, n_features, adjacency, direction=np.ones(n_features))
-    plan = make_plan(
-        Budget(epsilon, delta, kappa, adjacency),
-        n_features=n_features,
-        n_pairs=canary.first.n_pairs,
-        data_norm=1.0,
-    )
+    budget = Budget(epsilon, delta, kappa, adjacency)
+    canary = worst_case(unit, kappa, n_features, adjacency, n_others(budget))
+    plan = make_plan(budget, n_features=n_features, n_pairs=canary.first.n_pairs, data_norm=1.0)
     claim = Claim(epsilon, delta, assume="gaussian")
     return Target("learner", watch_fit(plan, canary), claim, canary.name, adjacency, 8000)
+
+
+def n_others(budget: Budget) -> int:
+    """How many other pairs make themselves heard through a budget's noise.
+
+    Examples
+    --------
+    >>> n_others(Budget(1.0, 1e-5, 1, "zero-out")), n_others(Budget(1.0, 1e-5, 3, "replace"))
+    (373, 2238)
+    """
+    reach = budget.kappa * (2 if budget.adjacency == "replace" else 1)
+    wanted = OTHERS_PER_NOISE * reach / mu_from_epsilon(budget.epsilon, budget.delta)
+    return min(MOST_OTHERS, round(wanted))

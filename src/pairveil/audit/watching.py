@@ -7,6 +7,8 @@ from the earlier sums) and everything but the canary. For that attacker the best
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,14 +17,18 @@ from scipy.stats import binom
 
 from pairveil.audit.canaries import Neighbours
 from pairveil.audit.families import mixture_loss
+from pairveil.learning.sums import clipped_sum
 from pairveil.pairs.pairset import PairSet
+from pairveil.privacy.grid import choose_grid
 
 FloatArray = NDArray[np.float64]
 
 
-class _Contents(NamedTuple):
-    gaps: Any
-    labels: NDArray[np.int8]
+class _Part(NamedTuple):
+    """Some of an input's pairs, and where they stand in it (disjoint batches are dealt by position)."""
+
+    data: PairSet
+    positions: NDArray[np.intp]
 
 
 class Watcher:
@@ -34,12 +40,21 @@ class Watcher:
     ----------
     neighbours : Neighbours
 
+    Attributes
+    ----------
+    score : float
+        The log likelihood ratio of what was released so far.
+    reached : dict
+        For each kind of Gaussian release, how far apart the two inputs' sums were, in standard deviations of
+        the noise, squared and added up: the part of mu^2 that this pair of inputs realises.
+
     Notes
     -----
     Gaussian sums: the sum is projected on the direction in which the inputs differ; there the number
     of the kappa pairs in the batch is Binomial(kappa, q), so the ratio is that of two mixtures.
-    Exact when the changed pairs are equal and the others null; otherwise the others' expected part is
-    subtracted and the score is only a good one. Laplace sums: the exact ratio entry by entry.
+    Exact for full and for disjoint batches, and for sampled ones when the changed pairs are equal and the
+    others null; otherwise the others' expected part is subtracted and the score is only a good one.
+    Laplace sums: the exact ratio entry by entry.
 
     Examples
     --------
@@ -60,60 +75,59 @@ class Watcher:
 
     def __init__(self, neighbours: Neighbours) -> None:
         self.score = 0.0
-        self._steps: dict[Any, int] = {}
+        self.reached: Counter[str] = Counter()
+        self._steps: Counter[Any] = Counter()
         self._changed = neighbours.changed
         self._kappa = len(self._changed)
+        self._first = _without_nulls(neighbours.first, self._changed)
+        self._second = _without_nulls(neighbours.second, self._changed)
         rest = np.setdiff1d(np.arange(neighbours.first.n_pairs), self._changed)
-        self._unscaled = (
-            _contents(neighbours.first, self._changed),
-            _contents(neighbours.second, self._changed),
-            _contents(neighbours.second, rest),
-        )
-        self.rescale(None)
+        self._others = _without_nulls(neighbours.second, rest)
+        self._scale: FloatArray | None = None
         self._batches: dict[tuple[int, float], tuple[FloatArray, FloatArray]] = {}
 
     def rescale(self, scale: FloatArray | None) -> None:
         """Measure the pairs in other units from now on: columns times ``scale``."""
-        first, second, others = (
-            part if scale is None else part._replace(gaps=part.gaps * scale)
-            for part in self._unscaled
-        )
-        self._worlds = first, second
-        # Null pairs add nothing to any sum: there is no need to ask.
-        self._others = others if len(others.labels) and abs(others.gaps).max() > 0 else None
+        self._scale = scale
 
     def reset(self) -> None:
         """Forget the last fit."""
         self.score = 0.0
+        self.reached.clear()
         self._steps.clear()
 
     def __call__(self, sums: Any, statistic: Any, noisy: FloatArray) -> None:
         """Take one release into account."""
-        step = self._steps.get(sums, 0)
+        step = self._steps[sums]
         self._steps[sums] = step + 1
         if sums.noise_multiplier == 0:
             return
-        share, present = 1.0, slice(None)
-        if sums.sampling == "disjoint" and sums.n_batches > 1:
-            present = self._changed % sums.n_batches == step % sums.n_batches
-            if not present.any():
-                return
-            share = 1.0 / sums.n_batches
-        elif sums.sampling == "poisson":
-            share = sums.sample_rate
-        seen = noisy
-        if self._others is not None:
-            seen = noisy - share * statistic.tile_sum(*self._others, sums.clip, sums.norm)
-        first, second = (
-            statistic.tile_sum(world.gaps[present], world.labels[present], sums.clip, sums.norm)
-            for world in self._worlds
+        first, second, others = (
+            self._sum(part, sums, statistic, step)
+            for part in (self._first, self._second, self._others)
         )
+        rate = sums.sample_rate if sums.sampling == "poisson" else 1.0
+        seen = noisy - rate * others
         scale = sums.noise_multiplier * sums.clip
         if sums.mechanism == "laplace":
             self.score += float((np.abs(seen - first) - np.abs(seen - second)).sum() / scale)
         else:
-            rate = sums.sample_rate if sums.sampling == "poisson" else 1.0
+            self.reached[sums.name] += float(((second - first) ** 2).sum()) / scale**2
             self.score += self._gaussian(seen, first, second, rate, scale)
+
+    def _sum(self, part: _Part | None, sums: Any, statistic: Any, step: int) -> FloatArray:
+        """What these pairs add to a batch that holds them all, by the learner's own (compiled) sum."""
+        if part is None:
+            return np.zeros(statistic.shape)
+        rows = None
+        if sums.sampling == "disjoint" and sums.n_batches > 1:
+            rows = np.flatnonzero(part.positions % sums.n_batches == step % sums.n_batches)
+        n_entries, n_pairs = math.prod(statistic.shape), part.data.n_pairs
+        grid = choose_grid(sums.clip, n_entries, norm=sums.norm, n_pairs=n_pairs)
+        total = clipped_sum(
+            part.data, rows, statistic, sums.clip, sums.norm, grid, scale=self._scale
+        )
+        return np.asarray(total * grid, dtype=np.float64)
 
     def _gaussian(
         self, seen: FloatArray, first: FloatArray, second: FloatArray, rate: float, sigma: float
@@ -137,6 +151,8 @@ class Watcher:
         return self._batches[key]
 
 
-def _contents(data: PairSet, rows: NDArray[np.intp]) -> _Contents:
-    assert data.labels is not None
-    return _Contents(data.differences(rows), data.labels[rows])
+def _without_nulls(data: PairSet, positions: NDArray[np.intp]) -> _Part | None:
+    """The pairs with contents: null pairs add nothing to any sum, so there is no need to ask them."""
+    contents = np.asarray(abs(data.differences(positions)).sum(axis=1)).ravel()
+    positions = positions[contents > 0]
+    return _Part(data.subset(positions), positions) if len(positions) else None
