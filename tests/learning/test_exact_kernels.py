@@ -209,3 +209,19 @@ def test_whether_a_null_pair_is_drawn_cannot_be_seen_in_any_step() -> None:
         seen, (np.array([7]), edges), np.zeros((1, 2, 5)), 0.01, 0.1, "l2", 2.0**-35
     )
     assert (moved != gradient().W).any()
+
+
+def test_sparse_rows_take_small_batches_step_by_step() -> None:
+    from scipy import sparse
+
+    from pairveil.learning.dpp import DPPMetricLearner
+
+    dense = world()
+    options: Any = {"n_steps": 210, "sample_rate": 0.01, "random_state": 0, "data_norm": 4.0}
+    rows = replace(dense, features=sparse.csr_array(dense.features))
+    fitted = [DPPMetricLearner(**options).fit(data) for data in (dense, rows)]
+    # One seed, one noise; the two loops cut a pair's gradient to whole units in their own ways.
+    first, second = (one.get_mahalanobis_matrix() for one in fitted)
+    np.testing.assert_allclose(first, second, rtol=0, atol=1e-3 * np.abs(first).max())
+    other = DPPMetricLearner(**{**options, "random_state": 1}).fit(dense)
+    assert np.abs(other.get_mahalanobis_matrix() - first).max() > 1e-3 * np.abs(first).max()

@@ -149,7 +149,8 @@ class Engine:
         edges = np.searchsorted(drawn, n * np.arange(steps + 1))
         rows, shape = drawn % n, (steps, *gradient.shape)
         noise = self._add_noise(sums, gradient, np.zeros(shape, dtype=np.int64), grid)
-        if self._compiled and self._add_up is clipped_sum and is_compilable(self._data, gradient):
+        dense = isinstance(self._data.features, np.ndarray) and is_compilable(self._data, gradient)
+        if self._compiled and dense and self._add_up is clipped_sum:
             moved, noisy = gradient.compiled_descent(
                 self._data, (rows, edges), noise, rate, sums.clip, sums.norm, grid, self._scale
             )

@@ -25,128 +25,15 @@ import math
 from typing import Any, Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from pairveil.errors import InputError
 from pairveil.learning import kernels
-from pairveil.learning.kernels import accumulate, clip_factor, compiled, reordered
+from pairveil.learning.loops import EXACT_TILE as TILE
+from pairveil.learning.loops import descend_exactly, sum_exactly
 from pairveil.learning.tiles import over_tiles
 
-TILE = 64
 _MOST_BITS = 44  # of the clip bound in grid units: with a tile's pairs on top, below 2^53
-
-
-@reordered
-def _project(x, b, w, p):  # type: ignore[no-untyped-def]
-    """P = W dx for row b alone, two rows of W at a time."""
-    zero = x.dtype.type(0)
-    for r in range(0, w.shape[0], kernels.ROWS):
-        p0, p1 = zero, zero
-        for j in range(w.shape[1]):
-            p0, p1 = p0 + w[r, j] * x[b, j], p1 + w[r + 1, j] * x[b, j]
-        p[b, r], p[b, r + 1] = p0, p1
-
-
-@compiled
-def _to_units(rows, b, factor, units):  # type: ignore[no-untyped-def]
-    """Row b times a factor, cut to whole numbers towards zero: no entry grows."""
-    for j in range(rows.shape[1]):
-        units[b, j] = np.trunc(np.float64(rows[b, j]) * factor)
-
-
-@compiled
-def _gather(features, scale, pairs, row, x, b):  # type: ignore[no-untyped-def]
-    """Row b of x: the scaled difference of a pair. False where an index is outside its table."""
-    if not 0 <= row < pairs.shape[0]:
-        return False
-    left, right = pairs[row, 0], pairs[row, 1]
-    if min(left, right) < 0 or max(left, right) >= features.shape[0]:
-        return False
-    for j in range(features.shape[1]):
-        x[b, j] = (features[left, j] - features[right, j]) * scale[j]
-    return True
-
-
-@njit(cache=True, nogil=True)
-def _room(features, w):  # type: ignore[no-untyped-def]
-    """Arrays for a tile: differences, projections, both in units, and the sum of their products."""
-    x = np.zeros((TILE, w.shape[1]), dtype=features.dtype)
-    p = np.empty((TILE, w.shape[0]), dtype=features.dtype)
-    return x, p, np.zeros(x.shape), np.zeros(p.shape), np.empty(w.shape)
-
-
-@njit(cache=True, nogil=True)
-def _sum(  # type: ignore[no-untyped-def]
-    features, scale, pairs, labels, rows, every, first, last, w, margin, weights, clip, l1, units,
-    room, total,
-):  # fmt: skip
-    """Put the sum over places first..last of ``rows`` into ``total``; False if an index is wrong.
-
-    ``units``: how many make 1, for dx / ||dx|| and for a ||dx||.
-    """
-    x, p, u, a, g = room
-    total[:] = 0
-    for start in range(first, last, TILE):
-        n = min(TILE, last - start)
-        # All rows first: while one is on its way from memory the next are asked for.
-        for b in range(n):
-            row = start + b if every else rows[start + b]
-            if not _gather(features, scale, pairs, row, x, b):
-                return False
-        for b in range(n):
-            row = start + b if every else rows[start + b]
-            _project(x, b, w, p)
-            s, length = clip_factor(labels[row] > 0, x, p, b, margin, weights, clip, l1)
-            if s == 0.0:
-                u[b], a[b] = 0.0, 0.0
-                continue
-            _to_units(x, b, units[0] / length, u)
-            _to_units(p, b, s * length * units[1], a)
-        padded = (n + kernels.PAIRS - 1) // kernels.PAIRS * kernels.PAIRS
-        u[n:padded], a[n:padded] = 0.0, 0.0
-        accumulate(u, padded, a, g)
-        for r in range(g.shape[0]):
-            for j in range(g.shape[1]):
-                total[r, j] += np.int64(g[r, j])
-    return True
-
-
-@njit(cache=True, nogil=True)
-def _sum_apart(  # type: ignore[no-untyped-def]
-    features, scale, pairs, labels, rows, every, first, last, w, margin, weights, clip, l1, units
-):
-    total = np.empty(w.shape, dtype=np.int64)
-    sound = _sum(
-        features, scale, pairs, labels, rows, every, first, last, w, margin, weights, clip, l1,
-        units, _room(features, w), total,
-    )  # fmt: skip
-    return total, sound
-
-
-@njit(cache=True, nogil=True)
-def _descend(  # type: ignore[no-untyped-def]
-    features, scale, pairs, labels, rows, edges, start, w, rate, noise, grid, margin, weights, clip,
-    l1, units,
-):  # fmt: skip
-    """Steps over rows[edges[t]:edges[t + 1]]; ``noise`` turns into the noisy sums in its place."""
-    moving, total, room = start.copy(), np.empty(w.shape, dtype=np.int64), _room(features, w)
-    for t in range(noise.shape[0]):
-        for r in range(start.shape[0]):
-            for j in range(start.shape[1]):
-                w[r, j] = moving[r, j]
-        sound = _sum(
-            features, scale, pairs, labels, rows, False, edges[t], edges[t + 1], w, margin, weights,
-            clip, l1, units, room, total,
-        )  # fmt: skip
-        if not sound:
-            return moving, False
-        for r in range(start.shape[0]):
-            for j in range(start.shape[1]):
-                # Whole numbers below 2^62 and 2^53: their sum is exact, and only then made a float.
-                noise[t, r, j] = (total[r, j] + np.int64(noise[t, r, j] / grid)) * grid
-                moving[r, j] = moving[r, j] - rate * noise[t, r, j]
-    return moving, True
 
 
 def _units(clip: float, grid: float) -> tuple[float, float]:
@@ -208,7 +95,7 @@ def clipped_sum(
     both, units = (float(weight_similar), float(weight_dissimilar)), _units(clip, grid)
 
     def part(first: int, last: int) -> tuple[NDArray[np.int64], bool]:
-        result: tuple[NDArray[np.int64], bool] = _sum_apart(
+        result: tuple[NDArray[np.int64], bool] = sum_exactly(
             *table, chosen, rows is None, first, last, matrix, float(margin), both, float(clip),
             norm == "l1", units,
         )  # fmt: skip
@@ -271,7 +158,7 @@ def descend(
     table = kernels.checked_table(features, pairs, labels, weights, clip, grid, longest, scale)
     matrix = kernels.padded(weights, features.dtype)
     noisy = np.array(noise, dtype=np.float64)  # a copy: it is written over
-    moved, sound = _descend(
+    moved, sound = descend_exactly(
         *table, rows, edges, weights, matrix, float(rate), noisy, grid, float(margin),
         (float(weight_similar), float(weight_dissimilar)), float(clip), norm == "l1",
         _units(clip, grid),

@@ -33,22 +33,13 @@ import math
 from typing import Any, Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from pairveil.errors import InputError
+from pairveil.learning.loops import LANES, LONGEST, ROWS, sum_tiles
 from pairveil.learning.tiles import over_tiles
 
 TILE = 128
-PAIRS, ROWS, _LANES = 4, 2, 16  # the block of the products; arrays are padded to it with zeros
-_TINY, _HUGE = 1e-280, 1e300  # squares outside may have lost digits or overflowed
-_LONGEST = 1e15  # norm of dx: keeps what underflow can do to a_b negligible
-_LARGEST = 1e37  # norm of a_b: below the largest float32
-
-# What is called for each pair allocates nothing, so numba's reference counting (atomic, and dearer
-# than a small pair) is left out; with it left out a function that does allocate fails to compile.
-compiled = njit(cache=True, nogil=True, _nrt=False)
-reordered = njit(cache=True, nogil=True, _nrt=False, fastmath={"reassoc", "contract"})
 
 
 def tile_error_bound(
@@ -96,130 +87,15 @@ def tile_error_bound(
     eta = (d + k + 16) * 2.0**-52 + 2 * unit
     drift = (1 + eta) * (1 + 2 * gamma * tile) - 1
     entries = k * d if norm == "l1" else math.sqrt(k * d)
-    lost = 4 * (tile + _LONGEST) * float(kind.smallest_subnormal) * entries
+    lost = 4 * (tile + LONGEST) * float(kind.smallest_subnormal) * entries
     # The last factor covers the rounding of this very expression.
     return (clip * drift + lost + grid * entries) * (1 + 2.0**-40)
-
-
-@reordered
-def _project(x, n, w, p):  # type: ignore[no-untyped-def]
-    """P = dX W^T for the first n rows, four pairs and two rows of W at a time."""
-    zero = x.dtype.type(0)
-    for b in range(0, n, PAIRS):
-        for r in range(0, w.shape[0], ROWS):
-            p0, p1, p2, p3 = zero, zero, zero, zero
-            q0, q1, q2, q3 = zero, zero, zero, zero
-            for j in range(w.shape[1]):
-                u, v = w[r, j], w[r + 1, j]
-                x0, x1, x2, x3 = x[b, j], x[b + 1, j], x[b + 2, j], x[b + 3, j]
-                p0, p1, p2, p3 = p0 + u * x0, p1 + u * x1, p2 + u * x2, p3 + u * x3
-                q0, q1, q2, q3 = q0 + v * x0, q1 + v * x1, q2 + v * x2, q3 + v * x3
-            p[b, r], p[b + 1, r], p[b + 2, r], p[b + 3, r] = p0, p1, p2, p3
-            p[b, r + 1], p[b + 1, r + 1], p[b + 2, r + 1], p[b + 3, r + 1] = q0, q1, q2, q3
-
-
-@reordered
-def accumulate(x, n, a, g):  # type: ignore[no-untyped-def]
-    """G = a^T dX over the first n rows, four pairs and two rows of G at a time."""
-    g[:] = 0
-    for b in range(0, n, PAIRS):
-        for r in range(0, g.shape[0], ROWS):
-            a0, a1, a2, a3 = a[b, r], a[b + 1, r], a[b + 2, r], a[b + 3, r]
-            c0, c1, c2, c3 = a[b, r + 1], a[b + 1, r + 1], a[b + 2, r + 1], a[b + 3, r + 1]
-            for j in range(g.shape[1]):
-                x0, x1, x2, x3 = x[b, j], x[b + 1, j], x[b + 2, j], x[b + 3, j]
-                g[r, j] += a0 * x0 + a1 * x1 + a2 * x2 + a3 * x3
-                g[r + 1, j] += c0 * x0 + c1 * x1 + c2 * x2 + c3 * x3
-
-
-@reordered
-def squares(x, b):  # type: ignore[no-untyped-def]
-    """Squared l2 norm of row b, in float64."""
-    total = 0.0
-    for j in range(x.shape[1]):
-        total += np.float64(x[b, j]) * np.float64(x[b, j])
-    return total
-
-
-@reordered
-def _sizes(x, b):  # type: ignore[no-untyped-def]
-    """l1 norm of row b, in float64."""
-    total = 0.0
-    for j in range(x.shape[1]):
-        total += abs(np.float64(x[b, j]))
-    return total
-
-
-@compiled
-def clip_factor(similar, x, p, b, margin, weights, clip, l1):  # type: ignore[no-untyped-def]
-    """s = c min(1, C / ||G||), the clipped loss coefficient, and ||dx||_2; s = 0 where no bound holds."""
-    x_squares, p_squares = squares(x, b), squares(p, b)
-    if not (_TINY <= x_squares <= _LONGEST**2 and p_squares >= _TINY):
-        return 0.0, 0.0  # also when one of them is not a number
-    if not p_squares * x_squares <= _HUGE:
-        return 0.0, 0.0
-    length, distance = math.sqrt(x_squares), math.sqrt(p_squares)
-    if similar:
-        c = weights[0]
-    elif distance < margin:
-        c = weights[1] * (distance - margin) / distance
-    else:
-        return 0.0, length
-    norm = abs(c) * (_sizes(p, b) * _sizes(x, b) if l1 else distance * length)
-    s = c * (clip / norm) if norm > clip else c
-    # a = s P must be finite in the array's type as well.
-    return (s if abs(s) * distance <= _LARGEST else 0.0), length
-
-
-@njit(cache=True, nogil=True)
-def _sum_tiles(  # type: ignore[no-untyped-def]
-    features, scale, pairs, labels, rows, every, first, last, tile, w, margin, weights, clip, l1,
-    per_grid,
-):  # fmt: skip
-    """Integer sum over places first..last of ``rows`` (of all pairs if ``every``), tile by tile.
-
-    ``w`` is padded with zeros to whole registers; so are the pairs of a tile. Returns the sum, padded
-    likewise, and whether every index was within its array.
-    """
-    room = (min(tile, last - first) + PAIRS - 1) // PAIRS * PAIRS
-    x = np.zeros((room, w.shape[1]), dtype=features.dtype)
-    p = np.empty((room, w.shape[0]), dtype=features.dtype)
-    g = np.empty(w.shape, dtype=features.dtype)
-    total = np.zeros(w.shape, dtype=np.int64)
-    for start in range(first, last, tile):
-        n = min(tile, last - start)
-        padded = (n + PAIRS - 1) // PAIRS * PAIRS
-        x[n:padded] = 0
-        for b in range(n):
-            row = start + b if every else rows[start + b]
-            if not 0 <= row < pairs.shape[0]:
-                return total, False
-            left, right = pairs[row, 0], pairs[row, 1]
-            if min(left, right) < 0 or max(left, right) >= features.shape[0]:
-                return total, False
-            for j in range(features.shape[1]):
-                x[b, j] = (features[left, j] - features[right, j]) * scale[j]
-        _project(x, padded, w, p)
-        for b in range(n):
-            row = start + b if every else rows[start + b]
-            s, _ = clip_factor(labels[row] > 0, x, p, b, margin, weights, clip, l1)
-            if s == 0.0:
-                p[b] = 0  # both: 0 times infinity is not 0
-                x[b] = 0
-            else:
-                for r in range(p.shape[1]):
-                    p[b, r] = s * p[b, r]
-        accumulate(x, padded, p, g)
-        for r in range(g.shape[0]):
-            for j in range(g.shape[1]):
-                total[r, j] += np.int64(np.rint(np.float64(g[r, j]) * per_grid))
-    return total, True
 
 
 def padded(weights: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     """W in the type of the features, filled up with zeros to whole blocks."""
     k, d = weights.shape
-    matrix = np.zeros((-(-k // ROWS) * ROWS, -(-d // _LANES) * _LANES), dtype=dtype)
+    matrix = np.zeros((-(-k // ROWS) * ROWS, -(-d // LANES) * LANES), dtype=dtype)
     matrix[:k, :d] = weights
     return matrix
 
@@ -330,7 +206,7 @@ def clipped_sum(
     both = (float(weight_similar), float(weight_dissimilar))
 
     def part(first: int, last: int) -> tuple[NDArray[np.int64], bool]:
-        result: tuple[NDArray[np.int64], bool] = _sum_tiles(
+        result: tuple[NDArray[np.int64], bool] = sum_tiles(
             *table, chosen, rows is None, first, last, tile, matrix, float(margin), both,
             float(clip), norm == "l1", 1.0 / grid,
         )  # fmt: skip

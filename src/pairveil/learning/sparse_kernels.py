@@ -17,100 +17,14 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from pairveil.errors import InputError
-from pairveil.learning.kernels import check_sum, clip_factor
+from pairveil.learning.kernels import check_sum
+from pairveil.learning.loops import sum_sparse
 from pairveil.learning.tiles import over_tiles
 
 _SHARE = 128  # pairs that go to one thread together
-
-
-@njit(cache=True, nogil=True)
-def _difference(values, columns, starts, left, right, scale, where, x):  # type: ignore[no-untyped-def]
-    """Merge two rows: the columns in which they differ, and the scaled differences; how many."""
-    i, end_i = starts[left], starts[left + 1]
-    j, end_j = starts[right], starts[right + 1]
-    count = 0
-    while i < end_i or j < end_j:
-        if j >= end_j or (i < end_i and columns[i] < columns[j]):
-            column, value = columns[i], np.float64(values[i])
-            i += 1
-        elif i >= end_i or columns[j] < columns[i]:
-            column, value = columns[j], -np.float64(values[j])
-            j += 1
-        else:
-            column, value = columns[i], np.float64(values[i]) - np.float64(values[j])
-            i += 1
-            j += 1
-        where[count], x[0, count] = column, value * scale[column]
-        count += 1
-    return count
-
-
-@njit(cache=True, nogil=True)
-def _project(w, where, x, count, p):  # type: ignore[no-untyped-def]
-    """p = W dx, from the columns in which the pair differs."""
-    p[:] = 0.0
-    for c in range(count):
-        column, value = w[where[c]], x[0, c]
-        for r in range(w.shape[1]):
-            p[0, r] += column[r] * value
-
-
-@njit(cache=True, nogil=True)
-def _add(total, where, x, count, p, per_grid):  # type: ignore[no-untyped-def]
-    """Add the pair's gradient p dx^T, entry by entry in whole units (per_grid is a power of two)."""
-    for c in range(count):
-        column, value = total[where[c]], x[0, c] * per_grid
-        for r in range(total.shape[1]):
-            column[r] += np.rint(p[0, r] * value)
-
-
-@njit(cache=True, nogil=True)
-def _move(recent, total):  # type: ignore[no-untyped-def]
-    """Take what was added lately over to the integers."""
-    for column in range(total.shape[0]):
-        for r in range(total.shape[1]):
-            total[column, r] += np.int64(recent[column, r])
-            recent[column, r] = 0.0
-
-
-@njit(cache=True, nogil=True)
-def _sum_rows(  # type: ignore[no-untyped-def]
-    values, columns, starts, longest, scale, pairs, labels, rows, every, first, last, w, margin,
-    weights, clip, l1, per_grid, room,
-):  # fmt: skip
-    """Integer sum, (d, k), over places first..last of ``rows`` (of all pairs if ``every``).
-
-    ``room`` is how many pairs' whole numbers float64 adds up without error.
-    """
-    total, recent = np.zeros(w.shape, dtype=np.int64), np.zeros(w.shape)
-    where, x = np.empty(longest, dtype=np.uint32), np.empty((1, longest))
-    p = np.empty((1, w.shape[1]))
-    n_people, added = starts.size - 1, 0
-    for place in range(first, last):
-        row = place if every else rows[place]
-        if not 0 <= row < pairs.shape[0]:
-            return total, False
-        left, right = pairs[row, 0], pairs[row, 1]
-        if min(left, right) < 0 or max(left, right) >= n_people:
-            return total, False
-        count = _difference(values, columns, starts, left, right, scale, where, x)
-        _project(w, where, x, count, p)
-        s, _ = clip_factor(labels[row] > 0, x[:, :count], p, 0, margin, weights, clip, l1)
-        if s == 0.0:
-            continue
-        for r in range(w.shape[1]):
-            p[0, r] = s * p[0, r]
-        _add(recent, where, x, count, p, per_grid)
-        added += 1
-        if added == room:
-            _move(recent, total)
-            added = 0
-    _move(recent, total)
-    return total, True
 
 
 def clipped_sum(
@@ -169,7 +83,7 @@ def clipped_sum(
     room = max(1, int(2.0**53 / (1.1 * clip / grid + 1.0)))
 
     def part(first: int, last: int) -> tuple[NDArray[np.int64], bool]:
-        result: tuple[NDArray[np.int64], bool] = _sum_rows(
+        result: tuple[NDArray[np.int64], bool] = sum_sparse(
             features.data, features.indices, features.indptr, longest, columns, pairs, labels,
             chosen, rows is None, first, last, turned, float(margin),
             (float(weight_similar), float(weight_dissimilar)), float(clip), norm == "l1", 1.0 / grid,

@@ -17,6 +17,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from pairveil.pairs.choosing_loops import fill_up
+
 PLENTY = 16
 MANY = 1 << 22  # below, all pairs are looked at: memory is no matter
 
@@ -82,7 +84,7 @@ def complete(
     degree = np.zeros(len(names), dtype=np.int32)
     _count(ends[chosen], degree)
     more = np.empty(limit * len(names), dtype=np.int64)
-    count = _fill(ends, names, degree, limit, acyclic, tree, _marked(chosen, len(ends)), more)
+    count = fill_up(ends, names, degree, limit, acyclic, tree, _marked(chosen, len(ends)), more)
     return np.sort(np.concatenate([chosen, more[:count]]))
 
 
@@ -123,32 +125,4 @@ def _draw(ends, degree, plenty, seed, found):  # type: ignore[no-untyped-def]
         if np.float64(z >> np.uint64(11)) * 2.0**-53 * least < plenty and count < found.size:
             found[count] = e
             count += 1
-    return count
-
-
-@njit(cache=True, nogil=True)
-def root(tree, v):  # type: ignore[no-untyped-def]
-    """The representative of v's component; halves the way on the way."""
-    while tree[v] != v:
-        tree[v] = tree[tree[v]]
-        v = tree[v]
-    return v
-
-
-@njit(cache=True, nogil=True)
-def _fill(ends, names, degree, limit, acyclic, tree, taken, more):  # type: ignore[no-untyped-def]
-    """Take every pair that fits, in order; how many were added to `more`."""
-    count = 0
-    for e in range(ends.shape[0]):
-        a, b = ends[e, 0], ends[e, 1]
-        if degree[a] >= limit or degree[b] >= limit or taken[e]:
-            continue
-        first, second = root(tree, names[a]), root(tree, names[b])
-        if acyclic and first == second:
-            continue
-        tree[first] = second
-        degree[a] += 1
-        degree[b] += 1
-        more[count] = e
-        count += 1
     return count
