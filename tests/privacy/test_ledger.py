@@ -236,7 +236,7 @@ def test_threads_cannot_overspend(ledger):
 
 
 def test_a_fit_that_goes_on_moves_its_mark_and_nothing_else(ledger):
-    ledger.spend(FIT, KAPPAS, note="other")
+    ledger.spend([LaplaceEvent(50.0)], KAPPAS, note="other")
     spent = ledger.spend([LaplaceEvent(50.0)], KAPPAS, checkpoint=("fit", "a"))
     before = ledger.entries
     ledger.advance("fit", "a", "b")
