@@ -20,10 +20,10 @@ very fit: events, kappas, graph and delta's slack (`pairveil.learning.charging`)
 the sums give the same metric again: nothing new.
 
 *What remains.* Who brings back old states of ledger and checkpoint together, or edits both with their
-checksums, can draw anew. A fit without a ledger is charged nowhere, so nothing ties its copies together; its
-certificate states one fit. Two ledgers are each charged, and each pays for one course. The lock
-next to the checkpoint is for good order between runs (a clear message, no lost work); with a ledger the
-promise does not rest on it.
+checksums, can draw anew. A fit without a ledger, or gone on with without its ledger, is charged nowhere,
+so nothing ties its copies together; its certificate states one fit. Two ledgers are each charged, and
+each pays for one course. The lock next to the checkpoint is for good order between runs (a clear message,
+no lost work); with a ledger the promise does not rest on it.
 """
 
 from __future__ import annotations
