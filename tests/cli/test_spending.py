@@ -111,15 +111,29 @@ def test_a_killed_fit_goes_on_and_the_ledger_is_charged_once(
     again = run(*words, cwd=tmp_path)
     assert again.code == 0, again.err
     assert "nothing more is spent" in again.out
-    assert (tmp_path / "budget.json").read_bytes() == charged
+    entries = [
+        json.loads(text)["entries"] for text in (charged, (tmp_path / "budget.json").read_text())
+    ]
+    marks = [entry.pop("checkpoint") for (entry,) in entries]
+    assert entries[0] == entries[1]  # nothing was spent; the ledger knows how far the fit has come
+    assert marks[0][0] == marks[1][0]
+    assert (marks[0] == marks[1]) == (when is STOP_WHILE_WRITING)
     assert run("certificate", "new", "--json", cwd=tmp_path).json["valid"]
-    assert not list(tmp_path.glob("fit.checkpoint*"))  # released: there is nothing to go on with
+    assert not (tmp_path / "fit.checkpoint").exists()  # released: there is nothing to go on with
     if when is STOP_WHILE_WRITING:  # every sum had been drawn: none is drawn anew
         (tmp_path / "fit.checkpoint").write_bytes(kept)
         assert run(*words[:-1], "same", cwd=tmp_path).code == 0
         new, same = (ReleasedMetric.load(tmp_path / name) for name in ("new", "same"))
         assert (new.components == same.components).all()
         return
+    # The checkpoint as it was when the fit was killed: whoever went on from it would draw anew.
+    (tmp_path / "fit.checkpoint").write_bytes(kept)
+    for more in (["-o", "copy"], ["--dry-run"]):
+        older = run(*words[:-2], *more, cwd=tmp_path)
+        assert older.code == 2
+        assert "older copy" in older.err
+    assert not (tmp_path / "copy").exists()
+    (tmp_path / "fit.checkpoint").unlink()
     # Without its checkpoint it is a new fit: the budget does not allow one.
     refused = run(*words[:-1], "third", cwd=tmp_path)
     assert refused.code == 2
@@ -139,6 +153,54 @@ def test_a_checkpoint_is_for_releases(files: Path, tmp_path: Path) -> None:
     assert foreign.code == 2
     assert "not a checkpoint" in foreign.err
     assert (tmp_path / "here").read_text() == "something else"
+
+
+SECOND_RUN_WHILE_WRITING = """
+import sys
+import pairveil.release.metric as metric
+sys.path.insert(0, {folder!r})
+from running import run
+readme = metric.receiver_readme
+def meanwhile(*a, **k):
+    done = run(*{words!r}, "-o", "second", cwd=".")
+    print("second run:", done.code, done.err, file=sys.stderr)
+    return readme(*a, **k)
+metric.receiver_readme = meanwhile
+"""
+
+
+def test_a_checkpoint_is_held_until_its_release_is_written(files: Path, tmp_path: Path) -> None:
+    words = fit(files, "--ledger", "budget.json", "--checkpoint", "fit.ckpt", cwd=tmp_path)
+    first = [*words, "--budget", "3", "-o", "first"]
+    code = f"import sys; sys.argv = {['pairveil', *first]!r}\n"
+    code += SECOND_RUN_WHILE_WRITING.format(folder=str(Path(__file__).parent), words=words)
+    code += "from pairveil.cli.app import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment(),
+                          capture_output=True, encoding="utf-8", check=False)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    said = " ".join(done.stderr.split())
+    assert "second run: 2" in said
+    assert "another fit is using this checkpoint" in said
+    assert {entry.name for entry in tmp_path.iterdir()} - {"budget.json.lock", "fit.ckpt.lock"} == {
+        "budget.json",
+        "first",
+    }
+
+
+def test_a_dry_run_refuses_another_fits_checkpoint(files: Path, tmp_path: Path) -> None:
+    words = fit(files, "--ledger", "budget.json", "--checkpoint", "fit.ckpt", cwd=tmp_path)
+    code = f"import sys; sys.argv = {['pairveil', *words, '--budget', '3', '-o', 'new']!r}\n"
+    code += STOP_WHILE_LEARNING + "from pairveil.cli.app import main; main()"
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment(),
+                   capture_output=True, check=False)  # fmt: skip
+    before = (tmp_path / "fit.ckpt").read_bytes()
+    assert "nothing more is spent" in run(*words, "--dry-run", cwd=tmp_path).out
+    for more in (["--dry-run"], ["-o", "other"]):
+        refused = run(*words, "--epsilon", 0.5, *more, cwd=tmp_path)
+        assert refused.code == 2
+        assert "of another fit" in refused.err
+        assert "nothing more is spent" not in refused.out
+    assert (tmp_path / "fit.ckpt").read_bytes() == before
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")

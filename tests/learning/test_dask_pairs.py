@@ -3,6 +3,7 @@
 import os
 import signal
 import zipfile
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -11,7 +12,8 @@ import pytest
 
 from pairveil.errors import DataWarning, InputError
 from pairveil.graph.kappa import kappa
-from pairveil.learning import dask_pairs
+from pairveil.learning import dask_features, dask_pairs
+from pairveil.learning.certifying import BOUNDED_BY_DEGREES
 from pairveil.learning.dask_backend import DaskSums
 from pairveil.learning.dask_pairs import DaskPairs, open_dask_pairs
 from pairveil.learning.dpp import DPPMetricLearner
@@ -178,6 +180,10 @@ def test_person_level_from_degrees_is_the_local_fit_with_the_same_noise(client, 
     for unit in ("pair", "relationship"):
         assert ours.certificate_.kappas[unit] >= local.certificate_.kappas[unit]
     assert ours.certificate_.verify().problems == ()
+    assert BOUNDED_BY_DEGREES in ours.certificate_.public
+    assert BOUNDED_BY_DEGREES not in local.certificate_.public
+    counted = DPPMetricLearner(backend="dask", **{**options, "unit": "pair"}).certify(remote)
+    assert BOUNDED_BY_DEGREES not in counted.public
 
 
 def test_a_worker_that_dies_changes_nothing_and_the_ledger_is_charged_once(client, data, folder):
@@ -374,3 +380,55 @@ def test_degrees_are_added_in_a_tree(client, data):
     remote = open_dask_pairs(da.from_array(data.features), collection(frame, cuts))
     assert len(remote.partitions) > dask_pairs.FAN_IN
     np.testing.assert_array_equal(remote.degrees, np.bincount(data.pairs.ravel(), minlength=N))
+
+
+def test_degrees_that_do_not_add_up_are_refused(client, data, monkeypatch):
+    remote = open_dask_pairs(da.from_array(data.features), collection(frame_of(data)))
+    twice = replace(
+        remote, partitions=remote.partitions[:1] * 2, digests=remote.digests[:1] * 2
+    )  # one partition for another
+    with pytest.raises(InputError, match="do not add up"):
+        twice.choose("all", "person", 0)
+    wrapped = np.zeros(N, dtype=np.int32)
+    wrapped[:3] = (-(2**31), 2**31 - 1, 2 * K + 1)  # the sum is right
+    for found in (wrapped, np.full(N, 2, dtype=np.int32)):
+        monkeypatch.setattr(dask_pairs, "fetch", lambda *_, found=found: [found])
+        with pytest.raises(InputError, match="do not add up"):
+            replace(remote).degrees  # noqa: B018
+
+
+CHANGES = {  # lambdas: workers cannot import this file
+    "shorter": lambda block: block[:-3],
+    "narrower": lambda block: block[:, 1:],
+    "gap": lambda block: np.where(np.arange(len(block))[:, None] == 7, np.nan, block),
+    "words": lambda block: np.where(block == block, "kanarienvogel", block),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_features_that_change_after_the_check_are_refused_in_words(client, data, change):
+    """The rows that a failing task was given would be in the worker's log."""
+    remote = open_dask_pairs(
+        da.from_array(data.features, chunks=400), collection(frame_of(data))
+    ).clipped(1.0)
+    changed = [
+        dask_features.delayed_task(CHANGES[change])(block) for block in remote.features.blocks
+    ]
+    moved = replace(remote, features=replace(remote.features, blocks=tuple(changed)))
+    with pytest.raises(InputError, match="features changed between two readings"):
+        moved.parts(client, [0, 1024, K])
+
+
+def test_a_mapped_file_that_changes_after_the_check_is_refused(client, data, tmp_path):
+    """Compiled loops do not look whether a row is there."""
+    path = tmp_path / "people.npy"
+    for other in (data.features[:-1], data.features.astype(np.float32), None):
+        np.save(path, data.features)
+        remote = open_dask_pairs(str(path), collection(frame_of(data))).clipped(1.0)
+        assert remote.features.path is not None
+        if other is None:
+            path.unlink()
+        else:
+            np.save(path, other)
+        with pytest.raises(InputError, match="features changed between two readings"):
+            remote.parts(client, [0, 1024, K])

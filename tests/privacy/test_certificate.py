@@ -177,7 +177,12 @@ def test_the_promise_says_who_what_and_how_much():
         assert part in text
     assert "NOT FOR RELEASE" not in text
     seeded = make(for_release=False, noise_source=SeededNoise.name)
-    assert seeded.promise().startswith("NOT FOR RELEASE")
+    assert seeded.promise().startswith("NOT FOR RELEASE: its randomness can be reproduced.")
+    recognised = make(
+        for_release=False
+    ).promise()  # fresh noise, but who is who was read off the rows
+    assert recognised.startswith("NOT FOR RELEASE: people were recognised by equal rows")
+    assert "reproduced" not in recognised
     clean = make(selection={"how": "all", "caveat": None, "full_graph_relationship_kappa": 2})
     assert "full graph" not in clean.promise()
 

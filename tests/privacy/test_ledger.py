@@ -7,6 +7,7 @@ import json
 import math
 import pickle
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -14,6 +15,7 @@ from pairveil.errors import BudgetError, InputError
 from pairveil.privacy.accounting import epsilon_of, epsilon_of_parts
 from pairveil.privacy.events import GaussianEvent, LaplaceEvent
 from pairveil.privacy.ledger import PrivacyLedger
+from pairveil.privacy.ledger_entry import LedgerEntry
 
 FIT = [GaussianEvent(60.0, steps=100)]
 KAPPAS = {"pair": 1, "relationship": 1, "person": 2}
@@ -231,3 +233,54 @@ def test_threads_cannot_overspend(ledger):
     assert ledger.spent() <= 1.0
     assert len(accepted) == len(set(accepted))  # each saw all the spends before it
     assert len(outcomes) == 14 > len(accepted) >= 9
+
+
+def test_a_fit_that_goes_on_moves_its_mark_and_nothing_else(ledger):
+    ledger.spend([LaplaceEvent(50.0)], KAPPAS, note="other")
+    spent = ledger.spend([LaplaceEvent(50.0)], KAPPAS, checkpoint=("fit", "a"))
+    before = ledger.entries
+    ledger.advance("fit", "a", "b")
+    assert [entry.checkpoint for entry in ledger.entries] == [None, ("fit", "b")]
+    assert tuple(replace(entry, checkpoint=None) for entry in ledger.entries) == tuple(
+        replace(entry, checkpoint=None) for entry in before
+    )
+    assert ledger.spent() == spent
+    for name, known in (("fit", "a"), ("another", "b")):
+        with pytest.raises(InputError, match="another run has gone on"):
+            ledger.advance(name, known, "c")
+        with pytest.raises(InputError, match="another run has gone on"):
+            ledger.advance(name, known, known)
+    with pytest.raises(InputError, match="charged for already"):
+        ledger.spend([LaplaceEvent(50.0)], KAPPAS, checkpoint=("fit", "b"))
+    assert len(ledger.entries) == 2
+    assert ledger.entries[1].checkpoint == ("fit", "b")
+
+
+def test_of_many_runs_from_one_place_one_gets_through(ledger):
+    ledger.spend([LaplaceEvent(50.0)], KAPPAS, checkpoint=("fit", "start"))
+    through = []
+
+    def worker(i):
+        try:
+            ledger.advance("fit", "start", str(i))
+        except InputError:
+            return
+        through.append(i)
+
+    threads = [threading.Thread(target=worker, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert ledger.entries[0].checkpoint == ("fit", str(through[0]))
+    assert len(through) == 1
+
+
+def test_an_entry_says_how_far_it_is_or_nothing(tmp_path):
+    ledger = PrivacyLedger(1.0, 1e-5, path=tmp_path / "budget.json")
+    ledger.spend([LaplaceEvent(50.0)], KAPPAS)
+    plain = ledger.entries[0].to_dict()
+    assert "checkpoint" not in plain  # files of fits without a checkpoint are as they were
+    for wrong in (None, "fit", ["fit"], ["fit", 1]):
+        with pytest.raises(InputError, match="how far"):
+            LedgerEntry.from_dict({**plain, "checkpoint": wrong})

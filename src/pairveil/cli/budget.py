@@ -22,8 +22,14 @@ class Budget(NamedTuple):
         """The ledger to charge, or None; a new file is made here and not before."""
         return None if self.path is None else self._ledger(self.path)
 
+    def look(self) -> Any:
+        """The ledger as it would be charged, or None; a new one is in memory and makes no file."""
+        return (
+            None if self.path is None else self._ledger(self.path if self.path.exists() else None)
+        )
+
     def rehearse(self, planned: Any, data: Any, seed: int | None) -> str | None:
-        """What the ledger will say to a planned fit of some pairs.
+        """What the ledger will say to a planned fit of some pairs, whose checkpoint `certify` accepted.
 
         Refuses a fit just as the ledger itself would, but charges nothing and makes no file.
 
@@ -32,14 +38,14 @@ class Budget(NamedTuple):
         BudgetError
             When the budget does not allow the fit.
         """
-        from pairveil.learning.checkpoint import is_charged
+        from pairveil.learning.charging import is_charged
         from pairveil.privacy.events import event_from_dict
         from pairveil.privacy.ledger import PrivacyLedger
 
-        if self.path is None:
+        kept = self.look()
+        if kept is None:
             return None
-        kept = self._ledger(self.path if self.path.exists() else None)
-        if self.checkpoint is not None and is_charged(self.checkpoint, kept.entries):
+        if self.checkpoint is not None and is_charged(kept, self.checkpoint):
             return f"{self.path} was charged for this fit when it began; nothing more is spent."
         copy = PrivacyLedger(kept.epsilon, kept.delta, unit=kept.unit, adjacency=kept.adjacency)
         for entry in kept.entries:

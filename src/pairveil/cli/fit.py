@@ -211,7 +211,9 @@ def fit(
             random_state=seed,
             backend="auto" if dask is None else "dask",
         )
-        planned = learner.certify(data)
+        if checkpoint is not None:  # which must go with the ledger
+            learner.accountant = budget_file.look()
+        planned = learner.certify(data, checkpoint=checkpoint)
         if planned is None:
             raise InputError(
                 "--epsilon inf promises nothing: there is nothing to release; choose a number"
@@ -232,13 +234,7 @@ def fit(
         if not far:
             connection.enter_context(_cluster(dask))
         learner.accountant = budget_file.open()
-        learn(learner, data, talk, checkpoint)
-    certificate: Any = learner.certificate_
-    scale = training.scale
-    metric = ReleasedMetric(learner.components_ * scale, certificate, training.names, scale)
-    metric.save(out, overwrite=overwrite, summary=summarise(learner, data).to_json())
-    if checkpoint is not None:  # not before: what is lost between fit and file would be spent anew
-        remove_checkpoint(checkpoint)
+        certificate = _learn_and_save(learner, training, out, overwrite, talk, checkpoint)
     page = write_report(out) if report else None
     if json_:
         shown = {"certificate": certificate.to_dict(), "out": str(out)}
@@ -255,14 +251,31 @@ def _cluster(scheduler: str | None) -> Any:
     return cluster(scheduler)
 
 
-def remove_checkpoint(path: Path) -> None:
-    """Delete a checkpoint whose fit is released."""
-    from pairveil.learning.checkpoint import remove
+def _learn_and_save(
+    learner: Any,
+    training: Training,
+    out: Path,
+    overwrite: bool,
+    talk: bool,
+    checkpoint: Path | None,
+) -> Any:
+    """Fit and write the release; returns its certificate."""
+    from pairveil.learning.checkpoint import Hold
+    from pairveil.release.metric import ReleasedMetric
 
-    remove(path)
+    with ExitStack() as holding:
+        held = None if checkpoint is None else holding.enter_context(Hold(checkpoint))
+        learn(learner, training.data, talk, held)
+        scale, certificate = training.scale, learner.certificate_
+        metric = ReleasedMetric(learner.components_ * scale, certificate, training.names, scale)
+        summary = summarise(learner, training.data).to_json()
+        metric.save(out, overwrite=overwrite, summary=summary)
+        if held is not None:  # not before: what is lost between fit and file would be spent anew
+            held.remove()
+    return certificate
 
 
-def learn(learner: Any, data: Any, talk: bool, checkpoint: Path | None = None) -> None:
+def learn(learner: Any, data: Any, talk: bool, checkpoint: Any = None) -> None:
     """Fit with a progress bar; a ledger that was charged stays charged when someone stops it."""
     with progress_bar(hidden=not talk) as bar:
         task = bar.add_task("learning", total=1.0, epsilon=0.0)

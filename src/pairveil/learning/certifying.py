@@ -34,6 +34,10 @@ SELECTED_CAVEAT = (
     "pairs may be able to tie more than kappa used pairs together, and what changes together beyond kappa "
     "pairs is not covered"
 )
+BOUNDED_BY_DEGREES = (
+    "how many pairs each person is in; kappa of the units 'pair' and 'relationship', here and in the full "
+    "graph, is bounded from above by these numbers and not counted"
+)
 SLACK_SHARE = 1e-3
 """Part of delta set aside for what exact discrete noise costs; the true cost is far smaller."""
 
@@ -112,7 +116,7 @@ def prepare(
             # Who is who was read off the features: fine for a look, too weak for a promise to others.
             for_release=noise.for_release and not inferred_topology,
             delta_slack=slack,
-            public=(ASSUMED_TOPOLOGY,) if inferred_topology else (),
+            public=_also_public(learner, data, inferred_topology),
             plan=plan.to_dict(),
         )
         _warn(learner, used, plan)
@@ -252,6 +256,16 @@ def with_threshold(
             "releases": [*certificate.plan["releases"], sums.to_dict()],
         },
     )
+
+
+def _also_public(
+    learner: Any, data: PairSet | DaskPairs, inferred_topology: bool
+) -> tuple[str, ...]:
+    if inferred_topology:
+        return (ASSUMED_TOPOLOGY,)
+    by_degrees = learner.select == "all" and learner.unit == "person"  # as DaskPairs.choose does
+    by_degrees = by_degrees and isinstance(data, DaskPairs)
+    return (BOUNDED_BY_DEGREES,) if by_degrees else ()
 
 
 def _selection(how: str, everything: bool, full: Kappa) -> dict[str, Any]:

@@ -83,10 +83,13 @@ class FeatureBlocks:
         return replace(self, data_norm=data_norm, path=self.path if untouched else None)
 
     def rows_of(self, people: Any) -> Any:
-        """Delayed: the rows of ``people`` (Delayed, ascending numbers), clipped."""
+        """Delayed: the rows of ``people`` (Delayed, ascending numbers), clipped.
+
+        None where a block is not what was checked.
+        """
         starts = zip(self.blocks, self.starts[:-1], self.starts[1:], strict=True)
         taken = [
-            delayed_task(_take)(block, people, start, stop, self.dtype)
+            delayed_task(_take)(block, people, (start, stop), self.n_features, self.dtype)
             for block, start, stop in starts
         ]
         return delayed_task(_stack)(taken, self.data_norm)
@@ -270,16 +273,26 @@ def _look(block: Any, n_features: int, dtype: Any, data_norm: float) -> _Look:
     return _Look(len(rows), n_clipped=n_clipped, touched=clipped is not rows)
 
 
-def _take(block: Any, people: Any, start: int, stop: int, dtype: Any) -> NDArray[Any]:
-    """The rows of those people who are in a block, on a worker."""
-    first, last = np.searchsorted(people, [start, stop])
+def _take(
+    block: Any, people: Any, edges: tuple[int, int], n_features: int, dtype: Any
+) -> NDArray[Any] | None:
+    """The rows of those people who are in a block, on a worker; None of a block that has changed."""
+    first, last = np.searchsorted(people, edges)
     if first == last:
-        return np.empty((0, block.shape[1]), dtype=dtype)
-    rows: NDArray[Any] = np.asarray(block).astype(dtype, copy=False)[people[first:last] - start]
-    return rows
+        return np.empty((0, n_features), dtype=dtype)
+    try:
+        rows: NDArray[Any] = np.asarray(block).astype(dtype, copy=False)
+    except (TypeError, ValueError):
+        return None
+    if rows.shape != (edges[1] - edges[0], n_features):
+        return None
+    taken = rows[people[first:last] - edges[0]]
+    return taken if bool(np.isfinite(taken).all()) else None
 
 
-def _stack(taken: list[NDArray[Any]], data_norm: float | None) -> NDArray[Any]:
+def _stack(taken: list[Any], data_norm: float | None) -> NDArray[Any] | None:
     """The rows of all people asked for, on a worker."""
+    if any(rows is None for rows in taken):
+        return None
     rows = np.ascontiguousarray(np.concatenate(taken))
     return rows if data_norm is None else clip_rows(rows, data_norm)[0]

@@ -45,7 +45,9 @@ from pairveil.pairs.pairset import PairSet
 Ends = NDArray[np.int32]
 FAN_IN = 8  # degrees of so many partitions are added by one task
 MAX_PEOPLE = 2**31 - 2
-CHANGED = "the pairs changed between two readings of them: fix their order, or persist() them on the cluster"
+CHANGED = (
+    "pairs or features changed between two readings of them: fix their order, or persist() them"
+)
 
 
 class Chosen(NamedTuple):
@@ -179,6 +181,11 @@ class DaskPairs:
         found: NDArray[np.int32] | None = fetch(connected_client(), counts, "pairs")[0]
         if found is None:
             raise InputError(CHANGED)
+        # Each pair has two ends. Of a count that left int32, or a partition lost, kappa would be too small.
+        if found.min() < 0 or found.sum(dtype=np.int64) != 2 * self.starts[-1]:
+            raise InputError(
+                "the counted pairs do not add up: too many of one person, or lost ones"
+            )
         return found
 
     def clipped(self, data_norm: float, stacklevel: int = 2) -> DaskPairs:
@@ -230,7 +237,8 @@ class DaskPairs:
         """Delayed: one part."""
         whole = delayed_task(_join)(self._pieces(first, last))
         if self.features.path is not None:
-            return delayed_task(_mapped_part)(whole, self.features.path)
+            seen = (self.features.shape, self.features.dtype)
+            return delayed_task(_mapped_part)(whole, self.features.path, seen)
         people = delayed_task(_people)(whole)
         return delayed_task(_gathered_part)(whole, people, self.features.rows_of(people))
 
@@ -365,19 +373,23 @@ def _people(whole: Any) -> Ends:
     return np.empty(0, dtype=np.int32) if whole is None else np.unique(whole[0])
 
 
-def _gathered_part(whole: Any, people: Ends, rows: NDArray[Any]) -> PairSet | None:
+def _gathered_part(whole: Any, people: Ends, rows: NDArray[Any] | None) -> PairSet | None:
     """Pairs with the rows of their own people only."""
-    if whole is None:
+    if whole is None or rows is None:
         return None
     places = np.searchsorted(people, whole[0]).astype(np.int32)
     return _pair_set(rows, places, whole[1])
 
 
-def _mapped_part(whole: Any, path: str) -> PairSet | None:
-    """Pairs with all people's rows, mapped from a file."""
+def _mapped_part(whole: Any, path: str, seen: tuple[Any, Any]) -> PairSet | None:
+    """Pairs with all people's rows, mapped from a file; None of one that is not what was checked."""
     if whole is None:
         return None
-    return _pair_set(np.load(path, mmap_mode="r", allow_pickle=False), *whole)
+    try:
+        features = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return None
+    return _pair_set(features, *whole) if (features.shape, features.dtype) == seen else None
 
 
 def _pair_set(features: Any, pairs: Ends, labels: NDArray[np.int8]) -> PairSet:

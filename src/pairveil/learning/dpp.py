@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairveil.errors import InputError, PrivacyLeakWarning
 from pairveil.graph.kappa import kappa as kappa_of
+from pairveil.learning import charging
 from pairveil.learning.certifying import (
     Prepared,
     check_bound,
@@ -23,7 +24,7 @@ from pairveil.learning.certifying import (
     prepare,
     with_threshold,
 )
-from pairveil.learning.checkpoint import Checkpoint, charged_note
+from pairveil.learning.checkpoint import Checkpoint, Hold
 from pairveil.learning.contract import PairMetric
 from pairveil.learning.dask_backend import DaskSums, connected_client
 from pairveil.learning.engine import Engine, OnRelease
@@ -168,15 +169,22 @@ class DPPMetricLearner(PairMetric):
         copy._is_clone = True
         return copy
 
-    def certify(self, pairs: Any, y: ArrayLike | None = None) -> Certificate | None:
+    def certify(
+        self, pairs: Any, y: ArrayLike | None = None, *, checkpoint: str | Path | None = None
+    ) -> Certificate | None:
         """The certificate that ``fit`` would issue. Draws no noise and spends nothing.
 
         Parameters
         ----------
         pairs, y
             As for ``fit``; labels and features are checked, and do not enter the certificate.
+        checkpoint : path, optional
+            Refused if ``fit`` would refuse to go on from it.
         """
-        return self._prepare(pairs, y)[0].certificate
+        prepared, _ = self._prepare(pairs, y)
+        if checkpoint is not None:
+            charging.check(self.accountant, prepared, checkpoint)
+        return prepared.certificate
 
     def fit(
         self,
@@ -185,7 +193,7 @@ class DPPMetricLearner(PairMetric):
         *,
         on_step: OnStep | None = None,
         on_release: OnRelease | None = None,
-        checkpoint: str | Path | None = None,
+        checkpoint: str | Path | Hold | None = None,
         keep_checkpoint: bool = False,
     ) -> Self:
         """Learn the metric and issue its certificate.
@@ -200,12 +208,13 @@ class DPPMetricLearner(PairMetric):
             Called with (share done, epsilon spent so far) after each release.
         on_release : callable, optional
             Called with each released sum; for auditors.
-        checkpoint : path, optional
+        checkpoint : path or Hold, optional
             Released sums are kept there; a fit of the same pairs that was killed goes on from them and
             charges no ledger twice. Removed when the fit is done. Not with a seed, whose noise
             would repeat.
         keep_checkpoint : bool
-            Leave the file when the fit is done, for those who must write its result down first.
+            Leave the file when the fit is done, for those who must write its result down first; with a
+            `pairveil.learning.checkpoint.Hold` no other run gets at it in between.
 
         Returns
         -------
@@ -221,7 +230,7 @@ class DPPMetricLearner(PairMetric):
         add_up = clipped_sum if cluster is None else DaskSums(prepared.used, cluster)
         saved = None if checkpoint is None else Checkpoint(checkpoint, prepared.plan, prepared.used)
         try:
-            self._charge(prepared, saved)
+            charging.charge(self.accountant, prepared, saved)
             watcher = _Progress(prepared, certificate, on_step, on_release)
             engine = Engine(
                 prepared.used,
@@ -250,28 +259,6 @@ class DPPMetricLearner(PairMetric):
         for name in ("threshold_", "threshold_certificate_"):
             self.__dict__.pop(name, None)
         return self
-
-    def _charge(self, prepared: Prepared, saved: Checkpoint | None) -> None:
-        """Charge the ledger before any noise is drawn, unless it was charged for this very fit.
-
-        A killed fit has spent, never the other way round. A fit without noise costs infinitely much, so
-        a ledger refuses it.
-        """
-        note = f"fit of {prepared.used.n_pairs} pairs"
-        if self.accountant is None:
-            return
-        if saved is not None:
-            note = charged_note(note, saved.name)
-            if any(entry.note == note for entry in self.accountant.entries):
-                return
-        certificate = prepared.certificate
-        self.accountant.spend(
-            prepared.plan.events(),
-            dict(prepared.kappas),
-            note=note,
-            delta_slack=0.0 if certificate is None else certificate.delta_slack,
-            graph=graph_digest(prepared.used),
-        )
 
     def _prepare(self, pairs: Any, y: ArrayLike | None) -> tuple[Prepared, NoiseSource]:
         data, inferred = resolve_training(pairs, y, self.preprocessor, self.backend)

@@ -244,7 +244,7 @@ class Certificate:
         by = self.epsilons[self.unit]
         pairs = "1 used pair" if self.kappa == 1 else f"at most {self.kappa} used pairs"
         sentences = [
-            "NOT FOR RELEASE: its randomness can be reproduced." if not self.for_release else "",
+            "" if self.for_release else f"NOT FOR RELEASE: {self._why_not()}.",
             f"This metric is (epsilon={round_up(self.epsilon)}, delta={self.delta:g})-differentially "
             f"private for the contents of {pairs}, which covers {UNIT_SENTENCES[self.unit]} "
             f"(adjacency '{self.adjacency}': {ADJACENCY_SENTENCES[self.adjacency]}).",
@@ -256,6 +256,11 @@ class Certificate:
             self._selection_sentence(),
         ]
         return " ".join(sentence for sentence in sentences if sentence)
+
+    def _why_not(self) -> str:
+        if "operating-system entropy" in self.noise_source:
+            return "people were recognised by equal rows of features"
+        return "its randomness can be reproduced"
 
     def _selection_sentence(self) -> str:
         caveat = self.selection.get("caveat")

@@ -13,9 +13,9 @@ import json
 import math
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,54 +23,13 @@ from typing import Any
 from filelock import FileLock
 
 from pairveil.errors import BudgetError, InputError
-from pairveil.privacy.accounting import (
-    check_adjacency,
-    check_delta,
-    check_kappa,
-    epsilon_of_parts,
-)
-from pairveil.privacy.events import Event, check_events, event_from_dict
-from pairveil.privacy.units import UNITS, Adjacency, Unit
+from pairveil.privacy.accounting import check_adjacency, check_delta, epsilon_of_parts
+from pairveil.privacy.events import Event, check_events
+from pairveil.privacy.ledger_entry import LedgerEntry, check_kappas, check_unit
+from pairveil.privacy.units import Adjacency, Unit
 
 _FORMAT = "pairveil-ledger"
 _VERSION = 1
-
-
-@dataclass(frozen=True)
-class LedgerEntry:
-    """One spend: what was released, and how many pairs a unit held in it."""
-
-    events: tuple[Event, ...]
-    kappas: Mapping[str, int]
-    note: str
-    delta_slack: float
-    time: str
-    graph: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the entry as JSON-able data."""
-        return {
-            "events": [event.to_dict() for event in self.events],
-            "kappas": dict(self.kappas),
-            "note": self.note,
-            "delta_slack": self.delta_slack,
-            "time": self.time,
-            "graph": self.graph,
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> LedgerEntry:
-        """Rebuild an entry, strictly."""
-        if set(data) != {"events", "kappas", "note", "delta_slack", "time", "graph"}:
-            raise InputError("a ledger entry has missing or unknown fields")
-        return cls(
-            events=tuple(event_from_dict(event) for event in data["events"]),
-            kappas=_check_kappas(data["kappas"]),
-            note=str(data["note"]),
-            delta_slack=check_delta(data["delta_slack"]),
-            time=str(data["time"]),
-            graph=None if data["graph"] is None else str(data["graph"]),
-        )
 
 
 def _chains_cross(entries: tuple[LedgerEntry, ...]) -> bool:
@@ -84,14 +43,10 @@ def _chains_cross(entries: tuple[LedgerEntry, ...]) -> bool:
     return len(entries) > 1 and (None in graphs or len(graphs) > 1)
 
 
-def _check_unit(unit: object) -> Unit:
-    if unit not in UNITS:
-        raise InputError(f"unit must be one of {', '.join(UNITS)}")
-    return unit  # type: ignore[return-value]
-
-
-def _check_kappas(kappas: Mapping[Any, int]) -> dict[str, int]:
-    return {_check_unit(unit): check_kappa(kappa) for unit, kappa in kappas.items()}
+def _place_of(entries: Sequence[LedgerEntry], name: str) -> int | None:
+    """Where the fit with a checkpoint of this name was charged."""
+    places = (i for i, e in enumerate(entries) if e.checkpoint and e.checkpoint[0] == name)
+    return next(places, None)
 
 
 class PrivacyLedger:
@@ -144,7 +99,7 @@ class PrivacyLedger:
             raise InputError("a ledger's epsilon must be finite and greater than 0")
         self.epsilon = float(epsilon)
         self.delta = check_delta(delta)
-        self.unit: Unit = _check_unit(unit)
+        self.unit: Unit = check_unit(unit)
         self.adjacency: Adjacency = check_adjacency(adjacency)
         self.path = None if path is None else Path(path).resolve()
         self._mutex = threading.Lock()
@@ -196,6 +151,7 @@ class PrivacyLedger:
         *,
         delta_slack: float = 0.0,
         graph: str | None = None,
+        checkpoint: tuple[str, str] | None = None,
     ) -> float:
         """Charge a release, durably, before its noise is drawn.
 
@@ -212,6 +168,8 @@ class PrivacyLedger:
         graph : str, optional
             A name for who is paired with whom in this release; releases with the same name are known
             to use the very same pairs.
+        checkpoint : (str, str), optional
+            Name and digest of the checkpoint of a fit that may be gone on with; see `advance`.
 
         Returns
         -------
@@ -222,8 +180,10 @@ class PrivacyLedger:
         ------
         BudgetError
             When the budget does not allow it; nothing is recorded then.
+        InputError
+            A checkpoint of this name was charged for already; nothing is recorded then.
         """
-        by_unit = _check_kappas(kappas if isinstance(kappas, Mapping) else {self.unit: kappas})
+        by_unit = check_kappas(kappas if isinstance(kappas, Mapping) else {self.unit: kappas})
         if self.unit not in by_unit:
             raise InputError(f"this ledger protects unit '{self.unit}': state its kappa")
         entry = LedgerEntry(
@@ -233,9 +193,13 @@ class PrivacyLedger:
             delta_slack=check_delta(delta_slack),
             time=datetime.now(UTC).isoformat(timespec="seconds"),
             graph=graph,
+            checkpoint=checkpoint,
         )
         with self._locked():
-            entries = (*self.entries, entry)
+            before = self.entries
+            if checkpoint is not None and _place_of(before, checkpoint[0]) is not None:
+                raise InputError("this checkpoint was charged for already; nothing was spent")
+            entries = (*before, entry)
             total = self.compose(entries)
             if not total <= self.epsilon:
                 raise BudgetError(
@@ -245,6 +209,45 @@ class PrivacyLedger:
             self._store(entries)
         return total
 
+    def advance(self, name: str, known: str, reached: str) -> None:
+        """Record, durably, how far a charged fit has come; costs nothing.
+
+        One of two runs that set out from the same place gets through, the other is refused: a charge
+        pays for one course of a fit.
+
+        Parameters
+        ----------
+        name : str
+            Of the fit's checkpoint.
+        known, reached : str
+            Digests of the checkpoint as this ledger must know it, and as it is now.
+
+        Raises
+        ------
+        InputError
+            The ledger knows another digest, or no such fit.
+
+        Examples
+        --------
+        >>> from pairveil.privacy.events import LaplaceEvent
+        >>> ledger = PrivacyLedger(epsilon=1.0, delta=1e-5)
+        >>> _ = ledger.spend([LaplaceEvent(5.0)], kappas=1, checkpoint=("fit", "a"))
+        >>> ledger.advance("fit", "a", "b")
+        >>> ledger.entries[0].checkpoint
+        ('fit', 'b')
+        """
+        with self._locked():
+            entries = list(self.entries)
+            place = _place_of(entries, name)
+            if place is None or entries[place].checkpoint != (name, known):
+                raise InputError(
+                    "another run has gone on with this checkpoint or a copy of it: this one stops, "
+                    "and the sum it drew last is not used"
+                )
+            if reached != known:
+                entries[place] = replace(entries[place], checkpoint=(name, reached))
+                self._store(tuple(entries))
+
     def compose(
         self,
         entries: Iterable[LedgerEntry],
@@ -252,7 +255,7 @@ class PrivacyLedger:
         adjacency: Adjacency | None = None,
     ) -> float:
         """Return the epsilon of some entries together, at the ledger's delta."""
-        entries, unit = tuple(entries), _check_unit(unit or self.unit)
+        entries, unit = tuple(entries), check_unit(unit or self.unit)
         if not all(unit in entry.kappas for entry in entries):
             raise InputError(f"an entry of this ledger does not state its kappa for unit '{unit}'")
         slack = math.fsum(entry.delta_slack for entry in entries)

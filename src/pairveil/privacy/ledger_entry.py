@@ -1,0 +1,90 @@
+"""What a ledger keeps of one spend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pairveil.errors import InputError
+from pairveil.privacy.accounting import check_delta, check_kappa
+from pairveil.privacy.events import Event, event_from_dict
+from pairveil.privacy.units import UNITS, Unit
+
+_FIELDS = {"events", "kappas", "note", "delta_slack", "time", "graph"}
+
+
+@dataclass(frozen=True)
+class LedgerEntry:
+    """One spend: what was released, and how many pairs a unit held in it.
+
+    ``checkpoint`` is of a fit that can be gone on with: its checkpoint's name, and a digest of that file as
+    far as the fit has come (`pairveil.learning.checkpoint` says why).
+    """
+
+    events: tuple[Event, ...]
+    kappas: Mapping[str, int]
+    note: str
+    delta_slack: float
+    time: str
+    graph: str | None = None
+    checkpoint: tuple[str, str] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the entry as JSON-able data."""
+        data = {
+            "events": [event.to_dict() for event in self.events],
+            "kappas": dict(self.kappas),
+            "note": self.note,
+            "delta_slack": self.delta_slack,
+            "time": self.time,
+            "graph": self.graph,
+        }
+        if self.checkpoint is not None:
+            data["checkpoint"] = list(self.checkpoint)
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> LedgerEntry:
+        """Rebuild an entry, strictly."""
+        if set(data) - {"checkpoint"} != _FIELDS:
+            raise InputError("a ledger entry has missing or unknown fields")
+        return cls(
+            events=tuple(event_from_dict(event) for event in data["events"]),
+            kappas=check_kappas(data["kappas"]),
+            note=str(data["note"]),
+            delta_slack=check_delta(data["delta_slack"]),
+            time=str(data["time"]),
+            graph=None if data["graph"] is None else str(data["graph"]),
+            checkpoint=_check_checkpoint(data["checkpoint"]) if "checkpoint" in data else None,
+        )
+
+
+def check_unit(unit: object) -> Unit:
+    """Refuse what is no unit.
+
+    Examples
+    --------
+    >>> check_unit("person")
+    'person'
+    """
+    if unit not in UNITS:
+        raise InputError(f"unit must be one of {', '.join(UNITS)}")
+    return unit  # type: ignore[return-value]
+
+
+def check_kappas(kappas: Mapping[Any, int]) -> dict[str, int]:
+    """Refuse units that are none and group sizes below 1.
+
+    Examples
+    --------
+    >>> check_kappas({"pair": 1, "person": 2})
+    {'pair': 1, 'person': 2}
+    """
+    return {check_unit(unit): check_kappa(kappa) for unit, kappa in kappas.items()}
+
+
+def _check_checkpoint(value: object) -> tuple[str, str]:
+    if not (isinstance(value, list) and len(value) == 2 and all(isinstance(v, str) for v in value)):
+        raise InputError("a ledger entry does not say how far its fit has come")
+    return value[0], value[1]
