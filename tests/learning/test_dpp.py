@@ -189,6 +189,12 @@ def test_a_topology_read_off_features_is_not_for_release():
     with pytest.warns(UserWarning, match="equal rows"):
         fitted = DPPMetricLearner().fit(X[PAIRS], Y)
     assert fitted.certificate_.for_release is False
+    with pytest.warns(UserWarning, match="equal rows"):
+        fitted.calibrate_threshold(X[PAIRS], Y, epsilon=1.0)
+    # What was assumed of the fit is still said of the fit and its threshold.
+    both = fitted.threshold_certificate_
+    assert both.public == fitted.certificate_.public
+    assert both.epsilon > fitted.certificate_.epsilon
 
 
 def test_whether_a_null_pair_is_sampled_cannot_be_seen():

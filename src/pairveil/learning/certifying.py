@@ -22,7 +22,7 @@ from pairveil.learning.plan import NoisySums, TrainingPlan
 from pairveil.learning.training import MAX_DIRECTIONS
 from pairveil.pairs.choosing import select_pairs
 from pairveil.pairs.pairset import PairSet
-from pairveil.privacy.certificate import Certificate
+from pairveil.privacy.certificate import PUBLIC, Certificate
 from pairveil.privacy.events import event_from_dict
 from pairveil.privacy.grid import choose_grid, delta_slack, grid_sensitivity
 from pairveil.privacy.ledger import PrivacyLedger
@@ -251,6 +251,7 @@ def with_threshold(
         noise_source=certificate.noise_source,
         for_release=certificate.for_release,
         delta_slack=certificate.delta_slack,
+        public=[said for said in certificate.public if said not in PUBLIC],
         plan={
             **certificate.plan,
             "releases": [*certificate.plan["releases"], sums.to_dict()],
