@@ -106,7 +106,7 @@ def test_a_learner_with_half_its_noise_is_found():
     worlds = canary("pair", 1, "zero-out")
     plan = short_plan(1.0, 1, "zero-out", n_pairs=worlds.first.n_pairs)
     scores = watch_fit(plan, worlds, noise=HalvedNoise)
-    found = audit_scores(scores, Claim(1.0, DELTA, "gaussian"), runs=4000, random_state=0)
+    found = audit_scores(scores, Claim(1.0, DELTA, "gaussian"), runs=10_000, random_state=0)
     assert found.verdict == "violated"
 
 

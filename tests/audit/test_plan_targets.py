@@ -93,7 +93,7 @@ def test_halved_noise_is_found(steps):
     sums = poisson_plan(1.0, 1, "zero-out", steps, rate=1.0 if steps == 1 else 0.4)
     scores = watch(sums, canary_of("pair", 1, 2, "zero-out"), noise=HalvedNoise)
     claim = plan_claim(sums, 1.0, DELTA, 1, "zero-out")
-    found = audit_scores(scores, claim, runs=6000 if steps == 1 else 3000, random_state=0)
+    found = audit_scores(scores, claim, runs=8000, random_state=0)
     assert found.verdict == "violated"
 
 
