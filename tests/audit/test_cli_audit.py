@@ -53,6 +53,22 @@ def test_audit_leaves_a_sound_mechanism_alone(app):
     assert "does not prove it" in plain.stdout
 
 
+def test_audit_says_what_a_bound_above_the_claim_means():
+    from pairveil.audit.auditor import Claim, audit_scores
+    from pairveil.cli.audit import conclusion
+
+    def noisy(which, n, rng):
+        return 1.1 * which + rng.laplace(size=n)
+
+    found = [audit_scores(noisy, Claim(e), runs=4000, random_state=0) for e in (0.3, 0.9, 2.0)]
+    assert found[1].lower_bound > 0.9
+    assert [one.verdict for one in found] == ["violated", "consistent", "consistent"]
+    words = [conclusion(one) for one in found]
+    assert "violated" in words[0]
+    assert "0.999" in words[1]
+    assert "does not prove" in words[2]
+
+
 def test_audit_knows_units_and_adjacencies(app):
     for target in ("laplace", "gaussian", "learner"):
         found = said(

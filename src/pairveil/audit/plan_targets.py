@@ -103,16 +103,13 @@ def watch(
     start = np.zeros((1, canary.first.n_features))
     start[0, 0] = 0.5  # D = 1 for the canary's difference of 2: half of the margin
     step = learning_rate / (sums.clip * (1 + sums.noise_multiplier) * np.sqrt(sums.steps))
-    loss, scale = ContrastiveLoss(MARGIN), np.ones(start.shape[1])
-
+    gradient = LossGradient(start, ContrastiveLoss(MARGIN), (1.0, 1.0), np.ones(start.shape[1]))
     watcher = Watcher(canary)
 
     def score(which: int, rng: np.random.Generator) -> float:
         watcher.reset()
         engine = Engine(canary.second if which else canary.first, noise(rng), on_release=watcher)
-        W = start
-        for _ in range(sums.steps):
-            W = W - step * engine.release(sums, LossGradient(W, loss, (1.0, 1.0), scale))
+        engine.descend(sums, gradient, step, sums.steps)
         # Rounded: ties of the ideal mechanism must not be broken by the last bits.
         return round(watcher.score, 9)
 

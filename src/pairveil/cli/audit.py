@@ -83,6 +83,8 @@ def audit(
 ) -> None:
     """Measure a lower bound on epsilon from outside, on a worst case, with stated confidence.
 
+    A claim is called violated at 0.999 confidence or more, whatever that of the bound.
+
     Example: `pairveil audit --target published-dpp --components 4 --epsilon 1`
     """
     from pairveil.audit.targets import audit_target, make_target
@@ -105,11 +107,21 @@ def audit(
         f"{found.target}: claimed epsilon {found.claimed_epsilon:.4g}, at least {found.lower_bound:.4g} with "
         f"{found.confidence:.4g} confidence after {found.n_runs:,} runs ({found.canary}, {found.adjacency})."
     )
-    stdout.print(
-        "The claim is violated."
-        if found.verdict == "violated"
-        else "The audit is consistent with the claim; it does not prove it."
-    )
+    stdout.print(conclusion(found))
+
+
+def conclusion(found: Any) -> str:
+    """What a finding says of its claim, in words."""
+    from pairveil.audit.auditor import ACCUSATION
+
+    if found.verdict == "violated":
+        return "The claim is violated."
+    if found.lower_bound > found.claimed_epsilon:
+        return (
+            f"That is above the claim, but not at the {ACCUSATION:g} confidence that an accusation takes. "
+            "Run more, with another --seed, before you conclude."
+        )
+    return "The audit is consistent with the claim; it does not prove it."
 
 
 def _cells(row: Any) -> list[Any]:

@@ -53,9 +53,7 @@ SHRINKAGE = 0.5  # of what noise alone would add to a singular value, and to a c
 CLIP = (0.05, 0.4)  # at little and at much signal
 REFERENCE_SIGNAL = 30.0
 TYPICAL_DISTANCE = 0.6
-MOST_SHRINKINGS = (
-    100  # more steps than twice this share them: a decomposition costs a hundred small batches
-)
+MOST_SHRINKINGS = 100  # from twice as many steps on, steps share them: one costs many small batches
 BLEND, MAX_BLEND = (
     0.03,
     0.3,
