@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pairveil.report.charts import Bar, horizontal_bars
 from pairveil.report.data import Budget, ReportData
 from pairveil.report.markup import Html, bullets, figure, join, table, tabs, tag
-from pairveil.report.words import caveats, number, one_in, percent
+from pairveil.report.words import caveats, cost, number, one_in, percent
 
 if TYPE_CHECKING:
     from pairveil.privacy.certificate import Certificate
@@ -74,10 +74,10 @@ def _budget(budget: Budget | None) -> Html:
     rows, bars, before = [], [], 0.0
     for i, entry in enumerate(budget.entries, start=1):
         name = entry.note or f"spending {i}"
-        tip = f"{name}: epsilon {number(entry.epsilon_so_far)} of {number(budget.epsilon)} in all"
-        bars.append(Bar(f"after {i}", entry.epsilon_so_far, number(entry.epsilon_so_far), tip))
+        tip = f"{name}: epsilon {cost(entry.epsilon_so_far)} of {number(budget.epsilon)} in all"
+        bars.append(Bar(f"after {i}", entry.epsilon_so_far, cost(entry.epsilon_so_far), tip))
         added = entry.epsilon_so_far - before
-        rows.append([str(i), name, entry.when, number(added), number(entry.epsilon_so_far)])
+        rows.append([str(i), name, entry.when, number(added), cost(entry.epsilon_so_far)])
         before = entry.epsilon_so_far
     left = max(budget.epsilon - before, 0.0)
     bars.append(
@@ -94,7 +94,7 @@ def _budget(budget: Budget | None) -> Html:
         tag(
             "p",
             f"Budget: epsilon {number(budget.epsilon)} at delta {one_in(budget.delta)} for one {budget.unit} "
-            f"({budget.adjacency}). Spent {number(before)}, left {number(left)}. Several spendings together "
+            f"({budget.adjacency}). Spent {cost(before)}, left {number(left)}. Several spendings together "
             "usually cost less than the sum of their epsilons.",
         ),
         figure(

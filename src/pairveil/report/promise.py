@@ -10,7 +10,9 @@ from pairveil.report.markup import Html, bullets, figure, join, table, tabs, tag
 from pairveil.report.words import (
     ADJACENCY_MEANINGS,
     UNIT_MEANINGS,
+    at_most,
     best_guess,
+    cost,
     headline,
     is_weak,
     number,
@@ -71,7 +73,7 @@ def _facts(certificate: Certificate) -> Html:
     by = certificate.epsilons[certificate.unit]
     adjacency = "pairs blanked" if certificate.adjacency == "zero-out" else "pairs replaced"
     facts = [
-        ("Epsilon", number(certificate.epsilon), f"{certificate.unit}, {adjacency}"),
+        ("Epsilon", cost(certificate.epsilon), f"{certificate.unit}, {adjacency}"),
         ("Delta", one_in(certificate.delta), "slack of the promise"),
         ("Odds change at most", odds_change(by["replace"]), "'same' against 'different'"),
         ("Kappa", number(certificate.kappa), "pairs that move together"),
@@ -183,9 +185,9 @@ def _units_table(certificate: Certificate) -> Html:
             unit.capitalize(), tag("span", "certified", class_="badge") if chosen else Html("")
         )
         cells = [
-            tag("b", number(by[how]))
+            tag("b", cost(by[how]))
             if chosen and how == certificate.adjacency
-            else number(by[how])
+            else cost(by[how])
             for how in ("zero-out", "replace")
         ]
         rows.append([
@@ -193,7 +195,7 @@ def _units_table(certificate: Certificate) -> Html:
             number(certificate.kappas[unit]),
             *cells,
             odds_change(by["replace"]),
-            percent(best_guess(by["replace"], certificate.delta)),
+            at_most(best_guess(by["replace"], certificate.delta)),
         ])  # fmt: skip
     columns = [
         "Protected unit",

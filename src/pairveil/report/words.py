@@ -54,6 +54,17 @@ def number(value: float) -> str:
     return f"{value:.3g}"
 
 
+def cost(epsilon: float) -> str:
+    """An epsilon, rounded up: a bound must not look smaller than it is.
+
+    Examples
+    --------
+    >>> cost(2.1541), cost(1.0), cost(float("inf"))
+    ('2.155', '1', 'no bound')
+    """
+    return NO_BOUND if math.isinf(epsilon) else round_up(epsilon)
+
+
 def percent(share: float) -> str:
     r"""A share in per cent, never rounded to a round 0 or 100 that it is not.
 
@@ -62,11 +73,22 @@ def percent(share: float) -> str:
     >>> percent(0.731), percent(0.99996), percent(1.0)
     ('73.1\xa0%', '>\xa099.9\xa0%', '100\xa0%')
     """
-    if 0.9995 <= share < 1.0:
+    if 0.999 < share < 1.0:
         return f">{NBSP}99.9{NBSP}%"
     if 0.0 < share < 0.0005:
         return f"<{NBSP}0.1{NBSP}%"
     return f"{100 * share:.3g}{NBSP}%"
+
+
+def at_most(share: float) -> str:
+    r"""A bound on a share in per cent, rounded up.
+
+    Examples
+    --------
+    >>> at_most(0.73101), at_most(0.9991), at_most(1.0)
+    ('73.2\xa0%', '>\xa099.9\xa0%', '100\xa0%')
+    """
+    return percent(share if share > 0.999 else math.ceil(1000 * share - 1e-9) / 1000)
 
 
 def odds_factor(epsilon: float) -> str:
