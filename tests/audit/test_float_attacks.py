@@ -13,9 +13,9 @@ from pairveil.audit.auditor import Claim, audit, audit_scores
 from pairveil.audit.canaries import label_flip
 from pairveil.learning.engine import Engine
 from pairveil.learning.losses import ContrastiveLoss
-from pairveil.learning.plan import NoisySums
 from pairveil.learning.sums import LossGradient
 from pairveil.privacy.noise import SeededNoise, TrustedNoise
+from pairveil.privacy.queries import Query
 
 RUNS = 4000
 GRID = 2.0**-31
@@ -113,9 +113,9 @@ class NaiveNoise(SeededNoise):
 
 
 def _engine_release(source):
-    gradient = LossGradient(np.array([[0.5, 0.0]]), ContrastiveLoss(2.0), (1.0, 1.0), np.ones(2))
-    sums = NoisySums(clip=1.0, noise_multiplier=2.0, steps=1)
-    return lambda data, rng: Engine(data, source(rng)).release(sums, gradient)
+    gradient = LossGradient(np.array([[0.5, 0.0]]), ContrastiveLoss(2.0), clip=1.0)
+    query = Query("gradients", (1, 2), noise_multiplier=2.0)
+    return lambda data, rng: Engine(data, source(rng)).answer(query, gradient)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The sensitivity claim, against random and adversarial neighbours, both adjacencies, both norms.
 
 What an estimator takes from the data is a clipped sum on a grid; zeroing a pair out may move it by
-`reach` and replacing it by twice that. 2,600 examples x 2 adjacencies x 2 norms x 2 ways of summing =
+`sensitivity` and replacing it by twice that. 2,600 examples x 2 adjacencies x 2 norms x 2 ways of summing =
 20,800 cases for the loss gradient, and 1,600 for each other statistic.
 """
 
@@ -21,7 +21,7 @@ from pairveil.learning.statistics import (
     DistanceMoments,
     Survey,
 )
-from pairveil.learning.sums import LossGradient, clipped_sum, reach
+from pairveil.learning.sums import LossGradient, clipped_sum
 from pairveil.learning.thresholds import DistanceHistogram
 from pairveil.pairs.pairset import PairSet
 from pairveil.privacy.grid import choose_grid
@@ -87,15 +87,16 @@ def as_pairs(dx, labels):
 def largest_move(statistic_of, case, norm, compiled=True):
     """(how far the sum moved) / (how far it may), for zero-out and for replace."""
     contents, labels, changed, W, loss, clip = case
-    statistic = statistic_of(W, loss)
+    statistic = statistic_of(W, loss, clip)
+    clip = statistic.clip
     entries = int(np.prod(statistic.shape))
     grid = choose_grid(clip, entries, norm=norm, n_pairs=len(contents[0]))
-    allowed = reach(statistic, clip, norm, grid)
+    allowed = statistic.sensitivity(norm, grid)
     nulled, replaced, relabelled = contents[0].copy(), contents[0].copy(), labels[0].copy()
     nulled[changed] = 0.0
     replaced[changed], relabelled[changed] = contents[1][changed], labels[1][changed]
     totals = [
-        clipped_sum(as_pairs(dx, y), None, statistic, clip, norm, grid, compiled=compiled)
+        clipped_sum(as_pairs(dx, y), None, statistic, norm, grid, compiled=compiled)
         for dx, y in [(contents[0], labels[0]), (nulled, labels[0]), (replaced, relabelled)]
     ]
     order = 1 if norm == "l1" else 2
@@ -105,8 +106,8 @@ def largest_move(statistic_of, case, norm, compiled=True):
     return moves[0] / (len(changed) * allowed), moves[1] / (2 * len(changed) * allowed)
 
 
-def loss_gradient(W, loss):
-    return LossGradient(W, loss, (1.0, 1.0), np.ones(W.shape[1]))
+def loss_gradient(W, loss, clip):
+    return LossGradient(W, loss, clip)
 
 
 @quiet(EXAMPLES)
@@ -124,13 +125,13 @@ def _candidates(W):
 
 
 STATISTICS = {
-    "margins": lambda W, loss: DissimilarDistances(longest=2.0),
-    "threshold": lambda W, loss: DistanceHistogram(W / max(np.abs(W).max(), 1e-12), longest=4.0),
-    "survey": lambda W, loss: Survey(W.shape[1], longest=2.0, side=0.5),
-    "columns": lambda W, loss: ColumnSignal(W.shape[1], (1.0, 0.6)),
-    "moments": lambda W, loss: DistanceMoments(_candidates(W)),
-    "contest": lambda W, loss: Contest(
-        _candidates(W), np.array([0.1, -0.2, 0.0]), np.array([0.3, 1e-3, 2.0]), (1.0, 1.0)
+    "margins": lambda W, loss, clip: DissimilarDistances(2.0, clip),
+    "threshold": lambda W, loss, clip: DistanceHistogram(W / max(np.abs(W).max(), 1e-12), 4.0),
+    "survey": lambda W, loss, clip: Survey(W.shape[1], 2.0, 0.5, clip),
+    "columns": lambda W, loss, clip: ColumnSignal(W.shape[1], (1.0, 0.6), clip),
+    "moments": lambda W, loss, clip: DistanceMoments(_candidates(W), clip),
+    "contest": lambda W, loss, clip: Contest(
+        _candidates(W), np.array([0.1, -0.2, 0.0]), np.array([0.3, 1e-3, 2.0]), (1.0, 1.0), clip
     ),
 }
 
@@ -174,19 +175,17 @@ def test_underflow_does_not_escape_the_clip(compiled):
 class ClippedByRow(LossGradient):
     """Wrong on purpose: rows are clipped one by one, as the published algorithm does."""
 
-    def tile_sum(self, gaps, labels, clip, norm):
-        rows = [
-            LossGradient(self.W[r : r + 1], self.loss, self.weights, self.scale) for r in (0, 1)
-        ]
-        return np.concatenate([row.tile_sum(gaps, labels, clip, norm) for row in rows])
+    def tile_sum(self, differences, labels, norm):
+        rows = [LossGradient(self.W[r : r + 1], self.loss, self.clip) for r in (0, 1)]
+        return np.concatenate([row.tile_sum(differences, labels, norm) for row in rows])
 
 
 class Averaged(LossGradient):
     """Wrong on purpose: scaled up by the number of pairs that have a gradient."""
 
-    def tile_sum(self, gaps, labels, clip, norm):
-        total = super().tile_sum(gaps, labels, clip, norm)
-        return total * len(labels) / max(1, int((np.abs(gaps).sum(axis=1) > 0).sum()))
+    def tile_sum(self, differences, labels, norm):
+        total = super().tile_sum(differences, labels, norm)
+        return total * len(labels) / max(1, int((np.abs(differences).sum(axis=1) > 0).sum()))
 
 
 @pytest.mark.parametrize("wrong", [ClippedByRow, Averaged])
@@ -198,12 +197,7 @@ def test_the_fuzz_finds_a_wrong_statistic(wrong):
     def look(case):
         nonlocal worst
         if wrong is Averaged or case[3].shape[0] == 2:
-            moves = largest_move(
-                lambda W, loss: wrong(W, loss, (1.0, 1.0), np.ones(W.shape[1])),
-                case,
-                "l2",
-                compiled=False,
-            )
+            moves = largest_move(wrong, case, "l2", compiled=False)
             worst = max(worst, *moves)
 
     look()

@@ -16,12 +16,15 @@ import pytest
 
 from pairveil.audit.auditor import Claim, audit_scores
 from pairveil.audit.canaries import canary_of
-from pairveil.audit.learner_target import FitWatcher, learner_target, n_others, watch_fit
+from pairveil.audit.learner_target import learner_target, n_others, watch_fit
 from pairveil.audit.targets import KAPPA, audit_target, make_target
+from pairveil.audit.watching import Watcher
 from pairveil.audit.worst_case import worst_case
 from pairveil.errors import InputError
-from pairveil.learning.defaults import Budget, make_plan
 from pairveil.learning.dpp import DPPMetricLearner
+from pairveil.learning.plan import Setting, make_plan
+from pairveil.learning.training import ContrastiveRecipe
+from pairveil.privacy.mechanisms import Budget
 from pairveil.privacy.noise import SeededNoise
 
 DELTA = 1e-5
@@ -35,14 +38,11 @@ nightly = pytest.mark.skipif(
 )
 
 
-def short_plan(epsilon, kappa, adjacency, steps=4, **options):
-    return make_plan(
-        Budget(epsilon, DELTA, kappa, adjacency),
-        n_features=2,
-        data_norm=1.0,
-        n_steps=steps,
-        **options,
-    )
+SHORT = ContrastiveRecipe(n_steps=4)
+
+
+def short_plan(epsilon, kappa, adjacency, n_pairs):
+    return make_plan(SHORT, Setting(Budget(epsilon, DELTA, kappa, adjacency), n_pairs, 2))
 
 
 def canary(unit, kappa, adjacency, epsilon=1.0):
@@ -58,7 +58,7 @@ def test_the_learner_is_not_accused(epsilon, unit, kappa, adjacency):
     claim = Claim(epsilon, DELTA, "gaussian")
     seed = SEEDS[epsilon, unit, adjacency]
     found = audit_scores(
-        watch_fit(plan, worlds), claim, runs=600, confidence=0.999, random_state=seed
+        watch_fit(SHORT, plan, worlds), claim, runs=600, confidence=0.999, random_state=seed
     )
     assert found.verdict == "consistent"
 
@@ -105,7 +105,7 @@ class HalvedNoise(SeededNoise):
 def test_a_learner_with_half_its_noise_is_found():
     worlds = canary("pair", 1, "zero-out")
     plan = short_plan(1.0, 1, "zero-out", n_pairs=worlds.first.n_pairs)
-    scores = watch_fit(plan, worlds, noise=HalvedNoise)
+    scores = watch_fit(SHORT, plan, worlds, noise=HalvedNoise)
     found = audit_scores(scores, Claim(1.0, DELTA, "gaussian"), runs=10_000, random_state=0)
     assert found.verdict == "violated"
 
@@ -113,22 +113,22 @@ def test_a_learner_with_half_its_noise_is_found():
 def test_a_learner_that_accounts_one_pair_of_three_is_found():
     worlds = canary("relationship", 3, "zero-out")
     plan = short_plan(1.0, 1, "zero-out", n_pairs=worlds.first.n_pairs)
-    scores = watch_fit(plan, worlds)
+    scores = watch_fit(SHORT, plan, worlds)
     found = audit_scores(scores, Claim(1.0, DELTA, "gaussian"), runs=1200, random_state=0)
     assert found.verdict == "violated"
 
 
 def test_the_learner_itself_lets_the_watcher_follow():
-    """The public door: `fit(on_release=...)` shows the same releases as the target's own loop."""
+    """The public door: `fit(on_answer=...)` shows the same releases as the target's own loop."""
     worlds = canary_of("person", 3, 2, "zero-out")
     options = {"epsilon": 4.0, "unit": "person", "select": "all", "n_steps": 4}
     plan = short_plan(4.0, 3, "zero-out", n_pairs=3)
-    watcher = FitWatcher(worlds, plan)
+    watcher = Watcher(worlds)
     learner = DPPMetricLearner(**options, random_state=0)
     with pytest.warns(UserWarning, match="pairs are few|all labels"):
-        learner.fit(worlds.second, on_release=watcher)
+        learner.fit(worlds.second, on_answer=watcher)
     assert learner.kappa_ == 3
-    scores = watch_fit(plan, worlds)
+    scores = watch_fit(SHORT, plan, worlds)
     assert watcher.score == pytest.approx(scores(1, 1, np.random.default_rng(0))[0])
 
 

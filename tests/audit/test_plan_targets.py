@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from pairveil.learning.query import LossGradient
 
 from pairveil.audit.auditor import Claim, audit, audit_scores
 from pairveil.audit.canaries import canary_of, one_batch, relationship_pairs
@@ -19,11 +20,10 @@ from pairveil.audit.plan_targets import (
     watch,
 )
 from pairveil.learning.losses import ContrastiveLoss
-from pairveil.learning.plan import NoisySums
-from pairveil.learning.sums import LossGradient
 from pairveil.pairs.pairset import PairSet
 from pairveil.privacy.calibration import calibrate_gaussian
 from pairveil.privacy.noise import SeededNoise
+from pairveil.privacy.queries import Query
 
 DELTA = 1e-5
 UNITS = [("pair", 1), ("relationship", 3), ("person", 3)]
@@ -59,14 +59,14 @@ def poisson_plan(epsilon, kappa, adjacency, steps=8, rate=0.4):
     noise = calibrate_gaussian(
         epsilon, DELTA, kappa=kappa, adjacency=adjacency, sample_rate=rate, steps=steps
     )
-    return NoisySums(CLIP, noise, steps=steps, sample_rate=rate)
+    return Query("gradients", (1, 2), noise, steps, sample_rate=rate)
 
 
 @pytest.mark.parametrize("adjacency", ["zero-out", "replace"])
 def test_a_sampled_plan_is_not_accused_and_is_seen(adjacency):
-    sums = poisson_plan(4.0, 3, adjacency)
-    scores = watch(sums, canary_of("person", 3, 2, adjacency))
-    claim = plan_claim(sums, 4.0, DELTA, 3, adjacency)
+    query = poisson_plan(4.0, 3, adjacency)
+    scores = watch(query, canary_of("person", 3, 2, adjacency))
+    claim = plan_claim(query, 4.0, DELTA, 3, adjacency)
     found = audit_scores(scores, claim, runs=2500, confidence=0.999, random_state=0)
     assert found.verdict == "consistent"
     assert found.lower_bound > 0.4 * 4.0
@@ -90,36 +90,36 @@ class ReusedNoise(SeededNoise):
 
 @pytest.mark.parametrize("steps", [1, 8])
 def test_halved_noise_is_found(steps):
-    sums = poisson_plan(1.0, 1, "zero-out", steps, rate=1.0 if steps == 1 else 0.4)
-    scores = watch(sums, canary_of("pair", 1, 2, "zero-out"), noise=HalvedNoise)
-    claim = plan_claim(sums, 1.0, DELTA, 1, "zero-out")
+    query = poisson_plan(1.0, 1, "zero-out", steps, rate=1.0 if steps == 1 else 0.4)
+    scores = watch(query, canary_of("pair", 1, 2, "zero-out"), noise=HalvedNoise)
+    claim = plan_claim(query, 1.0, DELTA, 1, "zero-out")
     found = audit_scores(scores, claim, runs=8000, random_state=0)
     assert found.verdict == "violated"
 
 
 def test_accounting_kappa_one_on_a_graph_with_kappa_three_is_found():
-    sums = poisson_plan(1.0, 1, "zero-out", steps=4)
-    scores = watch(sums, relationship_pairs(3, 2, "zero-out"))
-    claim = plan_claim(sums, 1.0, DELTA, 1, "zero-out")
+    query = poisson_plan(1.0, 1, "zero-out", steps=4)
+    scores = watch(query, relationship_pairs(3, 2, "zero-out"))
+    claim = plan_claim(query, 1.0, DELTA, 1, "zero-out")
     assert audit_scores(scores, claim, runs=2500, random_state=0).verdict == "violated"
 
 
 def test_noise_reused_between_steps_is_found():
-    """Differences of the sums then hold no noise at all: they show who was sampled when."""
-    sums = poisson_plan(1.0, 1, "zero-out", steps=4)
+    """Differences of the query then hold no noise at all: they show who was sampled when."""
+    query = poisson_plan(1.0, 1, "zero-out", steps=4)
     gradient = _gradient()
 
     def mechanism(data, rng):
         from pairveil.learning.engine import Engine
 
         engine = Engine(data, ReusedNoise(rng))
-        return np.stack([engine.release(sums, gradient) for _ in range(sums.steps)])
+        return np.stack([engine.answer(query, gradient) for _ in range(query.steps)])
 
     found = audit(
         mechanism,
         canary_of("pair", 1, 2, "zero-out"),
         Claim(1.0, DELTA),
-        score=lambda x: float(np.ptp(x.reshape(sums.steps, -1), axis=0).max()),
+        score=lambda x: float(np.ptp(x.reshape(query.steps, -1), axis=0).max()),
         runs=2000,
         random_state=0,
     )
@@ -128,7 +128,7 @@ def test_noise_reused_between_steps_is_found():
 
 
 def _gradient():
-    return LossGradient(np.array([[0.5, 0.0]]), ContrastiveLoss(MARGIN), (1.0, 1.0), np.ones(2))
+    return LossGradient(np.array([[0.5, 0.0]]), ContrastiveLoss(MARGIN), CLIP)
 
 
 def test_dividing_by_the_realised_batch_size_is_found():
@@ -138,7 +138,7 @@ def test_dividing_by_the_realised_batch_size_is_found():
     def averaged(data, rng):
         gaps, gradient = np.asarray(data.differences()), _gradient()
         present = np.flatnonzero(np.abs(gaps).sum(axis=1))
-        total = gradient.tile_sum(gaps[present], data.labels[present], CLIP, "l2")
+        total = gradient.tile_sum(gaps[present], data.labels[present], "l2")
         # Public size 2 in the noise, realised size in the mean.
         return 2 * total / max(1, len(present)) + rng.normal(0, noise, total.shape)
 

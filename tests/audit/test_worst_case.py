@@ -8,29 +8,31 @@ import numpy as np
 import pytest
 
 from pairveil.audit.canaries import canary_of
-from pairveil.audit.learner_target import FitWatcher, n_others
+from pairveil.audit.learner_target import n_others
 from pairveil.audit.targets import KAPPA
+from pairveil.audit.watching import Watcher
 from pairveil.audit.worst_case import worst_case
 from pairveil.graph.kappa import kappa as kappa_of
-from pairveil.learning.defaults import Budget, make_plan
 from pairveil.learning.engine import Engine
-from pairveil.learning.training import train
+from pairveil.learning.plan import Setting, make_plan
+from pairveil.learning.training import ContrastiveRecipe
+from pairveil.privacy.mechanisms import Budget
 from pairveil.privacy.noise import SeededNoise
 
 DELTA = 1e-5
 RUNS = 6
+RECIPE = ContrastiveRecipe()
 
 
 def shares_of_mu(worlds, budget):
     """Part of each release's claimed mu^2 that the inputs realise, and of the whole: means over runs."""
-    plan = make_plan(budget, n_features=2, n_pairs=worlds.first.n_pairs, data_norm=1.0)
-    reach = budget.kappa * (2 if budget.adjacency == "replace" else 1)
-    claimed = {r.name: r.steps * (reach / r.noise_multiplier) ** 2 for r in plan.releases}
-    reached, watcher = Counter(), FitWatcher(worlds, plan)
+    plan = make_plan(RECIPE, Setting(budget, worlds.first.n_pairs, 2))
+    claimed = {q.name: q.steps * (budget.reach / q.noise_multiplier) ** 2 for q in plan.queries}
+    reached, watcher = Counter(), Watcher(worlds)
     for run in range(RUNS):
         data = (worlds.first, worlds.second)[run % 2]
         watcher.reset()
-        train(plan, data, Engine(data, SeededNoise(run), on_release=watcher))
+        RECIPE.run(plan, Engine(data, SeededNoise(run), on_answer=watcher))
         for name, found in watcher.reached.items():
             # No release may show more than was accounted: this is the sensitivity, not an average.
             assert found <= claimed[name] * (1 + 1e-6)
@@ -83,8 +85,8 @@ def test_the_inputs_are_neighbours_of_the_unit(unit, kappa, adjacency):
 def test_one_feature_will_do():
     budget = Budget(1.0, DELTA, 1, "zero-out")
     worlds = worst_case("pair", 1, 1, "zero-out", n_others(budget))
-    plan = make_plan(budget, n_features=1, n_pairs=worlds.first.n_pairs, data_norm=1.0)
-    watcher = FitWatcher(worlds, plan)
-    train(plan, worlds.second, Engine(worlds.second, SeededNoise(0), on_release=watcher))
+    plan = make_plan(RECIPE, Setting(budget, worlds.first.n_pairs, 1))
+    watcher = Watcher(worlds)
+    RECIPE.run(plan, Engine(worlds.second, SeededNoise(0), on_answer=watcher))
     assert watcher.reached["gradients"] > 0
     assert watcher.reached["signal"] == 0  # one column has nothing to stand out from

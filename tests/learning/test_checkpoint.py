@@ -33,7 +33,7 @@ def watch(sums, statistic, noisy):
         np.savez(folder + "/seen.npz", *seen)
         os.kill(os.getpid(), signal.SIGKILL)
 ledger = PrivacyLedger(1.5, 1e-5, path=folder + "/ledger.json")
-learner(ledger).fit(make_data(), on_release=watch, checkpoint=folder + "/fit")
+learner(ledger).fit(make_data(), on_answer=watch, checkpoint=folder + "/fit")
 """
 
 
@@ -63,7 +63,7 @@ def stopped_fit(path, ledger=None, after=3):
             raise Stop
 
     with pytest.raises(Stop):
-        learner(ledger).fit(make_data(), on_release=watch, checkpoint=path)
+        learner(ledger).fit(make_data(), on_answer=watch, checkpoint=path)
     return seen
 
 
@@ -79,7 +79,7 @@ def test_a_killed_fit_goes_on_without_drawing_or_charging_again(tmp_path):
     assert len(ledger.entries) == 1
     seen = []
     fitted = learner(ledger).fit(
-        make_data(), on_release=lambda *a: seen.append(a[2]), checkpoint=tmp_path / "fit"
+        make_data(), on_answer=lambda *a: seen.append(a[2]), checkpoint=tmp_path / "fit"
     )
     for old, new in zip(before, seen[:5], strict=True):
         np.testing.assert_array_equal(old, new)
@@ -158,7 +158,7 @@ def test_two_fits_cannot_share_a_checkpoint(tmp_path):
         raise Stop
 
     with pytest.raises(Stop):
-        learner().fit(make_data(), on_release=second, checkpoint=path)
+        learner().fit(make_data(), on_answer=second, checkpoint=path)
 
 
 @pytest.fixture(params=["memory", "file"])
@@ -218,7 +218,7 @@ def test_a_snapshot_of_a_running_fit_is_an_older_copy(tmp_path, ledger):
             raise Stop
 
     with pytest.raises(Stop):
-        learner(ledger).fit(make_data(), on_release=watch, checkpoint=path)
+        learner(ledger).fit(make_data(), on_answer=watch, checkpoint=path)
     with pytest.raises(InputError, match="older copy"):
         learner(ledger).fit(make_data(), checkpoint=snapshot)
     learner(ledger).fit(make_data(), checkpoint=path)
@@ -239,7 +239,7 @@ def test_of_two_copies_at_the_same_time_one_goes_on(tmp_path, ledger, link):
             used.append(done.components_)
 
     with pytest.raises(InputError, match=r"another run has gone on|another fit wrote"):
-        learner(ledger).fit(make_data(), on_release=overtake, checkpoint=path)
+        learner(ledger).fit(make_data(), on_answer=overtake, checkpoint=path)
     assert len(seen) == len(used) == 1  # the second sum was seen by nobody
     assert len(ledger.entries) == 1
     if link is shutil.copy:
@@ -256,10 +256,10 @@ def test_two_writers_stop_without_a_ledger_too(tmp_path):
         stopped_fit(twin, after=3)
 
     with pytest.raises(InputError, match="another fit wrote"):
-        learner().fit(make_data(), on_release=overtake, checkpoint=path)
+        learner().fit(make_data(), on_answer=overtake, checkpoint=path)
     path.unlink()
     with pytest.raises(InputError, match="was removed"):
-        learner().fit(make_data(), on_release=lambda *_: path.unlink(), checkpoint=path)
+        learner().fit(make_data(), on_answer=lambda *_: path.unlink(), checkpoint=path)
 
 
 def die_before_the_ledger_knows(self, name, known, reached):
@@ -277,7 +277,7 @@ def test_a_kill_between_file_and_ledger_costs_nothing(tmp_path, ledger, monkeypa
             learner(ledger).fit(make_data(), checkpoint=path)
     ahead = path.read_bytes()  # by one sum
     assert len(ahead) > len(before)
-    learner(ledger).fit(make_data(), checkpoint=path, on_release=lambda *a: seen.append(a[2]))
+    learner(ledger).fit(make_data(), checkpoint=path, on_answer=lambda *a: seen.append(a[2]))
     assert ahead.endswith(seen[2].tobytes())
     assert len(ledger.entries) == 1
 
@@ -304,7 +304,7 @@ def test_a_charge_pays_for_its_own_fit_only(tmp_path):
     ledger = PrivacyLedger(0.2, 1e-5)
     cheap, dear = tmp_path / "cheap", tmp_path / "dear"
     with pytest.raises(Stop):
-        learner(ledger, epsilon=0.1).fit(make_data(), checkpoint=cheap, on_release=stop)
+        learner(ledger, epsilon=0.1).fit(make_data(), checkpoint=cheap, on_answer=stop)
     with pytest.raises(BudgetError):
         learner(ledger, epsilon=8.0).fit(make_data(), checkpoint=dear)
     names = [json.loads(path.read_bytes().partition(b"\n")[0])["name"] for path in (cheap, dear)]
@@ -332,7 +332,7 @@ def test_the_same_pairs_of_other_people_are_another_charge(tmp_path):
         return PairSet(data.features, data.pairs, data.labels, ids=ids)
 
     with pytest.raises(Stop):
-        learner(ledger).fit(named(0), checkpoint=tmp_path / "fit", on_release=stop)
+        learner(ledger).fit(named(0), checkpoint=tmp_path / "fit", on_answer=stop)
     with pytest.raises(InputError, match="charged for another fit"):
         learner(ledger).fit(named(7), checkpoint=tmp_path / "fit")
     learner(ledger).fit(named(0), checkpoint=tmp_path / "fit")
@@ -351,7 +351,7 @@ def test_a_link_is_the_file_it_leads_to(tmp_path):
         raise Stop
 
     with pytest.raises(Stop):
-        learner().fit(make_data(), on_release=second, checkpoint=link)
+        learner().fit(make_data(), on_answer=second, checkpoint=link)
     assert path.exists()
     remove(link)
     assert not path.exists()

@@ -14,7 +14,7 @@ from pairveil.errors import DataWarning, InputError
 from pairveil.graph.kappa import kappa
 from pairveil.learning import dask_features, dask_pairs
 from pairveil.learning.certifying import BOUNDED_BY_DEGREES
-from pairveil.learning.dask_backend import DaskSums
+from pairveil.learning.dask_backend import OnCluster
 from pairveil.learning.dask_pairs import DaskPairs, open_dask_pairs
 from pairveil.learning.dpp import DPPMetricLearner
 from pairveil.learning.losses import ContrastiveLoss
@@ -335,13 +335,13 @@ def test_pairs_that_change_between_two_readings_are_refused_before_the_charge(cl
 
 def test_a_part_that_was_built_anew_from_other_pairs_is_not_summed(client, data):
     remote = open_dask_pairs(da.from_array(data.features), collection(frame_of(data))).clipped(1.0)
-    sums = DaskSums(remote, client)
-    gradient = LossGradient(np.eye(2, D), ContrastiveLoss(1.0), (1.0, 0.5), np.ones(D))
-    asked = (remote, None, gradient, 0.1, "l2", 2.0**-31)
-    np.testing.assert_array_equal(sums(*asked), clipped_sum(data, *asked[1:]))
+    sums = OnCluster(remote, client)
+    gradient = LossGradient(np.eye(2, D), ContrastiveLoss(1.0), 0.1, (1.0, 0.5))
+    asked = (None, gradient, "l2", 2.0**-31)
+    np.testing.assert_array_equal(sums.add_up(*asked), clipped_sum(data, *asked))
     sums._parts[1] = client.submit(lambda: None, pure=False)
     with pytest.raises(InputError, match="nothing is released"):
-        sums(*asked)
+        sums.add_up(*asked)
 
 
 class Stop(Exception):
@@ -360,13 +360,13 @@ def test_a_checkpoint_goes_on_with_the_same_pairs_only(client, data, tmp_path):
 
     options = {"backend": "dask", "n_steps": 5, "accountant": ledger}
     with pytest.raises(Stop):
-        DPPMetricLearner(**options).fit(remote, on_release=watch, checkpoint=tmp_path / "fit")
+        DPPMetricLearner(**options).fit(remote, on_answer=watch, checkpoint=tmp_path / "fit")
     fewer = open_dask_pairs(people, collection(frame_of(data).iloc[::-1]))
     with pytest.raises(InputError, match="another fit"):
         DPPMetricLearner(**options).fit(fewer, checkpoint=tmp_path / "fit")
     again = []
     DPPMetricLearner(**options).fit(
-        remote, on_release=lambda *a: again.append(a[2]), checkpoint=tmp_path / "fit"
+        remote, on_answer=lambda *a: again.append(a[2]), checkpoint=tmp_path / "fit"
     )
     for old, new in zip(seen, again[:4], strict=True):
         np.testing.assert_array_equal(old, new)

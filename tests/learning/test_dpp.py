@@ -18,11 +18,11 @@ from pairveil import (
     kappa,
 )
 from pairveil.learning.engine import Engine
-from pairveil.learning.plan import NoisySums
 from pairveil.pairs.pairset import PairSet
 from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.events import event_from_dict
 from pairveil.privacy.noise import SeededNoise, TrustedNoise
+from pairveil.privacy.queries import Query
 
 X, GROUPS = people()
 PAIRS, Y = chain(GROUPS)
@@ -61,7 +61,7 @@ def test_what_is_accounted_is_what_runs():
     """Every released sum is seen by a witness, who counts them and measures their noise."""
     seen = Counter()
     fitted = learner(epsilon=1.0).fit(
-        PAIRS, Y, on_release=lambda sums, *_: seen.update([sums.event()])
+        PAIRS, Y, on_answer=lambda query, *_: seen.update([query.event()])
     )
     told = Counter()
     for data in fitted.certificate_.events:
@@ -79,13 +79,13 @@ def test_noise_has_the_scale_that_is_accounted():
     for found, epsilon in ((quiet, math.inf), (loud, 1.0)):
         plan_epsilon = learner(epsilon=1.0).certify(PAIRS, Y)
         multiplier = plan_epsilon.events[2]["noise_multiplier"] if epsilon == 1.0 else 0.0
-        sums = NoisySums(0.5, multiplier, 1200)
+        query = Query("gradients", (2, 5), multiplier, 1200)
         engine = Engine(PairSet(X, PAIRS, Y), SeededNoise(3))
         from pairveil.learning.losses import ContrastiveLoss
         from pairveil.learning.sums import LossGradient
 
-        gradient = LossGradient(np.eye(2, 5), ContrastiveLoss(1.0), (1.0, 1.0), np.ones(5))
-        found += [engine.release(sums, gradient) for _ in range(1200)]
+        gradient = LossGradient(np.eye(2, 5), ContrastiveLoss(1.0), clip=0.5)
+        found += [engine.answer(query, gradient) for _ in range(1200)]
     ratio = np.std(np.array(loud) - np.array(quiet)) / (0.5 * multiplier)
     assert abs(ratio - 1) < 0.033
     assert abs(ratio - 2 / 3) > 0.033
@@ -142,12 +142,12 @@ def test_only_unseeded_fits_are_for_release():
 def test_release_grade_fits_differ_and_lie_on_the_grid():
     kept = []
 
-    def watch(sums, statistic, noisy):
-        if sums.name == "survey":
+    def watch(query, statistic, noisy):
+        if query.name == "survey":
             kept.append(noisy)
 
     for _ in range(2):
-        learner(random_state=None).fit(PAIRS, Y, on_release=watch)
+        learner(random_state=None).fit(PAIRS, Y, on_answer=watch)
     assert not np.array_equal(*kept)
     for noisy in kept:
         assert np.array_equal(noisy * 2.0**40, np.rint(noisy * 2.0**40))
@@ -207,13 +207,11 @@ def test_whether_a_null_pair_is_sampled_cannot_be_seen():
     pairs = np.column_stack([np.arange(0, 3000, 2), np.arange(1, 3000, 2)])
     pairs = np.insert(pairs, 7, [3000, 3001], axis=0)
     data = PairSet(people_, pairs, np.resize([1, -1], len(pairs)))
-    gradient = LossGradient(rng.normal(size=(2, 5)), ContrastiveLoss(1.0), (1.0, 1.0), np.ones(5))
+    gradient = LossGradient(rng.normal(size=(2, 5)), ContrastiveLoss(1.0), clip=0.3)
     without = np.delete(np.arange(len(pairs)), 7)
     for compiled in (True, False):
         drawn, not_drawn = (
-            clipped_sum(
-                data, rows, gradient, 0.3, "l2", 2.0**-40, compiled=compiled, separately=True
-            )
+            clipped_sum(data, rows, gradient, "l2", 2.0**-40, compiled=compiled, separately=True)
             for rows in (np.arange(len(pairs)), without)
         )
         np.testing.assert_array_equal(drawn, not_drawn)
@@ -227,8 +225,8 @@ def test_tiny_projections_do_not_escape_the_clip():
     gap = np.zeros((1, 12))
     gap[0, :10], gap[0, 11] = 1.5e-162, 1.0
     W = np.eye(10, 12)
-    gradient = LossGradient(W, ContrastiveLoss(1.0), (1.0, 1.0), np.ones(12))
-    found = gradient.tile_sum(gap, np.array([-1], dtype=np.int8), clip=1.0, norm="l2")
+    gradient = LossGradient(W, ContrastiveLoss(1.0), clip=1.0)
+    found = gradient.tile_sum(gap, np.array([-1], dtype=np.int8), norm="l2")
     assert np.linalg.norm(found) <= 1.0
 
 
@@ -239,7 +237,7 @@ def test_a_fit_that_dies_has_been_charged(tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        learner(accountant=ledger).fit(PAIRS, Y, on_release=die)
+        learner(accountant=ledger).fit(PAIRS, Y, on_answer=die)
     assert len(PrivacyLedger.open(tmp_path / "ledger.json").entries) == 1
 
 
@@ -252,12 +250,12 @@ def test_an_inconsistent_engine_releases_nothing(monkeypatch):
 def test_the_engine_refuses_more_than_its_plan():
     from pairveil.learning.statistics import ColumnSignal
 
-    sums = NoisySums(1.0, 5.0, 2)
+    query, signal = Query("signal", (5,), 5.0, 2), ColumnSignal(5, (1.0, 1.0), clip=1.0)
     engine = Engine(PairSet(X, PAIRS, Y), TrustedNoise())
     for _ in range(2):
-        engine.release(sums, ColumnSignal(5, (1.0, 1.0)))
-    with pytest.raises(RuntimeError, match="no further release"):
-        engine.release(sums, ColumnSignal(5, (1.0, 1.0)))
+        engine.answer(query, signal)
+    with pytest.raises(RuntimeError, match="no further answer"):
+        engine.answer(query, signal)
 
 
 def test_progress_tells_what_was_spent():

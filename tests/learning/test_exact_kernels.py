@@ -12,13 +12,14 @@ from plain_sums import DTYPES, Norm, make, plain_sum, size
 
 from pairveil.errors import InputError
 from pairveil.learning import kernels
+from pairveil.learning.backends import Local
 from pairveil.learning.engine import MOST_AT_ONCE, Engine
 from pairveil.learning.exact_kernels import TILE, clipped_sum, descend
 from pairveil.learning.losses import ContrastiveLoss
-from pairveil.learning.plan import NoisySums
 from pairveil.learning.sums import LossGradient
 from pairveil.pairs.pairset import PairSet
 from pairveil.privacy.noise import SeededNoise, TrustedNoise
+from pairveil.privacy.queries import Query
 
 LOSS, BOTH = ContrastiveLoss(1.0), (1.0, 0.5)
 
@@ -120,29 +121,28 @@ def world(n: int = 3000) -> PairSet:
 
 
 def gradient() -> LossGradient:
-    return LossGradient(np.random.default_rng(1).normal(size=(2, 5)), LOSS, BOTH, np.ones(5))
+    return LossGradient(np.random.default_rng(1).normal(size=(2, 5)), LOSS, 0.1, BOTH)
 
 
 def test_the_engine_takes_the_same_steps_compiled_watched_or_elsewhere() -> None:
     """Local, for a watcher, and by another's sums (a cluster's): one seed, one result."""
-    from pairveil.learning import sums as summing
-
     data, steps = world(), 40
-    sums = NoisySums(clip=0.1, noise_multiplier=2.0, steps=steps, sample_rate=0.01)
+    query = Query("gradients", (2, 5), 2.0, steps, sample_rate=0.01)
     seen: list[tuple[NDArray[Any], NDArray[Any]]] = []
 
     def watch(kind: Any, statistic: Any, noisy: NDArray[Any]) -> None:
         seen.append((statistic.W, noisy))
 
-    def elsewhere(*args: Any, **options: Any) -> NDArray[np.int64]:
-        return summing.clipped_sum(*args, **options)
+    class Elsewhere(Local):
+        def descends(self, gradient: Any) -> bool:
+            return False
 
     engines = [
         Engine(data, SeededNoise(5)),
         Engine(data, SeededNoise(5), watch),
-        Engine(data, SeededNoise(5), add_up=elsewhere),
+        Engine(Elsewhere(data), SeededNoise(5)),
     ]
-    found = [engine.descend(sums, gradient(), 1e-3, steps) for engine in engines]
+    found = [engine.descend(query, gradient(), 1e-3, steps) for engine in engines]
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])
     assert len(seen) == steps
@@ -151,10 +151,10 @@ def test_the_engine_takes_the_same_steps_compiled_watched_or_elsewhere() -> None
         np.testing.assert_array_equal(W, at)
         W = W - 1e-3 * noisy
     np.testing.assert_array_equal(W, found[0])
-    assert all(engine.followed([sums]) for engine in engines)
-    with pytest.raises(RuntimeError, match="no further release"):
-        engines[0].descend(sums, gradient(), 1e-3, 2)
-    assert (Engine(data, SeededNoise(6)).descend(sums, gradient(), 1e-3, steps) != found[0]).any()
+    assert all(engine.followed([query]) for engine in engines)
+    with pytest.raises(RuntimeError, match="no further answer"):
+        engines[0].descend(query, gradient(), 1e-3, 2)
+    assert (Engine(data, SeededNoise(6)).descend(query, gradient(), 1e-3, steps) != found[0]).any()
 
 
 def test_steps_are_drawn_in_rooms_of_limited_size() -> None:
@@ -166,19 +166,19 @@ def test_steps_are_drawn_in_rooms_of_limited_size() -> None:
             return super().gaussian(total, scale, grid)
 
     steps = MOST_AT_ONCE // 512 + 5
-    sums = NoisySums(clip=0.1, noise_multiplier=2.0, steps=steps, sample_rate=0.01)
-    Engine(data, Watched(0)).descend(sums, gradient(), 1e-6, steps)
+    query = Query("gradients", (2, 5), 2.0, steps, sample_rate=0.01)
+    Engine(data, Watched(0)).descend(query, gradient(), 1e-6, steps)
     assert asked == [(MOST_AT_ONCE // 512, 2, 5), (5, 2, 5)]
 
 
 def test_the_noise_of_many_steps_is_fresh_and_of_the_plans_size() -> None:
     """No pair is ever drawn, so the releases are the noise: 10,000 numbers, all apart."""
-    sums = NoisySums(clip=0.1, noise_multiplier=3.0, steps=1000, sample_rate=1e-9)
+    query = Query("gradients", (2, 5), 3.0, 1000, sample_rate=1e-9)
     seen: list[NDArray[Any]] = []
     for source in (TrustedNoise(), SeededNoise(0)):
         seen.clear()
         engine = Engine(world(), source, lambda kind, statistic, noisy: seen.append(noisy))
-        engine.descend(sums, gradient(), 1e-6, 1000)
+        engine.descend(query, gradient(), 1e-6, 1000)
         noise = np.array(seen)
         assert noise.shape == (1000, 2, 5)
         assert len(np.unique(noise)) > 9990
@@ -198,7 +198,7 @@ def test_whether_a_null_pair_is_drawn_cannot_be_seen_in_any_step() -> None:
         noise = np.zeros((20, 2, 5))
         results.append(
             gradient().compiled_descent(
-                data, (np.concatenate(chosen), edges), noise, 0.01, 0.1, "l2", 2.0**-35
+                data, (np.concatenate(chosen), edges), noise, 0.01, "l2", 2.0**-35
             )
         )
     for with_it, without in zip(*results, strict=True):
@@ -206,7 +206,7 @@ def test_whether_a_null_pair_is_drawn_cannot_be_seen_in_any_step() -> None:
     seen = replace(data, features=np.roll(data.features, 3, axis=0))  # now it is no null pair
     edges = np.array([0, 1])
     moved, _ = gradient().compiled_descent(
-        seen, (np.array([7]), edges), np.zeros((1, 2, 5)), 0.01, 0.1, "l2", 2.0**-35
+        seen, (np.array([7]), edges), np.zeros((1, 2, 5)), 0.01, "l2", 2.0**-35
     )
     assert (moved != gradient().W).any()
 

@@ -1,5 +1,7 @@
 """Sensitivity: neighbouring data never move a sum further than claimed, whatever the data."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from pairveil.learning.losses import ContrastiveLoss
-from pairveil.learning.sums import TILE, LossGradient, clipped_sum, is_compilable, reach
+from pairveil.learning.sums import TILE, LossGradient, clipped_sum
 from pairveil.pairs.pairset import PairSet
 from pairveil.privacy.grid import choose_grid, grid_sensitivity
 
@@ -48,29 +50,29 @@ def test_neighbours_move_the_sum_no_further_than_claimed(seed, norm, kappa, d, k
     rng = np.random.default_rng(seed)
     data = random_pairs(rng, 12, 30, d, size)
     gradient = LossGradient(
-        rng.normal(size=(k, d)) * size, ContrastiveLoss(rng.uniform(0.1, 3)), (1.0, 2.0), np.ones(d)
+        rng.normal(size=(k, d)) * size, ContrastiveLoss(rng.uniform(0.1, 3)), clip, (1.0, 2.0)
     )
     grid = choose_grid(clip, k * d, norm=norm)
     reach = grid_sensitivity(clip, grid, k * d, norm, tile=TILE)
     rows = rng.choice(30, size=kappa, replace=False)
     nulled = changed(data, rows, np.zeros((2 * kappa, d)), data.labels[rows])
     flipped = changed(data, rows, rng.normal(size=(2 * kappa, d)) * size, -data.labels[rows])
-    total = clipped_sum(data, None, gradient, clip, norm, grid)
-    zero_out = length(total - clipped_sum(nulled, None, gradient, clip, norm, grid), norm) * grid
-    replace = length(total - clipped_sum(flipped, None, gradient, clip, norm, grid), norm) * grid
+    total = clipped_sum(data, None, gradient, norm, grid)
+    zero_out = length(total - clipped_sum(nulled, None, gradient, norm, grid), norm) * grid
+    replaced = length(total - clipped_sum(flipped, None, gradient, norm, grid), norm) * grid
     assert zero_out <= kappa * reach * (1 + 1e-12)
-    assert replace <= 2 * kappa * reach * (1 + 1e-12)
+    assert replaced <= 2 * kappa * reach * (1 + 1e-12)
 
 
 def test_the_claim_is_attained_so_the_test_can_fail():
     """A pair far beyond the clip bound moves the sum by the bound itself."""
     people = np.array([[0.0, 0.0], [0.1, 0.0], [0.0, 0.1], [50.0, 70.0]])
     data = PairSet(people, [[0, 1], [0, 2], [1, 3]], [1, -1, 1])
-    gradient = LossGradient(np.eye(2), ContrastiveLoss(1.0), (1.0, 1.0), np.ones(2))
+    gradient = LossGradient(np.eye(2), ContrastiveLoss(1.0), clip=0.3)
     grid = choose_grid(0.3, 4)
     nulled = changed(data, np.array([2]), np.zeros((2, 2)), np.array([1]))
-    moved = clipped_sum(data, None, gradient, 0.3, "l2", grid)
-    moved = length(moved - clipped_sum(nulled, None, gradient, 0.3, "l2", grid), "l2") * grid
+    moved = clipped_sum(data, None, gradient, "l2", grid)
+    moved = length(moved - clipped_sum(nulled, None, gradient, "l2", grid), "l2") * grid
     assert moved == pytest.approx(0.3, rel=1e-6)
     assert moved > 0.3 * 2 / 3  # a claim of two thirds of the clip bound would be refuted
 
@@ -80,16 +82,16 @@ def test_float32_features_are_summed_in_float32_and_charged_for_it():
     rng = np.random.default_rng(4)
     data = random_pairs(rng, 40, 128, 20)
     data = PairSet(data.features.astype(np.float32), data.pairs, data.labels)
-    gradient = LossGradient(rng.normal(size=(2, 20)), ContrastiveLoss(9.0), (1.0, 1.0), np.ones(20))
-    assert is_compilable(data, gradient)
+    gradient = LossGradient(rng.normal(size=(2, 20)), ContrastiveLoss(9.0), clip=0.01)
+    assert gradient.is_compilable(data)
     grid, moved = choose_grid(0.01, 40), []
-    total = clipped_sum(data, None, gradient, 0.01, "l2", grid)
+    total = clipped_sum(data, None, gradient, "l2", grid)
     for row in range(data.n_pairs):
         nulled = changed(data, np.array([row]), np.zeros((2, 20), np.float32), data.labels[[row]])
-        without = clipped_sum(nulled, None, gradient, 0.01, "l2", grid)
+        without = clipped_sum(nulled, None, gradient, "l2", grid)
         moved.append(length(total - without, "l2") * grid)
-    assert max(moved) <= reach(gradient, 0.01, "l2", grid, np.float32)
-    assert max(moved) > reach(gradient, 0.01, "l2", grid, np.float64)
+    assert max(moved) <= gradient.sensitivity("l2", grid, np.float32)
+    assert max(moved) > gradient.sensitivity("l2", grid, np.float64)
 
 
 @pytest.mark.parametrize("compiled", [True, False])
@@ -98,14 +100,14 @@ def test_a_scale_of_columns_is_the_same_as_scaled_features(make, compiled):
     rng = np.random.default_rng(5)
     data = random_pairs(rng, 30, 200, 6)
     scale = 2.0 ** rng.integers(-2, 3, 6)  # exact in both ways
-    own = rng.uniform(0.5, 2, 6)
-    gradient = LossGradient(rng.normal(size=(3, 6)), ContrastiveLoss(1.0), (1.0, 0.5), own)
+    plain = LossGradient(rng.normal(size=(3, 6)), ContrastiveLoss(1.0), 0.5, (1.0, 0.5))
+    gradient = replace(plain, scale=scale)
     grid = choose_grid(0.5, 18)
     options = {"compiled": compiled}
     given = PairSet(make(data.features), data.pairs, data.labels)
     scaled = PairSet(make(data.features * scale), data.pairs, data.labels)
-    first = clipped_sum(given, None, gradient, 0.5, "l2", grid, scale=scale, **options)
-    second = clipped_sum(scaled, None, gradient, 0.5, "l2", grid, **options)
+    first = clipped_sum(given, None, gradient, "l2", grid, **options)
+    second = clipped_sum(scaled, None, plain, "l2", grid, **options)
     np.testing.assert_allclose(first, second, rtol=0, atol=200 * 2)
     assert np.abs(first).max() > 1e6
 
@@ -113,11 +115,11 @@ def test_a_scale_of_columns_is_the_same_as_scaled_features(make, compiled):
 def test_sums_do_not_depend_on_the_order_of_tiles():
     rng = np.random.default_rng(1)
     data = random_pairs(rng, 50, 3 * TILE, 5)
-    gradient = LossGradient(rng.normal(size=(2, 5)), ContrastiveLoss(1.0), (1.0, 1.0), np.ones(5))
+    gradient = LossGradient(rng.normal(size=(2, 5)), ContrastiveLoss(1.0), clip=0.5)
     grid = choose_grid(0.5, 10)
     order = np.concatenate([np.arange(i * TILE, (i + 1) * TILE) for i in (2, 0, 1)])
-    whole = clipped_sum(data, None, gradient, 0.5, "l2", grid)
-    assert np.array_equal(whole, clipped_sum(data, order, gradient, 0.5, "l2", grid))
+    whole = clipped_sum(data, None, gradient, "l2", grid)
+    assert np.array_equal(whole, clipped_sum(data, order, gradient, "l2", grid))
 
 
 def test_sparse_features_give_the_same_sum():
@@ -125,13 +127,12 @@ def test_sparse_features_give_the_same_sum():
     dense = random_pairs(rng, 40, 100, 8)
     table = np.where(rng.random((40, 8)) < 0.3, dense.features, 0.0)
     gradient = LossGradient(
-        rng.normal(size=(3, 8)), ContrastiveLoss(1.0), (1.0, 1.0), rng.uniform(0.5, 2, 8)
+        rng.normal(size=(3, 8)), ContrastiveLoss(1.0), 0.5, scale=rng.uniform(0.5, 2, 8)
     )
     grid = choose_grid(0.5, 24)
     for norm in ("l2", "l1"):
         both = [
-            clipped_sum(PairSet(X, dense.pairs, dense.labels), None, gradient, 0.5, norm, grid)
-            * grid
+            clipped_sum(PairSet(X, dense.pairs, dense.labels), None, gradient, norm, grid) * grid
             for X in (table, sparse.csr_array(table))
         ]
         np.testing.assert_allclose(*both, atol=1e-8)
@@ -139,6 +140,6 @@ def test_sparse_features_give_the_same_sum():
 
 def test_an_empty_batch_is_a_zero_sum():
     data = random_pairs(np.random.default_rng(3), 5, 6, 2)
-    gradient = LossGradient(np.eye(2), ContrastiveLoss(1.0), (1.0, 1.0), np.ones(2))
-    empty = clipped_sum(data, np.empty(0, dtype=np.int64), gradient, 1.0, "l2", 2.0**-20)
+    gradient = LossGradient(np.eye(2), ContrastiveLoss(1.0), clip=1.0)
+    empty = clipped_sum(data, np.empty(0, dtype=np.int64), gradient, "l2", 2.0**-20)
     assert np.array_equal(empty, np.zeros((2, 2), dtype=np.int64))

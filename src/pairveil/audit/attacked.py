@@ -26,13 +26,12 @@ from pairveil.audit.attack import (
     play,
 )
 from pairveil.audit.canaries import Neighbours
-from pairveil.audit.learner_target import FitWatcher
+from pairveil.audit.watching import Watcher
 from pairveil.errors import DataWarning, PrivacyLeakWarning
 from pairveil.graph.kappa import kappa
 from pairveil.learning.certifying import Prepared, prepare
 from pairveil.learning.dpp import DPPMetricLearner
 from pairveil.learning.engine import Engine
-from pairveil.learning.training import train
 from pairveil.pairs.pairset import PairSet
 from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.noise import SeededNoise
@@ -154,7 +153,7 @@ def match_ours(used: PairSet) -> Guess:
         assert data.labels is not None
         key = data.labels.tobytes()
         if key not in fits:
-            W = train(prepared.plan, data, Engine(data, SeededNoise(0)))
+            W = prepared.recipe.run(prepared.plan, Engine(data, SeededNoise(0)))
             fits[key] = W.T @ W
         return fits[key]
 
@@ -169,10 +168,10 @@ def watch_ours(prepared: Prepared) -> Guess:
     """The strongest attacker that the proof covers: every noisy sum is seen, everything else known."""
 
     def guess(worlds: Neighbours, seed: int) -> int:
-        watcher, right = FitWatcher(worlds, prepared.plan), 0
+        watcher, right = Watcher(worlds), 0
         for real, world in enumerate((worlds.first, worlds.second)):
             watcher.reset()
-            train(prepared.plan, world, Engine(world, SeededNoise(seed), on_release=watcher))
+            prepared.recipe.run(prepared.plan, Engine(world, SeededNoise(seed), on_answer=watcher))
             right += int(watcher.score > 0) == real
         return right
 

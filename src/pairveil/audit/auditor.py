@@ -74,6 +74,26 @@ class Claim:
 
 
 @dataclass(frozen=True)
+class Target:
+    """Something to audit.
+
+    Attributes
+    ----------
+    scores : callable
+        See `audit_scores`.
+    runs : int
+        How many runs make the audit sharp.
+    """
+
+    name: str
+    scores: Scores
+    claim: Claim
+    canary: str
+    adjacency: str
+    runs: int
+
+
+@dataclass(frozen=True)
 class Finding:
     """What an audit saw.
 

@@ -7,21 +7,21 @@ sees every release and knows the real pairs and all canaries' contents, and gues
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.audit.auditor import Finding, Verdict
-from pairveil.audit.learner_target import Replay
 from pairveil.audit.one_run import epsilon_one_run_gaussian, guess_coins
 from pairveil.errors import InputError
-from pairveil.learning.defaults import Budget, make_plan
 from pairveil.learning.engine import Engine
-from pairveil.learning.plan import TrainingPlan
-from pairveil.learning.training import take_survey, train
+from pairveil.learning.plan import Setting, make_plan
+from pairveil.learning.sums import Statistic, scaled
+from pairveil.learning.training import ContrastiveRecipe
 from pairveil.pairs.pairset import PairSet
+from pairveil.privacy.grid import Norm
+from pairveil.privacy.mechanisms import Budget
 from pairveil.privacy.noise import NoiseSource, SeededNoise
+from pairveil.privacy.queries import Query
 from pairveil.privacy.units import Adjacency
 
 FloatArray = NDArray[np.float64]
@@ -72,11 +72,11 @@ def audit_one_fit(
     features[out], labels[rows[~coins]] = outside.features[out], _labels(outside)[rows[~coins]]
     mixed = PairSet(features, inside.pairs, labels)
     budget = Budget(epsilon, delta, 1, adjacency)
-    d, n = data.n_features, mixed.n_pairs
-    plan = make_plan(budget, n_features=d, n_pairs=n, data_norm=1.0, n_steps=n_steps)
-    watcher = _CoinWatcher(plan, inside, outside, rows)
+    recipe = ContrastiveRecipe(n_steps=n_steps)
+    plan = make_plan(recipe, Setting(budget, mixed.n_pairs, data.n_features))
+    watcher = _CoinWatcher(inside, outside, rows)
     source: NoiseSource = noise(rng)
-    train(plan, mixed, Engine(mixed, source, on_release=watcher))
+    recipe.run(plan, Engine(mixed, source, on_answer=watcher))
     which, guess = guess_coins(watcher.scores, share)
     right = int((guess == np.where(coins[which], 1, -1)).sum())
     bound = epsilon_one_run_gaussian(right, len(which), n_canaries, delta, confidence)
@@ -111,26 +111,20 @@ class _CoinWatcher:
     ``(A + 4) x = b`` with ``A = sum G G^T / sigma^2`` and ``b = sum G (seen - base) / sigma^2``.
     """
 
-    def __init__(
-        self, plan: TrainingPlan, inside: PairSet, outside: PairSet, rows: NDArray[np.int64]
-    ) -> None:
+    def __init__(self, inside: PairSet, outside: PairSet, rows: NDArray[np.int64]) -> None:
         self._gram, self._match = np.zeros((len(rows), len(rows))), np.zeros(len(rows))
-        self._plan, self._rows = plan, rows
+        self._rows = rows
         self._worlds = inside, outside
-        self._scale = np.ones(inside.n_features)
 
-    def __call__(self, sums: Any, statistic: Any, noisy: FloatArray) -> None:
-        real = np.arange(self._rows[0])
-        parts = [self._parts(world, statistic, sums) for world in self._worlds]
-        base = self._sum(self._worlds[0], real, statistic, sums).ravel()
+    def __call__(self, query: Query, statistic: Statistic, noisy: FloatArray) -> None:
+        real, norm = np.arange(self._rows[0]), query.mechanism.norm
+        parts = [self._parts(world, statistic, norm) for world in self._worlds]
+        base = self._sum(self._worlds[0], real, statistic, norm).ravel()
         left = noisy.ravel() - base - (parts[0] + parts[1]).sum(axis=0) / 2
-        sigma = sums.noise_multiplier * sums.clip
+        sigma = query.noise_multiplier * statistic.clip
         apart = (parts[0] - parts[1]) / sigma
         self._gram += apart @ apart.T
         self._match += apart @ left / sigma
-        if sums.name == self._plan.survey.name:
-            replay = Replay(noisy)
-            self._scale = take_survey(self._plan, replay).scale  # type: ignore[arg-type]
 
     @property
     def scores(self) -> FloatArray:
@@ -139,15 +133,16 @@ class _CoinWatcher:
         return np.asarray(np.linalg.solve(self._gram + prior, self._match))
 
     def _sum(
-        self, world: PairSet, rows: NDArray[np.int64], statistic: Any, sums: Any
+        self, world: PairSet, rows: NDArray[np.int64], statistic: Statistic, norm: Norm
     ) -> FloatArray:
-        gaps = np.asarray(world.differences(rows)) * self._scale
-        total: FloatArray = statistic.tile_sum(gaps, _labels(world)[rows], sums.clip, sums.norm)
-        return total
+        differences = np.asarray(world.differences(rows))
+        if statistic.scale is not None:
+            differences = scaled(differences, statistic.scale)
+        return statistic.tile_sum(differences, _labels(world)[rows], norm)
 
-    def _parts(self, world: PairSet, statistic: Any, sums: Any) -> FloatArray:
+    def _parts(self, world: PairSet, statistic: Statistic, norm: Norm) -> FloatArray:
         one = [
-            self._sum(world, self._rows[i : i + 1], statistic, sums) for i in range(len(self._rows))
+            self._sum(world, self._rows[i : i + 1], statistic, norm) for i in range(len(self._rows))
         ]
         return np.stack([part.ravel() for part in one])
 

@@ -11,18 +11,18 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from pairveil.audit.auditor import Claim, Scores
+from pairveil.audit.auditor import Claim, Scores, Target
 from pairveil.audit.canaries import Neighbours, canary_of
-from pairveil.audit.published_targets import Target
 from pairveil.audit.watching import Watcher
 from pairveil.learning.engine import Engine
 from pairveil.learning.losses import ContrastiveLoss
-from pairveil.learning.plan import NoisySums
 from pairveil.learning.sums import LossGradient
 from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.calibration import calibrate_gaussian, calibrate_laplace
 from pairveil.privacy.events import Event
+from pairveil.privacy.mechanisms.laplace import LAPLACE
 from pairveil.privacy.noise import NoiseSource, SeededNoise
+from pairveil.privacy.queries import Query
 from pairveil.privacy.units import Adjacency, Unit
 
 FloatArray = NDArray[np.float64]
@@ -45,9 +45,9 @@ def one_step_laplace(
     'consistent'
     """
     scale = calibrate_laplace(epsilon, kappa=kappa, adjacency=adjacency)
-    sums = NoisySums(CLIP, scale, steps=1, mechanism="laplace")
+    query = Query("gradients", (1, n_features), scale, mechanism=LAPLACE)
     canary = canary_of(unit, kappa, n_features, adjacency)
-    return Target("laplace", watch(sums, canary), Claim(epsilon), canary.name, adjacency, 60_000)
+    return Target("laplace", watch(query, canary), Claim(epsilon), canary.name, adjacency, 60_000)
 
 
 def one_step_gaussian(
@@ -55,34 +55,34 @@ def one_step_gaussian(
 ) -> Target:
     """One full-batch Gaussian sum, calibrated for the claim."""
     multiplier = calibrate_gaussian(epsilon, delta, kappa=kappa, adjacency=adjacency)
-    sums = NoisySums(CLIP, multiplier, steps=1)
+    query = Query("gradients", (1, n_features), multiplier)
     canary = canary_of(unit, kappa, n_features, adjacency)
     claim = Claim(epsilon, delta, assume="gaussian")
-    return Target("gaussian", watch(sums, canary), claim, canary.name, adjacency, 60_000)
+    return Target("gaussian", watch(query, canary), claim, canary.name, adjacency, 60_000)
 
 
 def plan_claim(
-    sums: NoisySums, epsilon: float, delta: float, kappa: int, adjacency: Adjacency
+    query: Query, epsilon: float, delta: float, kappa: int, adjacency: Adjacency
 ) -> Claim:
     """The claim of a plan with the family of its trade-off curves: the same plan at another noise.
 
     Examples
     --------
-    >>> plan = NoisySums(clip=1.0, noise_multiplier=20.0, steps=200, sample_rate=0.05)
-    >>> claim = plan_claim(plan, 1.83, 1e-5, kappa=13, adjacency="zero-out")
+    >>> query = Query("gradients", (1, 2), noise_multiplier=20.0, steps=200, sample_rate=0.05)
+    >>> claim = plan_claim(query, 1.83, 1e-5, kappa=13, adjacency="zero-out")
     >>> round(claim.curve(20.0, 1e-5), 2)
     1.83
     """
-    event = sums.event()
+    event = query.event()
 
     def curve(noise: float, at: float) -> float:
         return epsilon_of([_with_noise(event, noise)], kappa=kappa, adjacency=adjacency, delta=at)
 
-    return Claim(epsilon, delta, assume="family", curve=curve, noise=sums.noise_multiplier)
+    return Claim(epsilon, delta, assume="family", curve=curve, noise=query.noise_multiplier)
 
 
 def watch(
-    sums: NoisySums,
+    query: Query,
     canary: Neighbours,
     *,
     noise: NoiseMaker = SeededNoise,
@@ -92,7 +92,7 @@ def watch(
 
     Parameters
     ----------
-    sums : NoisySums
+    query : Query
         What the engine runs.
     canary : Neighbours
     noise : callable
@@ -102,14 +102,14 @@ def watch(
     """
     start = np.zeros((1, canary.first.n_features))
     start[0, 0] = 0.5  # D = 1 for the canary's difference of 2: half of the margin
-    step = learning_rate / (sums.clip * (1 + sums.noise_multiplier) * np.sqrt(sums.steps))
-    gradient = LossGradient(start, ContrastiveLoss(MARGIN), (1.0, 1.0), np.ones(start.shape[1]))
+    step = learning_rate / (CLIP * (1 + query.noise_multiplier) * np.sqrt(query.steps))
+    gradient = LossGradient(start, ContrastiveLoss(MARGIN), CLIP)
     watcher = Watcher(canary)
 
     def score(which: int, rng: np.random.Generator) -> float:
         watcher.reset()
-        engine = Engine(canary.second if which else canary.first, noise(rng), on_release=watcher)
-        engine.descend(sums, gradient, step, sums.steps)
+        engine = Engine(canary.second if which else canary.first, noise(rng), on_answer=watcher)
+        engine.descend(query, gradient, step, query.steps)
         # Rounded: ties of the ideal mechanism must not be broken by the last bits.
         return round(watcher.score, 9)
 

@@ -7,12 +7,11 @@ which of the two inputs was used.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairveil.audit.auditor import Claim, Scores
+from pairveil.audit.auditor import Claim, Target
 from pairveil.audit.canaries import Neighbours, beyond_margin, label_flip
 from pairveil.errors import PrivacyLeakWarning
 from pairveil.published.algorithm1 import Settings, train
@@ -20,26 +19,6 @@ from pairveil.published.mechanisms import AnalyticGaussian
 from pairveil.published.staircase import JointStaircase, Staircase
 
 FloatArray = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Target:
-    """Something to audit.
-
-    Attributes
-    ----------
-    scores : callable
-        See `pairveil.audit.auditor.audit_scores`.
-    runs : int
-        How many runs make the audit sharp.
-    """
-
-    name: str
-    scores: Scores
-    claim: Claim
-    canary: str
-    adjacency: str
-    runs: int
 
 
 def staircase_iid(epsilon: float, n_features: int) -> Target:

@@ -17,9 +17,10 @@ from scipy.stats import binom
 
 from pairveil.audit.canaries import Neighbours
 from pairveil.audit.families import mixture_loss
-from pairveil.learning.sums import clipped_sum
+from pairveil.learning.sums import Statistic, clipped_sum
 from pairveil.pairs.pairset import PairSet
 from pairveil.privacy.grid import choose_grid
+from pairveil.privacy.queries import Query
 
 FloatArray = NDArray[np.float64]
 
@@ -34,7 +35,7 @@ class _Part(NamedTuple):
 class Watcher:
     """Adds up the log likelihood ratio, second input against first, over the releases of one fit.
 
-    Give it to the engine as ``on_release``; read `score` after the fit, `reset` before the next.
+    Give it to the engine as ``on_answer``; read `score` after the fit, `reset` before the next.
 
     Parameters
     ----------
@@ -61,14 +62,14 @@ class Watcher:
     >>> from pairveil.audit.canaries import label_flip
     >>> from pairveil.learning.engine import Engine
     >>> from pairveil.learning.losses import ContrastiveLoss
-    >>> from pairveil.learning.plan import NoisySums
     >>> from pairveil.learning.sums import LossGradient
     >>> from pairveil.privacy.noise import SeededNoise
+    >>> from pairveil.privacy.queries import Query
     >>> neighbours = label_flip(n_features=2)
     >>> watcher = Watcher(neighbours)
-    >>> engine = Engine(neighbours.second, SeededNoise(0), on_release=watcher)
-    >>> gradient = LossGradient(np.eye(2), ContrastiveLoss(1.0), (1.0, 1.0), np.ones(2))
-    >>> _ = engine.release(NoisySums(clip=1.0, noise_multiplier=0.1, steps=1), gradient)
+    >>> engine = Engine(neighbours.second, SeededNoise(0), on_answer=watcher)
+    >>> gradient = LossGradient(np.eye(2), ContrastiveLoss(1.0), clip=1.0)
+    >>> _ = engine.answer(Query("gradients", (2, 2), noise_multiplier=0.1), gradient)
     >>> watcher.score > 10
     True
     """
@@ -83,12 +84,7 @@ class Watcher:
         self._second = _without_nulls(neighbours.second, self._changed)
         rest = np.setdiff1d(np.arange(neighbours.first.n_pairs), self._changed)
         self._others = _without_nulls(neighbours.second, rest)
-        self._scale: FloatArray | None = None
         self._batches: dict[tuple[int, float], tuple[FloatArray, FloatArray]] = {}
-
-    def rescale(self, scale: FloatArray | None) -> None:
-        """Measure the pairs in other units from now on: columns times ``scale``."""
-        self._scale = scale
 
     def reset(self) -> None:
         """Forget the last fit."""
@@ -96,37 +92,35 @@ class Watcher:
         self.reached.clear()
         self._steps.clear()
 
-    def __call__(self, sums: Any, statistic: Any, noisy: FloatArray) -> None:
-        """Take one release into account."""
-        step = self._steps[sums]
-        self._steps[sums] = step + 1
-        if sums.noise_multiplier == 0:
+    def __call__(self, query: Query, statistic: Statistic, noisy: FloatArray) -> None:
+        """Take one answer into account."""
+        step = self._steps[query]
+        self._steps[query] = step + 1
+        if query.noise_multiplier == 0:
             return
         first, second, others = (
-            self._sum(part, sums, statistic, step)
+            self._sum(part, query, statistic, step)
             for part in (self._first, self._second, self._others)
         )
-        rate = sums.sample_rate if sums.sampling == "poisson" else 1.0
+        rate = query.sample_rate if query.sampling == "poisson" else 1.0
         seen = noisy - rate * others
-        scale = sums.noise_multiplier * sums.clip
-        if sums.mechanism == "laplace":
+        scale = query.noise_multiplier * statistic.clip
+        if query.mechanism.norm == "l1":
             self.score += float((np.abs(seen - first) - np.abs(seen - second)).sum() / scale)
         else:
-            self.reached[sums.name] += float(((second - first) ** 2).sum()) / scale**2
+            self.reached[query.name] += float(((second - first) ** 2).sum()) / scale**2
             self.score += self._gaussian(seen, first, second, rate, scale)
 
-    def _sum(self, part: _Part | None, sums: Any, statistic: Any, step: int) -> FloatArray:
+    def _sum(self, part: _Part | None, query: Query, statistic: Statistic, step: int) -> FloatArray:
         """What these pairs add to a batch that holds them all, by the learner's own (compiled) sum."""
         if part is None:
             return np.zeros(statistic.shape)
         rows = None
-        if sums.sampling == "disjoint" and sums.n_batches > 1:
-            rows = np.flatnonzero(part.positions % sums.n_batches == step % sums.n_batches)
-        n_entries, n_pairs = math.prod(statistic.shape), part.data.n_pairs
-        grid = choose_grid(sums.clip, n_entries, norm=sums.norm, n_pairs=n_pairs)
-        total = clipped_sum(
-            part.data, rows, statistic, sums.clip, sums.norm, grid, scale=self._scale
-        )
+        if query.n_batches > 1:
+            rows = np.flatnonzero(part.positions % query.n_batches == step % query.n_batches)
+        n_entries, norm = math.prod(statistic.shape), query.mechanism.norm
+        grid = choose_grid(statistic.clip, n_entries, norm=norm, n_pairs=part.data.n_pairs)
+        total = clipped_sum(part.data, rows, statistic, norm, grid)
         return np.asarray(total * grid, dtype=np.float64)
 
     def _gaussian(

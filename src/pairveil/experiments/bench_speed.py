@@ -169,18 +169,17 @@ def _engine_epoch(case: _Case, noise: float, steps: int | None = None) -> NDArra
     """One epoch by the engine, as `DPPMetricLearner` runs it."""
     from pairveil.learning.engine import Engine
     from pairveil.learning.losses import ContrastiveLoss
-    from pairveil.learning.plan import NoisySums
     from pairveil.learning.sums import LossGradient
     from pairveil.privacy.noise import TrustedNoise
+    from pairveil.privacy.queries import Query
 
     shape, W = case.shape, case.start
     engine = Engine(case.data, TrustedNoise())
     steps = steps or shape.steps
     rate = 1.0 if steps == 1 else shape.batch / shape.pairs
-    sums = NoisySums(CLIP, noise, steps, sample_rate=rate)
-    loss, ones = ContrastiveLoss(MARGIN), np.ones(shape.features)
-    gradient = LossGradient(W, loss, (1.0, 1.0), ones)
-    return engine.descend(sums, gradient, RATE / shape.batch, steps)
+    query = Query("gradients", W.shape, noise, steps, sample_rate=rate)
+    gradient = LossGradient(W, ContrastiveLoss(MARGIN), CLIP)
+    return engine.descend(query, gradient, RATE / shape.batch, steps)
 
 
 def _numpy_epoch(case: _Case) -> FloatArray:

@@ -15,18 +15,16 @@ from numpy.typing import NDArray
 from pairveil.errors import DataWarning, InputError
 from pairveil.graph.kappa import Kappa, kappa
 from pairveil.learning.dask_pairs import Chosen, DaskPairs
-from pairveil.learning.defaults import Budget, make_plan
-from pairveil.learning.engine import MAX_NOISE_IN_GRID
 from pairveil.learning.inputs import ASSUMED_TOPOLOGY
-from pairveil.learning.plan import NoisySums, TrainingPlan
-from pairveil.learning.training import MAX_DIRECTIONS
+from pairveil.learning.plan import Plan, Recipe, Setting, make_plan
 from pairveil.pairs.choosing import select_pairs
 from pairveil.pairs.pairset import PairSet
 from pairveil.privacy.certificate import PUBLIC, Certificate
 from pairveil.privacy.events import event_from_dict
-from pairveil.privacy.grid import choose_grid, delta_slack, grid_sensitivity
 from pairveil.privacy.ledger import PrivacyLedger
+from pairveil.privacy.mechanisms import MECHANISMS, Budget, mechanism_named
 from pairveil.privacy.noise import NoiseSource
+from pairveil.privacy.queries import Query, slack_of
 from pairveil.privacy.units import ADJACENCIES, UNITS, Unit
 
 SELECTED_CAVEAT = (
@@ -49,7 +47,8 @@ class Prepared:
     used: Any  # PairSet or DaskPairs
     used_rows: NDArray[np.int64] | range
     kappas: Mapping[Unit, int]
-    plan: TrainingPlan
+    recipe: Recipe
+    plan: Plan
     certificate: Certificate | None
 
 
@@ -78,26 +77,25 @@ def prepare(
     used = chosen.used
     kappas = _group_sizes(learner, chosen.taken)
     private = not math.isinf(learner.epsilon)
-    pure = learner.mechanism == "laplace"
-    delta = 0.0 if pure else learner.delta
+    mechanism = mechanism_named(learner.mechanism)
+    delta = 0.0 if mechanism.is_pure else learner.delta
     reserve = SLACK_SHARE * delta if noise.for_release else 0.0
+    recipe = learner._recipe()
     plan = make_plan(
-        Budget(learner.epsilon, delta - reserve, kappas[learner.unit], learner.adjacency),
-        n_features=data.n_features,
-        n_pairs=used.n_pairs,
-        data_norm=learner.data_norm,
-        mechanism=learner.mechanism,
-        sampling=learner.sampling,
-        sample_rate=1.0 if learner.sample_rate == "auto" else learner.sample_rate,
-        n_steps=_number(learner.n_steps),
-        n_components=learner.n_components,
-        **({} if learner.margin == "auto" else {"margin": learner.margin}),
-        max_grad_norm=_number(learner.max_grad_norm),
-        learning_rate=_number(learner.learning_rate),
+        recipe,
+        Setting(
+            Budget(learner.epsilon, delta - reserve, kappas[learner.unit], learner.adjacency),
+            n_records=used.n_pairs,
+            n_features=data.n_features,
+            data_norm=learner.data_norm,
+            mechanism=mechanism,
+        ),
     )
     certificate = None
     if private:
-        slack = _slack(plan, max(kappas.values())) if reserve else 0.0
+        slack = 0.0
+        if reserve:
+            slack = slack_of(plan.queries, used.n_pairs, max(kappas.values()))
         if slack > reserve:
             raise InputError(
                 "delta is too small for exact discrete noise here: choose a larger delta"
@@ -120,7 +118,7 @@ def prepare(
             plan=plan.to_dict(),
         )
         _warn(learner, used, plan)
-    return Prepared(used, chosen.rows, kappas, plan, certificate)
+    return Prepared(used, chosen.rows, kappas, recipe, plan, certificate)
 
 
 def _choose(data: PairSet, how: str, seed: Any) -> Chosen:
@@ -145,7 +143,7 @@ def check_parameters(learner: Any, data: PairSet | DaskPairs) -> None:
     if not isinstance(learner.accountant, PrivacyLedger | None):
         raise InputError("accountant must be a PrivacyLedger or None")
     _check_choice("adjacency", learner.adjacency, ADJACENCIES)
-    _check_choice("mechanism", learner.mechanism, ("gaussian", "laplace"))
+    _check_choice("mechanism", learner.mechanism, tuple(MECHANISMS))
     _check_choice("sampling", learner.sampling, ("poisson", "disjoint"))
     _check_choice("loss", learner.loss, ("contrastive",))
     _check_choice("backend", learner.backend, ("auto", "numpy", "dask"))
@@ -190,10 +188,6 @@ def _is_whole(value: object) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def _number(value: Any) -> Any:
-    return None if value == "auto" else value
-
-
 def _group_sizes(learner: Any, found: Kappa) -> dict[Unit, int]:
     """kappa of each unit; a given one replaces the unit's own, if it is large enough."""
     kappas: dict[Unit, int] = {unit: found.of(unit) for unit in UNITS}
@@ -228,7 +222,7 @@ def graph_digest(data: PairSet) -> str | None:
 
 
 def with_threshold(
-    certificate: Certificate, sums: NoisySums, kappas: Mapping[Unit, int]
+    certificate: Certificate, query: Query, kappas: Mapping[Unit, int]
 ) -> Certificate:
     """What the metric and a threshold cost together.
 
@@ -239,7 +233,7 @@ def with_threshold(
     joint = {unit: max(certificate.kappas[unit], kappas[unit]) for unit in UNITS}
     joint["relationship"] = max(joint["relationship"], joint["person"])
     return Certificate.issue(
-        [*(event_from_dict(event) for event in certificate.events), sums.event()],
+        [*(event_from_dict(event) for event in certificate.events), query.event()],
         delta=certificate.delta,
         unit=certificate.unit,
         adjacency=certificate.adjacency,
@@ -254,7 +248,7 @@ def with_threshold(
         public=[said for said in certificate.public if said not in PUBLIC],
         plan={
             **certificate.plan,
-            "releases": [*certificate.plan["releases"], sums.to_dict()],
+            "releases": [*certificate.plan["releases"], query.to_dict()],
         },
     )
 
@@ -277,24 +271,7 @@ def _selection(how: str, everything: bool, full: Kappa) -> dict[str, Any]:
     }
 
 
-def _slack(plan: TrainingPlan, largest_kappa: int) -> float:
-    """What exact discrete noise instead of continuous noise can add to delta, over the whole fit."""
-    d = plan.n_features
-    entries = {"gradients": d * min(d, plan.n_components or MAX_DIRECTIONS)}
-    total, finest, shift = 0, math.inf, 0.0
-    for sums in plan.releases:
-        n_entries = entries.get(sums.name, max(d + 2, 8))
-        grid = choose_grid(1.0, n_entries, norm=sums.norm, n_pairs=plan.n_pairs)
-        total += n_entries * sums.steps
-        finest = min(
-            finest, sums.noise_multiplier * grid_sensitivity(1.0, grid, n_entries, sums.norm) / grid
-        )
-        shift = max(shift, largest_kappa / sums.noise_multiplier)
-    finest = min(finest, MAX_NOISE_IN_GRID / 2)  # where the engine coarsens the grid
-    return delta_slack(total, finest, shift=max(10.0, shift)) if finest >= 2 else 1.0
-
-
-def _warn(learner: Any, used: Any, plan: TrainingPlan) -> None:
+def _warn(learner: Any, used: Any, plan: Plan) -> None:
     """Say what a careful user would want to know; all of it follows from public numbers."""
     if learner.mechanism == "gaussian" and learner.delta * used.n_pairs >= 1:
         warnings.warn(
@@ -303,7 +280,8 @@ def _warn(learner: Any, used: Any, plan: TrainingPlan) -> None:
             DataWarning,
             stacklevel=4,
         )
-    signal = used.n_pairs / (plan.survey.noise_multiplier * math.sqrt(plan.n_features))
+    noise = max(query.noise_multiplier for query in plan.queries if query.steps == 1)
+    signal = used.n_pairs / (noise * math.sqrt(plan.n_features))
     if signal < 3:
         warnings.warn(
             f"{used.n_pairs} pairs are few for {plan.n_features} features at this epsilon: the metric will "

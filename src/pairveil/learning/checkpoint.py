@@ -46,7 +46,7 @@ from numpy.typing import NDArray
 
 from pairveil.errors import InputError
 from pairveil.learning.dask_pairs import DaskPairs
-from pairveil.learning.plan import TrainingPlan
+from pairveil.learning.plan import Plan
 from pairveil.privacy.ledger import PrivacyLedger
 
 _FORMAT = "pairveil-checkpoint-2"
@@ -130,7 +130,7 @@ class Checkpoint:
     path : path or Hold
         Made when it does not exist. With a path the file is held until `close` or `finish`; a Hold stays
         with whoever made it.
-    plan : TrainingPlan
+    plan : Plan
     pairs : (K, 2) array, PairSet or DaskPairs
         The used pairs.
 
@@ -142,8 +142,7 @@ class Checkpoint:
     Examples
     --------
     >>> import tempfile
-    >>> from pairveil.learning.defaults import Budget, make_plan
-    >>> plan = make_plan(Budget(1.0, 1e-5, 1, "zero-out"), n_features=2, n_pairs=9, data_norm=1.0)
+    >>> plan = Plan((), n_records=9, n_features=2)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     first = Checkpoint(f"{folder}/fit", plan, np.eye(2, dtype=int))
     ...     first.keep("survey", np.array([1.0, 2.0]))
@@ -154,7 +153,7 @@ class Checkpoint:
     (array([1., 2.]), None)
     """
 
-    def __init__(self, path: str | Path | Hold, plan: TrainingPlan, pairs: Any) -> None:
+    def __init__(self, path: str | Path | Hold, plan: Plan, pairs: Any) -> None:
         self._own = None if isinstance(path, Hold) else Hold(path)
         self._hold = path if isinstance(path, Hold) else self._own
         assert self._hold is not None
@@ -234,9 +233,9 @@ class Checkpoint:
         self.close()
 
 
-def fit_digest(plan: TrainingPlan, pairs: Any) -> str:
+def fit_digest(plan: Plan, pairs: Any) -> str:
     """Names a fit by what is public of it: features and labels are not in it."""
-    described = json.dumps([version("pairveil"), plan.to_dict(), plan.n_pairs], sort_keys=True)
+    described = json.dumps([version("pairveil"), plan.to_dict(), plan.n_records], sort_keys=True)
     digest = hashlib.sha256(described.encode())
     if isinstance(pairs, DaskPairs):
         digest.update(pairs.topology())

@@ -83,8 +83,8 @@ def cluster(scheduler: str | None) -> Iterator[None]:
         yield
 
 
-class DaskSums:
-    """Sums a statistic over pairs by the workers of a cluster; called as `sums.clipped_sum` is.
+class OnCluster:
+    """Records that lie with the workers of a cluster: a backend of the engine.
 
     Parameters
     ----------
@@ -94,14 +94,25 @@ class DaskSums:
     n_parts : int, optional
         By default two for each worker. Parts hold whole tiles, so that full batches give the very
         integers of a local fit.
+    compiled : bool
+        Workers use compiled loops where there are some.
     """
 
-    def __init__(self, data: PairSet | DaskPairs, client: Any, n_parts: int | None = None) -> None:
+    def __init__(
+        self,
+        data: PairSet | DaskPairs,
+        client: Any,
+        n_parts: int | None = None,
+        *,
+        compiled: bool = True,
+    ) -> None:
         wanted = n_parts or PARTS_PER_WORKER * max(1, len(client.scheduler_info()["workers"]))
         tiles = -(-data.n_pairs // _WHOLE_TILES)
         share = -(-tiles // wanted) * _WHOLE_TILES
         self._edges = [*range(0, data.n_pairs, share), data.n_pairs]
         self._client = client
+        self.n_records, self.dtype = data.n_pairs, data.features.dtype
+        self._compiled = compiled
         if not isinstance(data, PairSet):
             self._parts = data.parts(client, self._edges)
             return
@@ -111,20 +122,25 @@ class DaskSums:
             for first, last in zip(self._edges[:-1], self._edges[1:], strict=True)
         ]
 
-    def __call__(
+    def descends(self, gradient: Any) -> bool:  # noqa: ARG002 - many steps at once need the pairs here
+        """Never: each step is summed by the workers."""
+        return False
+
+    def descend(self, *_: Any) -> Any:
+        """Not there; see `descends`."""
+        raise NotImplementedError
+
+    def add_up(
         self,
-        data: PairSet | DaskPairs,
         rows: IntArray | None,
         statistic: Statistic,
-        clip: float,
         norm: Norm,
         grid: float,
-        **options: Any,
+        *,
+        separately: bool = False,
     ) -> IntArray:
         """The integers of `pairveil.learning.sums.clipped_sum`, added up over all parts."""
-        if data.n_pairs != self._edges[-1]:
-            raise RuntimeError("the cluster holds other pairs")
-        asked = (statistic, clip, norm, grid, options)
+        asked = (statistic, norm, grid, {"compiled": self._compiled, "separately": separately})
         whole = self._client.submit(_nothing, asked, pure=False)  # W and all else travel once
         shares = [
             self._client.submit(_sum_part, part, chosen, whole, pure=False)
@@ -185,5 +201,5 @@ def _sum_part(part: PairSet | None, rows: IntArray | None, asked: Any) -> IntArr
     """One part's integers, on a worker; None of a part that is not what it was."""
     if part is None:
         return None
-    statistic, clip, norm, grid, options = asked
-    return sums.clipped_sum(part, rows, statistic, clip, norm, grid, **options)
+    statistic, norm, grid, options = asked
+    return sums.clipped_sum(part, rows, statistic, norm, grid, **options)

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from pairveil.errors import InputError, PrivacyLeakWarning
 from pairveil.graph.kappa import kappa as kappa_of
 from pairveil.learning import charging
+from pairveil.learning.backends import Backend, Local
 from pairveil.learning.certifying import (
     Prepared,
     check_bound,
@@ -26,18 +27,19 @@ from pairveil.learning.certifying import (
 )
 from pairveil.learning.checkpoint import Checkpoint, Hold
 from pairveil.learning.contract import PairMetric
-from pairveil.learning.dask_backend import DaskSums, connected_client
-from pairveil.learning.engine import Engine, OnRelease
+from pairveil.learning.dask_backend import OnCluster, connected_client
+from pairveil.learning.defaults import MARGIN
+from pairveil.learning.engine import Engine, OnAnswer
 from pairveil.learning.inputs import clipped, resolve_pairs, resolve_training
-from pairveil.learning.plan import NoisySums
-from pairveil.learning.sums import clipped_sum
 from pairveil.learning.thresholds import DistanceHistogram, Strategy, best_threshold
-from pairveil.learning.training import train
+from pairveil.learning.training import ContrastiveRecipe
 from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.calibration import calibrate_laplace
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.ledger import PrivacyLedger
+from pairveil.privacy.mechanisms.laplace import LAPLACE
 from pairveil.privacy.noise import NoiseSource, SeededNoise, TrustedNoise
+from pairveil.privacy.queries import Query
 from pairveil.privacy.units import UNITS, Adjacency, Unit
 
 OnStep = Callable[[float, float], None]
@@ -192,7 +194,7 @@ class DPPMetricLearner(PairMetric):
         y: ArrayLike | None = None,
         *,
         on_step: OnStep | None = None,
-        on_release: OnRelease | None = None,
+        on_answer: OnAnswer | None = None,
         checkpoint: str | Path | Hold | None = None,
         keep_checkpoint: bool = False,
     ) -> Self:
@@ -206,7 +208,7 @@ class DPPMetricLearner(PairMetric):
             +1 similar, -1 dissimilar. None takes a PairSet's own labels.
         on_step : callable, optional
             Called with (share done, epsilon spent so far) after each release.
-        on_release : callable, optional
+        on_answer : callable, optional
             Called with each released sum; for auditors.
         checkpoint : path or Hold, optional
             Released sums are kept there; a fit of the same pairs that was killed goes on from them and
@@ -227,38 +229,48 @@ class DPPMetricLearner(PairMetric):
         certificate = prepared.certificate
         self._warn_of_clones(certificate)
         # Workers build their parts before anything is charged: what they cannot read costs nothing.
-        add_up = clipped_sum if cluster is None else DaskSums(prepared.used, cluster)
+        compiled = self.backend != "numpy"
+        backend: Backend = (
+            Local(prepared.used, compiled=compiled)
+            if cluster is None
+            else OnCluster(prepared.used, cluster)
+        )
         saved = None if checkpoint is None else Checkpoint(checkpoint, prepared.plan, prepared.used)
         try:
             charging.charge(self.accountant, prepared, saved)
-            watcher = _Progress(prepared, certificate, on_step, on_release)
-            engine = Engine(
-                prepared.used,
-                noise,
-                watcher,
-                compiled=self.backend != "numpy",
-                add_up=add_up,
-                checkpoint=saved,
-            )
-            components = train(prepared.plan, prepared.used, engine)
+            watcher = _Progress(prepared, certificate, on_step, on_answer)
+            engine = Engine(backend, noise, watcher, checkpoint=saved)
+            components = prepared.recipe.run(prepared.plan, engine)
         except BaseException:
             if saved is not None:
                 saved.close()
             raise
         if saved is not None:
             saved.close() if keep_checkpoint else saved.finish()
-        if not engine.followed(prepared.plan.releases):
+        if not engine.followed(prepared.plan.queries):
             raise RuntimeError("the engine did not follow its plan; nothing is released")
         self.components_ = components
         self.certificate_ = certificate
         self.kappa_ = prepared.kappas[self.unit]
-        self.noise_multiplier_ = prepared.plan.gradients.noise_multiplier
+        self.noise_multiplier_ = prepared.plan[prepared.recipe.headline].noise_multiplier
         self.n_pairs_used_ = prepared.used.n_pairs
         self.used_pairs_ = prepared.used_rows
         self.n_features_in_ = prepared.used.n_features
         for name in ("threshold_", "threshold_certificate_"):
             self.__dict__.pop(name, None)
         return self
+
+    def _recipe(self) -> ContrastiveRecipe:
+        """What this learner asks of the data; all of it follows from public parameters."""
+        return ContrastiveRecipe(
+            n_components=self.n_components,
+            margin=MARGIN if self.margin == "auto" else self.margin,
+            max_grad_norm=None if self.max_grad_norm == "auto" else self.max_grad_norm,
+            learning_rate=None if self.learning_rate == "auto" else self.learning_rate,
+            n_steps=None if self.n_steps == "auto" else self.n_steps,
+            sampling=self.sampling,
+            sample_rate=1.0 if self.sample_rate == "auto" else self.sample_rate,
+        )
 
     def _prepare(self, pairs: Any, y: ArrayLike | None) -> tuple[Prepared, NoiseSource]:
         data, inferred = resolve_training(pairs, y, self.preprocessor, self.backend)
@@ -326,18 +338,18 @@ class DPPMetricLearner(PairMetric):
         data, _ = resolve_pairs(pairs_valid, y_valid, self.preprocessor)
         group = kappa_of(data.pairs)
         noise = calibrate_laplace(epsilon, kappa=group.of(self.unit), adjacency=self.adjacency)
-        sums = NoisySums(1.0, noise, 1, "laplace", name="threshold")
+        longest = 2 * self.data_norm * float(np.linalg.norm(self.components_, 2))
+        histogram = DistanceHistogram(self.components_, longest)
+        query = Query("threshold", histogram.shape, noise, mechanism=LAPLACE)
         kappas = {unit: group.of(unit) for unit in UNITS}
         if self.accountant is not None:
             self.accountant.spend(
-                [sums.event()], kappas, note="threshold", graph=graph_digest(data)
+                [query.event()], kappas, note="threshold", graph=graph_digest(data)
             )
         source = TrustedNoise() if self.random_state is None else SeededNoise(self.random_state)
-        longest = 2 * self.data_norm * float(np.linalg.norm(self.components_, 2))
-        histogram = DistanceHistogram(self.components_, longest)
-        similar, dissimilar = Engine(data, source).release(sums, histogram)
+        similar, dissimilar = Engine(data, source).answer(query, histogram)
         found = best_threshold(histogram.edges, similar, dissimilar, strategy, min_rate, beta)
-        self.threshold_certificate_ = with_threshold(self.certificate_, sums, kappas)
+        self.threshold_certificate_ = with_threshold(self.certificate_, query, kappas)
         return self.set_threshold(found)
 
 
@@ -349,17 +361,17 @@ class _Progress:
         prepared: Prepared,
         certificate: Certificate | None,
         on_step: OnStep | None,
-        on_release: OnRelease | None,
+        on_answer: OnAnswer | None,
     ) -> None:
         self._prepared, self._certificate = prepared, certificate
-        self._on_step, self._on_release = on_step, on_release
-        self._total = sum(sums.steps for sums in prepared.plan.releases)
+        self._on_step, self._on_answer = on_step, on_answer
+        self._total = sum(query.steps for query in prepared.plan.queries)
         self._done: dict[str, int] = {}
 
-    def __call__(self, sums: NoisySums, statistic: Any, noisy: Any) -> None:
-        if self._on_release is not None:
-            self._on_release(sums, statistic, noisy)
-        self._done[sums.name] = self._done.get(sums.name, 0) + 1
+    def __call__(self, query: Query, statistic: Any, noisy: Any) -> None:
+        if self._on_answer is not None:
+            self._on_answer(query, statistic, noisy)
+        self._done[query.name] = self._done.get(query.name, 0) + 1
         if self._on_step is not None:
             done = sum(self._done.values())
             self._on_step(done / self._total, self._spent(done))
@@ -372,9 +384,9 @@ class _Progress:
         if done == self._total:
             return certificate.epsilon
         made = [
-            replace(sums, steps=self._done[sums.name]).event()
-            for sums in self._prepared.plan.releases
-            if sums.name in self._done
+            replace(query, steps=self._done[query.name]).event()
+            for query in self._prepared.plan.queries
+            if query.name in self._done
         ]
         return epsilon_of(
             made,

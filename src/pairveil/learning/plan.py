@@ -1,173 +1,185 @@
-"""What will be released during training, fixed before any data are touched.
+"""What will be asked of the data during a fit, fixed before any data are touched.
 
-A plan is a list of releases. A release is the only thing the engine can take from the data: a sum over
-pairs, each pair's part clipped, with noise. The same frozen object tells the engine what to run and the
-accountant what was run, so the two cannot disagree.
+A plan is a tuple of queries and a few public numbers. The same frozen object tells the engine what to
+run and the accountant what was run, so the two cannot disagree. A *recipe* is all that a new learner
+writes: which queries it asks for, and how it makes a model of the answers.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from pairveil.errors import InputError
-from pairveil.privacy.events import (
-    DisjointGaussianEvent,
-    Event,
-    GaussianEvent,
-    LaplaceEvent,
-)
+from pairveil.privacy.calibration import calibrate_gaussian
+from pairveil.privacy.events import Event
+from pairveil.privacy.mechanisms import Budget, Mechanism, Sampling
+from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
+from pairveil.privacy.queries import Query
 
-Mechanism = Literal["gaussian", "laplace"]
-Sampling = Literal["poisson", "disjoint"]
+if TYPE_CHECKING:
+    from pairveil.learning.engine import Engine
+
+
+class Setting(NamedTuple):
+    """The public numbers that a recipe may plan with.
+
+    Attributes
+    ----------
+    budget : Budget
+    n_records, n_features : int
+    data_norm : float
+        Public bound on a person's l2 norm.
+    mechanism : Mechanism
+    """
+
+    budget: Budget
+    n_records: int
+    n_features: int
+    data_norm: float = 1.0
+    mechanism: Mechanism = GAUSSIAN
+
+
+class Ask(NamedTuple):
+    """A query that a recipe wants, and the share of the budget it is worth.
+
+    Attributes
+    ----------
+    name : str
+    shape : tuple of int
+        The most numbers that an answer may have.
+    share : float
+        Part of mu^2 (Gaussian) or of epsilon (Laplace). Poisson-sampled queries get what the others
+        leave; at most one of them is allowed.
+    steps, sampling, sample_rate
+        As in `Query`.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    share: float
+    steps: int = 1
+    sampling: Sampling = "poisson"
+    sample_rate: float = 1.0
 
 
 @dataclass(frozen=True)
-class NoisySums:
-    """A sequence of noisy sums over pairs, all with one clip bound and one noise scale.
+class Plan:
+    """All queries of one fit, and the public numbers its training may use.
 
     Parameters
     ----------
-    clip : float
-        No pair adds more than this to a sum (l2 norm for Gaussian noise, l1 for Laplace).
-    noise_multiplier : float
-        Noise scale divided by ``clip``: standard deviation (Gaussian) or scale (Laplace). 0 is no noise.
-    steps : int
-        How many sums.
-    mechanism : {'gaussian', 'laplace'}
-    sampling : {'poisson', 'disjoint'}
-        Each pair enters a sum with probability ``sample_rate`` on its own; or the pairs are dealt
-        into ``1 / sample_rate`` batches, by their position alone, and every batch is used once an epoch.
-    sample_rate : float
-        1 is the full batch.
-    name : str
-        What is summed. Two kinds of sums with one name are one kind to the engine, whatever their clip
-        bound: noise is in units of the clip bound, so that bound may be chosen from earlier releases.
+    queries : tuple of Query
+        In the order in which they are first asked.
+    n_records, n_features : int
+    data_norm : float
+        Public bound on a person's norm.
+    options : mapping
+        The recipe's public parameters, for the certificate.
 
     Examples
     --------
-    >>> NoisySums(clip=0.5, noise_multiplier=20.0, steps=100).event()
-    GaussianEvent(noise_multiplier=20.0, sample_rate=1.0, steps=100)
-    >>> NoisySums(1.0, 8.0, steps=40, sampling="disjoint", sample_rate=0.1).event()
-    DisjointGaussianEvent(noise_multiplier=8.0, epochs=4)
+    >>> plan = Plan((Query("survey", (4,), 20.0),), n_records=9, n_features=2)
+    >>> plan["survey"].noise_multiplier, "contest" in plan
+    (20.0, False)
     """
 
-    clip: float = field(compare=False)
-    noise_multiplier: float
-    steps: int
-    mechanism: Mechanism = "gaussian"
-    sampling: Sampling = "poisson"
-    sample_rate: float = 1.0
-    name: str = "gradients"
-
-    def __post_init__(self) -> None:
-        if not (self.clip > 0 and math.isfinite(self.clip)):
-            raise InputError("the clip bound must be a positive number")
-        if not 0 < self.sample_rate <= 1:
-            raise InputError("sample_rate must be above 0 and at most 1")
-        if self.mechanism == "laplace" and self.sampling == "poisson" and self.sample_rate < 1:
-            raise InputError(
-                "mechanism='laplace' needs full or disjoint batches: use sample_rate=1 or sampling='disjoint'"
-            )
-
-    @property
-    def norm(self) -> Literal["l2", "l1"]:
-        """The norm in which pairs are clipped."""
-        return "l1" if self.mechanism == "laplace" else "l2"
-
-    @property
-    def n_batches(self) -> int:
-        """Batches an epoch (disjoint batches), or 1."""
-        return round(1 / self.sample_rate) if self.sampling == "disjoint" else 1
-
-    @property
-    def epochs(self) -> int:
-        """How often each pair takes part at most, for disjoint batches."""
-        return math.ceil(self.steps / self.n_batches)
-
-    def event(self) -> Event:
-        """What the accountant must know."""
-        if self.mechanism == "laplace":
-            return LaplaceEvent(self.noise_multiplier, steps=self.epochs)
-        if self.sampling == "disjoint":
-            return DisjointGaussianEvent(self.noise_multiplier, epochs=self.epochs)
-        return GaussianEvent(self.noise_multiplier, sample_rate=self.sample_rate, steps=self.steps)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Public description for the certificate."""
-        return {
-            "name": self.name,
-            "norm": self.norm,
-            "noise_multiplier": self.noise_multiplier,
-            "steps": self.steps,
-            "mechanism": self.mechanism,
-            "sampling": self.sampling,
-            "sample_rate": self.sample_rate,
-        }
-
-    def noise_std(self, clip: float) -> float:
-        """Standard deviation of the noise on each entry of a sum clipped to ``clip``."""
-        return self.noise_multiplier * clip * (math.sqrt(2) if self.mechanism == "laplace" else 1.0)
-
-
-@dataclass(frozen=True)
-class TrainingPlan:
-    """All releases of one fit, and the public numbers the training may use.
-
-    Parameters
-    ----------
-    survey, signal, gradients : NoisySums
-        In the order in which they are made; see `pairveil.learning.training`.
-    moments, contest : NoisySums or None
-        The comparison with Euclid; None where ``n_components`` leaves no room for Euclid.
-    margins : NoisySums or None
-        Release of the mean distance of dissimilar pairs, for ``margin='private'``.
-    n_features, n_pairs : int
-    data_norm : float
-        Public bound on a person's norm.
-    n_components : int or None
-        Rows asked for.
-    margin : float
-        Distance beyond which dissimilar pairs are left alone.
-    max_grad_norm, learning_rate : float or None
-        None follows the public rule.
-    """
-
-    survey: NoisySums
-    signal: NoisySums
-    gradients: NoisySums
-    moments: NoisySums | None
-    contest: NoisySums | None
-    margins: NoisySums | None
+    queries: tuple[Query, ...]
+    n_records: int
     n_features: int
-    n_pairs: int
-    data_norm: float
-    n_components: int | None
-    margin: float
-    max_grad_norm: float | None
-    learning_rate: float | None
+    data_norm: float = 1.0
+    options: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def releases(self) -> tuple[NoisySums, ...]:
-        """Everything that is taken from the data, in order."""
-        wanted = (
-            self.survey, self.signal, self.margins, self.gradients, self.moments, self.contest
-        )  # fmt: skip
-        return tuple(sums for sums in wanted if sums is not None)
+    def __getitem__(self, name: str) -> Query:
+        return next(query for query in self.queries if query.name == name)
+
+    def __contains__(self, name: object) -> bool:
+        return any(query.name == name for query in self.queries)
 
     def events(self) -> tuple[Event, ...]:
-        """What the accountant is told: one event for each release."""
-        return tuple(sums.event() for sums in self.releases)
+        """What the accountant is told: one event for each query."""
+        return tuple(query.event() for query in self.queries)
 
     def to_dict(self) -> dict[str, Any]:
         """Public description for the certificate."""
         return {
-            "releases": [sums.to_dict() for sums in self.releases],
+            "releases": [query.to_dict() for query in self.queries],
             "n_features": self.n_features,
             "data_norm": self.data_norm,
-            "n_components": self.n_components,
-            "margin": "private" if self.margins is not None else self.margin,
-            "max_grad_norm": self.max_grad_norm if self.max_grad_norm is not None else "auto",
-            "learning_rate": self.learning_rate if self.learning_rate is not None else "auto",
+            **self.options,
         }
+
+
+class Recipe(Protocol):
+    """How one learner turns answers into a model: all that a new learner has to write."""
+
+    @property
+    def headline(self) -> str:
+        """The query whose noise stands for the fit (``noise_multiplier_``)."""
+        ...
+
+    def ask(self, setting: Setting) -> tuple[Ask, ...]:
+        """Which queries, and how the budget is divided over them; from public numbers alone."""
+        ...
+
+    def run(self, plan: Plan, engine: Engine) -> Any:
+        """The model, from the engine's answers alone."""
+        ...
+
+    def options(self) -> dict[str, Any]:
+        """Public parameters, for the certificate."""
+        ...
+
+
+def make_plan(recipe: Recipe, setting: Setting) -> Plan:
+    """Give every query that a recipe asks for the noise that its share of the budget affords.
+
+    Examples
+    --------
+    >>> from pairveil.learning.training import ContrastiveRecipe
+    >>> setting = Setting(Budget(1.0, 1e-5, 1, "zero-out"), n_records=500, n_features=30)
+    >>> plan = make_plan(ContrastiveRecipe(), setting)
+    >>> from pairveil.privacy.accounting import epsilon_of
+    >>> 0.999 < epsilon_of(plan.events(), kappa=1, delta=1e-5) <= 1.0
+    True
+    """
+    asked = recipe.ask(setting)
+    planned: dict[str, Query] = {}
+    # A Poisson sample has no closed form: it is calibrated last, against what the others cost.
+    for ask in sorted(asked, key=_is_sampled):
+        others = [query.event() for query in planned.values()]
+        planned[ask.name] = _query(ask, setting, others)
+    if len(planned) < len(asked) or sum(map(_is_sampled, asked)) > 1:
+        raise ValueError("a recipe asks for each query once, and for one Poisson sample at most")
+    return Plan(
+        tuple(planned[ask.name] for ask in asked),
+        setting.n_records,
+        setting.n_features,
+        setting.data_norm,
+        recipe.options(),
+    )
+
+
+def _is_sampled(ask: Ask) -> bool:
+    return ask.sampling == "poisson" and ask.sample_rate < 1
+
+
+def _query(ask: Ask, setting: Setting, others: list[Event]) -> Query:
+    budget, mechanism = setting.budget, setting.mechanism
+    kind = (ask.steps, mechanism, ask.sampling, ask.sample_rate)
+    silent = Query(ask.name, ask.shape, 0.0, *kind)  # refuses what has no proof
+    if not budget.is_private:
+        return silent
+    if not silent.is_sampled:
+        noise = mechanism.multiplier(budget, ask.share, silent.epochs)
+    else:
+        noise = calibrate_gaussian(
+            budget.epsilon,
+            budget.delta,
+            kappa=budget.kappa,
+            adjacency=budget.adjacency,
+            sample_rate=ask.sample_rate,
+            steps=ask.steps,
+            other_events=others,
+        )
+    return Query(ask.name, ask.shape, noise, *kind)

@@ -3,7 +3,7 @@
 Sums are taken tile by tile, and each tile's partial sum is rounded to whole multiples of a public
 ``grid`` and added as int64. Integer addition is exact, so the total does not depend on the order of the
 tiles, on threads or on machines, and zeroing one pair out changes exactly one tile: by the pair's
-clipped part, by at most one grid step an entry for the rounding, and by the tile's own floating-point
+clipped contribution, by at most one grid step an entry for the rounding, and by the tile's own floating-point
 error (`pairveil.privacy.grid.grid_sensitivity`). That is the whole sensitivity argument
 (docs/theory/noise.md).
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,28 +36,71 @@ TINY_LENGTH = 1e-140
 """A pair whose difference or distance is shorter contributes nothing, here as in the compiled loop."""
 
 
-class Statistic(Protocol):
-    """What is summed: each pair's part, clipped as a whole."""
+class Statistic:
+    """What is summed over records: each record's contribution, clipped as a whole.
+
+    A statistic carries its own sensitivity. Subclasses say their ``shape`` and `tile_sum`; whoever has a
+    compiled loop, or a sensitivity that follows another argument, overrides the rest.
+
+    Attributes
+    ----------
+    clip : float
+        No record's contribution is longer than this, in the norm of the query.
+    scale : array of shape (n_features,) or None
+        Differences are multiplied by it, column by column, before anything else: public, or released
+        already.
+    largest_term : float
+        Where a contribution is formed as a sum of larger terms, the largest of them.
+    """
+
+    clip: float
+    scale: FloatArray | None = None
+    largest_term: float = 0.0
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the sum."""
-        ...
+        raise NotImplementedError
 
-    def tile_sum(self, gaps: Any, labels: Labels, clip: float, norm: Norm) -> FloatArray:
-        """Sum of the clipped parts of a tile's pairs (``gaps`` holds their differences)."""
-        ...
+    def tile_sum(self, differences: Any, labels: Labels, norm: Norm) -> FloatArray:
+        """Sum of the clipped contributions of a tile's records."""
+        raise NotImplementedError
+
+    def sensitivity(self, norm: Norm, grid: float, dtype: Any = np.float64) -> float:
+        """How far zeroing one record out can move ``grid * clipped_sum``, rounding included.
+
+        Parameters
+        ----------
+        norm : {'l2', 'l1'}
+        grid : float
+        dtype : float32 or float64
+            Of the features.
+        """
+        del dtype  # NumPy sums are taken in float64
+        # Floating-point error goes with the terms that are added up, which may exceed what they add up to.
+        terms = max(self.clip, self.largest_term)
+        n_entries = math.prod(self.shape)
+        return grid_sensitivity(terms, grid, n_entries, norm, tile=TILE) - terms + self.clip
+
+    def is_compilable(self, data: Any) -> bool:
+        """Whether a compiled loop covers these records."""
+        del data
+        return False
+
+    def compiled_sum(
+        self, data: Any, rows: IntArray | None, norm: Norm, grid: float, separately: bool
+    ) -> IntArray:
+        """`clipped_sum` by a compiled loop; results differ within `sensitivity` only."""
+        raise NotImplementedError
 
 
 def clipped_sum(
     data: PairSet,
     rows: IntArray | None,
     statistic: Statistic,
-    clip: float,
     norm: Norm,
     grid: float,
     *,
-    scale: FloatArray | None = None,
     compiled: bool = True,
     separately: bool = False,
 ) -> IntArray:
@@ -69,14 +112,12 @@ def clipped_sum(
     rows : int array or None
         The pairs in this batch; None is all of them.
     statistic : Statistic
-    clip, norm
-        No pair's part is longer than this.
+    norm : {'l2', 'l1'}
+        In which contributions are clipped.
     grid : float
         Unit of the result, a power of two.
-    scale : array of shape (d,), optional
-        Differences are multiplied by it, column by column, before anything else.
     compiled : bool
-        Use the compiled loop where there is one. Results differ within `reach` only.
+        Use the compiled loop where there is one.
     separately : bool
         Round every pair on its own. A Poisson sample needs it: whether a null pair was drawn must not
         even move its neighbours into other tiles.
@@ -86,55 +127,15 @@ def clipped_sum(
     int64 array of the statistic's shape
     """
     assert data.labels is not None
-    if compiled and is_compilable(data, statistic):
-        assert isinstance(statistic, LossGradient)
-        return statistic.compiled_sum(data, rows, clip, norm, grid, scale, separately)
+    if compiled and statistic.is_compilable(data):
+        return statistic.compiled_sum(data, rows, norm, grid, separately)
     total = np.zeros(statistic.shape, dtype=np.int64)
     for tile in _tiles(data, rows, 1 if separately else TILE):
-        gaps = data.differences(tile).astype(np.float64, copy=False)
-        if scale is not None:
-            gaps = scaled(gaps, scale)
-        total += to_grid(statistic.tile_sum(gaps, data.labels[tile], clip, norm), grid)
+        differences = data.differences(tile).astype(np.float64, copy=False)
+        if statistic.scale is not None:
+            differences = scaled(differences, statistic.scale)
+        total += to_grid(statistic.tile_sum(differences, data.labels[tile], norm), grid)
     return total
-
-
-def reach(
-    statistic: Statistic, clip: float, norm: Norm, grid: float, dtype: Any = np.float64
-) -> float:
-    """How far zeroing one pair out can move ``grid * clipped_sum``, by either way of summing.
-
-    Parameters
-    ----------
-    statistic, clip, norm, grid
-        As in `clipped_sum`.
-    dtype : float32 or float64
-        Of the features. Gradients of float32 features are multiplied in float32, which errs more.
-
-    Examples
-    --------
-    >>> gradient = LossGradient(np.eye(2), ContrastiveLoss(1.0), (1.0, 1.0), np.ones(2))
-    >>> [round(reach(gradient, 1.0, "l2", 2.0**-31, kind), 4) for kind in (np.float64, np.float32)]
-    [1.0, 1.002]
-    """
-    n_entries = math.prod(statistic.shape)
-    # Floating-point error goes with the terms that are added up, which may exceed what they add up to.
-    terms = max(clip, getattr(statistic, "largest_term", 0.0))
-    bound = grid_sensitivity(terms, grid, n_entries, norm, tile=TILE) - terms + clip
-    if isinstance(statistic, LossGradient):
-        k, d = statistic.W.shape
-        more = kernels.tile_error_bound(kernels.TILE, d, k, clip, dtype, grid=grid, norm=norm)
-        bound = max(bound, clip + more)
-    return bound
-
-
-def is_compilable(data: PairSet, statistic: Statistic) -> bool:
-    """Whether a compiled loop covers this: contrastive gradients of dense rows or of clean CSR."""
-    if not (isinstance(statistic, LossGradient) and isinstance(statistic.loss, ContrastiveLoss)):
-        return False
-    if sparse.issparse(data.features):
-        # Each column once a row: or else a row's norm would not be the norm of its numbers.
-        return data.features.format == "csr" and bool(data.features.has_canonical_format)
-    return bool(data.features.flags.c_contiguous)
 
 
 def _tiles(data: PairSet, rows: IntArray | None, size: int) -> Iterator[Any]:
@@ -171,51 +172,67 @@ def shrink(lengths: FloatArray, clip: float) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class LossGradient:
+class LossGradient(Statistic):
     """The gradient in W of a loss of D = ||W (scale * dx)||, weighted by kind of pair.
 
     Parameters
     ----------
     W : array of shape (k, d)
     loss : PairLoss
+    clip : float
     weights : (float, float)
         Public weights of similar and of dissimilar pairs.
-    scale : array of shape (d,)
-        Columns are multiplied by it first: public, or released already.
+    scale : array of shape (d,), optional
+
+    Examples
+    --------
+    >>> gradient = LossGradient(np.eye(2), ContrastiveLoss(1.0), clip=1.0)
+    >>> [round(gradient.sensitivity("l2", 2.0**-31, kind), 4) for kind in (np.float64, np.float32)]
+    [1.0, 1.002]
     """
 
     W: FloatArray
     loss: PairLoss
-    weights: tuple[float, float]
-    scale: FloatArray
+    clip: float
+    weights: tuple[float, float] = (1.0, 1.0)
+    scale: FloatArray | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of W."""
         return self.W.shape
 
-    def tile_sum(self, gaps: Any, labels: Labels, clip: float, norm: Norm) -> FloatArray:
+    def tile_sum(self, differences: Any, labels: Labels, norm: Norm) -> FloatArray:
         """``(s o P)^T dX``: two matrix products, no gradient of a single pair is ever formed."""
-        gaps = scaled(gaps, self.scale)
-        projected = np.asarray(gaps @ self.W.T)
+        projected = np.asarray(differences @ self.W.T)
         distance = row_norms(projected)
         factor = self.loss.coefficient(distance, labels) * np.where(labels > 0, *self.weights)
         # Squares of such small numbers underflow: D would come out too small and c = (D - m)/D too large.
-        factor *= (distance > TINY_LENGTH) & (row_norms(gaps) > TINY_LENGTH)
-        # ||G||_F = |c| D ||dx||_2 and ||G||_1 = |c| ||W dx||_1 ||dx||_1 (THEORY.md section 1).
-        factor *= shrink(np.abs(factor) * row_norms(projected, norm) * row_norms(gaps, norm), clip)
-        weighted = factor[:, None] * projected
-        return np.asarray((gaps.T @ weighted).T) if sparse.issparse(gaps) else weighted.T @ gaps
+        factor *= (distance > TINY_LENGTH) & (row_norms(differences) > TINY_LENGTH)
+        # ||G||_F = |c| D ||dx||_2 and ||G||_1 = |c| ||W dx||_1 ||dx||_1 (docs/theory/learner.md).
+        lengths = np.abs(factor) * row_norms(projected, norm) * row_norms(differences, norm)
+        weighted = (factor * shrink(lengths, self.clip))[:, None] * projected
+        if sparse.issparse(differences):
+            return np.asarray((differences.T @ weighted).T)
+        return weighted.T @ differences  # type: ignore[no-any-return]
+
+    def sensitivity(self, norm: Norm, grid: float, dtype: Any = np.float64) -> float:
+        """By either way of summing: compiled loops multiply float32 features in float32, which errs more."""
+        k, d = self.W.shape
+        more = kernels.tile_error_bound(kernels.TILE, d, k, self.clip, dtype, grid=grid, norm=norm)
+        return max(super().sensitivity(norm, grid), self.clip + more)
+
+    def is_compilable(self, data: Any) -> bool:
+        """Contrastive gradients of dense rows or of clean CSR."""
+        if not isinstance(self.loss, ContrastiveLoss):
+            return False
+        if sparse.issparse(data.features):
+            # Each column once a row: or else a row's norm would not be the norm of its numbers.
+            return data.features.format == "csr" and bool(data.features.has_canonical_format)
+        return bool(data.features.flags.c_contiguous)
 
     def compiled_sum(
-        self,
-        data: PairSet,
-        rows: IntArray | None,
-        clip: float,
-        norm: Norm,
-        grid: float,
-        scale: FloatArray | None = None,
-        separately: bool = False,
+        self, data: Any, rows: IntArray | None, norm: Norm, grid: float, separately: bool
     ) -> IntArray:
         """The whole sum by a compiled loop, for dense or for sparse features."""
         add_up: Any
@@ -223,58 +240,42 @@ class LossGradient:
             add_up = sparse_kernels.clipped_sum  # rounds every pair on its own anyway
         else:
             add_up = exact_kernels.clipped_sum if separately else kernels.clipped_sum
-        total: IntArray = add_up(
-            data.features,
-            data.pairs,
-            data.labels,
-            rows,
-            self.W,
-            **self._compiled_options(clip, norm, grid, scale),
-        )
+        options = self._compiled_options(norm, grid)
+        total: IntArray = add_up(data.features, data.pairs, data.labels, rows, self.W, **options)
         return total
 
     def compiled_descent(
         self,
-        data: PairSet,
+        data: Any,
         batches: tuple[IntArray, IntArray],
         noise: FloatArray,
         rate: float,
-        clip: float,
         norm: Norm,
         grid: float,
-        scale: FloatArray | None = None,
     ) -> tuple[FloatArray, FloatArray]:
         """Several steps by the compiled loop for dense features: W behind them, and the noisy sums."""
-        assert data.labels is not None
-        return exact_kernels.descend(
-            data.features,
-            data.pairs,
-            data.labels,
-            batches,
-            self.W,
-            noise,
-            rate,
-            **self._compiled_options(clip, norm, grid, scale),
-        )
+        table = (data.features, data.pairs, data.labels)
+        options = self._compiled_options(norm, grid)
+        return exact_kernels.descend(*table, batches, self.W, noise, rate, **options)
 
-    def _compiled_options(
-        self, clip: float, norm: Norm, grid: float, scale: FloatArray | None
-    ) -> dict[str, Any]:
+    def _compiled_options(self, norm: Norm, grid: float) -> dict[str, Any]:
         assert isinstance(self.loss, ContrastiveLoss)
         return {
             "margin": self.loss.margin,
-            "clip": clip,
+            "clip": self.clip,
             "grid": grid,
             "norm": norm,
-            "scale": self.scale if scale is None else self.scale * scale,
+            "scale": np.ones(self.W.shape[1]) if self.scale is None else self.scale,
             "weight_similar": self.weights[0],
             "weight_dissimilar": self.weights[1],
         }
 
 
-def scaled(gaps: Any, scale: FloatArray) -> Any:
+def scaled(differences: Any, scale: FloatArray) -> Any:
     """Columns multiplied by ``scale``, dense or CSR."""
-    if not sparse.issparse(gaps):
-        return gaps * scale
-    values = gaps.data * scale[gaps.indices]
-    return sparse.csr_array((values, gaps.indices, gaps.indptr), shape=gaps.shape)
+    if not sparse.issparse(differences):
+        return differences * scale
+    values = differences.data * scale[differences.indices]
+    return sparse.csr_array(
+        (values, differences.indices, differences.indptr), shape=differences.shape
+    )

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.errors import InputError
-from pairveil.learning.sums import Labels, row_norms, shrink
+from pairveil.learning.sums import Labels, Statistic, row_norms
 from pairveil.privacy.grid import Norm
 
 Strategy = Literal["accuracy", "f_beta", "max_tpr", "max_tnr"]
@@ -76,7 +76,7 @@ def best_threshold(
 
 
 @dataclass(frozen=True)
-class DistanceHistogram:
+class DistanceHistogram(Statistic):
     """How many similar and dissimilar pairs lie in each of 64 equal ranges of distance.
 
     Parameters
@@ -89,6 +89,7 @@ class DistanceHistogram:
     components: NDArray[np.float64]
     longest: float
     n_cells: int = 64
+    clip = 1.0  # a pair adds one to one cell
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -100,11 +101,11 @@ class DistanceHistogram:
         """Upper end of each cell."""
         return self.longest * np.arange(1, self.n_cells + 1) / self.n_cells
 
-    def tile_sum(self, gaps: Any, labels: Labels, clip: float, norm: Norm) -> NDArray[np.float64]:  # noqa: ARG002
+    def tile_sum(self, differences: Any, labels: Labels, norm: Norm) -> NDArray[np.float64]:  # noqa: ARG002
         """Counts; a pair adds one to one cell, so its norm is 1 in l1 and in l2."""
-        distance = row_norms(np.asarray(gaps @ self.components.T))
+        distance = row_norms(np.asarray(differences @ self.components.T))
         cell = np.clip((distance / self.longest * self.n_cells).astype(int), 0, self.n_cells - 1)
-        weight = shrink(np.ones(len(cell)), clip) * (row_norms(gaps) > 0)
+        weight = (row_norms(differences) > 0).astype(np.float64)
         counts = np.zeros(self.shape)
         np.add.at(counts, ((labels < 0).astype(int), cell), weight)
         return counts

@@ -9,23 +9,24 @@
 4. *Contest*: the learned metric, with a little of Euclid in it, and Euclid itself are compared on the
    pairs. With little signal Euclid stays unless it is beaten: this is what does no harm.
 
-Everything between two releases is post-processing of released numbers and public ones.
+Everything between two answers is post-processing of released numbers and public ones.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.errors import DataWarning
+from pairveil.learning.defaults import MARGIN, MARGIN_SHARE, divide, usual_steps
 from pairveil.learning.engine import Engine
 from pairveil.learning.losses import ContrastiveLoss
-from pairveil.learning.plan import TrainingPlan
+from pairveil.learning.plan import Ask, Plan, Setting
 from pairveil.learning.statistics import (
     Candidates,
     ColumnSignal,
@@ -35,7 +36,7 @@ from pairveil.learning.statistics import (
     Survey,
 )
 from pairveil.learning.sums import LossGradient
-from pairveil.pairs.pairset import PairSet
+from pairveil.privacy.mechanisms import Sampling
 
 FloatArray = NDArray[np.float64]
 
@@ -72,32 +73,73 @@ class Balance(NamedTuple):
     mass: float
 
 
-def train(plan: TrainingPlan, data: PairSet, engine: Engine) -> FloatArray:
-    """Learn the components of a metric by the releases of ``plan``.
+@dataclass(frozen=True)
+class ContrastiveRecipe:
+    """The contrastive learner: survey, signal, descent and contest.
 
     Parameters
     ----------
-    plan : TrainingPlan
-    data : PairSet
-        Handed to the engine's view only: its contents are not looked at.
-    engine : Engine
-
-    Returns
-    -------
-    array of shape (n_components, n_features)
+    n_components : int or None
+        Rows asked for; None learns few directions and blends them with Euclid.
+    margin : float or 'private'
+        Distance beyond which dissimilar pairs are left alone; 'private' asks for their mean distance.
+    max_grad_norm, learning_rate : float or None
+        None follows the public rule.
+    n_steps : int or None
+    sampling, sample_rate
+        Of the descent; everything else is asked of all pairs.
     """
-    balance = take_survey(plan, engine)
-    engine = engine.on(data, balance.scale)
-    W = find_start(plan, engine, balance)
-    margin = plan.margin if plan.margins is None else private_margin(plan, engine)
-    W = descend(plan, engine, balance, W, margin)
-    # Fewer rows than features leave no room for Euclid: then what was learned is the metric.
-    blend = 0.0 if plan.contest is None else hold_contest(plan, engine, balance, W)
-    if plan.n_features > WIDE:
-        if blend == 1:
-            _say_euclid_won(plan.n_features)
-        blend = 0.0
-    return assemble(W, balance, blend)
+
+    n_components: int | None = None
+    margin: float | Literal["private"] = MARGIN
+    max_grad_norm: float | None = None
+    learning_rate: float | None = None
+    n_steps: int | None = None
+    sampling: Sampling = "poisson"
+    sample_rate: float = 1.0
+    headline: str = "gradients"
+
+    def ask(self, setting: Setting) -> tuple[Ask, ...]:
+        """Shares of the budget; the contest's go to the descent where Euclid has no room."""
+        d, shares = setting.n_features, divide(setting)
+        if self.n_components is not None:
+            spare = shares.moments + shares.contest
+            shares = shares._replace(gradients=shares.gradients + spare, moments=0.0, contest=0.0)
+        taken = MARGIN_SHARE if self.margin == "private" else 0.0
+        descent = (self.n_steps or usual_steps(setting), self.sampling, self.sample_rate)
+        rows = min(d, self.n_components or MAX_DIRECTIONS)
+        asked = (
+            Ask("survey", (d + 2,), shares.survey * (1 - taken)),
+            Ask("signal", (d,), shares.signal * (1 - taken)),
+            Ask("margins", (2,), taken),
+            Ask("gradients", (rows, d), shares.gradients * (1 - taken), *descent),
+            Ask("moments", (4,), shares.moments * (1 - taken)),
+            Ask("contest", (1,), shares.contest * (1 - taken)),
+        )
+        return tuple(ask for ask in asked if ask.share > 0)
+
+    def options(self) -> dict[str, Any]:
+        """Public parameters, for the certificate."""
+        return {
+            "n_components": self.n_components,
+            "margin": self.margin,
+            "max_grad_norm": "auto" if self.max_grad_norm is None else self.max_grad_norm,
+            "learning_rate": "auto" if self.learning_rate is None else self.learning_rate,
+        }
+
+    def run(self, plan: Plan, engine: Engine) -> FloatArray:
+        """The components of a metric, array of shape (n_components, n_features)."""
+        balance = take_survey(plan, engine)
+        W = find_start(self, plan, engine, balance)
+        margin = self.margin if self.margin != "private" else private_margin(plan, engine, balance)
+        W = descend(self, plan, engine, balance, W, margin)
+        # Fewer rows than features leave no room for Euclid: then what was learned is the metric.
+        blend = hold_contest(plan, engine, balance, W) if "contest" in plan else 0.0
+        if plan.n_features > WIDE:
+            if blend == 1:
+                _say_euclid_won(plan.n_features)
+            blend = 0.0
+        return assemble(W, balance, blend)
 
 
 def _say_euclid_won(n_features: int) -> None:
@@ -111,16 +153,15 @@ def _say_euclid_won(n_features: int) -> None:
     )
 
 
-def take_survey(plan: TrainingPlan, engine: Engine) -> Balance:
-    """Release how the differences spread; put columns on one scale and pairs on balanced weights."""
-    longest = 2 * plan.data_norm
-    survey = Survey(plan.n_features, longest, SIDE)
-    sums = replace(plan.survey, clip=survey.bound(plan.survey.norm))
-    found = engine.release(sums, survey)
-    spread, d, n = found[:-2], plan.n_features, plan.n_pairs
+def take_survey(plan: Plan, engine: Engine) -> Balance:
+    """Ask how the differences spread; put columns on one scale and pairs on balanced weights."""
+    query, longest = plan["survey"], 2 * plan.data_norm
+    clip = Survey.bound(SIDE, query.mechanism.norm)
+    found = engine.answer(query, Survey(plan.n_features, longest, SIDE, clip))
+    spread, d, n, noise = found[:-2], plan.n_features, plan.n_records, query.noise_std(clip)
     # A column whose spread is below the noise is taken to spread as much as the noise: weak columns
     # are not blown up.
-    floor = max(sums.noise_std(sums.clip), 0.01 * float(spread.max()), 1e-9)
+    floor = max(noise, 0.01 * float(spread.max()), 1e-9)
     kept = np.maximum(spread, floor)
     length = longest * float(np.clip(found[d] / SIDE / n, 0.1, 1.0)) ** 2
     share = float(np.clip(found[d + 1] / SIDE / n, 0.02, 0.98))
@@ -130,7 +171,7 @@ def take_survey(plan: TrainingPlan, engine: Engine) -> Balance:
         float((positive / kept).sum()) / max(float(positive.sum() / kept.max()), 1e-9)
     )
     scale = 1.0 / (np.sqrt(kept / kept.max()) * length * max(stretch, 1e-9))
-    if not 0.02 < share < 0.98 and sums.noise_std(sums.clip) < 0.01 * SIDE * n:
+    if not 0.02 < share < 0.98 and noise < 0.01 * SIDE * n:
         # The count is a released one, so this may be said aloud.
         warnings.warn(
             "nearly all pairs seem to have the same label: there is little to tell apart",
@@ -141,82 +182,88 @@ def take_survey(plan: TrainingPlan, engine: Engine) -> Balance:
     return Balance(scale, length, share, weights, 2 * n * min(share, 1 - share))
 
 
-def find_start(plan: TrainingPlan, engine: Engine, balance: Balance) -> FloatArray:
-    """Release which columns carry signal; start one direction on each that stands out."""
-    sums = replace(plan.signal, clip=SIGNAL_CLIP)
-    signal = engine.release(sums, ColumnSignal(plan.n_features, balance.weights))
-    noise = sums.noise_std(SIGNAL_CLIP)
-    most = min(plan.n_features, plan.n_components or MAX_DIRECTIONS)
+def find_start(
+    recipe: ContrastiveRecipe, plan: Plan, engine: Engine, balance: Balance
+) -> FloatArray:
+    """Ask which columns carry signal; start one direction on each that stands out."""
+    query = plan["signal"]
+    statistic = ColumnSignal(plan.n_features, balance.weights, SIGNAL_CLIP, balance.scale)
+    signal = engine.answer(query, statistic)
+    noise = query.noise_std(SIGNAL_CLIP)
+    most = min(plan.n_features, recipe.n_components or MAX_DIRECTIONS)
     order = np.argsort(-signal)[:most]
     # C balanced classes have one pair in C similar and C - 1 directions between them.
     classes = round(1 / balance.share) - 1
     clear = int(np.sum(signal[order] > STANDS_OUT * noise))
     if noise > 0:
         clear = min(clear, USUAL_DIRECTIONS)
-    k = plan.n_components or min(most, max(1, clear, classes))
+    k = recipe.n_components or min(most, max(1, clear, classes))
     W = np.zeros((k, plan.n_features))
     W[np.arange(k), order[:k]] = np.sqrt(np.maximum(signal[order[:k]], 1e-9))
     return W * (START_LENGTH / np.linalg.norm(W))
 
 
-def private_margin(plan: TrainingPlan, engine: Engine) -> float:
+def private_margin(plan: Plan, engine: Engine, balance: Balance) -> float:
     """Mean scaled distance of dissimilar pairs, from a noisy sum and a noisy count."""
-    assert plan.margins is not None
-    longest = 4.0
-    total, count = engine.release(
-        replace(plan.margins, clip=DissimilarDistances.bound(plan.margins.norm)),
-        DissimilarDistances(longest),
-    )
+    query, longest = plan["margins"], 4.0
+    clip = DissimilarDistances.bound(query.mechanism.norm)
+    total, count = engine.answer(query, DissimilarDistances(longest, clip, balance.scale))
     return float(np.clip(longest * total / max(count, 1.0), 0.25, longest))
 
 
 def descend(
-    plan: TrainingPlan, engine: Engine, balance: Balance, W: FloatArray, margin: float
+    recipe: ContrastiveRecipe,
+    plan: Plan,
+    engine: Engine,
+    balance: Balance,
+    W: FloatArray,
+    margin: float,
 ) -> FloatArray:
     """Clipped noisy steps on the contrastive loss, shrunk against the noise, averaged."""
-    sums, (k, d) = plan.gradients, W.shape
+    query, (k, d) = plan["gradients"], W.shape
     widen, noise = l1_width(plan, k), descent_noise(plan, k)
-    batch = sums.sample_rate * balance.mass
-    clip = plan.max_grad_norm or _clip(signal_to_noise(plan, balance, k))
-    step = plan.learning_rate or min(MAX_STEP, total_step(batch, noise, d * k) / sums.steps)
+    batch = query.sample_rate * balance.mass
+    clip = recipe.max_grad_norm or _clip(signal_to_noise(plan, balance, k))
+    step = recipe.learning_rate or min(MAX_STEP, total_step(batch, noise, d * k) / query.steps)
     faded = step * SHRINKAGE * noise / batch
-    loss, ones = ContrastiveLoss(margin), np.ones(d)
+    loss = ContrastiveLoss(margin)
     longest = 2 * plan.data_norm * float(balance.scale.max())
     average, counted = np.zeros_like(W), 0
-    stretch = max(1, sums.steps // MOST_SHRINKINGS)
-    for t in range(0, sums.steps, stretch):
-        now = min(stretch, sums.steps - t)
+    stretch = max(1, query.steps // MOST_SHRINKINGS)
+    for t in range(0, query.steps, stretch):
+        now = min(stretch, query.steps - t)
         bound = clip * widen
-        if sums.norm == "l2" and now == 1:
+        if query.mechanism.norm == "l2" and now == 1:
             # No pair's gradient exceeds a bound that W alone gives (docs/theory/guarantee.md).
             bound = min(bound, loss.gradient_bound(float(np.linalg.norm(W, 2)), longest))
-        sums = replace(sums, clip=bound)
-        gradient = LossGradient(W, loss, balance.weights, ones)
-        W = engine.descend(sums, gradient, step / (batch * clip), now)
+        gradient = LossGradient(W, loss, bound, balance.weights, balance.scale)
+        W = engine.descend(query, gradient, step / (batch * clip), now)
         if faded > 0:
             W = shrink_singular_values(W, now * faded * (math.sqrt(d) + math.sqrt(k)))
             W = shrink_columns(W, now * faded * math.sqrt(k))
-        if t + now > sums.steps // 2:
+        if t + now > query.steps // 2:
             average, counted = average + now * W, counted + now
     return average / counted
 
 
-def signal_to_noise(plan: TrainingPlan, balance: Balance, k: int) -> float:
+def signal_to_noise(plan: Plan, balance: Balance, k: int) -> float:
     """Pairs that speak, over the length of the noise in one direction; infinite without noise."""
     noise = descent_noise(plan, k)
-    batch = plan.gradients.sample_rate * balance.mass
+    batch = plan["gradients"].sample_rate * balance.mass
     return batch / (noise * math.sqrt(plan.n_features)) if noise > 0 else math.inf
 
 
-def descent_noise(plan: TrainingPlan, k: int) -> float:
+def descent_noise(plan: Plan, k: int) -> float:
     """Noise that the average of all gradients keeps on each entry, in units of the clip bound."""
-    sums = plan.gradients
-    return sums.noise_std(l1_width(plan, k)) / math.sqrt(sums.steps)
+    query = plan["gradients"]
+    return query.noise_std(l1_width(plan, k)) / math.sqrt(query.steps)
 
 
-def l1_width(plan: TrainingPlan, k: int) -> float:
+def l1_width(plan: Plan, k: int) -> float:
     """Clip bound in the mechanism's norm, relative to the one in l2."""
-    return L1_PER_L2 * math.sqrt(plan.n_features * k) if plan.gradients.norm == "l1" else 1.0
+    if plan["gradients"].mechanism.norm == "l2":
+        return 1.0
+    return L1_PER_L2 * math.sqrt(plan.n_features * k)
 
 
 def total_step(batch: float, noise: float, n_entries: int) -> float:
@@ -258,28 +305,28 @@ def shrink_columns(W: FloatArray, threshold: float) -> FloatArray:
     return shrunk
 
 
-def hold_contest(plan: TrainingPlan, engine: Engine, balance: Balance, W: FloatArray) -> float:
+def hold_contest(plan: Plan, engine: Engine, balance: Balance, W: FloatArray) -> float:
     """Weight of Euclid in the metric: little if the learned metric orders the pairs well, else 1.
 
     How well is well depends on the signal, a public or released number: with much of it the learned metric
     stays unless the pairs speak against it, with little of it the pairs must speak for it.
     """
-    assert plan.moments is not None
-    assert plan.contest is not None
     signal = signal_to_noise(plan, balance, len(W))
     blend = float(np.clip(BLEND * REFERENCE_SIGNAL / signal, BLEND, MAX_BLEND))
     euclid = 1 / (balance.scale * balance.length)
     candidates = Candidates(W / TYPICAL_DISTANCE, euclid, (blend, 1.0))
-    wide = 2.0 if plan.moments.norm == "l1" else 1.0
-    moments = engine.release(replace(plan.moments, clip=0.6 * wide), DistanceMoments(candidates))
-    first, second = np.split(moments / plan.n_pairs, 2)
+    query = plan["moments"]
+    wide = 2.0 if query.mechanism.norm == "l1" else 1.0
+    moments = engine.answer(query, DistanceMoments(candidates, 0.6 * wide, balance.scale))
+    first, second = np.split(moments / plan.n_records, 2)
     mean = np.clip(first, -1, 1)
     std = np.sqrt(np.clip(second - mean**2, 0.03**2, 1))
     clip = float(np.clip(0.2 * math.sqrt(signal / 40), 0.2, 1))
-    sums = replace(plan.contest, clip=clip)
-    score = engine.release(sums, Contest(candidates, mean, std, balance.weights))[0]
+    query = plan["contest"]
+    contest = Contest(candidates, mean, std, balance.weights, clip, balance.scale)
+    score = engine.answer(query, contest)[0]
     demand = float(np.clip(60 / signal - 4.8, -2, 3))
-    return blend if score > demand * sums.noise_std(clip) else 1.0
+    return blend if score > demand * query.noise_std(clip) else 1.0
 
 
 def assemble(W: FloatArray, balance: Balance, blend: float) -> FloatArray:

@@ -1,0 +1,37 @@
+"""The kinds of noise that can be certified: one file each, and one line here.
+
+A mechanism is an object. It knows the norm in which contributions are clipped, the event that the
+accountant is told, how its noise follows from a share of a budget, and how that noise is drawn. Nothing
+else in pairveil asks which mechanism it has before it.
+"""
+
+from __future__ import annotations
+
+from pairveil.errors import InputError
+from pairveil.privacy.mechanisms.base import Budget, Mechanism, Sampling
+from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
+from pairveil.privacy.mechanisms.laplace import LAPLACE
+
+MECHANISMS: dict[str, Mechanism] = {
+    mechanism.name: mechanism
+    for mechanism in (
+        GAUSSIAN,
+        LAPLACE,
+    )
+}
+"""Every mechanism by the name that users and certificates give it."""
+
+__all__ = ["MECHANISMS", "Budget", "Mechanism", "Sampling", "mechanism_named"]
+
+
+def mechanism_named(name: object) -> Mechanism:
+    """The mechanism of that name.
+
+    Examples
+    --------
+    >>> mechanism_named("laplace").norm
+    'l1'
+    """
+    if not isinstance(name, str) or name not in MECHANISMS:
+        raise InputError(f"mechanism must be one of {', '.join(MECHANISMS)}")
+    return MECHANISMS[name]

@@ -1,0 +1,137 @@
+"""A query: what is asked of the private records, and all that the accountant needs to know of it.
+
+The engine answers queries and nothing else, and the accountant is told of queries and nothing else, so
+the two cannot disagree. Epsilon, the slack of discrete noise and the certificate's text are read off a
+query's shape, mechanism and sampling, never off its name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from pairveil.errors import InputError
+from pairveil.privacy.events import Event
+from pairveil.privacy.grid import MAX_NOISE_IN_GRID, choose_grid, delta_slack, grid_sensitivity
+from pairveil.privacy.mechanisms import Mechanism, Sampling
+from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
+
+
+@dataclass(frozen=True)
+class Query:
+    """A sequence of noisy sums over records, all with one noise multiplier.
+
+    Parameters
+    ----------
+    name : str
+        What is asked, for people.
+    shape : tuple of int
+        Of each answer; an answer may have fewer numbers, never more.
+    noise_multiplier : float
+        Noise scale in units of one record's clip bound: a standard deviation (Gaussian) or a scale
+        (Laplace). 0 is no noise. Because of this unit the bound itself may follow from earlier answers.
+    steps : int
+        How many sums.
+    mechanism : Mechanism
+    sampling : {'poisson', 'disjoint'}
+        Each record enters a sum with probability ``sample_rate`` on its own; or the records are dealt
+        into ``1 / sample_rate`` batches, by their position alone, and every batch is used once an epoch.
+    sample_rate : float
+        1 is the full batch.
+
+    Examples
+    --------
+    >>> Query("gradients", (2, 30), noise_multiplier=20.0, steps=100).event()
+    GaussianEvent(noise_multiplier=20.0, sample_rate=1.0, steps=100)
+    >>> Query("gradients", (2, 30), 8.0, steps=40, sampling="disjoint", sample_rate=0.1).event()
+    DisjointGaussianEvent(noise_multiplier=8.0, epochs=4)
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    noise_multiplier: float
+    steps: int = 1
+    mechanism: Mechanism = GAUSSIAN
+    sampling: Sampling = "poisson"
+    sample_rate: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.sample_rate <= 1:
+            raise InputError("sample_rate must be above 0 and at most 1")
+        self.mechanism.check(self)
+
+    @property
+    def n_entries(self) -> int:
+        """Numbers in one answer."""
+        return math.prod(self.shape)
+
+    @property
+    def n_batches(self) -> int:
+        """Batches an epoch (disjoint batches), or 1."""
+        return round(1 / self.sample_rate) if self.sampling == "disjoint" else 1
+
+    @property
+    def epochs(self) -> int:
+        """How often each record takes part at most, for disjoint batches."""
+        return math.ceil(self.steps / self.n_batches)
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether each sum takes a Poisson sample instead of all records."""
+        return self.sampling == "poisson" and self.sample_rate < 1
+
+    def event(self) -> Event:
+        """What the accountant is told."""
+        return self.mechanism.event(self)
+
+    def noise_std(self, clip: float) -> float:
+        """Standard deviation of the noise on each entry of a sum whose records are clipped to ``clip``."""
+        return self.noise_multiplier * clip * self.mechanism.deviation
+
+    def to_dict(self) -> dict[str, Any]:
+        """Public description for the certificate."""
+        return {
+            "name": self.name,
+            "shape": list(self.shape),
+            "norm": self.mechanism.norm,
+            "noise_multiplier": self.noise_multiplier,
+            "steps": self.steps,
+            "mechanism": self.mechanism.name,
+            "sampling": self.sampling,
+            "sample_rate": self.sample_rate,
+        }
+
+
+def slack_of(queries: Iterable[Query], n_records: int, largest_kappa: int) -> float:
+    """What exact discrete noise instead of continuous noise can add to delta, over all queries.
+
+    Parameters
+    ----------
+    queries : iterable of Query
+    n_records : int
+        Records that are summed (public).
+    largest_kappa : int
+        Of all units that are reported.
+
+    Returns
+    -------
+    float
+        1 where the noise is too small for any promise of this kind.
+
+    Examples
+    --------
+    >>> slack_of([Query("gradients", (2, 30), 20.0, steps=100)], n_records=500, largest_kappa=2) < 1e-9
+    True
+    """
+    total, finest, shift = 0, math.inf, 0.0
+    for query in queries:
+        norm = query.mechanism.norm
+        grid = choose_grid(1.0, query.n_entries, norm=norm, n_pairs=n_records)
+        total += query.n_entries * query.steps
+        moved = grid_sensitivity(1.0, grid, query.n_entries, norm)
+        finest = min(finest, query.noise_multiplier * moved / grid)
+        shift = max(shift, largest_kappa / query.noise_multiplier)
+    finest = min(finest, MAX_NOISE_IN_GRID / 2)  # where the engine coarsens the grid
+    return delta_slack(total, finest, shift=max(10.0, shift)) if finest >= 2 else 1.0
