@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from pairveil.learning.query import LossGradient
 
 from pairveil.audit.auditor import Claim, audit, audit_scores
 from pairveil.audit.canaries import canary_of, one_batch, relationship_pairs
@@ -20,6 +19,7 @@ from pairveil.audit.plan_targets import (
     watch,
 )
 from pairveil.learning.losses import ContrastiveLoss
+from pairveil.learning.sums import LossGradient
 from pairveil.pairs.pairset import PairSet
 from pairveil.privacy.calibration import calibrate_gaussian
 from pairveil.privacy.noise import SeededNoise

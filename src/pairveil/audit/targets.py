@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-from pairveil.audit.auditor import Finding, audit_scores
+from pairveil.audit.auditor import Finding, Target, audit_scores
 from pairveil.audit.learner_target import learner_target
 from pairveil.audit.plan_targets import one_step_gaussian, one_step_laplace
 from pairveil.audit.published_targets import (
-    Target,
     published_dpp,
     published_dpp_s,
     staircase_iid,

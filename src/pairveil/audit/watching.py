@@ -8,7 +8,7 @@ from the earlier sums) and everything but the canary. For that attacker the best
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,7 +76,7 @@ class Watcher:
 
     def __init__(self, neighbours: Neighbours) -> None:
         self.score = 0.0
-        self.reached: Counter[str] = Counter()
+        self.reached: dict[str, float] = defaultdict(float)
         self._steps: Counter[Any] = Counter()
         self._changed = neighbours.changed
         self._kappa = len(self._changed)
