@@ -11,8 +11,9 @@ import pytest
 from scipy import sparse
 
 from pairveil.graph.kappa import kappa
+from pairveil.learning.gradients import LossGradient
 from pairveil.learning.losses import ContrastiveLoss
-from pairveil.learning.sums import LossGradient, clipped_sum
+from pairveil.learning.sums import clipped_sum
 from pairveil.pairs.choosing import select_pairs
 from pairveil.pairs.pairset import PairSet
 from pairveil.privacy.accounting import epsilon_of

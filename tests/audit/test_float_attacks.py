@@ -12,8 +12,8 @@ import pytest
 from pairveil.audit.auditor import Claim, audit, audit_scores
 from pairveil.audit.canaries import label_flip
 from pairveil.learning.engine import Engine
+from pairveil.learning.gradients import LossGradient
 from pairveil.learning.losses import ContrastiveLoss
-from pairveil.learning.sums import LossGradient
 from pairveil.privacy.noise import SeededNoise, TrustedNoise
 from pairveil.privacy.queries import Query
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pairveil.learning.gradients import LossGradient
 from pairveil.learning.losses import ContrastiveLoss
 from pairveil.learning.statistics import (
     Candidates,
@@ -21,7 +22,7 @@ from pairveil.learning.statistics import (
     DistanceMoments,
     Survey,
 )
-from pairveil.learning.sums import LossGradient, clipped_sum
+from pairveil.learning.sums import clipped_sum
 from pairveil.learning.thresholds import DistanceHistogram
 from pairveil.pairs.pairset import PairSet
 from pairveil.privacy.grid import choose_grid

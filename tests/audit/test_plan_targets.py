@@ -18,8 +18,8 @@ from pairveil.audit.plan_targets import (
     plan_claim,
     watch,
 )
+from pairveil.learning.gradients import LossGradient
 from pairveil.learning.losses import ContrastiveLoss
-from pairveil.learning.sums import LossGradient
 from pairveil.pairs.pairset import PairSet
 from pairveil.privacy.calibration import calibrate_gaussian
 from pairveil.privacy.noise import SeededNoise

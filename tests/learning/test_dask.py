@@ -16,8 +16,9 @@ from pairveil.cli.app import app
 from pairveil.errors import InputError
 from pairveil.learning import dask_backend
 from pairveil.learning.dpp import DPPMetricLearner
+from pairveil.learning.gradients import LossGradient
 from pairveil.learning.losses import ContrastiveLoss
-from pairveil.learning.sums import LossGradient, clipped_sum
+from pairveil.learning.sums import clipped_sum
 from pairveil.pairs.choosing import design_pairs
 from pairveil.pairs.ondisk import open_pairs
 from pairveil.pairs.pairset import PairSet

@@ -17,8 +17,9 @@ from pairveil.learning.certifying import BOUNDED_BY_DEGREES
 from pairveil.learning.dask_backend import OnCluster
 from pairveil.learning.dask_pairs import DaskPairs, open_dask_pairs
 from pairveil.learning.dpp import DPPMetricLearner
+from pairveil.learning.gradients import LossGradient
 from pairveil.learning.losses import ContrastiveLoss
-from pairveil.learning.sums import LossGradient, clipped_sum
+from pairveil.learning.sums import clipped_sum
 from pairveil.pairs.pairset import PairSet
 from pairveil.privacy.ledger import PrivacyLedger
 

@@ -81,8 +81,8 @@ def test_noise_has_the_scale_that_is_accounted():
         multiplier = plan_epsilon.events[2]["noise_multiplier"] if epsilon == 1.0 else 0.0
         query = Query("gradients", (2, 5), multiplier, 1200)
         engine = Engine(PairSet(X, PAIRS, Y), SeededNoise(3))
+        from pairveil.learning.gradients import LossGradient
         from pairveil.learning.losses import ContrastiveLoss
-        from pairveil.learning.sums import LossGradient
 
         gradient = LossGradient(np.eye(2, 5), ContrastiveLoss(1.0), clip=0.5)
         found += [engine.answer(query, gradient) for _ in range(1200)]
@@ -199,8 +199,9 @@ def test_a_topology_read_off_features_is_not_for_release():
 
 def test_whether_a_null_pair_is_sampled_cannot_be_seen():
     """Poisson batches: a null pair adds exactly nothing, drawn or not, wherever it stands."""
+    from pairveil.learning.gradients import LossGradient
     from pairveil.learning.losses import ContrastiveLoss
-    from pairveil.learning.sums import LossGradient, clipped_sum
+    from pairveil.learning.sums import clipped_sum
 
     rng = np.random.default_rng(0)
     people_ = np.vstack([rng.normal(size=(3000, 5)), np.zeros((2, 5))])
@@ -219,8 +220,8 @@ def test_whether_a_null_pair_is_sampled_cannot_be_seen():
 
 def test_tiny_projections_do_not_escape_the_clip():
     """Squares that underflow would make D too small and the gradient too long."""
+    from pairveil.learning.gradients import LossGradient
     from pairveil.learning.losses import ContrastiveLoss
-    from pairveil.learning.sums import LossGradient
 
     gap = np.zeros((1, 12))
     gap[0, :10], gap[0, 11] = 1.5e-162, 1.0

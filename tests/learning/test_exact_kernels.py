@@ -15,8 +15,8 @@ from pairveil.learning import kernels
 from pairveil.learning.backends import Local
 from pairveil.learning.engine import MOST_AT_ONCE, Engine
 from pairveil.learning.exact_kernels import TILE, clipped_sum, descend
+from pairveil.learning.gradients import LossGradient
 from pairveil.learning.losses import ContrastiveLoss
-from pairveil.learning.sums import LossGradient
 from pairveil.pairs.pairset import PairSet
 from pairveil.privacy.noise import SeededNoise, TrustedNoise
 from pairveil.privacy.queries import Query

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from pairveil.learning.gradients import LossGradient
 from pairveil.learning.losses import ContrastiveLoss
-from pairveil.learning.sums import LossGradient, row_norms, shrink
+from pairveil.learning.sums import row_norms, shrink
 
 RNG = np.random.default_rng(0)
 LOSSES = [ContrastiveLoss(margin=0.7), ContrastiveLoss(margin=3.0)]

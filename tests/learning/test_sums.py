@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from pairveil.learning.gradients import LossGradient
 from pairveil.learning.losses import ContrastiveLoss
-from pairveil.learning.sums import TILE, LossGradient, clipped_sum
+from pairveil.learning.sums import TILE, clipped_sum
 from pairveil.pairs.pairset import PairSet
 from pairveil.privacy.grid import choose_grid, grid_sensitivity
 

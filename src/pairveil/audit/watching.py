@@ -62,7 +62,7 @@ class Watcher:
     >>> from pairveil.audit.canaries import label_flip
     >>> from pairveil.learning.engine import Engine
     >>> from pairveil.learning.losses import ContrastiveLoss
-    >>> from pairveil.learning.sums import LossGradient
+    >>> from pairveil.learning.gradients import LossGradient
     >>> from pairveil.privacy.noise import SeededNoise
     >>> from pairveil.privacy.queries import Query
     >>> neighbours = label_flip(n_features=2)

@@ -168,8 +168,8 @@ def _case(shape: Shape) -> _Case:
 def _engine_epoch(case: _Case, noise: float, steps: int | None = None) -> NDArray[np.float64]:
     """One epoch by the engine, as `DPPMetricLearner` runs it."""
     from pairveil.learning.engine import Engine
+    from pairveil.learning.gradients import LossGradient
     from pairveil.learning.losses import ContrastiveLoss
-    from pairveil.learning.sums import LossGradient
     from pairveil.privacy.noise import TrustedNoise
     from pairveil.privacy.queries import Query
 

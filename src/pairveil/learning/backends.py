@@ -11,7 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pairveil.learning.sums import LossGradient, Statistic, clipped_sum
+from pairveil.learning.gradients import LossGradient
+from pairveil.learning.sums import Statistic, clipped_sum
 from pairveil.pairs.pairset import PairSet
 from pairveil.privacy.grid import Norm
 

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from pairveil.learning.backends import Backend, Local
 from pairveil.learning.checkpoint import Checkpoint
-from pairveil.learning.sums import LossGradient, Statistic
+from pairveil.learning.gradients import LossGradient
+from pairveil.learning.sums import Statistic
 from pairveil.learning.tiles import SMALL_BATCH
 from pairveil.pairs.pairset import PairSet
 from pairveil.privacy.grid import MAX_NOISE_IN_GRID, choose_grid

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from pairveil.errors import DataWarning
 from pairveil.learning.defaults import MARGIN, MARGIN_SHARE, divide, usual_steps
 from pairveil.learning.engine import Engine
+from pairveil.learning.gradients import LossGradient
 from pairveil.learning.losses import ContrastiveLoss
 from pairveil.learning.plan import Ask, Plan, Setting
 from pairveil.learning.statistics import (
@@ -35,7 +36,6 @@ from pairveil.learning.statistics import (
     DistanceMoments,
     Survey,
 )
-from pairveil.learning.sums import LossGradient
 from pairveil.privacy.mechanisms import Sampling
 
 FloatArray = NDArray[np.float64]
