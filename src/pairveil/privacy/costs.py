@@ -1,0 +1,112 @@
+"""What changing one protected unit does to the records: the cost of a query, in units of its clip.
+
+Records differ by learner. A record may be a pair, a group of people or a person; a person may be in two
+pairs, in one group, or be one record. Each of them says here how many records a unit touches and how
+far each of those records' contributions can move.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pairveil.errors import InputError
+from pairveil.privacy.units import ADJACENCIES, UNITS, Adjacency, Unit
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one protected unit can move.
+
+    Parameters
+    ----------
+    records : int
+        Records that hold contents of the unit: kappa, where records are pairs.
+    zero_out, replace : float
+        How far the contribution of each of them moves, in units of the clip bound, when the unit's
+        contents become null and when they become others. A contribution is a vector of length at most 1,
+        so 2 is always enough.
+    empties : bool
+        Whether a null unit empties its records. A pair does. A person who leaves a group of people does
+        not: the others' contribution stays, changed, and Poisson samples must be accounted as replaced
+        ones.
+
+    Examples
+    --------
+    >>> Cost(records=3).reach("replace"), Cost(1, zero_out=2.0, empties=False).reach("zero-out")
+    (6.0, 2.0)
+    """
+
+    records: int
+    zero_out: float = 1.0
+    replace: float = 2.0
+    empties: bool = True
+
+    def __post_init__(self) -> None:
+        if isinstance(self.records, bool) or not isinstance(self.records, int) or self.records < 1:
+            raise InputError("a cost needs a whole number of records, at least 1")
+        for moved in (self.zero_out, self.replace):
+            if not (isinstance(moved, int | float) and 0.0 < moved <= 2.0):
+                raise InputError("a record's contribution moves by more than 0 and at most 2 clips")
+        if self.empties and self.zero_out < 1.0:
+            raise InputError("emptying a record moves its contribution by up to 1 clip")
+
+    def moved(self, adjacency: Adjacency) -> float:
+        """How far one record's contribution moves, in units of the clip bound."""
+        return float(self.zero_out if adjacency == "zero-out" else self.replace)
+
+    def reach(self, adjacency: Adjacency) -> float:
+        """How far a full sum moves, in units of the clip bound."""
+        return self.records * self.moved(adjacency)
+
+    def is_emptied(self, adjacency: Adjacency) -> bool:
+        """Whether contents are compared with no contribution at all."""
+        return self.empties and adjacency == "zero-out"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The cost as JSON-able data."""
+        return {
+            "records": self.records,
+            "zero-out": self.zero_out,
+            "replace": self.replace,
+            "empties": self.empties,
+        }
+
+    @classmethod
+    def from_dict(cls, data: object) -> Cost:
+        """Rebuild a cost, strictly.
+
+        Examples
+        --------
+        >>> Cost.from_dict(Cost(2).to_dict()) == Cost(2)
+        True
+        """
+        if not isinstance(data, Mapping) or set(data) != {
+            "records", *ADJACENCIES, "empties"
+        }:  # fmt: skip
+            raise InputError("a cost has missing or unknown fields")
+        if not isinstance(data["empties"], bool):
+            raise InputError("a cost does not say plainly whether records are emptied")
+        moved = [data[adjacency] for adjacency in ADJACENCIES]
+        if any(
+            isinstance(m, bool) or not isinstance(m, int | float) or math.isnan(m) for m in moved
+        ):
+            raise InputError("a cost holds something that is not a number")
+        return cls(data["records"], float(moved[0]), float(moved[1]), data["empties"])
+
+
+Costs = Mapping[Unit, Cost]
+"""The cost of each unit."""
+
+
+def costs_of_pairs(kappas: Mapping[Unit, int]) -> dict[Unit, Cost]:
+    """Costs where records are pairs: a unit empties or replaces kappa of them.
+
+    Examples
+    --------
+    >>> costs_of_pairs({"pair": 1, "relationship": 1, "person": 2})["person"].reach("replace")
+    4.0
+    """
+    return {unit: Cost(int(kappas[unit])) for unit in UNITS}
