@@ -222,7 +222,7 @@ def whole_scores(values: ArrayLike, signs: ArrayLike, unit: int) -> Ints:
     record out moves every score one way, by 0 to ``unit``: the range of the change is at most ``unit``,
     with no term for rounding, because each record is rounded by itself and integers are added exactly.
     Replacing a record (sign and values) has a range of at most 2 units; kappa records, kappa times that.
-    A sum of floats that is rounded once does *not* keep this contract.
+    Rounding a floating-point sum instead would add that sum's own rounding errors to the range.
 
     Parameters
     ----------
