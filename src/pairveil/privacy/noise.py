@@ -215,12 +215,13 @@ class TrustedNoise:
         >>> TrustedNoise().choose(np.array([0, 5000, 0]), 0.5, unit=10)
         1
         """
+        whole = check_choice(scores, eta, unit)
         if self.sampler == "opendp" and not math.isinf(eta):
-            whole = check_choice(scores, eta, unit)
+            rate_below(eta, unit)  # refuses what the other sampler refuses
             # A scale that is not too small: the quotient's rounding is undone by one step up.
             scale = math.nextafter(unit / eta, math.inf)
             return int(_choice(scale)(whole.tolist())[0])
-        return int(choose_exactly(scores, eta, unit, process_keystream())[0])
+        return int(choose_exactly(whole, eta, unit, process_keystream())[0])
 
     def _exact(
         self,
