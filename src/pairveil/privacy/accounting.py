@@ -78,8 +78,8 @@ class _Composition:
     @property
     def grid_steps(self) -> int:
         """How many distributions are discretised (full-batch Gaussian events make one)."""
-        parts = (*self.pure, *self.sampled, *self.choices)
-        return sum(part[-1] for part in parts) + (self.mu_squared > 0.0)
+        steps = sum(steps for _, steps in (*self.pure, *self.choices))
+        return steps + sum(part[-1] for part in self.sampled) + (self.mu_squared > 0.0)
 
     def unsampled_mu(self) -> float:
         """Return mu when sampling is ignored: moving every count up to kappa is a valid bound."""
