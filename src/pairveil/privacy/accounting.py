@@ -1,11 +1,12 @@
 """Epsilon of a list of events: a proved upper bound, for any kappa and both adjacencies.
 
-Full-batch and disjoint Gaussian events and Laplace events have closed forms. Poisson-sampled
-Gaussian events are composed as privacy loss distributions of the dominating pairs of
-``pairveil.privacy.dominating``; every rounding is pessimistic, and the closed forms that ignore
-sampling remain as a second valid bound (the smaller of the two is returned, so an extreme kappa
-costs accuracy, never time or soundness). The proofs are in docs/theory/accounting.md; one margin, for
-the rounding of FFTs, is measured instead of proved (`_epsilon_on_grid`), and concerns q < 1 only.
+Full-batch and disjoint Gaussian events, Laplace events and one noisy choice have closed forms.
+Poisson-sampled Gaussian events, choices and mixed lists are composed as privacy loss distributions of the
+dominating pairs of ``pairveil.privacy.dominating`` and ``bounded_range``; every rounding is pessimistic,
+and the closed forms that ignore sampling remain as a second valid bound (the smaller of the two is
+returned, so an extreme kappa costs accuracy, never time or soundness). The proofs are in
+docs/theory/accounting.md and choice.md; one margin, for the rounding of FFTs, is measured instead of
+proved (`_epsilon_on_grid`), and concerns what is composed on a grid only.
 """
 
 from __future__ import annotations
@@ -23,6 +24,13 @@ import numpy as np
 from dp_accounting.pld.pld_pmf import DensePLDPmf
 
 from pairveil.errors import InputError
+from pairveil.privacy.bounded_range import (
+    choice_epsilon,
+    choice_rho,
+    choice_spread,
+    discretise_choice,
+    epsilon_from_zcdp,
+)
 from pairveil.privacy.dominating import (
     INVERSION_ERROR,
     GaussianPair,
@@ -32,6 +40,7 @@ from pairveil.privacy.dominating import (
     sampled_gaussian_pairs,
 )
 from pairveil.privacy.events import (
+    ChoiceEvent,
     DisjointGaussianEvent,
     Event,
     GaussianEvent,
@@ -52,19 +61,25 @@ _TRUNCATION = 1e-6  # share of delta spent, per step, on each kind of truncation
 
 @dataclass(frozen=True)
 class _Composition:
-    """What the events amount to: Gaussian mu^2, (epsilon, steps) pure, (kappa, q, s, steps)."""
+    """What the events amount to: Gaussian mu^2, (epsilon, steps) pure, (kappa, q, s, steps), choices.
+
+    ``choices`` are (range, steps), kappa and adjacency included. The totals are those of basic
+    composition, rounded up.
+    """
 
     mu_squared: float
     pure: tuple[tuple[float, int], ...]
     pure_total: float
     sampled: tuple[tuple[int, float, float, int], ...]
     replace: bool
+    choices: tuple[tuple[float, int], ...] = ()
+    choices_total: float = 0.0
 
     @property
     def grid_steps(self) -> int:
         """How many distributions are discretised (full-batch Gaussian events make one)."""
-        steps = sum(part[-1] for part in self.pure) + sum(part[-1] for part in self.sampled)
-        return steps + (self.mu_squared > 0.0)
+        steps = sum(steps for _, steps in (*self.pure, *self.choices))
+        return steps + sum(part[-1] for part in self.sampled) + (self.mu_squared > 0.0)
 
     def unsampled_mu(self) -> float:
         """Return mu when sampling is ignored: moving every count up to kappa is a valid bound."""
@@ -72,6 +87,18 @@ class _Composition:
         return math.sqrt(
             self.mu_squared + math.fsum(factor * k * k * t / (s * s) for k, _, s, t in self.sampled)
         )
+
+    def closed_epsilon(self, delta: float) -> float:
+        """Return a bound without any grid: sampling ignored, pure parts by basic composition.
+
+        Choices are added the same way, or composed with the Gaussians as zCDP where that is less.
+        """
+        gaussian = self.unsampled_mu()
+        bound = epsilon_from_mu(gaussian, delta) + self.choices_total
+        if self.choices and delta > 0.0:
+            rho = 0.5 * gaussian**2 + math.fsum(t * choice_rho(eta) for eta, t in self.choices)
+            bound = min(bound, epsilon_from_zcdp(rho, delta))
+        return bound + self.pure_total
 
 
 def check_kappa(kappa: object) -> int:
@@ -159,8 +186,16 @@ def _compose(parts: Sequence[tuple[tuple[Event, ...], int]], replace: bool) -> _
     pure: dict[float, int] = defaultdict(int)
     pure_total = Fraction(0)
     sampled: dict[tuple[int, float, float], int] = defaultdict(int)
+    choices: dict[Fraction, int] = defaultdict(int)
     for events, kappa in parts:
         for event in events:
+            if isinstance(event, ChoiceEvent):
+                if math.isinf(event.eta) or math.isinf(
+                    _round_up(Fraction(event.eta) * factor * kappa)
+                ):
+                    return None
+                choices[Fraction(event.eta) * factor * kappa] += event.steps
+                continue
             if isinstance(event, LaplaceEvent):
                 if event.scale_multiplier == 0.0:
                     return None
@@ -180,6 +215,8 @@ def _compose(parts: Sequence[tuple[tuple[Event, ...], int]], replace: bool) -> _
         pure_total=_round_up(pure_total),
         sampled=tuple((*key, steps) for key, steps in sorted(sampled.items())),
         replace=replace,
+        choices=tuple((_round_up(eta), steps) for eta, steps in sorted(choices.items())),
+        choices_total=_round_up(sum((eta * n for eta, n in choices.items()), Fraction(0))),
     )
 
 
@@ -194,13 +231,12 @@ def _round_up(value: Fraction) -> float:
 
 @lru_cache(maxsize=4096)
 def _epsilon(composition: _Composition, delta: float) -> float:
-    pure = composition.pure_total
-    gaussian = composition.unsampled_mu()
-    if gaussian == 0.0 and (delta == 0.0 or composition.grid_steps <= 1):
-        return pure
-    # Always valid: sampling ignored, pure part added by basic composition.
-    closed = epsilon_from_mu(gaussian, delta) + pure
-    if delta == 0.0 or not (composition.sampled or composition.pure):
+    if composition.unsampled_mu() == 0.0 and (delta == 0.0 or composition.grid_steps <= 1):
+        if composition.grid_steps == 1 and composition.choices:
+            return choice_epsilon(composition.choices_total, delta)
+        return composition.pure_total + composition.choices_total
+    closed = composition.closed_epsilon(delta)
+    if delta == 0.0 or not (composition.sampled or composition.pure or composition.choices):
         return closed
     return min(closed, _epsilon_on_grid(composition, delta, closed))
 
@@ -249,6 +285,7 @@ def _spread(
 ) -> float:
     """Guess the mu^2 of the whole composition: the symmetric KL divergence, exact for Gaussians."""
     total = math.fsum(t * epsilon * math.tanh(epsilon / 2.0) for epsilon, t in composition.pure)
+    total += math.fsum(t * choice_spread(eta) for eta, t in composition.choices)
     for ways, steps in pairs:
         pair = ways[0]
         far = float(pair.upper_means.max()) + 6.0
@@ -274,6 +311,7 @@ def _compose_direction(
     for ways, steps in pairs:
         factors.append(_power(discretise(ways[min(way, len(ways) - 1)], interval, tail), steps))
     factors += [_power(discretise_pure(e, interval), steps) for e, steps in composition.pure]
+    factors += [_power(discretise_choice(e, interval), steps) for e, steps in composition.choices]
     whole = factors[0]
     for factor in factors[1:]:
         whole = whole.compose(factor, tail_mass_truncation=tail)

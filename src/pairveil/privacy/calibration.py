@@ -17,7 +17,13 @@ from pairveil.privacy.accounting import (
     check_kappa,
     epsilon_of,
 )
-from pairveil.privacy.events import Event, GaussianEvent, LaplaceEvent, check_events
+from pairveil.privacy.events import (
+    ChoiceEvent,
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+    check_events,
+)
 from pairveil.privacy.gdp import mu_from_epsilon
 from pairveil.privacy.units import Adjacency
 
@@ -129,6 +135,66 @@ def calibrate_laplace(
     if delta == 0.0 and not others:
         return _nudge(cost, epsilon, enough)
     return _search(cost, epsilon, enough)
+
+
+def calibrate_choice(
+    epsilon: float,
+    delta: float,
+    *,
+    kappa: int,
+    adjacency: Adjacency = "zero-out",
+    n_choices: int = 1,
+    other_events: Iterable[Event] = (),
+) -> float:
+    """Return the largest eta found with which ``n_choices`` noisy choices fit (epsilon, delta).
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The budget for the choices together with ``other_events``. ``epsilon=inf`` returns ``inf``;
+        ``delta=0`` is a pure guarantee.
+    kappa : int
+        How many pairs' contents may change together.
+    adjacency : {"zero-out", "replace"}
+    n_choices : int, default 1
+        Choices with one eta each, for instance k columns chosen one after the other.
+    other_events : iterable of events, optional
+        What else is released under the same budget (at the same kappa).
+
+    Returns
+    -------
+    float
+        The eta of ``ChoiceEvent(eta, n_choices)``.
+
+    Raises
+    ------
+    BudgetError
+        When the other events alone leave nothing.
+
+    Examples
+    --------
+    >>> round(calibrate_choice(0.1, 1e-5, kappa=1), 3), round(calibrate_choice(0.03, 1e-5, kappa=1), 3)
+    (0.102, 0.031)
+    >>> calibrate_choice(0.1, 0.0, kappa=2, adjacency="replace")
+    0.025
+    """
+    epsilon, delta = _check_epsilon(epsilon), check_delta(delta)
+    kappa, adjacency = check_kappa(kappa), check_adjacency(adjacency)
+    others = check_events(other_events)
+    ChoiceEvent(1.0, n_choices)  # validates
+    if math.isinf(epsilon):
+        return math.inf
+
+    def cost(noise: float) -> float:
+        events = (*others, ChoiceEvent(1.0 / noise, n_choices))
+        return epsilon_of(events, kappa=kappa, adjacency=adjacency, delta=delta)
+
+    # A choice is eta-DP: with basic composition this noise is enough in any case.
+    factor = 2.0 if adjacency == "replace" else 1.0
+    enough = factor * kappa * n_choices / epsilon
+    if delta == 0.0 and not others:
+        return 1.0 / _nudge(cost, epsilon, enough)
+    return 1.0 / _search(cost, epsilon, enough)
 
 
 def _nudge(cost: Callable[[float], float], epsilon: float, noise: float) -> float:

@@ -36,7 +36,7 @@ MAX_LOSS = 500.0
 """Beyond this loss exp() of the opposite tail underflows; the accountant then uses closed forms."""
 
 _MAX_COMPONENTS = 96
-_MAX_CELLS = 1 << 18
+MAX_CELLS = 1 << 18
 _CHUNK = 1 << 20
 
 
@@ -202,7 +202,7 @@ def discretise(pair: GaussianPair, interval: float, tail: float) -> DensePLDPmf:
     ends = pair.loss(np.array([low, high]))[0]
     first, last = math.floor(ends[0] / interval), math.ceil(ends[1] / interval)
     last = max(last, first + 1)
-    if max(abs(ends[0]), abs(ends[1])) > MAX_LOSS or last - first > _MAX_CELLS:
+    if max(abs(ends[0]), abs(ends[1])) > MAX_LOSS or last - first > MAX_CELLS:
         raise UnresolvableError("the privacy losses do not fit a grid")
     losses = interval * np.arange(first, last + 1, dtype=np.float64)
     edges = np.concatenate(([low], _invert(pair, losses[1:-1], low, high), [high]))
@@ -233,7 +233,7 @@ def discretise_pure(epsilon: float, interval: float) -> DensePLDPmf:
     >>> round(float(pmf.get_delta_for_epsilon(0.0)), 6)  # (e^0.5 - 1)/(e^0.5 + 1)
     0.244919
     """
-    if epsilon > MAX_LOSS or 2.0 * epsilon / interval > _MAX_CELLS:
+    if epsilon > MAX_LOSS or 2.0 * epsilon / interval > MAX_CELLS:
         raise UnresolvableError("the privacy losses do not fit a grid")
     first = math.floor(-epsilon / interval)
     probs = np.zeros(math.ceil(epsilon / interval) - first + 2)

@@ -1,8 +1,10 @@
 """What a mechanism did, as plain data from which anyone can recompute epsilon.
 
-Every event describes the release of a sum over pairs in which each pair's contribution is clipped.
-Its numbers are in units of that clip bound, so that zeroing one pair out moves the sum by at most 1
-and replacing it by at most 2 (the triangle inequality; no tighter bound for replace is accepted).
+Every event describes a release from sums over pairs in which each pair's contribution is clipped: the
+noisy sum itself, or (`ChoiceEvent`) the index of a candidate chosen by its sum. Its numbers are in units
+of that clip bound, so that zeroing one pair out moves the sum by at most 1 (a choice: by amounts whose
+range over the candidates is at most 1) and replacing it by at most 2 (the triangle inequality; no
+tighter bound for replace is accepted).
 The events do not know kappa: the accountant multiplies by it, once, for the unit asked about.
 """
 
@@ -136,12 +138,56 @@ class LaplaceEvent:
         return {"kind": "laplace", **asdict(self)}
 
 
-Event = GaussianEvent | DisjointGaussianEvent | LaplaceEvent
+@dataclass(frozen=True)
+class ChoiceEvent:
+    """A noisy choice: a candidate c with probability proportional to exp(eta * u_c), over all pairs.
+
+    The scores u_c are sums of the pairs' contributions. Zeroing one pair out must move them by amounts
+    that differ by at most 1 between candidates (for instance all one way, by 0 to 1); the accountant
+    takes twice that for replace, and kappa times that for kappa pairs (docs/theory/choice.md). A choice
+    by scores whose records are groups is charged as kappa=2 under zero-out. There is no sampling rate:
+    choices are made from all pairs and never amplified.
+
+    Parameters
+    ----------
+    eta : float
+        Greater than 0: the range of the log-probabilities' change when one pair is zeroed out.
+        ``inf`` is no noise (epsilon is inf; in JSON the string "inf").
+    steps : int, default 1
+        How many choices with this eta; each may depend on the earlier outputs.
+
+    Examples
+    --------
+    >>> ChoiceEvent(eta=0.1, steps=2).to_dict()
+    {'kind': 'choice', 'eta': 0.1, 'steps': 2}
+    """
+
+    eta: float
+    steps: int = 1
+
+    def __post_init__(self) -> None:
+        if isinstance(self.eta, str) and self.eta == "inf":  # as `to_dict` writes it: JSON has no infinity
+            object.__setattr__(self, "eta", math.inf)
+        if isinstance(self.eta, bool) or not isinstance(self.eta, Real):
+            raise InputError(f"eta must be a number, not {type(self.eta).__name__}")
+        if not float(self.eta) > 0.0:
+            raise InputError("eta must be greater than 0 (inf: no noise, epsilon is inf)")
+        _check_count(self.steps, "steps")
+        _make_plain(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the event as JSON-able data with its kind."""
+        eta = "inf" if math.isinf(self.eta) else self.eta
+        return {"kind": "choice", "eta": eta, "steps": self.steps}
+
+
+Event = GaussianEvent | DisjointGaussianEvent | LaplaceEvent | ChoiceEvent
 
 _KINDS: dict[str, type[Event]] = {
     "gaussian": GaussianEvent,
     "disjoint-gaussian": DisjointGaussianEvent,
     "laplace": LaplaceEvent,
+    "choice": ChoiceEvent,
 }
 
 

@@ -1,8 +1,8 @@
 """Where randomness comes from: trusted for a release, seeded for experiments.
 
-Both sources have the same three methods. ``TrustedNoise`` draws from the operating system and adds
-exact discrete noise to integers; ``SeededNoise`` is fast, reproducible, and marks what it touches
-as not for release.
+Both sources have the same four methods. ``TrustedNoise`` draws from the operating system, adds exact
+discrete noise to integers and chooses by integers exactly; ``SeededNoise`` is fast, reproducible, and
+marks what it touches as not for release.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from pairveil.errors import InputError
+from pairveil.privacy.choosing import check_choice, choose_exactly, rate_below
 from pairveil.privacy.discrete import (
     discrete_gaussian,
     discrete_laplace,
@@ -46,6 +47,13 @@ class NoiseSource(Protocol):
 
     def sample(self, n: int, q: float) -> NDArray[np.int64]:
         """Return the sorted indices of a Poisson sample: each of ``n`` items with chance ``q``."""
+
+    def choose(self, scores: NDArray[Any], eta: float, unit: int = 1) -> int:
+        """Return an index c with probability proportional to exp(eta * scores[c] / unit).
+
+        One draw is a ``ChoiceEvent(eta)`` if one record's integer contributions to the scores have a
+        range of at most ``unit`` over the candidates (`pairveil.privacy.choosing.whole_scores`).
+        """
 
 
 def _check(total: NDArray[Any], scale: float, grid: float | None) -> None:
@@ -127,6 +135,23 @@ class SeededNoise:
         found = np.concatenate(hits)
         return found[found < n].astype(np.int64)
 
+    def choose(self, scores: NDArray[Any], eta: float, unit: int = 1) -> int:
+        """Return an index c with probability proportional to exp(eta * scores[c] / unit).
+
+        The largest of the scores with Gumbel noise, in floating point.
+
+        Examples
+        --------
+        >>> SeededNoise(0).choose(np.array([0, 5000, 0]), 0.5, unit=100)
+        1
+        """
+        whole = check_choice(scores, eta, unit)
+        if math.isinf(eta):
+            return int(np.argmax(whole))
+        rate_below(eta, unit)  # refuses what the exact sampler refuses
+        below = (whole.max().astype(np.uint64) - whole.astype(np.uint64)).astype(np.float64)
+        return int(np.argmax(self._rng.gumbel(size=whole.size) - (eta / unit) * below))
+
 
 def _on_grid(
     total: NDArray[Any], noise: NDArray[np.float64], grid: float | None
@@ -182,6 +207,22 @@ class TrustedNoise:
             return np.arange(n, dtype=np.int64)
         return poisson_sample(n, q, process_keystream())
 
+    def choose(self, scores: NDArray[Any], eta: float, unit: int = 1) -> int:
+        """Return an index c with probability proportional to exp(eta * scores[c] / unit), exactly.
+
+        Examples
+        --------
+        >>> TrustedNoise().choose(np.array([0, 5000, 0]), 0.5, unit=10)
+        1
+        """
+        whole = check_choice(scores, eta, unit)
+        if self.sampler == "opendp" and not math.isinf(eta):
+            rate_below(eta, unit)  # refuses what the other sampler refuses
+            # A scale that is not too small: the quotient's rounding is undone by one step up.
+            scale = math.nextafter(unit / eta, math.inf)
+            return int(_choice(scale)(whole.tolist())[0])
+        return int(choose_exactly(whole, eta, unit, process_keystream())[0])
+
     def _exact(
         self,
         kind: Literal["gaussian", "laplace"],
@@ -230,3 +271,18 @@ def _mechanism(kind: Literal["gaussian", "laplace"], scale: float) -> Any:
     if kind == "gaussian":
         return dp.m.make_gaussian(domain, dp.l2_distance(T=float), scale=scale)
     return dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
+
+
+@lru_cache(maxsize=64)
+def _choice(scale: float) -> Any:
+    """Return OpenDP's exact choice with Gumbel noise of that scale.
+
+    Its mechanism for pure privacy is permute-and-flip, which is not a choice of bounded range eta: the
+    measure must be that of zero-concentrated privacy.
+    """
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    domain = dp.vector_domain(dp.atom_domain(T="i64"))
+    metric, measure = dp.linf_distance(T="i64"), dp.zero_concentrated_divergence()
+    return dp.m.make_noisy_top_k(domain, metric, measure, k=1, scale=scale)
