@@ -11,9 +11,10 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import binom, norm
 
 from pairveil.errors import InputError
-from pairveil.privacy.accounting import delta_of, epsilon_of, mu_of
+from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.events import DisjointGaussianEvent, GaussianEvent, LaplaceEvent
 from pairveil.privacy.gdp import delta_from_mu, epsilon_from_mu
+from pairveil.privacy.profile import delta_of, mu_of
 from pairveil.privacy.tradeoff import best_guess_of, tradeoff_of
 
 DEFAULT_MU = 0.26810  # zero-out, epsilon 1 at delta 1e-5 (THEORY section 8: .536 under replace)

@@ -6,9 +6,11 @@ How they were found, and what did not help: docs/decisions/0005-learner.md.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from pairveil.learning.plan import Mechanism, NoisySums, Sampling, TrainingPlan
+from pairveil.learning.training import MAX_DIRECTIONS
 from pairveil.privacy.calibration import calibrate_gaussian
 from pairveil.privacy.gdp import mu_from_epsilon
 from pairveil.privacy.units import Adjacency
@@ -77,12 +79,13 @@ def make_plan(
         spare = shares.moments + shares.contest
         shares = shares._replace(gradients=shares.gradients + spare, moments=0.0, contest=0.0)
     taken = MARGIN_SHARE if margin == "private" else 0.0
+    entries = _entries(n_features, n_components)
 
     def once(name: str, share: float) -> NoisySums | None:
         if share == 0:
             return None
         noise = _noise_for_share(budget, mechanism, share)
-        return NoisySums(1.0, noise, 1, mechanism, name=name)
+        return NoisySums(1.0, noise, 1, mechanism, name=name, entries=entries[name])
 
     single = {
         name: once(name, share * (1 - taken))
@@ -96,7 +99,7 @@ def make_plan(
     shape = NoisySums(1.0, 0.0, steps, mechanism, sampling, sample_rate)
     noise = _gradient_noise(budget, shape, shares.gradients * (1 - taken), others)
     return TrainingPlan(
-        gradients=NoisySums(1.0, noise, steps, mechanism, sampling, sample_rate),
+        gradients=replace(shape, noise_multiplier=noise, entries=entries["gradients"]),
         n_features=n_features,
         n_pairs=n_pairs,
         data_norm=data_norm,
@@ -106,6 +109,18 @@ def make_plan(
         learning_rate=learning_rate,
         **single,  # type: ignore[arg-type]
     )
+
+
+def _entries(n_features: int, n_components: int | None) -> dict[str, int]:
+    """Numbers in one sum of each release, at most (`pairveil.learning.training` makes them)."""
+    return {
+        "survey": n_features + 2,
+        "signal": n_features,
+        "margins": 2,
+        "gradients": n_features * min(n_features, n_components or MAX_DIRECTIONS),
+        "moments": 4,
+        "contest": 1,
+    }
 
 
 def divide(budget: Budget, mechanism: Mechanism, n_features: int, n_pairs: int) -> Shares:

@@ -17,12 +17,12 @@ from sklearn.utils.validation import check_is_fitted
 from pairveil.errors import InputError, PrivacyLeakWarning
 from pairveil.graph.kappa import kappa as kappa_of
 from pairveil.learning import charging
+from pairveil.learning.calibrations import Calibration, with_calibrations
 from pairveil.learning.certifying import (
     Prepared,
     check_bound,
     graph_digest,
     prepare,
-    with_threshold,
 )
 from pairveil.learning.checkpoint import Checkpoint, Hold
 from pairveil.learning.contract import PairMetric
@@ -31,7 +31,12 @@ from pairveil.learning.engine import Engine, OnRelease
 from pairveil.learning.inputs import clipped, resolve_pairs, resolve_training
 from pairveil.learning.plan import NoisySums
 from pairveil.learning.sums import clipped_sum
-from pairveil.learning.thresholds import DistanceHistogram, Strategy, best_threshold
+from pairveil.learning.thresholds import (
+    DistanceHistogram,
+    Strategy,
+    best_threshold,
+    check_strategy,
+)
 from pairveil.learning.training import train
 from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.calibration import calibrate_laplace
@@ -256,7 +261,7 @@ class DPPMetricLearner(PairMetric):
         self.n_pairs_used_ = prepared.used.n_pairs
         self.used_pairs_ = prepared.used_rows
         self.n_features_in_ = prepared.used.n_features
-        for name in ("threshold_", "threshold_certificate_"):
+        for name in ("threshold_", "threshold_certificate_", "_calibrations"):
             self.__dict__.pop(name, None)
         return self
 
@@ -305,8 +310,8 @@ class DPPMetricLearner(PairMetric):
         epsilon : float, optional
             The validation pairs are private: a histogram of their distances is released with Laplace
             noise for this pure epsilon, for ``unit`` and ``adjacency``, charged to ``accountant``, and
-            put together with the fit's releases in ``threshold_certificate_``: what the metric and the
-            threshold cost when both are handed out.
+            put together with the fit's releases, and with every threshold calibrated privately since
+            the fit, in ``threshold_certificate_``: what the metric and its thresholds cost together.
 
         Raises
         ------
@@ -323,22 +328,39 @@ class DPPMetricLearner(PairMetric):
             )
         if not 0 < epsilon < math.inf:
             raise InputError("epsilon must be a number above 0, not infinite")
-        data, _ = resolve_pairs(pairs_valid, y_valid, self.preprocessor)
+        check_strategy(strategy, min_rate)  # before anything is spent on it
+        data, guessed = resolve_pairs(pairs_valid, y_valid, self.preprocessor)
         group = kappa_of(data.pairs)
         noise = calibrate_laplace(epsilon, kappa=group.of(self.unit), adjacency=self.adjacency)
-        sums = NoisySums(1.0, noise, 1, "laplace", name="threshold")
+        longest = 2 * self.data_norm * float(np.linalg.norm(self.components_, 2))
+        histogram = DistanceHistogram(self.components_, longest)
+        entries = math.prod(histogram.shape)
+        sums = NoisySums(1.0, noise, 1, "laplace", name="threshold", entries=entries)
         kappas = {unit: group.of(unit) for unit in UNITS}
+        source = TrustedNoise() if self.random_state is None else SeededNoise(self.random_state)
+        made = Calibration(sums, kappas, data.n_pairs, source.name, guessed)
+        made_so_far = (*getattr(self, "_calibrations", ()), made)
+        together = with_calibrations(self.certificate_, made_so_far)
         if self.accountant is not None:
             self.accountant.spend(
                 [sums.event()], kappas, note="threshold", graph=graph_digest(data)
             )
-        source = TrustedNoise() if self.random_state is None else SeededNoise(self.random_state)
-        longest = 2 * self.data_norm * float(np.linalg.norm(self.components_, 2))
-        histogram = DistanceHistogram(self.components_, longest)
+        self._calibrations = made_so_far  # before the noise is drawn: what fails after that counts
         similar, dissimilar = Engine(data, source).release(sums, histogram)
         found = best_threshold(histogram.edges, similar, dissimilar, strategy, min_rate, beta)
-        self.threshold_certificate_ = with_threshold(self.certificate_, sums, kappas)
-        return self.set_threshold(found)
+        self.set_threshold(found)
+        self.threshold_certificate_ = together
+        return self
+
+    def set_threshold(self, threshold: float) -> Self:
+        """Call pairs nearer than ``threshold`` similar, others dissimilar.
+
+        Nobody knows where a number set by hand comes from, so no certificate speaks for it:
+        ``threshold_certificate_`` goes. Thresholds calibrated before stay counted in the next one's.
+        """
+        super().set_threshold(threshold)
+        self.__dict__.pop("threshold_certificate_", None)
+        return self
 
 
 class _Progress:

@@ -19,11 +19,10 @@ from pairveil.learning.plan import NoisySums
 from pairveil.learning.sums import LossGradient, Statistic, clipped_sum, is_compilable, reach
 from pairveil.learning.tiles import SMALL_BATCH
 from pairveil.pairs.pairset import PairSet
-from pairveil.privacy.grid import choose_grid
+from pairveil.privacy.grid import MAX_NOISE_IN_GRID, choose_grid
 from pairveil.privacy.noise import NoiseSource
 
 FloatArray = NDArray[np.float64]
-MAX_NOISE_IN_GRID = 2.0**48
 MOST_AT_ONCE = 1 << 20  # numbers of noise that are drawn at once
 OnRelease = Callable[[NoisySums, Statistic, FloatArray], None]
 
@@ -179,6 +178,8 @@ class Engine:
 
     def _grid(self, sums: NoisySums, statistic: Statistic) -> float:
         n_entries = math.prod(statistic.shape)
+        if sums.entries is not None and n_entries > sums.entries:
+            raise RuntimeError("the plan allows no sum of so many entries")
         grid = choose_grid(sums.clip, n_entries, norm=sums.norm, n_pairs=self._data.n_pairs)
         while sums.noise_multiplier * sums.clip > MAX_NOISE_IN_GRID * grid:
             grid *= 2  # so much noise drowns a coarser grid too; the sensitivity follows the grid

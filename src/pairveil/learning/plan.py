@@ -44,6 +44,9 @@ class NoisySums:
     name : str
         What is summed. Two kinds of sums with one name are one kind to the engine, whatever their clip
         bound: noise is in units of the clip bound, so that bound may be chosen from earlier releases.
+    entries : int or None
+        Numbers in one sum, at most: what exact noise costs in delta follows from it. The engine releases
+        no larger sum. None: not stated; then nothing can be certified for release.
 
     Examples
     --------
@@ -60,6 +63,7 @@ class NoisySums:
     sampling: Sampling = "poisson"
     sample_rate: float = 1.0
     name: str = "gradients"
+    entries: int | None = None
 
     def __post_init__(self) -> None:
         if not (self.clip > 0 and math.isfinite(self.clip)):
@@ -96,7 +100,7 @@ class NoisySums:
 
     def to_dict(self) -> dict[str, Any]:
         """Public description for the certificate."""
-        return {
+        described = {
             "name": self.name,
             "norm": self.norm,
             "noise_multiplier": self.noise_multiplier,
@@ -105,6 +109,7 @@ class NoisySums:
             "sampling": self.sampling,
             "sample_rate": self.sample_rate,
         }
+        return described if self.entries is None else {**described, "entries": self.entries}
 
     def noise_std(self, clip: float) -> float:
         """Standard deviation of the noise on each entry of a sum clipped to ``clip``."""

@@ -1,4 +1,4 @@
-"""Epsilon and delta of a list of events: proved upper bounds, for any kappa and both adjacencies.
+"""Epsilon of a list of events: a proved upper bound, for any kappa and both adjacencies.
 
 Full-batch and disjoint Gaussian events and Laplace events have closed forms. Poisson-sampled
 Gaussian events are composed as privacy loss distributions of the dominating pairs of
@@ -21,7 +21,6 @@ from typing import get_args
 
 import numpy as np
 from dp_accounting.pld.pld_pmf import DensePLDPmf
-from scipy.special import ndtri
 
 from pairveil.errors import InputError
 from pairveil.privacy.dominating import (
@@ -39,21 +38,20 @@ from pairveil.privacy.events import (
     LaplaceEvent,
     check_events,
 )
-from pairveil.privacy.gdp import delta_from_mu, epsilon_from_mu, mu_from_epsilon
+from pairveil.privacy.gdp import epsilon_from_mu, mu_from_epsilon
 from pairveil.privacy.units import Adjacency
 
 Part = tuple[Iterable[Event], int]
 
-_ACCURACY = 0.1
+ACCURACY = 0.1
 """Grid width in units of one step's mu: the discretisation then costs about N*d^2/(12 mu^2) =
 0.1 % of epsilon (each step's loss gains variance d^2/6, like a Gaussian step of mu^2 = d^2/6)."""
 
 _TRUNCATION = 1e-6  # share of delta spent, per step, on each kind of truncation
-_PROFILE_TAIL = 1e-12  # the same, where the whole profile is wanted and no delta is given
 
 
 @dataclass(frozen=True)
-class _Composition:
+class Composition:
     """What the events amount to: Gaussian mu^2, (epsilon, steps) pure, (kappa, q, s, steps)."""
 
     mu_squared: float
@@ -150,11 +148,11 @@ def epsilon_of_parts(
     replace = check_adjacency(adjacency) == "replace"
     delta = check_delta(delta)
     checked = tuple((check_events(events), check_kappa(kappa)) for events, kappa in parts)
-    composition = _compose(checked, replace)
+    composition = compose(checked, replace)
     return math.inf if composition is None else _epsilon(composition, delta)
 
 
-def _compose(parts: Sequence[tuple[tuple[Event, ...], int]], replace: bool) -> _Composition | None:
+def compose(parts: Sequence[tuple[tuple[Event, ...], int]], replace: bool) -> Composition | None:
     """Merge like events; None when one of them has no noise at all."""
     factor = 2 if replace else 1
     mu_squared: list[float] = []
@@ -176,7 +174,7 @@ def _compose(parts: Sequence[tuple[tuple[Event, ...], int]], replace: bool) -> _
             else:
                 count = event.epochs if isinstance(event, DisjointGaussianEvent) else event.steps
                 mu_squared.append(count * (factor * kappa / event.noise_multiplier) ** 2)
-    return _Composition(
+    return Composition(
         mu_squared=math.fsum(mu_squared),
         pure=tuple(sorted(pure.items())),
         pure_total=_round_up(pure_total),
@@ -195,7 +193,7 @@ def _round_up(value: Fraction) -> float:
 
 
 @lru_cache(maxsize=4096)
-def _epsilon(composition: _Composition, delta: float) -> float:
+def _epsilon(composition: Composition, delta: float) -> float:
     pure = composition.pure_total
     gaussian = composition.unsampled_mu()
     if gaussian == 0.0 and (delta == 0.0 or composition.grid_steps <= 1):
@@ -207,7 +205,7 @@ def _epsilon(composition: _Composition, delta: float) -> float:
     return min(closed, _epsilon_on_grid(composition, delta, closed))
 
 
-def _epsilon_on_grid(composition: _Composition, delta: float, closed: float) -> float:
+def _epsilon_on_grid(composition: Composition, delta: float, closed: float) -> float:
     """Compose on grids that get finer until the rounding no longer matters; keep the smallest."""
     steps = composition.grid_steps
     # What floating-point FFTs can misplace (measured: about 1e-16 per step), kept off delta.
@@ -215,18 +213,18 @@ def _epsilon_on_grid(composition: _Composition, delta: float, closed: float) -> 
     if usable < 0.5 * delta:
         return math.inf
     tail = _TRUNCATION * delta / steps
-    pairs = _dominating_pairs(composition, tail)
+    pairs = dominating_pairs(composition, tail)
     best, coarsest = math.inf, 0.0
     closed = min(closed, 1e9)
-    mu = math.sqrt(_spread(composition, pairs))
+    mu = math.sqrt(spread(composition, pairs))
     for _ in range(8):
-        interval = max(_ACCURACY * mu / math.sqrt(steps), coarsest)
+        interval = max(ACCURACY * mu / math.sqrt(steps), coarsest)
         try:
             found = max(
                 _smallest_epsilon(
-                    _compose_direction(composition, pairs, way, interval, tail), usable, closed
+                    compose_direction(composition, pairs, way, interval, tail), usable, closed
                 )
-                for way in _ways(pairs)
+                for way in ways_of(pairs)
             )
         except UnresolvableError:
             if best < math.inf:
@@ -242,8 +240,8 @@ def _epsilon_on_grid(composition: _Composition, delta: float, closed: float) -> 
     return best
 
 
-def _dominating_pairs(
-    composition: _Composition, tail: float
+def dominating_pairs(
+    composition: Composition, tail: float
 ) -> list[tuple[tuple[GaussianPair, ...], int]]:
     """Dominating pairs of the Gaussian events, with how often each is composed."""
     pairs = [
@@ -256,13 +254,13 @@ def _dominating_pairs(
     return pairs
 
 
-def _ways(pairs: Sequence[tuple[tuple[GaussianPair, ...], int]]) -> tuple[int, ...]:
+def ways_of(pairs: Sequence[tuple[tuple[GaussianPair, ...], int]]) -> tuple[int, ...]:
     """The directions to compose: both, or one where they coincide."""
     return (0,) if all(len(ways) == 1 for ways, _ in pairs) else (0, 1)
 
 
-def _spread(
-    composition: _Composition, pairs: Sequence[tuple[tuple[GaussianPair, ...], int]]
+def spread(
+    composition: Composition, pairs: Sequence[tuple[tuple[GaussianPair, ...], int]]
 ) -> float:
     """Guess the mu^2 of the whole composition: the symmetric KL divergence, exact for Gaussians."""
     total = math.fsum(t * epsilon * math.tanh(epsilon / 2.0) for epsilon, t in composition.pure)
@@ -277,8 +275,8 @@ def _spread(
     return total
 
 
-def _compose_direction(
-    composition: _Composition,
+def compose_direction(
+    composition: Composition,
     pairs: Sequence[tuple[tuple[GaussianPair, ...], int]],
     way: int,
     interval: float,
@@ -317,108 +315,3 @@ def _smallest_epsilon(pmf: DensePLDPmf, delta: float, highest: float) -> float:
 
 def _power(pmf: DensePLDPmf, steps: int) -> DensePLDPmf:
     return pmf if steps == 1 else pmf.self_compose(steps, tail_mass_truncation=1e-15)
-
-
-# ---- the other way round: delta of a given epsilon ------------------------------------------------
-
-
-def delta_of(
-    events: Iterable[Event], *, epsilon: float, kappa: int, adjacency: Adjacency = "zero-out"
-) -> float:
-    """Return the smallest delta that goes with ``epsilon``: one point of the privacy profile.
-
-    An upper bound, exact for full-batch and disjoint Gaussian events. At epsilon 0 it bounds the total
-    variation between what is seen of two neighbouring data sets.
-
-    Parameters
-    ----------
-    events, kappa, adjacency
-        As in `epsilon_of`.
-    epsilon : float
-        At least 0.
-
-    Examples
-    --------
-    >>> from pairveil.privacy.events import GaussianEvent
-    >>> plan = [GaussianEvent(noise_multiplier=4.0, steps=4)]
-    >>> round(delta_of(plan, epsilon=0.0, kappa=1, adjacency="replace"), 4)  # mu = 1
-    0.3829
-    """
-    replace = check_adjacency(adjacency) == "replace"
-    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not epsilon >= 0.0:
-        raise InputError("epsilon must be a number of at least 0")
-    composition = _compose([(check_events(events), check_kappa(kappa))], replace)
-    return 1.0 if composition is None else _delta(composition, float(epsilon))
-
-
-def mu_of(
-    events: Iterable[Event], *, kappa: int, adjacency: Adjacency = "zero-out"
-) -> float | None:
-    """Return mu of events that are exactly mu-GDP together; None when they are not.
-
-    Examples
-    --------
-    >>> from pairveil.privacy.events import GaussianEvent, LaplaceEvent
-    >>> mu_of([GaussianEvent(noise_multiplier=4.0, steps=4)], kappa=1, adjacency="replace")
-    1.0
-    >>> mu_of([LaplaceEvent(10.0)], kappa=1) is None
-    True
-    """
-    replace = check_adjacency(adjacency) == "replace"
-    composition = _compose([(check_events(events), check_kappa(kappa))], replace)
-    if composition is None or composition.sampled or composition.pure:
-        return None
-    return math.sqrt(composition.mu_squared)
-
-
-def _delta(composition: _Composition, epsilon: float) -> float:
-    mu, pure = composition.unsampled_mu(), composition.pure_total
-    closed = _closed_delta(mu, pure, epsilon)
-    if not (composition.sampled or composition.pure) or (mu == 0.0 and composition.grid_steps <= 1):
-        return closed
-    steps = composition.grid_steps
-    # FFTs as in `_epsilon_on_grid`; a loss off by x moves no point of the profile by more than 2x.
-    error = 1e-14 + 2e-15 * steps + 2.0 * steps * INVERSION_ERROR
-    found = [float(pmf.get_delta_for_epsilon(epsilon)) for pmf in _profile_on_grid(composition)]
-    return min(closed, max(found) + error) if found else closed
-
-
-def _closed_delta(mu: float, pure: float, epsilon: float) -> float:
-    """Delta when sampling is ignored and the pure part is one release of its whole epsilon."""
-    if mu == 0.0:  # randomised response, which dominates
-        share = -math.expm1(min(0.0, epsilon - pure)) / (1.0 + math.exp(-pure))
-        return min(1.0, share * (1.0 + 1e-12))
-    left = epsilon - pure
-    if left >= 0.0:
-        return delta_from_mu(mu, left)
-    # H_alpha(P, Q) = 1 - alpha + alpha H_(1/alpha)(Q, P), and a Gaussian pair is symmetric.
-    return min(1.0, -math.expm1(left) + math.exp(left) * delta_from_mu(mu, -left))
-
-
-@lru_cache(maxsize=64)
-def _profile_on_grid(composition: _Composition) -> tuple[DensePLDPmf, ...]:
-    """The composed losses, one for each direction; none when they do not fit a grid."""
-    steps = composition.grid_steps
-    tail = _PROFILE_TAIL / steps
-    pairs = _dominating_pairs(composition, tail)
-    mu, coarsest = math.sqrt(_spread(composition, pairs)), 0.0
-    found: tuple[DensePLDPmf, ...] = ()
-    accuracy = _ACCURACY / 5.0 if steps <= 1000 else _ACCURACY  # few steps: a fine grid is cheap
-    for _ in range(8):
-        interval = max(accuracy * mu / math.sqrt(steps), coarsest)
-        try:
-            found = tuple(
-                _compose_direction(composition, pairs, way, interval, tail) for way in _ways(pairs)
-            )
-        except UnresolvableError:
-            if found:
-                break
-            coarsest = 4.0 * interval
-            continue
-        # As in `_epsilon_on_grid`: a heavy tail makes mu too large, and the grid too coarse at 0.
-        at_zero = max(float(pmf.get_delta_for_epsilon(0.0)) for pmf in found)
-        wanted = 2.0 * float(ndtri(0.5 + 0.5 * min(at_zero, 1.0 - 1e-12)))
-        if mu <= 1.3 * wanted or coarsest > 0.0 or wanted <= 0.0:
-            break
-        mu = wanted
-    return found

@@ -21,6 +21,9 @@ Norm = Literal["l1", "l2"]
 MAX_TILE = 1 << 15
 """Most pairs whose float64 sum may be rounded at once (its own rounding error is charged)."""
 
+MAX_NOISE_IN_GRID = 2.0**48
+"""Where noise is larger than so many grid steps, the engine takes a coarser grid."""
+
 _UNIT_ROUNDOFF = 2.0**-53
 _CLIP_ERROR = 2.0**-30  # a computed clip of up to 2**20 numbers is off by far less
 _ENLARGEMENT = 2.0**-20  # share of the clip bound that rounding to the grid may cost

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairveil.errors import InputError
-from pairveil.privacy.accounting import delta_of
 from pairveil.privacy.events import Event
+from pairveil.privacy.profile import delta_of
 
 FloatArray = NDArray[np.float64]
 
