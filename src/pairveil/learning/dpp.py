@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -30,6 +28,7 @@ from pairveil.learning.dask_backend import DaskSums, connected_client
 from pairveil.learning.engine import Engine, OnRelease
 from pairveil.learning.inputs import clipped, resolve_pairs, resolve_training
 from pairveil.learning.plan import NoisySums
+from pairveil.learning.progress import OnStep, Progress
 from pairveil.learning.sums import clipped_sum
 from pairveil.learning.thresholds import (
     DistanceHistogram,
@@ -38,14 +37,11 @@ from pairveil.learning.thresholds import (
     check_strategy,
 )
 from pairveil.learning.training import train
-from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.calibration import calibrate_laplace
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.noise import NoiseSource, SeededNoise, TrustedNoise
 from pairveil.privacy.units import UNITS, Adjacency, Unit
-
-OnStep = Callable[[float, float], None]
 
 
 class DPPMetricLearner(PairMetric):
@@ -236,7 +232,7 @@ class DPPMetricLearner(PairMetric):
         saved = None if checkpoint is None else Checkpoint(checkpoint, prepared.plan, prepared.used)
         try:
             charging.charge(self.accountant, prepared, saved)
-            watcher = _Progress(prepared, certificate, on_step, on_release)
+            watcher = Progress(prepared, certificate, on_step, on_release)
             engine = Engine(
                 prepared.used,
                 noise,
@@ -361,46 +357,3 @@ class DPPMetricLearner(PairMetric):
         super().set_threshold(threshold)
         self.__dict__.pop("threshold_certificate_", None)
         return self
-
-
-class _Progress:
-    """Tells how far a fit is and what it has spent so far."""
-
-    def __init__(
-        self,
-        prepared: Prepared,
-        certificate: Certificate | None,
-        on_step: OnStep | None,
-        on_release: OnRelease | None,
-    ) -> None:
-        self._prepared, self._certificate = prepared, certificate
-        self._on_step, self._on_release = on_step, on_release
-        self._total = sum(sums.steps for sums in prepared.plan.releases)
-        self._done: dict[str, int] = {}
-
-    def __call__(self, sums: NoisySums, statistic: Any, noisy: Any) -> None:
-        if self._on_release is not None:
-            self._on_release(sums, statistic, noisy)
-        self._done[sums.name] = self._done.get(sums.name, 0) + 1
-        if self._on_step is not None:
-            done = sum(self._done.values())
-            self._on_step(done / self._total, self._spent(done))
-
-    def _spent(self, done: int) -> float:
-        """Epsilon of the releases made so far (in closed form; the whole at the end)."""
-        certificate = self._certificate
-        if certificate is None:
-            return math.inf
-        if done == self._total:
-            return certificate.epsilon
-        made = [
-            replace(sums, steps=self._done[sums.name]).event()
-            for sums in self._prepared.plan.releases
-            if sums.name in self._done
-        ]
-        return epsilon_of(
-            made,
-            kappa=certificate.kappa,
-            adjacency=certificate.adjacency,
-            delta=certificate.delta - certificate.delta_slack,
-        )

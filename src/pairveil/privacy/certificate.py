@@ -212,7 +212,7 @@ class Certificate:
         --------
         >>> certificate = _example()
         >>> round(certificate.best_guess(), 3), round(certificate.best_guess("person"), 3)
-        (0.599, 0.692)
+        (0.599, 0.691)
         """
         from pairveil.privacy.tradeoff import best_guess_of
 
@@ -236,7 +236,7 @@ class Certificate:
         Examples
         --------
         >>> round(_example().tradeoff().posterior(prior=0.01, false_positives=0.01), 3)
-        0.034
+        0.033
         """
         from pairveil.privacy.tradeoff import tradeoff_of
 
