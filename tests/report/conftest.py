@@ -53,7 +53,7 @@ def certificate(*, for_release: bool = True) -> Certificate:
             "full_graph_relationship_kappa": 12,
         },
         noise_source=TrustedNoise().name if for_release else SeededNoise.name,
-        delta_slack=1e-9 if for_release else 0.0,
+        delta_slack=1e-12 if for_release else 0.0,
         for_release=for_release,
         plan={"releases": [SUMS.to_dict()], "n_features": 6},
     )

@@ -57,9 +57,9 @@ def test_the_page_says_what_the_certificate_says(full_data) -> None:
     assert certificate.promise() in page.text
     for unit in ("pair", "relationship", "person"):
         for adjacency in ("zero-out", "replace"):
-            assert f"{certificate.epsilons[unit][adjacency]:.3g}" in page.text
+            assert cost(certificate.epsilons[unit][adjacency]) in page.text
     factor = math.exp(certificate.epsilons["relationship"]["replace"])
-    shown = re.search("×\u00a0([0-9.]+)", page.text)
+    shown = re.search("can hold at most ([0-9.]+) to 1", page.text)
     assert shown
     assert factor <= float(shown[1]) < 1.01 * factor  # rounded up, never down
     assert "knows everything but one pair" in page.text
