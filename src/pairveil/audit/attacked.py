@@ -90,13 +90,15 @@ def attack_learners(
         settings = Settings(variant, epsilon=PUBLISHED_EPSILON, n_components=4, kappa=group)  # type: ignore[arg-type]
         bound = claimed if flips <= group else None
         yield row(name, PUBLISHED_EPSILON, watch_published(settings), bound)
-    # A selected fit's certificate states kappa of the full graph too, for who knows the dropped labels.
-    covered = kappa(data.all).relationship if attacker == "dropped-labels" else group
+    # Who knows all other pairs lacks one. A selected fit's certificate states kappa of the full graph too,
+    # for who knows the dropped labels.
+    lacking = {"all-other-pairs": 1, "dropped-labels": kappa(data.all).relationship}
+    covered = lacking.get(attacker, group)
     for epsilon in EPSILONS:
         prepared = _prepared(used, epsilon)
         bound = None
         if flips <= covered:
-            bound = best_guess_of(prepared.plan.events(), kappa=flips)
+            bound = best_guess_of(prepared.plan.events(), kappa=covered)
         yield row("pairveil", epsilon, watch_ours(prepared), bound)
 
 

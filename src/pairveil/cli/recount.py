@@ -106,7 +106,7 @@ def _same_graph(
     if salt is None:
         sentences.append("the graph's digest was not compared: it needs the sender's --salt FILE")
         return None
-    same = graph_digest(indexed.ids, indexed.pairs, salt) == c.graph_digest
+    same = bool(graph_digest(indexed.ids, indexed.pairs, salt) == c.graph_digest)
     if same:
         sentences.append("the graph is the certified one: its digest agrees")
     else:

@@ -66,6 +66,7 @@ def best_threshold(
             if strategy == "max_tpr"
             else (true_negative, true_positive)
         )
+        assert min_rate is not None
         merit = np.where(other >= min_rate, ours, -np.inf)
     if not np.any(np.isfinite(merit)):
         raise InputError(f"no threshold reaches min_rate for strategy {strategy!r}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from pairveil.errors import InputError
 from pairveil.privacy.certificate import PUBLIC, Certificate, all_epsilons
@@ -135,7 +135,7 @@ def _said(c: Certificate) -> list[str]:
     return problems
 
 
-def _is_count(value: object) -> bool:
+def _is_count(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pairveil.privacy.units import UNITS
 from pairveil.report.charts import Bar, histogram, horizontal_bars
 from pairveil.report.data import GraphSummary, ReportData
 from pairveil.report.markup import Html, bullets, figure, join, table, tabs, tag
@@ -22,8 +23,6 @@ from pairveil.report.words import (
 
 if TYPE_CHECKING:
     from pairveil.privacy.certificate import Certificate
-
-UNITS = ("pair", "relationship", "person")
 
 
 def hero(data: ReportData) -> Html:
