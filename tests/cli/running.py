@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import subprocess
@@ -61,3 +63,28 @@ def run(*words: object, cwd: Path, **variables: str) -> Done:
     for canary in CANARIES:
         assert canary not in done.stdout + done.stderr
     return Done(done.returncode, done.stdout, done.stderr)
+
+
+def run_here(*words: object, cwd: Path) -> Done:
+    """The same without a process of its own: a tenth of the time, where nothing hangs on the process."""
+    from pairveil.cli import app
+
+    out, err = io.StringIO(), io.StringIO()
+    kept = sys.argv
+    sys.argv = ["pairveil", *map(str, words)]
+    code: object = 0
+    try:
+        with (
+            contextlib.chdir(cwd),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+        ):
+            app.main()
+    except SystemExit as end:
+        code = end.code or 0
+    finally:
+        sys.argv = kept
+    for canary in CANARIES:
+        assert canary not in out.getvalue() + err.getvalue()
+    assert isinstance(code, int)
+    return Done(code, out.getvalue(), err.getvalue())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 import math
@@ -9,14 +10,39 @@ import subprocess
 import sys
 
 import pytest
+from scipy.special import ndtr, ndtri
 
 from pairveil.errors import InputError
 from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.events import GaussianEvent, LaplaceEvent
 from pairveil.privacy.noise import SeededNoise, TrustedNoise
+from pairveil.privacy.slack import slack_of_plan
+from pairveil.privacy.units import DECLARED_KAPPA, NOISE_SOURCES, SELECTED_CAVEAT
 
 EVENTS = [GaussianEvent(40.0, 0.2, 100), LaplaceEvent(50.0)]
+RELEASES = [
+    {
+        "name": "gradients",
+        "norm": "l2",
+        "noise_multiplier": 40.0,
+        "steps": 100,
+        "mechanism": "gaussian",
+        "sampling": "poisson",
+        "sample_rate": 0.2,
+        "entries": 300,
+    },
+    {
+        "name": "threshold",
+        "norm": "l1",
+        "noise_multiplier": 50.0,
+        "steps": 1,
+        "mechanism": "laplace",
+        "sampling": "poisson",
+        "sample_rate": 1.0,
+        "entries": 128,
+    },
+]
 
 
 def make(**changes):
@@ -31,14 +57,16 @@ def make(**changes):
         "n_pairs_used": 500,
         "selection": {
             "how": "paths",
-            "caveat": "Pairs with labels were dropped",
+            "caveat": SELECTED_CAVEAT,
             "full_graph_relationship_kappa": 13,
         },
         "noise_source": TrustedNoise().name,
         "for_release": True,
         "delta_slack": 1e-9,
-        "plan": {"clip": 0.1, "steps": 100},
+        "plan": {"releases": copy.deepcopy(RELEASES), "n_features": 30},
     }
+    if "events" in changes:  # whose plan is not the subject
+        arguments["plan"] = {}
     return Certificate.issue(**{**arguments, **changes})
 
 
@@ -75,41 +103,163 @@ def test_infinity_is_written_as_a_word():
     assert "No privacy is promised" in again.promise()
 
 
-LIES = {
-    "smaller epsilon": lambda d: (
-        d.update(epsilon=0.1),
-        d["epsilons"]["relationship"].update({"zero-out": 0.1}),
+LIES = {  # what is done to the certificate, and what verify() says of it
+    "smaller epsilon": (
+        lambda d: (
+            d.update(epsilon=0.1),
+            d["epsilons"]["relationship"].update({"zero-out": 0.1}),
+        ),
+        "but the events give",
     ),
-    "smaller epsilon elsewhere": lambda d: d["epsilons"]["person"].update(replace=0.2),
-    "far larger epsilon": lambda d: d["epsilons"]["person"].update(replace=900.0),
-    "headline differs": lambda d: d.update(epsilon=d["epsilon"] * 0.99),
-    "kappa understated": lambda d: (d.update(kappa=1), d["kappas"].update(relationship=1)),
-    "kappa differs from its table": lambda d: d.update(kappa=1),
-    "less noise": lambda d: d["events"][0].update(noise_multiplier=20.0),
-    "an event left out": lambda d: d["events"].clear(),
-    "smaller delta": lambda d: d.update(delta=1e-9),
-    "slack eats delta": lambda d: d.update(delta_slack=1e-5),
-    "an event of the plan left out": lambda d: d["plan"].update(releases=[]),
-    "another mechanism": lambda d: d.update(mechanism="laplace"),
-    "no part of delta for discrete noise": lambda d: d.update(delta_slack=0.0),
-    "seeded but for release": lambda d: d.update(noise_source=SeededNoise.name),
-    "more pairs used than given": lambda d: d.update(n_pairs_used=901),
+    "smaller epsilon elsewhere": (
+        lambda d: d["epsilons"]["person"].update(replace=0.2),
+        "but the events give",
+    ),
+    "far larger epsilon": (lambda d: d["epsilons"]["person"].update(replace=900.0), "far above"),
+    "headline differs": (lambda d: d.update(epsilon=d["epsilon"] * 0.99), "of its unit"),
+    "kappa understated": (
+        lambda d: (d.update(kappa=1), d["kappas"].update(relationship=1)),
+        "far above",
+    ),
+    "kappa differs from its table": (lambda d: d.update(kappa=1), "not the kappa of unit"),
+    "less noise": (lambda d: d["events"][0].update(noise_multiplier=20.0), "but the events give"),
+    "no events": (lambda d: d["events"].clear(), "no events"),
+    "no events, no plan, no epsilon": (
+        lambda d: (
+            d["events"].clear(),
+            d["plan"].clear(),
+            d.update(epsilon=0.0, delta_slack=0.0),
+            [by.update({"zero-out": 0.0, "replace": 0.0}) for by in d["epsilons"].values()],
+        ),
+        "no events",
+    ),
+    "smaller delta": (lambda d: d.update(delta=1e-9), "but the events give"),
+    "slack eats delta": (lambda d: d.update(delta_slack=1e-5), "but the events give"),
+    "an event of the plan left out": (
+        lambda d: d["plan"]["releases"].pop(),
+        "not those of the plan",
+    ),
+    "the plan's releases emptied": (lambda d: d["plan"].update(releases=[]), "list its releases"),
+    "the plan's releases are text": (lambda d: d["plan"].update(releases="none"), "its releases"),
+    "no plan": (lambda d: d["plan"].clear(), "list its releases"),
+    "no plan of a saved metric": (
+        lambda d: (d["plan"].clear(), d.update(for_release=False, metric_sha256="0" * 64)),
+        "list its releases",
+    ),
+    "no selection": (lambda d: d["selection"].clear(), "selected is not stated"),
+    "an unknown selection": (lambda d: d["selection"].update(how="best"), "selected is not stated"),
+    "no kappa of the full graph": (
+        lambda d: d["selection"].update(full_graph_relationship_kappa=None),
+        "selected is not stated",
+    ),
+    "no caveat": (lambda d: d["selection"].update(caveat=None), "caveat that this demands"),
+    "a softened caveat": (
+        lambda d: d["selection"].update(caveat="fine"),
+        "caveat that this demands",
+    ),
+    "all of them, but fewer": (lambda d: d["selection"].update(how="all"), "some were dropped"),
+    "all of them, but another kappa": (
+        lambda d: (d["selection"].update(how="all"), d.update(n_pairs_used=900)),
+        "some were dropped",
+    ),
+    "nothing is public": (lambda d: d["public"].clear(), "what is public"),
+    "less is public": (lambda d: d["public"].pop(0), "what is public"),
+    "another mechanism": (lambda d: d.update(mechanism="laplace"), "does not go with the events"),
+    "no part of delta for discrete noise": (lambda d: d.update(delta_slack=0.0), "set aside"),
+    "too small a part of delta": (lambda d: d.update(delta_slack=1e-18), "set aside"),
+    "entries that are none": (
+        lambda d: d["plan"]["releases"][0].update(entries="many"),
+        "does not describe its releases",
+    ),
+    "seeded but for release": (
+        lambda d: d.update(noise_source=SeededNoise.name),
+        "not from operating-system entropy",
+    ),
+    "a noise source of one's own": (
+        lambda d: d.update(noise_source="operating-system entropy, honestly"),
+        "none that pairveil has",
+    ),
+    "more pairs used than given": (lambda d: d.update(n_pairs_used=901), "more pairs used"),
+    "fewer pairs than kappa": (lambda d: d.update(n_pairs_used=4), "number of used pairs"),
+    "a person in fewer pairs than a relationship": (
+        lambda d: d["kappas"].update(person=1),
+        "no graph has",
+    ),
 }
 
 
 @pytest.mark.parametrize("lie", LIES)
 def test_a_lie_is_found(lie):
     data = make().to_dict()
-    LIES[lie](data)
-    result = Certificate.from_dict(data).verify()
+    change, said = LIES[lie]
+    change(data)
+    result = Certificate.from_dict(json.loads(json.dumps(data))).verify()
     assert not result
-    assert len(result.problems) >= 1
+    assert any(said in problem for problem in result.problems), result.problems
+
+
+def test_a_declared_kappa_may_be_larger_than_the_number_of_pairs():
+    kappas = {"pair": 1, "relationship": 2, "person": 5}
+    few = {"n_pairs_given": 4, "n_pairs_used": 4, "kappas": kappas}
+    clean = {"how": "paths", "caveat": None, "full_graph_relationship_kappa": 2}
+    assert not make(**few, selection=clean).verify()
+    assert make(**few, selection=clean, public=[DECLARED_KAPPA]).verify()
+
+
+def test_the_slack_is_that_of_the_entries_and_not_of_names():
+    data = make().to_dict()
+    data["plan"]["releases"][0]["name"] = "anything"
+    assert Certificate.from_dict(data).verify()
+    data["plan"]["releases"][0]["entries"] = 10**12
+    assert "set aside" in Certificate.from_dict(data).verify().problems[0]
+    plan = {"releases": RELEASES}
+    doubled = {"releases": [{**RELEASES[0], "entries": 600}]}
+    assert slack_of_plan(doubled, 5) == pytest.approx(2 * slack_of_plan(plan, 5), rel=1e-6)
+    assert slack_of_plan({"releases": RELEASES[1:]}, 5) == 0.0  # discrete Laplace noise is pure
+    assert slack_of_plan({"releases": [{**RELEASES[0], "noise_multiplier": 0.0}]}, 5) == 1.0
+    assert slack_of_plan({"releases": [{**RELEASES[0], "noise_multiplier": 1e-12}]}, 5) == 1.0
+
+
+def test_every_source_of_noise_is_known():
+    assert {
+        SeededNoise.name: False,
+        TrustedNoise("compiled").name: True,
+        TrustedNoise("opendp").name: True,
+    } == NOISE_SOURCES
+
+
+def test_nothing_released_is_no_certificate():
+    with pytest.raises(InputError, match="at least one event"):
+        make(events=[])
+
+
+def test_what_the_promise_means():
+    """One full-batch Gaussian release: Phi(mu / 2), with the slack on top."""
+    gaussian = make(events=[GaussianEvent(40.0, steps=100)])
+    for unit, kappa in gaussian.kappas.items():
+        mu = 2 * kappa * 10 / 40.0
+        assert gaussian.mu(unit) == pytest.approx(mu)
+        assert gaussian.best_guess(unit) == pytest.approx(ndtr(mu / 2) + 0.5e-9, abs=1e-11)
+        assert gaussian.tradeoff(unit).at(0.1) <= ndtr(-ndtri(0.1) - mu)
+    assert gaussian.best_guess() == gaussian.best_guess("relationship")
+    assert gaussian.best_guess(prior=0.1) == gaussian.best_guess(prior=0.9) > 0.9
+    assert make().mu() is None
+    assert 0.5 < make().best_guess("pair") < make().best_guess("person") < 1.0
+    nothing = make(events=[GaussianEvent(0.0)], for_release=False)
+    assert nothing.best_guess() == 1.0
+    with pytest.raises(InputError, match="unit"):
+        make().best_guess("family")
 
 
 MALFORMED = {
     "unknown version": lambda d: d.update(version=2),
     "another format": lambda d: d.update(format="diploma"),
     "unknown field": lambda d: d.update(seal="gold"),
+    "plan is text": lambda d: d.update(plan="secret"),
+    "selection is a list": lambda d: d.update(selection=[]),
+    "public holds numbers": lambda d: d.update(public=[1, 2]),
+    "noise source is a number": lambda d: d.update(noise_source=7),
+    "epsilons of a unit are a number": lambda d: d["epsilons"].update(pair=1.0),
     "missing field": lambda d: d.pop("events"),
     "unknown event": lambda d: d["events"][0].update(kind="staircase"),
     "published mechanism": lambda d: d.update(mechanism="DPP-S"),
@@ -169,9 +319,9 @@ def test_the_promise_says_who_what_and_how_much():
         "zero-out",
         f"{by['zero-out']:.4g}",
         f"{by['replace']:.4g}",
-        f"{math.exp(by['replace']):.3g}",
+        f"at most {math.ceil(1000 * certificate.best_guess()) / 10:g} times in 100",
         "Who is paired with whom is public",
-        "Pairs with labels were dropped",
+        "selected from pairs that already had labels",
         "kappa is 13",
     ):
         assert part in text
@@ -211,3 +361,9 @@ def test_reading_a_certificate_loads_no_accountant():
         check=True,
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_an_optional_field_is_written_where_it_is_set():
+    assert "graph_digest" not in make().to_dict()
+    named = dataclasses.replace(make(), graph_digest="ab" * 32)
+    assert Certificate.from_json(named.to_json()) == named

@@ -3,21 +3,25 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from pairveil.errors import InputError
+from pairveil.learning.plan import NoisySums
 from pairveil.privacy.certificate import Certificate
-from pairveil.privacy.events import GaussianEvent
 from pairveil.privacy.noise import TrustedNoise
+from pairveil.privacy.units import SELECTED_CAVEAT
 from pairveil.release.metric import ReleasedMetric
+
+SUMS = NoisySums(1.0, 40.0, 100, entries=9)
 
 
 @pytest.fixture
 def certificate():
     return Certificate.issue(
-        [GaussianEvent(40.0, steps=100)],
+        [SUMS.event()],
         delta=1e-5,
         unit="relationship",
         adjacency="zero-out",
@@ -25,10 +29,15 @@ def certificate():
         mechanism="gaussian",
         n_pairs_given=900,
         n_pairs_used=500,
-        selection={"how": "paths", "caveat": None, "full_graph_relationship_kappa": 13},
+        selection={
+            "how": "paths",
+            "caveat": SELECTED_CAVEAT,
+            "full_graph_relationship_kappa": 13,
+        },
         noise_source=TrustedNoise().name,
         for_release=True,
         delta_slack=1e-12,
+        plan={"releases": [SUMS.to_dict()], "n_features": 3, "n_components": None},
     )
 
 
@@ -96,6 +105,14 @@ def test_a_lowered_epsilon_is_found(metric, tmp_path):
     data["epsilon"] = data["epsilons"]["relationship"]["zero-out"] = 0.01
     file.write_text(json.dumps(data))
     assert not ReleasedMetric.load(folder).certificate.verify()
+
+
+@pytest.mark.parametrize("name", ["n_features", "n_components"])
+def test_a_certificate_of_another_shape_is_refused(metric, name):
+    plan = {**metric.certificate.plan, name: 7}
+    other = replace(metric.certificate, plan=plan)
+    with pytest.raises(InputError, match="do not belong together"):
+        ReleasedMetric(metric.components, other)
 
 
 def test_foreign_files_are_never_replaced(metric, tmp_path):

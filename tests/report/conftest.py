@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from pairveil.graph.kappa import kappa
+from pairveil.learning.plan import NoisySums
 from pairveil.privacy.certificate import Certificate
-from pairveil.privacy.events import GaussianEvent
+from pairveil.privacy.noise import SeededNoise, TrustedNoise
+from pairveil.privacy.units import SELECTED_CAVEAT
 from pairveil.report.data import (
     Budget,
     LedgerEntry,
@@ -31,10 +33,13 @@ NAMES = (
 )
 
 
+SUMS = NoisySums(1.0, 5.97, 200, sample_rate=0.1, entries=60)
+
+
 @cache
 def certificate(*, for_release: bool = True) -> Certificate:
     return Certificate.issue(
-        [GaussianEvent(5.97, sample_rate=0.1, steps=200)],
+        [SUMS.event()],
         delta=1e-5,
         unit="relationship",
         adjacency="zero-out",
@@ -44,12 +49,13 @@ def certificate(*, for_release: bool = True) -> Certificate:
         n_pairs_used=560,
         selection={
             "how": "paths",
-            "caveat": "The dropped pairs have labels too: who knows them can tie used pairs together",
+            "caveat": SELECTED_CAVEAT,
             "full_graph_relationship_kappa": 12,
         },
-        noise_source="operating-system entropy" if for_release else "seeded",
+        noise_source=TrustedNoise().name if for_release else SeededNoise.name,
         delta_slack=1e-12 if for_release else 0.0,
         for_release=for_release,
+        plan={"releases": [SUMS.to_dict()], "n_features": 6},
     )
 
 

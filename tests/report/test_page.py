@@ -16,7 +16,7 @@ from pairveil.report.charts import bin_counts, nice_ticks
 from pairveil.report.data import ReportData, Summary
 from pairveil.report.page import render, write
 from pairveil.report.summaries import metric_shape
-from pairveil.report.words import best_guess, headline
+from pairveil.report.words import at_most, cost, headline
 
 CSS = files("pairveil.report").joinpath("page.css").read_text(encoding="utf-8")
 SHAPE = metric_shape([[1.0, 2.0]], ("age", "bmi"))
@@ -57,9 +57,9 @@ def test_the_page_says_what_the_certificate_says(full_data) -> None:
     assert certificate.promise() in page.text
     for unit in ("pair", "relationship", "person"):
         for adjacency in ("zero-out", "replace"):
-            assert f"{certificate.epsilons[unit][adjacency]:.3g}" in page.text
+            assert cost(certificate.epsilons[unit][adjacency]) in page.text
     factor = math.exp(certificate.epsilons["relationship"]["replace"])
-    shown = re.search("×\u00a0([0-9.]+)", page.text)
+    shown = re.search("can hold at most ([0-9.]+) to 1", page.text)
     assert shown
     assert factor <= float(shown[1]) < 1.01 * factor  # rounded up, never down
     assert "knows everything but one pair" in page.text
@@ -172,14 +172,12 @@ def test_a_fit_without_a_bound_is_not_made_to_look_private(seeded) -> None:
     assert "no useful bound" in headline(certificate)
     page = Outline(render(ReportData(certificate, SHAPE)))
     assert "no bound" in page.text
-    assert "no real bound" in page.text
+    assert "Epsilon gives no useful bound" in page.text
 
 
 def test_a_weak_promise_gets_no_green_light(full_data) -> None:
-    weak = {
-        unit: dict.fromkeys(("zero-out", "replace"), 6.0) for unit in full_data.certificate.epsilons
-    }
-    certificate = replace(full_data.certificate, epsilon=6.0, epsilons=weak)
+    event = {**full_data.certificate.events[0], "noise_multiplier": 0.3}
+    certificate = replace(full_data.certificate, events=(event,))
     page = Outline(render(replace(full_data, certificate=certificate)))
     assert "Certified, but protects little" in page.text
     assert "For release" not in page.text
@@ -207,13 +205,17 @@ def test_ticks_reach_over_the_data(low: float, high: float) -> None:
     assert 2 <= len(ticks) <= 8
 
 
-def test_best_guess_is_the_best_guess() -> None:
-    """Randomised response attains the bound, so it cannot be smaller; a smaller one must fail."""
-    epsilon, delta = 1.3, 0.01
-    # Outputs: 'surely 0' and 'surely 1' with probability delta, else randomised response.
-    truth = (1 - delta) * math.exp(epsilon) / (1 + math.exp(epsilon)) + delta
-    assert best_guess(epsilon, delta) == pytest.approx(truth)
-    assert best_guess(epsilon, 0.0) < truth
+def test_the_headline_is_the_best_guess_of_the_plan(full_data) -> None:
+    """Not e^eps / (1 + e^eps), which says 90 (person: 99) where the default plan allows 61 (71)."""
+    certificate = full_data.certificate
+    share = certificate.best_guess()
+    assert f"at most {math.ceil(100 * share)} times in 100" in headline(certificate)
+    assert f"Epsilon is {cost(certificate.epsilon)}" in headline(certificate)
+    epsilon = certificate.epsilons["relationship"]["replace"]
+    assert 0.5 < share < 1 / (1 + math.exp(-epsilon)) - 0.1
+    page = Outline(render(full_data))
+    for unit in ("pair", "relationship", "person"):
+        assert at_most(certificate.best_guess(unit)) in page.text
 
 
 def test_the_page_is_written_whole_or_not_at_all(full_data, tmp_path: Path, monkeypatch) -> None:

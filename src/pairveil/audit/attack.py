@@ -2,8 +2,9 @@
 
 The attacker knows the learner, the public start and everything about the pairs but one bit: whether
 a set of labels is as it is or flipped. Each target is played in both worlds; the attacker sees the
-outcome and names the world. Right half of the time is what guessing gives. An (epsilon, delta)
-promise for replaced pairs caps it at ``(e^epsilon + delta) / (1 + e^epsilon)``.
+outcome and names the world. Right half of the time is what guessing gives. A plan caps it at
+(1 + delta(0)) / 2, its best guess for as many replaced pairs as labels flip
+(`pairveil.privacy.tradeoff.best_guess_of`).
 
 What is flipped depends on what the attacker knows:
 
@@ -19,7 +20,6 @@ What is flipped depends on what the attacker knows:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
@@ -55,8 +55,9 @@ class Row:
     ----------
     recovered : float
         Share of the targets whose relationship the attacker named rightly; 0.5 is guessing.
-    bound : float
-        What the learner's promise allows (1 where there is none).
+    bound : float or None
+        What the learner's promise allows: 1 where it promises nothing, None where its promise does not
+        cover this attacker, who lacks more labels than it speaks of.
     """
 
     learner: str
@@ -64,7 +65,7 @@ class Row:
     attacker: Attacker
     n_targets: int
     recovered: float
-    bound: float
+    bound: float | None
 
     def to_dict(self) -> dict[str, Any]:
         """The row for JSON."""
@@ -95,22 +96,6 @@ def patients(n_people: int = 300, random_state: int = 0) -> Patients:
     labels = label_pairs(pairs, embedded.classes[people])
     everything = PairSet(np.asarray(embedded.features.values)[people], pairs, labels)
     return Patients(everything, select_pairs(pairs, "paths", random_state=random_state))
-
-
-def odds_bound(epsilon: float, delta: float = 0.0) -> float:
-    """Largest share of coins that can be named under an (epsilon, delta) promise.
-
-    Examples
-    --------
-    >>> round(odds_bound(1.0), 3), odds_bound(math.inf)
-    (0.731, 1.0)
-    """
-    if math.isinf(epsilon):
-        return 1.0
-    # (e^eps + delta) / (1 + e^eps), written so that a large epsilon does not overflow.
-    return min(
-        1.0, 1.0 / (1.0 + math.exp(-epsilon)) + delta / (1.0 + math.exp(min(epsilon, 700.0)))
-    )
 
 
 def flipped_pairs(

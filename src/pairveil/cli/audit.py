@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal
 
 import typer
@@ -53,8 +54,8 @@ def attack(
         table("Relationships recovered from the metric", columns, [_cells(row) for row in rows])
     )
     stdout.print(
-        "0.5 is guessing. The bound is what the learner's promise allows. 'two-halves' lacks far more labels "
-        "than kappa: no promise about kappa pairs covers that attacker (see docs/threat-model.md)."
+        "0.5 is guessing. The bound is the best guess that the learner's promise allows. 'not covered': this "
+        "attacker lacks more labels than the promise speaks of, and no bound holds (docs/threat-model.md)."
     )
 
 
@@ -131,5 +132,5 @@ def _cells(row: Any) -> list[Any]:
         row.attacker,
         row.n_targets,
         f"{row.recovered:.3f}",
-        f"{row.bound:.3f}",
+        "not covered" if row.bound is None else f"{math.ceil(1000 * row.bound - 1e-9) / 1000:.3f}",
     ]

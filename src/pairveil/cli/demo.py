@@ -15,7 +15,7 @@ from pairveil.cli.fit import Epsilon, learn, summarise, write_report
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stderr, stdout
 from pairveil.cli.planned import print_plan
 from pairveil.errors import InputError
-from pairveil.privacy.units import round_up
+from pairveil.privacy.promise import times_in_100
 
 TRAIN_PEOPLE = 398
 CURVE_EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
@@ -147,11 +147,11 @@ def project_public(X: Any, components: Any, groups: tuple[str, ...]) -> Any:
 
 def _say(certificate: Any, scores: dict[str, float], kept: float, page: Path) -> None:
     """Five lines a person understands."""
-    replace = certificate.epsilons[certificate.unit]["replace"]
     stdout.print(
         f"Learned from {certificate.n_pairs_used} labelled pairs at epsilon {certificate.epsilon:.2f}, "
-        f"delta {certificate.delta:g}: someone who knows all other pairs and sees the metric can shift the "
-        f"odds of 'same' for the pair they lack by at most a factor of {round_up(np.exp(replace), 2)}."
+        f"delta {certificate.delta:g}: someone who knows all other pairs, sees the metric and guesses 'same' "
+        f"or 'different' for the pair they lack is right at most {times_in_100(certificate.best_guess())} "
+        "times in 100; a coin is right 50 times."
     )
     stdout.print(
         f"How often unlike patients are farther apart than like ones: {scores['euclidean_pair_auc']:.3f} by "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -88,6 +89,14 @@ def fit(
     checkpoint: Annotated[
         Path | None,
         _privacy("--checkpoint", "File to go on from if this is killed; nothing is spent twice."),
+    ] = None,
+    graph_salt: Annotated[
+        Path | None,
+        _privacy(
+            "--graph-salt",
+            "Put a digest of who is paired with whom into the certificate, salted by this file (made if "
+            "missing; keep it, and give it to whom may check).",
+        ),
     ] = None,
     seed: Annotated[
         int | None, _privacy("--seed", "Repeatable, and therefore NOT for release.", min=0)
@@ -177,6 +186,7 @@ def fit(
                 "--exclude": exclude,
                 "--zero-means": zero_means,
                 "--layout": layout != "auto",
+                "--graph-salt": graph_salt,
             }
             training = open_for_workers(features, pairs, (left, right, label), unused)
         else:
@@ -225,6 +235,9 @@ def fit(
         after = budget_file.rehearse(planned, data, seed)
         if talk and after is not None:
             stdout.print(f"Ledger: {after}")
+        digest = None
+        if graph_salt is not None and not dry_run:
+            digest = _graph_digest(found, graph_salt)
         if dry_run:
             if json_:
                 print_json({"certificate": planned.to_dict(), "out": None})
@@ -234,7 +247,7 @@ def fit(
         if not far:
             connection.enter_context(_cluster(dask))
         learner.accountant = budget_file.open()
-        certificate = _learn_and_save(learner, training, out, overwrite, talk, checkpoint)
+        certificate = _learn_and_save(learner, training, out, overwrite, talk, checkpoint, digest)
     page = write_report(out) if report else None
     if json_:
         shown = {"certificate": certificate.to_dict(), "out": str(out)}
@@ -243,6 +256,16 @@ def fit(
         stdout.print(f"Released in {out}. `pairveil certificate {out}` verifies it.")
         if page is not None:
             stdout.print(f"Report: {page}")
+
+
+def _graph_digest(found: Any, salt: Path) -> str | None:
+    """The salted name of the given graph, by the ids of the pairs file: who checks it has no other."""
+    from pairveil.cli.recount import make_salt
+    from pairveil.graph.digest import graph_digest
+    from pairveil.pairs.resolving import index_pairs
+
+    indexed = index_pairs(found)
+    return graph_digest(indexed.ids, indexed.pairs, make_salt(salt))
 
 
 def _cluster(scheduler: str | None) -> Any:
@@ -258,6 +281,7 @@ def _learn_and_save(
     overwrite: bool,
     talk: bool,
     checkpoint: Path | None,
+    digest: str | None = None,
 ) -> Any:
     """Fit and write the release; returns its certificate."""
     from pairveil.learning.checkpoint import Hold
@@ -266,7 +290,8 @@ def _learn_and_save(
     with ExitStack() as holding:
         held = None if checkpoint is None else holding.enter_context(Hold(checkpoint))
         learn(learner, training.data, talk, held)
-        scale, certificate = training.scale, learner.certificate_
+        scale = training.scale
+        certificate = replace(learner.certificate_, graph_digest=digest)
         metric = ReleasedMetric(learner.components_ * scale, certificate, training.names, scale)
         summary = summarise(learner, training.data).to_json()
         metric.save(out, overwrite=overwrite, summary=summary)

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from pairveil.cli.output import stdout, table
+from pairveil.privacy.promise import times_in_100
 from pairveil.privacy.units import round_up
 
 # Gain kept (share of the non-private learner's gain in pair AUC over Euclid) by signal, the smallest and
@@ -65,12 +66,23 @@ def print_plan(planned: Any) -> None:
 
 
 def print_epsilons(certificate: Any, title: str) -> None:
-    """Epsilon for the three units in both adjacencies."""
+    """Epsilon for the three units in both adjacencies, and what it means to a guesser."""
     rows = [
-        [unit, certificate.kappas[unit], _shown(by["zero-out"]), _shown(by["replace"])]
+        [
+            unit,
+            certificate.kappas[unit],
+            _shown(by["zero-out"]),
+            _shown(by["replace"]),
+            f"{times_in_100(certificate.best_guess(unit))} %",
+        ]
         for unit, by in certificate.epsilons.items()
     ]
-    stdout.print(table(title, ["protected unit", "kappa", "zero-out", "replace"], rows))
+    columns = ["protected unit", "kappa", "zero-out", "replace", "best guess right"]
+    stdout.print(table(title, columns, rows))
+    stdout.print(
+        "Best guess: how often, at most, anyone can tell two equally likely contents apart; a coin is "
+        "right 50 % of the time."
+    )
 
 
 def _shown(epsilon: float) -> str:

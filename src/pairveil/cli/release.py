@@ -1,4 +1,4 @@
-"""`transform`, `evaluate`, `certificate` and `account`: using and checking what was released."""
+"""`transform`, `evaluate` and `account`: using what was released, and the price of a plan."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import typer
 
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stdout, table
 from pairveil.cli.pair_options import FeaturesFile, IdColumn
-from pairveil.cli.planned import print_epsilons
 from pairveil.errors import InputError
 
 ReleaseFolder = Annotated[Path, typer.Argument(help="Folder of a release.", show_default=False)]
@@ -20,7 +19,6 @@ def register(app: typer.Typer) -> None:
     """Add these commands to the command line."""
     app.command("transform")(transform)
     app.command("evaluate")(evaluate)
-    app.command("certificate")(certificate)
     app.command("account")(account)
 
 
@@ -107,30 +105,6 @@ def evaluate(
             "Pair AUC: how often two people of different classes are farther apart than two of one class. "
             "Scores on people whose pairs were used for training are not covered by the certificate."
         )
-
-
-def certificate(folder: ReleaseFolder, json_: JsonFlag = False, quiet: QuietFlag = False) -> None:
-    """Verify a release's file and epsilon, and say what is promised to whom.
-
-    Example: `pairveil certificate release/`
-    """
-    from pairveil.release.metric import ReleasedMetric
-
-    found = ReleasedMetric.load(folder).certificate
-    if found is None:
-        raise InputError(f"{folder} has no certificate: this metric was not learned privately")
-    result = found.verify()
-    if json_:
-        print_json({**found.to_dict(), "valid": bool(result), "problems": list(result.problems)})
-    elif not quiet:
-        stdout.print(found.promise(), markup=False)
-        print_epsilons(found, f"epsilon at delta {found.delta:g}, by unit")
-        if result:
-            stdout.print(
-                "Verified: the file is the certified one and every epsilon was recomputed."
-            )
-    if not result:
-        raise InputError("the certificate does not hold: " + "; ".join(result.problems))
 
 
 def account(

@@ -15,23 +15,24 @@ from numpy.typing import NDArray
 from pairveil.errors import DataWarning, InputError
 from pairveil.graph.kappa import Kappa, kappa
 from pairveil.learning.dask_pairs import Chosen, DaskPairs
-from pairveil.learning.inputs import ASSUMED_TOPOLOGY
 from pairveil.learning.plan import Plan, Recipe, Setting, make_plan
 from pairveil.pairs.choosing import select_pairs
 from pairveil.pairs.pairset import PairSet
-from pairveil.privacy.certificate import PUBLIC, Certificate
-from pairveil.privacy.events import event_from_dict
+from pairveil.privacy.certificate import Certificate
+from pairveil.privacy.grid import choose_grid
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms import MECHANISMS, Budget, mechanism_named
 from pairveil.privacy.noise import NoiseSource
-from pairveil.privacy.queries import Query, slack_of
-from pairveil.privacy.units import ADJACENCIES, UNITS, Unit
-
-SELECTED_CAVEAT = (
-    "The pairs were selected from pairs that already had labels; whoever knows the labels of the dropped "
-    "pairs may be able to tie more than kappa used pairs together, and what changes together beyond kappa "
-    "pairs is not covered"
+from pairveil.privacy.slack import slack_of_plan
+from pairveil.privacy.units import (
+    ADJACENCIES,
+    ASSUMED_TOPOLOGY,
+    DECLARED_KAPPA,
+    SELECTED_CAVEAT,
+    UNITS,
+    Unit,
 )
+
 BOUNDED_BY_DEGREES = (
     "how many pairs each person is in; kappa of the units 'pair' and 'relationship', here and in the full "
     "graph, is bounded from above by these numbers and not counted"
@@ -91,11 +92,10 @@ def prepare(
             mechanism=mechanism,
         ),
     )
+    _check_grids(plan)
     certificate = None
     if private:
-        slack = 0.0
-        if reserve:
-            slack = slack_of(plan.queries, used.n_pairs, max(kappas.values()))
+        slack = slack_of_plan(plan.to_dict(), max(kappas.values())) if reserve else 0.0
         if slack > reserve:
             raise InputError(
                 "delta is too small for exact discrete noise here: choose a larger delta"
@@ -221,46 +221,17 @@ def graph_digest(data: PairSet) -> str | None:
     return hashlib.sha256("\0".join(people).encode() + ordered.tobytes()).hexdigest()
 
 
-def with_threshold(
-    certificate: Certificate, query: Query, kappas: Mapping[Unit, int]
-) -> Certificate:
-    """What the metric and a threshold cost together.
-
-    The threshold's pairs may be others than the fit's, so a unit is given as many pairs as it has in either;
-    chains of pairs run across the two, so a relationship may hold all pairs of a person in each
-    (docs/theory/guarantee.md, 'Several releases').
-    """
-    joint = {unit: max(certificate.kappas[unit], kappas[unit]) for unit in UNITS}
-    joint["relationship"] = max(joint["relationship"], joint["person"])
-    return Certificate.issue(
-        [*(event_from_dict(event) for event in certificate.events), query.event()],
-        delta=certificate.delta,
-        unit=certificate.unit,
-        adjacency=certificate.adjacency,
-        kappas=joint,
-        mechanism=certificate.mechanism,
-        n_pairs_given=certificate.n_pairs_given,
-        n_pairs_used=certificate.n_pairs_used,
-        selection=certificate.selection,
-        noise_source=certificate.noise_source,
-        for_release=certificate.for_release,
-        delta_slack=certificate.delta_slack,
-        public=[said for said in certificate.public if said not in PUBLIC],
-        plan={
-            **certificate.plan,
-            "releases": [*certificate.plan["releases"], query.to_dict()],
-        },
-    )
-
-
 def _also_public(
     learner: Any, data: PairSet | DaskPairs, inferred_topology: bool
 ) -> tuple[str, ...]:
-    if inferred_topology:
-        return (ASSUMED_TOPOLOGY,)
     by_degrees = learner.select == "all" and learner.unit == "person"  # as DaskPairs.choose does
     by_degrees = by_degrees and isinstance(data, DaskPairs)
-    return (BOUNDED_BY_DEGREES,) if by_degrees else ()
+    said = {
+        ASSUMED_TOPOLOGY: inferred_topology,
+        BOUNDED_BY_DEGREES: by_degrees,
+        DECLARED_KAPPA: learner.kappa != "auto",
+    }
+    return tuple(sentence for sentence, holds in said.items() if holds)
 
 
 def _selection(how: str, everything: bool, full: Kappa) -> dict[str, Any]:
@@ -269,6 +240,13 @@ def _selection(how: str, everything: bool, full: Kappa) -> dict[str, Any]:
         "caveat": None if everything else SELECTED_CAVEAT,
         "full_graph_relationship_kappa": full.relationship,
     }
+
+
+def _check_grids(plan: Plan) -> None:
+    """Refuse, before anything is spent, sums that would leave 64-bit integers."""
+    for query in plan.queries:
+        norm = query.mechanism.norm
+        choose_grid(1.0, query.n_entries, norm=norm, n_pairs=plan.n_records)
 
 
 def _warn(learner: Any, used: Any, plan: Plan) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -18,12 +16,12 @@ from pairveil.errors import InputError, PrivacyLeakWarning
 from pairveil.graph.kappa import kappa as kappa_of
 from pairveil.learning import charging
 from pairveil.learning.backends import Backend, Local
+from pairveil.learning.calibrations import Calibration, with_calibrations
 from pairveil.learning.certifying import (
     Prepared,
     check_bound,
     graph_digest,
     prepare,
-    with_threshold,
 )
 from pairveil.learning.checkpoint import Checkpoint, Hold
 from pairveil.learning.contract import PairMetric
@@ -31,9 +29,14 @@ from pairveil.learning.dask_backend import OnCluster, connected_client
 from pairveil.learning.defaults import MARGIN
 from pairveil.learning.engine import Engine, OnAnswer
 from pairveil.learning.inputs import clipped, resolve_pairs, resolve_training
-from pairveil.learning.thresholds import DistanceHistogram, Strategy, best_threshold
+from pairveil.learning.progress import OnStep, Progress
+from pairveil.learning.thresholds import (
+    DistanceHistogram,
+    Strategy,
+    best_threshold,
+    check_strategy,
+)
 from pairveil.learning.training import ContrastiveRecipe
-from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.calibration import calibrate_laplace
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.ledger import PrivacyLedger
@@ -41,8 +44,6 @@ from pairveil.privacy.mechanisms.laplace import LAPLACE
 from pairveil.privacy.noise import NoiseSource, SeededNoise, TrustedNoise
 from pairveil.privacy.queries import Query
 from pairveil.privacy.units import UNITS, Adjacency, Unit
-
-OnStep = Callable[[float, float], None]
 
 
 class DPPMetricLearner(PairMetric):
@@ -238,7 +239,7 @@ class DPPMetricLearner(PairMetric):
         saved = None if checkpoint is None else Checkpoint(checkpoint, prepared.plan, prepared.used)
         try:
             charging.charge(self.accountant, prepared, saved)
-            watcher = _Progress(prepared, certificate, on_step, on_answer)
+            watcher = Progress(prepared, certificate, on_step, on_answer)
             engine = Engine(backend, noise, watcher, checkpoint=saved)
             components = prepared.recipe.run(prepared.plan, engine)
         except BaseException:
@@ -256,7 +257,7 @@ class DPPMetricLearner(PairMetric):
         self.n_pairs_used_ = prepared.used.n_pairs
         self.used_pairs_ = prepared.used_rows
         self.n_features_in_ = prepared.used.n_features
-        for name in ("threshold_", "threshold_certificate_"):
+        for name in ("threshold_", "threshold_certificate_", "_calibrations"):
             self.__dict__.pop(name, None)
         return self
 
@@ -317,8 +318,8 @@ class DPPMetricLearner(PairMetric):
         epsilon : float, optional
             The validation pairs are private: a histogram of their distances is released with Laplace
             noise for this pure epsilon, for ``unit`` and ``adjacency``, charged to ``accountant``, and
-            put together with the fit's releases in ``threshold_certificate_``: what the metric and the
-            threshold cost when both are handed out.
+            put together with the fit's releases, and with every threshold calibrated privately since
+            the fit, in ``threshold_certificate_``: what the metric and its thresholds cost together.
 
         Raises
         ------
@@ -335,62 +336,35 @@ class DPPMetricLearner(PairMetric):
             )
         if not 0 < epsilon < math.inf:
             raise InputError("epsilon must be a number above 0, not infinite")
-        data, _ = resolve_pairs(pairs_valid, y_valid, self.preprocessor)
+        check_strategy(strategy, min_rate)  # before anything is spent on it
+        data, guessed = resolve_pairs(pairs_valid, y_valid, self.preprocessor)
         group = kappa_of(data.pairs)
         noise = calibrate_laplace(epsilon, kappa=group.of(self.unit), adjacency=self.adjacency)
         longest = 2 * self.data_norm * float(np.linalg.norm(self.components_, 2))
         histogram = DistanceHistogram(self.components_, longest)
         query = Query("threshold", histogram.shape, noise, mechanism=LAPLACE)
         kappas = {unit: group.of(unit) for unit in UNITS}
+        source = TrustedNoise() if self.random_state is None else SeededNoise(self.random_state)
+        made = Calibration(query, kappas, data.n_pairs, source.name, guessed)
+        made_so_far = (*getattr(self, "_calibrations", ()), made)
+        together = with_calibrations(self.certificate_, made_so_far)
         if self.accountant is not None:
             self.accountant.spend(
                 [query.event()], kappas, note="threshold", graph=graph_digest(data)
             )
-        source = TrustedNoise() if self.random_state is None else SeededNoise(self.random_state)
+        self._calibrations = made_so_far  # before the noise is drawn: what fails after that counts
         similar, dissimilar = Engine(data, source).answer(query, histogram)
         found = best_threshold(histogram.edges, similar, dissimilar, strategy, min_rate, beta)
-        self.threshold_certificate_ = with_threshold(self.certificate_, query, kappas)
-        return self.set_threshold(found)
+        self.set_threshold(found)
+        self.threshold_certificate_ = together
+        return self
 
+    def set_threshold(self, threshold: float) -> Self:
+        """Call pairs nearer than ``threshold`` similar, others dissimilar.
 
-class _Progress:
-    """Tells how far a fit is and what it has spent so far."""
-
-    def __init__(
-        self,
-        prepared: Prepared,
-        certificate: Certificate | None,
-        on_step: OnStep | None,
-        on_answer: OnAnswer | None,
-    ) -> None:
-        self._prepared, self._certificate = prepared, certificate
-        self._on_step, self._on_answer = on_step, on_answer
-        self._total = sum(query.steps for query in prepared.plan.queries)
-        self._done: dict[str, int] = {}
-
-    def __call__(self, query: Query, statistic: Any, noisy: Any) -> None:
-        if self._on_answer is not None:
-            self._on_answer(query, statistic, noisy)
-        self._done[query.name] = self._done.get(query.name, 0) + 1
-        if self._on_step is not None:
-            done = sum(self._done.values())
-            self._on_step(done / self._total, self._spent(done))
-
-    def _spent(self, done: int) -> float:
-        """Epsilon of the releases made so far (in closed form; the whole at the end)."""
-        certificate = self._certificate
-        if certificate is None:
-            return math.inf
-        if done == self._total:
-            return certificate.epsilon
-        made = [
-            replace(query, steps=self._done[query.name]).event()
-            for query in self._prepared.plan.queries
-            if query.name in self._done
-        ]
-        return epsilon_of(
-            made,
-            kappa=certificate.kappa,
-            adjacency=certificate.adjacency,
-            delta=certificate.delta - certificate.delta_slack,
-        )
+        Nobody knows where a number set by hand comes from, so no certificate speaks for it:
+        ``threshold_certificate_`` goes. Thresholds calibrated before stay counted in the next one's.
+        """
+        super().set_threshold(threshold)
+        self.__dict__.pop("threshold_certificate_", None)
+        return self

@@ -15,11 +15,7 @@ from pairveil.learning.dask_pairs import DaskPairs
 from pairveil.pairs.clipping import clip_rows_and_say_so
 from pairveil.pairs.pairset import PairSet
 from pairveil.pairs.validation import neither
-
-ASSUMED_TOPOLOGY = (
-    "pairs were given as feature rows, so people were recognised by equal rows: which rows are equal "
-    "counts as public, and people with equal features count as one person"
-)
+from pairveil.privacy.units import ASSUMED_TOPOLOGY
 
 
 def as_pair_array(pairs: Any) -> NDArray[Any]:

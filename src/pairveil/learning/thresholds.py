@@ -8,7 +8,7 @@ a private release, and everything here is post-processing of it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,7 @@ def best_threshold(
     >>> best_threshold(np.array([0.1, 0.2, 0.3]), np.array([5, 4, 0]), np.array([0, 1, 9]))
     0.2
     """
+    check_strategy(strategy, min_rate)
     accepted_similar = np.cumsum(np.maximum(similar, 0.0))
     accepted_dissimilar = np.cumsum(np.maximum(dissimilar, 0.0))
     n_similar = max(float(accepted_similar[-1]), 1e-12)
@@ -59,20 +60,31 @@ def best_threshold(
         merit = (
             (1 + beta**2) * accepted_similar / np.maximum(predicted + beta**2 * n_similar, 1e-12)
         )
-    elif strategy in ("max_tpr", "max_tnr"):
-        if min_rate is None or not 0 <= min_rate <= 1:
-            raise InputError(f"strategy {strategy!r} needs min_rate between 0 and 1")
+    else:
         ours, other = (
             (true_positive, true_negative)
             if strategy == "max_tpr"
             else (true_negative, true_positive)
         )
+        assert min_rate is not None
         merit = np.where(other >= min_rate, ours, -np.inf)
-    else:
-        raise InputError("strategy must be 'accuracy', 'f_beta', 'max_tpr' or 'max_tnr'")
     if not np.any(np.isfinite(merit)):
         raise InputError(f"no threshold reaches min_rate for strategy {strategy!r}")
     return float(edges[int(np.argmax(merit))])
+
+
+def check_strategy(strategy: object, min_rate: float | None) -> None:
+    """Refuse what no threshold can be chosen by.
+
+    Examples
+    --------
+    >>> check_strategy("accuracy", None)
+    """
+    if strategy not in get_args(Strategy):
+        raise InputError("strategy must be 'accuracy', 'f_beta', 'max_tpr' or 'max_tnr'")
+    needs_rate = strategy in ("max_tpr", "max_tnr")
+    if needs_rate and (min_rate is None or not 0 <= min_rate <= 1):
+        raise InputError(f"strategy {strategy!r} needs min_rate between 0 and 1")
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from pairveil.privacy.bounded_range import (
     discretise_choice,
     epsilon_from_zcdp,
 )
+from pairveil.privacy.costs import Cost
 from pairveil.privacy.dominating import (
     INVERSION_ERROR,
     GaussianPair,
@@ -50,9 +51,10 @@ from pairveil.privacy.events import (
 from pairveil.privacy.gdp import epsilon_from_mu, mu_from_epsilon
 from pairveil.privacy.units import Adjacency
 
-Part = tuple[Iterable[Event], int]
+Part = tuple[Iterable[Event], "int | Cost"]
+"""Events, and what a protected unit can do to their records: a cost, or kappa where these are pairs."""
 
-_ACCURACY = 0.1
+ACCURACY = 0.1
 """Grid width in units of one step's mu: the discretisation then costs about N*d^2/(12 mu^2) =
 0.1 % of epsilon (each step's loss gains variance d^2/6, like a Gaussian step of mu^2 = d^2/6)."""
 
@@ -60,18 +62,17 @@ _TRUNCATION = 1e-6  # share of delta spent, per step, on each kind of truncation
 
 
 @dataclass(frozen=True)
-class _Composition:
-    """What the events amount to: Gaussian mu^2, (epsilon, steps) pure, (kappa, q, s, steps), choices.
+class Composition:
+    """What the events amount to: Gaussian mu^2, (epsilon, steps) pure, sampled Gaussians, choices.
 
-    ``choices`` are (range, steps), kappa and adjacency included. The totals are those of basic
-    composition, rounded up.
+    ``sampled`` are (records, q, s, whether they are replaced instead of emptied, steps); ``choices`` are
+    (range, steps), the unit's cost included. The totals are those of basic composition, rounded up.
     """
 
     mu_squared: float
     pure: tuple[tuple[float, int], ...]
     pure_total: float
-    sampled: tuple[tuple[int, float, float, int], ...]
-    replace: bool
+    sampled: tuple[tuple[int, float, float, bool, int], ...]
     choices: tuple[tuple[float, int], ...] = ()
     choices_total: float = 0.0
 
@@ -83,10 +84,10 @@ class _Composition:
 
     def unsampled_mu(self) -> float:
         """Return mu when sampling is ignored: moving every count up to kappa is a valid bound."""
-        factor = 4.0 if self.replace else 1.0
-        return math.sqrt(
-            self.mu_squared + math.fsum(factor * k * k * t / (s * s) for k, _, s, t in self.sampled)
+        sampled = math.fsum(
+            ((2 if replaced else 1) * k) ** 2 * t / (s * s) for k, _, s, replaced, t in self.sampled
         )
+        return math.sqrt(self.mu_squared + sampled)
 
     def closed_epsilon(self, delta: float) -> float:
         """Return a bound without any grid: sampling ignored, pure parts by basic composition.
@@ -127,7 +128,7 @@ def check_delta(delta: object) -> float:
 
 
 def epsilon_of(
-    events: Iterable[Event], *, kappa: int, adjacency: Adjacency = "zero-out", delta: float
+    events: Iterable[Event], *, kappa: int | Cost, adjacency: Adjacency = "zero-out", delta: float
 ) -> float:
     """Return an upper bound on the epsilon of the events' composition at ``delta``.
 
@@ -135,8 +136,8 @@ def epsilon_of(
     ----------
     events : iterable of events
         What was released, in any order; later events may depend on earlier outputs.
-    kappa : int
-        How many pairs' contents may change together.
+    kappa : int or Cost
+        How many pairs' contents may change together; a `Cost` where records are not pairs.
     adjacency : {"zero-out", "replace"}
         Whether the contents become null or any other contents.
     delta : float
@@ -172,49 +173,47 @@ def epsilon_of_parts(
     >>> epsilon_of_parts([([LaplaceEvent(10.0)], 1), ([LaplaceEvent(20.0)], 4)], delta=0.0)
     0.3...
     """
-    replace = check_adjacency(adjacency) == "replace"
     delta = check_delta(delta)
-    checked = tuple((check_events(events), check_kappa(kappa)) for events, kappa in parts)
-    composition = _compose(checked, replace)
+    composition = compose(parts, check_adjacency(adjacency))
     return math.inf if composition is None else _epsilon(composition, delta)
 
 
-def _compose(parts: Sequence[tuple[tuple[Event, ...], int]], replace: bool) -> _Composition | None:
+def compose(parts: Iterable[Part], adjacency: Adjacency) -> Composition | None:
     """Merge like events; None when one of them has no noise at all."""
-    factor = 2 if replace else 1
     mu_squared: list[float] = []
     pure: dict[float, int] = defaultdict(int)
     pure_total = Fraction(0)
-    sampled: dict[tuple[int, float, float], int] = defaultdict(int)
+    sampled: dict[tuple[int, float, float, bool], int] = defaultdict(int)
     choices: dict[Fraction, int] = defaultdict(int)
-    for events, kappa in parts:
-        for event in events:
+    for events, given in parts:
+        cost = given if isinstance(given, Cost) else Cost(check_kappa(given))
+        reach = cost.reach(adjacency)
+        for event in check_events(events):
             if isinstance(event, ChoiceEvent):
-                if math.isinf(event.eta) or math.isinf(
-                    _round_up(Fraction(event.eta) * factor * kappa)
-                ):
+                together = Fraction(event.eta) * Fraction(reach) if event.eta < math.inf else None
+                if together is None or math.isinf(_round_up(together)):
                     return None
-                choices[Fraction(event.eta) * factor * kappa] += event.steps
+                choices[together] += event.steps
                 continue
             if isinstance(event, LaplaceEvent):
                 if event.scale_multiplier == 0.0:
                     return None
-                pure[factor * kappa / event.scale_multiplier] += event.steps
-                pure_total += factor * kappa * event.steps / Fraction(event.scale_multiplier)
+                pure[reach / event.scale_multiplier] += event.steps
+                pure_total += Fraction(reach) * event.steps / Fraction(event.scale_multiplier)
                 continue
             if event.noise_multiplier == 0.0:
                 return None
             if isinstance(event, GaussianEvent) and event.sample_rate < 1.0:
-                sampled[kappa, event.sample_rate, event.noise_multiplier] += event.steps
+                kind = (cost.records, event.sample_rate, event.noise_multiplier)
+                sampled[*kind, not cost.is_emptied(adjacency)] += event.steps
             else:
                 count = event.epochs if isinstance(event, DisjointGaussianEvent) else event.steps
-                mu_squared.append(count * (factor * kappa / event.noise_multiplier) ** 2)
-    return _Composition(
+                mu_squared.append(count * (reach / event.noise_multiplier) ** 2)
+    return Composition(
         mu_squared=math.fsum(mu_squared),
         pure=tuple(sorted(pure.items())),
         pure_total=_round_up(pure_total),
         sampled=tuple((*key, steps) for key, steps in sorted(sampled.items())),
-        replace=replace,
         choices=tuple((_round_up(eta), steps) for eta, steps in sorted(choices.items())),
         choices_total=_round_up(sum((eta * n for eta, n in choices.items()), Fraction(0))),
     )
@@ -230,7 +229,7 @@ def _round_up(value: Fraction) -> float:
 
 
 @lru_cache(maxsize=4096)
-def _epsilon(composition: _Composition, delta: float) -> float:
+def _epsilon(composition: Composition, delta: float) -> float:
     if composition.unsampled_mu() == 0.0 and (delta == 0.0 or composition.grid_steps <= 1):
         if composition.grid_steps == 1 and composition.choices:
             return choice_epsilon(composition.choices_total, delta)
@@ -241,7 +240,7 @@ def _epsilon(composition: _Composition, delta: float) -> float:
     return min(closed, _epsilon_on_grid(composition, delta, closed))
 
 
-def _epsilon_on_grid(composition: _Composition, delta: float, closed: float) -> float:
+def _epsilon_on_grid(composition: Composition, delta: float, closed: float) -> float:
     """Compose on grids that get finer until the rounding no longer matters; keep the smallest."""
     steps = composition.grid_steps
     # What floating-point FFTs can misplace (measured: about 1e-16 per step), kept off delta.
@@ -249,22 +248,18 @@ def _epsilon_on_grid(composition: _Composition, delta: float, closed: float) -> 
     if usable < 0.5 * delta:
         return math.inf
     tail = _TRUNCATION * delta / steps
-    pairs = [
-        (sampled_gaussian_pairs(k, q, s, replace=composition.replace, lost=tail), t)
-        for k, q, s, t in composition.sampled
-    ]
-    if composition.mu_squared > 0.0:
-        full = 1.0 / math.sqrt(composition.mu_squared)
-        pairs.append((sampled_gaussian_pairs(1, 1.0, full, replace=False, lost=0.0)[:1], 1))
+    pairs = dominating_pairs(composition, tail)
     best, coarsest = math.inf, 0.0
     closed = min(closed, 1e9)
-    mu = math.sqrt(_spread(composition, pairs))
+    mu = math.sqrt(spread(composition, pairs))
     for _ in range(8):
-        interval = max(_ACCURACY * mu / math.sqrt(steps), coarsest)
+        interval = max(ACCURACY * mu / math.sqrt(steps), coarsest)
         try:
             found = max(
-                _compose_direction(composition, pairs, way, interval, tail, usable, closed)
-                for way in (0, 1)[: 1 if all(len(p) == 1 for p, _ in pairs) else 2]
+                _smallest_epsilon(
+                    compose_direction(composition, pairs, way, interval, tail), usable, closed
+                )
+                for way in ways_of(pairs)
             )
         except UnresolvableError:
             if best < math.inf:
@@ -280,8 +275,27 @@ def _epsilon_on_grid(composition: _Composition, delta: float, closed: float) -> 
     return best
 
 
-def _spread(
-    composition: _Composition, pairs: Sequence[tuple[tuple[GaussianPair, ...], int]]
+def dominating_pairs(
+    composition: Composition, tail: float
+) -> list[tuple[tuple[GaussianPair, ...], int]]:
+    """Dominating pairs of the Gaussian events, with how often each is composed."""
+    pairs = [
+        (sampled_gaussian_pairs(k, q, s, replace=replaced, lost=tail), t)
+        for k, q, s, replaced, t in composition.sampled
+    ]
+    if composition.mu_squared > 0.0:
+        full = 1.0 / math.sqrt(composition.mu_squared)
+        pairs.append((sampled_gaussian_pairs(1, 1.0, full, replace=False, lost=0.0)[:1], 1))
+    return pairs
+
+
+def ways_of(pairs: Sequence[tuple[tuple[GaussianPair, ...], int]]) -> tuple[int, ...]:
+    """The directions to compose: both, or one where they coincide."""
+    return (0,) if all(len(ways) == 1 for ways, _ in pairs) else (0, 1)
+
+
+def spread(
+    composition: Composition, pairs: Sequence[tuple[tuple[GaussianPair, ...], int]]
 ) -> float:
     """Guess the mu^2 of the whole composition: the symmetric KL divergence, exact for Gaussians."""
     total = math.fsum(t * epsilon * math.tanh(epsilon / 2.0) for epsilon, t in composition.pure)
@@ -297,16 +311,14 @@ def _spread(
     return total
 
 
-def _compose_direction(
-    composition: _Composition,
+def compose_direction(
+    composition: Composition,
     pairs: Sequence[tuple[tuple[GaussianPair, ...], int]],
     way: int,
     interval: float,
     tail: float,
-    delta: float,
-    highest: float,
-) -> float:
-    """Return epsilon of all parts composed in one direction (all removed, or all added)."""
+) -> DensePLDPmf:
+    """Return the loss of all parts composed in one direction (all removed, or all added)."""
     factors: list[DensePLDPmf] = []
     for ways, steps in pairs:
         factors.append(_power(discretise(ways[min(way, len(ways) - 1)], interval, tail), steps))
@@ -315,7 +327,7 @@ def _compose_direction(
     whole = factors[0]
     for factor in factors[1:]:
         whole = whole.compose(factor, tail_mass_truncation=tail)
-    return _smallest_epsilon(whole, delta, highest)
+    return whole
 
 
 def _smallest_epsilon(pmf: DensePLDPmf, delta: float, highest: float) -> float:

@@ -1,6 +1,6 @@
 """The certificate: what is promised to whom, as plain data from which epsilon is recomputed.
 
-Importing this module loads no accountant; only `Certificate.issue` and `Certificate.verify` do, so
+Importing this module loads no accountant; only issuing, verifying and explaining a certificate do, so
 a released metric can be loaded with little more than NumPy.
 """
 
@@ -12,29 +12,25 @@ import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pairveil.errors import InputError
-from pairveil.privacy.events import (
-    DisjointGaussianEvent,
-    Event,
-    GaussianEvent,
-    LaplaceEvent,
-    check_events,
-    event_from_dict,
-)
+from pairveil.privacy.certificate_fields import FORMAT, VERSION, check_header, decoded, encoded
+from pairveil.privacy.events import Event, GaussianEvent, check_events, event_from_dict
 from pairveil.privacy.units import (
     ADJACENCIES,
-    ADJACENCY_SENTENCES,
-    UNIT_SENTENCES,
+    ASSUMED_TOPOLOGY,
+    NOISE_SOURCES,
+    SEEDED_NOISE,
     UNITS,
     Adjacency,
     Unit,
-    round_up,
 )
 
-FORMAT = "pairveil-certificate"
-VERSION = 1
+if TYPE_CHECKING:
+    from pairveil.privacy.tradeoff import Tradeoff
+    from pairveil.privacy.verification import VerificationResult
+
 MECHANISMS = ("gaussian", "laplace")
 """Mechanisms that can be certified. The published algorithms are not among them, on purpose."""
 
@@ -44,20 +40,6 @@ PUBLIC = (
     "the bound on the features' norm, the margin's rule, and where the learning started",
 )
 """What every certificate treats as public."""
-
-_UNDERSTATED = 1e-6  # relative: other machines round differently
-_OVERSTATED = 2e-2  # a larger epsilon than needed is safe, but not this fit's
-
-
-@dataclass(frozen=True)
-class VerificationResult:
-    """Whether a certificate's numbers follow from its events; true in a boolean context if so."""
-
-    valid: bool
-    problems: tuple[str, ...] = ()
-
-    def __bool__(self) -> bool:
-        return self.valid
 
 
 @dataclass(frozen=True)
@@ -73,9 +55,9 @@ class Certificate:
     ...     [GaussianEvent(40.0, steps=100)],
     ...     delta=1e-5, unit="relationship", adjacency="zero-out",
     ...     kappas={"pair": 1, "relationship": 1, "person": 2},
-    ...     mechanism="gaussian", n_pairs_given=900, n_pairs_used=500,
-    ...     selection={"how": "paths", "caveat": None, "full_graph_relationship_kappa": 13},
-    ...     noise_source="seeded", for_release=False)
+    ...     mechanism="gaussian", n_pairs_given=500, n_pairs_used=500,
+    ...     selection={"how": "paths", "caveat": None, "full_graph_relationship_kappa": 1},
+    ...     noise_source="seeded NumPy floating-point noise", for_release=False)
     >>> round(certificate.epsilon, 2), bool(certificate.verify())
     (0.93, True)
     >>> Certificate.from_json(certificate.to_json()) == certificate
@@ -101,11 +83,12 @@ class Certificate:
     plan: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     metric_sha256: str | None = None
+    graph_digest: str | None = None
     format: str = FORMAT
     version: int = VERSION
 
     def __post_init__(self) -> None:
-        _check_header(self.format, self.version)
+        check_header(self.format, self.version)
         if self.unit not in UNITS or self.adjacency not in ADJACENCIES:
             raise InputError("the certificate names an unknown unit or adjacency")
         if self.mechanism not in MECHANISMS:
@@ -172,8 +155,12 @@ class Certificate:
             Public parameters of the training.
         """
         checked = check_events(events)
+        if not checked:
+            raise InputError(
+                "a certificate needs at least one event: without one nothing was released"
+            )
         plain: dict[str, int] = {name: int(kappas[name]) for name in UNITS}
-        epsilons = _epsilons(checked, plain, delta, delta_slack)
+        epsilons = all_epsilons(checked, plain, delta, delta_slack)
         return cls(
             epsilon=epsilons[unit][adjacency],
             delta=float(delta),
@@ -196,83 +183,108 @@ class Certificate:
         )
 
     def verify(self) -> VerificationResult:
-        """Recompute every epsilon from the events and kappas; list what does not follow."""
-        problems: list[str] = []
-        events = tuple(event_from_dict(event) for event in self.events)
-        if self.kappa != self.kappas[self.unit]:
-            problems.append(f"kappa is not the kappa of unit '{self.unit}'")
-        if self.epsilon != self.epsilons[self.unit][self.adjacency]:
-            problems.append("epsilon is not the epsilon of its unit and adjacency")
-        if self.n_pairs_used > self.n_pairs_given:
-            problems.append("more pairs used than given")
-        problems += self._contradictions(events)
-        recomputed = _epsilons(events, self.kappas, self.delta, self.delta_slack)
-        for unit in UNITS:
-            for adjacency in ADJACENCIES:
-                stated, true = self.epsilons[unit][adjacency], recomputed[unit][adjacency]
-                if stated < true * (1.0 - _UNDERSTATED):
-                    problems.append(
-                        f"epsilon for unit '{unit}', {adjacency}, is stated as {stated:.6g} "
-                        f"but the events give {true:.6g}"
-                    )
-                elif math.isfinite(true) and stated > true * (1.0 + _OVERSTATED) + 1e-9:
-                    problems.append(
-                        f"epsilon for unit '{unit}', {adjacency}, is stated as {stated:.6g}, "
-                        f"far above the {true:.6g} that the events give"
-                    )
-        return VerificationResult(not problems, tuple(problems))
+        """Recompute every epsilon from the events and kappas; list what does not follow.
 
-    def _contradictions(self, events: tuple[Event, ...]) -> list[str]:
-        """What the certificate says twice, and not the same way."""
-        problems = []
-        if self.for_release and "operating-system entropy" not in self.noise_source:
-            problems.append("for release, but the noise is not from operating-system entropy")
-        if self.for_release and self.mechanism == "gaussian" and not self.delta_slack > 0.0:
-            problems.append("for release, but discrete noise's part of delta is missing")
-        pure = all(isinstance(event, LaplaceEvent) for event in events)
-        if pure != (self.mechanism == "laplace") or (pure and self.delta > 0.0):
-            problems.append("the mechanism or delta does not go with the events")
-        releases = self.plan.get("releases")
-        if releases is not None and [_event_of(r) for r in releases] != list(events):
-            problems.append("the events are not those of the plan")
-        return problems
+        What it cannot see: whether the noise was drawn as stated, and whether kappa is that of the
+        graph. Those are the sender's word (`pairveil certificate DIR --pairs` recounts kappa).
+        """
+        from pairveil.privacy.verification import verify
+
+        return verify(self)
+
+    # ---- what the promise means to a person (THEORY section 8) ----------------------------------
+
+    def best_guess(self, unit: Unit | None = None, prior: float = 0.5) -> float:
+        """How often the best possible guesser between two contents of a unit is right, at most.
+
+        The guesser knows everything else about the data, how likely each content was before, and what
+        was released.
+
+        Parameters
+        ----------
+        unit : {"pair", "relationship", "person"}, optional
+            The certificate's own when left out.
+        prior : float, default 0.5
+            How likely one of the two contents was before. With a rare condition, say 0.01, always saying
+            'no' is right 99 times in 100: see `tradeoff` for how likely a 'yes' is right.
+
+        Examples
+        --------
+        >>> certificate = _example()
+        >>> round(certificate.best_guess(), 3), round(certificate.best_guess("person"), 3)
+        (0.599, 0.691)
+        """
+        from pairveil.privacy.tradeoff import best_guess_of
+
+        kappa = self._kappa_of(unit)
+        slack = self.delta_slack
+        return best_guess_of(self._events(), kappa=kappa, prior=prior, delta_slack=slack)
+
+    def tradeoff(self, unit: Unit | None = None) -> Tradeoff:
+        """The curve of false positives against the least false negatives of any guesser.
+
+        Parameters
+        ----------
+        unit : {"pair", "relationship", "person"}, optional
+
+        Returns
+        -------
+        Tradeoff
+            Arrays ``false_positives`` and ``false_negatives``; ``at(share)`` reads the curve off
+            anywhere, ``posterior(prior, share)`` says how likely a 'yes' is right.
+
+        Examples
+        --------
+        >>> round(_example().tradeoff().posterior(prior=0.01, false_positives=0.01), 3)
+        0.033
+        """
+        from pairveil.privacy.tradeoff import tradeoff_of
+
+        kappa = self._kappa_of(unit)
+        return tradeoff_of(self._events(), kappa=kappa, delta_slack=self.delta_slack)
+
+    def mu(self, unit: Unit | None = None) -> float | None:
+        """The Gaussian parameter (replace) of a plan that is exactly Gaussian, else None.
+
+        Exact discrete noise stays within ``delta_slack`` of it.
+
+        Examples
+        --------
+        >>> _example().mu()
+        0.5
+        """
+        from pairveil.privacy.profile import mu_of
+
+        return mu_of(self._events(), kappa=self._kappa_of(unit), adjacency="replace")
+
+    def _kappa_of(self, unit: Unit | None) -> int:
+        if unit is not None and unit not in UNITS:
+            raise InputError(f"unit must be one of {', '.join(UNITS)}")
+        return self.kappas[self.unit if unit is None else unit]
+
+    def _events(self) -> tuple[Event, ...]:
+        return tuple(event_from_dict(event) for event in self.events)
 
     def promise(self) -> str:
         """Return one paragraph of plain English: what is promised to whom."""
-        if not math.isfinite(self.epsilon):
-            return "No privacy is promised: this metric was learned without enough noise."
-        by = self.epsilons[self.unit]
-        pairs = "1 used pair" if self.kappa == 1 else f"at most {self.kappa} used pairs"
-        sentences = [
-            "" if self.for_release else f"NOT FOR RELEASE: {self._why_not()}.",
-            f"This metric is (epsilon={round_up(self.epsilon)}, delta={self.delta:g})-differentially "
-            f"private for the contents of {pairs}, which covers {UNIT_SENTENCES[self.unit]} "
-            f"(adjacency '{self.adjacency}': {ADJACENCY_SENTENCES[self.adjacency]}).",
-            f"Epsilon is {round_up(by['zero-out'])} when those pairs are compared with none at all "
-            f"and {round_up(by['replace'])} when they are compared with other contents: whoever weighs "
-            f"'same' against 'different' can change the odds {_odds(by['replace'])}, except with "
-            "probability about delta.",
-            "Who is paired with whom is public and not protected.",
-            self._selection_sentence(),
-        ]
-        return " ".join(sentence for sentence in sentences if sentence)
+        from pairveil.privacy.promise import promise
 
-    def _why_not(self) -> str:
-        if "operating-system entropy" in self.noise_source:
-            return "people were recognised by equal rows of features"
-        return "its randomness can be reproduced"
+        return promise(self)
 
-    def _selection_sentence(self) -> str:
-        caveat = self.selection.get("caveat")
-        if not caveat:
-            return ""
-        full = self.selection.get("full_graph_relationship_kappa")
-        text = str(caveat).rstrip(".") + "."
-        return text if full is None else f"{text} In the full graph kappa is {full}."
+    def why_not_for_release(self) -> tuple[str, ...]:
+        """Why this must not be handed out; nothing when it may be."""
+        if self.for_release:
+            return ()
+        reasons = []
+        if not NOISE_SOURCES.get(self.noise_source, False):
+            reasons.append("its randomness can be reproduced")
+        if ASSUMED_TOPOLOGY in self.public or not reasons:
+            reasons.append("people were recognised by equal rows of features")
+        return tuple(reasons)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON-able data; infinity is the string 'inf'."""
-        return {key: _encode(value) for key, value in asdict(self).items()}
+        """Return plain JSON-able data; infinity is the string 'inf', optional fields only where set."""
+        return encoded(asdict(self))
 
     def to_json(self) -> str:
         """Return the certificate as JSON text."""
@@ -281,24 +293,8 @@ class Certificate:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Certificate:
         """Rebuild a certificate, strictly: unknown versions and fields are errors."""
-        if not isinstance(data, Mapping):
-            raise InputError("a certificate must be a JSON object")
-        _check_header(data.get("format"), data.get("version"))
-        if set(data) != {f.name for f in fields(cls)}:
-            raise InputError("the certificate has missing or unknown fields")
+        values = decoded(data, {f.name for f in fields(cls)})
         try:
-            values = dict(data)
-            for name in ("epsilon", "delta", "delta_slack"):
-                values[name] = _number(values[name])
-            values["epsilons"] = {
-                unit: {adjacency: _number(value) for adjacency, value in by.items()}
-                for unit, by in data["epsilons"].items()
-            }
-            values["kappas"] = {unit: _count(kappa) for unit, kappa in data["kappas"].items()}
-            for name in ("kappa", "n_pairs_given", "n_pairs_used"):
-                values[name] = _count(values[name])
-            if not isinstance(data["for_release"], bool):
-                raise InputError("the certificate does not say plainly whether it is for release")
             return cls(**values)
         except (TypeError, AttributeError, KeyError) as error:
             raise InputError(f"the certificate is malformed: {type(error).__name__}") from None
@@ -313,58 +309,7 @@ class Certificate:
         return cls.from_dict(data)
 
 
-def _event_of(release: Mapping[str, Any]) -> Event | None:
-    """The event of one release of a plan, rebuilt from its public description."""
-    try:
-        steps, noise = int(release["steps"]), float(release["noise_multiplier"])
-        batches = round(1 / release["sample_rate"]) if release["sampling"] == "disjoint" else 1
-        if release["mechanism"] == "laplace":
-            return LaplaceEvent(noise, math.ceil(steps / batches))
-        if release["sampling"] == "disjoint":
-            return DisjointGaussianEvent(noise, math.ceil(steps / batches))
-        return GaussianEvent(noise, float(release["sample_rate"]), steps)
-    except (KeyError, TypeError, ValueError, ZeroDivisionError):
-        return None
-
-
-def _check_header(format_: object, version_: object) -> None:
-    if format_ != FORMAT:
-        raise InputError("this is not a pairveil certificate")
-    if version_ != VERSION:
-        raise InputError("the certificate was written by another version of pairveil")
-
-
-def _number(value: object) -> float:
-    if value == "inf":
-        return math.inf
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
-        raise InputError("the certificate holds something that is not a non-negative number")
-    return float(value)
-
-
-def _count(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise InputError("the certificate holds something that is not a count")
-    return value
-
-
-def _encode(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _encode(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_encode(item) for item in value]
-    if isinstance(value, float) and math.isinf(value):
-        return "inf" if value > 0 else "-inf"
-    return value
-
-
-def _odds(epsilon: float) -> str:
-    if epsilon >= 30.0:
-        return "by a factor of more than 10^13 (no real protection)"
-    return f"by a factor of at most {round_up(math.exp(epsilon), 3)}"
-
-
-def _epsilons(
+def all_epsilons(
     events: Iterable[Event], kappas: Mapping[str, int], delta: float, delta_slack: float
 ) -> dict[str, dict[str, float]]:
     """Return epsilon for every unit and adjacency at ``delta``, discrete noise's part included."""
@@ -391,3 +336,20 @@ def _versions() -> dict[str, str]:
         except PackageNotFoundError:
             found[package] = "not installed"
     return found
+
+
+def _example() -> Certificate:
+    """For examples: a full-batch plan with mu = 1/2 for one replaced pair."""
+    return Certificate.issue(
+        [GaussianEvent(40.0, steps=100)],
+        delta=1e-5,
+        unit="relationship",
+        adjacency="zero-out",
+        kappas={"pair": 1, "relationship": 1, "person": 2},
+        mechanism="gaussian",
+        n_pairs_given=500,
+        n_pairs_used=500,
+        selection={"how": "paths", "caveat": None, "full_graph_relationship_kappa": 1},
+        noise_source=SEEDED_NOISE,
+        for_release=False,
+    )

@@ -50,8 +50,8 @@ class Cost:
         for moved in (self.zero_out, self.replace):
             if not (isinstance(moved, int | float) and 0.0 < moved <= 2.0):
                 raise InputError("a record's contribution moves by more than 0 and at most 2 clips")
-        if self.empties and self.zero_out < 1.0:
-            raise InputError("emptying a record moves its contribution by up to 1 clip")
+        if self.empties and self.zero_out != 1.0:
+            raise InputError("emptying a record moves its contribution by up to 1 clip, no more")
 
     def moved(self, adjacency: Adjacency) -> float:
         """How far one record's contribution moves, in units of the clip bound."""

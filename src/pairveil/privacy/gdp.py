@@ -68,6 +68,28 @@ def epsilon_from_mu(mu: float, delta: float) -> float:
     return (mu * high + 0.5 * mu * mu) * (1.0 + _SAFE) + 1e-15 * mu
 
 
+def delta_from_mu(mu: float, epsilon: float) -> float:
+    """Return the smallest delta at which mu-GDP gives (epsilon, delta)-DP, rounded up.
+
+    Parameters
+    ----------
+    mu : float
+        As in `epsilon_from_mu`.
+    epsilon : float
+        At least 0.
+
+    Examples
+    --------
+    >>> round(delta_from_mu(1.0, 0.0), 4)  # 2 Phi(1/2) - 1
+    0.3829
+    """
+    if mu == 0.0:
+        return 0.0
+    if not mu <= 1e8:
+        return 1.0
+    return min(1.0, _profile(epsilon / mu - 0.5 * mu, mu) * (1.0 + _SAFE))
+
+
 def mu_from_epsilon(epsilon: float, delta: float) -> float:
     """Return the largest mu (rounded down) with ``epsilon_from_mu(mu, delta) <= epsilon``.
 

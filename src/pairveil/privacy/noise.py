@@ -24,6 +24,7 @@ from pairveil.privacy.discrete import (
     scale_above,
 )
 from pairveil.privacy.keystream import process_keystream
+from pairveil.privacy.units import SEEDED_NOISE, TRUSTED_NOISE
 
 _MAX_SCALE = 2.0**49  # in grid units: what the compiled sampler takes; 2**14 of it fit 64 bits
 _LEAST, _MOST = -(2**63), 2**63 - 1
@@ -91,7 +92,7 @@ class SeededNoise:
     False
     """
 
-    name = "seeded NumPy floating-point noise"
+    name = SEEDED_NOISE
     for_release = False
 
     def __init__(self, rng: np.random.Generator | int | None = None) -> None:
@@ -186,7 +187,7 @@ class TrustedNoise:
         if sampler not in ("compiled", "opendp"):
             raise InputError("sampler must be 'compiled' or 'opendp'")
         self.sampler = sampler
-        self.name = f"operating-system entropy, exact discrete noise ({sampler} sampler)"
+        self.name = TRUSTED_NOISE.format(sampler=sampler)
 
     def gaussian(
         self, total: NDArray[Any], scale: float, grid: float | None = None

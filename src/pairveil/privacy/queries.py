@@ -8,13 +8,11 @@ query's shape, mechanism and sampling, never off its name.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from pairveil.errors import InputError
 from pairveil.privacy.events import Event
-from pairveil.privacy.grid import MAX_NOISE_IN_GRID, choose_grid, delta_slack, grid_sensitivity
 from pairveil.privacy.mechanisms import Mechanism, Sampling
 from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
 
@@ -94,44 +92,11 @@ class Query:
         """Public description for the certificate."""
         return {
             "name": self.name,
-            "shape": list(self.shape),
             "norm": self.mechanism.norm,
             "noise_multiplier": self.noise_multiplier,
             "steps": self.steps,
             "mechanism": self.mechanism.name,
             "sampling": self.sampling,
             "sample_rate": self.sample_rate,
+            "entries": self.n_entries,
         }
-
-
-def slack_of(queries: Iterable[Query], n_records: int, largest_kappa: int) -> float:
-    """What exact discrete noise instead of continuous noise can add to delta, over all queries.
-
-    Parameters
-    ----------
-    queries : iterable of Query
-    n_records : int
-        Records that are summed (public).
-    largest_kappa : int
-        Of all units that are reported.
-
-    Returns
-    -------
-    float
-        1 where the noise is too small for any promise of this kind.
-
-    Examples
-    --------
-    >>> slack_of([Query("gradients", (2, 30), 20.0, steps=100)], n_records=500, largest_kappa=2) < 1e-9
-    True
-    """
-    total, finest, shift = 0, math.inf, 0.0
-    for query in queries:
-        norm = query.mechanism.norm
-        grid = choose_grid(1.0, query.n_entries, norm=norm, n_pairs=n_records)
-        total += query.n_entries * query.steps
-        moved = grid_sensitivity(1.0, grid, query.n_entries, norm)
-        finest = min(finest, query.noise_multiplier * moved / grid)
-        shift = max(shift, largest_kappa / query.noise_multiplier)
-    finest = min(finest, MAX_NOISE_IN_GRID / 2)  # where the engine coarsens the grid
-    return delta_slack(total, finest, shift=max(10.0, shift)) if finest >= 2 else 1.0

@@ -34,6 +34,34 @@ ADJACENCY_SENTENCES: dict[Adjacency, str] = {
 }
 """What each adjacency compares, in plain English (used by certificates and reports)."""
 
+SEEDED_NOISE = "seeded NumPy floating-point noise"
+TRUSTED_NOISE = "operating-system entropy, exact discrete noise ({sampler} sampler)"
+NOISE_SOURCES: dict[str, bool] = {
+    SEEDED_NOISE: False,
+    TRUSTED_NOISE.format(sampler="compiled"): True,
+    TRUSTED_NOISE.format(sampler="opendp"): True,
+}
+"""The sources of noise that a certificate may name, and whether their noise is fit for a release."""
+
+ASSUMED_TOPOLOGY = (
+    "pairs were given as feature rows, so people were recognised by equal rows: which rows are equal "
+    "counts as public, and people with equal features count as one person"
+)
+"""Said where nobody told who is who. The kappas then hold for rows, not for people."""
+
+DECLARED_KAPPA = (
+    "kappa of the protected unit is a public constant that was declared, not counted; the used pairs need "
+    "no more than it"
+)
+"""Said where the user gave kappa instead of having it read off the graph."""
+
+SELECTED_CAVEAT = (
+    "The pairs were selected from pairs that already had labels; whoever knows the labels of the dropped "
+    "pairs may be able to tie more than kappa used pairs together, and what changes together beyond kappa "
+    "pairs is not covered"
+)
+"""Said where labelled pairs were dropped."""
+
 
 def round_up(value: float, digits: int = 4) -> str:
     """A number for people, rounded so that no promise looks better than it is.

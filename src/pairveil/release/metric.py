@@ -23,6 +23,7 @@ METRIC_FILE = "metric.safetensors"
 CERTIFICATE_FILE = "certificate.json"
 README_FILE = "README.md"
 SUMMARY_FILE = "summary.json"
+SIGNATURE_FILE = "signature.dsse.json"
 FORMAT = "pairveil-metric"
 VERSION = 1
 
@@ -67,6 +68,8 @@ class ReleasedMetric:
             raise InputError("a metric is a matrix of finite numbers, one row a component")
         if self.feature_names is not None and len(self.feature_names) != components.shape[1]:
             raise InputError("there must be one feature name for each column of the metric")
+        if self.certificate is not None:
+            _check_shape(components, self.certificate)
         object.__setattr__(self, "components", components)
 
     @property
@@ -154,7 +157,14 @@ class ReleasedMetric:
             raise InputError(f"{target} is a file; name a folder for the release")
         if not target.exists() or not any(target.iterdir()):
             return
-        known = {METRIC_FILE, CERTIFICATE_FILE, README_FILE, SUMMARY_FILE, "report.html"}
+        known = {
+            METRIC_FILE,
+            CERTIFICATE_FILE,
+            README_FILE,
+            SUMMARY_FILE,
+            SIGNATURE_FILE,
+            "report.html",
+        }
         foreign = [entry.name for entry in target.iterdir() if entry.name not in known]
         if foreign:
             raise InputError(f"{target} holds other files; name a new folder for the release")
@@ -196,6 +206,19 @@ class ReleasedMetric:
                     "it was changed after the release; ask the sender for the folder again"
                 )
         return cls(components, certificate, names, scale)
+
+
+def _check_shape(components: FloatArray, certificate: Certificate) -> None:
+    """The certified plan was for a matrix of this shape, where it says for which."""
+    plan = certificate.plan
+    for name, axis in (("n_features", 1), ("n_components", 0)):
+        stated = plan.get(name)
+        if stated is not None and stated != components.shape[axis]:
+            side = "columns" if axis else "rows"
+            raise InputError(
+                f"the certificate is of a fit with another number of {name.removeprefix('n_')} than the "
+                f"metric has {side} ({components.shape[axis]}): they do not belong together"
+            )
 
 
 def _read_tensors(

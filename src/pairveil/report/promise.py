@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pairveil.privacy.units import UNITS
 from pairveil.report.charts import Bar, histogram, horizontal_bars
 from pairveil.report.data import GraphSummary, ReportData
 from pairveil.report.markup import Html, bullets, figure, join, table, tabs, tag
@@ -11,12 +12,10 @@ from pairveil.report.words import (
     ADJACENCY_MEANINGS,
     UNIT_MEANINGS,
     at_most,
-    best_guess,
     cost,
     headline,
     is_weak,
     number,
-    odds_change,
     odds_factor,
     one_in,
     percent,
@@ -24,8 +23,6 @@ from pairveil.report.words import (
 
 if TYPE_CHECKING:
     from pairveil.privacy.certificate import Certificate
-
-UNITS = ("pair", "relationship", "person")
 
 
 def hero(data: ReportData) -> Html:
@@ -70,12 +67,11 @@ def problems(data: ReportData) -> Html:
 
 
 def _facts(certificate: Certificate) -> Html:
-    by = certificate.epsilons[certificate.unit]
     adjacency = "pairs blanked" if certificate.adjacency == "zero-out" else "pairs replaced"
     facts = [
         ("Epsilon", cost(certificate.epsilon), f"{certificate.unit}, {adjacency}"),
         ("Delta", one_in(certificate.delta), "slack of the promise"),
-        ("Odds change at most", odds_change(by["replace"]), "'same' against 'different'"),
+        ("Best guess right at most", at_most(certificate.best_guess()), "a coin: 50 %"),
         ("Kappa", number(certificate.kappa), "pairs that move together"),
         (
             "Pairs used",
@@ -123,24 +119,11 @@ def protected(data: ReportData) -> Html:
                     "knowing everything else about the data. 50 % is a coin.",
                     table(
                         "Best guess by protected unit",
-                        ["Protected unit", "pairs blanked", "pairs replaced"],
-                        [
-                            [
-                                unit,
-                                *(
-                                    percent(
-                                        best_guess(
-                                            certificate.epsilons[unit][how], certificate.delta
-                                        )
-                                    )
-                                    for how in ("zero-out", "replace")
-                                ),
-                            ]
-                            for unit in UNITS
-                        ],
+                        ["Protected unit", "right at most"],
+                        [[unit, at_most(certificate.best_guess(unit))] for unit in UNITS],
                     ),
                 ),
-                tag("h3", "What the odds mean"),
+                tag("h3", "What epsilon means"),
                 tag("p", _odds_sentence(replace, certificate.unit)),
             ),
             tag(
@@ -168,11 +151,13 @@ def protected(data: ReportData) -> Html:
 
 def _odds_sentence(epsilon: float, unit: str) -> str:
     if epsilon > 30.0:
-        return f"For one {unit} there is no useful bound."
+        return f"Epsilon gives no useful bound for one {unit}."
     factor = odds_factor(epsilon)
     return (
-        f"Who held 'same' and 'different' for equally likely, odds of 1 to 1, can hold at most {factor} to 1 "
-        f"after seeing the metric, for one {unit}. The factor is e to the power epsilon."
+        f"The best guess is an average over everything that could have been released. Epsilon bounds the "
+        f"worst case: who held 'same' and 'different' for equally likely, odds of 1 to 1, can hold at most "
+        f"{factor} to 1 after seeing the metric, for one {unit}, except with probability about delta. The "
+        "factor is e to the power epsilon."
     )
 
 
@@ -192,15 +177,13 @@ def _units_table(certificate: Certificate) -> Html:
             name,
             number(certificate.kappas[unit]),
             *cells,
-            odds_change(by["replace"]),
-            at_most(best_guess(by["replace"], certificate.delta)),
+            at_most(certificate.best_guess(unit)),
         ])  # fmt: skip
     columns = [
         "Protected unit",
         "kappa",
         "epsilon, pairs blanked",
         "epsilon, pairs replaced",
-        "odds change at most",
         "best guess right at most",
     ]
     return table(
@@ -214,12 +197,10 @@ def _units_table(certificate: Certificate) -> Html:
 def _guess_chart(certificate: Certificate) -> Html:
     bars = []
     for unit in UNITS:
-        share = best_guess(certificate.epsilons[unit]["replace"], certificate.delta)
-        tip = (
-            f"{unit}, pairs replaced: the best guess is right at most {percent(share)} of the time"
-        )
+        share = certificate.best_guess(unit)
+        tip = f"{unit}: the best guess is right at most {at_most(share)} of the time"
         bars.append(
-            Bar(unit.capitalize(), share, percent(share), tip, strong=unit == certificate.unit)
+            Bar(unit.capitalize(), share, at_most(share), tip, strong=unit == certificate.unit)
         )
     return horizontal_bars(
         bars,

@@ -106,33 +106,6 @@ def odds_factor(epsilon: float) -> str:
     return f"{math.ceil(factor):,}" if factor >= 1000 else round_up(factor, 3)
 
 
-def odds_change(epsilon: float) -> str:
-    """The factor with its sign, where there is one.
-
-    Examples
-    --------
-    >>> odds_change(40.0)
-    'no real bound'
-    """
-    return odds_factor(epsilon) if epsilon > 30.0 else f"×{NBSP}{odds_factor(epsilon)}"
-
-
-def best_guess(epsilon: float, delta: float) -> float:
-    """How often the best guesser is right between two equally likely stories, at most.
-
-    (epsilon, delta)-DP bounds the total variation of the two outputs by
-    (e^epsilon - 1 + 2 delta) / (e^epsilon + 1); the best guesser is right (1 + TV) / 2 of the time.
-
-    Examples
-    --------
-    >>> best_guess(0.0, 0.0), round(best_guess(1.0, 1e-5), 3), best_guess(float("inf"), 0.0)
-    (0.5, 0.731, 1.0)
-    """
-    if epsilon > 700.0:
-        return 1.0
-    return min(1.0, (math.exp(epsilon) + delta) / (1.0 + math.exp(epsilon)))
-
-
 def one_in(delta: float) -> str:
     """A small probability as '1 in so many'.
 
@@ -146,16 +119,14 @@ def one_in(delta: float) -> str:
 
 def is_weak(certificate: Certificate) -> bool:
     """Whether the certified promise leaves the best guesser all but sure."""
-    epsilon = certificate.epsilons[certificate.unit]["replace"]
-    return best_guess(epsilon, certificate.delta) > WEAK
+    return math.isinf(certificate.epsilon) or certificate.best_guess() > WEAK
 
 
 def headline(certificate: Certificate | None) -> str:
     """The promise in one sentence for the top of the page."""
     if certificate is None:
         return "This metric promises no privacy. It was learned without noise and must not leave the house."
-    epsilon = certificate.epsilons[certificate.unit]["replace"]
-    share = best_guess(epsilon, certificate.delta)
+    share = certificate.best_guess()
     question = UNIT_QUESTIONS[certificate.unit]
     if is_weak(certificate):
         return f"This metric gives no useful bound on how well someone can guess {question}."
@@ -164,8 +135,24 @@ def headline(certificate: Certificate | None) -> str:
     return (
         f"Someone who knows everything but {missing}, holds this metric and guesses {question} is right "
         f"at most {times} times in 100, when both answers were equally likely before. "
-        "A coin is right 50 times."
+        f"A coin is right 50 times. (Epsilon is {cost(certificate.epsilon)}.)"
     )
+
+
+def _not_for_release(certificate: Certificate) -> str:
+    why = " and ".join(certificate.why_not_for_release())
+    text = f"Not for release: {why}."
+    if "reproduced" in why:
+        text += (
+            " The randomness came from a seed; whoever knows or finds the seed can remove the noise. Fit "
+            "again without a seed before handing anything out."
+        )
+    if "recognised" in why:
+        text += (
+            " Somebody with several records then counts as several people, and the promise holds for "
+            "records only. Fit again with ids or row numbers that say who is who."
+        )
+    return text
 
 
 def caveats(certificate: Certificate | None) -> list[str]:
@@ -174,10 +161,7 @@ def caveats(certificate: Certificate | None) -> list[str]:
         return ["Nothing is promised: treat this metric as you treat the data it was learned from."]
     found = []
     if not certificate.for_release:
-        found.append(
-            "Not for release. The randomness came from a seed; whoever knows or finds the seed can remove "
-            "the noise. Fit again without a seed before handing anything out."
-        )
+        found.append(_not_for_release(certificate))
     found.append(
         "Who is paired with whom is public. The promise covers what the pairs hold, features and labels, "
         "and not that a pair exists."
@@ -188,8 +172,8 @@ def caveats(certificate: Certificate | None) -> list[str]:
         tail = "" if full is None else f" In the graph of all given pairs kappa is {full}."
         found.append(str(caveat).rstrip(".") + "." + tail)
     found += [
-        f"The odds may change by more than the stated factor with a probability of about delta, "
-        f"{one_in(certificate.delta)}.",
+        f"Epsilon bounds how much the odds can change except with a probability of about delta, "
+        f"{one_in(certificate.delta)}; the best guess counts that in.",
         f"The promise is for at most {certificate.kappa} "
         f"{'pair' if certificate.kappa == 1 else 'pairs'} changing together. Knowledge from elsewhere that "
         "ties more of the used pairs together, a family tree for instance, is outside it.",

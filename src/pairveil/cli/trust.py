@@ -1,0 +1,194 @@
+"""`certificate` and `sign`: what a release promises, what of it was checked, and who stands behind it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stdout
+from pairveil.cli.pair_options import PANEL, Layout, Left, RecordId, Right, read_pair_file
+from pairveil.cli.planned import print_epsilons
+from pairveil.cli.release import ReleaseFolder
+from pairveil.errors import InputError
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands to the command line."""
+    app.command("certificate")(certificate)
+    app.command("sign")(sign)
+
+
+def certificate(
+    folder: ReleaseFolder,
+    signer: Annotated[
+        Path | None,
+        typer.Option("--signer", help="Public key (PEM) that must have signed this release."),
+    ] = None,
+    pairs: Annotated[
+        Path | None,
+        typer.Option(
+            "--pairs", help="Pairs given to the fit: recount kappa.", rich_help_panel=PANEL
+        ),
+    ] = None,
+    salt: Annotated[
+        Path | None,
+        typer.Option(
+            "--salt", help="The sender's salt, to compare the graph.", rich_help_panel=PANEL
+        ),
+    ] = None,
+    left: Left = "left",
+    right: Right = "right",
+    layout: Layout = "auto",
+    record_id: RecordId = "id",
+    json_: JsonFlag = False,
+    quiet: QuietFlag = False,
+) -> None:
+    """Verify a release's file and epsilon, and say what is promised to whom.
+
+    Says what was recomputed and what is the sender's word. Labels in PAIRS are not looked at.
+
+    Example: `pairveil certificate release/`
+
+    Example: `pairveil certificate release/ --signer sender.pub --pairs pairs.csv`
+    """
+    from pairveil.cli.recount import read_salt, recount
+    from pairveil.release.metric import ReleasedMetric
+
+    if salt is not None and pairs is None:
+        raise InputError("--salt goes with --pairs PAIRS")
+    signature, failures, uncovered = _signature(folder, signer)
+    try:
+        found = ReleasedMetric.load(folder).certificate
+    except InputError as problem:
+        raise InputError(failures[0] if failures else str(problem)) from None
+    if found is None:
+        raise InputError(f"{folder} has no certificate: this metric was not learned privately")
+    result = found.verify()
+    if not result:
+        failures.append("the certificate does not hold: " + "; ".join(result.problems))
+    graph = None
+    if pairs is not None and result:
+        from pairveil.pairs.resolving import index_pairs
+
+        with spoken_warnings(quiet or json_):
+            listed = read_pair_file(pairs, left, right, None, layout, record_id=record_id)
+            indexed = index_pairs(listed)
+        graph = recount(found, indexed, None if salt is None else read_salt(salt))
+        failures += [f"{pairs} and the certificate differ: " + "; ".join(graph.problems)] * bool(
+            graph.problems
+        )
+    if json_:
+        print_json(_as_json(found, result, signature, graph))
+    elif not quiet:
+        stdout.print(found.promise(), markup=False)
+        print_epsilons(found, f"epsilon at delta {found.delta:g}, by unit")
+        if result:
+            _say_what_was_checked(signature, graph, uncovered)
+    if failures:
+        raise InputError("; ".join(failures))
+
+
+def _signature(folder: Path, signer: Path | None) -> tuple[str, list[str], tuple[str, ...]]:
+    """What is known of the signature, what is wrong with it, and which files it does not cover."""
+    from pairveil.release.signing import check_signature, is_signed
+
+    if signer is None:
+        return ("not checked" if is_signed(folder) else "absent"), [], ()
+    try:
+        return "valid", [], check_signature(folder, signer)
+    except InputError as problem:
+        return ("refused" if is_signed(folder) else "absent"), [str(problem)], ()
+
+
+def _as_json(found: Any, result: Any, signature: str, graph: Any) -> dict[str, Any]:
+    from pairveil.privacy.units import UNITS
+    from pairveil.privacy.verification import RECOMPUTED, SENDERS_WORD
+
+    return {
+        **found.to_dict(),
+        "valid": bool(result),
+        "problems": [*result.problems, *(graph.problems if graph is not None else [])],
+        "best_guess": {unit: found.best_guess(unit) for unit in UNITS},
+        "recomputed": list(RECOMPUTED) if result else [],
+        "senders_word": list(SENDERS_WORD),
+        "signed": signature == "valid",
+        "signature": signature,
+        "kappa_matches": None if graph is None else graph.kappa_matches,
+        "graph_matches": None if graph is None else graph.graph_matches,
+    }
+
+
+_SIGNATURES = {
+    "absent": "not signed",
+    "not checked": "signed, but by whom was not checked: give --signer PUBLIC_KEY",
+    "refused": "the signature does not hold",
+    "valid": "signed by the holder of the key",
+}
+
+
+def _say_what_was_checked(signature: str, graph: Any, uncovered: tuple[str, ...]) -> None:
+    from pairveil.privacy.verification import RECOMPUTED
+
+    stdout.print(
+        "Verified: the file is the certified one; recomputed: " + "; ".join(RECOMPUTED) + "."
+    )
+    for sentence in () if graph is None else graph.sentences:
+        stdout.print(f"From the graph: {sentence}.", markup=False)
+    recounted = graph is not None and graph.kappa_matches
+    word = "Noise is" if recounted else "Noise and kappa are"
+    stdout.print(f"{word} the sender's word; {_SIGNATURES[signature]}.")
+    if uncovered:
+        stdout.print(f"Not covered by the signature: {', '.join(uncovered)}.", markup=False)
+
+
+def sign(
+    folder: Annotated[
+        Path | None, typer.Argument(help="Folder of a release.", show_default=False)
+    ] = None,
+    key: Annotated[
+        Path | None, typer.Option("--key", help="Your private key (PEM, Ed25519).")
+    ] = None,
+    new_key: Annotated[
+        Path | None,
+        typer.Option("--new-key", help="Make a key: FILE for you alone, FILE.pub for everybody."),
+    ] = None,
+    json_: JsonFlag = False,
+    quiet: QuietFlag = False,
+) -> None:
+    """Sign a release, so that its receivers can tell that it is yours and unchanged.
+
+    The signature is an Ed25519 one in a DSSE envelope and names the SHA-256 of every file.
+
+    Example: `pairveil sign --new-key sender.pem`
+
+    Example: `pairveil sign release/ --key sender.pem`
+    """
+    from pairveil.release import signing
+    from pairveil.release.metric import ReleasedMetric
+
+    if (folder is None) == (new_key is None) or (folder is None) != (key is None):
+        raise InputError("give a folder and --key FILE to sign it, or --new-key FILE alone")
+    if new_key is not None:
+        public = signing.new_key(new_key)
+        _done({"key": str(new_key), "public_key": str(public)}, json_, quiet,
+              f"Private key: {new_key} (keep it to yourself). Public key: {public}.")  # fmt: skip
+        return
+    assert folder is not None
+    assert key is not None
+    found = ReleasedMetric.load(folder).certificate
+    if found is None or not found.verify():
+        raise InputError(
+            f"{folder} has no certificate that holds: there is nothing to stand behind"
+        )
+    written = signing.sign(folder, key)
+    _done({"signed": True, "out": str(written)}, json_, quiet,
+          f"Signed: {written}. To check: `pairveil certificate {folder} --signer PUBLIC_KEY`.")  # fmt: skip
+
+
+def _done(shown: dict[str, Any], json_: bool, quiet: bool, sentence: str) -> None:
+    if json_:
+        print_json(shown)
+    elif not quiet:
+        stdout.print(sentence, markup=False)

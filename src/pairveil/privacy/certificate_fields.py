@@ -1,0 +1,117 @@
+"""Certificates as JSON: strict in what is read, plain in what is written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from pairveil.errors import InputError
+
+FORMAT = "pairveil-certificate"
+VERSION = 1
+
+_OPTIONAL = {"graph_digest"}  # absent from a file: None. So files of version 0.1 stay readable
+_KINDS: dict[str, Any] = {
+    "events": list | tuple,
+    "selection": Mapping,
+    "epsilons": Mapping,
+    "kappas": Mapping,
+    "public": list | tuple,
+    "plan": Mapping,
+    "versions": Mapping,
+    "noise_source": str,
+    "metric_sha256": str | None,
+}
+
+
+def decoded(data: Any, names: Collection[str]) -> dict[str, Any]:
+    """Values of the fields ``names``, each of its kind; anything else is refused.
+
+    Examples
+    --------
+    >>> decoded([], {"epsilon"})
+    Traceback (most recent call last):
+        ...
+    pairveil.errors.InputError: a certificate must be a JSON object
+    """
+    if not isinstance(data, Mapping):
+        raise InputError("a certificate must be a JSON object")
+    check_header(data.get("format"), data.get("version"))
+    if set(data) | _OPTIONAL != set(names):
+        raise InputError("the certificate has missing or unknown fields")
+    values = dict(data)
+    _check_kinds(values)
+    for name in ("epsilon", "delta", "delta_slack"):
+        values[name] = _number(values[name])
+    values["epsilons"] = {
+        unit: {adjacency: _number(value) for adjacency, value in _object(by).items()}
+        for unit, by in data["epsilons"].items()
+    }
+    values["kappas"] = {unit: _count(kappa) for unit, kappa in data["kappas"].items()}
+    for name in ("kappa", "n_pairs_given", "n_pairs_used"):
+        values[name] = _count(values[name])
+    if not isinstance(data["for_release"], bool):
+        raise InputError("the certificate does not say plainly whether it is for release")
+    return values
+
+
+def encoded(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Plain JSON-able data; infinity is the string 'inf', optional fields only where they are set.
+
+    Examples
+    --------
+    >>> encoded({"epsilon": float("inf"), "graph_digest": None})
+    {'epsilon': 'inf'}
+    """
+    return {
+        key: _encode(value)
+        for key, value in values.items()
+        if value is not None or key not in _OPTIONAL
+    }
+
+
+def check_header(format_: object, version_: object) -> None:
+    if format_ != FORMAT:
+        raise InputError("this is not a pairveil certificate")
+    if version_ != VERSION:
+        raise InputError("the certificate was written by another version of pairveil")
+
+
+def _check_kinds(values: Mapping[str, Any]) -> None:
+    """Refuse other kinds of JSON values than the fields hold."""
+    for name, kind in _KINDS.items():
+        if not isinstance(values[name], kind):
+            raise InputError(f"the certificate's field '{name}' has the wrong kind of value")
+    if not all(isinstance(said, str) for said in values["public"]):
+        raise InputError("the certificate's list of what is public must hold sentences")
+
+
+def _number(value: object) -> float:
+    if value == "inf":
+        return math.inf
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+        raise InputError("the certificate holds something that is not a non-negative number")
+    return float(value)
+
+
+def _count(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InputError("the certificate holds something that is not a count")
+    return value
+
+
+def _encode(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _encode(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_encode(item) for item in value]
+    if isinstance(value, float) and math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return value
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise InputError("the certificate holds something else where it needs an object")
+    return value

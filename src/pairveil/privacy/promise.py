@@ -1,0 +1,73 @@
+"""The promise of a certificate in one paragraph of plain English."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from pairveil.privacy.units import ADJACENCY_SENTENCES, UNIT_SENTENCES, round_up
+
+if TYPE_CHECKING:
+    from pairveil.privacy.certificate import Certificate
+
+
+def promise(certificate: Certificate) -> str:
+    """What is promised to whom; `Certificate.promise` is the usual way in.
+
+    Examples
+    --------
+    >>> from pairveil.privacy.certificate import _example
+    >>> "is right at most 59.9 times in 100" in promise(_example())
+    True
+    """
+    c = certificate
+    if not math.isfinite(c.epsilon):
+        return "No privacy is promised: this metric was learned without enough noise."
+    by = c.epsilons[c.unit]
+    pairs = "1 used pair" if c.kappa == 1 else f"at most {c.kappa} used pairs"
+    why = " and ".join(c.why_not_for_release())
+    sentences = [
+        f"NOT FOR RELEASE: {why}." if why else "",
+        f"This metric is (epsilon={round_up(c.epsilon)}, delta={c.delta:g})-differentially "
+        f"private for the contents of {pairs}, which covers {UNIT_SENTENCES[c.unit]} "
+        f"(adjacency '{c.adjacency}': {ADJACENCY_SENTENCES[c.adjacency]}).",
+        _guess_sentence(c.best_guess()),
+        f"Epsilon is {round_up(by['zero-out'])} when those pairs are compared with none at all "
+        f"and {round_up(by['replace'])} when they are compared with other contents.",
+        "Who is paired with whom is public and not protected.",
+        _selection_sentence(c),
+    ]
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def times_in_100(share: float) -> str:
+    """A bound on a share as 'so many times in 100', rounded up.
+
+    Examples
+    --------
+    >>> times_in_100(0.60563), times_in_100(0.7)
+    ('60.6', '70')
+    """
+    return f"{math.ceil(1000 * share - 1e-9) / 10:g}"
+
+
+def _guess_sentence(share: float) -> str:
+    if share > 0.99:
+        return (
+            "There is no real protection: someone who knows everything else and weighs two contents of "
+            "these pairs may be right more than 99 times in 100."
+        )
+    return (
+        "Someone who knows everything else and weighs two contents of these pairs that were equally likely "
+        f"before, 'same' and 'different' for instance, is right at most {times_in_100(share)} "
+        "times in 100 after seeing this metric; a coin is right 50 times."
+    )
+
+
+def _selection_sentence(c: Certificate) -> str:
+    caveat = c.selection.get("caveat")
+    if not caveat:
+        return ""
+    full = c.selection.get("full_graph_relationship_kappa")
+    text = str(caveat).rstrip(".") + "."
+    return text if full is None else f"{text} In the full graph kappa is {full}."

@@ -1,0 +1,211 @@
+"""Checking a certificate: every number that follows from others is recomputed, every contradiction named.
+
+What cannot be checked from the file alone is the sender's word: that the noise was drawn as the plan says,
+and that kappa is that of the public graph (which whoever has the graph can recount).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+from pairveil.errors import InputError
+from pairveil.privacy.certificate import PUBLIC, Certificate, all_epsilons
+from pairveil.privacy.events import (
+    DisjointGaussianEvent,
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+    event_from_dict,
+)
+from pairveil.privacy.slack import slack_of_plan
+from pairveil.privacy.units import (
+    ADJACENCIES,
+    DECLARED_KAPPA,
+    NOISE_SOURCES,
+    SELECTED_CAVEAT,
+    UNITS,
+)
+
+SELECTIONS = ("paths", "forest", "matching", "all")
+
+RECOMPUTED = (
+    "every epsilon, from the stated noise and kappa",
+    "what exact discrete noise takes off delta, from the stated plan",
+    "that events, plan, selection and kappas do not contradict each other",
+)
+SENDERS_WORD = (
+    "that the noise was drawn as stated",
+    "kappa and the numbers of pairs",
+)
+
+_UNDERSTATED = 1e-6  # relative: other machines round differently
+_OVERSTATED = 2e-2  # a larger epsilon than needed is safe, but not this fit's
+_SLACK_ROUNDING = 1e-5  # relative: version 0.1 counted the enlarged sensitivity in
+
+
+@dataclass(frozen=True)
+class VerificationResult:
+    """Whether a certificate's numbers follow from its events; true in a boolean context if so."""
+
+    valid: bool
+    problems: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.valid
+
+
+def verify(certificate: Certificate) -> VerificationResult:
+    """Run every check; `Certificate.verify` is the usual way in.
+
+    Examples
+    --------
+    >>> from pairveil.privacy.certificate import _example
+    >>> verify(_example()).problems
+    ()
+    """
+    problems = tuple(problem for check in CHECKS for problem in check(certificate))
+    return VerificationResult(not problems, problems)
+
+
+def _headline(c: Certificate) -> list[str]:
+    problems = []
+    if c.kappa != c.kappas[c.unit]:
+        problems.append(f"kappa is not the kappa of unit '{c.unit}'")
+    if c.epsilon != c.epsilons[c.unit][c.adjacency]:
+        problems.append("epsilon is not the epsilon of its unit and adjacency")
+    if c.n_pairs_used > c.n_pairs_given:
+        problems.append("more pairs used than given")
+    return problems
+
+
+def _events(c: Certificate) -> list[str]:
+    """The events are there, are those of the plan, and go with the mechanism."""
+    if not c.events:
+        return ["there are no events: a release without any is none"]
+    problems = []
+    events = [event_from_dict(event) for event in c.events]
+    pure = all(isinstance(event, LaplaceEvent) for event in events)
+    if pure != (c.mechanism == "laplace") or (pure and c.delta > 0.0):
+        problems.append("the mechanism or delta does not go with the events")
+    releases = _releases(c)
+    if not releases and (c.for_release or c.metric_sha256 is not None):
+        problems.append("the plan does not list its releases")
+    elif "releases" in c.plan and [_event_of(r) for r in releases] != events:
+        problems.append("the events are not those of the plan")
+    return problems
+
+
+def _releases(c: Certificate) -> list[Any]:
+    releases = c.plan.get("releases")
+    return list(releases) if isinstance(releases, list | tuple) else []
+
+
+def _event_of(release: Any) -> Event | None:
+    """The event of one release of a plan, rebuilt from its public description."""
+    try:
+        steps, noise = int(release["steps"]), float(release["noise_multiplier"])
+        batches = round(1 / release["sample_rate"]) if release["sampling"] == "disjoint" else 1
+        if release["mechanism"] == "laplace":
+            return LaplaceEvent(noise, math.ceil(steps / batches))
+        if release["sampling"] == "disjoint":
+            return DisjointGaussianEvent(noise, math.ceil(steps / batches))
+        return GaussianEvent(noise, float(release["sample_rate"]), steps)
+    except (KeyError, TypeError, ValueError, ArithmeticError):
+        return None
+
+
+def _said(c: Certificate) -> list[str]:
+    """What is public and how the pairs were selected is stated, with the caveat that it demands."""
+    problems = []
+    if not set(PUBLIC) <= set(c.public):
+        problems.append("the list of what is public is missing or shortened")
+    how, full = c.selection.get("how"), c.selection.get("full_graph_relationship_kappa")
+    if how not in SELECTIONS or "caveat" not in c.selection or not _is_count(full):
+        return [*problems, "how the pairs were selected is not stated, or not all of it"]
+    caveat, dropped = c.selection["caveat"], c.n_pairs_used < c.n_pairs_given
+    if dropped and caveat != SELECTED_CAVEAT:
+        problems.append(
+            "pairs were dropped, but the caveat that this demands is missing or altered"
+        )
+    if how == "all" and (dropped or full > c.kappas["relationship"]):
+        problems.append("all pairs are said to be used, but the numbers say that some were dropped")
+    return problems
+
+
+def _is_count(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _noise(c: Certificate) -> list[str]:
+    """The noise comes from a known source, fit for what is promised, and its slack is taken off delta."""
+    trusted = NOISE_SOURCES.get(c.noise_source)
+    if trusted is None:
+        return ["the source of the noise is none that pairveil has"]
+    if not trusted:
+        unfit = "for release, but the noise is not from operating-system entropy"
+        return [unfit] if c.for_release else []
+    if not _releases(c):
+        return []
+    try:
+        needed = slack_of_plan(c.plan, max(c.kappas.values()))
+    except (KeyError, TypeError, ValueError, ArithmeticError, InputError):
+        return ["the plan does not describe its releases"]
+    if c.delta_slack < needed * (1.0 - _SLACK_ROUNDING):
+        return [
+            f"exact discrete noise takes {needed:.3g} of delta for the plan's sums, "
+            f"and {c.delta_slack:.3g} is set aside"
+        ]
+    return []
+
+
+def _group_sizes(c: Certificate) -> list[str]:
+    """The kappas can be those of a graph with so many pairs, unless one was declared."""
+    if DECLARED_KAPPA in c.public:
+        return []
+    problems = []
+    if max(c.kappas.values()) > max(_pair_counts(c)):
+        problems.append("kappa is larger than the number of used pairs and not said to be declared")
+    if c.kappas["person"] < c.kappas["relationship"]:
+        problems.append("no graph has a person-level kappa below its relationship-level kappa")
+    return problems
+
+
+def _pair_counts(c: Certificate) -> list[float]:
+    """Pairs of the fit and of every threshold; no limit where version 0.1 did not say."""
+    releases = _releases(c)
+    if any(isinstance(r, Mapping) and "entries" not in r for r in releases):
+        return [math.inf]
+    thresholds = c.plan.get("thresholds", ())
+    if not isinstance(thresholds, list | tuple):
+        thresholds = ()
+    counts = [t.get("n_pairs") for t in thresholds if isinstance(t, Mapping)]
+    return [c.n_pairs_used, *(n for n in counts if isinstance(n, int))]
+
+
+def _epsilon(c: Certificate) -> list[str]:
+    """Every stated epsilon is the one that the events give."""
+    problems = []
+    events = tuple(event_from_dict(event) for event in c.events)
+    recomputed = all_epsilons(events, c.kappas, c.delta, c.delta_slack)
+    for unit in UNITS:
+        for adjacency in ADJACENCIES:
+            stated, true = c.epsilons[unit][adjacency], recomputed[unit][adjacency]
+            about = f"epsilon for unit '{unit}', {adjacency}, is stated as {stated:.6g}"
+            if stated < true * (1.0 - _UNDERSTATED):
+                problems.append(f"{about} but the events give {true:.6g}")
+            elif math.isfinite(true) and stated > true * (1.0 + _OVERSTATED) + 1e-9:
+                problems.append(f"{about}, far above the {true:.6g} that the events give")
+    return problems
+
+
+CHECKS: tuple[Callable[[Certificate], list[str]], ...] = (
+    _headline,
+    _events,
+    _said,
+    _noise,
+    _group_sizes,
+    _epsilon,
+)

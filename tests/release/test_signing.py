@@ -1,0 +1,182 @@
+"""Signatures: valid, absent, by another key, over something else; and as the DSSE standard has them."""
+
+import base64
+import json
+import shutil
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+from pairveil.errors import InputError
+from pairveil.release.signing import check_signature, is_signed, new_key, sign
+
+STORED = Path(__file__).parents[1] / "stored" / "v1" / "gaussian"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return Path(shutil.copytree(STORED, tmp_path / "release"))
+
+
+@pytest.fixture
+def key(tmp_path):
+    return tmp_path / "sender.pem", new_key(tmp_path / "sender.pem")
+
+
+def test_what_is_signed_is_accepted(folder, key):
+    private, public = key
+    assert not is_signed(folder)
+    assert sign(folder, private) == folder / "signature.dsse.json"
+    assert check_signature(folder, public) == ()
+    sign(folder, private)  # again: the old signature is not signed
+    assert check_signature(folder, public) == ()
+    (folder / "report.html").write_text("made later")
+    assert check_signature(folder, public) == ("report.html",)
+
+
+def test_the_private_key_is_for_its_owner_alone(key, tmp_path):
+    private, public = key
+    assert stat.S_IMODE(private.stat().st_mode) == 0o600
+    assert "PRIVATE" in private.read_text()
+    assert "PRIVATE" not in public.read_text()
+    with pytest.raises(InputError, match="exists"):
+        new_key(private)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["sender.pem", "sender.pem.pub"]
+
+
+def test_an_unsigned_release_is_named_so(folder, key):
+    with pytest.raises(InputError, match="is not signed"):
+        check_signature(folder, key[1])
+
+
+def test_another_key_is_named_so(folder, key, tmp_path):
+    sign(folder, key[0])
+    with pytest.raises(InputError, match=r"wrongly signed.*not by the holder"):
+        check_signature(folder, new_key(tmp_path / "other.pem"))
+
+
+def _change(folder, name):
+    (folder / name).write_bytes((folder / name).read_bytes() + b" ")
+
+
+@pytest.mark.parametrize("name", ["certificate.json", "metric.safetensors", "README.md"])
+@pytest.mark.parametrize("how", [_change, lambda folder, name: (folder / name).unlink()])
+def test_a_tampered_file_is_named_so(folder, key, name, how):
+    sign(folder, key[0])
+    how(folder, name)
+    with pytest.raises(InputError, match=rf"tampered with: {name}"):
+        check_signature(folder, key[1])
+
+
+def test_a_file_of_the_release_that_was_added_is_tampering(folder, key):
+    sign(folder, key[0])
+    (folder / "summary.json").write_text("{}")
+    with pytest.raises(InputError, match=r"tampered with: summary\.json"):
+        check_signature(folder, key[1])
+
+
+def _rewrite(folder, **changes):
+    file = folder / "signature.dsse.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"payload": base64.b64encode(b"{}").decode()},
+        {"payloadType": "text/plain"},
+        {"signatures": []},
+        {"signatures": [{"sig": base64.b64encode(bytes(64)).decode()}]},
+    ],
+    ids=str,
+)
+def test_an_envelope_that_was_changed_is_wrongly_signed(folder, key, changes):
+    sign(folder, key[0])
+    _rewrite(folder, **changes)
+    with pytest.raises(InputError, match="wrongly signed"):
+        check_signature(folder, key[1])
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "7", '{"payload": 3}', "[" * 100_000, '{"payload": "%%"}']
+)
+def test_what_is_no_envelope_is_refused(folder, key, text):
+    (folder / "signature.dsse.json").write_text(text)
+    with pytest.raises(InputError, match="no DSSE envelope"):
+        check_signature(folder, key[1])
+
+
+def test_a_statement_about_something_else_is_refused(folder, key):
+    """A valid signature of the same key over another in-toto statement must not pass."""
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    sign(folder, key[0])
+    envelope = json.loads((folder / "signature.dsse.json").read_text())
+    statement = json.loads(base64.b64decode(envelope["payload"]))
+    payload = json.dumps({**statement, "predicateType": "https://slsa.dev/provenance/v1"}).encode()
+    kind = envelope["payloadType"].encode()
+    signed = b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)
+    owner = load_pem_private_key(key[0].read_bytes(), None)
+    one = {"sig": base64.b64encode(owner.sign(signed)).decode()}
+    _rewrite(folder, payload=base64.b64encode(payload).decode(), signatures=[one])
+    with pytest.raises(InputError, match="something else than a release"):
+        check_signature(folder, key[1])
+
+
+def test_others_can_check_it(folder, key):
+    """By the letter of the DSSE and in-toto standards, without this package."""
+    sign(folder, key[0])
+    envelope = json.loads((folder / "signature.dsse.json").read_text())
+    payload = base64.b64decode(envelope["payload"])
+    kind = "application/vnd.in-toto+json"
+    assert envelope["payloadType"] == kind
+    signed = f"DSSEv1 {len(kind)} {kind} {len(payload)} ".encode() + payload
+    public = load_pem_public_key(key[1].read_bytes())
+    public.verify(base64.b64decode(envelope["signatures"][0]["sig"]), signed)
+    statement = json.loads(payload)
+    assert statement["_type"] == "https://in-toto.io/Statement/v1"
+    for one in statement["subject"]:
+        found = subprocess.run(
+            ["sha256sum", one["name"]], cwd=folder, capture_output=True, text=True, check=True
+        )
+        assert found.stdout.split()[0] == one["digest"]["sha256"]
+    assert [one["name"] for one in statement["subject"]] == [
+        "README.md",
+        "certificate.json",
+        "metric.safetensors",
+    ]
+
+
+def test_files_that_hold_no_key_are_refused(folder, key, tmp_path):
+    private, public = key
+    rubbish = tmp_path / "rubbish"
+    rubbish.write_text("no key")
+    for wrong in (rubbish, public, tmp_path / "absent", tmp_path):
+        with pytest.raises(InputError):
+            sign(folder, wrong)
+    sign(folder, private)
+    for wrong in (rubbish, private, tmp_path / "absent"):
+        with pytest.raises(InputError):
+            check_signature(folder, wrong)
+
+
+def test_other_kinds_of_keys_are_refused(folder, tmp_path):
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    pem, pkcs8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    curve = tmp_path / "curve.pem"
+    curve.write_bytes(
+        generate_private_key(SECP256R1()).private_bytes(pem, pkcs8, serialization.NoEncryption())
+    )
+    with pytest.raises(InputError, match="another kind of key"):
+        sign(folder, curve)
+    locked = tmp_path / "locked.pem"
+    protected = serialization.BestAvailableEncryption(b"secret")
+    locked.write_bytes(Ed25519PrivateKey.generate().private_bytes(pem, pkcs8, protected))
+    with pytest.raises(InputError, match="passphrase"):
+        sign(folder, locked)
