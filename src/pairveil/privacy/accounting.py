@@ -96,7 +96,7 @@ class _Composition:
         gaussian = self.unsampled_mu()
         bound = epsilon_from_mu(gaussian, delta) + self.choices_total
         if self.choices and delta > 0.0:
-            rho = 0.5 * gaussian**2 + math.fsum(t * choice_rho(eta) for eta, t in self.choices)
+            rho = 0.5 * gaussian * gaussian + sum(t * choice_rho(eta) for eta, t in self.choices)
             bound = min(bound, epsilon_from_zcdp(rho, delta))
         return bound + self.pure_total
 
@@ -259,6 +259,8 @@ def _epsilon_on_grid(composition: _Composition, delta: float, closed: float) -> 
     best, coarsest = math.inf, 0.0
     closed = min(closed, 1e9)
     mu = math.sqrt(_spread(composition, pairs))
+    if mu < 1e-100:
+        return math.inf  # losses too small for a grid of floats: the closed form serves
     for _ in range(8):
         interval = max(_ACCURACY * mu / math.sqrt(steps), coarsest)
         try:
