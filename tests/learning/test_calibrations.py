@@ -146,12 +146,11 @@ def test_more_kappa_in_the_threshold_than_pairs_in_the_fit_verifies():
 
 
 def test_the_engine_releases_no_larger_sum_than_the_plan_states():
-    from pairveil.learning.plan import NoisySums
     from pairveil.learning.statistics import ColumnSignal
     from pairveil.pairs.pairset import PairSet
+    from pairveil.privacy.queries import Query
 
-    sums = NoisySums(1.0, 5.0, 2, entries=X.shape[1] - 1)
-    with pytest.raises(RuntimeError, match="so many entries"):
-        Engine(PairSet(X, PAIRS, Y), TrustedNoise()).release(
-            sums, ColumnSignal(X.shape[1], (1.0, 1.0))
-        )
+    query = Query("signal", (X.shape[1] - 1,), 5.0, 2)
+    signal = ColumnSignal(X.shape[1], (1.0, 1.0), clip=1.0)
+    with pytest.raises(RuntimeError, match="more numbers"):
+        Engine(PairSet(X, PAIRS, Y), TrustedNoise()).answer(query, signal)

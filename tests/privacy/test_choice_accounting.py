@@ -101,6 +101,7 @@ def test_ranges_by_brute_force(eta, n_candidates):
 
 def test_float_contributions_are_rounded_within_their_range():
     """`whole_scores` keeps the contract for any floats, also those that are no numbers."""
+    assert whole_scores([[0.0, 0.49, 1.0, 7.0], [0.3] * 4], [-1, 0], 8).tolist() == [0, -3, -8, -8]
     rng = np.random.default_rng(0)
     for unit in (1, 3, 64, 1 << 20):
         values = rng.uniform(-0.3, 1.3, (40, 5)) * rng.choice([1.0, 1e-9, np.nan, np.inf], (40, 5))
@@ -222,8 +223,13 @@ def test_no_noise_and_huge_ranges_promise_nothing_and_nothing_hangs():
     assert epsilon_of([ChoiceEvent(1e300)], kappa=10**20, delta=DELTA) == math.inf
     large = epsilon_of([ChoiceEvent(1e4, 3), GaussianEvent(1.0)], kappa=1, delta=DELTA)
     assert 3e4 * 0.9 < large < 3e4 + 10
-    tiny = epsilon_of([ChoiceEvent(1e-300, 10**6)], kappa=1, delta=1e-30)
-    assert 0.0 <= tiny <= 1e-294
+    etas = (5e-324, 1e-300, 1e-160, 1e-90, 1e-40, 1e-20, 1e-9)
+    for eta, delta in itertools.product(etas, (1e-300, 1e-30, 1e-13, 1e-5)):
+        tiny = epsilon_of([ChoiceEvent(eta, 1000)], kappa=1, delta=delta)
+        assert (0.0 if 250 * eta <= delta else eta) <= tiny <= 1001 * eta
+    for eta in (1e154, 1e200, 1e307):
+        huge = epsilon_of([ChoiceEvent(eta), ChoiceEvent(1.1 * eta, 2)], kappa=1, delta=DELTA)
+        assert eta < huge <= 3.21 * eta
 
 
 def adaptive_delta(etas, epsilon, shifts):
@@ -343,9 +349,11 @@ def test_zero_concentrated_privacy_is_a_bound_for_each_pair_and_wins_for_many():
                         moment = float(np.sum(other * np.exp(order * np.log(one / other))))
                     assert math.log(moment) / (order - 1) <= order * choice_rho(eta) * (1 + 1e-9)
     # Gaussians: rho = mu^2/2, and the conversion may only lose.
-    for mu in (0.1, 1.0, 4.0):
-        exact, found = epsilon_from_mu(mu, DELTA), epsilon_from_zcdp(mu * mu / 2, DELTA)
-        assert exact <= found <= 1.25 * exact
+    for mu, delta in itertools.product((1e-50, 1e-20, 1e-6, 0.1, 1.0, 4.0), (1e-60, 1e-24, 1e-5)):
+        exact, found = epsilon_from_mu(mu, delta), epsilon_from_zcdp(mu * mu / 2, delta)
+        assert exact <= found
+        if delta < mu / 100:
+            assert found <= 1.4 * exact
     many = epsilon_of([ChoiceEvent(0.05, 1000)], kappa=1, delta=DELTA)
     assert many == epsilon_from_zcdp(1000 * choice_rho(0.05), DELTA)
     assert many < 0.1 * 50

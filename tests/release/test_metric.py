@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 
 from pairveil.errors import InputError
-from pairveil.learning.plan import NoisySums
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.noise import TrustedNoise
+from pairveil.privacy.queries import Query
 from pairveil.privacy.units import SELECTED_CAVEAT
 from pairveil.release.metric import ReleasedMetric
 
-SUMS = NoisySums(1.0, 40.0, 100, entries=9)
+QUERY = Query("gradients", (3, 3), 40.0, 100)
 
 
 @pytest.fixture
 def certificate():
     return Certificate.issue(
-        [SUMS.event()],
+        [QUERY.event()],
         delta=1e-5,
         unit="relationship",
         adjacency="zero-out",
@@ -37,7 +37,7 @@ def certificate():
         noise_source=TrustedNoise().name,
         for_release=True,
         delta_slack=1e-12,
-        plan={"releases": [SUMS.to_dict()], "n_features": 3, "n_components": None},
+        plan={"releases": [QUERY.to_dict()], "n_features": 3, "n_components": None},
     )
 
 

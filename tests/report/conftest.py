@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from pairveil.graph.kappa import kappa
-from pairveil.learning.plan import NoisySums
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.noise import SeededNoise, TrustedNoise
+from pairveil.privacy.queries import Query
 from pairveil.privacy.units import SELECTED_CAVEAT
 from pairveil.report.data import (
     Budget,
@@ -33,13 +33,13 @@ NAMES = (
 )
 
 
-SUMS = NoisySums(1.0, 5.97, 200, sample_rate=0.1, entries=60)
+QUERY = Query("gradients", (10, 6), 5.97, 200, sample_rate=0.1)
 
 
 @cache
 def certificate(*, for_release: bool = True) -> Certificate:
     return Certificate.issue(
-        [SUMS.event()],
+        [QUERY.event()],
         delta=1e-5,
         unit="relationship",
         adjacency="zero-out",
@@ -55,7 +55,7 @@ def certificate(*, for_release: bool = True) -> Certificate:
         noise_source=TrustedNoise().name if for_release else SeededNoise.name,
         delta_slack=1e-12 if for_release else 0.0,
         for_release=for_release,
-        plan={"releases": [SUMS.to_dict()], "n_features": 6},
+        plan={"releases": [QUERY.to_dict()], "n_features": 6},
     )
 
 

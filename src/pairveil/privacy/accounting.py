@@ -97,7 +97,7 @@ class Composition:
         gaussian = self.unsampled_mu()
         bound = epsilon_from_mu(gaussian, delta) + self.choices_total
         if self.choices and delta > 0.0:
-            rho = 0.5 * gaussian**2 + math.fsum(t * choice_rho(eta) for eta, t in self.choices)
+            rho = 0.5 * gaussian * gaussian + sum(t * choice_rho(eta) for eta, t in self.choices)
             bound = min(bound, epsilon_from_zcdp(rho, delta))
         return bound + self.pure_total
 
@@ -252,6 +252,8 @@ def _epsilon_on_grid(composition: Composition, delta: float, closed: float) -> f
     best, coarsest = math.inf, 0.0
     closed = min(closed, 1e9)
     mu = math.sqrt(spread(composition, pairs))
+    if mu < 1e-100:
+        return math.inf  # losses too small for a grid of floats: the closed form serves
     for _ in range(8):
         interval = max(ACCURACY * mu / math.sqrt(steps), coarsest)
         try:

@@ -94,7 +94,7 @@ def choice_rho(eta: float) -> float:
 
 
 def epsilon_from_zcdp(rho: float, delta: float) -> float:
-    """Return an epsilon of every rho-zCDP mechanism at ``delta`` > 0.
+    """Return an epsilon of every rho-zCDP mechanism at ``delta`` > 0, or ``inf``.
 
     Canonne, Kamath and Steinke 2020, Proposition 12: for each alpha > 1 the value below is an epsilon
     that holds; the search for the best alpha cannot make it unsound.
@@ -104,17 +104,18 @@ def epsilon_from_zcdp(rho: float, delta: float) -> float:
     >>> round(epsilon_from_zcdp(0.03125, 1e-5), 3)
     1.012
     """
-    if rho == 0.0:
-        return 0.0
+    if not 1e-200 < rho < math.inf:  # next to the floats' ends nothing below is sure
+        return math.inf
 
     def at(log_order: float) -> float:
         order = math.exp(log_order)  # alpha - 1
-        shrink = math.log1p(-1.0 / (1.0 + order)) - math.log1p(order) / order
-        return rho * (1.0 + order) + math.log(1.0 / delta) / order + shrink
+        raised = rho * (1.0 + order) + math.log(1.0 / delta) / order
+        lowered = math.log1p(1.0 / order) + math.log1p(order) / order
+        return raised - lowered + 1e-15 * (raised + lowered)  # rounded up, also where it cancels
 
-    centre = 0.5 * math.log(math.log(1.0 / delta) / rho)  # near the best order, without `shrink`
+    centre = 0.5 * math.log(math.log(1.0 / delta) / rho)  # near the best order, were it not lowered
     found = minimize_scalar(at, bounds=(centre - 5.0, centre + 5.0), method="bounded")
-    return max(0.0, min(at(float(found.x)), at(centre)) * (1.0 + 1e-12))
+    return max(0.0, min(at(float(found.x)), at(centre)))
 
 
 def choice_spread(eta: float) -> float:

@@ -166,9 +166,8 @@ class ChoiceEvent:
     steps: int = 1
 
     def __post_init__(self) -> None:
-        if (
-            isinstance(self.eta, str) and self.eta == "inf"
-        ):  # as `to_dict` writes it: JSON has no infinity
+        if isinstance(self.eta, str) and self.eta == "inf":
+            # As `to_dict` writes it: JSON has no infinity.
             object.__setattr__(self, "eta", math.inf)
         if isinstance(self.eta, bool) or not isinstance(self.eta, Real):
             raise InputError(f"eta must be a number, not {type(self.eta).__name__}")
