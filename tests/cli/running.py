@@ -74,7 +74,11 @@ def run_here(*words: object, cwd: Path) -> Done:
     sys.argv = ["pairveil", *map(str, words)]
     code: object = 0
     try:
-        with contextlib.chdir(cwd), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        with (
+            contextlib.chdir(cwd),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+        ):
             app.main()
     except SystemExit as end:
         code = end.code or 0
