@@ -49,10 +49,9 @@ def attack(
         return
     if quiet:
         return
-    columns = ["learner", "epsilon", "attacker", "targets", "recovered", "bound"]
-    stdout.print(
-        table("Relationships recovered from the metric", columns, [_cells(row) for row in rows])
-    )
+    columns = ["learner", "epsilon", "attacker", "recovered", "bound"]
+    title = f"Relationships recovered from the metric, {targets} targets each"
+    stdout.print(table(title, columns, [_cells(row) for row in rows]))
     stdout.print(
         "0.5 is guessing. The bound is the best guess that the learner's promise allows. 'not covered': this "
         "attacker lacks more labels than the promise speaks of, and no bound holds (docs/threat-model.md)."
@@ -130,7 +129,6 @@ def _cells(row: Any) -> list[Any]:
         row.learner,
         row.epsilon,
         row.attacker,
-        row.n_targets,
         f"{row.recovered:.3f}",
         "not covered" if row.bound is None else f"{math.ceil(1000 * row.bound - 1e-9) / 1000:.3f}",
     ]

@@ -46,6 +46,6 @@ metric.distance(A, B)   # one distance for each row of A and B
 metric.transform(A)     # points whose Euclidean distance is the learned one
 ```
 
-Check it: `pairveil certificate path/to/this/folder` verifies the file and recomputes every epsilon. Noise and kappa
-are the sender's word: add `--signer KEY` to check who signed it, where there is a `signature.dsse.json`.
+Check it: `pairveil certificate path/to/this/folder` verifies the file and recomputes every epsilon. Noise and
+kappa are the sender's word: add `--signer KEY` to check who signed it, if there is a `signature.dsse.json`.
 """
