@@ -45,6 +45,7 @@ from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from pairveil.errors import InputError
+from pairveil.files import write_file
 from pairveil.learning.dask_pairs import DaskPairs
 from pairveil.learning.plan import TrainingPlan
 from pairveil.privacy.ledger import PrivacyLedger
@@ -315,9 +316,4 @@ def _records(name: str, line: bytes, rest: bytes) -> Content:
 
 def _create(path: Path, digest: str) -> None:
     header = {"format": _FORMAT, "name": secrets.token_hex(8), "fit": digest}
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with temporary.open("wb") as file:
-        file.write(json.dumps(header).encode() + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    write_file(path, json.dumps(header).encode() + b"\n")
