@@ -464,5 +464,5 @@ def _told(path: str | Path) -> Iterator[None]:
         if error.errno in _NO_ROOM:
             reason = "there is not enough room on its disk; make room, or name another place"
         else:
-            reason = f"{error.strerror or type(error).__name__}; name another place"
+            reason = f"{error.strerror or error}; name another place"
         raise InputError(f"{path} cannot be written: {reason}") from None

@@ -12,16 +12,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairveil.errors import DataWarning, InputError
+from pairveil.errors import DataWarning, GuaranteeWarning, InputError
 from pairveil.graph.kappa import Kappa, kappa
 from pairveil.learning.dask_pairs import Chosen, DaskPairs
 from pairveil.learning.defaults import Budget, make_plan
 from pairveil.learning.engine import MAX_NOISE_IN_GRID
 from pairveil.learning.inputs import ASSUMED_TOPOLOGY
+from pairveil.learning.parameters import (
+    HARDLY_PRIVATE,
+    check_epsilon,
+    plain_parameters,
+    too_large,
+)
 from pairveil.learning.plan import NoisySums, TrainingPlan
 from pairveil.learning.training import MAX_DIRECTIONS
 from pairveil.pairs.choosing import select_pairs
 from pairveil.pairs.pairset import PairSet
+from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.certificate import PUBLIC, Certificate
 from pairveil.privacy.events import event_from_dict
 from pairveil.privacy.grid import choose_grid, delta_slack, grid_sensitivity
@@ -70,6 +77,7 @@ def prepare(
         Whether people had to be recognised by equal feature rows.
     """
     check_parameters(learner, data)
+    learner = plain_parameters(learner)
     seed = _selection_seed(learner.random_state)
     if isinstance(data, DaskPairs):
         chosen = data.choose(learner.select, learner.unit, seed)
@@ -81,27 +89,12 @@ def prepare(
     pure = learner.mechanism == "laplace"
     delta = 0.0 if pure else learner.delta
     reserve = SLACK_SHARE * delta if noise.for_release else 0.0
-    plan = make_plan(
-        Budget(learner.epsilon, delta - reserve, kappas[learner.unit], learner.adjacency),
-        n_features=data.n_features,
-        n_pairs=used.n_pairs,
-        data_norm=learner.data_norm,
-        mechanism=learner.mechanism,
-        sampling=learner.sampling,
-        sample_rate=1.0 if learner.sample_rate == "auto" else learner.sample_rate,
-        n_steps=_number(learner.n_steps),
-        n_components=learner.n_components,
-        **({} if learner.margin == "auto" else {"margin": learner.margin}),
-        max_grad_norm=_number(learner.max_grad_norm),
-        learning_rate=_number(learner.learning_rate),
+    budget = Budget(learner.epsilon, delta - reserve, kappas[learner.unit], learner.adjacency)
+    plan, slack = _plan_within(
+        learner, budget, delta, used, max(kappas.values()), exact=noise.for_release
     )
     certificate = None
     if private:
-        slack = _slack(plan, max(kappas.values())) if reserve else 0.0
-        if slack > reserve:
-            raise InputError(
-                "delta is too small for exact discrete noise here: choose a larger delta"
-            )
         certificate = Certificate.issue(
             plan.events(),
             delta=delta,
@@ -123,6 +116,60 @@ def prepare(
     return Prepared(used, chosen.rows, kappas, plan, certificate)
 
 
+def _plan_within(
+    learner: Any, budget: Budget, delta: float, used: Any, largest_kappa: int, *, exact: bool
+) -> tuple[TrainingPlan, float]:
+    """A plan that costs at most the epsilon asked for, to the last bit, and its part of delta."""
+    asked, turn = budget.epsilon, 0
+    while True:
+        plan, slack = _plan(learner, budget, used), 0.0
+        if math.isinf(asked):
+            return plan, slack
+        if exact:
+            slack = _exact_slack(learner, budget, delta, used, plan, largest_kappa)
+        kappa, adjacency = budget.kappa, budget.adjacency
+        cost = epsilon_of(plan.events(), kappa=kappa, adjacency=adjacency, delta=delta - slack)
+        if cost <= asked:
+            return plan, slack
+        # The plan leaves a margin for rounding; where that is not enough, aim lower.
+        turn += 1
+        budget = budget._replace(epsilon=budget.epsilon * min(asked / cost, 1 - 1e-12 * 2**turn))
+
+
+def _plan(learner: Any, budget: Budget, used: Any) -> TrainingPlan:
+    return make_plan(
+        budget,
+        n_features=used.n_features,
+        n_pairs=used.n_pairs,
+        data_norm=learner.data_norm,
+        mechanism=learner.mechanism,
+        sampling=learner.sampling,
+        sample_rate=1.0 if learner.sample_rate == "auto" else learner.sample_rate,
+        n_steps=_number(learner.n_steps),
+        n_components=learner.n_components,
+        **({} if learner.margin == "auto" else {"margin": learner.margin}),
+        max_grad_norm=_number(learner.max_grad_norm),
+        learning_rate=_number(learner.learning_rate),
+    )
+
+
+def _exact_slack(
+    learner: Any, budget: Budget, delta: float, used: Any, plan: TrainingPlan, largest_kappa: int
+) -> float:
+    """What exact noise takes off delta; refuses noise that cannot be drawn exactly, and says why."""
+    finest, slack = _slack(plan, largest_kappa)
+    if learner.mechanism == "laplace" and finest >= 2:
+        return 0.0
+    if slack <= SLACK_SHARE * delta and finest >= 2:
+        return slack
+    if budget.epsilon > HARDLY_PRIVATE:  # would less of it do?
+        modest = _plan(learner, budget._replace(epsilon=HARDLY_PRIVATE), used)
+        finest, slack = _slack(modest, largest_kappa)
+        if finest >= 2 and (slack <= SLACK_SHARE * delta or learner.mechanism == "laplace"):
+            raise too_large(learner.epsilon)
+    raise InputError("delta is too small for exact discrete noise here: choose a larger delta")
+
+
 def _choose(data: PairSet, how: str, seed: Any) -> Chosen:
     """Select pairs, and the group sizes of those given and of those used."""
     kept = select_pairs(data.pairs, how, random_state=seed)
@@ -135,9 +182,8 @@ def _choose(data: PairSet, how: str, seed: Any) -> Chosen:
 
 def check_parameters(learner: Any, data: PairSet | DaskPairs) -> None:
     """Refuse parameters that make no sense; nothing has been spent yet."""
-    epsilon, delta = learner.epsilon, learner.delta
-    if not (_is_number(epsilon) and epsilon > 0):
-        raise InputError("epsilon must be a number above 0 (float('inf') for no privacy)")
+    delta = learner.delta
+    check_epsilon(learner.epsilon)
     if not (_is_number(delta) and 0 < delta < 1):
         raise InputError("delta must be a number between 0 and 1, both excluded")
     _check_choice("unit", learner.unit, UNITS)
@@ -277,8 +323,8 @@ def _selection(how: str, everything: bool, full: Kappa) -> dict[str, Any]:
     }
 
 
-def _slack(plan: TrainingPlan, largest_kappa: int) -> float:
-    """What exact discrete noise instead of continuous noise can add to delta, over the whole fit."""
+def _slack(plan: TrainingPlan, largest_kappa: int) -> tuple[float, float]:
+    """The finest noise in units of its grid, and what exact noise can add to delta over the whole fit."""
     d = plan.n_features
     entries = {"gradients": d * min(d, plan.n_components or MAX_DIRECTIONS)}
     total, finest, shift = 0, math.inf, 0.0
@@ -291,7 +337,8 @@ def _slack(plan: TrainingPlan, largest_kappa: int) -> float:
         )
         shift = max(shift, largest_kappa / sums.noise_multiplier)
     finest = min(finest, MAX_NOISE_IN_GRID / 2)  # where the engine coarsens the grid
-    return delta_slack(total, finest, shift=max(10.0, shift)) if finest >= 2 else 1.0
+    slack = delta_slack(total, finest, shift=max(10.0, shift)) if finest >= 2 else 1.0
+    return finest, slack
 
 
 def _warn(learner: Any, used: Any, plan: TrainingPlan) -> None:
@@ -300,7 +347,7 @@ def _warn(learner: Any, used: Any, plan: TrainingPlan) -> None:
         warnings.warn(
             f"delta={learner.delta:g} is not below 1 / {used.n_pairs} pairs: a release could show one pair "
             "outright and still keep the promise; choose a smaller delta",
-            DataWarning,
+            GuaranteeWarning,
             stacklevel=4,
         )
     signal = used.n_pairs / (plan.survey.noise_multiplier * math.sqrt(plan.n_features))

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from pairveil.errors import InputError
 from pairveil.learning import kernels, sums
+from pairveil.learning.dask_waiting import answering, results
 from pairveil.learning.sums import Statistic
 from pairveil.pairs.pairset import PairSet
 from pairveil.privacy.grid import Norm
@@ -125,14 +126,15 @@ class DaskSums:
         if data.n_pairs != self._edges[-1]:
             raise RuntimeError("the cluster holds other pairs")
         asked = (statistic, clip, norm, grid, options)
-        whole = self._client.submit(_nothing, asked, pure=False)  # W and all else travel once
-        shares = [
-            self._client.submit(_sum_part, part, chosen, whole, pure=False)
-            for part, chosen in zip(self._parts, self._local(rows), strict=True)
-            if chosen is None or len(chosen)
-        ]
+        with answering():
+            whole = self._client.submit(_nothing, asked, pure=False)  # W and all else travel once
+            shares = [
+                self._client.submit(_sum_part, part, chosen, whole, pure=False)
+                for part, chosen in zip(self._parts, self._local(rows), strict=True)
+                if chosen is None or len(chosen)
+            ]
         total = np.zeros(statistic.shape, dtype=np.int64)
-        for share in self._client.gather(shares):
+        for share in results(self._client, shares):
             if share is None:  # a part was built anew, from files that have changed
                 raise InputError("the pairs changed while they were summed; nothing is released")
             total += share

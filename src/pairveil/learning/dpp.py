@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from pairveil.errors import InputError, PrivacyLeakWarning
+from pairveil.errors import ClusterError, InputError, PrivacyLeakWarning
 from pairveil.graph.kappa import kappa as kappa_of
 from pairveil.learning import charging
 from pairveil.learning.certifying import (
@@ -241,9 +241,12 @@ class DPPMetricLearner(PairMetric):
                 checkpoint=saved,
             )
             components = train(prepared.plan, prepared.used, engine)
-        except BaseException:
+        except BaseException as problem:
             if saved is not None:
                 saved.close()
+            if isinstance(problem, ClusterError):
+                resume = charging.how_to_resume(self.accountant, saved)
+                raise ClusterError(f"{problem}. {resume}") from None
             raise
         if saved is not None:
             saved.close() if keep_checkpoint else saved.finish()
@@ -266,7 +269,7 @@ class DPPMetricLearner(PairMetric):
             TrustedNoise() if self.random_state is None else SeededNoise(self.random_state)
         )
         check_bound("data_norm", self.data_norm)
-        data = clipped(data, self.data_norm, stacklevel=4)
+        data = clipped(data, float(self.data_norm), stacklevel=4)
         return prepare(self, data, noise, inferred), noise
 
     def _warn_of_clones(self, certificate: Certificate | None) -> None:

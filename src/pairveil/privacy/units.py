@@ -7,6 +7,7 @@ how many pairs' contents may change together (``kappa``), an adjacency says how 
 from __future__ import annotations
 
 import math
+import sys
 from numbers import Integral
 from typing import Literal, SupportsFloat, get_args
 
@@ -47,7 +48,10 @@ def float_at_most(value: SupportsFloat) -> float:
     """
     if isinstance(value, Integral):
         value = int(value)  # numpy would compare it as a float
-    nearest = float(value)
+    try:
+        nearest = float(value)
+    except OverflowError:  # an int beyond all floats
+        return sys.float_info.max
     # The comparison is exact: of ints and floats always, of numpy's longer floats in their own precision.
     return math.nextafter(nearest, -math.inf) if bool(nearest > value) else nearest  # type: ignore[operator]
 

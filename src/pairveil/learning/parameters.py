@@ -1,0 +1,82 @@
+"""A learner's parameters as plain Python numbers, and what their epsilon can mean.
+
+numpy's short floats would do arithmetic in their own precision: ``np.float32(1)`` as epsilon was once
+certified at 1.0000000585. So every number is made a Python number before anything is computed from it,
+and epsilon and delta are never rounded up on the way.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from pairveil.errors import InputError
+from pairveil.privacy.units import float_at_most
+
+SMALLEST_EPSILON, LARGEST_EPSILON = 1e-12, 1e6
+HARDLY_PRIVATE = 20.0
+NOTHING_PROMISED = (
+    "it would promise nothing (at epsilon 20 odds may change by a factor of 485 million)"
+)
+
+_LIMITS = ("epsilon", "delta")  # what must not be exceeded
+_NUMBERS = ("margin", "max_grad_norm", "sample_rate", "n_steps", "learning_rate", "data_norm")
+_COUNTS = ("kappa", "n_components")
+
+
+def plain_parameters(learner: Any) -> Any:
+    """The parameters of a learner, as attributes; numbers are Python's own.
+
+    Parameters
+    ----------
+    learner : estimator
+        Whose parameters were checked.
+
+    Examples
+    --------
+    >>> from pairveil import DPPMetricLearner
+    >>> parameters = plain_parameters(DPPMetricLearner(epsilon=np.float32(1), n_steps=np.int8(9)))
+    >>> parameters.epsilon, parameters.n_steps, parameters.margin
+    (1.0, 9, 'auto')
+    """
+    parameters = dict(learner.get_params(deep=False))
+    for name in _LIMITS:
+        parameters[name] = float_at_most(parameters[name])
+    for name in (*_NUMBERS, *_COUNTS):
+        value = parameters[name]
+        if isinstance(value, int | float | np.number):
+            whole = isinstance(value, int | np.integer)
+            parameters[name] = int(value) if whole else float(value)
+    return SimpleNamespace(**parameters)
+
+
+def check_epsilon(epsilon: Any) -> None:
+    """Refuse an epsilon that is no number above 0, or so far out that it is a slip of the hand.
+
+    Examples
+    --------
+    >>> check_epsilon(1e9)
+    Traceback (most recent call last):
+    ...
+    pairveil.errors.InputError: epsilon=1e+09 is too large: it would promise nothing ...
+    """
+    number = isinstance(epsilon, int | float | np.number) and not isinstance(epsilon, bool)
+    if not (number and epsilon > 0):
+        raise InputError("epsilon must be a number above 0 (float('inf') for no privacy)")
+    if epsilon < SMALLEST_EPSILON:
+        raise InputError(
+            f"epsilon={float(epsilon):g} is too small: nothing could be learned; choose at least "
+            f"{SMALLEST_EPSILON:g}"
+        )
+    if epsilon > LARGEST_EPSILON and epsilon != float("inf"):
+        raise too_large(epsilon)
+
+
+def too_large(epsilon: Any) -> InputError:
+    """What to say of an epsilon for which no noise is drawn."""
+    return InputError(
+        f"epsilon={float_at_most(epsilon):g} is too large: {NOTHING_PROMISED}, and its noise is finer than "
+        "exact noise can be; choose a smaller epsilon (float('inf') for no privacy)"
+    )
