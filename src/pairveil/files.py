@@ -21,6 +21,7 @@ import os
 import shutil
 import stat
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -311,7 +312,8 @@ def _claim(
 
 def _unlocked(draft: Path, folder: bool) -> Path:
     """A draft with a name of its own, instead of one that cannot be locked."""
-    own = draft.with_name(f"{draft.stem}.{os.getpid()}{draft.suffix}")
+    whose = f"{os.getpid()}-{threading.get_ident()}"
+    own = draft.with_name(f"{draft.stem}.{whose}{draft.suffix}")
     if folder:
         with suppress(OSError):
             draft.rmdir()

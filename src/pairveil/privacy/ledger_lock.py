@@ -10,6 +10,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from pairveil.errors import InputError, WaitWarning
+from pairveil.files import check_file
 
 SAY_AFTER = 3.0
 """Seconds after which a wait is said (a `WaitWarning`; the command line shows it)."""
@@ -57,6 +58,7 @@ def _acquire(lock: FileLock, ledger: Path) -> None:
     try:
         lock.acquire(timeout=SAY_AFTER)
     except Timeout:
+        check_file(lock.lock_file)  # a lock that cannot be written is not obtained either
         warnings.warn(
             f"another process is using the ledger at {ledger}; waiting for it, at most "
             f"{GIVE_UP_AFTER:g} seconds",
