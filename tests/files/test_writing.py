@@ -167,7 +167,7 @@ def test_without_locks_drafts_have_names_of_their_own(tmp_path, monkeypatch):
 def test_what_cannot_be_written_is_said(tmp_path):
     (tmp_path / "file").write_text("")
     for target in ("/proc/x", tmp_path / "file" / "x"):
-        with pytest.raises(InputError, match="cannot be written: .*; name another place"):
+        with pytest.raises(InputError, match=r"cannot be written: .*; name another place"):
             FolderDraft(target)
     with pytest.raises(InputError, match="is where a disk is mounted"):
         FolderDraft("/proc")

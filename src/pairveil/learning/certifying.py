@@ -76,8 +76,8 @@ def prepare(
     inferred_topology : bool
         Whether people had to be recognised by equal feature rows.
     """
-    check_parameters(learner, data)
     learner = plain_parameters(learner)
+    check_parameters(learner, data)
     seed = _selection_seed(learner.random_state)
     if isinstance(data, DaskPairs):
         chosen = data.choose(learner.select, learner.unit, seed)
@@ -220,13 +220,13 @@ def _check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
 
 def check_bound(name: str, value: object) -> None:
     """Refuse what is no positive number, or so far out that sums would leave the range of floats."""
-    if not (_is_number(value) and 1e-9 <= value <= 1e9):  # type: ignore[operator]
+    if not (_is_number(value) and 1e-9 <= float(value) <= 1e9):  # type: ignore[arg-type]
         raise InputError(f"{name} must be a number above 0 (from 1e-9 to 1e9)")
 
 
 def _is_number(value: object) -> bool:
     return (
-        isinstance(value, int | float | np.number)
+        isinstance(value, int | float | np.integer | np.floating)
         and not isinstance(value, bool)
         and value == value
     )

@@ -22,8 +22,16 @@ NOTHING_PROMISED = (
 )
 
 _LIMITS = ("epsilon", "delta")  # what must not be exceeded
-_NUMBERS = ("margin", "max_grad_norm", "sample_rate", "n_steps", "learning_rate", "data_norm")
-_COUNTS = ("kappa", "n_components")
+_NUMBERS = (
+    "kappa",
+    "n_components",
+    "margin",
+    "max_grad_norm",
+    "sample_rate",
+    "n_steps",
+    "learning_rate",
+    "data_norm",
+)
 
 
 def plain_parameters(learner: Any) -> Any:
@@ -32,7 +40,7 @@ def plain_parameters(learner: Any) -> Any:
     Parameters
     ----------
     learner : estimator
-        Whose parameters were checked.
+        Its parameters need not have been checked: what is no real number stays as it is.
 
     Examples
     --------
@@ -42,18 +50,21 @@ def plain_parameters(learner: Any) -> Any:
     (1.0, 9, 'auto')
     """
     parameters = dict(learner.get_params(deep=False))
-    for name in _LIMITS:
-        parameters[name] = float_at_most(parameters[name])
-    for name in (*_NUMBERS, *_COUNTS):
-        value = parameters[name]
-        if isinstance(value, int | float | np.number):
-            whole = isinstance(value, int | np.integer)
-            parameters[name] = int(value) if whole else float(value)
+    for name in (*_LIMITS, *_NUMBERS):
+        parameters[name] = _plain(parameters[name], limit=name in _LIMITS)
     return SimpleNamespace(**parameters)
 
 
+def _plain(value: Any, *, limit: bool) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return value
+    if limit:
+        return float_at_most(value)
+    return int(value) if isinstance(value, int | np.integer) else float(value)
+
+
 def check_epsilon(epsilon: Any) -> None:
-    """Refuse an epsilon that is no number above 0, or so far out that it is a slip of the hand.
+    """Refuse a plain epsilon that is no number above 0, or so far out that it is a slip of the hand.
 
     Examples
     --------
@@ -62,7 +73,7 @@ def check_epsilon(epsilon: Any) -> None:
     ...
     pairveil.errors.InputError: epsilon=1e+09 is too large: it would promise nothing ...
     """
-    number = isinstance(epsilon, int | float | np.number) and not isinstance(epsilon, bool)
+    number = isinstance(epsilon, int | float) and not isinstance(epsilon, bool)
     if not (number and epsilon > 0):
         raise InputError("epsilon must be a number above 0 (float('inf') for no privacy)")
     if epsilon < SMALLEST_EPSILON:
