@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from pairveil.errors import InputError
 from pairveil.learning import kernels, sums
-from pairveil.learning.dask_waiting import answering, results
+from pairveil.learning.dask_waiting import answering, check_open, results
 from pairveil.learning.sums import Statistic
 from pairveil.pairs.pairset import PairSet
 from pairveil.privacy.grid import Norm
@@ -127,6 +127,7 @@ class DaskSums:
             raise RuntimeError("the cluster holds other pairs")
         asked = (statistic, clip, norm, grid, options)
         with answering():
+            check_open(self._client)
             whole = self._client.submit(_nothing, asked, pure=False)  # W and all else travel once
             shares = [
                 self._client.submit(_sum_part, part, chosen, whole, pure=False)

@@ -19,6 +19,7 @@ from pairveil.errors import ClusterError
 NO_WORKERS_FOR = 300.0
 """Seconds without a single worker after which a cluster is taken to be gone."""
 LOOK_EVERY = 5.0
+GONE = "the Dask cluster went away"
 
 
 def results(client: Any, futures: list[Any]) -> list[Any]:
@@ -38,7 +39,8 @@ def results(client: Any, futures: list[Any]) -> list[Any]:
                 wait(futures, timeout=LOOK_EVERY)
                 break
             except TimeoutError:
-                if client.nthreads():
+                check_open(client)
+                if client.status == "running" and client.nthreads():
                     deserted = None
                     continue
             now = time.monotonic()
@@ -54,6 +56,12 @@ def results(client: Any, futures: list[Any]) -> list[Any]:
         if problem is None:
             return list(client.gather(futures))
     raise problem  # the task's own: what it says of a connection is not about the cluster
+
+
+def check_open(client: Any) -> None:
+    """Refuse a client that has given its scheduler up: what is asked of it never comes back."""
+    if client.status in ("closing", "closed"):
+        raise ClusterError(GONE)
 
 
 @contextmanager
@@ -78,4 +86,4 @@ def answering() -> Iterator[None]:
             "memory was too small"
         ) from None
     except lost:
-        raise ClusterError("the Dask cluster went away") from None
+        raise ClusterError(GONE) from None
