@@ -21,28 +21,18 @@ import os
 import shutil
 import stat
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from pairveil.drafts import Busy, claim, let_go, lock_draft, take_room
 from pairveil.errors import InputError
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-
 _ROOM = ".room"
-_NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EBADF, errno.EINVAL}
 _NO_EXCHANGE = {errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EPERM}
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-
-
-class _Busy(Exception):
-    """Somebody else is writing the draft."""
 
 
 # ---- one file ------------------------------------------------------------------------------------
@@ -87,7 +77,7 @@ def file_draft(path: str | Path) -> Iterator[Path]:
     target = _place_of(path)
     with _told(path):
         # The ending stays the same: some writers choose the format by it, or add one that is missing.
-        draft, lock = _claim(target, target.suffix, folder=False)
+        draft, lock = claim(target, target.suffix, folder=False)
         try:
             yield draft
             if target.exists():
@@ -99,7 +89,7 @@ def file_draft(path: str | Path) -> Iterator[Path]:
             draft.unlink(missing_ok=True)
             raise
         finally:
-            _let_go(lock)
+            let_go(lock)
 
 
 def check_file(path: str | Path, room: int = 0) -> None:
@@ -114,12 +104,12 @@ def check_file(path: str | Path, room: int = 0) -> None:
     """
     target = _place_of(path)
     with _told(path):
-        draft, lock = _claim(target, target.suffix, folder=False)
+        draft, lock = claim(target, target.suffix, folder=False)
         try:
-            _take_room(draft, room)
+            take_room(draft, room)
         finally:
             draft.unlink(missing_ok=True)
-            _let_go(lock)
+            let_go(lock)
 
 
 # ---- a folder of files ---------------------------------------------------------------------------
@@ -169,9 +159,9 @@ class FolderDraft:
                         f"{target} is where a disk is mounted and cannot be replaced as a whole; "
                         "name a folder inside it"
                     )
-                self._draft, self._lock = _claim(self._place, "", folder=True)
-                _take_room(self._draft / _ROOM, room)
-            except _Busy:
+                self._draft, self._lock = claim(self._place, "", folder=True)
+                take_room(self._draft / _ROOM, room)
+            except Busy:
                 raise InputError(
                     f"another run is writing to {target}; wait for it, or name another folder"
                 ) from None
@@ -211,7 +201,7 @@ class FolderDraft:
             with suppress(OSError):  # somebody has put something else there
                 folder.rmdir()
         self._made = []
-        _let_go(self._lock)
+        let_go(self._lock)
         self._lock = None
 
     def __enter__(self) -> Self:
@@ -253,8 +243,8 @@ def recover(target: str | Path) -> None:
         return
     with _told(target):
         try:
-            draft, lock = _claim(place, "", folder=True, keep=True)
-        except _Busy:
+            draft, lock = claim(place, "", folder=True, keep=True)
+        except Busy:
             return  # somebody is between the two steps
         try:
             if not place.exists():
@@ -265,7 +255,7 @@ def recover(target: str | Path) -> None:
             with suppress(OSError):
                 draft.rmdir()  # made by the claim
         finally:
-            _let_go(lock)
+            let_go(lock)
 
 
 def _place_of(path: str | Path) -> Path:
@@ -278,104 +268,6 @@ def _place_of(path: str | Path) -> Path:
     if target.exists() and not target.is_file():
         raise InputError(f"{path} is no ordinary file; name another")
     return target
-
-
-# ---- drafts --------------------------------------------------------------------------------------
-
-
-def _claim(
-    target: Path, ending: str, *, folder: bool, keep: bool = False
-) -> tuple[Path, int | None]:
-    """An empty draft that nobody else writes, and the lock that says so (None where there are no locks)."""
-    draft = target.with_name(f".{target.name}.draft{ending}")
-    while True:
-        if folder:
-            draft.mkdir(exist_ok=True)
-            descriptor = os.open(draft, os.O_RDONLY) if fcntl is not None else None
-        else:
-            descriptor = os.open(draft, os.O_RDWR | os.O_CREAT, 0o666)
-        try:
-            locked = descriptor is not None and _lock(descriptor, wait=not folder)
-            if not locked:  # then names must differ, and what a kill leaves stays
-                _let_go(descriptor)
-                return _unlocked(draft, folder), None
-            if not _is_at(descriptor, draft):  # its last writer gave it the target's name meanwhile
-                _let_go(descriptor)
-                continue
-            if not keep:
-                _empty(draft, descriptor, folder)
-        except BaseException:
-            _let_go(descriptor)
-            raise
-        return draft, descriptor
-
-
-def _unlocked(draft: Path, folder: bool) -> Path:
-    """A draft with a name of its own, instead of one that cannot be locked."""
-    whose = f"{os.getpid()}-{threading.get_ident()}"
-    own = draft.with_name(f"{draft.stem}.{whose}{draft.suffix}")
-    if folder:
-        with suppress(OSError):
-            draft.rmdir()
-        shutil.rmtree(own, ignore_errors=True)
-        own.mkdir()
-    else:
-        draft.unlink(missing_ok=True)
-        own.write_bytes(b"")
-    return own
-
-
-def _lock(descriptor: int, *, wait: bool) -> bool:
-    """Lock a draft; False where the file system has no locks."""
-    if fcntl is None:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except BlockingIOError:
-        raise _Busy from None
-    except OSError as error:
-        if error.errno in _NO_LOCKS:
-            return False
-        raise
-    return True
-
-
-def _let_go(descriptor: int | None) -> None:
-    if descriptor is not None:
-        with suppress(OSError):
-            os.close(descriptor)
-
-
-def _is_at(descriptor: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), os.stat(path))
-    except FileNotFoundError:
-        return False
-
-
-def _empty(draft: Path, descriptor: int, folder: bool) -> None:
-    """Remove what a killed writer left in a draft."""
-    if not folder:
-        os.ftruncate(descriptor, 0)
-        return
-    for entry in draft.iterdir():
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry)
-        else:
-            entry.unlink()
-
-
-def _take_room(path: Path, room: int) -> None:
-    """A file of ``room`` bytes that are really there."""
-    with path.open("wb") as file:
-        if room <= 0:
-            return
-        if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(file.fileno(), 0, room)
-        else:
-            block = bytes(1 << 20)
-            for start in range(0, room, len(block)):
-                file.write(block[: room - start])
 
 
 # ---- names ---------------------------------------------------------------------------------------
@@ -391,10 +283,10 @@ def _swap(draft: Path, place: Path) -> None:
         os.replace(draft, place)
         return
     # Locked before it gets the draft's name, so that nobody takes it for a draft to write into.
-    old = os.open(place, os.O_RDONLY) if fcntl is not None else None
+    old = os.open(place, os.O_RDONLY) if os.name == "posix" else None
     try:
         if old is not None:
-            _lock(old, wait=True)
+            lock_draft(old, wait=True)
         if _exchange(draft, place):
             shutil.rmtree(draft, ignore_errors=True)
             return
@@ -405,7 +297,7 @@ def _swap(draft: Path, place: Path) -> None:
         _sync(place.parent)
         shutil.rmtree(aside, ignore_errors=True)
     finally:
-        _let_go(old)
+        let_go(old)
 
 
 def _exchange(one: Path, other: Path) -> bool:

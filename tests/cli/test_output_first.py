@@ -119,3 +119,18 @@ def test_the_command_that_made_a_ledger_may_be_run_again(
         done = CliRunner().invoke(app, [*words, "-o", "new", *other])
         assert "exists and has another budget; leave --budget out" in str(done.exception)
     assert len(ledger.entries) == 1
+
+
+@pytest.mark.parametrize("words", [["-q"], ["--json"], ["-q", "--dry-run"], []])
+def test_what_weakens_the_guarantee_is_said_to_the_quiet_too(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said: list[str] = []
+    monkeypatch.setattr("pairveil.cli.output.stderr.print", lambda text, **_: said.append(text))
+    command = ["fit", str(files / "people.csv"), str(files / "pairs.csv"), *words]
+    done = CliRunner().invoke(app, [*command, "--delta", "0.1", "--seed", "0"])
+    assert done.exit_code == 0, done.output
+    assert sum("--delta 0.1 is not below 1 / 87 pairs" in line for line in said) == 1
+    if words == ["--json"]:
+        json.loads(done.stdout)
