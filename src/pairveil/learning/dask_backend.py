@@ -15,6 +15,7 @@ are Dask collections come from `pairveil.learning.dask_pairs` and do not pass th
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -80,8 +81,22 @@ def cluster(scheduler: str | None) -> Iterator[None]:
         client = Client(scheduler, timeout="10s")
     except (OSError, ValueError):
         raise InputError("no Dask scheduler answers at the address given") from None
-    with client:
+    with _silent("distributed"), client:
         yield
+
+
+@contextmanager
+def _silent(package: str) -> Iterator[None]:
+    """A package's logs kept off the screen: what they would show of a lost cluster is told in one line."""
+    known = [name for name in logging.root.manager.loggerDict if name.split(".")[0] == package]
+    before = {name: logging.getLogger(name).level for name in known}
+    try:
+        for name in known:
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+        yield
+    finally:
+        for name, level in before.items():
+            logging.getLogger(name).setLevel(level)
 
 
 class DaskSums:
