@@ -26,6 +26,8 @@ _HOME = {
     "ReleasedMetric": "pairveil.release.metric",
     "InputError": "pairveil.errors",
     "BudgetError": "pairveil.errors",
+    "ClusterError": "pairveil.errors",
+    "GuaranteeWarning": "pairveil.errors",
     "PrivacyLeakWarning": "pairveil.errors",
     "DataWarning": "pairveil.errors",
 }
@@ -46,7 +48,14 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from pairveil.errors import BudgetError, DataWarning, InputError, PrivacyLeakWarning
+    from pairveil.errors import (
+        BudgetError,
+        ClusterError,
+        DataWarning,
+        GuaranteeWarning,
+        InputError,
+        PrivacyLeakWarning,
+    )
     from pairveil.graph.exact import exact_kappa
     from pairveil.graph.kappa import kappa
     from pairveil.graph.key_pairs import key_pairs

@@ -19,8 +19,20 @@ class BudgetError(PairveilError):
     """The privacy budget does not allow it; the command line exits with 3."""
 
 
-class PrivacyLeakWarning(UserWarning):
+class ClusterError(PairveilError):
+    """A Dask cluster went away during a fit; the command line exits with 2."""
+
+
+class GuaranteeWarning(UserWarning):
+    """What is promised is less than it seems; the command line always says so, under ``-q`` too."""
+
+
+class PrivacyLeakWarning(GuaranteeWarning):
     """Something was done that the stated guarantee does not cover."""
+
+
+class WaitWarning(UserWarning):
+    """Another process holds a file that is needed; this one waits for it."""
 
 
 class DataWarning(UserWarning):

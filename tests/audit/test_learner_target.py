@@ -22,7 +22,8 @@ from pairveil.audit.watching import Watcher
 from pairveil.audit.worst_case import worst_case
 from pairveil.errors import InputError
 from pairveil.learning.dpp import DPPMetricLearner
-from pairveil.learning.plan import Setting, make_plan
+from pairveil.learning.plan import Setting
+from pairveil.learning.planning import make_plan
 from pairveil.learning.training import ContrastiveRecipe
 from pairveil.privacy.mechanisms import Budget
 from pairveil.privacy.noise import SeededNoise

@@ -14,7 +14,8 @@ from pairveil.audit.watching import Watcher
 from pairveil.audit.worst_case import worst_case
 from pairveil.graph.kappa import kappa as kappa_of
 from pairveil.learning.engine import Engine
-from pairveil.learning.plan import Setting, make_plan
+from pairveil.learning.plan import Setting
+from pairveil.learning.planning import make_plan
 from pairveil.learning.training import ContrastiveRecipe
 from pairveil.privacy.mechanisms import Budget
 from pairveil.privacy.noise import SeededNoise

@@ -59,7 +59,7 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path, monkeypatch):
         raise OSError("disk full")
 
     monkeypatch.setattr(scaling.json, "dump", fail)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(InputError, match="disk full"):
         BOUNDS.write(path)
     assert path.read_text() == "{}"
     assert [file.name for file in tmp_path.iterdir()] == ["bounds.json"]

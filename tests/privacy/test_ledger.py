@@ -19,6 +19,7 @@ from pairveil.privacy.ledger_entry import LedgerEntry
 
 FIT = [GaussianEvent(60.0, steps=100)]
 KAPPAS = {"pair": 1, "relationship": 1, "person": 2}
+ALONE = {"relationship": 1, "person": 1}  # nobody is in two pairs
 
 
 @pytest.fixture(params=["memory", "file"])
@@ -49,6 +50,54 @@ def test_chains_across_different_pairs_are_charged(graphs):
     assert ledger.spent("pair") == epsilon_of([*FIT, *FIT], kappa=1, delta=1e-5)
 
 
+@pytest.mark.parametrize("kappas", [1, {"relationship": 1}, {"pair": 1, "relationship": 1}])
+def test_a_chain_across_fits_is_never_counted_by_the_relationship_number(ledger, kappas):
+    """0.868 was found where 1.866 is right: what a person holds must be said, by each charge."""
+    for attempt in (ledger.spend, ledger.quote):
+        with pytest.raises(
+            InputError, match=r"kappas=\{'relationship': \.\.\., 'person': \.\.\.\}"
+        ):
+            attempt(FIT, kappas)
+    assert ledger.entries == ()
+
+
+@pytest.mark.parametrize("unit", ["pair", "person"])
+def test_one_number_is_enough_for_units_that_no_chain_changes(unit):
+    ledger = PrivacyLedger(9.0, 1e-5, unit=unit)
+    ledger.spend(FIT, 3)
+    assert ledger.spend(FIT, 3) == epsilon_of([*FIT, *FIT], kappa=3, delta=1e-5)
+
+
+def test_chains_of_unknown_length_cost_infinitely_much():
+    """Entries of files written before this was refused, and of ledgers of other units."""
+    ledger = PrivacyLedger(9.0, 1e-5, unit="pair")
+    for times in (1, 2):
+        ledger.spend(FIT, {"pair": 1, "relationship": 1})
+        one = epsilon_of(FIT, kappa=1, delta=1e-5)
+        assert ledger.spent("relationship") == (one if times == 1 else math.inf)
+    old = replace(ledger.entries[0], kappas={"relationship": 1})
+    ledger = PrivacyLedger(9.0, 1e-5)
+    ledger._store((old,))
+    assert ledger.spent() == one
+    with pytest.raises(BudgetError, match="epsilon inf"):
+        ledger.spend(FIT, KAPPAS)
+
+
+def test_a_quote_is_what_a_spend_would_return_and_costs_nothing(ledger):
+    for graph in ("one", "one", "other"):
+        try:
+            told = ledger.quote(FIT, KAPPAS, graph=graph)
+        except BudgetError:
+            told = None
+        before = ledger.entries
+        try:
+            assert ledger.spend(FIT, KAPPAS, graph=graph) == told
+        except BudgetError:
+            assert told is None
+            assert ledger.entries == before
+    assert len(ledger.entries) == 2
+
+
 def test_a_link_to_a_ledger_is_that_ledger(tmp_path):
     real = PrivacyLedger(1.0, 1e-5, path=tmp_path / "real.json")
     (tmp_path / "link.json").symlink_to(tmp_path / "real.json")
@@ -58,15 +107,15 @@ def test_a_link_to_a_ledger_is_that_ledger(tmp_path):
 
 
 def test_a_budget_may_be_used_up_exactly(ledger):
-    assert ledger.spend([LaplaceEvent(2.0)], 1) == 0.5
-    assert ledger.spend([LaplaceEvent(2.0)], 1) == 1.0
+    assert ledger.spend([LaplaceEvent(2.0)], ALONE) == 0.5
+    assert ledger.spend([LaplaceEvent(2.0)], ALONE) == 1.0
     with pytest.raises(BudgetError):
-        ledger.spend([LaplaceEvent(1e6)], 1)
+        ledger.spend([LaplaceEvent(1e6)], ALONE)
 
 
 def test_releases_without_noise_are_refused(ledger):
     with pytest.raises(BudgetError):
-        ledger.spend([GaussianEvent(0.0)], 1)
+        ledger.spend([GaussianEvent(0.0)], ALONE)
     assert ledger.entries == ()
 
 
@@ -74,8 +123,8 @@ def test_other_units_and_adjacencies_can_be_asked_about(ledger):
     ledger.spend(FIT, KAPPAS)
     assert ledger.spent("person") == epsilon_of(FIT, kappa=2, delta=1e-5)
     assert ledger.spent("person", "replace") > ledger.spent("person") > ledger.spent("pair")
-    ledger = PrivacyLedger(9.0, 1e-5)
-    ledger.spend([LaplaceEvent(50.0)], kappas=1)  # states its kappa for 'relationship' only
+    ledger = PrivacyLedger(9.0, 1e-5, unit="pair")
+    ledger.spend([LaplaceEvent(50.0)], kappas=1)  # states its kappa for 'pair' only
     with pytest.raises(InputError, match="does not state its kappa"):
         ledger.spent("person")
 
@@ -83,18 +132,18 @@ def test_other_units_and_adjacencies_can_be_asked_about(ledger):
 def test_entries_keep_their_own_kappa():
     ledger = PrivacyLedger(10.0, 1e-5)
     sampled = [GaussianEvent(30.0, 0.1, 100)]
-    ledger.spend(sampled, 13)
-    total = ledger.spend([LaplaceEvent(10.0)], 2)
+    ledger.spend(sampled, {"relationship": 13, "person": 13})
+    total = ledger.spend([LaplaceEvent(10.0)], {"relationship": 2, "person": 2})
     expected = epsilon_of_parts([(sampled, 13), ([LaplaceEvent(10.0)], 2)], delta=1e-5)
     assert total == expected
 
 
 def test_discrete_noise_takes_its_part_of_delta():
     ledger = PrivacyLedger(5.0, 1e-5)
-    with_slack = ledger.spend(FIT, 1, delta_slack=4e-6)
+    with_slack = ledger.spend(FIT, ALONE, delta_slack=4e-6)
     assert with_slack == epsilon_of(FIT, kappa=1, delta=1e-5 - 4e-6)
     with pytest.raises(BudgetError):  # 8e-6 + 4e-6 > delta: nothing is promised any more
-        ledger.spend(FIT, 1, delta_slack=8e-6)
+        ledger.spend(FIT, ALONE, delta_slack=8e-6)
 
 
 @pytest.mark.parametrize("kappas", [0, -1, 1.5, {"person": 2}, {"household": 1, "relationship": 1}])
@@ -219,7 +268,7 @@ def test_threads_cannot_overspend(ledger):
 
     def worker():
         try:
-            outcomes.append(ledger.spend([LaplaceEvent(10.0)], 1))
+            outcomes.append(ledger.spend([LaplaceEvent(10.0)], ALONE))
         except BudgetError:
             outcomes.append(None)
 

@@ -7,7 +7,21 @@ import subprocess
 import sys
 import time
 
+import pytest
+from filelock import FileLock
+
+from pairveil.errors import InputError, WaitWarning
+from pairveil.privacy import ledger_lock
+from pairveil.privacy.events import LaplaceEvent
 from pairveil.privacy.ledger import PrivacyLedger
+
+HOLDER = """
+import sys
+from filelock import FileLock
+with FileLock(sys.argv[1]):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
 
 SPENDER = """
 import sys
@@ -18,7 +32,8 @@ ledger = PrivacyLedger.open(sys.argv[1])
 print("ready", flush=True)
 for turn in range(int(sys.argv[2])):
     try:
-        ledger.spend([LaplaceEvent(float(sys.argv[3]))], 1, note=f"{sys.argv[4]}-{turn}")
+        kappas = {"relationship": 1, "person": 1}
+        ledger.spend([LaplaceEvent(float(sys.argv[3]))], kappas, note=f"{sys.argv[4]}-{turn}")
     except BudgetError:
         break
     print(f"{sys.argv[4]}-{turn}", flush=True)
@@ -69,4 +84,56 @@ def test_a_kill_at_any_moment_leaves_a_valid_ledger(tmp_path):
         assert len(recorded) - len(set(reported)) <= round_ + 1
     assert len(reported) > 4  # the kills came while spends were under way
     # The lock died with its holder: the next spend goes through.
-    assert PrivacyLedger.open(path).spend([], 1) == ledger.spent()
+    assert PrivacyLedger.open(path).spend([], {"relationship": 1, "person": 1}) == ledger.spent()
+
+
+@pytest.fixture
+def held(tmp_path):
+    """A ledger whose lock another process holds, and that process."""
+    path = tmp_path / "budget.json"
+    PrivacyLedger(1.0, 1e-5, path=path, unit="person")
+    command = [sys.executable, "-c", HOLDER, f"{path}.lock"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as one:
+        assert one.stdout.readline() == "held\n"
+        yield path, one
+        one.kill()
+
+
+def test_waiting_for_another_process_is_said_and_has_a_limit(held, monkeypatch):
+    path, _ = held
+    monkeypatch.setattr(ledger_lock, "SAY_AFTER", 0.1)
+    monkeypatch.setattr(ledger_lock, "GIVE_UP_AFTER", 0.4)
+    before, started = path.read_bytes(), time.monotonic()
+    with (
+        pytest.warns(WaitWarning, match="another process is using the ledger at .* waiting"),
+        pytest.raises(InputError, match=r"nothing was spent\. Look for another pairveil"),
+    ):
+        PrivacyLedger.open(path)
+    assert time.monotonic() - started < 5
+    assert path.read_bytes() == before
+
+
+def test_a_wait_ends_when_the_other_lets_go(held, monkeypatch):
+    path, other = held
+    monkeypatch.setattr(ledger_lock, "SAY_AFTER", 0.1)
+    warn = ledger_lock.warnings.warn
+
+    def end_the_other(*arguments, **more):
+        other.kill()  # the operating system frees what it held
+        warn(*arguments, **more)
+
+    monkeypatch.setattr(ledger_lock.warnings, "warn", end_the_other)
+    with pytest.warns(WaitWarning):
+        ledger = PrivacyLedger.open(path)
+    assert ledger.spend([LaplaceEvent(2.0)], 1) == 0.5
+
+
+def test_a_folder_that_takes_no_lock_is_said(tmp_path, monkeypatch):
+    ledger = PrivacyLedger(1.0, 1e-5, path=tmp_path / "budget.json", unit="person")
+
+    def refuse(self, *_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(FileLock, "acquire", refuse)
+    with pytest.raises(InputError, match="cannot be locked: Permission denied"):
+        ledger.spend([LaplaceEvent(2.0)], 1)

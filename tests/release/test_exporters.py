@@ -270,16 +270,3 @@ def test_bad_matrices_and_places_are_refused_before_writing(tmp_path: Path, writ
     with pytest.raises(InputError, match="does not exist"):
         write(L, tmp_path / "nowhere" / "out")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch) -> None:
-    file = exporters.write_whole(tmp_path / "a", b"old")
-
-    def broken(*_: object) -> None:
-        raise OSError("disk full")
-
-    monkeypatch.setattr(os, "replace", broken)
-    with pytest.raises(OSError, match="disk full"):
-        exporters.write_whole(file, b"new")
-    assert file.read_bytes() == b"old"
-    assert [entry.name for entry in tmp_path.iterdir()] == ["a"]

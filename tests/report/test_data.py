@@ -59,7 +59,7 @@ def test_shares_are_of_the_scaled_columns() -> None:
 def test_budget_of_adds_up_like_the_ledger() -> None:
     ledger = PrivacyLedger(epsilon=3.0, delta=1e-5)
     for note in ("one", "two"):
-        ledger.spend([GaussianEvent(60.0, steps=100)], kappas=1, note=note)
+        ledger.spend([GaussianEvent(60.0, steps=100)], {"relationship": 1, "person": 2}, note=note)
     budget = budget_of(ledger)
     assert [entry.note for entry in budget.entries] == ["one", "two"]
     assert budget.entries[-1].epsilon_so_far == pytest.approx(ledger.spent())

@@ -12,7 +12,8 @@ from pairveil.audit.canaries import Neighbours
 from pairveil.audit.watching import Watcher
 from pairveil.audit.worst_case import worst_case
 from pairveil.learning.engine import Engine
-from pairveil.learning.plan import Plan, Recipe, Setting, make_plan
+from pairveil.learning.plan import Plan, Recipe, Setting
+from pairveil.learning.planning import make_plan
 from pairveil.learning.training import ContrastiveRecipe
 from pairveil.privacy.gdp import mu_from_epsilon
 from pairveil.privacy.mechanisms import Budget

@@ -14,7 +14,8 @@ from pairveil.audit.auditor import Finding, Verdict
 from pairveil.audit.one_run import epsilon_one_run_gaussian, guess_coins
 from pairveil.errors import InputError
 from pairveil.learning.engine import Engine
-from pairveil.learning.plan import Setting, make_plan
+from pairveil.learning.plan import Setting
+from pairveil.learning.planning import make_plan
 from pairveil.learning.sums import Statistic, scaled
 from pairveil.learning.training import ContrastiveRecipe
 from pairveil.pairs.pairset import PairSet

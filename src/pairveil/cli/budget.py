@@ -40,24 +40,19 @@ class Budget(NamedTuple):
         """
         from pairveil.learning.charging import is_charged
         from pairveil.privacy.events import event_from_dict
-        from pairveil.privacy.ledger import PrivacyLedger
 
         kept = self.look()
         if kept is None:
             return None
         if self.checkpoint is not None and is_charged(kept, self.checkpoint):
             return f"{self.path} was charged for this fit when it began; nothing more is spent."
-        copy = PrivacyLedger(kept.epsilon, kept.delta, unit=kept.unit, adjacency=kept.adjacency)
-        for entry in kept.entries:
-            slack, graph = entry.delta_slack, entry.graph
-            copy.spend(entry.events, entry.kappas, delta_slack=slack, graph=graph)
-        before = copy.spent() if copy.entries else 0.0
+        before = kept.spent() if kept.entries else 0.0
         events = [event_from_dict(event) for event in planned.events]
         graph = _graph_of_used(planned, data, seed)
-        after = copy.spend(events, planned.kappas, delta_slack=planned.delta_slack, graph=graph)
+        after = kept.quote(events, planned.kappas, delta_slack=planned.delta_slack, graph=graph)
         return (
-            f"{self.path} allows epsilon {copy.epsilon:g} at delta {copy.delta:g} (unit '{copy.unit}', "
-            f"{copy.adjacency}); {before:.3g} is spent, {after:.3g} will be after this fit."
+            f"{self.path} allows epsilon {kept.epsilon:g} at delta {kept.delta:g} (unit '{kept.unit}', "
+            f"{kept.adjacency}); {before:.3g} is spent, {after:.3g} will be after this fit."
         )
 
     def _ledger(self, path: Path | None) -> Any:
@@ -71,11 +66,14 @@ class Budget(NamedTuple):
             self.epsilon, self.delta, path=path, unit=self.unit, adjacency=self.adjacency
         )
 
-    def _goes_on(self) -> bool:
-        """Whether this is the command that made the ledger, run again for its checkpoint."""
-        if self.checkpoint is None or not self.checkpoint.exists():
-            return False
-        return bool(self._ledger(self.path).epsilon == self.epsilon)
+    def _is_its_own(self) -> bool:
+        """Whether the file has the very budget asked for: then this may be the command that made it.
+
+        A fit that was killed at any moment after the file was made goes on with the same command.
+        """
+        kept = self._ledger(self.path)
+        wanted = (self.epsilon, self.delta, self.unit, self.adjacency)
+        return bool((kept.epsilon, kept.delta, kept.unit, kept.adjacency) == wanted)
 
     def check(self) -> None:
         """Refuse options that do not go together, before any file is read."""
@@ -83,8 +81,8 @@ class Budget(NamedTuple):
             if self.epsilon is not None:
                 raise InputError("--budget goes with --ledger FILE")
         elif self.path.exists():
-            if self.epsilon is not None and not self._goes_on():
-                raise InputError(f"{self.path} exists and has its own budget; leave --budget out")
+            if self.epsilon is not None and not self._is_its_own():
+                raise InputError(f"{self.path} exists and has another budget; leave --budget out")
         elif self.epsilon is None:
             raise InputError(f"{self.path} does not exist; give --budget EPSILON to make it")
         elif not self.path.absolute().parent.is_dir():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -207,6 +208,7 @@ def fit(
         data = training.data
         # Loading the learner takes a second: mistakes in files are told before it.
         from pairveil.learning.dpp import DPPMetricLearner
+        from pairveil.learning.sizes import most_rows
 
         learner = DPPMetricLearner(
             epsilon=epsilon,
@@ -246,8 +248,14 @@ def fit(
             return
         if not far:
             connection.enter_context(_cluster(dask))
+        # Where the result goes is made sure of before the ledger is charged, or even made.
+        held = connection.enter_context(_hold_checkpoint(checkpoint, planned))
+        rows = most_rows(data.n_features, n_components)
+        draft = connection.enter_context(
+            ReleasedMetric.reserve(out, data.n_features, rows, overwrite=overwrite)
+        )
         learner.accountant = budget_file.open()
-        certificate = _learn_and_save(learner, training, out, overwrite, talk, checkpoint, digest)
+        certificate = _learn_and_save(learner, training, draft, overwrite, talk, held, digest)
     page = write_report(out) if report else None
     if json_:
         shown = {"certificate": certificate.to_dict(), "out": str(out)}
@@ -277,27 +285,39 @@ def _cluster(scheduler: str | None) -> Any:
 def _learn_and_save(
     learner: Any,
     training: Training,
-    out: Path,
+    draft: Any,
     overwrite: bool,
     talk: bool,
-    checkpoint: Path | None,
-    digest: str | None = None,
+    held: Any,
+    digest: str | None,
 ) -> Any:
     """Fit and write the release; returns its certificate."""
-    from pairveil.learning.checkpoint import Hold
     from pairveil.release.metric import ReleasedMetric
 
-    with ExitStack() as holding:
-        held = None if checkpoint is None else holding.enter_context(Hold(checkpoint))
-        learn(learner, training.data, talk, held)
-        scale = training.scale
-        certificate = replace(learner.certificate_, graph_digest=digest)
-        metric = ReleasedMetric(learner.components_ * scale, certificate, training.names, scale)
-        summary = summarise(learner, training.data).to_json()
-        metric.save(out, overwrite=overwrite, summary=summary)
-        if held is not None:  # not before: what is lost between fit and file would be spent anew
-            held.remove()
+    learn(learner, training.data, talk, held)
+    scale = training.scale
+    certificate = replace(learner.certificate_, graph_digest=digest)
+    metric = ReleasedMetric(learner.components_ * scale, certificate, training.names, scale)
+    summary = summarise(learner, training.data).to_json()
+    metric.save(draft, overwrite=overwrite, summary=summary)
+    if held is not None:  # not before: what is lost between fit and file would be spent anew
+        held.remove()
     return certificate
+
+
+@contextmanager
+def _hold_checkpoint(checkpoint: Path | None, planned: Any) -> Iterator[Any]:
+    """The right to a checkpoint that has room for all sums of a planned fit; None where there is none."""
+    from pairveil.files import check_file
+    from pairveil.learning.checkpoint import Hold
+    from pairveil.learning.sizes import checkpoint_bytes
+
+    if checkpoint is None:
+        yield None
+        return
+    with Hold(checkpoint) as held:
+        check_file(held.path, checkpoint_bytes(planned.plan))
+        yield held
 
 
 def learn(learner: Any, data: Any, talk: bool, checkpoint: Any = None) -> None:

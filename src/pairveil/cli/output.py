@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pairveil.errors import PrivacyLeakWarning
+from pairveil.errors import GuaranteeWarning
 
 JsonFlag = Annotated[
     bool,
@@ -36,7 +36,7 @@ stderr = Console(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty()
 _NUMERIC = re.compile(r"[-+\d.,±%\s]*|infinite")
 _KEYWORD = re.compile(
     r"\b(id|left|right|label|exclude|layout|record_id|threshold|zero_means|epsilon|delta|unit|select"
-    r"|kappa|adjacency|mechanism|n_components|data_norm)=(?:'([^']*)'|([\w.+-]*\w))?"
+    r"|kappa|adjacency|mechanism|n_components|data_norm|checkpoint)=(?:'([^']*)'|([\w.+-]*\w))?"
 )
 _SPELLINGS = {
     "leave kappa='auto'": "leave --kappa out",
@@ -123,7 +123,7 @@ def say_error(message: str) -> None:
 def spoken_warnings(quiet: bool = False) -> Iterator[list[str]]:
     """Say each warning once, at once, in one line on stderr; yield the list of what was warned of.
 
-    A `PrivacyLeakWarning` is said even to those who asked for quiet.
+    A `GuaranteeWarning` is said even to those who asked for quiet.
     """
     said: list[str] = []
 
@@ -132,7 +132,7 @@ def spoken_warnings(quiet: bool = False) -> Iterator[list[str]]:
         if text in said:
             return
         said.append(text)
-        if not quiet or issubclass(category, PrivacyLeakWarning):
+        if not quiet or issubclass(category, GuaranteeWarning):
             stderr.print(f"[yellow]note:[/yellow] {escape(text)}")
 
     with warnings.catch_warnings():

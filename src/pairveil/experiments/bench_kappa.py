@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,6 +22,7 @@ from numpy.typing import NDArray
 
 from pairveil.errors import InputError
 from pairveil.experiments.measuring import in_fresh_process, machine, peak_mb
+from pairveil.files import file_draft, write_file
 
 OURS = "pairveil"
 # The largest number of pairs each method is asked for: beyond, it takes many minutes or the memory.
@@ -220,12 +219,9 @@ def _need_matplotlib() -> None:
 def _write(result: dict[str, Any], folder: Path) -> None:
     """kappa.json and kappa.png, each whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        table, plot = Path(scratch) / "kappa.json", Path(scratch) / "kappa.png"
-        table.write_text(json.dumps(result, indent=2) + "\n")
+    with file_draft(folder / "kappa.png") as plot:
         _plot(result, plot)
-        os.replace(table, folder / table.name)
-        os.replace(plot, folder / plot.name)
+    write_file(folder / "kappa.json", json.dumps(result, indent=2) + "\n")
 
 
 def _plot(result: dict[str, Any], path: Path) -> None:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import tempfile
 import time
 import warnings
@@ -28,6 +27,7 @@ import pyarrow.parquet as pq
 
 from pairveil.errors import InputError
 from pairveil.experiments.measuring import growth, in_fresh_process, machine, peak_mb
+from pairveil.files import file_draft, write_file
 
 SIZES = (10**5, 10**6, 10**7, 10**8)
 N_FEATURES = 64
@@ -181,12 +181,9 @@ def _steps(folder: str) -> dict[str, Any]:
 def _write(result: dict[str, Any], folder: Path) -> None:
     """scale.json and scale.png, each whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        table, plot = Path(scratch) / "scale.json", Path(scratch) / "scale.png"
-        table.write_text(json.dumps(result, indent=2) + "\n")
+    with file_draft(folder / "scale.png") as plot:
         _plot(result, plot)
-        os.replace(table, folder / table.name)
-        os.replace(plot, folder / plot.name)
+    write_file(folder / "scale.json", json.dumps(result, indent=2) + "\n")
 
 
 def _plot(result: dict[str, Any], path: Path) -> None:

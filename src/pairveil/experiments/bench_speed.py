@@ -34,6 +34,7 @@ from pairveil.errors import InputError, PairveilError
 from pairveil.experiments import speed_peers
 from pairveil.experiments.measuring import in_fresh_process, machine
 from pairveil.experiments.speed_peers import PEERS, SHAPES, Shape
+from pairveil.files import write_file
 from pairveil.pairs.pairset import PairSet
 
 OURS, FULL, NO_NOISE = "pairveil", "full batch", "without noise"
@@ -289,6 +290,4 @@ def _peer(python: Path, name: str, method: str) -> dict[str, Any]:
 def _write(result: dict[str, Any], folder: Path) -> None:
     """speed.json, whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
-    temporary = folder / f".speed.json.{os.getpid()}"
-    temporary.write_text(json.dumps(result, indent=2) + "\n")
-    os.replace(temporary, folder / "speed.json")
+    write_file(folder / "speed.json", json.dumps(result, indent=2) + "\n")

@@ -7,7 +7,6 @@ on the paper's graph and scikit-learn's supervised learners, which see every tra
 from __future__ import annotations
 
 import json
-import os
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ from pairveil.experiments.protocol import (
     score,
     untrained,
 )
+from pairveil.files import write_file
 from pairveil.learning.contrastive import ContrastiveMetricLearner
 from pairveil.learning.dpp import DPPMetricLearner
 
@@ -214,6 +214,4 @@ def _interval(values: NDArray[np.float64]) -> float:
 
 def _write(result: dict[str, Any], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    draft = folder / ".utility.json.draft"
-    draft.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    os.replace(draft, folder / "utility.json")
+    write_file(folder / "utility.json", json.dumps(result, indent=1) + "\n")

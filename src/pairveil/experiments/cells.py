@@ -11,7 +11,6 @@ import csv
 import hashlib
 import json
 import math
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from pairveil import __version__
+from pairveil.files import file_draft, write_file
 
 Key = dict[str, Any]
 #: Called with (jobs done, jobs in all, what was done last).
@@ -106,21 +106,17 @@ def finite(value: float) -> float | None:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
+    """Write a file whole or not at all, and the folders above it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    part.write_text(text, encoding="utf-8")
-    os.replace(part, path)
+    write_file(path, text)
 
 
 def write_table(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
     """Write rows of plain values as CSV; lists (curves) are left to the cells."""
     names = list(dict.fromkeys(n for row in rows for n in row if not isinstance(row[n], list)))
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with part.open("w", newline="", encoding="utf-8") as file:
+    with file_draft(path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
         table = csv.DictWriter(file, names, extrasaction="ignore")
         table.writeheader()
         table.writerows(rows)
-    os.replace(part, path)
     return path

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.errors import InputError
+from pairveil.files import file_draft
 from pairveil.pairs.embedded import load_digits, load_patients
 
 FloatArray = NDArray[np.float64]
@@ -130,9 +131,8 @@ def download(folder: str | os.PathLike[str]) -> tuple[str, ...]:
     missing = tuple(name for name in OPENML if name not in _files(path))
     for name in missing:
         X, classes = fetch(name)
-        part = path / f".{name}.{os.getpid()}.part.npz"
-        np.savez_compressed(part, X=X, y=classes)
-        os.replace(part, path / f"{name}.npz")
+        with file_draft(path / f"{name}.npz") as draft:
+            np.savez_compressed(draft, X=X, y=classes)
     return missing
 
 

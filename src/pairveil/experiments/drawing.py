@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pairveil.errors import InputError
+from pairveil.files import file_draft
 
 #: Colour-blind safe (Okabe and Ito), one per method, the same in every figure.
 COLOURS = {
@@ -64,10 +64,10 @@ def save(figure: Any, path: Path) -> list[str]:
     names = []
     for kind in ("png", "svg"):
         target = path.with_suffix(f".{kind}")
-        part = target.with_name(f".{target.name}.{os.getpid()}.part")
         # no date inside, so that equal results give equal files
-        figure.savefig(part, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else {})
-        os.replace(part, target)
+        about = {"Date": None} if kind == "svg" else {}
+        with file_draft(target) as draft:
+            figure.savefig(draft, format=kind, dpi=150, metadata=about)
         names.append(target.name)
     return names
 

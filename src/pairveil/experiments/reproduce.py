@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from pairveil.experiments.claims import decide_all, page
 from pairveil.experiments.data import available
 from pairveil.experiments.data import download as fetch_benchmarks
 from pairveil.experiments.drawing import require_plots
+from pairveil.files import write_file
 
 EXPERIMENTS: dict[str, Callable[..., dict[str, Any]]] = {
     "toy": toy.run,
@@ -103,9 +102,7 @@ def _publish(target: Path, claims: list[dict[str, Any]], setting: str, drawn: Pa
     beside = target.with_name(f"{target.stem}-figures")
     beside.mkdir(parents=True, exist_ok=True)
     for name in sorted({claim["figure"] for claim in claims} - {""}):
-        part = beside / f".{name}.part"
-        shutil.copyfile(drawn / name, part)
-        os.replace(part, beside / name)
+        write_file(beside / name, (drawn / name).read_bytes())
     write_whole(target, page(claims, setting, figures=f"{beside.name}/"))
 
 

@@ -12,20 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairveil.errors import DataWarning, InputError
+from pairveil.errors import DataWarning, GuaranteeWarning, InputError
 from pairveil.graph.kappa import Kappa, kappa
 from pairveil.learning.dask_pairs import Chosen, DaskPairs
-from pairveil.learning.plan import Plan, Recipe, Setting, make_plan
+from pairveil.learning.parameters import check_parameters, plain_parameters
+from pairveil.learning.plan import Plan, Recipe, Setting
+from pairveil.learning.planning import SLACK_SHARE, plan_within
 from pairveil.pairs.choosing import select_pairs
 from pairveil.pairs.pairset import PairSet
 from pairveil.privacy.certificate import Certificate
-from pairveil.privacy.grid import choose_grid
-from pairveil.privacy.ledger import PrivacyLedger
-from pairveil.privacy.mechanisms import MECHANISMS, Budget, mechanism_named
+from pairveil.privacy.mechanisms import Budget, mechanism_named
 from pairveil.privacy.noise import NoiseSource
-from pairveil.privacy.slack import slack_of_plan
 from pairveil.privacy.units import (
-    ADJACENCIES,
     ASSUMED_TOPOLOGY,
     DECLARED_KAPPA,
     SELECTED_CAVEAT,
@@ -37,8 +35,6 @@ BOUNDED_BY_DEGREES = (
     "how many pairs each person is in; kappa of the units 'pair' and 'relationship', here and in the full "
     "graph, is bounded from above by these numbers and not counted"
 )
-SLACK_SHARE = 1e-3
-"""Part of delta set aside for what exact discrete noise costs; the true cost is far smaller."""
 
 
 @dataclass(frozen=True)
@@ -69,55 +65,47 @@ def prepare(
     inferred_topology : bool
         Whether people had to be recognised by equal feature rows.
     """
-    check_parameters(learner, data)
-    seed = _selection_seed(learner.random_state)
+    given = plain_parameters(learner)
+    check_parameters(given, data.n_features)
+    seed = _selection_seed(given.random_state)
     if isinstance(data, DaskPairs):
-        chosen = data.choose(learner.select, learner.unit, seed)
+        chosen = data.choose(given.select, given.unit, seed)
     else:
-        chosen = _choose(data, learner.select, seed)
-    used = chosen.used
-    kappas = _group_sizes(learner, chosen.taken)
-    private = not math.isinf(learner.epsilon)
-    mechanism = mechanism_named(learner.mechanism)
-    delta = 0.0 if mechanism.is_pure else learner.delta
-    reserve = SLACK_SHARE * delta if noise.for_release else 0.0
-    recipe = learner._recipe()
-    plan = make_plan(
-        recipe,
-        Setting(
-            Budget(learner.epsilon, delta - reserve, kappas[learner.unit], learner.adjacency),
-            n_records=used.n_pairs,
-            n_features=data.n_features,
-            data_norm=learner.data_norm,
-            mechanism=mechanism,
-        ),
+        chosen = _choose(data, given.select, seed)
+    used, kappas = chosen.used, _group_sizes(given, chosen.taken)
+    mechanism = mechanism_named(given.mechanism)
+    delta = 0.0 if mechanism.is_pure else given.delta
+    left = delta * (1 - SLACK_SHARE) if noise.for_release else delta
+    recipe = learner._recipe(given)
+    setting = Setting(
+        Budget(given.epsilon, left, kappas[given.unit], given.adjacency),
+        n_records=used.n_pairs,
+        n_features=data.n_features,
+        data_norm=given.data_norm,
+        mechanism=mechanism,
     )
-    _check_grids(plan)
+    largest = max(kappas.values())
+    plan, slack = plan_within(recipe, setting, delta, largest, exact=noise.for_release)
     certificate = None
-    if private:
-        slack = slack_of_plan(plan.to_dict(), max(kappas.values())) if reserve else 0.0
-        if slack > reserve:
-            raise InputError(
-                "delta is too small for exact discrete noise here: choose a larger delta"
-            )
+    if setting.budget.is_private:
         certificate = Certificate.issue(
             plan.events(),
             delta=delta,
-            unit=learner.unit,
-            adjacency=learner.adjacency,
+            unit=given.unit,
+            adjacency=given.adjacency,
             kappas=kappas,
-            mechanism=learner.mechanism,
+            mechanism=given.mechanism,
             n_pairs_given=data.n_pairs,
             n_pairs_used=used.n_pairs,
-            selection=_selection(learner.select, used is data, chosen.given),
+            selection=_selection(given.select, used is data, chosen.given),
             noise_source=noise.name,
             # Who is who was read off the features: fine for a look, too weak for a promise to others.
             for_release=noise.for_release and not inferred_topology,
             delta_slack=slack,
-            public=_also_public(learner, data, inferred_topology),
+            public=_also_public(given, data, inferred_topology),
             plan=plan.to_dict(),
         )
-        _warn(learner, used, plan)
+        _warn(given, used, plan)
     return Prepared(used, chosen.rows, kappas, recipe, plan, certificate)
 
 
@@ -129,63 +117,6 @@ def _choose(data: PairSet, how: str, seed: Any) -> Chosen:
         return Chosen(data, kept, given, given)
     used = data.subset(kept)
     return Chosen(used, kept, given, kappa(used.pairs))
-
-
-def check_parameters(learner: Any, data: PairSet | DaskPairs) -> None:
-    """Refuse parameters that make no sense; nothing has been spent yet."""
-    epsilon, delta = learner.epsilon, learner.delta
-    if not (_is_number(epsilon) and epsilon > 0):
-        raise InputError("epsilon must be a number above 0 (float('inf') for no privacy)")
-    if not (_is_number(delta) and 0 < delta < 1):
-        raise InputError("delta must be a number between 0 and 1, both excluded")
-    _check_choice("unit", learner.unit, UNITS)
-    _check_choice("select", learner.select, ("paths", "forest", "matching", "all"))
-    if not isinstance(learner.accountant, PrivacyLedger | None):
-        raise InputError("accountant must be a PrivacyLedger or None")
-    _check_choice("adjacency", learner.adjacency, ADJACENCIES)
-    _check_choice("mechanism", learner.mechanism, tuple(MECHANISMS))
-    _check_choice("sampling", learner.sampling, ("poisson", "disjoint"))
-    _check_choice("loss", learner.loss, ("contrastive",))
-    _check_choice("backend", learner.backend, ("auto", "numpy", "dask"))
-    if learner.kappa != "auto" and not (_is_whole(learner.kappa) and learner.kappa >= 1):
-        raise InputError("kappa must be 'auto' or a whole number of at least 1")
-    k = learner.n_components
-    if k is not None and not (_is_whole(k) and 1 <= k <= data.n_features):
-        raise InputError(
-            f"n_components must be None or from 1 to {data.n_features}, the number of features"
-        )
-    if learner.margin not in ("auto", "private"):
-        check_bound("margin", learner.margin)
-    for name in ("max_grad_norm", "sample_rate", "n_steps", "learning_rate"):
-        if getattr(learner, name) != "auto":
-            check_bound(name, getattr(learner, name))
-    if learner.sample_rate != "auto" and learner.sample_rate > 1:
-        raise InputError("sample_rate must be at most 1")
-    if learner.n_steps != "auto" and not _is_whole(learner.n_steps):
-        raise InputError("n_steps must be 'auto' or a whole number")
-
-
-def _check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise InputError(f"{name} must be one of {', '.join(allowed)}")
-
-
-def check_bound(name: str, value: object) -> None:
-    """Refuse what is no positive number, or so far out that sums would leave the range of floats."""
-    if not (_is_number(value) and 1e-9 <= value <= 1e9):  # type: ignore[operator]
-        raise InputError(f"{name} must be a number above 0 (from 1e-9 to 1e9)")
-
-
-def _is_number(value: object) -> bool:
-    return (
-        isinstance(value, int | float | np.number)
-        and not isinstance(value, bool)
-        and value == value
-    )
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def _group_sizes(learner: Any, found: Kappa) -> dict[Unit, int]:
@@ -242,20 +173,13 @@ def _selection(how: str, everything: bool, full: Kappa) -> dict[str, Any]:
     }
 
 
-def _check_grids(plan: Plan) -> None:
-    """Refuse, before anything is spent, sums that would leave 64-bit integers."""
-    for query in plan.queries:
-        norm = query.mechanism.norm
-        choose_grid(1.0, query.n_entries, norm=norm, n_pairs=plan.n_records)
-
-
 def _warn(learner: Any, used: Any, plan: Plan) -> None:
     """Say what a careful user would want to know; all of it follows from public numbers."""
     if learner.mechanism == "gaussian" and learner.delta * used.n_pairs >= 1:
         warnings.warn(
             f"delta={learner.delta:g} is not below 1 / {used.n_pairs} pairs: a release could show one pair "
             "outright and still keep the promise; choose a smaller delta",
-            DataWarning,
+            GuaranteeWarning,
             stacklevel=4,
         )
     noise = max(query.noise_multiplier for query in plan.queries if query.steps == 1)

@@ -73,6 +73,28 @@ def check(ledger: PrivacyLedger | None, prepared: Prepared, path: Path | str) ->
         _charged_mark(ledger, _cost(prepared), content)
 
 
+def how_to_resume(ledger: PrivacyLedger | None, saved: Checkpoint | None) -> str:
+    """What a fit that was stopped has been charged, and how it is resumed: for people.
+
+    Examples
+    --------
+    >>> how_to_resume(None, None)
+    'No ledger was charged. Run it again; with checkpoint=FILE it can be resumed next time'
+    """
+    if saved is not None:
+        charged = "" if ledger is None else "The ledger was charged for this fit, once. "
+        more = "" if ledger is None else ", and charges nothing more"
+        return f"{charged}Run the same again: it resumes from its checkpoint{more}"
+    if ledger is None:
+        return (
+            "No ledger was charged. Run it again; with checkpoint=FILE it can be resumed next time"
+        )
+    return (
+        "The ledger was charged for this fit and stays charged; another fit is charged anew. With "
+        "checkpoint=FILE a fit can be resumed, and is charged once"
+    )
+
+
 def is_charged(ledger: PrivacyLedger, path: Path | str) -> bool:
     """Whether a ledger was charged for the fit whose checkpoint, which `check` accepts, is at a path."""
     name = name_of(path)

@@ -45,6 +45,7 @@ from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from pairveil.errors import InputError
+from pairveil.files import check_file, write_file
 from pairveil.learning.dask_pairs import DaskPairs
 from pairveil.learning.plan import Plan
 from pairveil.privacy.ledger import PrivacyLedger
@@ -89,9 +90,12 @@ class Hold:
         try:
             self._lock.acquire(timeout=0)
         except Timeout:
+            check_file(self._lock.lock_file)  # a lock that cannot be written is not obtained either
             raise InputError("another fit is using this checkpoint; give each its own") from None
-        except OSError:
-            raise InputError("the checkpoint cannot be written there") from None
+        except OSError as error:
+            raise InputError(
+                f"the checkpoint cannot be written there: {error.strerror or type(error).__name__}"
+            ) from None
 
     def remove(self) -> None:
         """Delete the checkpoint: its result is safe."""
@@ -265,6 +269,10 @@ def read(path: str | Path, digest: str) -> Content:
     InputError
         The file is none of ours, of another fit, or damaged.
     """
+    if not Path(path).is_file():
+        raise InputError(
+            "the checkpoint is no file: name one that may be made, or was made by a fit"
+        )
     first, newline, rest = Path(path).read_bytes().partition(b"\n")
     try:
         header = json.loads(first)
@@ -314,9 +322,4 @@ def _records(name: str, line: bytes, rest: bytes) -> Content:
 
 def _create(path: Path, digest: str) -> None:
     header = {"format": _FORMAT, "name": secrets.token_hex(8), "fit": digest}
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with temporary.open("wb") as file:
-        file.write(json.dumps(header).encode() + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    write_file(path, json.dumps(header).encode() + b"\n")

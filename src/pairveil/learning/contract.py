@@ -53,6 +53,23 @@ class PairMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         projected: FloatArray = np.asarray(points @ self.components_.T)
         return projected
 
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> FloatArray:  # noqa: ARG002
+        """Not for learners of pairs: they learn from pairs and map people. Raises before anything is spent.
+
+        scikit-learn's pipelines, which call this where it exists and ``fit`` and ``transform`` on the same
+        rows where it does not, are refused here too.
+
+        Raises
+        ------
+        InputError
+            Always.
+        """
+        raise InputError(
+            "fit_transform cannot learn from pairs and map people in one call, and nothing was spent: call "
+            "fit(pairs, y), then transform(X) with one row a person; for a pipeline over people, export the "
+            "fitted metric (ReleasedMetric, to_sklearn)"
+        )
+
     def _check_width(self, n_features: int) -> None:
         if n_features != self.n_features_in_:
             raise InputError(

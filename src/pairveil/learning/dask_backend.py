@@ -15,6 +15,7 @@ are Dask collections come from `pairveil.learning.dask_pairs` and do not pass th
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 
 from pairveil.errors import InputError
 from pairveil.learning import kernels, sums
+from pairveil.learning.dask_waiting import answering, check_open, results
 from pairveil.learning.sums import Statistic
 from pairveil.pairs.pairset import PairSet
 from pairveil.privacy.grid import Norm
@@ -79,8 +81,22 @@ def cluster(scheduler: str | None) -> Iterator[None]:
         client = Client(scheduler, timeout="10s")
     except (OSError, ValueError):
         raise InputError("no Dask scheduler answers at the address given") from None
-    with client:
+    with _silent("distributed"), client:
         yield
+
+
+@contextmanager
+def _silent(package: str) -> Iterator[None]:
+    """A package's logs kept off the screen: what they would show of a lost cluster is told in one line."""
+    known = [name for name in logging.root.manager.loggerDict if name.split(".")[0] == package]
+    before = {name: logging.getLogger(name).level for name in known}
+    try:
+        for name in known:
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+        yield
+    finally:
+        for name, level in before.items():
+            logging.getLogger(name).setLevel(level)
 
 
 class OnCluster:
@@ -141,14 +157,16 @@ class OnCluster:
     ) -> IntArray:
         """The integers of `pairveil.learning.sums.clipped_sum`, added up over all parts."""
         asked = (statistic, norm, grid, {"compiled": self._compiled, "separately": separately})
-        whole = self._client.submit(_nothing, asked, pure=False)  # W and all else travel once
-        shares = [
-            self._client.submit(_sum_part, part, chosen, whole, pure=False)
-            for part, chosen in zip(self._parts, self._local(rows), strict=True)
-            if chosen is None or len(chosen)
-        ]
+        with answering():
+            check_open(self._client)
+            whole = self._client.submit(_nothing, asked, pure=False)  # W and all else travel once
+            shares = [
+                self._client.submit(_sum_part, part, chosen, whole, pure=False)
+                for part, chosen in zip(self._parts, self._local(rows), strict=True)
+                if chosen is None or len(chosen)
+            ]
         total = np.zeros(statistic.shape, dtype=np.int64)
-        for share in self._client.gather(shares):
+        for share in results(self._client, shares):
             if share is None:  # a part was built anew, from files that have changed
                 raise InputError("the pairs changed while they were summed; nothing is released")
             total += share

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairveil.errors import InputError
+from pairveil.errors import ClusterError, InputError
+from pairveil.learning.dask_waiting import results
 from pairveil.pairs.clipping import clip_rows, say_clipped
 
 BLOCK_BYTES = 1 << 26  # read at a time from a .npy file that cannot be mapped
@@ -229,12 +230,10 @@ def fetch(client: Any, wanted: list[Any], what: str) -> list[Any]:
 
 def gathered(client: Any, futures: list[Any], what: str) -> list[Any]:
     """Results of futures; a reader's complaint is told without its words."""
-    from distributed import KilledWorker
-
     try:
-        return list(client.gather(futures))
-    except KilledWorker:
-        raise
+        return results(client, futures)
+    except ClusterError as gone:  # everything is read before anything is charged
+        raise ClusterError(f"{gone} while it read the {what}; nothing was charged") from None
     except Exception as error:
         raise InputError(f"a worker could not read the {what} ({type(error).__name__})") from None
 

@@ -12,14 +12,13 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from pairveil.errors import InputError, PrivacyLeakWarning
+from pairveil.errors import ClusterError, InputError, PrivacyLeakWarning
 from pairveil.graph.kappa import kappa as kappa_of
 from pairveil.learning import charging
 from pairveil.learning.backends import Backend, Local
 from pairveil.learning.calibrations import Calibration, with_calibrations
 from pairveil.learning.certifying import (
     Prepared,
-    check_bound,
     graph_digest,
     prepare,
 )
@@ -29,6 +28,7 @@ from pairveil.learning.dask_backend import OnCluster, connected_client
 from pairveil.learning.defaults import MARGIN
 from pairveil.learning.engine import Engine, OnAnswer
 from pairveil.learning.inputs import clipped, resolve_pairs, resolve_training
+from pairveil.learning.parameters import check_bound
 from pairveil.learning.progress import OnStep, Progress
 from pairveil.learning.thresholds import (
     DistanceHistogram,
@@ -242,9 +242,12 @@ class DPPMetricLearner(PairMetric):
             watcher = Progress(prepared, certificate, on_step, on_answer)
             engine = Engine(backend, noise, watcher, checkpoint=saved)
             components = prepared.recipe.run(prepared.plan, engine)
-        except BaseException:
+        except BaseException as problem:
             if saved is not None:
                 saved.close()
+            if isinstance(problem, ClusterError):
+                resume = charging.how_to_resume(self.accountant, saved)
+                raise ClusterError(f"{problem}. {resume}") from None
             raise
         if saved is not None:
             saved.close() if keep_checkpoint else saved.finish()
@@ -261,16 +264,16 @@ class DPPMetricLearner(PairMetric):
             self.__dict__.pop(name, None)
         return self
 
-    def _recipe(self) -> ContrastiveRecipe:
-        """What this learner asks of the data; all of it follows from public parameters."""
+    def _recipe(self, given: Any) -> ContrastiveRecipe:
+        """What this learner asks of the data, from its parameters as plain numbers."""
         return ContrastiveRecipe(
-            n_components=self.n_components,
-            margin=MARGIN if self.margin == "auto" else self.margin,
-            max_grad_norm=None if self.max_grad_norm == "auto" else self.max_grad_norm,
-            learning_rate=None if self.learning_rate == "auto" else self.learning_rate,
-            n_steps=None if self.n_steps == "auto" else self.n_steps,
-            sampling=self.sampling,
-            sample_rate=1.0 if self.sample_rate == "auto" else self.sample_rate,
+            n_components=given.n_components,
+            margin=MARGIN if given.margin == "auto" else given.margin,
+            max_grad_norm=None if given.max_grad_norm == "auto" else given.max_grad_norm,
+            learning_rate=None if given.learning_rate == "auto" else given.learning_rate,
+            n_steps=None if given.n_steps == "auto" else given.n_steps,
+            sampling=given.sampling,
+            sample_rate=1.0 if given.sample_rate == "auto" else given.sample_rate,
         )
 
     def _prepare(self, pairs: Any, y: ArrayLike | None) -> tuple[Prepared, NoiseSource]:
@@ -279,7 +282,7 @@ class DPPMetricLearner(PairMetric):
             TrustedNoise() if self.random_state is None else SeededNoise(self.random_state)
         )
         check_bound("data_norm", self.data_norm)
-        data = clipped(data, self.data_norm, stacklevel=4)
+        data = clipped(data, float(self.data_norm), stacklevel=4)
         return prepare(self, data, noise, inferred), noise
 
     def _warn_of_clones(self, certificate: Certificate | None) -> None:

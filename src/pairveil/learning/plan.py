@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from pairveil.privacy.calibration import calibrate_gaussian
 from pairveil.privacy.events import Event
 from pairveil.privacy.mechanisms import Budget, Mechanism, Sampling
 from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
@@ -129,57 +128,3 @@ class Recipe(Protocol):
     def options(self) -> dict[str, Any]:
         """Public parameters, for the certificate."""
         ...
-
-
-def make_plan(recipe: Recipe, setting: Setting) -> Plan:
-    """Give every query that a recipe asks for the noise that its share of the budget affords.
-
-    Examples
-    --------
-    >>> from pairveil.learning.training import ContrastiveRecipe
-    >>> setting = Setting(Budget(1.0, 1e-5, 1, "zero-out"), n_records=500, n_features=30)
-    >>> plan = make_plan(ContrastiveRecipe(), setting)
-    >>> from pairveil.privacy.accounting import epsilon_of
-    >>> 0.999 < epsilon_of(plan.events(), kappa=1, delta=1e-5) <= 1.0
-    True
-    """
-    asked = recipe.ask(setting)
-    planned: dict[str, Query] = {}
-    # A Poisson sample has no closed form: it is calibrated last, against what the others cost.
-    for ask in sorted(asked, key=_is_sampled):
-        others = [query.event() for query in planned.values()]
-        planned[ask.name] = _query(ask, setting, others)
-    if len(planned) < len(asked) or sum(map(_is_sampled, asked)) > 1:
-        raise ValueError("a recipe asks for each query once, and for one Poisson sample at most")
-    return Plan(
-        tuple(planned[ask.name] for ask in asked),
-        setting.n_records,
-        setting.n_features,
-        setting.data_norm,
-        recipe.options(),
-    )
-
-
-def _is_sampled(ask: Ask) -> bool:
-    return ask.sampling == "poisson" and ask.sample_rate < 1
-
-
-def _query(ask: Ask, setting: Setting, others: list[Event]) -> Query:
-    budget, mechanism = setting.budget, setting.mechanism
-    kind = (ask.steps, mechanism, ask.sampling, ask.sample_rate)
-    silent = Query(ask.name, ask.shape, 0.0, *kind)  # refuses what has no proof
-    if not budget.is_private:
-        return silent
-    if not silent.is_sampled:
-        noise = mechanism.multiplier(budget, ask.share, silent.epochs)
-    else:
-        noise = calibrate_gaussian(
-            budget.epsilon,
-            budget.delta,
-            kappa=budget.kappa,
-            adjacency=budget.adjacency,
-            sample_rate=ask.sample_rate,
-            steps=ask.steps,
-            other_events=others,
-        )
-    return Query(ask.name, ask.shape, noise, *kind)

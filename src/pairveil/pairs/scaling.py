@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +19,7 @@ import numpy as np
 from scipy import sparse
 
 from pairveil.errors import InputError
+from pairveil.files import file_draft
 from pairveil.pairs.clipping import check_data_norm
 from pairveil.pairs.files import read_text, require_file
 from pairveil.pairs.validation import as_csr, check_features, name_column, row_blocks
@@ -101,17 +100,11 @@ class PublicBounds:
         file = Path(path)
         names = self.names or tuple(str(at) for at in range(len(self.lower)))
         rows = list(zip(names, self.lower.tolist(), self.upper.tolist(), strict=True))
-        handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=file.name)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="") as out:
-                if _is_json(file):
-                    json.dump({name: [low, high] for name, low, high in rows}, out, indent=2)
-                else:
-                    csv.writer(out).writerows([("column", "lower", "upper"), *rows])
-            os.replace(temporary, file)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        with file_draft(file) as draft, draft.open("w", encoding="utf-8", newline="") as out:
+            if _is_json(file):
+                json.dump({name: [low, high] for name, low, high in rows}, out, indent=2)
+            else:
+                csv.writer(out).writerows([("column", "lower", "upper"), *rows])
 
 
 def scale_to_bounds(values: Any, bounds: PublicBounds, data_norm: float | None = None) -> Any:

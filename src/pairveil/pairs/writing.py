@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from pairveil.errors import InputError
+from pairveil.files import file_draft
 
 
 def write_columns(path: str | Path, columns: Mapping[str, NDArray[Any]]) -> Path:
@@ -36,16 +35,9 @@ def write_columns(path: str | Path, columns: Mapping[str, NDArray[Any]]) -> Path
         raise InputError(f"{target} is a folder; name a file")
     table = pa.table({name: pa.array(values) for name, values in columns.items()})
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, draft = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
-    os.close(handle)
-    try:
+    with file_draft(target) as draft:
         if target.suffix == ".csv":
-            pyarrow.csv.write_csv(table, draft)
+            pyarrow.csv.write_csv(table, str(draft))
         else:
-            pyarrow.parquet.write_table(table, draft)
-        os.chmod(draft, 0o644)
-        os.replace(draft, target)
-    except BaseException:
-        Path(draft).unlink(missing_ok=True)
-        raise
+            pyarrow.parquet.write_table(table, str(draft))
     return target

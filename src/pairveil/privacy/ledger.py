@@ -1,9 +1,8 @@
 """A privacy budget across fits: charged before noise is drawn, never forgotten, never refunded.
 
-The file is replaced whole (temporary file, fsync, rename) under a file lock, and every spend reads
-it again inside the lock: concurrent processes see each other's spends, and a kill at any moment
-leaves either the old or the new ledger. A ledger that cannot be read is an error, never a fresh
-budget.
+The file is replaced whole (`pairveil.files`) under a file lock, and every spend reads it again inside
+the lock: concurrent processes see each other's spends, and a kill at any moment leaves either the old
+or the new ledger. A ledger that cannot be read is an error, never a fresh budget.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
 from pairveil.errors import BudgetError, InputError
+from pairveil.files import write_file
 from pairveil.privacy.accounting import check_adjacency, check_delta, epsilon_of_parts
 from pairveil.privacy.events import Event, check_events
 from pairveil.privacy.ledger_entry import LedgerEntry, check_kappas, check_unit
-from pairveil.privacy.units import Adjacency, Unit
+from pairveil.privacy.ledger_lock import ledger_lock
+from pairveil.privacy.units import Adjacency, Unit, float_at_most
 
 _FORMAT = "pairveil-ledger"
 _VERSION = 1
@@ -74,14 +73,15 @@ class PrivacyLedger:
     >>> from pairveil.privacy.events import GaussianEvent
     >>> ledger = PrivacyLedger(epsilon=1.0, delta=1e-5)
     >>> fit = [GaussianEvent(noise_multiplier=60.0, steps=100)]
-    >>> round(ledger.spend(fit, kappas=1, note="first fit"), 2)
+    >>> kappas = {"relationship": 1, "person": 2}
+    >>> round(ledger.spend(fit, kappas, graph="survey of May"), 2)
     0.59
-    >>> round(ledger.spend(fit, kappas=1, note="second fit"), 2)
+    >>> round(ledger.spend(fit, kappas, graph="survey of May"), 2)
     0.87
-    >>> ledger.spend(fit, kappas=1)
+    >>> ledger.spend(fit, kappas, graph="survey of June")
     Traceback (most recent call last):
     ...
-    pairveil.errors.BudgetError: this would spend epsilon 1.085 of a budget of 1 ...
+    pairveil.errors.BudgetError: this would spend epsilon 2.34... of a budget of 1 ...
     >>> len(ledger.entries)
     2
     """
@@ -97,8 +97,8 @@ class PrivacyLedger:
     ) -> None:
         if isinstance(epsilon, bool) or not (math.isfinite(epsilon) and epsilon > 0.0):
             raise InputError("a ledger's epsilon must be finite and greater than 0")
-        self.epsilon = float(epsilon)
-        self.delta = check_delta(delta)
+        self.epsilon = float_at_most(epsilon)
+        self.delta = float_at_most(check_delta(delta))
         self.unit: Unit = check_unit(unit)
         self.adjacency: Adjacency = check_adjacency(adjacency)
         self.path = None if path is None else Path(path).resolve()
@@ -160,7 +160,9 @@ class PrivacyLedger:
         events : iterable of events
             What is about to be released.
         kappas : mapping from unit to kappa, or int
-            How many of this release's pairs each unit holds; an int is for the ledger's own unit.
+            How many of this release's pairs each unit holds; an int is for the ledger's own unit. A
+            ledger of unit 'relationship' needs that of 'person' as well: two people may be tied by
+            pairs of several releases, and then a relationship holds as many pairs as a person does.
         note : str
             Anything that helps to recognise the entry. It is stored in the clear.
         delta_slack : float, default 0.0
@@ -183,12 +185,9 @@ class PrivacyLedger:
         InputError
             A checkpoint of this name was charged for already; nothing is recorded then.
         """
-        by_unit = check_kappas(kappas if isinstance(kappas, Mapping) else {self.unit: kappas})
-        if self.unit not in by_unit:
-            raise InputError(f"this ledger protects unit '{self.unit}': state its kappa")
         entry = LedgerEntry(
             events=check_events(events),
-            kappas=by_unit,
+            kappas=self._check_kappas(kappas),
             note=str(note),
             delta_slack=check_delta(delta_slack),
             time=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -200,13 +199,62 @@ class PrivacyLedger:
             if checkpoint is not None and _place_of(before, checkpoint[0]) is not None:
                 raise InputError("this checkpoint was charged for already; nothing was spent")
             entries = (*before, entry)
-            total = self.compose(entries)
-            if not total <= self.epsilon:
-                raise BudgetError(
-                    f"this would spend epsilon {total:.4g} of a budget of {self.epsilon:g} at delta "
-                    f"{self.delta:g} (unit '{self.unit}', {self.adjacency}); nothing was spent"
-                )
+            total = self._within_budget(entries)
             self._store(entries)
+        return total
+
+    def quote(
+        self,
+        events: Iterable[Event],
+        kappas: Mapping[Unit, int] | int,
+        *,
+        delta_slack: float = 0.0,
+        graph: str | None = None,
+    ) -> float:
+        """Return what `spend` would, or refuse as it would; charges nothing.
+
+        Examples
+        --------
+        >>> from pairveil.privacy.events import LaplaceEvent
+        >>> ledger = PrivacyLedger(epsilon=1.0, delta=1e-5, unit="person")
+        >>> ledger.quote([LaplaceEvent(5.0)], kappas=1), len(ledger.entries)
+        (0.2, 0)
+        """
+        entry = LedgerEntry(
+            events=check_events(events),
+            kappas=self._check_kappas(kappas),
+            note="",
+            delta_slack=check_delta(delta_slack),
+            time="",
+            graph=graph,
+        )
+        return self._within_budget((*self.entries, entry))
+
+    def _check_kappas(self, kappas: Mapping[Unit, int] | int) -> dict[str, int]:
+        """Refuse a charge that this or a later one could not be composed with."""
+        by_unit = check_kappas(kappas if isinstance(kappas, Mapping) else {self.unit: kappas})
+        needed = ("relationship", "person") if self.unit == "relationship" else (self.unit,)
+        if not all(unit in by_unit for unit in needed):
+            given = ", ".join(f"'{unit}': ..." for unit in needed)
+            raise InputError(
+                f"this ledger protects unit '{self.unit}': state kappas={{{given}}}"
+                + (
+                    ", because a relationship can run through pairs of several releases, and then it holds "
+                    "as many pairs of each as a person has there"
+                    if self.unit == "relationship"
+                    else ""
+                )
+            )
+        return by_unit
+
+    def _within_budget(self, entries: tuple[LedgerEntry, ...]) -> float:
+        """The epsilon of some entries together, if the budget allows it."""
+        total = self.compose(entries)
+        if not total <= self.epsilon:
+            raise BudgetError(
+                f"this would spend epsilon {total:.4g} of a budget of {self.epsilon:g} at delta "
+                f"{self.delta:g} (unit '{self.unit}', {self.adjacency}); nothing was spent"
+            )
         return total
 
     def advance(self, name: str, known: str, reached: str) -> None:
@@ -230,7 +278,7 @@ class PrivacyLedger:
         Examples
         --------
         >>> from pairveil.privacy.events import LaplaceEvent
-        >>> ledger = PrivacyLedger(epsilon=1.0, delta=1e-5)
+        >>> ledger = PrivacyLedger(epsilon=1.0, delta=1e-5, unit="person")
         >>> _ = ledger.spend([LaplaceEvent(5.0)], kappas=1, checkpoint=("fit", "a"))
         >>> ledger.advance("fit", "a", "b")
         >>> ledger.entries[0].checkpoint
@@ -254,7 +302,11 @@ class PrivacyLedger:
         unit: Unit | None = None,
         adjacency: Adjacency | None = None,
     ) -> float:
-        """Return the epsilon of some entries together, at the ledger's delta."""
+        """Return the epsilon of some entries together, at the ledger's delta.
+
+        Infinite for unit 'relationship' where chains of pairs may run across entries of which one does
+        not state its kappa for 'person': nothing is known then of how many pairs such a chain holds.
+        """
         entries, unit = tuple(entries), check_unit(unit or self.unit)
         if not all(unit in entry.kappas for entry in entries):
             raise InputError(f"an entry of this ledger does not state its kappa for unit '{unit}'")
@@ -262,6 +314,8 @@ class PrivacyLedger:
         if slack > 0.0 and slack >= self.delta:
             return math.inf
         counted: Unit = "person" if unit == "relationship" and _chains_cross(entries) else unit
+        if not all(counted in entry.kappas for entry in entries if entry.events):
+            return math.inf  # a ledger of another unit, or a file of version 0.1
         parts = [
             (entry.events, max(entry.kappas[unit], entry.kappas.get(counted, 1)))
             for entry in entries
@@ -275,8 +329,7 @@ class PrivacyLedger:
             with self._mutex:
                 yield
         else:
-            # A new lock object each time: threads of one process exclude each other too.
-            with FileLock(f"{self.path}.lock"):
+            with ledger_lock(self.path):
                 yield
 
     def _budget(self) -> dict[str, Any]:
@@ -317,15 +370,7 @@ class PrivacyLedger:
             "entries": [entry.to_dict() for entry in entries],
         }
         text = json.dumps({**body, "sha256": _digest(body)}, indent=1, allow_nan=False)
-        # One fixed temporary name: it is only written inside the lock, and a killed process
-        # leaves at most this one file, which the next spend overwrites.
-        temporary = self.path.with_name(self.path.name + ".tmp")
-        with open(temporary, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, self.path)
-        _sync_folder(self.path.parent)
+        write_file(self.path, text + "\n")
 
     def __copy__(self) -> PrivacyLedger:
         return self
@@ -376,13 +421,3 @@ def _parse(path: Path) -> tuple[dict[str, Any], tuple[LedgerEntry, ...]]:
         return dict(data["budget"]), tuple(LedgerEntry.from_dict(e) for e in data["entries"])
     except (TypeError, AttributeError, KeyError) as error:
         raise InputError(f"the ledger at {path} is malformed: {type(error).__name__}") from None
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename durable (not possible on Windows, where the rename itself is)."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

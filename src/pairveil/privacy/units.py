@@ -7,7 +7,9 @@ how many pairs' contents may change together (``kappa``), an adjacency says how 
 from __future__ import annotations
 
 import math
-from typing import Literal, get_args
+import sys
+from numbers import Integral
+from typing import Literal, SupportsFloat, get_args
 
 Unit = Literal["pair", "relationship", "person"]
 Adjacency = Literal["zero-out", "replace"]
@@ -61,6 +63,25 @@ SELECTED_CAVEAT = (
     "pairs is not covered"
 )
 """Said where labelled pairs were dropped."""
+
+
+def float_at_most(value: SupportsFloat) -> float:
+    """A number as a float that is not above it: what was asked for is never exceeded by rounding.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> float_at_most(np.float32(1)), float_at_most(2**53 + 3) <= 2**53 + 3
+    (1.0, True)
+    """
+    if isinstance(value, Integral):
+        value = int(value)  # numpy would compare it as a float
+    try:
+        nearest = float(value)
+    except OverflowError:  # an int beyond all floats
+        return sys.float_info.max
+    # The comparison is exact: of ints and floats always, of numpy's longer floats in their own precision.
+    return math.nextafter(nearest, -math.inf) if bool(nearest > value) else nearest  # type: ignore[operator]
 
 
 def round_up(value: float, digits: int = 4) -> str:

@@ -9,9 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import pickle
-import tempfile
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -21,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairveil.errors import InputError
+from pairveil.files import write_file
 
 PYPI_NAMES = {"faiss": "faiss-cpu"}
 ONNX_INPUT, ONNX_OUTPUT = "features", "projected"
@@ -117,7 +116,7 @@ def to_onnx(
     if feature_names is not None:
         helper.set_model_props(model, {"feature_names": json.dumps(list(feature_names))})
     onnx.checker.check_model(model)
-    return write_whole(path, model.SerializeToString())
+    return write_file(path, model.SerializeToString())
 
 
 def to_csv(
@@ -143,7 +142,7 @@ def to_csv(
     writer.writerow(["component", *names])
     for number, row in enumerate(matrix.tolist(), start=1):
         writer.writerow([number, *(repr(weight) for weight in row)])
-    return write_whole(path, text.getvalue().encode("utf-8"))
+    return write_file(path, text.getvalue().encode("utf-8"))
 
 
 def to_sklearn(
@@ -166,7 +165,7 @@ def to_sklearn(
 
     matrix = matrix_of(components, feature_names)
     names = tuple(feature_names) if feature_names is not None else None
-    return write_whole(path, pickle.dumps(MetricTransformer(matrix, feature_names=names)))
+    return write_file(path, pickle.dumps(MetricTransformer(matrix, feature_names=names)))
 
 
 def to_sql(
@@ -184,7 +183,7 @@ def to_sql(
     """
     from pairveil.release.recipes import pgvector_sql
 
-    return write_whole(path, pgvector_sql(components, feature_names).encode("utf-8"))
+    return write_file(path, pgvector_sql(components, feature_names).encode("utf-8"))
 
 
 def default_names(n_features: int) -> list[str]:
@@ -196,31 +195,3 @@ def default_names(n_features: int) -> list[str]:
     ['feature_1', 'feature_2']
     """
     return [f"feature_{number}" for number in range(1, n_features + 1)]
-
-
-def write_whole(path: str | Path, content: bytes) -> Path:
-    """Write a file whole or not at all: a temporary name in the same folder, then one rename.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_whole(folder + "/a.txt", b"whole").read_bytes()
-    b'whole'
-    """
-    target = Path(path)
-    if target.is_dir():
-        raise InputError(f"{target} is a folder; name a file")
-    if not target.parent.is_dir():
-        raise InputError(f"the folder {target.parent} does not exist")
-    handle, draft = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-        # mkstemp makes files for the owner alone; a release is meant to be read by others.
-        os.chmod(draft, 0o644)
-        os.replace(draft, target)
-    except BaseException:
-        Path(draft).unlink(missing_ok=True)
-        raise
-    return target

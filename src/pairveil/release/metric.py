@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,6 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from pairveil.errors import InputError
+from pairveil.files import FolderDraft, recover
 from pairveil.privacy.certificate import Certificate
 from pairveil.release.receiver import receiver_readme
 
@@ -26,6 +24,8 @@ SUMMARY_FILE = "summary.json"
 SIGNATURE_FILE = "signature.dsse.json"
 FORMAT = "pairveil-metric"
 VERSION = 1
+# Certificate, README, summary and report come to some 200 kB; a column's name stands in three of them.
+_ROOM_A_NAME, _ROOM_BESIDES = 1_000, 1 << 20
 
 FloatArray = NDArray[np.float64]
 
@@ -115,45 +115,89 @@ class ReleasedMetric:
     # ---- files ----------------------------------------------------------------------------------
 
     def save(
-        self, folder: str | Path, *, overwrite: bool = False, summary: str | None = None
+        self,
+        folder: str | Path | FolderDraft,
+        *,
+        overwrite: bool = False,
+        summary: str | None = None,
     ) -> Path:
         """Write ``metric.safetensors``, ``certificate.json`` and ``README.md`` into ``folder``.
 
-        The folder appears whole or not at all. An existing folder is replaced only when it is empty
-        or an earlier release and ``overwrite`` is true. ``summary`` is the text of ``summary.json``,
-        which the report reads.
+        The folder appears whole or not at all, and is durable when this returns. An existing folder is
+        replaced only when it is empty or an earlier release and ``overwrite`` is true. ``summary`` is
+        the text of ``summary.json``, which the report reads.
+
+        Parameters
+        ----------
+        folder : path or FolderDraft
+            What `reserve` gave, or a path to reserve now.
+        overwrite : bool
+        summary : str, optional
         """
-        target = Path(folder)
-        self.check_folder(target, overwrite)
+        if not isinstance(folder, FolderDraft):
+            with self.reserve(folder, self.n_features, overwrite=overwrite) as draft:
+                return self.save(draft, overwrite=overwrite, summary=summary)
         blob = self._blob()
         certificate = self.certificate
         if certificate is not None:
             certificate = replace(certificate, metric_sha256=hashlib.sha256(blob).hexdigest())
-        target.parent.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-        try:
-            (draft / METRIC_FILE).write_bytes(blob)
-            if certificate is not None:
-                (draft / CERTIFICATE_FILE).write_text(
-                    certificate.to_json() + "\n", encoding="utf-8"
-                )
-            readme = receiver_readme(
-                self.n_components, self.n_features, self.feature_names, certificate
-            )
-            (draft / README_FILE).write_text(readme, encoding="utf-8")
-            if summary is not None:
-                (draft / SUMMARY_FILE).write_text(summary, encoding="utf-8")
-            draft.chmod(0o755)
-            _swap(draft, target)
-        except BaseException:
-            shutil.rmtree(draft, ignore_errors=True)
-            raise
-        return target
+        readme = receiver_readme(
+            self.n_components, self.n_features, self.feature_names, certificate
+        )
+        folder.write(METRIC_FILE, blob)
+        if certificate is not None:
+            folder.write(CERTIFICATE_FILE, certificate.to_json() + "\n")
+        folder.write(README_FILE, readme)
+        if summary is not None:
+            folder.write(SUMMARY_FILE, summary)
+        self.check_folder(folder.target, overwrite)  # somebody may have used the name meanwhile
+        return folder.commit()
+
+    @classmethod
+    def reserve(
+        cls,
+        folder: str | Path,
+        n_features: int,
+        n_components: int | None = None,
+        *,
+        overwrite: bool = False,
+    ) -> FolderDraft:
+        """Make sure of the folder of a release before anything is spent on it.
+
+        Parameters
+        ----------
+        folder : path
+        n_features, n_components : int
+            Of the metric to come; without ``n_components`` a square one.
+        overwrite : bool
+            Whether an earlier release may be replaced.
+
+        Returns
+        -------
+        FolderDraft
+            For `save`. It keeps the room for the release, its report included, until it is closed.
+
+        Raises
+        ------
+        InputError
+            The folder is in use, cannot be written, or its disk has no room.
+
+        Examples
+        --------
+        >>> ReleasedMetric.reserve("/proc/release", n_features=3)
+        Traceback (most recent call last):
+        ...
+        pairveil.errors.InputError: /proc/release cannot be written: ...
+        """
+        recover(folder)
+        cls.check_folder(Path(folder), overwrite)
+        numbers = (n_components or n_features) * n_features + n_features
+        return FolderDraft(folder, room=8 * numbers + _ROOM_A_NAME * n_features + _ROOM_BESIDES)
 
     @staticmethod
     def check_folder(target: Path, overwrite: bool) -> None:
         """Refuse a folder that a release must not go into (before anything is spent on it)."""
-        if target.is_file():
+        if target.exists() and not target.is_dir():
             raise InputError(f"{target} is a file; name a folder for the release")
         if not target.exists() or not any(target.iterdir()):
             return
@@ -241,14 +285,3 @@ def _read_tensors(
         raise InputError(f"{file} cannot be read: it is damaged or truncated") from None
     names = metadata.get("feature_names", "")
     return components, scale, tuple(json.loads(names)) if names else None
-
-
-def _swap(draft: Path, target: Path) -> None:
-    """Put ``draft`` in the place of ``target``; the old folder goes only after the new one stands."""
-    if not target.exists():
-        os.replace(draft, target)
-        return
-    old = Path(tempfile.mkdtemp(prefix=f".{target.name}-old-", dir=target.parent))
-    os.replace(target, old / "release")
-    os.replace(draft, target)
-    shutil.rmtree(old)

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 
-from pairveil.release.exporters import write_whole
+from pairveil.files import write_file
 from pairveil.report import accounts, evidence, promise
 from pairveil.report.data import ReportData
 from pairveil.report.markup import Html, join, tag
@@ -68,7 +68,7 @@ def render(data: ReportData) -> str:
 
 def write(data: ReportData, path: str | Path) -> Path:
     """Write the page, whole or not at all."""
-    return write_whole(path, render(data).encode("utf-8"))
+    return write_file(path, render(data).encode("utf-8"))
 
 
 def _head(title: str, script: str) -> Html:

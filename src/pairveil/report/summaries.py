@@ -102,7 +102,8 @@ def budget_of(ledger: PrivacyLedger) -> Budget:
     >>> from pairveil.privacy.events import GaussianEvent
     >>> from pairveil.privacy.ledger import PrivacyLedger
     >>> ledger = PrivacyLedger(epsilon=1.0, delta=1e-5)
-    >>> _ = ledger.spend([GaussianEvent(60.0, steps=100)], kappas=1, note="first fit")
+    >>> kappas = {"relationship": 1, "person": 2}
+    >>> _ = ledger.spend([GaussianEvent(60.0, steps=100)], kappas, note="first fit")
     >>> [(entry.note, round(entry.epsilon_so_far, 2)) for entry in budget_of(ledger).entries]
     [('first fit', 0.59)]
     """

@@ -1,0 +1,362 @@
+"""The one way to write a file, or a folder of files, whole or not at all.
+
+A draft is written beside its target under one fixed name, ``.NAME.draft``, and made durable (fsync); then it
+takes the target's name in one step, and the step is made durable too (fsync of the folder). A kill at any
+moment leaves the old or the new content under the name, never a mixture and never nothing.
+
+Whoever writes a draft holds a lock on it (flock), which the operating system takes back when the process
+dies. So the next writer knows whether a draft that it finds is somebody's work or was left behind by a
+kill: it writes over the latter. Nothing has to be cleaned by hand.
+
+A folder that exists is exchanged with its draft by the operating system (``renameat2`` on Linux,
+``renamex_np`` on macOS). Where the file system cannot do that the old folder is first put aside as
+``.NAME.old``; a kill between the two steps is repaired by the next writer (`recover`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from pairveil.drafts import Busy, claim, let_go, lock_draft, take_room
+from pairveil.errors import InputError
+
+_ROOM = ".room"
+_NO_EXCHANGE = {errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EPERM}
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+# ---- one file ------------------------------------------------------------------------------------
+
+
+def write_file(path: str | Path, content: bytes | str) -> Path:
+    """Write a file whole or not at all; text is UTF-8.
+
+    Raises
+    ------
+    InputError
+        It cannot be written, with the reason.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_file(folder + "/a.txt", "whole").read_text()
+    'whole'
+    """
+    with file_draft(path) as draft:
+        draft.write_bytes(content.encode() if isinstance(content, str) else content)
+    return Path(path)
+
+
+@contextmanager
+def file_draft(path: str | Path) -> Iterator[Path]:
+    """A path to write to, which takes the place of ``path`` when the block ends without an error.
+
+    Links are followed: the file that a link names is replaced, and the link stays. A file that is
+    replaced keeps its permissions.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with file_draft(folder + "/a.txt") as draft:
+    ...         _ = draft.write_text("whole")
+    ...     sorted(os.listdir(folder))
+    ['a.txt']
+    """
+    target = _place_of(path)
+    with _told(path):
+        # The ending stays the same: some writers choose the format by it, or add one that is missing.
+        draft, lock = claim(target, target.suffix, folder=False)
+        try:
+            yield draft
+            if target.exists():
+                draft.chmod(stat.S_IMODE(target.stat().st_mode))
+            _sync(draft)
+            os.replace(draft, target)
+            _sync(target.parent)
+        except BaseException:
+            draft.unlink(missing_ok=True)
+            raise
+        finally:
+            let_go(lock)
+
+
+def check_file(path: str | Path, room: int = 0) -> None:
+    """Refuse a path at which no file of ``room`` bytes can be written now; nothing stays behind.
+
+    Examples
+    --------
+    >>> check_file("/proc/report.html")
+    Traceback (most recent call last):
+    ...
+    pairveil.errors.InputError: /proc/report.html cannot be written: ...
+    """
+    target = _place_of(path)
+    with _told(path):
+        draft, lock = claim(target, target.suffix, folder=False)
+        try:
+            take_room(draft, room)
+        finally:
+            draft.unlink(missing_ok=True)
+            let_go(lock)
+
+
+# ---- a folder of files ---------------------------------------------------------------------------
+
+
+class FolderDraft:
+    """A folder that appears under its name whole or not at all.
+
+    Making one proves that the folder can be written, and keeps room for it on the disk: make it before
+    anything is spent on what goes into it.
+
+    Parameters
+    ----------
+    target : path
+        Where the folder will be; folders above it are made. A folder that is there is replaced as a
+        whole by `commit`, so the caller decides first whether it may be.
+    room : int
+        Bytes to keep free for it.
+
+    Raises
+    ------
+    InputError
+        It cannot be written, or another run is writing it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with FolderDraft(folder + "/release", room=1000) as draft:
+    ...         draft.write("README.md", "whole")
+    ...         _ = draft.commit()
+    ...     os.listdir(folder), os.listdir(folder + "/release")
+    (['release'], ['README.md'])
+    """
+
+    def __init__(self, target: str | Path, room: int = 0) -> None:
+        self.target = Path(target)
+        self._place = self.target.resolve()
+        self._made: list[Path] = []
+        self._lock: int | None = None
+        self._draft: Path | None = None
+        with _told(target):
+            try:
+                self._make_parents()
+                if _is_mount(self._place):
+                    raise InputError(
+                        f"{target} is where a disk is mounted and cannot be replaced as a whole; "
+                        "name a folder inside it"
+                    )
+                self._draft, self._lock = claim(self._place, "", folder=True)
+                take_room(self._draft / _ROOM, room)
+            except Busy:
+                raise InputError(
+                    f"another run is writing to {target}; wait for it, or name another folder"
+                ) from None
+            except BaseException:
+                self.close()
+                raise
+
+    def write(self, name: str, content: bytes | str) -> None:
+        """Write one of the folder's files, durably."""
+        assert self._draft is not None
+        with _told(self.target):
+            (self._draft / _ROOM).unlink(missing_ok=True)
+            with (self._draft / name).open("wb") as file:
+                file.write(content.encode() if isinstance(content, str) else content)
+                file.flush()
+                os.fsync(file.fileno())
+
+    def commit(self) -> Path:
+        """Give the folder its name; what had the name before is removed."""
+        assert self._draft is not None
+        with _told(self.target):
+            (self._draft / _ROOM).unlink(missing_ok=True)
+            _sync(self._draft)
+            _swap(self._draft, self._place)
+            for folder in {self._place.parent, *(made.parent for made in self._made)}:
+                _sync(folder)
+        self._draft, self._made = None, []
+        self.close()
+        return self.target
+
+    def close(self) -> None:
+        """Forget what was not committed."""
+        if self._draft is not None:
+            shutil.rmtree(self._draft, ignore_errors=True)
+            self._draft = None
+        for folder in reversed(self._made):
+            with suppress(OSError):  # somebody has put something else there
+                folder.rmdir()
+        self._made = []
+        let_go(self._lock)
+        self._lock = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _make_parents(self) -> None:
+        missing = [folder for folder in self._place.parents if not folder.exists()]
+        for folder in reversed(missing):
+            folder.mkdir(exist_ok=True)
+            self._made.append(folder)
+
+
+def recover(target: str | Path) -> None:
+    """Repair what a kill left where folders cannot be exchanged; changes nothing else.
+
+    The draft was whole when the old folder was put aside, so it takes its place.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     os.makedirs(folder + "/.release.old")
+    ...     os.makedirs(folder + "/.release.draft")
+    ...     recover(folder + "/release")
+    ...     os.listdir(folder)
+    ['release']
+    """
+    place = Path(target).resolve()
+    aside = _aside(place)
+    if not aside.is_dir():
+        return
+    with _told(target):
+        try:
+            draft, lock = claim(place, "", folder=True, keep=True)
+        except Busy:
+            return  # somebody is between the two steps
+        try:
+            if not place.exists():
+                whole = draft if any(draft.iterdir()) else aside
+                os.replace(whole, place)
+                _sync(place.parent)
+            shutil.rmtree(aside, ignore_errors=True)
+            with suppress(OSError):
+                draft.rmdir()  # made by the claim
+        finally:
+            let_go(lock)
+
+
+def _place_of(path: str | Path) -> Path:
+    """Where a file will really be; refuses what is no place for a file."""
+    target = Path(path).resolve()
+    if target.is_dir():
+        raise InputError(f"{path} is a folder; name a file")
+    if not target.parent.is_dir():
+        raise InputError(f"the folder {target.parent} does not exist")
+    if target.exists() and not target.is_file():
+        raise InputError(f"{path} is no ordinary file; name another")
+    return target
+
+
+# ---- names ---------------------------------------------------------------------------------------
+
+
+def _aside(place: Path) -> Path:
+    return place.with_name(f".{place.name}.old")
+
+
+def _swap(draft: Path, place: Path) -> None:
+    """Put a draft in the place of a folder; the old one goes only after the new one stands."""
+    if not place.exists():
+        os.replace(draft, place)
+        return
+    # Locked before it gets the draft's name, so that nobody takes it for a draft to write into.
+    old = os.open(place, os.O_RDONLY) if os.name == "posix" else None
+    try:
+        if old is not None:
+            lock_draft(old, wait=True)
+        if _exchange(draft, place):
+            shutil.rmtree(draft, ignore_errors=True)
+            return
+        aside = _aside(place)
+        shutil.rmtree(aside, ignore_errors=True)
+        os.replace(place, aside)
+        os.replace(draft, place)
+        _sync(place.parent)
+        shutil.rmtree(aside, ignore_errors=True)
+    finally:
+        let_go(old)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchange the names of two folders in one step; False where that cannot be done."""
+    library = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None
+    names = os.fsencode(one), os.fsencode(other)
+    if sys.platform == "linux" and hasattr(library, "renameat2"):
+        here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+        failed = library.renameat2(here, names[0], here, names[1], exchange)  # type: ignore[union-attr]
+    elif sys.platform == "darwin" and hasattr(library, "renamex_np"):
+        failed = library.renamex_np(*names, 2)  # RENAME_SWAP
+    else:
+        return False
+    if not failed:
+        _sync(other.parent)
+        return True
+    reason = ctypes.get_errno()
+    if reason in _NO_EXCHANGE:
+        return False
+    raise OSError(reason, os.strerror(reason), str(other))
+
+
+def _is_mount(place: Path) -> bool:
+    """Whether a disk, or another folder, is mounted at a place: such a folder cannot be renamed."""
+    if not place.is_dir():
+        return False
+    if os.path.ismount(place):
+        return True
+    try:
+        table = Path("/proc/self/mountinfo").read_bytes()
+    except OSError:
+        return False
+    shown = os.fsencode(place)
+    for character in b"\\ \t\n":  # as the table writes them
+        shown = shown.replace(bytes([character]), b"\\%03o" % character)
+    return any(line.split()[4] == shown for line in table.splitlines() if line)
+
+
+def _sync(path: Path) -> None:
+    """Make a file's content, or the names in a folder, durable (Windows does the latter by itself)."""
+    if path.is_dir() and os.name != "posix":
+        return
+    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _told(path: str | Path) -> Iterator[None]:
+    """An error of the operating system as a sentence about the path that was asked for."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, InputError):
+            raise
+        if error.errno in _NO_ROOM:
+            reason = "there is not enough room on its disk; make room, or name another place"
+        else:
+            reason = f"{error.strerror or error}; name another place"
+        raise InputError(f"{path} cannot be written: {reason}") from None
