@@ -96,7 +96,8 @@ class DPPMetricLearner(PairMetric):
     noise_multiplier_ : float
     n_pairs_used_ : int
     used_pairs_ : array of int
-        Positions of the used pairs among the given ones (public); a ``range`` when all of a DaskPairs are.
+        Positions of the used pairs among the given ones (public), ascending; of a pair that was given
+        twice, the first. A ``range`` when all of a DaskPairs are.
     n_features_in_ : int
 
     Examples
@@ -261,13 +262,13 @@ class DPPMetricLearner(PairMetric):
         return self
 
     def _prepare(self, pairs: Any, y: ArrayLike | None) -> tuple[Prepared, NoiseSource]:
-        data, inferred = resolve_training(pairs, y, self.preprocessor, self.backend)
+        found = resolve_training(pairs, y, self.preprocessor, self.backend, stacklevel=4)
         noise: NoiseSource = (
             TrustedNoise() if self.random_state is None else SeededNoise(self.random_state)
         )
         check_bound("data_norm", self.data_norm)
-        data = clipped(data, self.data_norm, stacklevel=4)
-        return prepare(self, data, noise, inferred), noise
+        data = clipped(found.data, self.data_norm, stacklevel=4)
+        return prepare(self, data, noise, found.inferred, found.positions), noise
 
     def _warn_of_clones(self, certificate: Certificate | None) -> None:
         if (

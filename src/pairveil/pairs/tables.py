@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from pairveil.errors import InputError
 from pairveil.pairs.columns import as_ids, same_kind
+from pairveil.pairs.similar_ids import say_similar
 from pairveil.pairs.validation import check_features, check_labels, name_rows
 
 
@@ -43,7 +44,8 @@ class FeatureTable:
         ids = as_ids(self.ids)
         if len(ids) != values.shape[0]:
             raise InputError(f"{len(ids)} ids for {values.shape[0]} rows of features")
-        _refuse_repeated(ids)
+        refuse_repeated(ids)
+        say_similar("the features", ids, stacklevel=4)
         for field, value in (("ids", ids), ("values", values), ("names", names)):
             object.__setattr__(self, field, value)
 
@@ -98,6 +100,7 @@ class PairTable:
         rows = np.arange(1, len(left) + 1) if self.rows is None else np.asarray(self.rows)
         if rows.shape != left.shape:
             raise InputError(f"{len(rows)} row numbers for {len(left)} pairs")
+        say_similar("the pairs", left, right, stacklevel=4)
         labels = None if self.labels is None else check_labels(self.labels, len(left), rows)
         fields = {"left": left, "right": right, "rows": rows, "labels": labels}
         for field, value in fields.items():
@@ -112,7 +115,16 @@ class PairTable:
         return len(self.left)
 
 
-def _refuse_repeated(ids: np.ndarray) -> None:
+def refuse_repeated(ids: np.ndarray) -> None:
+    """Raise InputError, with row numbers, if two people have one id.
+
+    Examples
+    --------
+    >>> refuse_repeated(np.array([7, 8, 7]))
+    Traceback (most recent call last):
+    ...
+    pairveil.errors.InputError: 1 row of the features repeats an id that another row has: row 3. One row a person
+    """
     if len(pc.unique(pa.array(ids))) == len(ids):
         return
     _, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
