@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.errors import DataWarning, InputError
-from pairveil.graph.digest import graph_digest as graph_digest  # noqa: PLC0414 (others find it here)
+from pairveil.graph.digest import graph_digest as graph_digest
 from pairveil.graph.kappa import Kappa, kappa
 from pairveil.learning.dask_pairs import Chosen, DaskPairs
 from pairveil.learning.defaults import Budget, make_plan

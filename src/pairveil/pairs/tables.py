@@ -123,7 +123,8 @@ def refuse_repeated(ids: np.ndarray) -> None:
     >>> refuse_repeated(np.array([7, 8, 7]))
     Traceback (most recent call last):
     ...
-    pairveil.errors.InputError: 1 row of the features repeats an id that another row has: row 3. One row a person
+    pairveil.errors.InputError: 1 row of the features repeats an id that another row has: row 3.
+    One row a person
     """
     if len(pc.unique(pa.array(ids))) == len(ids):
         return
