@@ -61,7 +61,9 @@ def test_a_pair_with_contradicting_labels_is_one_null_record(labels):
         found = index_pairs(listed)
     said = [str(warning.message) for warning in caught]
     assert said[0] == "2 pairs appeared before and were merged (rows 6, 8)"
-    assert said[1].startswith("1 pair has contradicting labels (first in row 4) and contributes nothing")
+    assert said[1].startswith(
+        "1 pair has contradicting labels (first in row 4) and contributes nothing"
+    )
     assert [w.category for w in caught] == [DataWarning, PrivateNote]
     assert found.labels.tolist() == [0, 1]
     assert found.positions.tolist() == [0, 3]

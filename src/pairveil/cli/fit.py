@@ -26,6 +26,7 @@ from pairveil.cli.pair_options import (
     Label,
     Layout,
     Left,
+    MergeSimilarIds,
     PairsPath,
     RecordId,
     Right,
@@ -138,6 +139,7 @@ def fit(
     zero_means: ZeroMeans = None,
     threshold: Threshold = 0.5,
     record_id: RecordId = "id",
+    merge_similar_ids: MergeSimilarIds = False,
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
@@ -177,10 +179,13 @@ def fit(
                 "--exclude": exclude,
                 "--zero-means": zero_means,
                 "--layout": layout != "auto",
+                "--merge-similar-ids": merge_similar_ids,
             }
             training = open_for_workers(features, pairs, (left, right, label), unused)
         else:
-            people, scale = read_people(Path(features), id_, exclude, bounds, data_norm)
+            people, scale = read_people(
+                Path(features), id_, exclude, bounds, data_norm, merge_similar_ids
+            )
             found = read_pair_file(
                 Path(pairs),
                 left,
@@ -190,6 +195,7 @@ def fit(
                 zero_means=zero_means,
                 threshold=threshold,
                 record_id=record_id,
+                merge_similar_ids=merge_similar_ids,
             )
             training = Training(
                 PairSet.join(people, found, data_norm=data_norm), people.names, scale

@@ -3,7 +3,8 @@
 `pairveil.pairs.canonical` says why. Each partition is sorted where it is read. Where partitions then follow
 one another, person by person, they stay as they are; otherwise each worker sends what it has of a range of
 lower people to whoever puts that range together. So all mentions of a pair meet in one place, and there
-they become one record. Labels stay with the workers; the driver sees counts, a sample of person numbers and digests.
+they become one record. Labels stay with the workers; the driver sees counts, a sample of person numbers
+and digests.
 """
 
 from __future__ import annotations

@@ -112,7 +112,8 @@ class PairSet:
         Warns
         -----
         DataWarning
-            Repeated pairs were merged, pairs with contradicting labels became null, rows were clipped.
+            Repeated pairs were merged, pairs with contradicting labels became null, rows were clipped; ids
+            that may be one person's.
 
         Examples
         --------
@@ -121,6 +122,7 @@ class PairSet:
         >>> PairSet.join(people, listed, data_norm=1.0).pairs.tolist()
         [[2, 1], [0, 2]]
         """
+        say_similar("the features", features.ids, stacklevel=2)
         found = index_pairs(pairs, features.ids)
         values = features.values
         if data_norm is not None:

@@ -20,7 +20,8 @@ from pairveil.pairs.canonical import (
     say_contrary,
     say_merged,
 )
-from pairveil.pairs.columns import as_ids, same_kind
+from pairveil.pairs.columns import as_ids, ids_as_text, same_kind
+from pairveil.pairs.similar_ids import folded_ids
 from pairveil.pairs.tables import PairTable
 from pairveil.pairs.validation import name_rows, refuse_self_pairs
 
@@ -121,10 +122,24 @@ def _look_up(table: PairTable, people: np.ndarray) -> np.ndarray:
                 ". The ids are integers in one table and text in the other: compare leading zeros "
                 "and spaces"
             )
+        if _known_when_folded(left[unknown], right[unknown], known):
+            message += (
+                ". They are there in another case, with outer spaces or in another Unicode form: "
+                "merge_similar_ids=True takes them as one"
+            )
         for note in table.notes:
             message += f". {note}"
         raise InputError(message)
     return pairs
+
+
+def _known_when_folded(left: np.ndarray, right: np.ndarray, known: np.ndarray) -> bool:
+    """Whether folding ids would find somebody for every one of some pairs' ids."""
+    if known.dtype.kind != "O":
+        return False
+    people = pa.array(ids_as_text(folded_ids(known)))
+    ends = pa.array(ids_as_text(folded_ids(np.concatenate([left, right]))))
+    return bool(pc.all(pc.is_in(ends, value_set=people)).as_py())
 
 
 def _merge(

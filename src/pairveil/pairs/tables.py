@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from pairveil.errors import InputError
 from pairveil.pairs.columns import as_ids, same_kind
-from pairveil.pairs.similar_ids import say_similar
 from pairveil.pairs.validation import check_features, check_labels, name_rows
 
 
@@ -45,7 +44,6 @@ class FeatureTable:
         if len(ids) != values.shape[0]:
             raise InputError(f"{len(ids)} ids for {values.shape[0]} rows of features")
         refuse_repeated(ids)
-        say_similar("the features", ids, stacklevel=4)
         for field, value in (("ids", ids), ("values", values), ("names", names)):
             object.__setattr__(self, field, value)
 
@@ -100,7 +98,6 @@ class PairTable:
         rows = np.arange(1, len(left) + 1) if self.rows is None else np.asarray(self.rows)
         if rows.shape != left.shape:
             raise InputError(f"{len(rows)} row numbers for {len(left)} pairs")
-        say_similar("the pairs", left, right, stacklevel=4)
         labels = None if self.labels is None else check_labels(self.labels, len(left), rows)
         fields = {"left": left, "right": right, "rows": rows, "labels": labels}
         for field, value in fields.items():
