@@ -181,7 +181,7 @@ def _given(
     if array.ndim == 3:
         rows = as_features(array.reshape(-1, array.shape[2]))
         advice = "; pass preprocessor=X and index pairs instead"
-        warnings.warn(ASSUMED_TOPOLOGY + advice, PrivacyLeakWarning, stacklevel=stacklevel + 1)
+        warnings.warn(ASSUMED_TOPOLOGY + advice, PrivacyLeakWarning, stacklevel=stacklevel)
         return PairSet(*people_of_rows(rows), labels), True
     if callable(preprocessor):
         people, where = np.unique(array, return_inverse=True)

@@ -73,7 +73,7 @@ def open_pairs(
             "labels of a Parquet file are one of its columns; leave the third file out"
         )
     # Brought into canonical order here, where nobody else holds the pairs: a fit then needs no second copy.
-    return PairSet(table, *_read_parquet(path, (left, right, label))).canonical(stacklevel=2)[0]
+    return PairSet(table, *_read_parquet(path, (left, right, label))).canonical(stacklevel=3)[0]
 
 
 def _existing(path: str | Path) -> Path:

@@ -201,8 +201,8 @@ class PairSet:
         records = records_of(as_index(self.pairs), self.labels, ranks(people))
         if records.positions is None:
             return self, None
-        say_merged(records.n_repeated, stacklevel=stacklevel + 1)
-        say_contrary(records.n_contrary, stacklevel=stacklevel + 1)
+        say_merged(records.n_repeated, stacklevel=stacklevel)
+        say_contrary(records.n_contrary, stacklevel=stacklevel)
         features = self.features if people is None else self.features[people]
         ids = self.ids if people is None or self.ids is None else self.ids[people]
         return self._with(features, records.pairs, records.labels, ids), records.positions
