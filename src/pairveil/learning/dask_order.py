@@ -85,10 +85,12 @@ def canonical_partition(ends: NDArray[Any], labels: NDArray[np.int8]) -> Partiti
 def look(part: Partition) -> Look:
     """What the driver may know of a partition, on a worker."""
     ends = part.ends
-    tips = [(int(a), int(b)) for a, b in ends[[0, -1]]] if len(ends) else [(-1, -1)] * 2
+    first, last = (
+        ((int(ends[at, 0]), int(ends[at, 1])) if len(ends) else (-1, -1)) for at in (0, -1)
+    )
     sample = ends[:: max(1, len(ends) // SAMPLE), 0].copy()
     return Look(
-        len(ends), part.problem, part.digest, *tips, part.n_repeated, part.n_contrary, sample
+        len(ends), part.problem, part.digest, first, last, part.n_repeated, part.n_contrary, sample
     )
 
 
