@@ -37,3 +37,7 @@ class WaitWarning(UserWarning):
 
 class DataWarning(UserWarning):
     """The data were changed before use (rows clipped, duplicates merged) or are barely enough."""
+
+
+class PrivateNote(DataWarning):
+    """A note that tells of private contents: for the operator on stderr, never for an output."""

@@ -17,7 +17,6 @@ MISTAKES = {
     "no such id column": (f"{FIT} --id patient", "no column 'patient'"),
     "labels 0 and 1": ("fit people.csv zeroone.csv", "say which with --zero-means"),
     "unknown label": ("fit people.csv odd.csv", "row 1 has none of these"),
-    "contradiction": ("fit people.csv both.csv", "contradicting labels: rows 1 and 2"),
     "id without features": ("fit people.csv strangers.csv", "an id without features (first: row 1)"),
     "herself": ("fit people.csv alone.csv", "joins a person with herself (row 1)"),
     "no pairs": ("fit people.csv none.csv", "there are no pairs"),

@@ -1,54 +1,81 @@
-"""The name of a graph: the same for the same pairs of people, another for anything else."""
+"""A graph's name: of the set of pairs, and of no other graph."""
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from pairveil.graph.digest import graph_digest
+from pairveil.errors import InputError
+from pairveil.graph.digest import digest_of, graph_digest
+from pairveil.pairs.pairset import PairSet
 
-IDS = np.array([f"p{i}" for i in range(9)])
-PAIRS = np.array([[0, 1], [1, 2], [4, 3], [7, 2]])
-
-
-def test_order_sides_and_people_without_pairs_do_not_matter():
-    rng = np.random.default_rng(0)
-    one = graph_digest(IDS, PAIRS, b"salt" * 8)
-    for _ in range(20):
-        order = rng.permutation(len(IDS))
-        place = np.argsort(order)
-        shuffled = place[PAIRS][rng.permutation(len(PAIRS))]
-        flip = rng.random(len(PAIRS)) < 0.5
-        shuffled[flip] = shuffled[flip, ::-1]
-        assert graph_digest(IDS[order], shuffled, b"salt" * 8) == one
-    assert graph_digest(np.append(IDS, "alone"), PAIRS, b"salt" * 8) == one
-
-
-@pytest.mark.parametrize(
-    ("ids", "pairs"),
-    [
-        (IDS, PAIRS[:3]),
-        (IDS, np.array([[0, 1], [1, 2], [4, 3], [7, 1]])),
-        (np.array([*IDS[:8], "p9"]), np.array([[0, 1], [1, 2], [4, 3], [8, 2]])),
-        (IDS.astype(object), np.array([[0, 1], [1, 2], [4, 3], [7, 2], [7, 2]])),
-    ],
+text = st.text(st.characters(codec="utf-8"), max_size=3)
+graphs = st.one_of(
+    st.lists(st.integers(-5, 300), min_size=3, max_size=5, unique=True),
+    st.lists(text, min_size=3, max_size=5, unique=True),
+).flatmap(
+    lambda ids: st.tuples(
+        st.just(ids),
+        st.lists(
+            st.tuples(st.integers(0, len(ids) - 1), st.integers(0, len(ids) - 1)).filter(
+                lambda pair: pair[0] != pair[1]
+            ),
+            min_size=1,
+            max_size=6,
+        ),
+    )
 )
-def test_another_graph_has_another_name(ids, pairs):
-    assert graph_digest(ids, pairs) != graph_digest(IDS, PAIRS)
 
 
-def test_ids_are_tagged_and_kept_apart():
-    pairs = np.array([[0, 1]])
-    names = [
-        np.array([1, 2]),
-        np.array(["1", "2"]),
-        np.array([1.0, 2.0]),
-        np.array([b"1", b"2"]),
-        np.array(["1\0002", ""]),
-        np.array(["ab", "c"]),
-        np.array(["a", "bc"]),
-    ]
-    assert len({graph_digest(ids, pairs) for ids in names}) == len(names)
+def as_set(ids, pairs):
+    return frozenset(frozenset((type(ids[a]).__name__, ids[a]) for a in pair) for pair in pairs)
 
 
-def test_salt_and_no_ids():
-    assert graph_digest(None, PAIRS) is None
-    assert len({graph_digest(IDS, PAIRS, salt) for salt in (None, b"a" * 32, b"b" * 32)}) == 3
+def named(ids, pairs):
+    array = np.array(ids, dtype=object if isinstance(ids[0], str) else np.int64)
+    return digest_of(array, np.array(pairs))
+
+
+@settings(deadline=None, max_examples=80, derandomize=True)
+@given(graphs, graphs, st.randoms(use_true_random=False))
+def test_names_are_equal_where_the_sets_of_pairs_are(one, other, random):
+    assert (named(*one) == named(*other)) == (as_set(*one) == as_set(*other))
+    ids, pairs = one
+    place = random.sample(range(len(ids)), len(ids))
+    shuffled = [None] * len(ids)
+    for old, new in enumerate(place):
+        shuffled[new] = ids[old]
+    turned = [(place[b], place[a]) for a, b in random.sample(pairs, len(pairs))]
+    assert named(shuffled, turned) == named(ids, pairs)
+
+
+def test_kinds_lengths_and_characters_do_not_collide():
+    pair = [[0, 1]]
+    names = {
+        digest_of([1, 2], pair),
+        digest_of(["1", "2"], pair),
+        digest_of(["a\0b", "c"], pair),
+        digest_of(["a", "b\0c"], pair),
+        digest_of(["ab", "c"], pair),
+        digest_of(["a", "bc"], pair),
+        digest_of([1, 2, 3], [[0, 1], [1, 2]]),
+    }
+    assert len(names) == 7
+    assert digest_of([1, 2, 3], pair) == digest_of([1, 2], pair)  # who is in no pair is in no graph
+
+
+def test_a_salt_makes_another_name_and_is_long_enough():
+    data = PairSet(np.eye(2), [[0, 1]], ids=["ann", "bob"])
+    salted = graph_digest(data, salt=b"0" * 16)
+    assert len({graph_digest(data), salted, graph_digest(data, salt=b"1" * 16)}) == 3
+    assert salted == digest_of(["bob", "ann"], [[0, 1]], salt=b"0" * 16)
+    with pytest.raises(InputError, match="at least 16 bytes"):
+        graph_digest(data, salt=b"short")
+    assert graph_digest(PairSet(np.eye(2), [[0, 1]])) is None
+
+
+def test_other_ids_are_refused():
+    with pytest.raises(InputError, match="integers or text"):
+        digest_of([1.5, 2.5], [[0, 1]])
+    with pytest.raises(InputError, match="integers or text"):
+        digest_of(np.array([1, "a"], dtype=object), [[0, 1]])

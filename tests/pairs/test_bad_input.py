@@ -215,7 +215,6 @@ JOIN_CASES = {
     "self pair": (f"left,right,label\n{ANN},{ANN},same\n", r"person with herself \(row 1\)"),
     "unknown id": (PAIRS + f"{ANN},Zqdan74,same\n", r"1 of 3 pairs .*first: row 3"),
     "integers for text": ("left,right,label\n6151,6152,same\n", "integers in one table and text"),
-    "contradiction": (PAIRS + f"{BOB},{ANN},different\n", "contradicting labels: rows 1 and 3"),
 }
 
 
@@ -225,6 +224,18 @@ def test_joining(case, tmp_path):
     people = read_features(write(tmp_path, "f.csv", FEATURES))
     pairs = read_pairs(write(tmp_path, "p.csv", content))
     assert re.search(message, refusal(lambda: PairSet.join(people, pairs)))
+
+
+def test_a_contradiction_does_not_stop_anything_and_is_said_without_values(tmp_path):
+    people = read_features(write(tmp_path, "f.csv", FEATURES))
+    pairs = read_pairs(write(tmp_path, "p.csv", PAIRS + f"{BOB},{ANN},different\n"))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        data = PairSet.join(people, pairs)
+    said = [str(warning.message) for warning in caught]
+    assert re.search(r"1 pair has contradicting labels \(first in row 1\)", said[1])
+    assert 0 in data.labels
+    assert not any(CANARY.search(text) for text in said)
 
 
 def test_what_is_changed_is_said_without_values(tmp_path):

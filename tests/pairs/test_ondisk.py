@@ -31,9 +31,13 @@ def write(folder, left, right, label):
 def test_parquet_and_arrays_give_the_same_pairs(folder):
     mapped = open_pairs(folder / "people.npy", folder / "pairs.npy", folder / "labels.npy")
     read = open_pairs(folder / "people.npy", folder / "pairs.parquet")
+    ordered, positions = mapped.canonical()
+    np.testing.assert_array_equal(mapped.pairs, PAIRS)
+    np.testing.assert_array_equal(mapped.labels, LABELS)
+    np.testing.assert_array_equal(ordered.pairs, [sorted(PAIRS[at]) for at in positions])
+    np.testing.assert_array_equal(read.pairs, ordered.pairs)
+    np.testing.assert_array_equal(read.labels, ordered.labels)
     for data in (mapped, read):
-        np.testing.assert_array_equal(data.pairs, PAIRS)
-        np.testing.assert_array_equal(data.labels, LABELS)
         assert data.pairs.dtype == np.int32
         assert data.features.dtype == np.float32
     assert not mapped.features.flags.owndata  # mapped, not read

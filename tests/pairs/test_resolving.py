@@ -5,15 +5,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairveil.errors import DataWarning, InputError
+from pairveil.errors import DataWarning, InputError, PrivateNote
 from pairveil.pairs.resolving import index_pairs
 from pairveil.pairs.tables import FeatureTable, PairTable
 
 
-def test_without_features_people_are_numbered_in_order_of_appearance():
-    found = index_pairs(PairTable([30, 10, 30], [20, 30, 40]))
-    assert found.ids.tolist() == [30, 20, 10, 40]
-    assert found.pairs.tolist() == [[0, 1], [2, 0], [0, 3]]
+def test_without_features_people_are_numbered_in_the_order_of_ids():
+    found = index_pairs(PairTable([30, 100, 30], [20, 30, 40]))
+    assert found.ids.tolist() == [20, 30, 40, 100]
+    assert found.pairs.tolist() == [[1, 0], [3, 1], [1, 2]]
+    words = index_pairs(PairTable(["b", "a", "é"], ["C", "é", "b"]))
+    assert words.ids.tolist() == ["C", "a", "b", "é"]
 
 
 @pytest.mark.parametrize("text_first", [True, False])
@@ -52,16 +54,19 @@ def test_repeated_pairs_with_one_label_are_merged_whichever_way_round():
     assert found.labels.tolist() == [1, -1, 1]
 
 
-def test_contradicting_labels_are_refused_with_both_rows():
-    listed = PairTable(["a", "b", "b"], ["b", "c", "a"], [1, -1, -1])
-    with pytest.raises(InputError, match="contradicting labels: rows 1 and 3"):
-        index_pairs(listed)
-
-
-def test_a_contradiction_between_the_first_and_the_third_mention_is_found():
-    listed = PairTable([1, 1, 1], [2, 2, 2], [1, 1, -1])
-    with pytest.raises(InputError, match="rows 2 and 3"):
-        index_pairs(listed)
+@pytest.mark.parametrize("labels", [[1, 1, -1], [1, -1, 1], [-1, 1, 1]])
+def test_a_pair_with_contradicting_labels_is_one_null_record(labels):
+    listed = PairTable(["a", "b", "a", "d"], ["b", "a", "b", "c"], [*labels, 1], rows=[4, 6, 8, 9])
+    with pytest.warns(DataWarning) as caught:
+        found = index_pairs(listed)
+    said = [str(warning.message) for warning in caught]
+    assert said[0] == "2 pairs appeared before and were merged (rows 6, 8)"
+    assert said[1].startswith(
+        "1 pair has contradicting labels (first in row 4) and contributes nothing"
+    )
+    assert [w.category for w in caught] == [DataWarning, PrivateNote]
+    assert found.labels.tolist() == [0, 1]
+    assert found.positions.tolist() == [0, 3]
 
 
 def test_without_labels_repeated_pairs_cannot_contradict():

@@ -91,10 +91,10 @@ class Budget(NamedTuple):
 
 def _graph_of_used(planned: Any, data: Any, seed: int | None) -> str | None:
     """The name under which the ledger will know the pairs that the fit is going to use."""
-    from pairveil.learning.certifying import graph_digest
+    from pairveil.graph.digest import graph_digest
     from pairveil.pairs.choosing import select_pairs
 
     if data.ids is None:
         return None
-    kept = select_pairs(data.pairs, planned.selection["how"], random_state=seed or 0)
+    kept = select_pairs(data, planned.selection["how"], random_state=seed or 0)
     return graph_digest(data.subset(kept))

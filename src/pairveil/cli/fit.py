@@ -28,6 +28,7 @@ from pairveil.cli.pair_options import (
     Label,
     Layout,
     Left,
+    MergeSimilarIds,
     PairsPath,
     RecordId,
     Right,
@@ -148,6 +149,7 @@ def fit(
     zero_means: ZeroMeans = None,
     threshold: Threshold = 0.5,
     record_id: RecordId = "id",
+    merge_similar_ids: MergeSimilarIds = False,
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
@@ -188,10 +190,13 @@ def fit(
                 "--zero-means": zero_means,
                 "--layout": layout != "auto",
                 "--graph-salt": graph_salt,
+                "--merge-similar-ids": merge_similar_ids,
             }
             training = open_for_workers(features, pairs, (left, right, label), unused)
         else:
-            people, scale = read_people(Path(features), id_, exclude, bounds, data_norm)
+            people, scale = read_people(
+                Path(features), id_, exclude, bounds, data_norm, merge_similar_ids
+            )
             found = read_pair_file(
                 Path(pairs),
                 left,
@@ -201,6 +206,7 @@ def fit(
                 zero_means=zero_means,
                 threshold=threshold,
                 record_id=record_id,
+                merge_similar_ids=merge_similar_ids,
             )
             training = Training(
                 PairSet.join(people, found, data_norm=data_norm), people.names, scale
@@ -269,11 +275,11 @@ def fit(
 def _graph_digest(found: Any, salt: Path) -> str | None:
     """The salted name of the given graph, by the ids of the pairs file: who checks it has no other."""
     from pairveil.cli.recount import make_salt
-    from pairveil.graph.digest import graph_digest
+    from pairveil.graph.digest import digest_of
     from pairveil.pairs.resolving import index_pairs
 
     indexed = index_pairs(found)
-    return graph_digest(indexed.ids, indexed.pairs, make_salt(salt))
+    return digest_of(indexed.ids, indexed.pairs, make_salt(salt))
 
 
 def _cluster(scheduler: str | None) -> Any:

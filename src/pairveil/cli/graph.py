@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import numpy as np
 import typer
 from numpy.typing import NDArray
 
@@ -21,6 +22,7 @@ from pairveil.cli.pair_options import (
     Label,
     Layout,
     Left,
+    MergeSimilarIds,
     PairsFile,
     RecordId,
     Right,
@@ -28,6 +30,9 @@ from pairveil.cli.pair_options import (
     ZeroMeans,
     read_pair_file,
 )
+
+if TYPE_CHECKING:
+    from pairveil.pairs.resolving import IndexedPairs
 
 How = Literal["paths", "forest", "matching", "all"]
 DesignHow = Literal["paths", "forest", "matching"]
@@ -55,6 +60,7 @@ def show_kappa(
     right: Right = "right",
     layout: Layout = "auto",
     record_id: RecordId = "id",
+    merge_similar_ids: MergeSimilarIds = False,
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
@@ -71,7 +77,15 @@ def show_kappa(
     from pairveil.pairs.resolving import index_pairs
 
     with spoken_warnings(quiet or json_) as notes:
-        listed = read_pair_file(pairs, left, right, None, layout, record_id=record_id)
+        listed = read_pair_file(
+            pairs,
+            left,
+            right,
+            None,
+            layout,
+            record_id=record_id,
+            merge_similar_ids=merge_similar_ids,
+        )
         edges = index_pairs(listed).pairs
     numbers = kappa(edges)
     if json_:
@@ -104,6 +118,7 @@ def select(
     zero_means: ZeroMeans = None,
     threshold: Threshold = 0.5,
     record_id: RecordId = "id",
+    merge_similar_ids: MergeSimilarIds = False,
     seed: Seed = None,
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
@@ -132,16 +147,13 @@ def select(
             threshold=threshold,
             record_id=record_id,
             labels_optional=True,
+            merge_similar_ids=merge_similar_ids,
         )
         found = index_pairs(listed)
     before = kappa(found.pairs)
     kept = select_pairs(found.pairs, how, max_degree=max_degree, random_state=seed)
     after = kappa(found.pairs[kept])
-    ends = found.ids[found.pairs[kept]]
-    columns: dict[str, NDArray[Any]] = {left: ends[:, 0], right: ends[:, 1]}
-    if found.labels is not None:
-        columns[label] = found.labels[kept]
-    write_columns(out, columns)
+    write_columns(out, _in_order(found, kept, (left, right, label)))
     if json_:
         full = before.to_dict()["kappa"]
         print_json({**after.to_dict(), "out": str(out), "full_graph_kappa": full, "notes": notes})
@@ -155,6 +167,27 @@ def select(
             f"{before.relationship} used pairs together. `fit --select {how}` on the full file says so in "
             "the certificate; `pairveil design` chooses before labelling and has no such caveat."
         )
+
+
+def _in_order(
+    found: IndexedPairs, kept: NDArray[Any], names: tuple[str, str, str]
+) -> dict[str, NDArray[Any]]:
+    """Columns of the pairs kept in canonical order, so that the file says nothing by its order.
+
+    A pair with contradicting labels is written with both: whoever reads the file finds what was there.
+    """
+    from pairveil.pairs.canonical import NULL, records_of
+
+    labels = None if found.labels is None else found.labels[kept]
+    records = records_of(found.pairs[kept], labels)
+    ends = found.ids[records.pairs]
+    if records.labels is None:
+        return dict(zip(names, ends.T, strict=False))
+    null = records.labels == NULL
+    times = 1 + null.astype(np.int64)
+    written = np.repeat(np.where(null, 1, records.labels), times)
+    written[(np.cumsum(times) - 1)[null]] = -1
+    return dict(zip(names, (*np.repeat(ends, times, axis=0).T, written), strict=True))
 
 
 def design(

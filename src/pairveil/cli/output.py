@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pairveil.errors import GuaranteeWarning
+from pairveil.errors import GuaranteeWarning, PrivateNote
 
 JsonFlag = Annotated[
     bool,
@@ -44,6 +44,7 @@ _SPELLINGS = {
     "(pairveil.pairs.scaling.scale_to_bounds)": "with --bounds FILE",
     " (float('inf') for no privacy)": "",
     "allow overwriting": "say --overwrite",
+    "merge_similar_ids=True": "--merge-similar-ids",
 }
 
 
@@ -123,15 +124,20 @@ def say_error(message: str) -> None:
 def spoken_warnings(quiet: bool = False) -> Iterator[list[str]]:
     """Say each warning once, at once, in one line on stderr; yield the list of what was warned of.
 
-    A `GuaranteeWarning` is said even to those who asked for quiet.
+    A `GuaranteeWarning` is said even to those who asked for quiet. A `PrivateNote` is not in the list: what
+    is yielded may become part of an output.
     """
     said: list[str] = []
+    private: set[str] = set()
 
     def speak(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         text = " ".join(as_options(str(message)).split())
-        if text in said:
+        if text in said or text in private:
             return
-        said.append(text)
+        if issubclass(category, PrivateNote):
+            private.add(text)
+        else:
+            said.append(text)
         if not quiet or issubclass(category, GuaranteeWarning):
             stderr.print(f"[yellow]note:[/yellow] {escape(text)}")
 

@@ -46,6 +46,12 @@ Threshold = Annotated[
     float, _option("--threshold", "Splink: the score from which a pair is similar.")
 ]
 RecordId = Annotated[str, _option("--record-id", "dedupe: field of a record with the id.")]
+MergeSimilarIds = Annotated[
+    bool,
+    _option(
+        "--merge-similar-ids", "Ids that differ only in case, outer spaces or Unicode form are one."
+    ),
+]
 IdColumn = Annotated[str, _option("--id", "Column of FEATURES with the person's id.")]
 Exclude = Annotated[
     list[str] | None, _option("--exclude", "Column of FEATURES to leave out (repeatable).")
@@ -63,6 +69,7 @@ def read_pair_file(
     threshold: float = 0.5,
     record_id: str = "id",
     labels_optional: bool = False,
+    merge_similar_ids: bool = False,
 ) -> Any:
     """Pairs of a file; ``label=None`` reads the ids alone. The reader's notes become warnings."""
     from pairveil.pairs.readers import read_pairs
@@ -77,6 +84,7 @@ def read_pair_file(
         threshold=threshold,
         record_id=record_id,
         require_labels=label is not None and not labels_optional,
+        merge_similar_ids=merge_similar_ids,
     )
     for note in found.notes:
         warnings.warn(note, DataWarning, stacklevel=2)

@@ -59,7 +59,7 @@ def recount(certificate: Any, indexed: Any, salt: bytes | None) -> Recount:
         problems.append(f"kappa of all pairs is {counted}, and the certificate states {stated}")
     else:
         sentences.append(f"kappa of all pairs was recounted: {counted}, stated {stated}")
-    used = None if problems else _used(c, edges)
+    used = None if problems else _used(c, indexed)
     if used is None and not problems:
         sentences.append(
             "kappa of the used pairs was not compared: which pairs were used cannot be found again "
@@ -83,22 +83,22 @@ def recount(certificate: Any, indexed: Any, salt: bytes | None) -> Recount:
     return Recount(matches, same, sentences, problems)
 
 
-def _used(c: Any, edges: Any) -> Any:
+def _used(c: Any, indexed: Any) -> Any:
     """The pairs that the fit used, by the same public rule; None where they cannot be told."""
     from pairveil.pairs.choosing import select_pairs
 
     if c.selection["how"] == "all":
-        return edges
+        return indexed.pairs
     if not NOISE_SOURCES.get(c.noise_source, False):
         return None  # the selection followed the seed, which is not in the certificate
-    kept = select_pairs(edges, c.selection["how"], random_state=0)  # as an unseeded fit does
-    return edges[kept] if len(kept) == c.n_pairs_used else None
+    kept = select_pairs(indexed, c.selection["how"], random_state=0)  # as an unseeded fit does
+    return indexed.pairs[kept] if len(kept) == c.n_pairs_used else None
 
 
 def _same_graph(
     c: Any, indexed: Any, salt: bytes | None, sentences: list[str], problems: list[str]
 ) -> bool | None:
-    from pairveil.graph.digest import graph_digest
+    from pairveil.graph.digest import digest_of
 
     if c.graph_digest is None:
         sentences.append("the certificate carries no digest of the graph to compare with")
@@ -106,7 +106,7 @@ def _same_graph(
     if salt is None:
         sentences.append("the graph's digest was not compared: it needs the sender's --salt FILE")
         return None
-    same = bool(graph_digest(indexed.ids, indexed.pairs, salt) == c.graph_digest)
+    same = bool(digest_of(indexed.ids, indexed.pairs, salt) == c.graph_digest)
     if same:
         sentences.append("the graph is the certified one: its digest agrees")
     else:

@@ -64,13 +64,20 @@ def open_for_workers(
 
 
 def read_people(
-    features: Path, id_column: str, exclude: list[str] | None, bounds: Path | None, data_norm: float
+    features: Path,
+    id_column: str,
+    exclude: list[str] | None,
+    bounds: Path | None,
+    data_norm: float,
+    merge_similar_ids: bool = False,
 ) -> tuple[Any, Any]:
     """People's features, and the public factor that brought each column to [0, data_norm / sqrt(d)]."""
     from pairveil.pairs.readers import read_features
     from pairveil.pairs.scaling import PublicBounds, scale_to_bounds
 
-    people: Any = read_features(features, id=id_column, exclude=tuple(exclude or ()))
+    people: Any = read_features(
+        features, id=id_column, exclude=tuple(exclude or ()), merge_similar_ids=merge_similar_ids
+    )
     if bounds is None:
         return people, np.ones(people.values.shape[1])
     public = PublicBounds.read(bounds).ordered(people.names)

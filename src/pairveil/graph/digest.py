@@ -1,59 +1,106 @@
-"""A name for who is paired with whom, that two holders of the same public graph agree on."""
+"""A name for a graph: a digest of who is paired with whom, by ids.
+
+It is a function of the *set* of pairs: neither the order of rows, nor sides, nor people without pairs change
+it. What is hashed can be read back in one way only (a tag for the kind of ids, lengths before contents), so
+that two different graphs never give the same bytes: 1 is not '1', and an id may hold any character.
+
+A bare digest lets whoever guesses a graph confirm the guess. For a certificate it is salted, and the sender
+keeps the salt.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import struct
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pairveil.errors import InputError
+from pairveil.pairs.canonical import as_index, order_of_ids, ranks, records_of
 
-def graph_digest(
-    ids: NDArray[Any] | None, pairs: NDArray[Any], salt: bytes | None = None
-) -> str | None:
-    """SHA-256 of the pairs of ids, whatever their order and sides; None where there are no ids.
+_FORMAT = b"pairveil-graph-2\0"
+_COUNT = struct.Struct("<Q")
 
-    Each id is hashed with its type and its length, so that 1 and '1', or ('ab', 'c') and ('a', 'bc'), differ.
+
+def graph_digest(data: Any, salt: bytes | None = None) -> str | None:
+    """A name for who is paired with whom in a PairSet; None where only row numbers are known.
 
     Parameters
     ----------
-    ids : array of shape (n,) or None
-        What the people are called.
-    pairs : integer array of shape (K, 2)
-        Positions in ``ids``.
+    data : PairSet
+        Its ``ids`` and ``pairs`` are looked at.
     salt : bytes, optional
-        Key of an HMAC. Without it, whoever guesses the graph can confirm the guess.
+        At least 16 random bytes, kept by whoever may recompute the digest.
 
     Examples
     --------
-    >>> ids = np.array(["ann", "bob", "cid"])
-    >>> one = graph_digest(ids, np.array([[0, 1], [1, 2]]))
-    >>> one == graph_digest(ids[::-1], np.array([[0, 1], [2, 1]])), len(one)
-    (True, 64)
-    >>> one == graph_digest(ids, np.array([[0, 1], [1, 2]]), salt=b"secret")
+    >>> from pairveil import PairSet
+    >>> data = PairSet(np.eye(3), [[0, 1], [2, 1]], ids=["ann", "bob", "cid"])
+    >>> graph_digest(data) == digest_of(["cid", "bob", "ann"], [[1, 2], [1, 0]])
+    True
+    """
+    ids = getattr(data, "ids", None)
+    return None if ids is None else digest_of(ids, data.pairs, salt)
+
+
+def digest_of(ids: Any, pairs: Any, salt: bytes | None = None) -> str:
+    """The digest of pairs of ids, as 64 hexadecimal digits.
+
+    Parameters
+    ----------
+    ids : array of shape (n,)
+        Integers or text, each once.
+    pairs : integer array of shape (K, 2)
+        Row numbers in ``ids``.
+    salt : bytes, optional
+        See `graph_digest`.
+
+    Examples
+    --------
+    >>> digest_of([1, 2], [[0, 1]]) == digest_of(["1", "2"], [[0, 1]])
+    False
+    >>> digest_of([1, 2], [[0, 1]]) == digest_of([1, 2], [[0, 1]], salt=b"sixteen bytes...")
     False
     """
-    if ids is None:
-        return None
-    people, where = np.unique(np.asarray(pairs), return_inverse=True)
-    names = [_tagged(ids[person]) for person in people]
-    order = sorted(range(len(names)), key=names.__getitem__)
-    rank = np.empty(len(names), dtype="<i8")
-    rank[order] = np.arange(len(names))
-    ends = np.sort(rank[where.reshape(-1, 2)], axis=1)
-    ends = ends[np.lexsort((ends[:, 1], ends[:, 0]))]
-    digest: Any = hashlib.sha256() if salt is None else hmac.new(salt, digestmod="sha256")
-    digest.update(b"pairveil graph 1\0" + len(names).to_bytes(8, "little"))
-    for place in order:
-        digest.update(len(names[place]).to_bytes(8, "little") + names[place])
-    digest.update(np.ascontiguousarray(ends).tobytes())
+    people, edges = _canonical(_typed(ids), as_index(pairs))
+    content = b"".join([_FORMAT, *_names(people), _COUNT.pack(len(edges))])
+    if salt is None:
+        digest: Any = hashlib.sha256(content)
+    elif len(salt) < 16:
+        raise InputError("a salt needs at least 16 bytes: secrets.token_bytes(16)")
+    else:
+        digest = hmac.new(salt, content, hashlib.sha256)
+    digest.update(np.ascontiguousarray(edges, dtype="<i8").tobytes())
     return str(digest.hexdigest())
 
 
-def _tagged(name: Any) -> bytes:
-    plain = name.item() if isinstance(name, np.generic) else name
-    if isinstance(plain, bytes):
-        return b"b" + plain
-    return f"{type(plain).__name__}:{plain}".encode("utf-8", "surrogatepass")
+def _typed(ids: Any) -> NDArray[Any]:
+    """Ids as int64, or as objects of type str; nothing in between."""
+    array = np.asarray(ids)
+    if array.ndim == 1 and array.dtype.kind in "iu" and (array.size == 0 or array.max() < 2**63):
+        return array.astype(np.int64)
+    if array.ndim != 1 or not all(isinstance(one, str) for one in array.tolist()):
+        raise InputError("ids must be integers or text, one a person")
+    return np.array(array.tolist(), dtype=object)
+
+
+def _canonical(ids: NDArray[Any], pairs: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Ids of the people in pairs, ascending, and the pairs in canonical order by place among them."""
+    order = order_of_ids(ids)
+    edges = records_of(pairs, rank=ranks(order)).pairs
+    people = ids if order is None else ids[order]
+    paired = np.zeros(len(people), dtype=np.bool_)
+    paired[edges] = True
+    return people[paired], (np.cumsum(paired) - 1)[edges]
+
+
+def _names(people: NDArray[Any]) -> list[bytes]:
+    """Ids as bytes that can be read back in one way only."""
+    if people.dtype.kind == "i":
+        return [b"i", _COUNT.pack(len(people)), people.astype("<i8").tobytes()]
+    encoded = [name.encode("utf-8", "surrogatepass") for name in people.tolist()]
+    lengths = np.array([len(name) for name in encoded], dtype="<i8")
+    return [b"s", _COUNT.pack(len(encoded)), lengths.tobytes(), *encoded]

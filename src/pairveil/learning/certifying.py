@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import warnings
 from collections.abc import Mapping
@@ -50,7 +49,11 @@ class Prepared:
 
 
 def prepare(
-    learner: Any, data: PairSet | DaskPairs, noise: NoiseSource, inferred_topology: bool
+    learner: Any,
+    data: PairSet | DaskPairs,
+    noise: NoiseSource,
+    inferred_topology: bool,
+    positions: NDArray[np.integer] | None = None,
 ) -> Prepared:
     """Check parameters, choose the pairs, read kappa off their graph, plan and certify.
 
@@ -59,11 +62,13 @@ def prepare(
     learner : DPPMetricLearner
         Its parameters, all public.
     data : PairSet or DaskPairs
-        Only its shape and who is paired with whom are looked at.
+        In canonical order. Only its shape and who is paired with whom are looked at.
     noise : NoiseSource
         Says whether the fit is for release.
     inferred_topology : bool
         Whether people had to be recognised by equal feature rows.
+    positions : int array, optional
+        Where each pair stood among those given; where it stands now by default.
     """
     given = plain_parameters(learner)
     check_parameters(given, data.n_features)
@@ -106,12 +111,13 @@ def prepare(
             plan=plan.to_dict(),
         )
         _warn(given, used, plan)
-    return Prepared(used, chosen.rows, kappas, recipe, plan, certificate)
+    rows = chosen.rows if positions is None else np.sort(positions[chosen.rows]).astype(np.int64)
+    return Prepared(used, rows, kappas, recipe, plan, certificate)
 
 
 def _choose(data: PairSet, how: str, seed: Any) -> Chosen:
     """Select pairs, and the group sizes of those given and of those used."""
-    kept = select_pairs(data.pairs, how, random_state=seed)
+    kept = select_pairs(data, how, random_state=seed)
     given = kappa(data.pairs)
     if len(kept) == data.n_pairs:
         return Chosen(data, kept, given, given)
@@ -140,16 +146,6 @@ def _selection_seed(random_state: Any) -> Any:
     if isinstance(random_state, np.random.Generator):
         return np.random.default_rng(random_state.bit_generator.seed_seq.spawn(1)[0])  # type: ignore[attr-defined]
     return random_state
-
-
-def graph_digest(data: PairSet) -> str | None:
-    """A name for who is paired with whom, by ids; None where only row numbers are known."""
-    if data.ids is None:
-        return None
-    people, rank = np.unique(np.asarray(data.ids).astype(str), return_inverse=True)
-    ends = np.sort(rank[data.pairs], axis=1)
-    ordered = ends[np.lexsort((ends[:, 1], ends[:, 0]))].astype(np.int64)
-    return hashlib.sha256("\0".join(people).encode() + ordered.tobytes()).hexdigest()
 
 
 def _also_public(

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from pairveil.errors import InputError
-from pairveil.learning.certifying import Prepared, graph_digest
+from pairveil.graph.digest import graph_digest
+from pairveil.learning.certifying import Prepared
 from pairveil.learning.checkpoint import Checkpoint, Content, fit_digest, name_of, read
 from pairveil.privacy.ledger import PrivacyLedger
 

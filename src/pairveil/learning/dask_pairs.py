@@ -7,10 +7,13 @@ reads. Labels and features never come to the driver. What does come depends on t
 - otherwise who is paired with whom, a partition at a time: 12 bytes a pair while kappa is found (neighbour
   lists and search), and 8 bytes a pair while pairs are selected.
 
+Workers bring the pairs into canonical order first (`pairveil.learning.dask_order`): nothing that follows
+depends on the order of the rows or on how they are divided into partitions.
+
 Partitions are recipes and not kept data: they are read for the checks, for the graph and for the parts
-that workers sum. A recipe that gives other pairs the second time (files that changed, a shuffle whose
-order is not fixed) would make kappa a number of another graph. So the first reading leaves a digest of
-each partition, and later readings are held against it.
+that workers sum. A recipe that gives other pairs the second time (files that changed) would make kappa a
+number of another graph. So the first reading leaves a digest of each partition, and later readings are
+held against it.
 
 Parts are cut by position among the used pairs, in whole tiles, whatever the partitions: a fit gives the very
 integers of a local one.
@@ -39,15 +42,21 @@ from pairveil.learning.dask_features import (
     open_features,
     read_parquet,
 )
+from pairveil.learning.dask_order import (
+    Ends,
+    Partition,
+    canonical_partition,
+    look,
+    set_digest,
+    sort_partitions,
+)
+from pairveil.pairs.canonical import say_contrary, say_merged
 from pairveil.pairs.choosing import select_pairs
 from pairveil.pairs.pairset import PairSet
 
-Ends = NDArray[np.int32]
 FAN_IN = 8  # degrees of so many partitions are added by one task
 MAX_PEOPLE = 2**31 - 2
-CHANGED = (
-    "pairs or features changed between two readings of them: fix their order, or persist() them"
-)
+CHANGED = "pairs or features changed between two readings of them: persist() them"
 
 
 class Chosen(NamedTuple):
@@ -57,15 +66,6 @@ class Chosen(NamedTuple):
     rows: NDArray[np.int64] | range
     given: Kappa
     taken: Kappa
-
-
-class Partition(NamedTuple):
-    """A partition as a worker holds it, or what is wrong with it."""
-
-    ends: Ends
-    labels: NDArray[np.int8]
-    problem: tuple[str, int, int] | None = None  # what, how many pairs, the first of them
-    digest: bytes = b""
 
 
 def open_dask_pairs(
@@ -79,8 +79,8 @@ def open_dask_pairs(
         One row a person. A path is ``.npy`` or Parquet, on any file system that fsspec knows.
     pairs : dask.dataframe.DataFrame, str or path
         Two columns of row numbers (from 0) and one of labels, +1 (similar) and -1 (dissimilar). A
-        path is Parquet: a file, a folder, a pattern. Read two or three times in a fit; ``persist()``
-        a DataFrame that is costly to compute.
+        path is Parquet: a file, a folder, a pattern. In any order, but cheapest where sorted by the lower
+        person. Read several times in a fit; ``persist()`` a DataFrame that is costly to compute.
     columns : (str, str, str)
         Their names.
 
@@ -93,6 +93,11 @@ def open_dask_pairs(
     ------
     InputError
         No cluster, a missing column, numbers that name nobody, labels other than +1 and -1.
+
+    Warns
+    -----
+    DataWarning
+        The same pair was there more than once. Where its labels contradict each other it contributes nothing.
 
     Examples
     --------
@@ -114,12 +119,17 @@ def open_dask_pairs(
         delayed_task(_compact)(frame, columns, table.shape[0])
         for frame in pairs[list(columns)].to_delayed()
     )
-    looks = fetch(client, [delayed_task(_look)(part) for part in partitions], "pairs")
-    starts = np.concatenate([[0], np.cumsum([n for n, _, _ in looks], dtype=np.int64)])
-    _refuse_problems([problem for _, problem, _ in looks], starts, columns, table.shape[0])
-    if starts[-1] == 0:
+    looks = fetch(client, [delayed_task(look)(part) for part in partitions], "pairs")
+    given = np.concatenate([[0], np.cumsum([seen.n_pairs for seen in looks], dtype=np.int64)])
+    _refuse_problems([seen.problem for seen in looks], given, columns, table.shape[0])
+    if given[-1] == 0:
         raise InputError("there are no pairs")
-    return DaskPairs(table, partitions, starts, tuple(digest for _, _, digest in looks))
+    found = sort_partitions(client, partitions, looks)
+    starts = np.concatenate([[0], np.cumsum([seen.n_pairs for seen in found.looks])])
+    say_merged(int(given[-1] - starts[-1]), stacklevel=2)
+    say_contrary(sum(seen.n_contrary for seen in found.looks), stacklevel=2)
+    digests = tuple(seen.digest for seen in found.looks)
+    return DaskPairs(table, found.partitions, starts.astype(np.int64), digests, int(given[-1]))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -130,19 +140,22 @@ class DaskPairs:
     ----------
     features : FeatureBlocks
     partitions : tuple of Delayed
-        Recipes of the partitions.
+        Recipes of the partitions, which follow one another in canonical order, each pair once.
     starts : int array
         Position of each partition's first pair; the last is the number of pairs.
     digests : tuple of bytes
-        Who is paired with whom in each partition, in order.
+        Who is paired with whom in each partition.
+    n_given : int
+        Rows of the collection.
     rows : int array, optional
-        Positions of the pairs meant, ascending; all of them by default.
+        Positions, in canonical order, of the pairs meant, ascending; all of them by default.
     """
 
     features: FeatureBlocks
     partitions: tuple[Any, ...]
     starts: NDArray[np.int64]
     digests: tuple[bytes, ...]
+    n_given: int
     rows: NDArray[np.int64] | None = None
 
     ids = None  # people are known by their row numbers
@@ -199,19 +212,50 @@ class DaskPairs:
         """Select pairs and find the group sizes, with as little on the driver as they need."""
         if how == "all":
             found = kappa_of_degrees(self.degrees) if unit == "person" else self._kappa()
-            return Chosen(self, range(self.n_pairs), found, found)
+            return Chosen(self, self._given_rows(None), found, found)
         given = self._kappa()
         ends = np.empty((self.n_pairs, 2), dtype=np.int32)
         for start, part in zip(self.starts[:-1], self._ends(), strict=True):
             ends[start : start + len(part)] = part
         kept = select_pairs(ends, how, random_state=seed)
         if len(kept) == self.n_pairs:
-            return Chosen(self, kept, given, given)
-        return Chosen(replace(self, rows=kept), kept, given, kappa(ends[kept]))
+            return Chosen(self, self._given_rows(None), given, given)
+        taken = kappa(ends[kept])
+        return Chosen(replace(self, rows=kept), self._given_rows(kept), given, taken)
+
+    def _given_rows(self, kept: NDArray[np.int64] | None) -> NDArray[np.int64] | range:
+        """Ascending positions in the collection of the pairs at canonical positions; None is all of them."""
+        if kept is None and self.n_pairs == self.n_given:
+            return range(self.n_pairs)
+        wanted = np.arange(self.n_pairs) if kept is None else kept
+        cuts = np.searchsorted(wanted, self.starts)
+        tasks = [
+            delayed_task(_positions)(part, wanted[a:b] - start, digest)
+            for part, digest, start, (a, b) in zip(
+                self.partitions, self.digests, self.starts[:-1], pairwise(cuts), strict=True
+            )
+            if b > a
+        ]
+        found = fetch(connected_client(), tasks, "pairs")
+        if any(some is None for some in found):
+            raise InputError(CHANGED)
+        return np.sort(np.concatenate(found))
+
+    @cached_property
+    def _set_digest(self) -> int:
+        """A number for the set of all pairs, however they are divided into partitions."""
+        tasks = [
+            delayed_task(_checked_digest)(part, digest)
+            for part, digest in zip(self.partitions, self.digests, strict=True)
+        ]
+        found = fetch(connected_client(), tasks, "pairs")
+        if any(one is None for one in found):
+            raise InputError(CHANGED)
+        return int(sum(found)) % 2**256
 
     def topology(self) -> bytes:
-        """A name for who is paired with whom among the pairs meant, and in which order."""
-        digest = hashlib.sha256(b"".join(self.digests))
+        """A name for who is paired with whom among the pairs meant."""
+        digest = hashlib.sha256(self._set_digest.to_bytes(32))
         if self.rows is not None:
             digest.update(self.rows.tobytes())
         return digest.digest()
@@ -307,23 +351,22 @@ def _refuse_problems(
 
 
 def _compact(frame: Any, columns: tuple[str, str, str], n_people: int) -> Partition:
-    """A partition in 9 bytes a pair, checked."""
-    empty = np.zeros((len(frame), 2), dtype=np.int32), np.zeros(len(frame), dtype=np.int8)
+    """A partition in 17 bytes a pair, checked and sorted."""
+    n = len(frame)
+    empty = np.zeros((n, 2), np.int32), np.zeros(n, np.int8), np.zeros(n, np.int64)
     left, right = (_whole_numbers(frame[name]) for name in columns[:2])
     if left is None or right is None:
-        return Partition(*empty, ("type", len(frame), 0))
+        return Partition(*empty, ("type", n, 0))
     wide = np.stack([left, right], axis=1)
     labels = _whole_numbers(frame[columns[2]])
     outside = ((wide < 0) | (wide >= n_people)).any(axis=1)
     if labels is None:
-        labels = np.zeros(len(frame), dtype=np.int64)  # neither +1 nor -1
+        labels = np.zeros(n, dtype=np.int64)  # neither +1 nor -1
     wrong = (labels != 1) & (labels != -1)
     for what, bad in (("outside", outside), ("self", wide[:, 0] == wide[:, 1]), ("label", wrong)):
         if bad.any():
             return Partition(*empty, (what, int(bad.sum()), int(bad.argmax())))
-    ends = wide.astype(np.int32)
-    digest = hashlib.sha256(ends.tobytes()).digest()
-    return Partition(ends, labels.astype(np.int8), None, digest)
+    return canonical_partition(wide, labels.astype(np.int8))
 
 
 def _whole_numbers(column: Any) -> NDArray[np.int64] | None:
@@ -334,10 +377,6 @@ def _whole_numbers(column: Any) -> NDArray[np.int64] | None:
     with np.errstate(invalid="ignore"):  # an infinity becomes a number, which is not equal to it
         whole: NDArray[np.int64] = values.astype(np.int64)
     return whole if bool((whole == values).all()) else None
-
-
-def _look(part: Partition) -> tuple[int, Any, bytes]:
-    return len(part.labels), part.problem, part.digest
 
 
 def _degrees(part: Partition, digest: bytes, n_people: int) -> NDArray[np.int32] | None:
@@ -353,6 +392,14 @@ def _add(counts: list[Any]) -> NDArray[np.int32] | None:
     for more in counts[1:]:
         total += more
     return total
+
+
+def _positions(part: Partition, at: Any, digest: bytes) -> NDArray[np.int64] | None:
+    return part.positions[at] if part.digest == digest else None
+
+
+def _checked_digest(part: Partition, digest: bytes) -> int | None:
+    return set_digest(part) if part.digest == digest else None
 
 
 def _ends(part: Partition, digest: bytes) -> Ends | None:

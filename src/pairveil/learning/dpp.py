@@ -13,13 +13,13 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from pairveil.errors import ClusterError, InputError, PrivacyLeakWarning
+from pairveil.graph.digest import graph_digest
 from pairveil.graph.kappa import kappa as kappa_of
 from pairveil.learning import charging
 from pairveil.learning.backends import Backend, Local
 from pairveil.learning.calibrations import Calibration, with_calibrations
 from pairveil.learning.certifying import (
     Prepared,
-    graph_digest,
     prepare,
 )
 from pairveil.learning.checkpoint import Checkpoint, Hold
@@ -99,7 +99,8 @@ class DPPMetricLearner(PairMetric):
     noise_multiplier_ : float
     n_pairs_used_ : int
     used_pairs_ : array of int
-        Positions of the used pairs among the given ones (public); a ``range`` when all of a DaskPairs are.
+        Positions of the used pairs among the given ones (public), ascending; of a pair that was given
+        twice, the first. A ``range`` when all of a DaskPairs are.
     n_features_in_ : int
 
     Examples
@@ -277,13 +278,13 @@ class DPPMetricLearner(PairMetric):
         )
 
     def _prepare(self, pairs: Any, y: ArrayLike | None) -> tuple[Prepared, NoiseSource]:
-        data, inferred = resolve_training(pairs, y, self.preprocessor, self.backend)
+        found = resolve_training(pairs, y, self.preprocessor, self.backend, stacklevel=4)
         noise: NoiseSource = (
             TrustedNoise() if self.random_state is None else SeededNoise(self.random_state)
         )
         check_bound("data_norm", self.data_norm)
-        data = clipped(data, float(self.data_norm), stacklevel=4)
-        return prepare(self, data, noise, inferred), noise
+        data = clipped(found.data, float(self.data_norm), stacklevel=4)
+        return prepare(self, data, noise, found.inferred, found.positions), noise
 
     def _warn_of_clones(self, certificate: Certificate | None) -> None:
         if (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -100,7 +100,7 @@ def clipped(data: PairSet | DaskPairs, data_norm: float, stacklevel: int) -> Pai
     if isinstance(data, DaskPairs):
         return data.clipped(data_norm, stacklevel + 1)
     features = uniform(clip_rows_and_say_so(data.features, data_norm, stacklevel + 1))
-    return data if features is data.features else replace(data, features=features)
+    return data if features is data.features else data.with_features(features)
 
 
 def check_rows(rows: NDArray[Any], n_people: int) -> None:
@@ -120,28 +120,51 @@ def people_of_rows(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]
     features, where = np.unique(rows, axis=0, return_inverse=True)
     pairs = where.reshape(-1, 2).astype(np.int64)
     # Two people with equal features are still two: the second gets a row of his own, so that
-    # the pair stays an edge of the graph (with a zero difference) instead of a loop.
-    loops = np.flatnonzero(pairs[:, 0] == pairs[:, 1])
-    twins = features[pairs[loops, 1]]
-    pairs[loops, 1] = len(features) + np.arange(loops.size)
-    return np.concatenate([features, twins]), pairs
+    # the pair stays an edge of the graph (with a zero difference) instead of a loop. One twin for each
+    # such row, whose number does not depend on the order of the pairs.
+    loops = pairs[:, 0] == pairs[:, 1]
+    twins, which = np.unique(pairs[loops, 1], return_inverse=True)
+    pairs[loops, 1] = len(features) + which
+    return np.concatenate([features, features[twins]]), pairs
+
+
+class Resolved(NamedTuple):
+    """What a fit learns from, in canonical order."""
+
+    data: PairSet | DaskPairs
+    positions: NDArray[Any] | None  # of each pair among those given; None: where they were
+    inferred: bool  # whether the topology had to be read off equal rows
 
 
 def resolve_training(
-    pairs: Any, y: ArrayLike | None, preprocessor: Any, backend: str
-) -> tuple[PairSet | DaskPairs, bool]:
-    """`resolve_pairs`, where pairs may also lie with the workers of a cluster."""
+    pairs: Any, y: ArrayLike | None, preprocessor: Any, backend: str, stacklevel: int = 2
+) -> Resolved:
+    """What was passed to ``fit``, as a function of the set of pairs: see `pairveil.pairs.canonical`.
+
+    Pairs may also lie with the workers of a cluster (`DaskPairs`, which knows its own positions).
+    """
     if not isinstance(pairs, DaskPairs):
-        return resolve_pairs(pairs, y, preprocessor)
+        given, inferred = _given(pairs, y, preprocessor, stacklevel + 1)
+        return Resolved(*given.canonical(stacklevel + 1), inferred)
     if y is not None:
         raise InputError("labels of Dask pairs are one of their columns; leave y out")
     if backend != "dask":
         raise InputError("Dask pairs are summed by the cluster that holds them: backend='dask'")
-    return pairs, False
+    return Resolved(pairs, None, False)
 
 
-def resolve_pairs(pairs: Any, y: ArrayLike | None, preprocessor: Any) -> tuple[PairSet, bool]:
-    """Pairs as a PairSet, and whether the topology had to be read off equal rows."""
+def resolve_pairs(
+    pairs: Any, y: ArrayLike | None, preprocessor: Any, stacklevel: int = 2
+) -> tuple[PairSet, bool]:
+    """Pairs as a PairSet in canonical order, and whether the topology had to be read off equal rows."""
+    given, inferred = _given(pairs, y, preprocessor, stacklevel + 1)
+    return given.canonical(stacklevel + 1)[0], inferred
+
+
+def _given(
+    pairs: Any, y: ArrayLike | None, preprocessor: Any, stacklevel: int
+) -> tuple[PairSet, bool]:
+    """Pairs as a PairSet in the order given, and whether the topology was read off equal rows."""
     if isinstance(pairs, PairSet):
         if y is None and pairs.labels is not None:
             return pairs, False
@@ -154,7 +177,7 @@ def resolve_pairs(pairs: Any, y: ArrayLike | None, preprocessor: Any) -> tuple[P
     if array.ndim == 3:
         rows = as_features(array.reshape(-1, array.shape[2]))
         advice = "; pass preprocessor=X and index pairs instead"
-        warnings.warn(ASSUMED_TOPOLOGY + advice, PrivacyLeakWarning, stacklevel=4)
+        warnings.warn(ASSUMED_TOPOLOGY + advice, PrivacyLeakWarning, stacklevel=stacklevel)
         return PairSet(*people_of_rows(rows), labels), True
     if callable(preprocessor):
         people, where = np.unique(array, return_inverse=True)

@@ -76,15 +76,20 @@ def _sizes(x, b):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _clip_factor(similar, x, p, b, margin, weights, clip, l1):  # type: ignore[no-untyped-def]
-    """s = c min(1, C / ||G||), the clipped loss coefficient, and ||dx||_2; s = 0 where no bound holds."""
+def _clip_factor(label, x, p, b, margin, weights, clip, l1):  # type: ignore[no-untyped-def]
+    """s = c min(1, C / ||G||), the clipped loss coefficient, and ||dx||_2; s = 0 where no bound holds.
+
+    A label of 0 is a null pair (`pairveil.pairs.canonical`): it contributes nothing.
+    """
+    if label == 0:
+        return 0.0, 0.0
     x_squares, p_squares = _squares(x, b), _squares(p, b)
     if not (_TINY <= x_squares <= LONGEST**2 and p_squares >= _TINY):
         return 0.0, 0.0  # also when one of them is not a number
     if not p_squares * x_squares <= _HUGE:
         return 0.0, 0.0
     length, distance = math.sqrt(x_squares), math.sqrt(p_squares)
-    if similar:
+    if label > 0:
         c = weights[0]
     elif distance < margin:
         c = weights[1] * (distance - margin) / distance
@@ -127,7 +132,7 @@ def sum_tiles(  # type: ignore[no-untyped-def]
         _project(x, padded, w, p)
         for b in range(n):
             row = start + b if every else rows[start + b]
-            s, _ = _clip_factor(labels[row] > 0, x, p, b, margin, weights, clip, l1)
+            s, _ = _clip_factor(labels[row], x, p, b, margin, weights, clip, l1)
             if s == 0.0:
                 p[b] = 0  # both: 0 times infinity is not 0
                 x[b] = 0
@@ -204,7 +209,7 @@ def _sum_exactly(  # type: ignore[no-untyped-def]
         for b in range(n):
             row = start + b if every else rows[start + b]
             _project_one(x, b, w, p)
-            s, length = _clip_factor(labels[row] > 0, x, p, b, margin, weights, clip, l1)
+            s, length = _clip_factor(labels[row], x, p, b, margin, weights, clip, l1)
             if s == 0.0:
                 u[b], a[b] = 0.0, 0.0
                 continue
@@ -331,7 +336,7 @@ def sum_sparse(  # type: ignore[no-untyped-def]
             return total, False
         count = _difference(values, columns, starts, left, right, scale, where, x)
         _project_sparse(w, where, x, count, p)
-        s, _ = _clip_factor(labels[row] > 0, x[:, :count], p, 0, margin, weights, clip, l1)
+        s, _ = _clip_factor(labels[row], x[:, :count], p, 0, margin, weights, clip, l1)
         if s == 0.0:
             continue
         for r in range(w.shape[1]):

@@ -29,8 +29,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.errors import InputError
+from pairveil.pairs.canonical import as_index, order_of_ids, ranks, records_of
 from pairveil.pairs.choosing_loops import grow_forest, take_thriftily
 from pairveil.pairs.thinning import MANY, PLENTY, complete, share_of_pairs
+from pairveil.pairs.validation import row_blocks
 
 _NO_LIMIT = 2**31 - 1
 _LIMITS = {"matching": 1, "paths": 2, "forest": _NO_LIMIT, "all": _NO_LIMIT}
@@ -48,7 +50,7 @@ def select_pairs(
     ----------
     pairs : (K, 2) array_like of integers, or a PairSet
     how : {"paths", "forest", "matching", "all"}
-        See the table of the module. A pair that occurs twice is kept once, except by "all".
+        See the table of the module. Of a pair that occurs twice only the first mention is ever kept.
     max_degree : int, optional
         Keep at most so many pairs of one person. "forest" is then a forest that may not span.
     random_state : int, Generator or None
@@ -62,6 +64,10 @@ def select_pairs(
 
     Notes
     -----
+    The choice is a function of the *set* of pairs (and of the seed): neither the order of the rows nor who
+    stands left or right matters, since files are sorted by label. A PairSet's people are ordered by
+    their ids, those of an array by their numbers (`pairveil.pairs.canonical`).
+
     Matching, paths and degree limits are greedy in the manner of Karp and Sipser: the person with
     the least choice left (live pairs minus free places) chooses first and prefers partners with
     little choice. On random graphs with two pairs per person this keeps 0.94 (paths) and 0.49
@@ -81,10 +87,20 @@ def select_pairs(
     [0, 1, 2, 3]
     """
     limit = _limit(how, max_degree)
-    ends, n_people = _people(pairs)
+    rank = ranks(order_of_ids(getattr(pairs, "ids", None)))
+    ends = _checked(pairs)
+    if rank is None and int(ends.max()) > 4 * len(ends) + 65_536:  # sparse numbers: renumber
+        ends = np.unique(ends, return_inverse=True)[1].reshape(ends.shape)
+    records = records_of(ends, rank=rank)
     if limit == _NO_LIMIT and how == "all":
-        return np.arange(len(ends), dtype=np.int64)
-    rng = _generator(random_state)
+        return records.rows(np.arange(len(records.pairs)))
+    return records.rows(_chosen(*_renumbered(records.pairs), how, limit, _generator(random_state)))
+
+
+def _chosen(
+    ends: NDArray[np.int32], n_people: int, how: str, limit: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Which of the pairs, in canonical order and each once, to keep."""
     many = limit <= 2 and len(ends) > max(MANY, 4 * PLENTY * n_people)
     share = share_of_pairs(ends, n_people, rng) if many else None
     # Ties go to what comes first, so a random order of pairs and of people breaks them at random.
@@ -170,8 +186,8 @@ def _generator(random_state: int | np.random.Generator | None) -> np.random.Gene
     return np.random.default_rng(random_state)
 
 
-def _people(pairs: Any) -> tuple[NDArray[np.int32], int]:
-    """The pairs as int32 numbers below n, and n; people without pairs may or may not be counted."""
+def _checked(pairs: Any) -> NDArray[Any]:
+    """The pairs as int32 or int64 numbers of different people."""
     try:
         ends = np.asarray(getattr(pairs, "pairs", pairs))
     except ValueError:  # ragged lists
@@ -187,8 +203,21 @@ def _people(pairs: Any) -> tuple[NDArray[np.int32], int]:
     if (ends[:, 0] == ends[:, 1]).any():
         row = int(np.argmax(ends[:, 0] == ends[:, 1]))
         raise InputError(f"pair {row} joins a person with herself; drop such pairs")
-    n_people = int(ends.max()) + 1
-    if n_people > min(4 * len(ends) + 65_536, _NO_LIMIT):  # sparse numbers: renumber
-        known, flat = np.unique(ends, return_inverse=True)
-        return flat.reshape(ends.shape).astype(np.int32), len(known)
-    return ends.astype(np.int32, copy=False), n_people
+    return as_index(ends)
+
+
+def _renumbered(ends: NDArray[Any]) -> tuple[NDArray[np.int32], int]:
+    """The pairs as numbers without gaps, in the same order, and how many people there are.
+
+    People without pairs have no say in which pairs are kept.
+    """
+    paired = np.zeros(int(ends.max()) + 1, dtype=np.bool_)
+    for block in row_blocks(len(ends)):
+        paired[ends[block]] = True
+    if paired.all():
+        return ends.astype(np.int32, copy=False), len(paired)
+    places = np.cumsum(paired, dtype=np.int32) - np.int32(1)
+    renumbered = np.empty(ends.shape, dtype=np.int32)
+    for block in row_blocks(len(ends)):
+        renumbered[block] = places[ends[block]]
+    return renumbered, int(places[-1]) + 1

@@ -47,6 +47,7 @@ def open_pairs(
     Returns
     -------
     PairSet
+        Pairs of a Parquet file in canonical order, each once; a ``.npy`` file is mapped as it is.
 
     Raises
     ------
@@ -71,7 +72,8 @@ def open_pairs(
         raise InputError(
             "labels of a Parquet file are one of its columns; leave the third file out"
         )
-    return PairSet(table, *_read_parquet(path, (left, right, label)))
+    # Brought into canonical order here, where nobody else holds the pairs: a fit then needs no second copy.
+    return PairSet(table, *_read_parquet(path, (left, right, label))).canonical(stacklevel=3)[0]
 
 
 def _existing(path: str | Path) -> Path:

@@ -7,11 +7,23 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from pairveil.errors import InputError
+from pairveil.pairs.canonical import (
+    NULL,
+    as_index,
+    order_of_ids,
+    ranks,
+    records_of,
+    say_contrary,
+    say_merged,
+)
 from pairveil.pairs.clipping import clip_rows_and_say_so
+from pairveil.pairs.columns import as_ids
 from pairveil.pairs.resolving import index_pairs
-from pairveil.pairs.tables import FeatureTable, PairTable
+from pairveil.pairs.similar_ids import say_similar
+from pairveil.pairs.tables import FeatureTable, PairTable, refuse_repeated
 from pairveil.pairs.validation import check_features, check_labels, check_pairs, row_blocks
 
 
@@ -29,9 +41,10 @@ class PairSet:
     pairs : integer array of shape (K, 2)
         Row numbers of two different people.
     labels : array of shape (K,), optional
-        +1 similar, -1 dissimilar.
+        +1 similar, -1 dissimilar. `join` writes 0 for a pair whose mentions have different labels:
+        it is *null* and contributes nothing.
     ids : array of shape (n,), optional
-        What the people are called outside.
+        What the people are called outside: integers or text, each once.
     feature_names : sequence of str, optional
 
     Examples
@@ -56,10 +69,18 @@ class PairSet:
         n_people = features.shape[0]
         pairs = check_pairs(self.pairs, n_people)
         labels = None if self.labels is None else check_labels(self.labels, len(pairs))
-        ids = None if self.ids is None else np.asarray(self.ids)
-        if ids is not None and ids.shape != (n_people,):
+        self._set(features, pairs, labels, self._checked_ids(n_people), names)
+
+    def _checked_ids(self, n_people: int) -> np.ndarray | None:
+        if self.ids is None:
+            return None
+        ids = as_ids(self.ids)
+        if len(ids) != n_people:
             raise InputError(f"{n_people} people need {n_people} ids, one each")
-        self._set(features, pairs, labels, ids, names)
+        # Of one person in two rows, each row would count as a person: kappa would be too small.
+        refuse_repeated(ids)
+        say_similar("the people", ids, stacklevel=5)
+        return ids
 
     def _set(self, *values: Any) -> None:
         names = ("features", "pairs", "labels", "ids", "feature_names")
@@ -86,12 +107,13 @@ class PairSet:
         Raises
         ------
         InputError
-            An id without features, a pair of a person with herself, contradicting labels.
+            An id without features, a pair of a person with herself.
 
         Warns
         -----
         DataWarning
-            Repeated pairs were merged, or rows were clipped.
+            Repeated pairs were merged, pairs with contradicting labels became null, rows were clipped; ids
+            that may be one person's.
 
         Examples
         --------
@@ -100,6 +122,7 @@ class PairSet:
         >>> PairSet.join(people, listed, data_norm=1.0).pairs.tolist()
         [[2, 1], [0, 2]]
         """
+        say_similar("the features", features.ids, stacklevel=2)
         found = index_pairs(pairs, features.ids)
         values = features.values
         if data_norm is not None:
@@ -146,7 +169,59 @@ class PairSet:
         array([[-3.]])
         """
         chosen = self.pairs if rows is None else self.pairs[rows]
-        return self.features[chosen[:, 0]] - self.features[chosen[:, 1]]
+        found = self.features[chosen[:, 0]] - self.features[chosen[:, 1]]
+        if self.labels is None:
+            return found
+        null = (self.labels if rows is None else self.labels[rows]) == NULL
+        return _without(found, null) if null.any() else found
+
+    def canonical(self, stacklevel: int = 2) -> tuple[PairSet, np.ndarray | None]:
+        """The same records in canonical order (`pairveil.pairs.canonical`), and where each was first.
+
+        Returns
+        -------
+        (PairSet, ndarray or None)
+            People by id, pairs ascending and each once; the position of each among the pairs of this
+            set. None where nothing had to move: then it is this very set.
+
+        Warns
+        -----
+        DataWarning
+            The same pair was there more than once.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> data = PairSet(np.eye(3), [[2, 1], [1, 0]], [1, -1], ids=["zoe", "bob", "ann"])
+        >>> ordered, positions = data.canonical()
+        >>> ordered.pairs.tolist(), ordered.labels.tolist(), ordered.ids.tolist()
+        ([[0, 1], [1, 2]], [1, -1], ['ann', 'bob', 'zoe'])
+        """
+        people = order_of_ids(self.ids)
+        records = records_of(as_index(self.pairs), self.labels, ranks(people))
+        if records.positions is None:
+            return self, None
+        say_merged(records.n_repeated, stacklevel=stacklevel)
+        say_contrary(records.n_contrary, stacklevel=stacklevel)
+        features = self.features if people is None else self.features[people]
+        ids = self.ids if people is None or self.ids is None else self.ids[people]
+        return self._with(features, records.pairs, records.labels, ids), records.positions
+
+    def with_features(self, features: Any) -> PairSet:
+        """The same pairs of people with other features, which must have been checked.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> PairSet(np.eye(2), [[0, 1]]).with_features(np.zeros((2, 1))).n_features
+        1
+        """
+        return self._with(features, self.pairs, self.labels, self.ids)
+
+    def _with(self, features: Any, pairs: Any, labels: Any, ids: Any) -> PairSet:
+        changed = object.__new__(type(self))  # checked when this one was made
+        changed._set(features, pairs, labels, ids, self.feature_names)
+        return changed
 
     def subset(self, indices: Any) -> PairSet:
         """The pairs at ``indices`` (as `select_pairs` returns them); features are shared.
@@ -161,9 +236,7 @@ class PairSet:
         if len(pairs) == 0:
             raise InputError("there are no pairs")
         labels = None if self.labels is None else self.labels[indices]
-        part = object.__new__(type(self))  # checked when the whole was made
-        part._set(self.features, pairs, labels, self.ids, self.feature_names)
-        return part
+        return self._with(self.features, pairs, labels, self.ids)
 
     def blocks(self, size: int) -> Iterator[slice]:
         """Slices of at most ``size`` pairs that cover all of them in order.
@@ -178,3 +251,13 @@ class PairSet:
         if size < 1:
             raise InputError("a block holds at least one pair")
         return row_blocks(self.n_pairs, size)
+
+
+def _without(differences: Any, null: np.ndarray) -> Any:
+    """Differences of which some are zero: such a pair contributes nothing to any statistic."""
+    if not sparse.issparse(differences):
+        differences[null] = 0
+        return differences
+    rows = sparse.csr_array(differences)
+    rows.data[np.repeat(null, np.diff(rows.indptr))] = 0
+    return rows

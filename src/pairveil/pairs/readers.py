@@ -6,6 +6,7 @@ Both read a batch at a time into arrays; no Python object is made per row of num
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from pairveil.pairs.layouts import (
     read_splink,
     read_voxceleb,
 )
+from pairveil.pairs.similar_ids import folded_ids, say_similar
 from pairveil.pairs.sniffing import LAYOUTS, Layout, sniff_layout
 from pairveil.pairs.tables import FeatureTable, PairTable
 
@@ -34,6 +36,7 @@ def read_features(
     id: str = "id",
     columns: Sequence[str] | None = None,
     exclude: Iterable[str] = (),
+    merge_similar_ids: bool = False,
 ) -> FeatureTable:
     """Read people's features.
 
@@ -49,6 +52,9 @@ def read_features(
         The feature columns, in this order. By default every column but ``id`` and ``exclude``.
     exclude : iterable of str
         Columns to leave out (names, dates, classes).
+    merge_similar_ids : bool
+        Ids lose case, outer spaces and Unicode's compatibility forms: 'ann', 'ann ' and 'ANN' are one.
+        Two rows of one person are refused: which features are hers is not ours to choose.
 
     Returns
     -------
@@ -69,7 +75,18 @@ def read_features(
     if sparse.issparse(source) or isinstance(source, np.ndarray):
         return FeatureTable(np.arange(source.shape[0] if source.ndim else 0), source)
     if isinstance(source, str | Path) and is_array_file(Path(source)):
-        return read_array_file(require_file(source))
+        people = read_array_file(require_file(source))
+    else:
+        people = _read_feature_table(source, id, columns, left_out)
+    if merge_similar_ids:
+        return replace(people, ids=folded_ids(people.ids))
+    say_similar("the features", people.ids, stacklevel=2)
+    return people
+
+
+def _read_feature_table(
+    source: Any, id: str, columns: Sequence[str] | None, left_out: set[str]
+) -> FeatureTable:
     table = open_table(source)
     asked = None if columns is None else list(columns)
     table.require([id, *(asked or ()), *sorted(left_out)], "Name the id column with id=")
@@ -139,6 +156,7 @@ def read_pairs(
     threshold: float = 0.5,
     record_id: str = "id",
     require_labels: bool = True,
+    merge_similar_ids: bool = False,
 ) -> PairTable:
     """Read pairs of ids and their labels.
 
@@ -161,6 +179,9 @@ def read_pairs(
         dedupe only: the field of a record that holds the person's id.
     require_labels : bool
         False: a table without the label column is read without labels instead of being refused.
+    merge_similar_ids : bool
+        Ids lose case, outer spaces and Unicode's compatibility forms: 'ann', 'ann ' and 'ANN' are one.
+        Say the same to `read_features`.
 
     Returns
     -------
@@ -179,6 +200,26 @@ def read_pairs(
     """
     if layout not in ("auto", *LAYOUTS):
         raise InputError(f"layout must be auto or one of {', '.join(LAYOUTS)}")
+    table = _read_layout(
+        source, left, right, label, zero_means, layout, threshold, record_id, require_labels
+    )
+    if merge_similar_ids:
+        return replace(table, left=folded_ids(table.left), right=folded_ids(table.right))
+    say_similar("the pairs", table.left, table.right, stacklevel=2)
+    return table
+
+
+def _read_layout(
+    source: Any,
+    left: str,
+    right: str,
+    label: str | None,
+    zero_means: Meaning | None,
+    layout: Layout,
+    threshold: float,
+    record_id: str,
+    require_labels: bool,
+) -> PairTable:
     found = sniff_layout(source, left, right) if layout == "auto" else layout
     if found in ("table", "splink"):
         table = open_table(source)

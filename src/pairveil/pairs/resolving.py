@@ -5,15 +5,23 @@ Hashing and one sort, by arrow and numpy: near-linear in the number of pairs.
 
 from __future__ import annotations
 
-import warnings
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pairveil.errors import DataWarning, InputError
-from pairveil.pairs.columns import as_ids, same_kind
+from pairveil.errors import InputError
+from pairveil.pairs.canonical import (
+    NULL,
+    order_of_ids,
+    ranks,
+    records_of,
+    say_contrary,
+    say_merged,
+)
+from pairveil.pairs.columns import as_ids, ids_as_text, same_kind
+from pairveil.pairs.similar_ids import folded_ids
 from pairveil.pairs.tables import PairTable
 from pairveil.pairs.validation import name_rows, refuse_self_pairs
 
@@ -29,7 +37,8 @@ class IndexedPairs(NamedTuple):
     ids : ndarray
         The people.
     positions : ndarray of shape (K,)
-        Where each pair stands in the `PairTable` (its first mention), ascending.
+        Where each pair stands in the `PairTable` (its first mention), ascending: pairs stay in the order
+        of the table. What depends on an order takes the canonical one (`pairveil.pairs.canonical`).
     """
 
     pairs: np.ndarray
@@ -46,7 +55,7 @@ def index_pairs(table: PairTable, ids: np.ndarray | None = None) -> IndexedPairs
     table : PairTable
     ids : ndarray, optional
         The people that have features, in row order. Without it everybody who is in a pair is
-        numbered in order of appearance: enough for the graph, which needs no features.
+        numbered in the order of ids: enough for the graph, which needs no features.
 
     Returns
     -------
@@ -55,13 +64,13 @@ def index_pairs(table: PairTable, ids: np.ndarray | None = None) -> IndexedPairs
     Raises
     ------
     InputError
-        A pair names somebody not in ``ids``; a person is paired with herself; the same pair has
-        contradicting labels.
+        A pair names somebody not in ``ids``; a person is paired with herself.
 
     Warns
     -----
     DataWarning
-        The same pair with the same label was there more than once, and was merged.
+        The same pair was there more than once, and was merged. Where its labels contradict each other,
+        its label is 0: it contributes nothing.
 
     Examples
     --------
@@ -76,20 +85,21 @@ def index_pairs(table: PairTable, ids: np.ndarray | None = None) -> IndexedPairs
         people = as_ids(ids)
         pairs = _look_up(table, people)
     refuse_self_pairs(pairs, table.rows)
-    kept = _merge(pairs, table.labels, table.rows, len(people))
-    if len(kept) == len(pairs):
-        return IndexedPairs(pairs, table.labels, people, kept)
-    labels = None if table.labels is None else table.labels[kept]
-    return IndexedPairs(pairs[kept], labels, people, kept)
+    kept, labels = _merge(pairs, table.labels, table.rows)
+    return IndexedPairs(pairs if len(kept) == len(pairs) else pairs[kept], labels, people, kept)
 
 
 def _number_everybody(table: PairTable) -> tuple[np.ndarray, np.ndarray]:
-    # Row by row (left, right, left, ...), so that numbering follows the file's order.
     both = np.empty(2 * table.n_pairs, dtype=table.left.dtype)
     both[0::2], both[1::2] = table.left, table.right
     encoded = pa.array(both).dictionary_encode()
     people = encoded.dictionary.to_numpy(zero_copy_only=False)
-    return encoded.indices.to_numpy(zero_copy_only=False).reshape(-1, 2), people
+    pairs = encoded.indices.to_numpy(zero_copy_only=False).reshape(-1, 2)
+    order = order_of_ids(people)
+    places = ranks(order)
+    if order is None or places is None:
+        return pairs, people
+    return places.astype(np.int32)[pairs], people[order]
 
 
 def _look_up(table: PairTable, people: np.ndarray) -> np.ndarray:
@@ -112,40 +122,41 @@ def _look_up(table: PairTable, people: np.ndarray) -> np.ndarray:
                 ". The ids are integers in one table and text in the other: compare leading zeros "
                 "and spaces"
             )
+        if _known_when_folded(left[unknown], right[unknown], known):
+            message += (
+                ". They are there in another case, with outer spaces or in another Unicode form: "
+                "merge_similar_ids=True takes them as one"
+            )
         for note in table.notes:
             message += f". {note}"
         raise InputError(message)
     return pairs
 
 
+def _known_when_folded(left: np.ndarray, right: np.ndarray, known: np.ndarray) -> bool:
+    """Whether folding ids would find somebody for every one of some pairs' ids."""
+    if known.dtype.kind != "O":
+        return False
+    people = pa.array(ids_as_text(folded_ids(known)))
+    ends = pa.array(ids_as_text(folded_ids(np.concatenate([left, right]))))
+    return bool(pc.all(pc.is_in(ends, value_set=people)).as_py())
+
+
 def _merge(
-    pairs: np.ndarray, labels: np.ndarray | None, rows: np.ndarray, n_people: int
-) -> np.ndarray:
-    """Positions of the pairs to keep: the first mention of each."""
-    low = np.minimum(pairs[:, 0], pairs[:, 1]).astype(np.int64)
-    key = low * n_people + np.maximum(pairs[:, 0], pairs[:, 1])
-    order = np.argsort(key, kind="stable")
-    ordered = key[order]
-    repeats = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
-    if not repeats.size:
-        return np.arange(len(pairs))
-    if labels is not None:
-        contrary = repeats[labels[order[repeats]] != labels[order[repeats - 1]]]
-        if contrary.size:
-            shown = ", ".join(
-                f"rows {rows[order[at - 1]]} and {rows[order[at]]}" for at in contrary[:5]
-            )
-            more = f" and {contrary.size - 5} more" if contrary.size > 5 else ""
-            raise InputError(
-                f"the same pair has contradicting labels: {shown}{more}. Decide, or remove both"
-            )
-    dropped = order[repeats]
-    warnings.warn(
-        f"{dropped.size} pair{'s' if dropped.size > 1 else ''} appeared before and "
-        f"{'were' if dropped.size > 1 else 'was'} merged ({name_rows(rows[np.sort(dropped)])})",
-        DataWarning,
-        stacklevel=4,
-    )
-    keep = np.ones(len(pairs), dtype=bool)
-    keep[dropped] = False
-    return np.flatnonzero(keep)
+    pairs: np.ndarray, labels: np.ndarray | None, rows: np.ndarray
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Positions of the pairs to keep, the first mention of each, and their labels."""
+    found = records_of(pairs, labels)
+    if not found.n_repeated:
+        return np.arange(len(pairs)), labels
+    assert found.positions is not None
+    in_file = np.argsort(found.positions)
+    kept = found.positions[in_file].astype(np.int64)
+    again = np.ones(len(pairs), dtype=bool)
+    again[kept] = False
+    say_merged(found.n_repeated, f" ({name_rows(rows[again])})", stacklevel=4)
+    if found.labels is None:
+        return kept, None
+    contrary = np.sort(found.positions[found.labels == NULL])
+    say_contrary(found.n_contrary, f" (first in {name_rows(rows[contrary])})", stacklevel=4)
+    return kept, found.labels[in_file]

@@ -43,7 +43,7 @@ class FeatureTable:
         ids = as_ids(self.ids)
         if len(ids) != values.shape[0]:
             raise InputError(f"{len(ids)} ids for {values.shape[0]} rows of features")
-        _refuse_repeated(ids)
+        refuse_repeated(ids)
         for field, value in (("ids", ids), ("values", values), ("names", names)):
             object.__setattr__(self, field, value)
 
@@ -112,7 +112,17 @@ class PairTable:
         return len(self.left)
 
 
-def _refuse_repeated(ids: np.ndarray) -> None:
+def refuse_repeated(ids: np.ndarray) -> None:
+    """Raise InputError, with row numbers, if two people have one id.
+
+    Examples
+    --------
+    >>> refuse_repeated(np.array([7, 8, 7]))
+    Traceback (most recent call last):
+    ...
+    pairveil.errors.InputError: 1 row of the features repeats an id that another row has: row 3.
+    One row a person
+    """
     if len(pc.unique(pa.array(ids))) == len(ids):
         return
     _, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
