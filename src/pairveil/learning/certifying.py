@@ -178,7 +178,7 @@ def _warn(learner: Any, used: Any, plan: Plan) -> None:
             GuaranteeWarning,
             stacklevel=4,
         )
-    noise = max(query.noise_multiplier for query in plan.queries if query.steps == 1)
+    noise = plan.queries[0].noise_multiplier  # of the first look at the data
     signal = used.n_pairs / (noise * math.sqrt(plan.n_features))
     if signal < 3:
         warnings.warn(
