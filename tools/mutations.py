@@ -38,12 +38,6 @@ SENSITIVITY = [
         _in("test_grid", "test_fuzz_sensitivity"),
     ),
     Mutation(
-        "sensitivity: sums are rounded up instead of to the nearest",
-        "units = np.rint(partial_sum / grid)",
-        "units = np.ceil(partial_sum / grid)",
-        _in("test_grid", "test_sums"),
-    ),
-    Mutation(
         "sensitivity: terms longer than their sum are not charged",
         'terms = max(clip, getattr(statistic, "largest_term", 0.0))',
         "terms = clip",
