@@ -142,3 +142,19 @@ def test_an_empty_batch_is_a_zero_sum():
     gradient = LossGradient(np.eye(2), ContrastiveLoss(1.0), (1.0, 1.0), np.ones(2))
     empty = clipped_sum(data, np.empty(0, dtype=np.int64), gradient, 1.0, "l2", 2.0**-20)
     assert np.array_equal(empty, np.zeros((2, 2), dtype=np.int64))
+
+
+def test_terms_that_are_longer_than_their_sum_are_charged_for_their_rounding():
+    """Too small to be seen in a sum, and still owed: floats err in proportion to what is added up."""
+
+    class Cancelling:
+        shape = (3,)
+        largest_term = 1e6
+
+    class Plain:
+        shape = (3,)
+
+    grid = 2.0**-40
+    more = [reach(kind(), 1.0, "l2", grid) - 1.0 for kind in (Cancelling, Plain)]
+    rounding = grid * np.sqrt(3)
+    assert more[0] - rounding == pytest.approx(1e6 * (more[1] - rounding), rel=1e-3)
