@@ -2,19 +2,29 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Exact versions that were tested together; every install takes them from here.
+PIP_INSTALL := $(BIN)/pip install -q -c constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint docs bench audit clean
+.DEFAULT_GOAL := help
+.PHONY: help demo test coverage lint docs bench audit mutants release constraints clean
 
-$(VENV)/.core: pyproject.toml
+help:  ## this list
+	@awk -F ':.*## *' '/^[a-z]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' Makefile
+
+$(VENV)/.core: pyproject.toml constraints.txt
 	@echo "Setting up $(VENV) (once) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install -q -e .
+	@$(PIP_INSTALL) -e .
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml $(VENV)/.core
+$(VENV)/.dev: pyproject.toml constraints.txt $(VENV)/.core
 	@echo "Installing the development tools (once) ..."
-	@$(BIN)/pip install -q -e ".[dev,plots,docs]"
+	@$(PIP_INSTALL) -e ".[dev,plots,docs]"
+	@touch $@
+
+$(VENV)/.release: pyproject.toml constraints.txt $(VENV)/.core
+	@$(PIP_INSTALL) -e ".[release]"
 	@touch $@
 
 demo: $(VENV)/.core  ## a private metric on embedded patients data
@@ -22,6 +32,10 @@ demo: $(VENV)/.core  ## a private metric on embedded patients data
 
 test: $(VENV)/.dev  ## every test, doctests and docs blocks included
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+coverage: $(VENV)/.dev  ## the tests, and the branch coverage of each package
+	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=
+	$(BIN)/python -m tools.package_coverage
 
 lint: $(VENV)/.dev  ## style, types, direction of imports
 	$(BIN)/ruff check .
@@ -44,5 +58,14 @@ bench: $(VENV)/.dev  ## every benchmark, into benchmarks/results/
 audit: $(VENV)/.dev  ## the privacy audit at nightly size
 	PAIRVEIL_NIGHTLY=1 NUMBA_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/audit -n 2 --dist worksteal
 
-clean:
-	rm -rf $(VENV) site demo-out .pytest_cache .mypy_cache .ruff_cache
+mutants: $(VENV)/.dev  ## nightly: every planted privacy error must be caught by the tests
+	OMP_NUM_THREADS=1 $(BIN)/python -m tools.mutants
+
+release: $(VENV)/.release  ## wheel, source distribution and bill of materials, into dist/
+	$(BIN)/python -m tools.build_release
+
+constraints: $(VENV)/.dev $(VENV)/.release  ## write down the versions that are installed, after an update
+	$(BIN)/pip freeze --exclude-editable | grep -E '^[A-Za-z0-9_.-]+==' > constraints.txt
+
+clean:  ## remove everything that make made
+	rm -rf $(VENV) site demo-out dist build .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache

@@ -28,8 +28,23 @@ def test_an_honest_fit_is_not_accused(epsilon, adjacency):
 
 
 def test_much_too_little_noise_is_found_in_one_fit():
-    found = audit_one_fit(patients().all, 1.0, n_steps=12, share=0.3, noise=NoiseTooSmall)
+    """At 0.999 one fit must show nearly all of 30 guesses right; 13 of the first 30 seeds do."""
+    found = audit_one_fit(
+        patients().all, 1.0, n_canaries=100, n_steps=12, share=0.3, noise=NoiseTooSmall
+    )
     assert found.verdict == "violated"
+
+
+def test_a_bound_a_little_above_the_claim_accuses_nobody(monkeypatch):
+    """One rule for every audit: 0.999 for an accusation, whatever the confidence of the bound."""
+    from pairveil.audit import one_fit
+
+    monkeypatch.setattr(
+        one_fit, "epsilon_one_run_gaussian", lambda *seen: 1.2 if seen[-1] < 0.999 else 0.8
+    )
+    found = audit_one_fit(patients().all, 1.0, n_canaries=20, n_steps=1)
+    assert found.lower_bound == 1.2
+    assert found.verdict == "consistent"
 
 
 def test_a_run_without_canaries_is_refused():

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from pairveil.learning.gradients import LossGradient
 from pairveil.learning.losses import ContrastiveLoss
-from pairveil.learning.sums import TILE, clipped_sum
+from pairveil.learning.sums import TILE, Statistic, clipped_sum
 from pairveil.pairs.pairset import PairSet
 from pairveil.privacy.grid import choose_grid, grid_sensitivity
 
@@ -144,3 +144,18 @@ def test_an_empty_batch_is_a_zero_sum():
     gradient = LossGradient(np.eye(2), ContrastiveLoss(1.0), clip=1.0)
     empty = clipped_sum(data, np.empty(0, dtype=np.int64), gradient, "l2", 2.0**-20)
     assert np.array_equal(empty, np.zeros((2, 2), dtype=np.int64))
+
+
+def test_terms_that_are_longer_than_their_sum_are_charged_for_their_rounding():
+    """Too small to be seen in a sum, and still owed: floats err in proportion to what is added up."""
+
+    class Plain(Statistic):
+        shape, clip = (3,), 1.0
+
+    class Cancelling(Plain):
+        largest_term = 1e6
+
+    grid = 2.0**-40
+    more = [kind().sensitivity("l2", grid) - 1.0 for kind in (Cancelling, Plain)]
+    rounding = grid * np.sqrt(3)
+    assert more[0] - rounding == pytest.approx(1e6 * (more[1] - rounding), rel=1e-3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -121,3 +122,16 @@ def test_delta_slack_grows_with_samples_and_coarseness():
     for wrong in ((-1, 100.0, 1.0), (1, 1.0, 1.0), (1, math.nan, 1.0), (1, 100.0, -1.0)):
         with pytest.raises(InputError):
             delta_slack(wrong[0], wrong[1], shift=wrong[2])
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_each_error_is_charged_by_itself(norm):
+    """Too small to be seen in sums, and still owed: a grid so fine that only float errors are left."""
+    clip, tile, unit = 1.0, 4096, Fraction(1, 2**53)
+    fine = grid_sensitivity(clip, 2.0**-900, 10, norm, tile=tile)
+    gamma = tile * unit / (1 - tile * unit)  # of a sum of `tile` numbers (Higham 2002, section 4.2)
+    # In both inputs, over up to `tile` pairs whose terms add up to `tile` clips at most.
+    assert Fraction(fine) - 1 > 2 * gamma * tile
+    coarse = grid_sensitivity(clip, 2.0**-10, 10, norm, tile=tile)
+    width = 10 if norm == "l1" else math.sqrt(10)
+    assert coarse - fine == pytest.approx(2.0**-10 * width, rel=1e-9)

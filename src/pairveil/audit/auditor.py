@@ -161,20 +161,48 @@ def audit_scores(
         raise InputError("an audit needs at least 30 runs")
     rng = np.random.default_rng(random_state)
     first, second = (np.asarray(scores(which, each, rng), dtype=np.float64) for which in (0, 1))
-    bound = lower_bound(first, second, claim, confidence)
-    sure = lower_bound(first, second, claim, max(confidence, ACCUSATION))
+    bound, verdict = judged(
+        lambda sure: lower_bound(first, second, claim, sure), claim.epsilon, confidence
+    )
     return Finding(
         target=target,
         claimed_epsilon=claim.epsilon,
         lower_bound=bound,
         confidence=confidence,
         n_runs=2 * each,
-        verdict="violated" if sure > claim.epsilon * (1 + 1e-9) else "consistent",
+        verdict=verdict,
         delta=claim.delta,
         canary=canary,
         adjacency=adjacency,
         assumes=claim.assume,
     )
+
+
+def judged(
+    bound_at: Callable[[float], float], claimed: float, confidence: float
+) -> tuple[float, Verdict]:
+    """The bound at ``confidence``, and the verdict: the one rule by which any audit accuses.
+
+    Parameters
+    ----------
+    bound_at : callable
+        ``bound_at(confidence)`` is the lower bound on epsilon at that confidence.
+    claimed : float
+        The claimed epsilon.
+    confidence : float
+        Of the bound that is reported. The verdict takes `ACCUSATION` or this, whichever is more.
+
+    Examples
+    --------
+    A bound of 1.1 at 0.95 that falls to 0.9 at 0.999 is reported, and accuses nobody of a claim of 1:
+
+    >>> judged(lambda sure: 1.1 if sure < 0.999 else 0.9, claimed=1.0, confidence=0.95)
+    (1.1, 'consistent')
+    """
+    sure = bound_at(max(confidence, ACCUSATION))
+    # The slack is for rounding in the bound's own search, never for chance.
+    verdict: Verdict = "violated" if sure > claimed * (1 + 1e-9) else "consistent"
+    return bound_at(confidence), verdict
 
 
 def lower_bound(

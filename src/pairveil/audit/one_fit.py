@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pairveil.audit.auditor import Finding, Verdict
+from pairveil.audit.auditor import Finding, judged
 from pairveil.audit.one_run import epsilon_one_run_gaussian, guess_coins
 from pairveil.errors import InputError
 from pairveil.learning.engine import Engine
@@ -80,8 +80,11 @@ def audit_one_fit(
     recipe.run(plan, Engine(mixed, source, on_answer=watcher))
     which, guess = guess_coins(watcher.scores, share)
     right = int((guess == np.where(coins[which], 1, -1)).sum())
-    bound = epsilon_one_run_gaussian(right, len(which), n_canaries, delta, confidence)
-    verdict: Verdict = "violated" if bound > epsilon else "consistent"
+    bound, verdict = judged(
+        lambda sure: epsilon_one_run_gaussian(right, len(which), n_canaries, delta, sure),
+        epsilon,
+        confidence,
+    )
     return Finding(
         "learner", epsilon, bound, confidence, 1, verdict, delta, "many pairs", adjacency, "gaussian"
     )  # fmt: skip

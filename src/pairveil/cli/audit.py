@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, stdout, table
+from pairveil.errors import InputError
 
 TargetName = Literal[
     "learner",
@@ -77,6 +78,12 @@ def audit(
     confidence: Annotated[
         float, typer.Option("--confidence", min=0.51, max=0.999999, help="Of the lower bound.")
     ] = 0.95,
+    exact: Annotated[
+        bool,
+        typer.Option(
+            "--exact", help="One fit, no statistics: each query's largest move over its charge."
+        ),
+    ] = False,
     seed: Seed = 0,
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
@@ -85,9 +92,22 @@ def audit(
 
     A claim is called violated at 0.999 confidence or more, whatever that of the bound.
 
+    With `--exact` the learner is fitted once on its worst case, and every query's answer is compared with the
+    answer on the neighbouring input, by the learner's own code.
+
     Example: `pairveil audit --target published-dpp --components 4 --epsilon 1`
+
+    Example: `pairveil audit --exact --features 5 --unit person`
     """
     from pairveil.audit.targets import audit_target, make_target
+
+    if exact:
+        if target != "learner" or runs is not None:
+            raise InputError(
+                "--exact measures one fit of the learner: leave --target and --runs out"
+            )
+        _audit_exactly(epsilon, features, unit, adjacency, seed, json_, quiet)
+        return
 
     made = make_target(
         target,
@@ -108,6 +128,49 @@ def audit(
         f"{found.confidence:.4g} confidence after {found.n_runs:,} runs ({found.canary}, {found.adjacency})."
     )
     stdout.print(conclusion(found))
+
+
+def _audit_exactly(
+    epsilon: float,
+    features: int,
+    unit: UnitName,
+    adjacency: AdjacencyName,
+    seed: int,
+    json_: bool,
+    quiet: bool,
+) -> None:
+    from pairveil.audit.exact import audit_exactly
+    from pairveil.audit.targets import KAPPA
+
+    found = audit_exactly(
+        unit,
+        adjacency,
+        epsilon=epsilon,
+        kappa=KAPPA[unit],
+        n_features=features,
+        random_state=seed,
+    )
+    if json_:
+        print_json(found.to_dict())
+        return
+    if quiet:
+        return
+    columns = ["query", "steps", "largest move", "charged", "ratio"]
+    rows = [
+        [move.name, move.steps, f"{move.largest_move:.9f}", move.charged, f"{move.ratio:.9f}"]
+        for move in found.queries
+    ]
+    title = f"Moves in clip units: {unit}, kappa {found.kappa}, {adjacency}"
+    stdout.print(table(title, columns, rows))
+    stdout.print(
+        f"All queries together: mu {found.mu_realised:.4f} of a claimed {found.mu_claimed:.4f}; epsilon "
+        f"{found.realised_epsilon:.4g} of a claimed {found.claimed_epsilon:.4g} at delta {found.delta:g}."
+    )
+    stdout.print(
+        "The claim is violated: a query moved further than was charged."
+        if found.verdict == "violated"
+        else "No query moved further than was charged. Other inputs are covered by the proof, not by this."
+    )
 
 
 def conclusion(found: Any) -> str:

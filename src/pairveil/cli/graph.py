@@ -73,7 +73,6 @@ def show_kappa(
     Example: `pairveil kappa labels.csv --left patient_a --right patient_b`
     """
     from pairveil.graph.kappa import kappa
-    from pairveil.pairs.choosing import select_pairs
     from pairveil.pairs.resolving import index_pairs
 
     with spoken_warnings(quiet or json_) as notes:
@@ -94,10 +93,12 @@ def show_kappa(
     if quiet:
         return
     print_kappa(numbers)
-    kept = len(select_pairs(edges, "paths", random_state=0))
     if numbers.relationship == 1 and numbers.person <= 2:
         stdout.print("These pairs are already as uncorrelated as pairs can be for relationships.")
     else:
+        from pairveil.pairs.choosing import select_pairs
+
+        kept = len(select_pairs(edges, "paths", random_state=0))
         stdout.print(
             f"{numbers.relationship} at relationship level; `pairveil select --how paths` brings it to 1 "
             f"and keeps {kept:,} of {numbers.n_pairs:,} pairs."

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy  # as in `validation`
 
 from pairveil.errors import InputError
 from pairveil.pairs.tables import FeatureTable
@@ -90,7 +90,7 @@ def _load(path: Path) -> Any:
 
 def _load_sparse(path: Path) -> Any:
     try:
-        return sparse.load_npz(path)
+        return scipy.sparse.load_npz(path)
     except (OSError, ValueError, KeyError, zipfile.BadZipFile):
         raise InputError(f"{path.name} is not a whole scipy sparse file") from None
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy  # as in `validation`
 
 from pairveil.errors import InputError
 from pairveil.pairs.arrays import is_array_file, read_array_column, read_array_file
@@ -72,7 +72,7 @@ def read_features(
     ('age',)
     """
     left_out = {exclude} if isinstance(exclude, str) else set(exclude)
-    if sparse.issparse(source) or isinstance(source, np.ndarray):
+    if scipy.sparse.issparse(source) or isinstance(source, np.ndarray):
         return FeatureTable(np.arange(source.shape[0] if source.ndim else 0), source)
     if isinstance(source, str | Path) and is_array_file(Path(source)):
         people = read_array_file(require_file(source))

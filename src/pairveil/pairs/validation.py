@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy  # its parts load on first use: who only counts pairs needs no sparse matrices
 
 from pairveil.errors import InputError
 
@@ -49,9 +49,9 @@ def name_column(column: int, names: Sequence[str] | None) -> str:
     return f"column '{names[column]}'" if names is not None else f"column {column + 1}"
 
 
-def as_csr(values: Any) -> sparse.csr_array:
+def as_csr(values: Any) -> scipy.sparse.csr_array:
     """A sparse matrix as CSR with each entry stored once; the caller's matrix is left alone."""
-    table = sparse.csr_array(values)
+    table = scipy.sparse.csr_array(values)
     if not table.has_canonical_format:
         table = table.copy()
         table.sum_duplicates()
@@ -87,7 +87,7 @@ def check_features(values: Any, names: Sequence[str] | None = None) -> Any:
     pairveil.errors.InputError: the features hold a NaN, an infinity or a missing value:
     column 'age', row 2. Fill it in or leave that person out
     """
-    table: Any = as_csr(values) if sparse.issparse(values) else np.asarray(values)
+    table: Any = as_csr(values) if scipy.sparse.issparse(values) else np.asarray(values)
     if table.ndim != 2:
         raise InputError(
             f"features must be a table of people by columns, not an array of {table.ndim} dimensions"
@@ -107,7 +107,7 @@ def check_features(values: Any, names: Sequence[str] | None = None) -> Any:
 
 
 def _check_finite(table: Any, names: Sequence[str] | None) -> None:
-    if sparse.issparse(table):
+    if scipy.sparse.issparse(table):
         bad = np.flatnonzero(~np.isfinite(table.data))
         if bad.size:
             row = int(np.searchsorted(table.indptr, bad[0], side="right")) - 1

@@ -1,0 +1,289 @@
+"""An audit without statistics: how far one real fit moves under the worst canary, query by query.
+
+A fit is run on one of two neighbouring inputs as a user would run it: its kappa is counted, its plan made and
+its certificate issued by the learner's own code. Whenever the engine sums a query over the pairs, the
+same sum is taken over the other input too, by the same code with the same clip bound, grid and scale. What
+lies between the two sums is what the noise of that query must hide, and no run is luckier than another.
+
+Both numbers are in clip units: noise scale divided by noise multiplier. So a sum that is clipped too late, a
+kappa that is counted too small, a query that is asked too often and noise that is scaled too small
+all show as a move above what was charged. Not seen: a source that draws other noise than it was asked
+for (`pairveil.audit.auditor` measures that), and worse inputs than this canary (the proof covers those).
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairveil.audit.auditor import Verdict
+from pairveil.audit.canaries import Neighbours
+from pairveil.audit.learner_target import n_others
+from pairveil.audit.worst_case import worst_case
+from pairveil.errors import DataWarning, InputError
+from pairveil.learning.certifying import prepare
+from pairveil.learning.dpp import DPPMetricLearner
+from pairveil.learning.engine import Engine
+from pairveil.learning.sums import Statistic, clipped_sum
+from pairveil.privacy.accounting import epsilon_of
+from pairveil.privacy.certificate import Certificate
+from pairveil.privacy.gdp import epsilon_from_mu
+from pairveil.privacy.grid import Norm
+from pairveil.privacy.mechanisms import Budget
+from pairveil.privacy.noise import SeededNoise
+from pairveil.privacy.queries import Query
+from pairveil.privacy.units import Adjacency, Unit
+
+FloatArray = NDArray[np.float64]
+ROUNDING = 1e-9
+"""Relative error of the numbers compared; beyond it nothing may exceed what was charged."""
+
+
+@dataclass(frozen=True)
+class QueryMove:
+    """How far one query of a fit moved, at its worst step, in clip units.
+
+    Attributes
+    ----------
+    name : str
+    steps : int
+        How often it was asked.
+    largest_move : float
+        Distance of the two inputs' sums (l2 for Gaussian noise, l1 for Laplace), the largest over the steps.
+    charged : float
+        What the accounting assumes: kappa, twice that under replace.
+    ratio : float
+        ``largest_move / charged``; above 1 the promise is broken.
+    """
+
+    name: str
+    steps: int
+    largest_move: float
+    charged: float
+    ratio: float
+
+
+@dataclass(frozen=True)
+class ExactFinding:
+    """What one fit realises of what its certificate claims.
+
+    Attributes
+    ----------
+    queries : tuple of QueryMove
+        In the order in which they were asked.
+    mu_realised, mu_claimed : float or None
+        Of all queries together, where all are full-batch sums with Gaussian noise; else None.
+    realised_epsilon, claimed_epsilon : float
+        At `delta`: what the moves add up to (without mu: at most, from each query's largest move), and what
+        the certificate says.
+    verdict : {"consistent", "violated"}
+    """
+
+    target: str
+    unit: str
+    kappa: int
+    adjacency: str
+    canary: str
+    delta: float
+    queries: tuple[QueryMove, ...]
+    mu_realised: float | None
+    mu_claimed: float | None
+    realised_epsilon: float
+    claimed_epsilon: float
+    verdict: Verdict
+
+    def to_dict(self) -> dict[str, Any]:
+        """The finding for JSON; queries by name."""
+        found = asdict(self)
+        found["queries"] = {move.pop("name"): move for move in found["queries"]}
+        return found
+
+
+def audit_exactly(
+    unit: Unit = "pair",
+    adjacency: Adjacency = "zero-out",
+    *,
+    epsilon: float = 1.0,
+    delta: float = 1e-5,
+    kappa: int = 1,
+    n_features: int = 2,
+    random_state: int = 0,
+    canary: Neighbours | None = None,
+    **options: Any,
+) -> ExactFinding:
+    """Run one fit of `DPPMetricLearner` on the worst canary and measure every query's move.
+
+    Parameters
+    ----------
+    unit, adjacency, epsilon, delta
+        The claim.
+    kappa : int
+        Size of the canary: pairs that change together.
+    n_features : int
+    random_state : int
+        Of the noise. The noise decides where the descent goes, and with it the moves; it adds no chance to a
+        move itself.
+    canary : Neighbours, optional
+        Two inputs of your own, for this adjacency; they differ in one unit.
+    **options
+        Further parameters of the learner, for example ``mechanism="laplace"``.
+
+    Examples
+    --------
+    >>> found = audit_exactly("pair", "zero-out", n_features=5)
+    >>> found.verdict, 0.9 * found.mu_claimed < found.mu_realised <= found.mu_claimed
+    ('consistent', True)
+    """
+    if canary is None:
+        others = n_others(Budget(epsilon, delta, kappa, adjacency))
+        canary = worst_case(unit, kappa, n_features, adjacency, others)
+    elif canary.adjacency != adjacency:
+        raise InputError("the canary was made for the other adjacency")
+    learner = DPPMetricLearner(
+        epsilon, delta, unit=unit, adjacency=adjacency, select="all",
+        random_state=random_state, **options,
+    )  # fmt: skip
+    recorder = _Recorder(canary, random_state)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # a canary among few pairs is no useful fit
+        prepared = prepare(learner, canary.second, recorder, inferred_topology=False)
+        engine = Engine(recorder, recorder, recorder.answered)
+        prepared.recipe.run(prepared.plan, engine)
+    certificate = prepared.certificate
+    if certificate is None or not engine.followed(prepared.plan.queries):
+        raise InputError("an exact audit needs a private fit that follows its plan")
+    return _finding(certificate, canary, recorder.moves)
+
+
+def _finding(
+    certificate: Certificate, canary: Neighbours, moves: dict[Query, list[float]]
+) -> ExactFinding:
+    """Compare the moves with what the certificate's kappa charges for them."""
+    charged = certificate.kappa * (2.0 if certificate.adjacency == "replace" else 1.0)
+    queries = tuple(
+        QueryMove(query.name, len(seen), max(seen), charged, max(seen) / charged)
+        for query, seen in moves.items()
+    )
+    mu_realised = mu_claimed = None
+    if certificate.mu(certificate.unit) is not None and all(q.n_batches == 1 for q in moves):
+        mu_realised = _mu(moves)
+        mu_claimed = _mu({query: [charged] * query.steps for query in moves})
+        realised = epsilon_from_mu(mu_realised, certificate.delta - certificate.delta_slack)
+    else:
+        realised = _epsilon_of_moves(certificate, moves, charged)
+    broken = realised > certificate.epsilon * (1 + ROUNDING) or any(
+        query.ratio > 1 + ROUNDING for query in queries
+    )
+    return ExactFinding(
+        target="learner",
+        unit=certificate.unit,
+        kappa=canary.kappa,
+        adjacency=certificate.adjacency,
+        canary=canary.name,
+        delta=certificate.delta,
+        queries=queries,
+        mu_realised=mu_realised,
+        mu_claimed=mu_claimed,
+        realised_epsilon=realised,
+        claimed_epsilon=certificate.epsilon,
+        verdict="violated" if broken else "consistent",
+    )
+
+
+def _mu(moves: dict[Query, list[float]]) -> float:
+    """Moves in standard deviations of their noise, composed as a root of squares."""
+    squares = ((one / query.noise_multiplier) ** 2 for query, seen in moves.items() for one in seen)
+    return math.sqrt(sum(squares))
+
+
+def _epsilon_of_moves(
+    certificate: Certificate, moves: dict[Query, list[float]], charged: float
+) -> float:
+    """Epsilon of the same plan with as much more noise as each query's largest move leaves unused."""
+    events = [
+        replace(query, noise_multiplier=query.noise_multiplier * charged / max(seen)).event()
+        for query, seen in moves.items()
+        if max(seen) > 0
+    ]
+    return epsilon_of(
+        events,
+        kappa=certificate.kappa,
+        adjacency=certificate.adjacency,
+        delta=certificate.delta - certificate.delta_slack,
+    )
+
+
+class _Recorder(SeededNoise):
+    """Stands at the engine's three seams: what it sums, how much noise it asks for, and for which query."""
+
+    def __init__(self, canary: Neighbours, random_state: int) -> None:
+        super().__init__(random_state)
+        self._worlds, self._changed = (canary.first, canary.second), canary.changed
+        self._both = (*self._worlds, canary.second)
+        self.moves: dict[Query, list[float]] = {}
+        """For each kind of query, the move of each step in clip units."""
+        self._apart: FloatArray = np.zeros(0)
+        self._scale = math.nan
+
+    @property
+    def n_records(self) -> int:
+        """Pairs of either input."""
+        return self._worlds[1].n_pairs
+
+    @property
+    def dtype(self) -> Any:
+        """Type of the features."""
+        return self._worlds[1].features.dtype
+
+    def add_up(
+        self,
+        rows: NDArray[np.int64] | None,
+        statistic: Statistic,
+        norm: Norm,
+        grid: float,
+        *,
+        separately: bool = False,
+    ) -> NDArray[np.int64]:
+        """`clipped_sum`, over both inputs; what the engine gets is that of the second."""
+        # A Poisson batch may hold all changed pairs: the largest move is that of such a batch.
+        worst = np.union1d(rows, self._changed) if separately and rows is not None else rows
+        first, second, own = (
+            clipped_sum(world, chosen, statistic, norm, grid, separately=separately)
+            for world, chosen in zip(self._both, (worst, worst, rows), strict=True)
+        )
+        # Whole numbers: their difference is exact, and only then made a float.
+        self._apart = (second - first).astype(np.float64) * grid
+        return own
+
+    def descends(self, gradient: Any) -> bool:  # noqa: ARG002 - every step is looked at
+        """Never: each step is summed on its own."""
+        return False
+
+    def descend(self, *_: Any) -> Any:
+        """Not there; see `descends`."""
+        raise NotImplementedError
+
+    def gaussian(
+        self, total: NDArray[Any], scale: float, grid: float | None = None
+    ) -> NDArray[np.float64]:
+        """Seeded noise; how much was asked for is kept."""
+        self._scale = scale
+        return super().gaussian(total, scale, grid)
+
+    def laplace(
+        self, total: NDArray[Any], scale: float, grid: float | None = None
+    ) -> NDArray[np.float64]:
+        """Seeded noise; how much was asked for is kept."""
+        self._scale = scale
+        return super().laplace(total, scale, grid)
+
+    def answered(self, query: Query, statistic: Statistic, noisy: FloatArray) -> None:  # noqa: ARG002
+        """One query was answered: measure its move in units of the noise that was asked for."""
+        order = 1 if query.mechanism.norm == "l1" else 2
+        length = float(np.linalg.norm(self._apart.ravel(), order))
+        self.moves.setdefault(query, []).append(length * query.noise_multiplier / self._scale)

@@ -1,0 +1,147 @@
+"""The audit without statistics: honest fits stay within their charge, every planted error is convicted."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from pairveil.audit.canaries import label_flip
+from pairveil.audit.exact import audit_exactly
+from pairveil.audit.targets import KAPPA
+from pairveil.cli.app import app
+from pairveil.errors import InputError
+from pairveil.learning import certifying, statistics
+from pairveil.learning.gradients import LossGradient
+from pairveil.learning.plan import Plan
+from pairveil.learning.sums import Statistic
+
+STEPS = 12  # fewer than the default, to save time: the claim is the same
+
+
+@pytest.mark.parametrize("adjacency", ["zero-out", "replace"])
+@pytest.mark.parametrize(("unit", "kappa"), list(KAPPA.items()))
+def test_an_honest_fit_moves_up_to_its_charge_and_no_further(unit, kappa, adjacency):
+    found = audit_exactly(unit, adjacency, kappa=kappa, n_features=5, n_steps=STEPS)
+    moves = {query.name: query for query in found.queries}
+    assert found.verdict == "consistent"
+    assert {"survey", "signal", "gradients", "moments", "contest"} == moves.keys()
+    assert all(
+        query.charged == kappa * (2 if adjacency == "replace" else 1) for query in moves.values()
+    )
+    # Signed contributions reach the charge to the last digits; the rest is what rounding is charged for.
+    assert all(0.999999 < moves[name].ratio <= 1 for name in ("signal", "gradients", "contest"))
+    assert found.mu_realised <= found.mu_claimed
+    assert found.realised_epsilon <= found.claimed_epsilon <= 1.0
+
+
+def test_nearly_all_of_the_claimed_mu_is_realised():
+    found = audit_exactly(n_features=5)  # the default plan: 0.2673 of 0.2681
+    assert 0.99 * found.mu_claimed < found.mu_realised <= found.mu_claimed
+    assert found.mu_claimed == pytest.approx(0.2681, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"mechanism": "laplace"},
+        {"sample_rate": 0.1},
+        {"sample_rate": 0.1, "sampling": "disjoint"},
+        {"margin": "private"},
+        {"backend": "numpy"},
+    ],
+)
+def test_other_plans_are_measured_too(options):
+    found = audit_exactly(n_features=3, n_steps=STEPS, **options)
+    assert found.verdict == "consistent"
+    assert max(query.ratio for query in found.queries) > 0.9999
+    assert 0 < found.realised_epsilon <= found.claimed_epsilon
+
+
+# ---- planted errors: each would make a certificate false ------------------------------------------
+
+
+def test_a_statistic_clipped_too_late_is_convicted(monkeypatch):
+    honest = statistics.shrink
+    monkeypatch.setattr(statistics, "shrink", lambda lengths, clip: honest(lengths, 1.1 * clip))
+    found = audit_exactly(n_steps=STEPS)
+    assert found.verdict == "violated"
+    # Only those contributions that are longer than the clip bound can show it.
+    assert max(query.ratio for query in found.queries) == pytest.approx(1.1, rel=1e-3)
+
+
+def test_a_gradient_clipped_too_late_is_convicted(monkeypatch):
+    honest = LossGradient.compiled_sum
+    monkeypatch.setattr(
+        LossGradient,
+        "compiled_sum",
+        lambda self, *rest: honest(replace(self, clip=1.1 * self.clip), *rest),
+    )
+    found = audit_exactly(n_steps=STEPS)
+    assert found.verdict == "violated"
+    assert {q.name for q in found.queries if q.ratio > 1} == {"gradients"}
+
+
+@pytest.mark.parametrize("unit", ["relationship", "person"])
+def test_a_kappa_counted_too_small_is_convicted(monkeypatch, unit):
+    honest = certifying.kappa
+    monkeypatch.setattr(
+        certifying, "kappa", lambda pairs: replace(honest(pairs), relationship=2, person=2)
+    )
+    found = audit_exactly(unit, kappa=3, n_steps=STEPS)
+    assert found.verdict == "violated"
+    assert found.mu_realised > found.mu_claimed
+
+
+def test_noise_scaled_too_small_is_convicted(monkeypatch):
+    for kind in (Statistic, LossGradient):
+        honest = kind.sensitivity
+        monkeypatch.setattr(kind, "sensitivity", lambda *given, h=honest: h(*given) / 2)
+    found = audit_exactly(n_steps=STEPS)
+    assert found.verdict == "violated"
+    assert all(query.ratio > 1.9 for query in found.queries)
+
+
+def test_a_query_that_the_certificate_leaves_out_is_convicted(monkeypatch):
+    honest = Plan.events
+    monkeypatch.setattr(Plan, "events", lambda self: honest(self)[1:])
+    found = audit_exactly(n_features=5, n_steps=60)
+    assert found.realised_epsilon > found.claimed_epsilon
+    assert found.verdict == "violated"
+
+
+# ---- the door ---------------------------------------------------------------------------------------
+
+
+def test_a_canary_for_another_adjacency_is_refused():
+    with pytest.raises(InputError, match="adjacency"):
+        audit_exactly(adjacency="replace", canary=label_flip(n_features=2))
+
+
+def test_a_given_canary_is_used():
+    found = audit_exactly(n_features=3, n_steps=2, canary=label_flip(n_features=3, n_pairs=40))
+    assert found.canary == "label-flip"
+    assert found.verdict == "consistent"
+
+
+def test_the_command_reports_every_query():
+    result = CliRunner().invoke(app, ["audit", "--exact", "--json"])
+    found = json.loads(result.stdout)
+    assert found["verdict"] == "consistent"
+    for move in found["queries"].values():
+        assert move.keys() == {"steps", "largest_move", "charged", "ratio"}
+        assert move["ratio"] == move["largest_move"] / move["charged"]
+    assert 0 < found["mu_realised"] <= found["mu_claimed"]
+    assert np.isclose(found["claimed_epsilon"], 1.0)
+    said = CliRunner().invoke(app, ["audit", "--exact"]).stdout
+    assert "No query moved further than was charged" in said
+
+
+def test_the_command_refuses_an_exact_audit_of_other_targets():
+    for words in (["--target", "gaussian"], ["--runs", "100"]):
+        assert isinstance(
+            CliRunner().invoke(app, ["audit", "--exact", *words]).exception, InputError
+        )

@@ -1,0 +1,441 @@
+"""Errors that would make an epsilon false, one for every sensitivity, clip, noise scale, kappa and event.
+
+A mutation is a snippet that occurs exactly once in ``src/``, what it becomes, and the test files (by name, in
+the order in which they are run) of which one must fail. To add one: copy the line that carries the
+claim, break it in the smallest way that would cost privacy, and run ``python -m tools.mutants NAME``. A
+change that only costs accuracy or time is no mutation for this list.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Mutation(NamedTuple):
+    """One planted error."""
+
+    name: str
+    snippet: str
+    becomes: str
+    tests: tuple[str, ...]
+
+
+def _in(*tests: str) -> tuple[str, ...]:
+    return tests
+
+
+SENSITIVITY = [
+    Mutation(
+        "sensitivity: rounding to the grid is not charged",
+        "+ grid * _width(n_entries, norm)",
+        "+ 0.0 * grid * _width(n_entries, norm)",
+        _in("test_grid", "test_fuzz_sensitivity"),
+    ),
+    Mutation(
+        "sensitivity: the float error of a tile is not charged",
+        "return clipped * (1.0 + 2.0 * gamma * tile)",
+        "return clipped * (1.0 + 0.0 * gamma * tile)",
+        _in("test_grid", "test_fuzz_sensitivity"),
+    ),
+    Mutation(
+        "sensitivity: terms longer than their sum are not charged",
+        "terms = max(self.clip, self.largest_term)",
+        "terms = self.clip",
+        _in("test_sums", "test_fuzz_sensitivity"),
+    ),
+    Mutation(
+        "sensitivity: the compiled loop's error is not charged",
+        "return max(super().sensitivity(norm, grid), self.clip + more)",
+        "return max(super().sensitivity(norm, grid), self.clip)",
+        _in("test_sums", "test_fuzz_sensitivity"),
+    ),
+    Mutation(
+        "sensitivity: drift inside a tile is not charged",
+        "drift = (1 + eta) * (1 + 2 * gamma * tile) - 1",
+        "drift = eta",
+        _in("test_kernels", "test_sums", "test_fuzz_sensitivity"),
+    ),
+    Mutation(
+        "sensitivity: sums may overflow 64 bits",
+        "n_pairs * clip / grid > 2.0**62 or",
+        "n_pairs * clip / grid > 2.0**80 or",
+        _in("test_grid"),
+    ),
+    Mutation(
+        "sensitivity: entries are rounded away from zero",
+        "units[b, j] = np.trunc(",
+        "units[b, j] = np.ceil(",
+        _in("test_exact_kernels"),
+    ),
+    Mutation(
+        "sensitivity: a Poisson sample moves its neighbours between tiles",
+        "separately=query.is_sampled)",
+        "separately=False)",
+        _in("test_exact_kernels", "test_sums", "test_fuzz_sensitivity"),
+    ),
+]
+
+CLIP = [
+    Mutation(
+        "clip: lengths are brought to 1.1 times the bound",
+        "factor: FloatArray = clip / np.maximum(lengths, clip)",
+        "factor: FloatArray = 1.1 * clip / np.maximum(lengths, 1.1 * clip)",
+        _in("test_sums", "test_exact_audit"),
+    ),
+    Mutation(
+        "clip: gradients are brought to 1.1 times the bound (compiled)",
+        "s = c * (clip / norm) if norm > clip else c",
+        "s = c * (1.1 * clip / norm) if norm > 1.1 * clip else c",
+        _in("test_kernels", "test_exact_audit"),
+    ),
+    Mutation(
+        "clip: l2 where Laplace noise needs l1 (compiled)",
+        "norm = abs(c) * (_sizes(p, b) * _sizes(x, b) if l1 else distance * length)",
+        "norm = abs(c) * distance * length",
+        _in("test_kernels", "test_exact_audit"),
+    ),
+    Mutation(
+        "clip: l2 where Laplace noise needs l1 (plain loop)",
+        "lengths = np.abs(factor) * row_norms(projected, norm) * row_norms(differences, norm)",
+        "lengths = np.abs(factor) * row_norms(projected) * row_norms(differences)",
+        _in("test_sums", "test_kernels", "test_fuzz_sensitivity"),
+    ),
+    Mutation(
+        "clip: the label's weight is left out of the gradient's norm",
+        "c = weights[1] * (distance - margin) / distance",
+        "c = 1.2 * weights[1] * (distance - margin) / distance",
+        _in("test_kernels", "test_sums"),
+    ),
+    Mutation(
+        "clip: the l1 norm is the largest entry",
+        "sums = np.abs(rows).sum(axis=1)",
+        "sums = np.abs(rows).max(axis=1)",
+        _in("test_sums", "test_fuzz_sensitivity"),
+    ),
+    Mutation(
+        "clip: the survey forgets the label's entry",
+        "np.sqrt(unit + length**2 + similar**2)",
+        "np.sqrt(unit + length**2)",
+        _in("test_sums", "test_fuzz_sensitivity", "test_exact_audit"),
+    ),
+    Mutation(
+        "clip: a null pair counts in the survey",
+        "factor = shrink(norms, self.clip) * unit",
+        "factor = shrink(norms, self.clip)",
+        _in("test_sums", "test_fuzz_sensitivity", "test_exact_audit"),
+    ),
+    Mutation(
+        "clip: the signal's length is halved",
+        "lengths = np.abs(sign) * self._length(differences, inverse, centre, norm)",
+        "lengths = 0.5 * np.abs(sign) * self._length(differences, inverse, centre, norm)",
+        _in("test_sums", "test_fuzz_sensitivity", "test_exact_audit"),
+    ),
+    Mutation(
+        "clip: the signal's centre is counted twice",
+        "np.maximum(unit - self.n_features * centre**2, 0.0)",
+        "np.maximum(unit - 2 * self.n_features * centre**2, 0.0)",
+        _in("test_sums", "test_fuzz_sensitivity", "test_exact_audit"),
+    ),
+    Mutation(
+        "clip: moments are not clipped",
+        "factor = shrink(row_norms(parts, norm), self.clip) * (row_norms(differences) > TINY)",
+        "factor = 1.0 * (row_norms(differences) > TINY)",
+        _in("test_sums", "test_fuzz_sensitivity", "test_exact_audit"),
+    ),
+    Mutation(
+        "clip: the contest is clipped too late",
+        "factor = sign * shrink(np.abs(sign) * row_norms(parts, norm), self.clip)",
+        "factor = sign * shrink(0.8 * np.abs(sign) * row_norms(parts, norm), self.clip)",
+        _in("test_sums", "test_fuzz_sensitivity", "test_exact_audit"),
+    ),
+    Mutation(
+        "clip: margins count a dissimilar pair twice",
+        "np.column_stack([np.minimum(1.0, sizes / self.longest), np.ones(len(sizes))])\n        factor =",
+        "np.column_stack([np.minimum(1.0, sizes / self.longest), np.ones(len(sizes))])\n        factor = 2 *",
+        _in("test_sums", "test_fuzz_sensitivity", "test_exact_audit"),
+    ),
+    Mutation(
+        "clip: a threshold's histogram counts a pair twice",
+        "weight = (row_norms(differences) > 0).astype(np.float64)",
+        "weight = 2 * (row_norms(differences) > 0).astype(np.float64)",
+        _in("test_sums", "test_fuzz_sensitivity", "test_dpp", "test_contract"),
+    ),
+]
+
+NOISE = [
+    Mutation(
+        "noise: half of what the plan names",
+        "draw(self._noise, total, query.noise_multiplier * moved, grid)",
+        "draw(self._noise, total, 0.5 * query.noise_multiplier * moved, grid)",
+        _in("test_exact_audit", "test_learner_target"),
+    ),
+    Mutation(
+        "noise: scaled to the clip bound without its rounding",
+        "moved = statistic.sensitivity(query.mechanism.norm, grid, self._backend.dtype)",
+        "moved = statistic.clip",
+        _in("test_exact_audit", "test_sums", "test_scale"),
+    ),
+    Mutation(
+        "noise: seeded Gaussian noise is too small",
+        "self._rng.normal(0.0, scale, total.shape)",
+        "self._rng.normal(0.0, 0.8 * scale, total.shape)",
+        _in("test_noise"),
+    ),
+    Mutation(
+        "noise: seeded Laplace noise is too small",
+        "self._rng.laplace(0.0, scale, total.shape)",
+        "self._rng.laplace(0.0, 0.8 * scale, total.shape)",
+        _in("test_noise"),
+    ),
+    Mutation(
+        "noise: exact noise is too small",
+        "drawn = draw(scale_above(scale / grid), total.size, process_keystream())",
+        "drawn = draw(scale_above(0.8 * scale / grid), total.size, process_keystream())",
+        _in("test_noise"),
+    ),
+    Mutation(
+        "noise: the sampler's scale is rounded down",
+        "Fraction(math.ceil(Fraction(scale) * parts), parts)",
+        "Fraction(math.floor(Fraction(scale) * parts), parts)",
+        _in("test_discrete", "test_noise"),
+    ),
+    Mutation(
+        "noise: exact noise has no sign",
+        "sign = (np.int64(word << bits) >> 63) & signs  # 0 or -1",
+        "sign = np.int64(0)",
+        _in("test_discrete"),
+    ),
+    Mutation(
+        "noise: the sampler rejects by another law",
+        "odd = _TWO * k + _ONE if gaussian else _ONE",
+        "odd = _TWO * k + _TWO if gaussian else _ONE",
+        _in("test_discrete", "test_cells"),
+    ),
+    Mutation(
+        "noise: a sum that wraps around is let through",
+        "wrapped = ((one ^ result) & (other ^ result)) < 0",
+        "wrapped = False",
+        _in("test_noise"),
+    ),
+    Mutation(
+        "noise: seeded samples are drawn too often",
+        "np.flatnonzero(self._rng.random(n) < q)",
+        "np.flatnonzero(self._rng.random(n) < 1.2 * q)",
+        _in("test_noise"),
+    ),
+    Mutation(
+        "noise: calibration stops too early",
+        "while cost(noise) > epsilon:",
+        "while cost(noise) > 1.02 * epsilon:",
+        _in("test_calibration", "test_dpp"),
+    ),
+    Mutation(
+        "noise: calibration returns noise that was refused",
+        "low, cost_low = middle, cost_middle\n    return high",
+        "low, cost_low = middle, cost_middle\n    return low",
+        _in("test_calibration"),
+    ),
+    Mutation(
+        "noise: a share's noise forgets that replacing costs twice",
+        'return float(self.kappa * (2 if self.adjacency == "replace" else 1))',
+        "return float(self.kappa)",
+        _in("test_dpp", "test_exact_audit", "test_contract"),
+    ),
+    Mutation(
+        "noise: steps are not composed",
+        "return math.sqrt(times) * (budget.reach",
+        "return 1.0 * (budget.reach",
+        _in("test_dpp", "test_exact_audit", "test_contract"),
+    ),
+    Mutation(
+        "noise: Laplace epochs are not composed",
+        "return times * (budget.reach",
+        "return 1.0 * (budget.reach",
+        _in("test_dpp", "test_exact_audit", "test_contract"),
+    ),
+]
+
+KAPPA = [
+    Mutation(
+        "kappa: relationships are one too small",
+        "relationship=found.second,",
+        "relationship=max(1, found.second - 1),",
+        _in("test_kappa"),
+    ),
+    Mutation(
+        "kappa: a person is taken for a relationship",
+        "person=found.max_degree,",
+        "person=found.second,",
+        _in("test_kappa"),
+    ),
+    Mutation(
+        "kappa: a pair that occurs twice counts once",
+        "pair=adjacency.multiplicity,",
+        "pair=1,",
+        _in("test_kappa"),
+    ),
+    Mutation(
+        "kappa: degrees bound relationships one too low",
+        "relationship=second,\n        paper_bound=largest,",
+        "relationship=max(1, second - 1),\n        paper_bound=largest,",
+        _in("test_kappa", "test_dask_pairs"),
+    ),
+    Mutation(
+        "kappa: the plan is made for one pair, whatever the unit",
+        "Budget(given.epsilon, left, kappas[given.unit], given.adjacency)",
+        'Budget(given.epsilon, left, kappas["pair"], given.adjacency)',
+        _in("test_dpp", "test_exact_audit", "test_contract"),
+    ),
+    Mutation(
+        "kappa: a kappa below the graph's is accepted",
+        "if learner.kappa < needed:",
+        "if learner.kappa < 1:",
+        _in("test_dpp", "test_contract"),
+    ),
+    Mutation(
+        "kappa: chains across a fit and its threshold are not counted",
+        'joint["relationship"] = max(joint["relationship"], joint["person"])',
+        'joint["relationship"] = max(joint["relationship"], 1)',
+        _in("test_dpp", "test_contract"),
+    ),
+    Mutation(
+        "kappa: chains across fits are not counted by the ledger",
+        'counted: Unit = "person" if unit == "relationship" and _chains_cross(entries) else unit',
+        "counted: Unit = unit",
+        _in("test_ledger"),
+    ),
+]
+
+EVENTS = [
+    Mutation(
+        "event: Laplace steps count once",
+        "return LaplaceEvent(query.noise_multiplier, steps=query.epochs)",
+        "return LaplaceEvent(query.noise_multiplier, steps=1)",
+        _in("test_exact_audit", "test_dpp", "test_contract"),
+    ),
+    Mutation(
+        "event: epochs of disjoint batches count once",
+        "return DisjointGaussianEvent(query.noise_multiplier, epochs=query.epochs)",
+        "return DisjointGaussianEvent(query.noise_multiplier, epochs=1)",
+        _in("test_exact_audit", "test_dpp", "test_contract"),
+    ),
+    Mutation(
+        "event: a begun epoch is free",
+        "return math.ceil(self.steps / self.n_batches)",
+        "return max(1, math.floor(self.steps / self.n_batches))",
+        _in("test_exact_audit", "test_dpp", "test_contract"),
+    ),
+    Mutation(
+        "event: Gaussian steps count once",
+        "query.noise_multiplier, sample_rate=query.sample_rate, steps=query.steps",
+        "query.noise_multiplier, sample_rate=query.sample_rate, steps=1",
+        _in("test_exact_audit", "test_dpp", "test_contract"),
+    ),
+    Mutation(
+        "event: the first release is not accounted",
+        "return tuple(query.event() for query in self.queries)",
+        "return tuple(query.event() for query in self.queries[1:])",
+        _in("test_exact_audit", "test_dpp", "test_contract"),
+    ),
+    Mutation(
+        "event: the engine releases twice what was planned",
+        "if self._done[query] + steps > query.steps:",
+        "if self._done[query] + steps > 2 * query.steps:",
+        _in("test_sums", "test_dpp", "test_scale", "test_contract"),
+    ),
+    Mutation(
+        "event: nobody checks that the plan was followed",
+        "return self._done == Counter({query: query.steps for query in queries})",
+        "return True",
+        _in("test_sums", "test_dpp", "test_scale", "test_contract"),
+    ),
+]
+
+ACCOUNTING = [
+    Mutation(
+        "accounting: kappa is left out of mu",
+        "mu_squared.append(count * (reach / event.noise_multiplier) ** 2)",
+        "mu_squared.append(count * (reach / cost.records / event.noise_multiplier) ** 2)",
+        _in("test_accounting"),
+    ),
+    Mutation(
+        "accounting: replacing costs as much as zeroing out",
+        'return float(self.zero_out if adjacency == "zero-out" else self.replace)',
+        "return float(self.zero_out)",
+        _in("test_accounting"),
+    ),
+    Mutation(
+        "accounting: Laplace steps are not added up",
+        "pure_total += Fraction(reach) * event.steps / Fraction(event.scale_multiplier)",
+        "pure_total += Fraction(reach) / Fraction(event.scale_multiplier)",
+        _in("test_accounting"),
+    ),
+    Mutation(
+        "accounting: without sampling replace costs sqrt 2, not 2",
+        "((2 if replaced else 1) * k) ** 2",
+        "((1.4 if replaced else 1) * k) ** 2",
+        _in("test_accounting", "test_accounting_oracle", "test_fuzz_accountant"),
+    ),
+    Mutation(
+        "accounting: sampled replacement is compared with nulls",
+        "return (GaussianPair(means, weights, -means, weights, given_up),)",
+        "return (GaussianPair(means, weights, np.zeros(1), np.array([1.0 - given_up]), given_up),)",
+        _in("test_accounting", "test_accounting_oracle"),
+    ),
+    Mutation(
+        "accounting: one direction only",
+        "return (0,) if all(len(ways) == 1 for ways, _ in pairs) else (0, 1)",
+        "return (0,) if all(len(ways) == 1 for ways, _ in pairs) else (1,)",
+        _in("test_accounting", "test_accounting_oracle"),
+    ),
+    Mutation(
+        "accounting: merged counts move down",
+        "counts = np.minimum(first + width * np.arange(weights.size, dtype=np.float64), last)",
+        "counts = np.maximum(first + width * (np.arange(weights.size, dtype=np.float64) - 1), first)",
+        _in("test_accounting", "test_accounting_oracle", "test_fuzz_accountant"),
+    ),
+    Mutation(
+        "accounting: what truncation loses is forgotten",
+        "infinite = pair.lost + float(ndtr(pair.upper_means - high) @ pair.upper_weights)",
+        "infinite = 0.0",
+        _in("test_accounting", "test_accounting_oracle", "test_fuzz_accountant"),
+    ),
+    Mutation(
+        "accounting: losses are rounded down",
+        "probs[:-1] += upper - b\n    probs[1:] += b",
+        "probs[:-1] += upper",
+        _in("test_accounting", "test_accounting_oracle"),
+    ),
+    Mutation(
+        "accounting: the closed form allows twice the delta",
+        "if _profile(middle, mu) * (1.0 + _SAFE) <= delta:",
+        "if _profile(middle, mu) * (1.0 + _SAFE) <= 2 * delta:",
+        _in("test_gdp"),
+    ),
+    Mutation(
+        "accounting: discrete noise costs no delta",
+        "below = n_samples * (reach**2 / (24.0 * variance)",
+        "below = n_samples * (0.0 / (24.0 * variance)",
+        _in("test_grid"),
+    ),
+    Mutation(
+        "accounting: a ledger forgets what discrete noise costs",
+        "delta=self.delta - slack)",
+        "delta=self.delta)",
+        _in("test_ledger"),
+    ),
+    Mutation(
+        "accounting: a ledger lets twice its budget through",
+        "if not total <= self.epsilon:",
+        "if not total <= 2 * self.epsilon:",
+        _in("test_ledger"),
+    ),
+    Mutation(
+        "accounting: a certificate's slack is spent twice",
+        "left = delta * (1 - SLACK_SHARE) if noise.for_release else delta",
+        "left = delta",
+        _in("test_dpp", "test_contract"),
+    ),
+]
+
+MUTATIONS = [*SENSITIVITY, *CLIP, *NOISE, *KAPPA, *EVENTS, *ACCOUNTING]
