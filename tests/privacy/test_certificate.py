@@ -118,8 +118,20 @@ LIES = {  # what is done to the certificate, and what verify() says of it
     "far larger epsilon": (lambda d: d["epsilons"]["person"].update(replace=900.0), "far above"),
     "headline differs": (lambda d: d.update(epsilon=d["epsilon"] * 0.99), "of its unit"),
     "kappa understated": (
-        lambda d: (d.update(kappa=1), d["kappas"].update(relationship=1)),
+        lambda d: (
+            d.update(kappa=1),
+            d["kappas"].update(relationship=1),
+            d["costs"]["pairs"]["relationship"].update(records=1),
+        ),
         "far above",
+    ),
+    "kappa and costs apart": (
+        lambda d: d["costs"]["pairs"]["relationship"].update(records=1),
+        "is not the number of records",
+    ),
+    "a record that moves less than is proved": (
+        lambda d: d["costs"]["pairs"]["person"].update(replace=1.0),
+        "move further for unit 'person'",
     ),
     "kappa differs from its table": (lambda d: d.update(kappa=1), "not the kappa of unit"),
     "less noise": (lambda d: d["events"][0].update(noise_multiplier=20.0), "but the events give"),
@@ -252,7 +264,12 @@ def test_what_the_promise_means():
 
 
 MALFORMED = {
-    "unknown version": lambda d: d.update(version=2),
+    "unknown version": lambda d: d.update(version=3),
+    "costs in version 1": lambda d: d.update(version=1),
+    "costs of unknown records": lambda d: d.update(costs={"crowds": d["costs"]["pairs"]}),
+    "a cost without a unit": lambda d: d["costs"]["pairs"].pop("person"),
+    "a cost that is none": lambda d: d["costs"]["pairs"].update(person=2),
+    "a cost above twice the clip": lambda d: d["costs"]["pairs"]["person"].update(replace=3.0),
     "another format": lambda d: d.update(format="diploma"),
     "unknown field": lambda d: d.update(seal="gold"),
     "plan is text": lambda d: d.update(plan="secret"),

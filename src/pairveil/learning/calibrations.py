@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pairveil.privacy.certificate import PUBLIC, Certificate
+from pairveil.privacy.costs import costs_of_pairs
 from pairveil.privacy.events import event_from_dict
 from pairveil.privacy.queries import Query
 from pairveil.privacy.slack import slack_of_plan
@@ -43,10 +44,15 @@ def with_calibrations(certificate: Certificate, made: Sequence[Calibration]) -> 
     (docs/theory/guarantee.md, 'Several releases'). The certificate is for release only if every part is,
     names the worst source of noise, and says so if anybody's identity was guessed.
     """
+    costs = dict(certificate.costs or {"pairs": costs_of_pairs(certificate.kappas)})  # type: ignore[arg-type]
+    fitted = costs.get("pairs")
     joint: dict[Unit, int] = {
-        unit: max([certificate.kappas[unit], *(one.kappas[unit] for one in made)]) for unit in UNITS
+        unit: max([fitted[unit].records if fitted else 1, *(one.kappas[unit] for one in made)])
+        for unit in UNITS
     }
     joint["relationship"] = max(joint["relationship"], joint["person"])
+    costs["pairs"] = costs_of_pairs(joint)
+    joint = {unit: max(by_unit[unit].records for by_unit in costs.values()) for unit in UNITS}
     guessed = any(one.inferred_topology for one in made)
     public = [said for said in certificate.public if said not in PUBLIC]
     if guessed and ASSUMED_TOPOLOGY not in public:
@@ -81,4 +87,5 @@ def with_calibrations(certificate: Certificate, made: Sequence[Calibration]) -> 
         delta_slack=slack,
         public=public,
         plan=plan,
+        costs=costs,
     )

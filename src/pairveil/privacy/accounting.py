@@ -31,7 +31,7 @@ from pairveil.privacy.bounded_range import (
     discretise_choice,
     epsilon_from_zcdp,
 )
-from pairveil.privacy.costs import Cost
+from pairveil.privacy.costs import Cost, Group
 from pairveil.privacy.dominating import (
     INVERSION_ERROR,
     GaussianPair,
@@ -51,8 +51,8 @@ from pairveil.privacy.events import (
 from pairveil.privacy.gdp import epsilon_from_mu, mu_from_epsilon
 from pairveil.privacy.units import Adjacency
 
-Part = tuple[Iterable[Event], "int | Cost"]
-"""Events, and what a protected unit can do to their records: a cost, or kappa where these are pairs."""
+Part = tuple[Iterable[Event], Group]
+"""Events, and what a protected unit can do to their records."""
 
 ACCURACY = 0.1
 """Grid width in units of one step's mu: the discretisation then costs about N*d^2/(12 mu^2) =
@@ -111,6 +111,10 @@ def check_kappa(kappa: object) -> int:
     return int(kappa)
 
 
+def _checked_cost(group: int | Cost) -> Cost:
+    return group if isinstance(group, Cost) else Cost(check_kappa(group))
+
+
 def check_adjacency(adjacency: object) -> Adjacency:
     """Return ``adjacency`` if it is one of the two that are defined."""
     if adjacency not in get_args(Adjacency):
@@ -128,7 +132,7 @@ def check_delta(delta: object) -> float:
 
 
 def epsilon_of(
-    events: Iterable[Event], *, kappa: int | Cost, adjacency: Adjacency = "zero-out", delta: float
+    events: Iterable[Event], *, kappa: Group, adjacency: Adjacency = "zero-out", delta: float
 ) -> float:
     """Return an upper bound on the epsilon of the events' composition at ``delta``.
 
@@ -136,8 +140,9 @@ def epsilon_of(
     ----------
     events : iterable of events
         What was released, in any order; later events may depend on earlier outputs.
-    kappa : int or Cost
-        How many pairs' contents may change together; a `Cost` where records are not pairs.
+    kappa : int, Cost or tuple of Cost
+        How many pairs' contents may change together; a `Cost` where records are not pairs, or one for
+        each event.
     adjacency : {"zero-out", "replace"}
         Whether the contents become null or any other contents.
     delta : float
@@ -185,10 +190,11 @@ def compose(parts: Iterable[Part], adjacency: Adjacency) -> Composition | None:
     pure_total = Fraction(0)
     sampled: dict[tuple[int, float, float, bool], int] = defaultdict(int)
     choices: dict[Fraction, int] = defaultdict(int)
-    for events, given in parts:
-        cost = given if isinstance(given, Cost) else Cost(check_kappa(given))
-        reach = cost.reach(adjacency)
-        for event in check_events(events):
+    for events, group in parts:
+        checked = check_events(events)
+        costs = group if isinstance(group, tuple) else (_checked_cost(group),) * len(checked)
+        for event, cost in zip(checked, costs, strict=True):
+            reach = cost.reach(adjacency)
             if isinstance(event, ChoiceEvent):
                 together = Fraction(event.eta) * Fraction(reach) if event.eta < math.inf else None
                 if together is None or math.isinf(_round_up(together)):

@@ -10,12 +10,13 @@ import json
 import math
 import platform
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from pairveil.errors import InputError
 from pairveil.privacy.certificate_fields import FORMAT, VERSION, check_header, decoded, encoded
+from pairveil.privacy.costs import RECORD_KINDS, Cost, Group, costs_of_pairs
 from pairveil.privacy.events import Event, GaussianEvent, check_events, event_from_dict
 from pairveil.privacy.units import (
     ADJACENCIES,
@@ -84,6 +85,7 @@ class Certificate:
     versions: Mapping[str, str] = field(default_factory=dict)
     metric_sha256: str | None = None
     graph_digest: str | None = None
+    costs: Mapping[str, Mapping[Unit, Cost]] | None = None
     format: str = FORMAT
     version: int = VERSION
 
@@ -104,6 +106,10 @@ class Certificate:
             raise InputError(f"the certificate must state kappa and epsilon for {UNITS}")
         if min(self.kappas.values()) < 1 or not 0.0 <= self.delta < 1.0:
             raise InputError("the certificate needs kappas of at least 1 and delta in [0, 1)")
+        if self.costs is not None:
+            for kind, by_unit in self.costs.items():
+                if kind not in RECORD_KINDS or set(by_unit) != set(UNITS):
+                    raise InputError("the certificate states costs of unknown records or units")
         if any(set(by) != set(ADJACENCIES) for by in self.epsilons.values()):
             raise InputError(f"the certificate must state every epsilon for {ADJACENCIES}")
         if self.for_release and not math.isfinite(self.epsilon):
@@ -127,6 +133,7 @@ class Certificate:
         delta_slack: float = 0.0,
         public: Iterable[str] = (),
         plan: Mapping[str, Any] | None = None,
+        costs: Mapping[str, Mapping[Unit, Cost]] | None = None,
     ) -> Certificate:
         """Compute every epsilon of the events and return the certificate.
 
@@ -153,6 +160,9 @@ class Certificate:
             Sentences on what else is public, added to the usual ones.
         plan : mapping, optional
             Public parameters of the training.
+        costs : mapping, optional
+            For each kind of records, what each unit can move of them; by default records are pairs, and a
+            unit empties or replaces its kappa of them.
         """
         checked = check_events(events)
         if not checked:
@@ -160,7 +170,10 @@ class Certificate:
                 "a certificate needs at least one event: without one nothing was released"
             )
         plain: dict[str, int] = {name: int(kappas[name]) for name in UNITS}
-        epsilons = all_epsilons(checked, plain, delta, delta_slack)
+        given = {"pairs": costs_of_pairs(kappas)} if costs is None else costs
+        by_kind = {kind: dict(by_unit) for kind, by_unit in given.items()}
+        by_event = {name: costs_by_event(by_kind, plan or {}, len(checked), name) for name in UNITS}
+        epsilons = all_epsilons(checked, by_event, delta, delta_slack)
         return cls(
             epsilon=epsilons[unit][adjacency],
             delta=float(delta),
@@ -180,6 +193,7 @@ class Certificate:
             public=(*PUBLIC, *public),
             plan=dict(plan or {}),
             versions=_versions(),
+            costs=by_kind,
         )
 
     def verify(self) -> VerificationResult:
@@ -216,9 +230,8 @@ class Certificate:
         """
         from pairveil.privacy.tradeoff import best_guess_of
 
-        kappa = self._kappa_of(unit)
-        slack = self.delta_slack
-        return best_guess_of(self._events(), kappa=kappa, prior=prior, delta_slack=slack)
+        group, slack = self.group_of(unit), self.delta_slack
+        return best_guess_of(self._events(), kappa=group, prior=prior, delta_slack=slack)
 
     def tradeoff(self, unit: Unit | None = None) -> Tradeoff:
         """The curve of false positives against the least false negatives of any guesser.
@@ -240,8 +253,8 @@ class Certificate:
         """
         from pairveil.privacy.tradeoff import tradeoff_of
 
-        kappa = self._kappa_of(unit)
-        return tradeoff_of(self._events(), kappa=kappa, delta_slack=self.delta_slack)
+        group = self.group_of(unit)
+        return tradeoff_of(self._events(), kappa=group, delta_slack=self.delta_slack)
 
     def mu(self, unit: Unit | None = None) -> float | None:
         """The Gaussian parameter (replace) of a plan that is exactly Gaussian, else None.
@@ -255,12 +268,16 @@ class Certificate:
         """
         from pairveil.privacy.profile import mu_of
 
-        return mu_of(self._events(), kappa=self._kappa_of(unit), adjacency="replace")
+        return mu_of(self._events(), kappa=self.group_of(unit), adjacency="replace")
 
-    def _kappa_of(self, unit: Unit | None) -> int:
+    def group_of(self, unit: Unit | None = None) -> Group:
+        """What one unit can move: its kappa (version 1), or its cost in each event."""
         if unit is not None and unit not in UNITS:
             raise InputError(f"unit must be one of {', '.join(UNITS)}")
-        return self.kappas[self.unit if unit is None else unit]
+        asked: Unit = self.unit if unit is None else unit
+        if self.costs is None:
+            return self.kappas[asked]
+        return costs_by_event(self.costs, self.plan, len(self.events), asked)
 
     def _events(self) -> tuple[Event, ...]:
         return tuple(event_from_dict(event) for event in self.events)
@@ -284,7 +301,7 @@ class Certificate:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON-able data; infinity is the string 'inf', optional fields only where set."""
-        return encoded(asdict(self))
+        return encoded({field.name: getattr(self, field.name) for field in fields(self)})
 
     def to_json(self) -> str:
         """Return the certificate as JSON text."""
@@ -309,8 +326,23 @@ class Certificate:
         return cls.from_dict(data)
 
 
+def costs_by_event(
+    costs: Mapping[str, Mapping[Unit, Cost]], plan: Mapping[str, Any], n_events: int, unit: Unit
+) -> tuple[Cost, ...]:
+    """The cost of a unit in each event: a plan says what kind of records its queries are about."""
+    queries = plan.get("releases")
+    kinds = [
+        query.get("records", "pairs") if isinstance(query, Mapping) else "pairs"
+        for query in (queries if isinstance(queries, list | tuple) else ())
+    ]
+    kinds += [next(iter(costs))] * (n_events - len(kinds))
+    if not all(kind in costs for kind in kinds[:n_events]):
+        raise InputError("the plan has queries about records whose cost is not stated")
+    return tuple(costs[kind][unit] for kind in kinds[:n_events])
+
+
 def all_epsilons(
-    events: Iterable[Event], kappas: Mapping[str, int], delta: float, delta_slack: float
+    events: Iterable[Event], kappas: Mapping[Unit, Group], delta: float, delta_slack: float
 ) -> dict[str, dict[str, float]]:
     """Return epsilon for every unit and adjacency at ``delta``, discrete noise's part included."""
     from pairveil.privacy.accounting import epsilon_of

@@ -7,11 +7,17 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from pairveil.errors import InputError
+from pairveil.privacy.costs import Cost
 
 FORMAT = "pairveil-certificate"
-VERSION = 1
+VERSION = 2
+VERSIONS = (1, VERSION)
+"""Versions that are read: 1 knows no other records than pairs."""
 
-_OPTIONAL = {"graph_digest"}  # absent from a file: None. So files of version 0.1 stay readable
+_OPTIONAL = {
+    "graph_digest",
+    "costs",
+}  # absent from a file: None. So files of version 1 stay readable
 _KINDS: dict[str, Any] = {
     "events": list | tuple,
     "selection": Mapping,
@@ -51,6 +57,13 @@ def decoded(data: Any, names: Collection[str]) -> dict[str, Any]:
     values["kappas"] = {unit: _count(kappa) for unit, kappa in data["kappas"].items()}
     for name in ("kappa", "n_pairs_given", "n_pairs_used"):
         values[name] = _count(values[name])
+    if data["version"] == 1 and data.get("costs") is not None:
+        raise InputError("a certificate of version 1 has no costs")
+    if data.get("costs") is not None:
+        values["costs"] = {
+            str(kind): {unit: Cost.from_dict(cost) for unit, cost in _object(by).items()}
+            for kind, by in _object(data["costs"]).items()
+        }
     if not isinstance(data["for_release"], bool):
         raise InputError("the certificate does not say plainly whether it is for release")
     return values
@@ -74,7 +87,7 @@ def encoded(values: Mapping[str, Any]) -> dict[str, Any]:
 def check_header(format_: object, version_: object) -> None:
     if format_ != FORMAT:
         raise InputError("this is not a pairveil certificate")
-    if version_ != VERSION:
+    if isinstance(version_, bool) or version_ not in VERSIONS:
         raise InputError("the certificate was written by another version of pairveil")
 
 
@@ -102,6 +115,8 @@ def _count(value: object) -> int:
 
 
 def _encode(value: Any) -> Any:
+    if isinstance(value, Cost):
+        return value.to_dict()
     if isinstance(value, Mapping):
         return {str(key): _encode(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

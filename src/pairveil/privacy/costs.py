@@ -97,8 +97,63 @@ class Cost:
         return cls(data["records"], float(moved[0]), float(moved[1]), data["empties"])
 
 
+Group = int | Cost | tuple[Cost, ...]
+"""What a unit can move: kappa, where records are pairs; a cost; or one cost for each event."""
+
 Costs = Mapping[Unit, Cost]
 """The cost of each unit."""
+
+
+def cost_of(group: int | Cost) -> Cost:
+    """A group size as a cost: that many pairs.
+
+    Examples
+    --------
+    >>> cost_of(3) == Cost(records=3)
+    True
+    """
+    return group if isinstance(group, Cost) else Cost(group)
+
+
+def larger(one: Group, other: Group) -> Group:
+    """A cost that covers both, event by event where there is one for each.
+
+    Examples
+    --------
+    >>> larger(2, 3)
+    3
+    >>> larger(Cost(1, 2.0, empties=False), 3)
+    Cost(records=3, zero_out=2.0, replace=2.0, empties=False)
+    """
+    if isinstance(one, int) and isinstance(other, int):
+        return max(one, other)
+    if isinstance(one, tuple) or isinstance(other, tuple):
+        ones, others = (g if isinstance(g, tuple) else None for g in (one, other))
+        count = len(ones if ones is not None else others or ())
+        pairs = zip(_each(one, count), _each(other, count), strict=True)
+        return tuple(_covering(a, b) for a, b in pairs)
+    return _covering(cost_of(one), cost_of(other))
+
+
+def _each(group: Group, count: int) -> tuple[Cost, ...]:
+    return group if isinstance(group, tuple) else (cost_of(group),) * count
+
+
+def _covering(one: Cost, other: Cost) -> Cost:
+    return Cost(
+        max(one.records, other.records),
+        max(one.zero_out, other.zero_out),
+        max(one.replace, other.replace),
+        one.empties and other.empties,
+    )
+
+
+RECORD_KINDS: dict[str, Cost] = {
+    "pairs": Cost(1),
+    "groups": Cost(1, 2.0, 2.0, empties=False),
+    "people": Cost(1),
+}
+"""Kinds of records and the least that one of them moves by proof (docs/theory/guarantee.md)."""
 
 
 def costs_of_pairs(kappas: Mapping[Unit, int]) -> dict[Unit, Cost]:

@@ -22,13 +22,14 @@ from typing import Any
 from pairveil.errors import BudgetError, InputError
 from pairveil.files import write_file
 from pairveil.privacy.accounting import check_adjacency, check_delta, epsilon_of_parts
+from pairveil.privacy.costs import Group, larger
 from pairveil.privacy.events import Event, check_events
 from pairveil.privacy.ledger_entry import LedgerEntry, check_kappas, check_unit
 from pairveil.privacy.ledger_lock import ledger_lock
 from pairveil.privacy.units import Adjacency, Unit, float_at_most
 
 _FORMAT = "pairveil-ledger"
-_VERSION = 1
+_VERSION = 2
 
 
 def _chains_cross(entries: tuple[LedgerEntry, ...]) -> bool:
@@ -146,7 +147,7 @@ class PrivacyLedger:
     def spend(
         self,
         events: Iterable[Event],
-        kappas: Mapping[Unit, int] | int,
+        kappas: Mapping[Unit, Group] | int,
         note: str = "",
         *,
         delta_slack: float = 0.0,
@@ -206,7 +207,7 @@ class PrivacyLedger:
     def quote(
         self,
         events: Iterable[Event],
-        kappas: Mapping[Unit, int] | int,
+        kappas: Mapping[Unit, Group] | int,
         *,
         delta_slack: float = 0.0,
         graph: str | None = None,
@@ -230,7 +231,7 @@ class PrivacyLedger:
         )
         return self._within_budget((*self.entries, entry))
 
-    def _check_kappas(self, kappas: Mapping[Unit, int] | int) -> dict[str, int]:
+    def _check_kappas(self, kappas: Mapping[Unit, Group] | int) -> dict[str, Group]:
         """Refuse a charge that this or a later one could not be composed with."""
         by_unit = check_kappas(kappas if isinstance(kappas, Mapping) else {self.unit: kappas})
         needed = ("relationship", "person") if self.unit == "relationship" else (self.unit,)
@@ -317,7 +318,7 @@ class PrivacyLedger:
         if not all(counted in entry.kappas for entry in entries if entry.events):
             return math.inf  # a ledger of another unit, or a file of version 0.1
         parts = [
-            (entry.events, max(entry.kappas[unit], entry.kappas.get(counted, 1)))
+            (entry.events, larger(entry.kappas[unit], entry.kappas.get(counted, 1)))
             for entry in entries
         ]
         found = adjacency or self.adjacency
@@ -410,7 +411,7 @@ def _parse(path: Path) -> tuple[dict[str, Any], tuple[LedgerEntry, ...]]:
         raise InputError(f"the ledger at {path} cannot be read: {type(error).__name__}") from None
     if not isinstance(data, dict) or data.get("format") != _FORMAT:
         raise InputError(f"{path} is not a pairveil ledger")
-    if data.get("version") != _VERSION:
+    if data.get("version") not in (1, _VERSION):  # version 1 knows no other records than pairs
         raise InputError(f"the ledger at {path} was written by another version of pairveil")
     body = {key: value for key, value in data.items() if key != "sha256"}
     if set(body) != {"format", "version", "budget", "entries"} or data.get("sha256") != _digest(

@@ -8,6 +8,7 @@ from typing import Any
 
 from pairveil.errors import InputError
 from pairveil.privacy.accounting import check_delta, check_kappa
+from pairveil.privacy.costs import Cost, Group
 from pairveil.privacy.events import Event, event_from_dict
 from pairveil.privacy.units import UNITS, Unit
 
@@ -16,14 +17,14 @@ _FIELDS = {"events", "kappas", "note", "delta_slack", "time", "graph"}
 
 @dataclass(frozen=True)
 class LedgerEntry:
-    """One spend: what was released, and how many pairs a unit held in it.
+    """One spend: what was released, and what a unit can move of it (kappa, where records are pairs).
 
     ``checkpoint`` is of a fit that can be gone on with: its checkpoint's name, and a digest of that file as
     far as the fit has come (`pairveil.learning.checkpoint` says why).
     """
 
     events: tuple[Event, ...]
-    kappas: Mapping[str, int]
+    kappas: Mapping[str, Group]
     note: str
     delta_slack: float
     time: str
@@ -34,7 +35,7 @@ class LedgerEntry:
         """Return the entry as JSON-able data."""
         data = {
             "events": [event.to_dict() for event in self.events],
-            "kappas": dict(self.kappas),
+            "kappas": {unit: _plain(group) for unit, group in self.kappas.items()},
             "note": self.note,
             "delta_slack": self.delta_slack,
             "time": self.time,
@@ -51,7 +52,7 @@ class LedgerEntry:
             raise InputError("a ledger entry has missing or unknown fields")
         return cls(
             events=tuple(event_from_dict(event) for event in data["events"]),
-            kappas=check_kappas(data["kappas"]),
+            kappas={unit: _group(kappa) for unit, kappa in check_units(data["kappas"]).items()},
             note=str(data["note"]),
             delta_slack=check_delta(data["delta_slack"]),
             time=str(data["time"]),
@@ -73,7 +74,7 @@ def check_unit(unit: object) -> Unit:
     return unit  # type: ignore[return-value]
 
 
-def check_kappas(kappas: Mapping[Any, int]) -> dict[str, int]:
+def check_kappas(kappas: Mapping[Any, Group]) -> dict[str, Group]:
     """Refuse units that are none and group sizes below 1.
 
     Examples
@@ -81,7 +82,35 @@ def check_kappas(kappas: Mapping[Any, int]) -> dict[str, int]:
     >>> check_kappas({"pair": 1, "person": 2})
     {'pair': 1, 'person': 2}
     """
-    return {check_unit(unit): check_kappa(kappa) for unit, kappa in kappas.items()}
+    return {
+        unit: group if isinstance(group, Cost | tuple) else check_kappa(group)
+        for unit, group in check_units(kappas).items()
+    }
+
+
+def check_units(by_unit: Mapping[Any, Any]) -> dict[Unit, Any]:
+    """Refuse units that are none.
+
+    Examples
+    --------
+    >>> check_units({"pair": 1})
+    {'pair': 1}
+    """
+    return {check_unit(unit): value for unit, value in by_unit.items()}
+
+
+def _plain(group: Group) -> Any:
+    """A group size as JSON-able data."""
+    if isinstance(group, tuple):
+        return [cost.to_dict() for cost in group]
+    return group.to_dict() if isinstance(group, Cost) else group
+
+
+def _group(data: Any) -> Group:
+    """A group size from JSON, strictly."""
+    if isinstance(data, list):
+        return tuple(Cost.from_dict(one) for one in data)
+    return Cost.from_dict(data) if isinstance(data, Mapping) else check_kappa(data)
 
 
 def _check_checkpoint(value: object) -> tuple[str, str]:

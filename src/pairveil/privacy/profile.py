@@ -25,7 +25,7 @@ from pairveil.privacy.accounting import (
     ways_of,
 )
 from pairveil.privacy.bounded_range import choice_delta
-from pairveil.privacy.costs import Cost
+from pairveil.privacy.costs import Group
 from pairveil.privacy.dominating import INVERSION_ERROR, UnresolvableError
 from pairveil.privacy.events import Event
 from pairveil.privacy.gdp import delta_from_mu
@@ -35,7 +35,7 @@ _TAIL = 1e-12  # mass given up in the whole composition
 
 
 def delta_of(
-    events: Iterable[Event], *, epsilon: float, kappa: int | Cost, adjacency: Adjacency = "zero-out"
+    events: Iterable[Event], *, epsilon: float, kappa: Group, adjacency: Adjacency = "zero-out"
 ) -> float:
     """Return the smallest delta that goes with ``epsilon``: one point of the privacy profile.
 
@@ -63,7 +63,7 @@ def delta_of(
 
 
 def mu_of(
-    events: Iterable[Event], *, kappa: int | Cost, adjacency: Adjacency = "zero-out"
+    events: Iterable[Event], *, kappa: Group, adjacency: Adjacency = "zero-out"
 ) -> float | None:
     """Return mu of events that are exactly mu-GDP together; None when they are not.
 

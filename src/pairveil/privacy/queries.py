@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from pairveil.errors import InputError
+from pairveil.privacy.costs import RECORD_KINDS
 from pairveil.privacy.events import Event
-from pairveil.privacy.mechanisms import Mechanism, Sampling
+from pairveil.privacy.mechanisms import Mechanism, Sampling, mechanism_named
 from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
 
 
@@ -38,6 +39,8 @@ class Query:
         into ``1 / sample_rate`` batches, by their position alone, and every batch is used once an epoch.
     sample_rate : float
         1 is the full batch.
+    records : {'pairs', 'groups', 'people'}
+        What is summed over; what a protected unit costs depends on it (`pairveil.privacy.costs`).
 
     Examples
     --------
@@ -54,8 +57,11 @@ class Query:
     mechanism: Mechanism = GAUSSIAN
     sampling: Sampling = "poisson"
     sample_rate: float = 1.0
+    records: str = "pairs"
 
     def __post_init__(self) -> None:
+        if self.records not in RECORD_KINDS:
+            raise InputError(f"records must be one of {', '.join(RECORD_KINDS)}")
         if not 0 < self.sample_rate <= 1:
             raise InputError("sample_rate must be above 0 and at most 1")
         self.mechanism.check(self)
@@ -99,4 +105,33 @@ class Query:
             "sampling": self.sampling,
             "sample_rate": self.sample_rate,
             "entries": self.n_entries,
+            "records": self.records,
         }
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Query:
+        """Rebuild a query from its public description, strictly in what its cost follows from.
+
+        Descriptions of version 1 know pairs only and may not state their entries.
+
+        Examples
+        --------
+        >>> query = Query("gradients", (2, 30), 20.0, steps=100)
+        >>> Query.from_dict(query.to_dict()).event() == query.event()
+        True
+        """
+        try:
+            steps, noise, rate = data["steps"], data["noise_multiplier"], data["sample_rate"]
+            kinds = (data["sampling"], data.get("records", "pairs"))
+            shape = (data.get("entries", 1),)
+            mechanism = mechanism_named(data["mechanism"])
+        except (AttributeError, KeyError, TypeError):
+            raise InputError("the plan does not describe its queries") from None
+        whole = all(
+            isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in (steps, *shape)
+        )
+        plain = all(isinstance(x, int | float) and not isinstance(x, bool) for x in (noise, rate))
+        if not (whole and plain and math.isfinite(noise) and kinds[0] in get_args(Sampling)):
+            raise InputError("the plan does not describe its queries")
+        name = str(data.get("name", ""))
+        return cls(name, shape, float(noise), steps, mechanism, kinds[0], float(rate), kinds[1])

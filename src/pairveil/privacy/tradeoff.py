@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairveil.errors import InputError
-from pairveil.privacy.costs import Cost
+from pairveil.privacy.costs import Group
 from pairveil.privacy.events import Event
 from pairveil.privacy.profile import delta_of
 
@@ -114,7 +114,7 @@ def check_prior(prior: float) -> None:
 
 
 def best_guess_of(
-    events: Sequence[Event], *, kappa: int | Cost, prior: float = 0.5, delta_slack: float = 0.0
+    events: Sequence[Event], *, kappa: Group, prior: float = 0.5, delta_slack: float = 0.0
 ) -> float:
     """How often the best possible guesser between two contents is right, at most.
 
@@ -143,9 +143,7 @@ def best_guess_of(
     return min(1.0, ((1.0 - rare) + rare * delta) * (1.0 + _ROUNDING))
 
 
-def tradeoff_of(
-    events: Sequence[Event], *, kappa: int | Cost, delta_slack: float = 0.0
-) -> Tradeoff:
+def tradeoff_of(events: Sequence[Event], *, kappa: Group, delta_slack: float = 0.0) -> Tradeoff:
     """The trade-off curve of events for the contents of ``kappa`` pairs, replaced.
 
     Examples

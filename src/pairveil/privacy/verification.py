@@ -13,13 +13,9 @@ from typing import Any, TypeGuard
 
 from pairveil.errors import InputError
 from pairveil.privacy.certificate import PUBLIC, Certificate, all_epsilons
-from pairveil.privacy.events import (
-    DisjointGaussianEvent,
-    Event,
-    GaussianEvent,
-    LaplaceEvent,
-    event_from_dict,
-)
+from pairveil.privacy.costs import RECORD_KINDS
+from pairveil.privacy.events import Event, LaplaceEvent, event_from_dict
+from pairveil.privacy.queries import Query
 from pairveil.privacy.slack import slack_of_plan
 from pairveil.privacy.units import (
     ADJACENCIES,
@@ -104,16 +100,10 @@ def _releases(c: Certificate) -> list[Any]:
 
 
 def _event_of(release: Any) -> Event | None:
-    """The event of one release of a plan, rebuilt from its public description."""
+    """The event of one query of a plan, rebuilt from its public description."""
     try:
-        steps, noise = int(release["steps"]), float(release["noise_multiplier"])
-        batches = round(1 / release["sample_rate"]) if release["sampling"] == "disjoint" else 1
-        if release["mechanism"] == "laplace":
-            return LaplaceEvent(noise, math.ceil(steps / batches))
-        if release["sampling"] == "disjoint":
-            return DisjointGaussianEvent(noise, math.ceil(steps / batches))
-        return GaussianEvent(noise, float(release["sample_rate"]), steps)
-    except (KeyError, TypeError, ValueError, ArithmeticError):
+        return Query.from_dict(release).event()
+    except (InputError, ValueError, ArithmeticError):
         return None
 
 
@@ -173,6 +163,25 @@ def _group_sizes(c: Certificate) -> list[str]:
     return problems
 
 
+def _costs(c: Certificate) -> list[str]:
+    """No record is said to move less than is proved for its kind, and kappas are its counts."""
+    if c.costs is None:
+        return []
+    problems = []
+    for kind, by_unit in c.costs.items():
+        least = RECORD_KINDS[kind]
+        for unit, cost in by_unit.items():
+            less = any(cost.moved(a) < least.moved(a) for a in ADJACENCIES)
+            if less or (cost.empties and not least.empties):
+                problems.append(f"{kind} move further for unit '{unit}' than is stated")
+    used = {r.get("records", "pairs") for r in _releases(c) if isinstance(r, Mapping)}
+    kinds = used & set(c.costs) or set(c.costs)
+    for unit in UNITS:
+        if c.kappas[unit] != max(c.costs[kind][unit].records for kind in kinds):
+            problems.append(f"kappa of unit '{unit}' is not the number of records that it costs")
+    return problems
+
+
 def _pair_counts(c: Certificate) -> list[float]:
     """Pairs of the fit and of every threshold; no limit where version 0.1 did not say."""
     releases = _releases(c)
@@ -189,7 +198,8 @@ def _epsilon(c: Certificate) -> list[str]:
     """Every stated epsilon is the one that the events give."""
     problems = []
     events = tuple(event_from_dict(event) for event in c.events)
-    recomputed = all_epsilons(events, c.kappas, c.delta, c.delta_slack)
+    groups = {unit: c.group_of(unit) for unit in UNITS}
+    recomputed = all_epsilons(events, groups, c.delta, c.delta_slack)
     for unit in UNITS:
         for adjacency in ADJACENCIES:
             stated, true = c.epsilons[unit][adjacency], recomputed[unit][adjacency]
@@ -207,5 +217,6 @@ CHECKS: tuple[Callable[[Certificate], list[str]], ...] = (
     _said,
     _noise,
     _group_sizes,
+    _costs,
     _epsilon,
 )
