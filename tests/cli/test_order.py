@@ -1,0 +1,70 @@
+"""The command line: order, contradictions and similar ids in files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from running import run
+
+HEAD = "left,right,label\n"
+
+
+def test_select_writes_a_function_of_the_set_and_keeps_contradictions(tmp_path: Path) -> None:
+    rows = ["b,a,1", "c,b,-1", "d,c,1", "a,b,-1", "d,a,-1"]
+    (tmp_path / "one.csv").write_text(HEAD + "\n".join(rows) + "\n")
+    (tmp_path / "two.csv").write_text(HEAD + "\n".join(rows[::-1]) + "\n")
+    written = []
+    for name in ("one", "two"):
+        done = run(
+            "select",
+            f"{name}.csv",
+            "-o",
+            f"{name}-used.csv",
+            "--how",
+            "all",
+            "--json",
+            cwd=tmp_path,
+        )
+        assert done.json["n_pairs"] == 4
+        assert not any("contradicting" in note for note in done.json["notes"])
+        written.append((tmp_path / f"{name}-used.csv").read_text())
+    assert written[0] == written[1]
+    assert written[0].replace('"', "").splitlines()[1:] == [
+        "a,b,1", "a,b,-1", "a,d,-1", "b,c,-1", "c,d,1",
+    ]  # fmt: skip
+
+
+def test_contradicting_labels_do_not_stop_a_fit_and_are_counted_on_stderr(
+    files: Path, tmp_path: Path
+) -> None:
+    pairs = (files / "pairs.csv").read_text().splitlines()
+    left, right, label = pairs[1].split(",")
+    other = "different" if label == "same" else "same"
+    (tmp_path / "pairs.csv").write_text("\n".join([*pairs, f"{right},{left},{other}"]) + "\n")
+    done = run(
+        "fit", files / "people.csv", "pairs.csv", "--seed", "0", "--json", "--dry-run", cwd=tmp_path
+    )
+    assert "1 pair has contradicting labels" in " ".join(done.err.split())
+    assert "contradicting" not in done.out
+    plain = run(
+        "fit",
+        files / "people.csv",
+        files / "pairs.csv",
+        "--seed",
+        "0",
+        "--json",
+        "--dry-run",
+        cwd=tmp_path,
+    )
+    assert done.json["certificate"] == plain.json["certificate"]
+
+
+def test_similar_ids_are_counted_and_merged_on_request(tmp_path: Path) -> None:
+    (tmp_path / "pairs.csv").write_text(HEAD + "ann,bob,1\nANN,cid,1\nann ,dan,-1\n")
+    apart = run("kappa", "pairs.csv", "--json", cwd=tmp_path).json
+    assert apart["kappa"]["person"] == 1
+    assert apart["notes"][0].startswith("2 ids of the pairs differ from another one")
+    assert "--merge-similar-ids takes them as one" in apart["notes"][0]
+    together = run("kappa", "pairs.csv", "--merge-similar-ids", "--json", cwd=tmp_path).json
+    assert together["kappa"]["person"] == 3
+    assert together["notes"] == []
