@@ -28,8 +28,8 @@ class Budget(NamedTuple):
             None if self.path is None else self._ledger(self.path if self.path.exists() else None)
         )
 
-    def rehearse(self, planned: Any, data: Any, seed: int | None) -> str | None:
-        """What the ledger will say to a planned fit of some pairs, whose checkpoint `certify` accepted.
+    def rehearse(self, prepared: Any) -> str | None:
+        """What the ledger will say to a prepared fit, whose checkpoint `certify` accepted.
 
         Refuses a fit just as the ledger itself would, but charges nothing and makes no file.
 
@@ -38,8 +38,7 @@ class Budget(NamedTuple):
         BudgetError
             When the budget does not allow the fit.
         """
-        from pairveil.learning.charging import is_charged
-        from pairveil.privacy.events import event_from_dict
+        from pairveil.learning.charging import cost_of_fit, is_charged
 
         kept = self.look()
         if kept is None:
@@ -47,9 +46,7 @@ class Budget(NamedTuple):
         if self.checkpoint is not None and is_charged(kept, self.checkpoint):
             return f"{self.path} was charged for this fit when it began; nothing more is spent."
         before = kept.spent() if kept.entries else 0.0
-        events = [event_from_dict(event) for event in planned.events]
-        graph = _graph_of_used(planned, data, seed)
-        after = kept.quote(events, planned.kappas, delta_slack=planned.delta_slack, graph=graph)
+        after = kept.quote(**cost_of_fit(prepared))
         return (
             f"{self.path} allows epsilon {kept.epsilon:g} at delta {kept.delta:g} (unit '{kept.unit}', "
             f"{kept.adjacency}); {before:.3g} is spent, {after:.3g} will be after this fit."
@@ -87,14 +84,3 @@ class Budget(NamedTuple):
             raise InputError(f"{self.path} does not exist; give --budget EPSILON to make it")
         elif not self.path.absolute().parent.is_dir():
             raise InputError(f"the folder of the ledger does not exist: {self.path.parent}")
-
-
-def _graph_of_used(planned: Any, data: Any, seed: int | None) -> str | None:
-    """The name under which the ledger will know the pairs that the fit is going to use."""
-    from pairveil.graph.digest import graph_digest
-    from pairveil.pairs.choosing import select_pairs
-
-    if data.ids is None:
-        return None
-    kept = select_pairs(data, planned.selection["how"], random_state=seed or 0)
-    return graph_digest(data.subset(kept))

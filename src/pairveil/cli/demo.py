@@ -69,9 +69,10 @@ def demo(
     data = PairSet(X[train], pairs, label_pairs(pairs, classes[train]))
     learner = DPPMetricLearner(epsilon=epsilon, random_state=seed)
     with spoken_warnings(quiet=not talk):
+        prepared = learner.prepare(data)
         if talk:
-            print_plan(learner.certify(data))
-        learn(learner, data, talk)
+            print_plan(prepared.certificate)
+        learn(learner, prepared, talk)
     with stderr.status("measuring on the test patients") if talk else nullcontext():
         scores, curve = score_public(data, X[test], classes[test], learner)
     kept = gain_kept(scores["pair_auc"], scores["euclidean_pair_auc"], scores["reference_pair_auc"])
@@ -80,7 +81,7 @@ def demo(
     names = tuple(patients.class_names[c] for c in classes[test])
     summary = summarise(
         learner,
-        data,
+        prepared,
         utility=curve,
         points=project_public(X[test], learner.components_, names),
         title="Patients: tumours measured under the microscope (embedded demo data)",

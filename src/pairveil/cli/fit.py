@@ -208,9 +208,7 @@ def fit(
                 record_id=record_id,
                 merge_similar_ids=merge_similar_ids,
             )
-            training = Training(
-                PairSet.join(people, found, data_norm=data_norm), people.names, scale
-            )
+            training = Training(PairSet.join(people, found), people.names, scale)
         data = training.data
         # Loading the learner takes a second: mistakes in files are told before it.
         from pairveil.learning.dpp import DPPMetricLearner
@@ -231,7 +229,8 @@ def fit(
         )
         if checkpoint is not None:  # which must go with the ledger
             learner.accountant = budget_file.look()
-        planned = learner.certify(data, checkpoint=checkpoint)
+        prepared = learner.prepare(data)
+        planned = learner.certify(prepared, checkpoint=checkpoint)
         if planned is None:
             raise InputError(
                 "--epsilon inf promises nothing: there is nothing to release; choose a number"
@@ -240,7 +239,7 @@ def fit(
             if context.find_root().obj is not None:
                 stdout.print(f"Options not given here come from {context.find_root().obj}.")
             print_plan(planned)
-        after = budget_file.rehearse(planned, data, seed)
+        after = budget_file.rehearse(prepared)
         if talk and after is not None:
             stdout.print(f"Ledger: {after}")
         digest = None
@@ -261,7 +260,9 @@ def fit(
             ReleasedMetric.reserve(out, data.n_features, rows, overwrite=overwrite)
         )
         learner.accountant = budget_file.open()
-        certificate = _learn_and_save(learner, training, draft, overwrite, talk, held, digest)
+        certificate = _learn_and_save(
+            learner, prepared, training, draft, overwrite, talk, held, digest
+        )
     page = write_report(out) if report else None
     if json_:
         shown = {"certificate": certificate.to_dict(), "out": str(out)}
@@ -290,6 +291,7 @@ def _cluster(scheduler: str | None) -> Any:
 
 def _learn_and_save(
     learner: Any,
+    prepared: Any,
     training: Training,
     draft: Any,
     overwrite: bool,
@@ -300,11 +302,11 @@ def _learn_and_save(
     """Fit and write the release; returns its certificate."""
     from pairveil.release.metric import ReleasedMetric
 
-    learn(learner, training.data, talk, held)
+    learn(learner, prepared, talk, held)
     scale = training.scale
     certificate = replace(learner.certificate_, graph_digest=digest)
     metric = ReleasedMetric(learner.components_ * scale, certificate, training.names, scale)
-    summary = summarise(learner, training.data).to_json()
+    summary = summarise(learner, prepared).to_json()
     metric.save(draft, overwrite=overwrite, summary=summary)
     if held is not None:  # not before: what is lost between fit and file would be spent anew
         held.remove()
@@ -326,14 +328,18 @@ def _hold_checkpoint(checkpoint: Path | None, planned: Any) -> Iterator[Any]:
         yield held
 
 
-def learn(learner: Any, data: Any, talk: bool, checkpoint: Any = None) -> None:
+def learn(learner: Any, prepared: Any, talk: bool, checkpoint: Any = None) -> None:
     """Fit with a progress bar; a ledger that was charged stays charged when someone stops it."""
     with progress_bar(hidden=not talk) as bar:
         task = bar.add_task("learning", total=1.0, epsilon=0.0)
+
+        def show(done: float, spent: float) -> None:
+            bar.update(task, completed=done, epsilon=spent)
+
         try:
             learner.fit(
-                data,
-                on_step=lambda done, spent: bar.update(task, completed=done, epsilon=spent),
+                prepared,
+                on_step=None if bar.disable else show,  # composing epsilon at each step takes time
                 checkpoint=checkpoint,
                 keep_checkpoint=True,
             )
@@ -347,19 +353,17 @@ def learn(learner: Any, data: Any, talk: bool, checkpoint: Any = None) -> None:
             raise
 
 
-def summarise(learner: Any, data: Any, **parts: Any) -> Any:
+def summarise(learner: Any, prepared: Any, **parts: Any) -> Any:
     """What the report may show of a fit: the graph's counts and the ledger; nothing private."""
-    from pairveil.graph.kappa import kappa
     from pairveil.report.data import Summary
     from pairveil.report.summaries import budget_of, graph_summary
 
     budget = None if learner.accountant is None else budget_of(learner.accountant)
-    if not hasattr(data, "pairs"):  # with the workers: who is paired with whom is not here
+    if not hasattr(prepared.used, "pairs"):  # with the workers: who is paired with whom is not here
         return Summary(budget=budget, **parts)
-    used = data.pairs[learner.used_pairs_]
     return Summary(
-        used=graph_summary(kappa(used), used),
-        given=graph_summary(kappa(data.pairs), data.pairs),
+        used=graph_summary(prepared.used_kappa, prepared.used),
+        given=graph_summary(prepared.given_kappa, prepared.given),
         budget=budget,
         **parts,
     )

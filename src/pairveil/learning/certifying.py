@@ -40,12 +40,24 @@ BOUNDED_BY_DEGREES = (
 class Prepared:
     """A fit that is ready to start."""
 
-    used: Any  # PairSet or DaskPairs
+    given: Any
+    """All records, in canonical order."""
+    used: Any
+    """Those that are used, in canonical order."""
     used_rows: NDArray[np.int64] | range
+    """Positions of the used pairs among those given, ascending."""
+    given_kappa: Kappa
+    """Numbers of the graph of all given pairs."""
+    used_kappa: Kappa
+    """Numbers of the graph of the used pairs."""
     kappas: Mapping[Unit, int]
+    """Group size of each unit: those of the used graph, or a declared one."""
     recipe: Recipe
     plan: Plan
     certificate: Certificate | None
+    """None when epsilon is infinite."""
+    noise: NoiseSource
+    """Where sampling and noise will come from."""
 
 
 def prepare(
@@ -112,7 +124,9 @@ def prepare(
         )
         _warn(given, used, plan)
     rows = chosen.rows if positions is None else np.sort(positions[chosen.rows]).astype(np.int64)
-    return Prepared(used, rows, kappas, recipe, plan, certificate)
+    return Prepared(
+        data, used, rows, chosen.given, chosen.taken, kappas, recipe, plan, certificate, noise
+    )
 
 
 def _choose(data: PairSet, how: str, seed: Any) -> Chosen:

@@ -40,7 +40,7 @@ def charge(ledger: PrivacyLedger | None, prepared: Prepared, saved: Checkpoint |
     """
     if ledger is None:
         return
-    cost, note = _cost(prepared), f"fit of {prepared.used.n_pairs} pairs"
+    cost, note = cost_of_fit(prepared), f"fit of {prepared.used.n_pairs} pairs"
     if saved is None:
         ledger.spend(**cost, note=note)
         return
@@ -71,7 +71,7 @@ def check(ledger: PrivacyLedger | None, prepared: Prepared, path: Path | str) ->
         return
     content = read(path, fit_digest(prepared.plan, prepared.used))
     if ledger is not None:
-        _charged_mark(ledger, _cost(prepared), content)
+        _charged_mark(ledger, cost_of_fit(prepared), content)
 
 
 def how_to_resume(ledger: PrivacyLedger | None, saved: Checkpoint | None) -> str:
@@ -102,7 +102,8 @@ def is_charged(ledger: PrivacyLedger, path: Path | str) -> bool:
     return any(entry.checkpoint and entry.checkpoint[0] == name for entry in ledger.entries)
 
 
-def _cost(prepared: Prepared) -> dict[str, Any]:
+def cost_of_fit(prepared: Prepared) -> dict[str, Any]:
+    """What a ledger is charged for a prepared fit."""
     certificate = prepared.certificate
     return {
         "events": tuple(prepared.plan.events()),

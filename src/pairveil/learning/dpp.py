@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 import math
-import warnings
-from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from pairveil.errors import ClusterError, InputError, PrivacyLeakWarning
+from pairveil.errors import InputError
 from pairveil.graph.digest import graph_digest
 from pairveil.graph.kappa import kappa as kappa_of
-from pairveil.learning import charging
-from pairveil.learning.backends import Backend, Local
+from pairveil.learning.base import PrivateLearner
 from pairveil.learning.calibrations import Calibration, with_calibrations
 from pairveil.learning.certifying import (
     Prepared,
-    prepare,
 )
-from pairveil.learning.checkpoint import Checkpoint, Hold
 from pairveil.learning.contract import PairMetric
-from pairveil.learning.dask_backend import OnCluster, connected_client
 from pairveil.learning.defaults import MARGIN
-from pairveil.learning.engine import Engine, OnAnswer
-from pairveil.learning.inputs import clipped, resolve_pairs, resolve_training
-from pairveil.learning.parameters import check_bound
-from pairveil.learning.progress import OnStep, Progress
+from pairveil.learning.engine import Engine
+from pairveil.learning.inputs import resolve_pairs
 from pairveil.learning.thresholds import (
     DistanceHistogram,
     Strategy,
@@ -38,15 +29,14 @@ from pairveil.learning.thresholds import (
 )
 from pairveil.learning.training import ContrastiveRecipe
 from pairveil.privacy.calibration import calibrate_laplace
-from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms.laplace import LAPLACE
-from pairveil.privacy.noise import NoiseSource, SeededNoise, TrustedNoise
+from pairveil.privacy.noise import SeededNoise, TrustedNoise
 from pairveil.privacy.queries import Query
 from pairveil.privacy.units import UNITS, Adjacency, Unit
 
 
-class DPPMetricLearner(PairMetric):
+class DPPMetricLearner(PrivateLearner, PairMetric):
     """Learn a Mahalanobis metric from labelled pairs under differential pairwise privacy.
 
     Parameters
@@ -161,110 +151,6 @@ class DPPMetricLearner(PairMetric):
         self.random_state = random_state
         self.verbose = verbose
 
-    def __sklearn_clone__(self) -> DPPMetricLearner:
-        """A clone knows it is one: searches and cross-validation fit clones, and each fit spends."""
-        copy = type(self)(
-            **{
-                # A ledger's copy is the ledger itself; features need no second copy.
-                name: value if name in ("accountant", "preprocessor") else clone(value, safe=False)
-                for name, value in self.get_params(deep=False).items()
-            }
-        )
-        copy._is_clone = True
-        return copy
-
-    def certify(
-        self, pairs: Any, y: ArrayLike | None = None, *, checkpoint: str | Path | None = None
-    ) -> Certificate | None:
-        """The certificate that ``fit`` would issue. Draws no noise and spends nothing.
-
-        Parameters
-        ----------
-        pairs, y
-            As for ``fit``; labels and features are checked, and do not enter the certificate.
-        checkpoint : path, optional
-            Refused if ``fit`` would refuse to go on from it.
-        """
-        prepared, _ = self._prepare(pairs, y)
-        if checkpoint is not None:
-            charging.check(self.accountant, prepared, checkpoint)
-        return prepared.certificate
-
-    def fit(
-        self,
-        pairs: Any,
-        y: ArrayLike | None = None,
-        *,
-        on_step: OnStep | None = None,
-        on_answer: OnAnswer | None = None,
-        checkpoint: str | Path | Hold | None = None,
-        keep_checkpoint: bool = False,
-    ) -> Self:
-        """Learn the metric and issue its certificate.
-
-        Parameters
-        ----------
-        pairs : (K, 2) row indices with ``preprocessor``, (K, 2, d) feature rows, PairSet or DaskPairs
-            `pairveil.learning.dask_pairs.open_dask_pairs` makes the last, for ``backend='dask'``.
-        y : array of shape (K,)
-            +1 similar, -1 dissimilar. None takes a PairSet's own labels.
-        on_step : callable, optional
-            Called with (share done, epsilon spent so far) after each release.
-        on_answer : callable, optional
-            Called with each released sum; for auditors.
-        checkpoint : path or Hold, optional
-            Released sums are kept there; a fit of the same pairs that was killed goes on from them and
-            charges no ledger twice. Removed when the fit is done. Not with a seed, whose noise
-            would repeat.
-        keep_checkpoint : bool
-            Leave the file when the fit is done, for those who must write its result down first; with a
-            `pairveil.learning.checkpoint.Hold` no other run gets at it in between.
-
-        Returns
-        -------
-        self
-        """
-        if checkpoint is not None and self.random_state is not None:
-            raise InputError("a checkpoint is for releases: leave random_state=None")
-        cluster = connected_client() if self.backend == "dask" else None
-        prepared, noise = self._prepare(pairs, y)
-        certificate = prepared.certificate
-        self._warn_of_clones(certificate)
-        # Workers build their parts before anything is charged: what they cannot read costs nothing.
-        compiled = self.backend != "numpy"
-        backend: Backend = (
-            Local(prepared.used, compiled=compiled)
-            if cluster is None
-            else OnCluster(prepared.used, cluster)
-        )
-        saved = None if checkpoint is None else Checkpoint(checkpoint, prepared.plan, prepared.used)
-        try:
-            charging.charge(self.accountant, prepared, saved)
-            watcher = Progress(prepared, certificate, on_step, on_answer)
-            engine = Engine(backend, noise, watcher, checkpoint=saved)
-            components = prepared.recipe.run(prepared.plan, engine)
-        except BaseException as problem:
-            if saved is not None:
-                saved.close()
-            if isinstance(problem, ClusterError):
-                resume = charging.how_to_resume(self.accountant, saved)
-                raise ClusterError(f"{problem}. {resume}") from None
-            raise
-        if saved is not None:
-            saved.close() if keep_checkpoint else saved.finish()
-        if not engine.followed(prepared.plan.queries):
-            raise RuntimeError("the engine did not follow its plan; nothing is released")
-        self.components_ = components
-        self.certificate_ = certificate
-        self.kappa_ = prepared.kappas[self.unit]
-        self.noise_multiplier_ = prepared.plan[prepared.recipe.headline].noise_multiplier
-        self.n_pairs_used_ = prepared.used.n_pairs
-        self.used_pairs_ = prepared.used_rows
-        self.n_features_in_ = prepared.used.n_features
-        for name in ("threshold_", "threshold_certificate_", "_calibrations"):
-            self.__dict__.pop(name, None)
-        return self
-
     def _recipe(self, given: Any) -> ContrastiveRecipe:
         """What this learner asks of the data, from its parameters as plain numbers."""
         return ContrastiveRecipe(
@@ -277,28 +163,13 @@ class DPPMetricLearner(PairMetric):
             sample_rate=1.0 if given.sample_rate == "auto" else given.sample_rate,
         )
 
-    def _prepare(self, pairs: Any, y: ArrayLike | None) -> tuple[Prepared, NoiseSource]:
-        found = resolve_training(pairs, y, self.preprocessor, self.backend, stacklevel=4)
-        noise: NoiseSource = (
-            TrustedNoise() if self.random_state is None else SeededNoise(self.random_state)
-        )
-        check_bound("data_norm", self.data_norm)
-        data = clipped(found.data, float(self.data_norm), stacklevel=4)
-        return prepare(self, data, noise, found.inferred, found.positions), noise
-
-    def _warn_of_clones(self, certificate: Certificate | None) -> None:
-        if (
-            certificate is not None
-            and self.accountant is None
-            and getattr(self, "_is_clone", False)
-        ):
-            warnings.warn(
-                "this learner is a clone, as cross-validation and parameter searches make them: every fit "
-                "spends its own epsilon and choosing between them spends too; pass "
-                "accountant=PrivacyLedger(...) to keep the total within a budget",
-                PrivacyLeakWarning,
-                stacklevel=3,
-            )
+    def _keep(self, model: Any, prepared: Prepared) -> None:
+        self.components_ = model
+        self.n_pairs_used_ = prepared.used.n_pairs
+        self.used_pairs_ = prepared.used_rows
+        self.n_features_in_ = prepared.used.n_features
+        for name in ("threshold_", "threshold_certificate_", "_calibrations"):
+            self.__dict__.pop(name, None)
 
     def calibrate_threshold(
         self,

@@ -10,7 +10,6 @@ from typing import Any
 from pairveil.learning.certifying import Prepared
 from pairveil.learning.engine import OnAnswer
 from pairveil.privacy.accounting import epsilon_of
-from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.queries import Query
 
 OnStep = Callable[[float, float], None]
@@ -22,11 +21,10 @@ class Progress:
     def __init__(
         self,
         prepared: Prepared,
-        certificate: Certificate | None,
         on_step: OnStep | None,
         on_answer: OnAnswer | None,
     ) -> None:
-        self._prepared, self._certificate = prepared, certificate
+        self._prepared = prepared
         self._on_step, self._on_answer = on_step, on_answer
         self._total = sum(query.steps for query in prepared.plan.queries)
         self._done: dict[str, int] = {}
@@ -41,7 +39,7 @@ class Progress:
 
     def _spent(self, done: int) -> float:
         """Epsilon of the releases made so far (in closed form; the whole at the end)."""
-        certificate = self._certificate
+        certificate = self._prepared.certificate
         if certificate is None:
             return math.inf
         if done == self._total:
