@@ -323,7 +323,7 @@ EVENTS = [
         "event: a begun epoch is free",
         "return math.ceil(self.steps / self.n_batches)",
         "return max(1, math.floor(self.steps / self.n_batches))",
-        _in("test_exact_audit", "test_dpp", "test_contract"),
+        _in("test_plan"),
     ),
     Mutation(
         "event: Gaussian steps count once",
@@ -353,7 +353,7 @@ EVENTS = [
         "event: nobody checks that the plan was followed",
         "return self._done == Counter({sums: sums.steps for sums in plan})",
         "return True",
-        _in("test_sums", "test_dpp", "test_scale", "test_contract"),
+        _in("test_plan"),
     ),
 ]
 
