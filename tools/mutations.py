@@ -296,7 +296,7 @@ KAPPA = [
         "kappa: chains across a fit and its threshold are not counted",
         'joint["relationship"] = max(joint["relationship"], joint["person"])',
         'joint["relationship"] = max(joint["relationship"], 1)',
-        _in("test_dpp", "test_contract"),
+        _in("test_plan"),
     ),
     Mutation(
         "kappa: chains across fits are not counted by the ledger",

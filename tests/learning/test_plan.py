@@ -29,3 +29,16 @@ def test_a_fit_that_does_not_follow_its_plan_is_not_released(monkeypatch):
         learner.fit(data)
     assert not hasattr(learner, "components_")
     assert not hasattr(learner, "certificate_")
+
+
+def test_chains_across_a_fit_and_its_threshold_are_counted():
+    """Two people may be tied by a pair of the fit and one of the threshold: a person's pairs in each."""
+    rng = np.random.default_rng(0)
+    people = rng.normal(size=(200, 2)) / 4
+    ring = np.column_stack([np.arange(200), (np.arange(200) + 1) % 200])
+    learner = DPPMetricLearner(epsilon=8.0, random_state=0, n_steps=2, preprocessor=people)
+    learner.fit(ring, np.tile([1, -1], 100))
+    star = np.column_stack([np.zeros(5, dtype=int), np.arange(1, 6)])  # relationship 1, person 5
+    learner.calibrate_threshold(star, [1, -1, 1, -1, 1], epsilon=2.0)
+    assert learner.certificate_.kappas["relationship"] == 1
+    assert learner.threshold_certificate_.kappas["relationship"] == 5
