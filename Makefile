@@ -33,7 +33,7 @@ demo: $(VENV)/.core  ## a private metric on embedded patients data
 test: $(VENV)/.dev  ## every test, doctests and docs blocks included
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
-coverage: $(VENV)/.dev  ## the tests, and the branch coverage of each package
+coverage: $(VENV)/.dev  ## nightly: the tests, and the branch coverage of each package
 	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=
 	$(BIN)/python -m tools.package_coverage
 

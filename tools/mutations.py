@@ -296,7 +296,7 @@ KAPPA = [
         "kappa: chains across a fit and its threshold are not counted",
         'joint["relationship"] = max(joint["relationship"], joint["person"])',
         'joint["relationship"] = max(joint["relationship"], 1)',
-        _in("test_dpp", "test_contract"),
+        _in("test_plan"),
     ),
     Mutation(
         "kappa: chains across fits are not counted by the ledger",
@@ -323,7 +323,7 @@ EVENTS = [
         "event: a begun epoch is free",
         "return math.ceil(self.steps / self.n_batches)",
         "return max(1, math.floor(self.steps / self.n_batches))",
-        _in("test_exact_audit", "test_dpp", "test_contract"),
+        _in("test_plan"),
     ),
     Mutation(
         "event: Gaussian steps count once",
@@ -347,7 +347,7 @@ EVENTS = [
         "event: nobody checks that the plan was followed",
         "return self._done == Counter({query: query.steps for query in queries})",
         "return True",
-        _in("test_sums", "test_dpp", "test_scale", "test_contract"),
+        _in("test_plan"),
     ),
 ]
 
