@@ -55,14 +55,14 @@ def test_a_release_is_not_overwritten_unasked(files: Path, release: Path) -> Non
 
 STOP_WHILE_LEARNING = """
 import os, signal
-from rich.progress import Progress
-update, calls = Progress.update, []
+from pairveil.learning.engine import Engine
+answer, calls = Engine.answer, []
 def stop(self, *a, **k):
     calls.append(1)
     if len(calls) == 40:
         os.kill(os.getpid(), signal.SIGINT)
-    return update(self, *a, **k)
-Progress.update = stop
+    return answer(self, *a, **k)
+Engine.answer = stop
 """
 STOP_WHILE_WRITING = """
 import os, signal
