@@ -49,6 +49,22 @@ _ACCURACY = 0.1
 
 _TRUNCATION = 1e-6  # share of delta spent, per step, on each kind of truncation
 
+MAX_KAPPA = 2**53
+"""More pairs than this nobody has, and floats no longer count them exactly."""
+
+MAX_DISTINCT = 128
+"""Distinct sampled events, and distinct Laplace events, that are composed on a grid (about 10 ms each).
+Of more, those that cost least are composed by a cheaper and larger bound: sampling ignored for Gaussian
+events, epsilons added for Laplace events. A list of events thus costs accuracy, never hours."""
+
+_MOST_SAMPLED, _RAREST, _NEAREST = 2**20, 1e-12, 1e5
+"""Kappa, sampling rate and kappa over noise for which sampling is counted; ignored beyond."""
+
+_SPREAD = 1e-28, 1600.0
+"""mu^2 for which a grid is made; below epsilon is 0, above some thousand, by the closed form as well."""
+
+_NO_NOISE = 1e100  # pairs over noise above which there is no noise to speak of: epsilon is infinite
+
 
 @dataclass(frozen=True)
 class _Composition:
@@ -59,6 +75,7 @@ class _Composition:
     pure_total: float
     sampled: tuple[tuple[int, float, float, int], ...]
     replace: bool
+    aside: float = 0.0  # epsilon of the Laplace events that are added instead of composed
 
     @property
     def grid_steps(self) -> int:
@@ -78,8 +95,10 @@ def check_kappa(kappa: object) -> int:
     """Return ``kappa`` as an int; it must be at least 1 (a unit of no pairs needs no privacy)."""
     if isinstance(kappa, bool) or not isinstance(kappa, Integral):
         raise InputError(f"kappa must be an integer, not {type(kappa).__name__}")
-    if int(kappa) < 1:
-        raise InputError("kappa must be at least 1")
+    if not 1 <= int(kappa) <= MAX_KAPPA:
+        raise InputError(
+            "kappa must be at least 1" if int(kappa) < 1 else "kappa must be at most 2^53"
+        )
     return int(kappa)
 
 
@@ -157,30 +176,62 @@ def _compose(parts: Sequence[tuple[tuple[Event, ...], int]], replace: bool) -> _
     factor = 2 if replace else 1
     mu_squared: list[float] = []
     pure: dict[float, int] = defaultdict(int)
-    pure_total = Fraction(0)
+    pure_terms: list[Fraction] = []
     sampled: dict[tuple[int, float, float], int] = defaultdict(int)
     for events, kappa in parts:
         for event in events:
             if isinstance(event, LaplaceEvent):
-                if event.scale_multiplier == 0.0:
+                if event.scale_multiplier * _NO_NOISE < kappa:
                     return None
                 pure[factor * kappa / event.scale_multiplier] += event.steps
-                pure_total += factor * kappa * event.steps / Fraction(event.scale_multiplier)
+                pure_terms.append(factor * kappa * event.steps / Fraction(event.scale_multiplier))
                 continue
-            if event.noise_multiplier == 0.0:
+            if event.noise_multiplier * _NO_NOISE < kappa:
                 return None
-            if isinstance(event, GaussianEvent) and event.sample_rate < 1.0:
+            if isinstance(event, GaussianEvent) and _sampling_counts(event, kappa):
                 sampled[kappa, event.sample_rate, event.noise_multiplier] += event.steps
             else:
                 count = event.epochs if isinstance(event, DisjointGaussianEvent) else event.steps
-                mu_squared.append(count * (factor * kappa / event.noise_multiplier) ** 2)
+                mu_squared.append(_mu_squared(factor * kappa, event.noise_multiplier, count))
+    # Dearest first: what lies beyond the limit is what the cheaper bounds overstate least.
+    by_cost = sorted(
+        ((*key, steps) for key, steps in sampled.items()),
+        key=lambda part: (-_mu_squared(part[0], part[2], part[3]), part),
+    )
+    mu_squared += [_mu_squared(factor * k, s, t) for k, _, s, t in by_cost[MAX_DISTINCT:]]
+    dear = sorted(pure.items(), key=lambda part: (-part[0] * part[1], part))
+    aside = [Fraction(epsilon) * steps for epsilon, steps in dear[MAX_DISTINCT:]]
     return _Composition(
         mu_squared=math.fsum(mu_squared),
-        pure=tuple(sorted(pure.items())),
-        pure_total=_round_up(pure_total),
-        sampled=tuple((*key, steps) for key, steps in sorted(sampled.items())),
+        pure=tuple(sorted(dear[:MAX_DISTINCT])),
+        pure_total=_sum_up(pure_terms),
+        sampled=tuple(sorted(by_cost[:MAX_DISTINCT])),
         replace=replace,
+        # Each epsilon was rounded to the nearest float: twice the rounding covers it.
+        aside=_sum_up([term * (1 + Fraction(1, 2**52)) for term in aside]),
     )
+
+
+def _sampling_counts(event: GaussianEvent, kappa: int) -> bool:
+    """Whether sampling is accounted for; where numbers are out of all proportion it is ignored."""
+    return (
+        _RAREST <= event.sample_rate < 1.0
+        and kappa <= _MOST_SAMPLED
+        and kappa <= _NEAREST * event.noise_multiplier
+    )
+
+
+def _mu_squared(kappa: int, noise: float, count: int) -> float:
+    """``count`` releases' mu^2; never 0, so that noise beyond what floats square still counts."""
+    return max(count * (kappa / noise) ** 2, math.ulp(0.0))
+
+
+def _sum_up(terms: Sequence[Fraction]) -> float:
+    """The sum, rounded up; exact but for the last rounding, where there are not too many terms."""
+    if len(terms) > MAX_DISTINCT:
+        # Denominators of many exact terms grow without end; those of floats are powers of two.
+        terms = [Fraction(_round_up(term)) for term in terms]
+    return _round_up(sum(terms, Fraction(0)))
 
 
 def _round_up(value: Fraction) -> float:
@@ -202,7 +253,7 @@ def _epsilon(composition: _Composition, delta: float) -> float:
     closed = epsilon_from_mu(gaussian, delta) + pure
     if delta == 0.0 or not (composition.sampled or composition.pure):
         return closed
-    return min(closed, _epsilon_on_grid(composition, delta, closed))
+    return min(closed, _epsilon_on_grid(composition, delta, closed) + composition.aside)
 
 
 def _epsilon_on_grid(composition: _Composition, delta: float, closed: float) -> float:
@@ -222,7 +273,10 @@ def _epsilon_on_grid(composition: _Composition, delta: float, closed: float) -> 
         pairs.append((sampled_gaussian_pairs(1, 1.0, full, replace=False, lost=0.0)[:1], 1))
     best, coarsest = math.inf, 0.0
     closed = min(closed, 1e9)
-    mu = math.sqrt(_spread(composition, pairs))
+    spread = _spread(composition, pairs)
+    if not _SPREAD[0] <= spread <= _SPREAD[1]:
+        return math.inf
+    mu = math.sqrt(spread)
     for _ in range(8):
         interval = max(_ACCURACY * mu / math.sqrt(steps), coarsest)
         try:

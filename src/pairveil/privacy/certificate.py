@@ -15,6 +15,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from pairveil.errors import InputError
+from pairveil.foreign import parse_json
+from pairveil.printable import printable
+from pairveil.privacy.certificate_fields import checked_fields
 from pairveil.privacy.events import (
     DisjointGaussianEvent,
     Event,
@@ -255,7 +258,7 @@ class Certificate:
             "Who is paired with whom is public and not protected.",
             self._selection_sentence(),
         ]
-        return " ".join(sentence for sentence in sentences if sentence)
+        return printable(" ".join(sentence for sentence in sentences if sentence))
 
     def _why_not(self) -> str:
         if "operating-system entropy" in self.noise_source:
@@ -281,8 +284,7 @@ class Certificate:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Certificate:
         """Rebuild a certificate, strictly: unknown versions and fields are errors."""
-        if not isinstance(data, Mapping):
-            raise InputError("a certificate must be a JSON object")
+        data = checked_fields(data)
         _check_header(data.get("format"), data.get("version"))
         if set(data) != {f.name for f in fields(cls)}:
             raise InputError("the certificate has missing or unknown fields")
@@ -306,11 +308,7 @@ class Certificate:
     @classmethod
     def from_json(cls, text: str) -> Certificate:
         """Rebuild a certificate from JSON text."""
-        try:
-            data = json.loads(text)
-        except ValueError:
-            raise InputError("the certificate is not valid JSON") from None
-        return cls.from_dict(data)
+        return cls.from_dict(parse_json(text, "the certificate"))
 
 
 def _event_of(release: Mapping[str, Any]) -> Event | None:
@@ -323,7 +321,7 @@ def _event_of(release: Mapping[str, Any]) -> Event | None:
         if release["sampling"] == "disjoint":
             return DisjointGaussianEvent(noise, math.ceil(steps / batches))
         return GaussianEvent(noise, float(release["sample_rate"]), steps)
-    except (KeyError, TypeError, ValueError, ZeroDivisionError):
+    except (KeyError, TypeError, ValueError, ArithmeticError):
         return None
 
 

@@ -185,9 +185,7 @@ def _units_table(certificate: Certificate) -> Html:
             unit.capitalize(), tag("span", "certified", class_="badge") if chosen else Html("")
         )
         cells = [
-            tag("b", cost(by[how]))
-            if chosen and how == certificate.adjacency
-            else cost(by[how])
+            tag("b", cost(by[how])) if chosen and how == certificate.adjacency else cost(by[how])
             for how in ("zero-out", "replace")
         ]
         rows.append([
