@@ -27,6 +27,7 @@ from pairveil.learning.certifying import (
 from pairveil.learning.checkpoint import Checkpoint, Hold
 from pairveil.learning.contract import PairMetric
 from pairveil.learning.dask_backend import DaskSums, connected_client
+from pairveil.learning.dask_pairs import DaskPairs
 from pairveil.learning.engine import Engine, OnRelease
 from pairveil.learning.inputs import clipped, resolve_pairs, resolve_training
 from pairveil.learning.plan import NoisySums
@@ -98,6 +99,8 @@ class DPPMetricLearner(PairMetric):
     used_pairs_ : array of int
         Positions of the used pairs among the given ones (public); a ``range`` when all of a DaskPairs are.
     n_features_in_ : int
+    feature_names_in_ : array of str
+        Only where the features had column names: a DataFrame as ``preprocessor``, a PairSet from a table.
 
     Examples
     --------
@@ -256,6 +259,7 @@ class DPPMetricLearner(PairMetric):
         self.n_pairs_used_ = prepared.used.n_pairs
         self.used_pairs_ = prepared.used_rows
         self.n_features_in_ = prepared.used.n_features
+        self._set_names(_names(prepared.used))
         for name in ("threshold_", "threshold_certificate_"):
             self.__dict__.pop(name, None)
         return self
@@ -339,6 +343,14 @@ class DPPMetricLearner(PairMetric):
         found = best_threshold(histogram.edges, similar, dissimilar, strategy, min_rate, beta)
         self.threshold_certificate_ = with_threshold(self.certificate_, sums, kappas)
         return self.set_threshold(found)
+
+
+def _names(data: Any) -> tuple[str, ...] | None:
+    """The columns' names of pairs held here or by workers, if they have any."""
+    found: tuple[str, ...] | None = (
+        data.features.names if isinstance(data, DaskPairs) else data.feature_names
+    )
+    return found
 
 
 class _Progress:

@@ -9,15 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 from numpy.typing import NDArray
 
+from pairveil.csv_cells import FORMULA, as_cell
 from pairveil.errors import InputError
 
 
 def write_columns(path: str | Path, columns: Mapping[str, NDArray[Any]]) -> Path:
     """Write equally long columns as CSV or Parquet, by the file's ending.
+
+    In CSV, text that a spreadsheet would run as a formula gets an apostrophe in front, which our own readers
+    take off again (`pairveil.csv_cells`).
 
     Examples
     --------
@@ -40,7 +45,7 @@ def write_columns(path: str | Path, columns: Mapping[str, NDArray[Any]]) -> Path
     os.close(handle)
     try:
         if target.suffix == ".csv":
-            pyarrow.csv.write_csv(table, draft)
+            pyarrow.csv.write_csv(_without_formulas(table), draft)
         else:
             pyarrow.parquet.write_table(table, draft)
         os.chmod(draft, 0o644)
@@ -49,3 +54,13 @@ def write_columns(path: str | Path, columns: Mapping[str, NDArray[Any]]) -> Path
         Path(draft).unlink(missing_ok=True)
         raise
     return target
+
+
+def _without_formulas(table: pa.Table) -> pa.Table:
+    columns = [
+        pc.replace_substring_regex(column, f"({FORMULA})", r"'\1")
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        else column
+        for column in table.columns
+    ]
+    return pa.table(columns, names=[as_cell(name) for name in table.column_names])

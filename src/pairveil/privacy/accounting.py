@@ -60,6 +60,9 @@ events, epsilons added for Laplace events. A list of events thus costs accuracy,
 _MOST_SAMPLED, _RAREST, _NEAREST = 2**20, 1e-12, 1e5
 """Kappa, sampling rate and kappa over noise for which sampling is counted; ignored beyond."""
 
+_MOST_STEPS, _MOST_PURE = 10**6, 10**5
+"""Releases, and Laplace releases among them, composed on a grid: more would take gigabytes."""
+
 _SPREAD = 1e-28, 1600.0
 """mu^2 for which a grid is made; below epsilon is 0, above some thousand, by the closed form as well."""
 
@@ -261,7 +264,8 @@ def _epsilon_on_grid(composition: _Composition, delta: float, closed: float) -> 
     steps = composition.grid_steps
     # What floating-point FFTs can misplace (measured: about 1e-16 per step), kept off delta.
     usable = delta - (1e-14 + 2e-15 * steps)
-    if usable < 0.5 * delta:
+    pure_steps = sum(part[-1] for part in composition.pure)
+    if usable < 0.5 * delta or steps > _MOST_STEPS or pure_steps > _MOST_PURE:
         return math.inf
     tail = _TRUNCATION * delta / steps
     pairs = [

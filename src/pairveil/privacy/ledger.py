@@ -25,8 +25,8 @@ from filelock import FileLock
 from pairveil.errors import BudgetError, InputError
 from pairveil.privacy.accounting import check_adjacency, check_delta, epsilon_of_parts
 from pairveil.privacy.events import Event, check_events
-from pairveil.privacy.ledger_fields import ledger_fields
 from pairveil.privacy.ledger_entry import LedgerEntry, check_kappas, check_unit
+from pairveil.privacy.ledger_fields import ledger_fields
 from pairveil.privacy.units import Adjacency, Unit
 
 _FORMAT = "pairveil-ledger"

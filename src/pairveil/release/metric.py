@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from pairveil.column_names import in_order
 from pairveil.errors import InputError
 from pairveil.privacy.certificate import Certificate
 from pairveil.release.receiver import receiver_readme
@@ -85,9 +86,14 @@ class ReleasedMetric:
         return int(self.components.shape[0])
 
     def transform(self, X: ArrayLike) -> FloatArray:
-        """People in the space where the metric is Euclidean, (n, n_components)."""
+        """People in the space where the metric is Euclidean, (n, n_components).
+
+        A pandas, polars or arrow table is matched by its column names: put in the metric's order, with a
+        `DataWarning`, or refused where it has other columns.
+        """
+        table = in_order(X, self.feature_names, stacklevel=3)
         try:
-            points = np.asarray(X, dtype=np.float64)
+            points = np.asarray(table, dtype=np.float64)
         except (TypeError, ValueError):
             raise InputError("every feature must be a number") from None
         if points.ndim != 2 or points.shape[1] != self.n_features:
