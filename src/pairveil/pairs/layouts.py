@@ -6,7 +6,6 @@ further word here.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -17,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from pairveil.errors import InputError
+from pairveil.foreign import parse_json
 from pairveil.pairs.columns import IdColumn, as_ids, ids_as_text, number_array
 from pairveil.pairs.files import TableSource, read_text
 from pairveil.pairs.tables import PairTable
@@ -141,9 +141,9 @@ def _record_id(record: Any, field: str, title: str, number: int) -> Any:
         raise InputError(f"{title}: pair {number} is not two records")
     if field not in record:
         raise InputError(
-            f"{title}: the records of pair {number} have no field '{field}'; their fields are: "
-            f"{', '.join(map(str, record))}. Name the one that holds the person's id with "
-            "record_id=; if there is none, add it to the data before labelling with dedupe"
+            f"{title}: the records of pair {number} have no field '{field}' among their {len(record)}. "
+            "Name the one that holds the person's id with record_id=; if there is none, add it to the "
+            "data before labelling with dedupe"
         )
     return record[field]
 
@@ -281,18 +281,10 @@ def _lines(path: Path) -> Iterable[tuple[int, str]]:
 
 
 def _read_json(path: Path) -> Mapping[str, Any]:
-    text = read_text(path)
-    try:
-        content = json.loads(text)
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-    except (RecursionError, ValueError):
-        place = "lists too deep or a number too long"
-    else:
-        if isinstance(content, Mapping):
-            return content
-        place = "it is not an object with names"
-    raise InputError(f"{path.name} is not the JSON expected: {place}")
+    content = parse_json(read_text(path), path.name, most=None, exact=False)
+    if not isinstance(content, Mapping):
+        raise InputError(f"{path.name} is not the JSON expected: it is not an object with names")
+    return content
 
 
 def _from_lists(

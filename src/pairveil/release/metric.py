@@ -5,18 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
 
 from pairveil.column_names import in_order
 from pairveil.errors import InputError
+from pairveil.foreign import parse_json, read_regular
 from pairveil.privacy.certificate import Certificate
 from pairveil.release.receiver import receiver_readme
 
@@ -26,6 +29,7 @@ README_FILE = "README.md"
 SUMMARY_FILE = "summary.json"
 FORMAT = "pairveil-metric"
 VERSION = 1
+MAX_HEADER = 100_000_000  # safetensors' own limit
 
 FloatArray = NDArray[np.float64]
 
@@ -63,11 +67,18 @@ class ReleasedMetric:
     column_scale: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        components = np.ascontiguousarray(self.components, dtype=np.float64)
+        components = _numbers(self.components)
         if components.ndim != 2 or components.size == 0 or not np.all(np.isfinite(components)):
             raise InputError("a metric is a matrix of finite numbers, one row a component")
-        if self.feature_names is not None and len(self.feature_names) != components.shape[1]:
-            raise InputError("there must be one feature name for each column of the metric")
+        if self.feature_names is not None:
+            object.__setattr__(self, "feature_names", _check_names(self.feature_names))
+            if len(self.feature_names) != components.shape[1]:
+                raise InputError("there must be one feature name for each column of the metric")
+        if self.column_scale is not None:
+            scale = _numbers(self.column_scale)
+            if scale.shape != components.shape[1:] or not np.all(np.isfinite(scale) & (scale >= 0)):
+                raise InputError("column_scale must be one finite number, 0 or more, for each column")
+            object.__setattr__(self, "column_scale", scale)
         object.__setattr__(self, "components", components)
 
     @property
@@ -188,14 +199,15 @@ class ReleasedMetric:
         """
         source = Path(folder)
         file = source / METRIC_FILE
-        if not file.is_file():
+        if not file.exists():
             raise InputError(f"{source} holds no release: {METRIC_FILE} is missing")
-        components, scale, names = _read_tensors(file)
+        blob = read_regular(file, most=None)
+        components, scale, names = _read_tensors(blob, file)
         certificate = None
         if (source / CERTIFICATE_FILE).exists():
-            text = (source / CERTIFICATE_FILE).read_text(encoding="utf-8", errors="replace")
+            text = read_regular(source / CERTIFICATE_FILE).decode("utf-8", errors="replace")
             certificate = Certificate.from_json(text)
-            digest = hashlib.sha256(file.read_bytes()).hexdigest()
+            digest = hashlib.sha256(blob).hexdigest()
             if certificate.metric_sha256 != digest:
                 raise InputError(
                     f"{file} is not the metric that {CERTIFICATE_FILE} certifies (its SHA-256 differs): "
@@ -205,25 +217,50 @@ class ReleasedMetric:
 
 
 def _read_tensors(
-    file: Path,
+    blob: bytes, file: Path
 ) -> tuple[FloatArray, FloatArray | None, tuple[str, ...] | None]:
+    # The header is read here for its metadata, which safetensors gives of open files only: a file that is
+    # opened twice may be two files.
+    size = int.from_bytes(blob[:8], "little")
+    damaged = InputError(f"{file} cannot be read: it is damaged or truncated")
+    if len(blob) < 8 or size > min(len(blob) - 8, MAX_HEADER):
+        raise damaged
+    header = parse_json(blob[8 : 8 + size].rstrip(b" \0"), f"the header of {file}", None)
+    metadata = header.get("__metadata__") if isinstance(header, dict) else None
+    if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
+        raise InputError(f"{file} is no pairveil metric")
+    version = metadata.get("version")
+    if not (isinstance(version, str) and re.fullmatch("[0-9]{1,6}", version)):
+        raise damaged
+    if int(version) > VERSION:
+        raise InputError(f"{file} was written by a newer pairveil; update pairveil to read it")
     try:
-        with safe_open(file, framework="numpy") as tensors:
-            metadata = tensors.metadata() or {}
-            if metadata.get("format") != FORMAT:
-                raise InputError(f"{file} is no pairveil metric")
-            if int(metadata.get("version", "0")) > VERSION:
-                raise InputError(
-                    f"{file} was written by a newer pairveil; update pairveil to read it"
-                )
-            components = tensors.get_tensor("components")
-            scale = tensors.get_tensor("column_scale") if "column_scale" in tensors.keys() else None  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError) as problem:
-        if isinstance(problem, InputError):
-            raise
-        raise InputError(f"{file} cannot be read: it is damaged or truncated") from None
-    names = metadata.get("feature_names", "")
-    return components, scale, tuple(json.loads(names)) if names else None
+        tensors = load(blob)
+        components, scale = tensors["components"], tensors.get("column_scale")
+    except (SafetensorError, ValueError, TypeError, KeyError, AttributeError, OverflowError):
+        raise damaged from None
+    names = metadata.get("feature_names") or None
+    if names is not None:
+        names = parse_json(names, f"the feature names of {file}", None, depth=1)
+    return components, scale, None if names is None else _check_names(names)
+
+
+def _numbers(values: Any) -> FloatArray:
+    try:
+        return np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("a metric is a matrix of finite numbers, one row a component") from None
+
+
+def _check_names(names: Any) -> tuple[str, ...]:
+    """Feature names as a tuple; each must be text that can be written to a file."""
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise InputError("feature names must be a list of texts, one for each column of the metric")
+    try:
+        "".join(names).encode()
+    except UnicodeEncodeError:
+        raise InputError("a feature name holds characters that cannot be written") from None
+    return tuple(names)
 
 
 def _swap(draft: Path, target: Path) -> None:

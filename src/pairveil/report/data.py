@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from pairveil.errors import InputError
+from pairveil.foreign import parse_json, read_regular
 
 if TYPE_CHECKING:
     from pairveil.privacy.certificate import Certificate
@@ -193,10 +194,7 @@ class Summary:
     @classmethod
     def from_json(cls, text: str) -> Summary:
         """Read ``summary.json``; InputError when it is damaged, foreign or of a newer version."""
-        try:
-            content = json.loads(text)
-        except ValueError:
-            raise InputError(f"{SUMMARY_FILE} is damaged or truncated") from None
+        content = parse_json(text, SUMMARY_FILE)
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise InputError(f"{SUMMARY_FILE} is no pairveil summary")
         if not isinstance(content.get("version"), int) or content["version"] > VERSION:
@@ -212,7 +210,7 @@ class Summary:
             )
         except InputError:
             raise
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             raise InputError(f"{SUMMARY_FILE} lacks a field or holds one of a wrong type") from None
 
 
@@ -224,12 +222,15 @@ class MetricShape:
     ----------
     n_components, n_features : int
     weights : tuple of (feature name, share)
-        How much of the matrix's squared length each feature has, largest first; they sum to 1.
+        How much of the matrix's squared length each feature has, largest first, a thousand at most.
+    rest : float
+        The share of the features that are not listed; all shares sum to 1.
     """
 
     n_components: int
     n_features: int
     weights: tuple[tuple[str, float], ...]
+    rest: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -261,9 +262,9 @@ class ReportData:
 def read_summary(folder: Path) -> Summary:
     """The folder's ``summary.json``, or an empty summary when there is none."""
     file = folder / SUMMARY_FILE
-    if not file.is_file():
+    if not file.exists():
         return Summary()
-    return Summary.from_json(file.read_text(encoding="utf-8", errors="replace"))
+    return Summary.from_json(read_regular(file).decode("utf-8", errors="replace"))
 
 
 def _without_infinities(value: Any) -> Any:
