@@ -51,7 +51,7 @@ def read_array_file(path: Path) -> FeatureTable:
             return FeatureTable(np.arange(values.shape[0]), values)
         if "X" not in loaded.files:
             raise InputError(
-                f"{path.name} has no array 'X' among its {len(loaded.files)}; save the features as 'X'"
+                f"{path.name} has no array 'X'; it has {len(loaded.files)} with other names. Save the features as 'X'"
             )
         features = _take(loaded, "X", path)
         ids = _take(loaded, "ids", path) if "ids" in loaded.files else np.arange(len(features))
@@ -71,7 +71,7 @@ def read_array_column(path: Path, name: str) -> np.ndarray:
         raise InputError(f"{path.name} holds features only; keep classes in a .npz file")
     with loaded:
         if name not in loaded.files:
-            raise InputError(f"{path.name} has no array '{name}' among its {len(loaded.files)}")
+            raise InputError(f"{path.name} has no array '{name}'; it has {len(loaded.files)} others")
         return _take(loaded, name, path)
 
 

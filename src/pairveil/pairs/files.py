@@ -49,12 +49,15 @@ class TableSource:
         ``batches({column: kind})`` yields record batches of those columns, in that order.
     headless : bool
         The first row looks like data: its cells must not be quoted as column names.
+    has_header : bool
+        The names are the first row of a text file, which may have been data after all.
     """
 
     title: str
     names: tuple[str, ...]
     batches: Callable[[Mapping[str, ColumnKind]], Iterator[pa.RecordBatch]]
     headless: bool = False
+    has_header: bool = False
 
     def require(self, columns: Sequence[str], how_to_name: str) -> None:
         """Raise InputError unless all of ``columns`` exist.
@@ -81,7 +84,8 @@ class TableSource:
             raise InputError(f"{message}; its columns are: {shortened(self.names)}. {how_to_name}")
         raise InputError(
             f"{message}; it has {len(self.names)} column{'s' if len(self.names) > 1 else ''} with other "
-            f"names. {how_to_name}, or add a header row if its first row is data"
+            f"names. {how_to_name}"
+            + (", or add a header row if its first row is data" if self.has_header else "")
         )
 
 
@@ -205,7 +209,7 @@ def _open_csv(path: Path, usual: str) -> TableSource:
     # pandas writes its row numbers as a column without a name: nobody's feature.
     names = tuple(from_cell(name) for name in all_names if name)
     written = {from_cell(name): name for name in all_names if name}
-    return TableSource(path.name, names, batches, headless)
+    return TableSource(path.name, names, batches, headless, has_header=True)
 
 
 def _from_cells(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
