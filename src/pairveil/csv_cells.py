@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-FORMULA = r"^'*[=+\-@\t\r\uFF1D\uFF0B\uFF0D\uFF20]"
+FORMULA = r"^'*[=+\-@\t\r" + "\uff1d\uff0b\uff0d\uff20]"
 """What begins like a formula, apostrophes in front of it or not (the last four: full-width signs)."""
 
 _FORMULA, _ESCAPED = re.compile(FORMULA), re.compile("^'" + FORMULA[1:])

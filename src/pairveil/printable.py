@@ -25,7 +25,7 @@ def printable(text: str, *, lines: bool = False) -> str:
     ----------
     text : str
     lines : bool
-        Keep line breaks and tabs (text that is partly ours); otherwise they become spaces.
+        Keep line breaks, tabs and wide spaces (text that is partly ours); otherwise they become spaces.
 
     Examples
     --------
@@ -38,7 +38,9 @@ def printable(text: str, *, lines: bool = False) -> str:
 
 
 def _keep_lines(found: re.Match[str]) -> str:
-    return found[0] if found[0] in "\n\t" else _one_line(found)
+    letter = found[0]
+    keep = letter in "\n\t" or unicodedata.category(letter) == "Zs"
+    return letter if keep else _one_line(found)
 
 
 def _one_line(found: re.Match[str]) -> str:

@@ -111,12 +111,17 @@ def _leaked(message: str, content: bytes) -> str | None:
     """
     if any(letter in message for letter in OBEYED):
         return "an escape"
+    if message.startswith("the bounds of column"):  # whose names are public
+        return None
     first = content.lstrip(b"\r\n").splitlines()[:1]
     header = first[0].decode(errors="replace") if first else ""
     if any(word in header for word in ("id", "left", "right", "unique_id", "column")):
         message = message.replace(header, "")
-        for cell in header.replace(";", ",").replace("\t", ",").split(","):
-            message = message.replace(cell.strip().strip('"'), "") if len(cell) > 2 else message
+        listed = message.partition("its columns are: ")[2].rpartition(". Name")[0].split(", ")
+        cells = [*header.replace(";", ",").replace("\t", ",").split(","), *listed]
+        for cell in (cell.strip().strip('"') for cell in cells):
+            known = cell.rstrip("…")[:20] in header
+            message = message.replace(cell, "") if len(cell) > 2 and known else message
     return next((canary for canary in CANARIES if canary in message), None)
 
 
