@@ -59,7 +59,9 @@ def test_values_outside_the_bounds_are_counted(files: Path, tmp_path: Path) -> N
     assert "outside" not in done.out
 
 
-def test_a_release_matches_columns_by_name_and_says_so(files: Path, release: Path, tmp_path: Path) -> None:
+def test_a_release_matches_columns_by_name_and_says_so(
+    files: Path, release: Path, tmp_path: Path
+) -> None:
     people = pd.read_csv(files / "people.csv")
     people[["id", "x3", "x1", "x0", "x2"]].to_csv(tmp_path / "turned.csv", index=False)
     straight = run("transform", release, files / "people.csv", "-o", "a.csv", cwd=tmp_path)
@@ -93,6 +95,8 @@ def test_the_console_takes_escapes_out_of_lines_and_tables(markup: bool) -> None
     assert isinstance(console, Console)
     with console.capture() as caught:
         console.print(f"line {ESCAPES}", markup=markup)
-        console.print(table(f"title {ESCAPES}", ["a", f"b{ESCAPES}"], [[f"cell {ESCAPES}", ESCAPES]]))
+        console.print(
+            table(f"title {ESCAPES}", ["a", f"b{ESCAPES}"], [[f"cell {ESCAPES}", ESCAPES]])
+        )
     assert not set(caught.get()) & set("\x1b\x07\u202e")
     assert "cell ?]0;x??[2J?" in caught.get()

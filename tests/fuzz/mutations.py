@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Ways in which files are damaged or forged: of bytes, and of JSON values."""
 
 from __future__ import annotations
@@ -83,7 +84,13 @@ def as_text(data: Any) -> str:
 
 
 def _places(data: Any) -> Any:
-    pairs = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    pairs = (
+        data.items()
+        if isinstance(data, dict)
+        else enumerate(data)
+        if isinstance(data, list)
+        else ()
+    )
     for key, value in list(pairs):
         yield data, key
         yield from _places(value)

@@ -39,11 +39,20 @@ def seeds() -> dict[str, tuple[str, bytes]]:
         "table.parquet": ("p.parquet", _parquet({"left": left, "right": right, "label": words})),
         "splink": (
             "p.csv",
-            _csv("unique_id_l,unique_id_r,clerical_match_score", zip(left, right, scores, strict=True)),
+            _csv(
+                "unique_id_l,unique_id_r,clerical_match_score",
+                zip(left, right, scores, strict=True),
+            ),
         ),
         "dedupe": ("p.json", json.dumps(dedupe).encode()),
-        "lfw": ("p.txt", ("1\t3\n" + "".join(f"{a}\t1\t2\n{a}\t1\t{b}\t3\n" for a, b, _ in rows)).encode()),
-        "voxceleb": ("p.txt", "".join(f"{n % 2} {a}/x.wav {b}/y.wav\n" for n, (a, b, _) in enumerate(rows)).encode()),
+        "lfw": (
+            "p.txt",
+            ("1\t3\n" + "".join(f"{a}\t1\t2\n{a}\t1\t{b}\t3\n" for a, b, _ in rows)).encode(),
+        ),
+        "voxceleb": (
+            "p.txt",
+            "".join(f"{n % 2} {a}/x.wav {b}/y.wav\n" for n, (a, b, _) in enumerate(rows)).encode(),
+        ),
         "links.txt": ("p.txt", "".join(f"must-link {a} {b}\n" for a, b, _ in rows).encode()),
         "links.json": ("p.json", json.dumps(links).encode()),
         "features.csv": ("f.csv", ("id,age,dose\n" + people).encode()),

@@ -1,8 +1,8 @@
 """Damaged files and forged releases end in one sentence, in bounded time and memory.
 
-The ordinary run takes a small sample; ``PAIRVEIL_NIGHTLY=1`` (`make audit`) takes 2,000 files a layout, 1,000
-forged releases and 1,000 forged ledgers. A failure names the layout, the number and the seed: the same words to
-``worker.py`` repeat it.
+The ordinary run takes a small sample; ``PAIRVEIL_NIGHTLY=1`` (`make audit`) takes 2,000 files a layout,
+1,000 forged releases and 1,000 forged ledgers. A failure names the layout, the number and the seed:
+the same words to ``worker.py`` repeat it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reads damaged files and forged releases in a process with limits; prints what went wrong as JSON.
 
-``python worker.py files LAYOUT N SEED`` or ``python worker.py releases N SEED`` (or ``ledgers``). Each file has
-some seconds, the process some gigabytes. The only exception that may come out of the program is
+``python worker.py files LAYOUT N SEED`` or ``python worker.py releases N SEED`` (or ``ledgers``). Each file
+has some seconds, the process some gigabytes. The only exception that may come out of the program is
 `InputError`, without a canary in it.
 """
 
@@ -100,7 +100,12 @@ def tried(cases: Iterator[tuple[str, bytes, Callable[[], object]]]) -> dict[str,
         if outcome in ("leaked", "failed"):
             failures.append(f"{name}: {shown}")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    return {**outcomes, "failures": failures, "slowest_s": round(slowest, 2), "peak_GiB": round(peak, 2)}
+    return {
+        **outcomes,
+        "failures": failures,
+        "slowest_s": round(slowest, 2),
+        "peak_GiB": round(peak, 2),
+    }
 
 
 def _leaked(message: str, content: bytes) -> str | None:
@@ -195,7 +200,8 @@ SUMMARY = {
         "points": [{"epsilon": 0.5, "score": 0.7, "low": 0.6, "high": 0.8}],
     },
     "points": {
-        "source": "public", "note": "n", "before": [[0, 0], [1, 1]], "after": [[0, 0], [2, 1]], "groups": ["a", "b"],
+        "source": "public", "note": "n", "before": [[0, 0], [1, 1]], "after": [[0, 0], [2, 1]],
+        "groups": ["a", "b"],
     },
     "budget": {
         "epsilon": 2.0, "delta": 1e-5, "unit": "relationship", "adjacency": "zero-out",
@@ -214,7 +220,9 @@ def forged_releases(folder: Path, count: str, seed: str) -> Iterator[Any]:
         target = folder / "forged"
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(whole, target)
-        kind = ("certificate", "summary", "header", "bytes", "pipe")[number % 20 % 5 if number % 20 else 4]
+        kind = ("certificate", "summary", "header", "bytes", "pipe")[
+            number % 20 % 5 if number % 20 else 4
+        ]
         if kind == "certificate":
             (target / "certificate.json").write_text(as_text(forged(certificate, rng)))
         elif kind == "summary":
@@ -228,7 +236,11 @@ def forged_releases(folder: Path, count: str, seed: str) -> Iterator[Any]:
             (target / "metric.safetensors").write_bytes(metric)
             fitting = certificate | {"metric_sha256": hashlib.sha256(metric).hexdigest()}
             (target / "certificate.json").write_text(json.dumps(fitting))
-        yield f"release {number} ({kind}) of seed {seed}", b"", lambda: look_at(target)
+        yield (
+            f"release {number} ({kind}) of seed {seed}",
+            b"",
+            lambda target=target: look_at(target),
+        )
 
 
 def _forged_blob(blob: bytes, rng: random.Random) -> bytes:

@@ -28,7 +28,9 @@ def test_the_metric_is_that_of_the_whole_stack(k: int, d: int, blend: float) -> 
     balance = Balance(rng.uniform(0.5, 3.0, d), 0.7, 0.5, (1.0, 1.0), 10.0)
     found, whole = assemble(W, balance, blend), decomposed(W, balance, blend)
     assert found.shape == whole.shape
-    np.testing.assert_allclose(found.T @ found, whole.T @ whole, atol=1e-12 * np.abs(whole).max() ** 2)
+    np.testing.assert_allclose(
+        found.T @ found, whole.T @ whole, atol=1e-12 * np.abs(whole).max() ** 2
+    )
     lengths = np.linalg.norm(found, axis=1)
     np.testing.assert_allclose(lengths, np.linalg.norm(whole, axis=1), rtol=1e-12)
     assert np.all(np.abs(found).max(axis=1) == found.max(axis=1))  # the largest entry is positive

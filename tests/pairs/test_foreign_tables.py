@@ -61,14 +61,29 @@ def test_a_dictionary_is_read_as_its_values_are() -> None:
         return column.finish()
 
     plain = [pa.array(["7", "12", "7"]), pa.array(["9"])]
-    assert read(*plain).tolist() == read(*(c.dictionary_encode() for c in plain)).tolist() == [7, 12, 7, 9]
-    mixed = [pa.array(["7", "x"]), pa.array(["12"]).dictionary_encode(), pa.array(["x"]).dictionary_encode()]
+    assert (
+        read(*plain).tolist()
+        == read(*(c.dictionary_encode() for c in plain)).tolist()
+        == [7, 12, 7, 9]
+    )
+    mixed = [
+        pa.array(["7", "x"]),
+        pa.array(["12"]).dictionary_encode(),
+        pa.array(["x"]).dictionary_encode(),
+    ]
     assert read(*mixed).tolist() == ["7", "x", "12", "x"]
     # An entry that no row has is nobody's id.
     unused = pa.DictionaryArray.from_arrays(pa.array([0, 0], pa.int8()), pa.array(["5", "A"]))
     assert read(unused).tolist() == [5, 5]
-    for indices, words in [([0, None], ["a"]), ([0, 1], ["a", None]), ([0, 1], ["a", ""]), ([None], [])]:
-        gap = pa.DictionaryArray.from_arrays(pa.array(indices, pa.int8()), pa.array(words, pa.string()))
+    for indices, words in [
+        ([0, None], ["a"]),
+        ([0, 1], ["a", None]),
+        ([0, 1], ["a", ""]),
+        ([None], []),
+    ]:
+        gap = pa.DictionaryArray.from_arrays(
+            pa.array(indices, pa.int8()), pa.array(words, pa.string())
+        )
         with pytest.raises(InputError, match=f"empty in row {len(indices)}"):
             read(gap)
 

@@ -116,7 +116,9 @@ def test_the_transformer_matches_a_frame_by_name() -> None:
     with pytest.warns(DataWarning, match="another order"):
         turned = MetricTransformer(L, NAMES).transform(frame[NAMES[::-1]])
     np.testing.assert_array_equal(turned, PROJECTED)
-    with pytest.raises(InputError, match=f"lacks 1 of the metric's {len(NAMES)} columns: {NAMES[0]}"):
+    with pytest.raises(
+        InputError, match=f"lacks 1 of the metric's {len(NAMES)} columns: {NAMES[0]}"
+    ):
         MetricTransformer(L, NAMES).transform(frame.rename(columns={NAMES[0]: "other"}))
 
 

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """A stranger's release: each forgery ends in one sentence, soon, and shows nothing that a terminal obeys."""
 
 from __future__ import annotations
@@ -61,7 +62,18 @@ def forge(folder: Path, tensors: dict[str, np.ndarray], **metadata: str) -> None
 
 
 @pytest.mark.parametrize(
-    "names", ["5", '{"a": 1}', "[1, 2, 3]", '["a", "b", null]', '["a", "b", "\\ud800"]', "[", DEEP, '"abc"', "x"]
+    "names",
+    [
+        "5",
+        '{"a": 1}',
+        "[1, 2, 3]",
+        '["a", "b", null]',
+        '["a", "b", "\\ud800"]',
+        "[",
+        DEEP,
+        '"abc"',
+        "x",
+    ],
 )
 def test_feature_names_must_be_a_list_of_texts(folder: Path, names: str) -> None:
     forge(folder, {"components": np.eye(2, 3)}, feature_names=names)
@@ -104,7 +116,7 @@ def test_a_field_of_a_wrong_kind_is_named(certificate: Certificate, field: str) 
 def test_a_kappa_beyond_all_pairs_is_refused(certificate: Certificate, kappa: int) -> None:
     kappas = dict.fromkeys(("pair", "relationship", "person"), kappa)
     data = certificate.to_dict() | {"kappa": kappa, "kappas": kappas}
-    with pytest.raises(InputError, match="too many digits|at most 2"):
+    with pytest.raises(InputError, match=r"too many digits|at most 2"):
         Certificate.from_json(json.dumps(data)).verify()
 
 
@@ -147,7 +159,7 @@ def test_kinds_of_fields() -> None:
     kinds = {"a": [int], "b": (str, None), "c": {str: float}}
     assert check_kinds({"a": [1], "b": None, "c": {"x": "inf"}, "d": 9}, kinds, "it")["d"] == 9
     for wrong in ({"a": [True]}, {"a": 1}, {"b": 1}, {"c": {"x": "y"}}, {"c": []}):
-        with pytest.raises(InputError, match="it is not valid: '[abc]' must be"):
+        with pytest.raises(InputError, match=r"it is not valid: '[abc]' must be"):
             check_kinds(wrong, kinds, "it")
 
 
@@ -155,10 +167,18 @@ def test_a_ledger_of_wrong_kinds_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "ledger.json"
     PrivacyLedger(1.0, 1e-5, path=path)
     whole = json.loads(path.read_text())
-    for change in ({"budget": "x"}, {"budget": {}}, {"entries": 5}, {"entries": ["x"]}, {"entries": [{"events": 1}]}):
+    for change in (
+        {"budget": "x"},
+        {"budget": {}},
+        {"entries": 5},
+        {"entries": ["x"]},
+        {"entries": [{"events": 1}]},
+    ):
         body = {k: v for k, v in (whole | change).items() if k != "sha256"}
         canonical = json.dumps(body, sort_keys=True, separators=(",", ":"))
-        path.write_text(json.dumps(body | {"sha256": hashlib.sha256(canonical.encode()).hexdigest()}))
+        path.write_text(
+            json.dumps(body | {"sha256": hashlib.sha256(canonical.encode()).hexdigest()})
+        )
         with pytest.raises(InputError, match="ledger"):
             PrivacyLedger.open(path)
 
@@ -204,7 +224,11 @@ def test_events_beyond_the_limit_only_raise_epsilon(monkeypatch: pytest.MonkeyPa
     looser = [epsilon_of(e, kappa=2, delta=1e-5) for e in (events, [*pure, *events])]
     monkeypatch.undo()
     accounting._epsilon.cache_clear()
-    closed = [epsilon_of([GaussianEvent(e.noise_multiplier, 1.0, 10) for e in events], kappa=2, delta=1e-5)]
+    closed = [
+        epsilon_of(
+            [GaussianEvent(e.noise_multiplier, 1.0, 10) for e in events], kappa=2, delta=1e-5
+        )
+    ]
     assert exact[0] < looser[0] < closed[0]
     assert exact[1] < looser[1]
 

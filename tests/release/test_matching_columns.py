@@ -10,7 +10,13 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from pairveil import ContrastiveMetricLearner, DPPMetricLearner, PairSet, ReleasedMetric, design_pairs
+from pairveil import (
+    ContrastiveMetricLearner,
+    DPPMetricLearner,
+    PairSet,
+    ReleasedMetric,
+    design_pairs,
+)
 from pairveil.errors import DataWarning, InputError
 from pairveil.release.sklearn_transformer import MetricTransformer
 

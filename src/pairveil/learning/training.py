@@ -297,7 +297,9 @@ def across(Vt: FloatArray) -> FloatArray:
     k, d = Vt.shape
     left, sigma, right = np.linalg.svd(Vt[:, :k].T)
     steps = Vt.T.copy()
-    steps[:k] += left @ right  # onto minus the nearest rotation of the axes: 1 + sigma is never small
+    steps[:k] += (
+        left @ right
+    )  # onto minus the nearest rotation of the axes: 1 + sigma is never small
     steps = steps @ right.T
     rows: FloatArray = -(steps[k:] / (1.0 + sigma)) @ steps.T
     rows[np.arange(d - k), np.arange(k, d)] += 1.0
@@ -313,7 +315,9 @@ def assemble(W: FloatArray, balance: Balance, blend: float) -> FloatArray:
     # stretches, sqrt(s^2 + euclid^2); in every direction across, euclid. No square matrix is decomposed.
     euclid = math.sqrt(blend) / balance.length
     _, s, Vt = np.linalg.svd(learned, full_matrices=False)
-    components: FloatArray = np.concatenate([np.hypot(s, euclid)[:, None] * Vt, euclid * across(Vt)])
+    components: FloatArray = np.concatenate(
+        [np.hypot(s, euclid)[:, None] * Vt, euclid * across(Vt)]
+    )
     # A direction and its opposite are one metric: the largest entry of a row is made positive.
     for row in components:
         if row[np.abs(row).argmax()] < 0:

@@ -74,11 +74,13 @@ def read_array_column(path: Path, name: str) -> np.ndarray:
         raise InputError(f"{path.name} holds features only; keep classes in a .npz file")
     with _archive(path) as loaded:
         if name not in loaded.files:
-            raise InputError(f"{path.name} has no array '{name}'; it has {len(loaded.files)} others")
+            raise InputError(
+                f"{path.name} has no array '{name}'; it has {len(loaded.files)} others"
+            )
         return _take(loaded, name, path)
 
 
-# What damaged files make the parsers of numpy, scipy and zipfile raise has no common base: all of it is caught.
+# What damaged files make numpy, scipy and zipfile raise has no common base: all of it is caught.
 
 
 @contextmanager

@@ -140,7 +140,9 @@ def design_pairs(
     if isinstance(n_people, bool) or not isinstance(n_people, (int, np.integer)) or n_people < 2:
         raise InputError("n_people must be a whole number of at least 2: a pair needs two people")
     if n_people > MAX_PEOPLE:
-        raise InputError(f"pairs are designed for at most {MAX_PEOPLE:,} people; design them in parts")
+        raise InputError(
+            f"pairs are designed for at most {MAX_PEOPLE:,} people; design them in parts"
+        )
     people = _generator(random_state).permutation(int(n_people)).astype(np.int64)
     if how == "paths":
         return np.stack([people[:-1], people[1:]], axis=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ import pyarrow.compute as pc
 
 from pairveil.errors import InputError
 from pairveil.pairs.validation import name_rows
+
+_CHUNK_ROWS = 8192
 
 
 class IdColumn:
@@ -54,7 +57,7 @@ class IdColumn:
         if empty.size:
             raise InputError(f"{self._title} is empty in {name_rows(empty + 1 + self._n_rows)}")
         self._n_rows += len(values)
-        self._chunks.append(ids)
+        self._chunks.append(ids.dictionary_encode() if pa.types.is_large_string(ids.type) else ids)
 
     def finish(self) -> np.ndarray:
         """All ids: int64, or objects of type str where any is not an integer."""
@@ -143,10 +146,36 @@ def as_ids(values: Any, title: str = "the ids") -> np.ndarray:
         return array
     column = IdColumn(title)
     try:
-        column.add(pa.array(array.tolist() if array.dtype.kind == "U" else array))
-    except (pa.ArrowException, TypeError):
+        for chunk in _arrow_chunks(array):
+            column.add(chunk)
+    except (pa.ArrowException, TypeError, OverflowError, UnicodeEncodeError):
         raise InputError(f"{title} must be integers or text") from None
     return column.finish()
+
+
+def _arrow_chunks(array: np.ndarray) -> Iterator[pa.Array]:
+    """Ids for arrow, so many at a time: many rows of one long id are one object here, but not there."""
+    size = len(array) if array.dtype.kind in "iu" else _CHUNK_ROWS
+    for start in range(0, max(len(array), 1), max(size, 1)):
+        chunk = array[start : start + size]
+        yield pa.array(chunk.tolist() if array.dtype.kind == "U" else chunk)
+
+
+def numbered(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct ids in order of appearance, and which of them each row has.
+
+    Examples
+    --------
+    >>> distinct, rows = numbered(np.array(["b", "a", "b"], dtype=object))
+    >>> distinct.tolist(), rows.tolist()
+    (['b', 'a'], [0, 1, 0])
+    """
+    encoded = [chunk.dictionary_encode() for chunk in _arrow_chunks(ids)]
+    unified = pa.chunked_array(encoded).unify_dictionaries()
+    distinct: np.ndarray = unified.chunk(0).dictionary.to_numpy(zero_copy_only=False)
+    return distinct, np.concatenate(
+        [c.indices.to_numpy(zero_copy_only=False) for c in unified.chunks]
+    )
 
 
 def ids_as_text(ids: np.ndarray) -> np.ndarray:

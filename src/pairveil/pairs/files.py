@@ -188,7 +188,8 @@ def _open_csv(path: Path, usual: str) -> TableSource:
     def batches(wanted: Mapping[str, ColumnKind]) -> Iterator[pa.RecordBatch]:
         # Ids are read as text, so that 007 is not 7 and a late 'A12' does not break the column.
         types = {
-            written[c]: pa.float64() if kind == "number" else pa.string() for c, kind in wanted.items()
+            written[c]: pa.float64() if kind == "number" else pa.string()
+            for c, kind in wanted.items()
         }
         with _no_quoting(path, all_names):
             # One thread: only then does a message of pyarrow carry the row number.
@@ -266,7 +267,9 @@ def _open_parquet(path: Path) -> TableSource:
         # take gigabytes.
         schema = file.schema_arrow
         text = [
-            name for name, kind in wanted.items() if kind == "text" and _is_text(schema.field(name).type)
+            name
+            for name, kind in wanted.items()
+            if kind == "text" and _is_text(schema.field(name).type)
         ]
         with _no_quoting(path, None):
             encoded = pq.ParquetFile(path, memory_map=True, read_dictionary=text)

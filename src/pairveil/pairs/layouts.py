@@ -141,9 +141,9 @@ def _record_id(record: Any, field: str, title: str, number: int) -> Any:
         raise InputError(f"{title}: pair {number} is not two records")
     if field not in record:
         raise InputError(
-            f"{title}: the records of pair {number} have no field '{field}'; they have {len(record)} with other names. "
-            "Name the one that holds the person's id with record_id=; if there is none, add it to the "
-            "data before labelling with dedupe"
+            f"{title}: the records of pair {number} have no field '{field}'; they have {len(record)} with "
+            "other names. Name the one that holds the person's id with record_id=; if there is none, add it "
+            "to the data before labelling with dedupe"
         )
     return record[field]
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pairveil.errors import DataWarning, InputError
-from pairveil.pairs.columns import as_ids, same_kind
+from pairveil.pairs.columns import as_ids, numbered, same_kind
 from pairveil.pairs.tables import PairTable
 from pairveil.pairs.validation import name_rows, refuse_self_pairs
 
@@ -87,9 +87,8 @@ def _number_everybody(table: PairTable) -> tuple[np.ndarray, np.ndarray]:
     # Row by row (left, right, left, ...), so that numbering follows the file's order.
     both = np.empty(2 * table.n_pairs, dtype=table.left.dtype)
     both[0::2], both[1::2] = table.left, table.right
-    encoded = pa.array(both).dictionary_encode()
-    people = encoded.dictionary.to_numpy(zero_copy_only=False)
-    return encoded.indices.to_numpy(zero_copy_only=False).reshape(-1, 2), people
+    people, rows = numbered(both)
+    return rows.reshape(-1, 2), people
 
 
 def _look_up(table: PairTable, people: np.ndarray) -> np.ndarray:
@@ -98,8 +97,9 @@ def _look_up(table: PairTable, people: np.ndarray) -> np.ndarray:
     value_set = pa.array(known)
     pairs = np.empty((table.n_pairs, 2), dtype=np.int32)
     for side, column in enumerate((left, right)):
-        found = pc.index_in(pa.array(column), value_set=value_set)
-        pairs[:, side] = pc.fill_null(found, -1).to_numpy(zero_copy_only=False)
+        distinct, rows = numbered(column)
+        found = pc.index_in(pa.array(distinct), value_set=value_set)
+        pairs[:, side] = pc.fill_null(found, -1).to_numpy(zero_copy_only=False)[rows]
     unknown = np.flatnonzero((pairs < 0).any(axis=1))
     if unknown.size:
         one = unknown.size == 1

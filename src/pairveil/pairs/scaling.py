@@ -185,7 +185,8 @@ def _say_clamped(counts: np.ndarray, names: Sequence[str] | None) -> None:
     more = np.count_nonzero(counts) - len(worst)
     warnings.warn(
         f"{total:,} value{'s' if total > 1 else ''} lay outside the public bounds and "
-        f"{'were' if total > 1 else 'was'} set to them: {shown}{f' and {more} more columns' if more else ''}. "
+        f"{'were' if total > 1 else 'was'} set to them: {shown}"
+        f"{f' and {more} more columns' if more else ''}. "
         "Check the bounds and the unit of the column",
         DataWarning,
         stacklevel=3,

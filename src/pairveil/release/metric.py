@@ -77,7 +77,9 @@ class ReleasedMetric:
         if self.column_scale is not None:
             scale = _numbers(self.column_scale)
             if scale.shape != components.shape[1:] or not np.all(np.isfinite(scale) & (scale >= 0)):
-                raise InputError("column_scale must be one finite number, 0 or more, for each column")
+                raise InputError(
+                    "column_scale must be one finite number, 0 or more, for each column"
+                )
             object.__setattr__(self, "column_scale", scale)
         object.__setattr__(self, "components", components)
 

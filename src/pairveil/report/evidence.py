@@ -198,7 +198,12 @@ def _group_row(points: ProjectedPoints, group: str) -> list[str]:
 def _weights(metric: MetricShape) -> Html:
     shown = metric.weights[:MAX_WEIGHTS]
     bars = [
-        Bar(_short(name), share, percent(share), f"{_short(name, 200)}: {percent(share)} of the metric")
+        Bar(
+            _short(name),
+            share,
+            percent(share),
+            f"{_short(name, 200)}: {percent(share)} of the metric",
+        )
         for name, share in shown
     ]
     chart = horizontal_bars(
