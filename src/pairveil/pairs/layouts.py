@@ -26,6 +26,7 @@ SPLINK_COLUMNS = ("unique_id_l", "unique_id_r", "clerical_match_score")
 _SPLINK_SETS = ("source_dataset_l", "source_dataset_r")
 _MUST = frozenset({"must-link", "mustlink", "must", "ml"})
 _CANNOT = frozenset({"cannot-link", "cannotlink", "cannot", "cl"})
+_IMAGE = re.compile(r"\d{1,9}")
 _ITEMS_NOTE = "Each id is one {item}, so kappa and the guarantee count {item}s, not people"
 
 
@@ -164,7 +165,7 @@ def read_lfw(path: Path, with_labels: bool = True) -> PairTable:
         if number == 1 and len(words) <= 2 and all(word.isdigit() for word in words):
             continue  # folds and pairs in each, or pairs alone
         numbers = {3: words[1:], 4: words[1::2]}.get(len(words), [])
-        if not numbers or not all(word.strip().isdecimal() for word in numbers):
+        if not numbers or not all(_IMAGE.fullmatch(word.strip()) for word in numbers):
             raise InputError(
                 f"{path.name}, line {number}: expected 'name n1 n2' or 'name1 n1 name2 n2'"
             )

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 SUMMARY_FILE = "summary.json"
 FORMAT, VERSION = "pairveil-summary", 1
+KAPPAS = ("pair", "relationship", "paper_bound", "person", "intransitive")
 
 CurveSource = Literal["public", "charged"]
 PointsSource = Literal["public", "synthetic"]
@@ -105,7 +106,10 @@ class UtilityCurve:
         marks = [*self.points, *([self.this_fit] if self.this_fit else [])]
         if not marks:
             raise InputError("a curve needs at least one point")
-        if not all(point.epsilon > 0 and math.isfinite(point.score) for point in marks):
+        if not all(0 < point.epsilon < math.inf and math.isfinite(point.score) for point in marks):
+            raise InputError("a curve needs positive epsilons and finite scores")
+        sides = [self.euclidean, self.reference, *(s for p in marks for s in (p.low, p.high))]
+        if not all(side is None or math.isfinite(side) for side in sides):
             raise InputError("a curve needs positive epsilons and finite scores")
 
 
@@ -280,20 +284,42 @@ def _graph(content: Mapping[str, Any] | None) -> GraphSummary | None:
     if content is None:
         return None
     return GraphSummary(
-        n_people=int(content["n_people"]),
-        n_pairs=int(content["n_pairs"]),
-        kappa={str(name): int(number) for name, number in content["kappa"].items()},
-        degrees=tuple((int(value), int(people)) for value, people in content["degrees"]),
-        b=tuple((int(value), int(people)) for value, people in content["b"]),
+        n_people=_count(content["n_people"]),
+        n_pairs=_count(content["n_pairs"]),
+        kappa={name: _count(content["kappa"][name]) for name in KAPPAS},
+        degrees=_counts(content["degrees"]),
+        b=_counts(content["b"]),
         top=tuple(
-            RankedPerson(int(one["rank"]), int(one["b"]), int(one["degree"]))
+            RankedPerson(_count(one["rank"]), _count(one["b"]), _count(one["degree"]))
             for one in content["top"]
         ),
     )
 
 
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InputError(f"{SUMMARY_FILE} holds something that is not a count")
+    return value
+
+
+def _counts(content: Any) -> tuple[tuple[int, int], ...]:
+    """How many people have which value: ascending, each with somebody."""
+    found = tuple((_count(value), _count(people)) for value, people in content)
+    values = [value for value, _ in found]
+    if not found or values != sorted(set(values)) or not all(people for _, people in found):
+        raise InputError(f"{SUMMARY_FILE} holds counts that are none")
+    return found
+
+
 def _number(value: Any) -> float | None:
     return None if value is None else float(value)
+
+
+def _known(value: Any) -> float:
+    """A number that may be infinite, but is one."""
+    if math.isnan(number := float(value)):
+        raise InputError(f"{SUMMARY_FILE} holds something that is not a number")
+    return number
 
 
 def _point(content: Mapping[str, Any]) -> UtilityPoint:
@@ -336,12 +362,12 @@ def _budget(content: Mapping[str, Any] | None) -> Budget | None:
     if content is None:
         return None
     return Budget(
-        epsilon=float(content["epsilon"]),
-        delta=float(content["delta"]),
+        epsilon=_known(content["epsilon"]),
+        delta=_known(content["delta"]),
         unit=str(content["unit"]),
         adjacency=str(content["adjacency"]),
         entries=tuple(
-            LedgerEntry(str(one["note"]), float(one["epsilon_so_far"]), str(one["when"]))
+            LedgerEntry(str(one["note"]), _known(one["epsilon_so_far"]), str(one["when"]))
             for one in content["entries"]
         ),
     )
