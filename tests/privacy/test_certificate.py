@@ -152,7 +152,6 @@ LIES = {  # what is done to the certificate, and what verify() says of it
         "not those of the plan",
     ),
     "the plan's releases emptied": (lambda d: d["plan"].update(releases=[]), "list its releases"),
-    "the plan's releases are text": (lambda d: d["plan"].update(releases="none"), "its releases"),
     "no plan": (lambda d: d["plan"].clear(), "list its releases"),
     "no plan of a saved metric": (
         lambda d: (d["plan"].clear(), d.update(for_release=False, metric_sha256="0" * 64)),
@@ -208,6 +207,14 @@ def test_a_lie_is_found(lie):
     result = Certificate.from_dict(json.loads(json.dumps(data))).verify()
     assert not result
     assert any(said in problem for problem in result.problems), result.problems
+
+
+def test_a_plan_of_a_wrong_kind_is_refused():
+    for wrong in ("none", [5], [{"records": ["pairs"]}], [{"mechanism": {}}]):
+        data = make().to_dict()
+        data["plan"]["releases"] = wrong
+        with pytest.raises(InputError, match=r"plan is not valid: '\w+' must be"):
+            Certificate.from_dict(data)
 
 
 def test_a_declared_kappa_may_be_larger_than_the_number_of_pairs():

@@ -192,7 +192,9 @@ def _in_order(
 
 
 def design(
-    people: Annotated[int, typer.Option("--people", min=2, help="How many people there are.")],
+    people: Annotated[
+        int, typer.Option("--people", min=2, max=10**8, help="How many people there are.")
+    ],
     how: Annotated[DesignHow, typer.Option("--how", help="Shape of the pairs to label.")] = "paths",
     out: Out = Path("to-label.csv"),
     seed: Seed = None,

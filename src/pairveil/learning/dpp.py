@@ -92,6 +92,8 @@ class DPPMetricLearner(PrivateLearner, PairMetric):
         Positions of the used pairs among the given ones (public), ascending; of a pair that was given
         twice, the first. A ``range`` when all of a DaskPairs are.
     n_features_in_ : int
+    feature_names_in_ : array of str
+        Only where the features had column names: a DataFrame as ``preprocessor``, a PairSet from a table.
 
     Examples
     --------
@@ -168,6 +170,7 @@ class DPPMetricLearner(PrivateLearner, PairMetric):
         self.n_pairs_used_ = prepared.used.n_pairs
         self.used_pairs_ = prepared.used_rows
         self.n_features_in_ = prepared.used.n_features
+        self._set_names(prepared.used.feature_names)
         for name in ("threshold_", "threshold_certificate_", "_calibrations"):
             self.__dict__.pop(name, None)
 

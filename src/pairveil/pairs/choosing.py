@@ -34,6 +34,9 @@ from pairveil.pairs.choosing_loops import grow_forest, take_thriftily
 from pairveil.pairs.thinning import MANY, PLENTY, complete, share_of_pairs
 from pairveil.pairs.validation import row_blocks
 
+MAX_PEOPLE = 10**8
+"""People that pairs are designed for: more would take tens of gigabytes, and nobody labels so many."""
+
 _NO_LIMIT = 2**31 - 1
 _LIMITS = {"matching": 1, "paths": 2, "forest": _NO_LIMIT, "all": _NO_LIMIT}
 
@@ -152,6 +155,10 @@ def design_pairs(
     """
     if isinstance(n_people, bool) or not isinstance(n_people, (int, np.integer)) or n_people < 2:
         raise InputError("n_people must be a whole number of at least 2: a pair needs two people")
+    if n_people > MAX_PEOPLE:
+        raise InputError(
+            f"pairs are designed for at most {MAX_PEOPLE:,} people; design them in parts"
+        )
     people = _generator(random_state).permutation(int(n_people)).astype(np.int64)
     if how == "paths":
         return np.stack([people[:-1], people[1:]], axis=1)

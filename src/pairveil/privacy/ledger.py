@@ -25,6 +25,7 @@ from pairveil.privacy.accounting import check_adjacency, check_delta, epsilon_of
 from pairveil.privacy.costs import Group, larger
 from pairveil.privacy.events import Event, check_events
 from pairveil.privacy.ledger_entry import LedgerEntry, check_kappas, check_unit
+from pairveil.privacy.ledger_fields import ledger_fields
 from pairveil.privacy.ledger_lock import ledger_lock
 from pairveil.privacy.units import Adjacency, Unit, float_at_most
 
@@ -403,12 +404,7 @@ def _digest(body: Mapping[str, Any]) -> str:
 
 def _parse(path: Path) -> tuple[dict[str, Any], tuple[LedgerEntry, ...]]:
     """Read a ledger file strictly: anything unexpected is an error."""
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"the ledger at {path} has vanished; restore it from a backup") from None
-    except (ValueError, OSError) as error:
-        raise InputError(f"the ledger at {path} cannot be read: {type(error).__name__}") from None
+    data = ledger_fields(path)
     if not isinstance(data, dict) or data.get("format") != _FORMAT:
         raise InputError(f"{path} is not a pairveil ledger")
     if data.get("version") not in (1, _VERSION):  # version 1 knows no other records than pairs

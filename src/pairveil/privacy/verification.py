@@ -103,7 +103,7 @@ def _event_of(release: Any) -> Event | None:
     """The event of one query of a plan, rebuilt from its public description."""
     try:
         return Query.from_dict(release).event()
-    except (InputError, ValueError, ArithmeticError):
+    except (InputError, TypeError, ValueError, ArithmeticError):
         return None
 
 
