@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 SUMMARY_FILE = "summary.json"
 FORMAT, VERSION = "pairveil-summary", 1
+MAX_SCORE = 1e6  # a score is a share or a distance; an axis cannot show what is beyond all measure
 KAPPAS = ("pair", "relationship", "paper_bound", "person", "intransitive")
 
 CurveSource = Literal["public", "charged"]
@@ -106,10 +107,13 @@ class UtilityCurve:
         marks = [*self.points, *([self.this_fit] if self.this_fit else [])]
         if not marks:
             raise InputError("a curve needs at least one point")
-        if not all(0 < point.epsilon < math.inf and math.isfinite(point.score) for point in marks):
+        if not all(point.epsilon > 0 for point in marks):
             raise InputError("a curve needs positive epsilons and finite scores")
-        sides = [self.euclidean, self.reference, *(s for p in marks for s in (p.low, p.high))]
-        if not all(side is None or math.isfinite(side) for side in sides):
+        scores = [s for p in marks for s in (p.score, p.low, p.high)] + [
+            self.euclidean,
+            self.reference,
+        ]
+        if not all(score is None or abs(score) <= MAX_SCORE for score in scores):
             raise InputError("a curve needs positive epsilons and finite scores")
 
 

@@ -52,15 +52,17 @@ def _curve(curve: UtilityCurve) -> Html:
     for level, words in ((curve.euclidean, "no learning"), (curve.reference, "without privacy")):
         if level is not None:
             rows.append([words, number(level), ""])
-    chart = figure(
-        utility_curve(
-            curve, title=f"Curve: {curve.score_name} against epsilon, with this metric marked."
-        ),
-        f"{curve.score_name} against epsilon; bars are 95 % intervals. {SOURCES[curve.source]}",
-        table(
-            f"{curve.score_name} by epsilon", ["epsilon", curve.score_name, "95 % interval"], rows
-        ),
+    chart = table(
+        f"{curve.score_name} by epsilon", ["epsilon", curve.score_name, "95 % interval"], rows
     )
+    if any(math.isfinite(p.epsilon) for p in (*curve.points, curve.this_fit) if p is not None):
+        chart = figure(
+            utility_curve(
+                curve, title=f"Curve: {curve.score_name} against epsilon, with this metric marked."
+            ),
+            f"{curve.score_name} against epsilon; bars are 95 % intervals. {SOURCES[curve.source]}",
+            chart,
+        )
     text = [tag("h3", "What the curve says"), tag("p", _gain_sentence(curve))]
     text.append(
         tag(

@@ -83,7 +83,9 @@ def metric_shape(
     if column_scale is not None:
         scale = np.asarray(column_scale, dtype=np.float64)
         # A column with factor 0 was constant: it has no part in the metric.
-        matrix = np.divide(matrix, scale, out=np.zeros_like(matrix), where=scale != 0)
+        with np.errstate(over="ignore"):
+            matrix = np.divide(matrix, scale, out=np.zeros_like(matrix), where=scale != 0)
+        matrix = np.nan_to_num(matrix)  # what overflowed weighs as much as a float can say
     # Scaled to 1 first: the squares of what somebody else released may not fit a float.
     largest = float(np.abs(matrix).max())
     squares = np.einsum("ij,ij->j", matrix / (largest or 1.0), matrix / (largest or 1.0))
