@@ -10,11 +10,11 @@ import signal
 import sys
 from pathlib import Path
 
+from pairveil.learning import defaults, dpp, sizes  # noqa: F401 (loaded once, before the forks)
 from typer.testing import CliRunner
 
 from pairveil import files
 from pairveil.cli.app import app
-from pairveil.learning import defaults, dpp, sizes  # noqa: F401 (loaded once, before the forks)
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.release.metric import ReleasedMetric
 

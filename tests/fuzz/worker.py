@@ -28,12 +28,12 @@ import numpy as np
 from mutations import OBEYED, as_text, damaged, forged
 from seeds import CANARIES, seeds
 
+from pairveil.data.files import file_suffix
+from pairveil.data.readers import read_features, read_pairs
+from pairveil.data.resolving import index_pairs
+from pairveil.data.scaling import PublicBounds
 from pairveil.errors import DataWarning, InputError
 from pairveil.graph.kappa import kappa
-from pairveil.pairs.files import file_suffix
-from pairveil.pairs.readers import read_features, read_pairs
-from pairveil.pairs.resolving import index_pairs
-from pairveil.pairs.scaling import PublicBounds
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.events import GaussianEvent
 from pairveil.privacy.ledger import PrivacyLedger

@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pairveil.data.readers import read_features
 from pairveil.errors import DataWarning, InputError
-from pairveil.pairs.readers import read_features
 from pairveil.release import exporters, recipes
 from pairveil.release.sklearn_transformer import MetricTransformer
 

@@ -26,17 +26,17 @@ from pairveil.audit.attack import (
 )
 from pairveil.audit.canaries import Neighbours
 from pairveil.audit.watching import Watcher
+from pairveil.data.pairset import PairSet
+from pairveil.engine.engine import Engine
 from pairveil.errors import DataWarning, PrivacyLeakWarning
 from pairveil.graph.kappa import kappa
-from pairveil.learning.certifying import Prepared, prepare
-from pairveil.learning.dpp import DPPMetricLearner
-from pairveil.learning.engine import Engine
-from pairveil.pairs.pairset import PairSet
+from pairveil.learners.contrastive.learner import DPPMetricLearner
+from pairveil.learners.preparing import Prepared, prepare
 from pairveil.privacy.events import LaplaceEvent
 from pairveil.privacy.noise import SeededNoise
 from pairveil.privacy.tradeoff import best_guess_of
-from pairveil.published.algorithm1 import Settings, algorithm1
-from pairveil.published.mechanisms import FloatArray, Laplace
+from pairveil.studies.published.algorithm1 import Settings, algorithm1
+from pairveil.studies.published.mechanisms import FloatArray, Laplace
 
 EPSILONS = (0.1, 1.0, 4.0)
 PUBLISHED_EPSILON = 1.0

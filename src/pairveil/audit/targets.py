@@ -7,14 +7,14 @@ from typing import Literal, get_args
 from pairveil.audit.auditor import Finding, Target, audit_scores
 from pairveil.audit.learner_target import learner_target
 from pairveil.audit.plan_targets import one_step_gaussian, one_step_laplace
-from pairveil.audit.published_targets import (
+from pairveil.errors import InputError
+from pairveil.privacy.units import Adjacency, Unit
+from pairveil.studies.published.audit_targets import (
     published_dpp,
     published_dpp_s,
     staircase_iid,
     staircase_joint,
 )
-from pairveil.errors import InputError
-from pairveil.privacy.units import Adjacency, Unit
 
 TargetName = Literal[
     "learner",

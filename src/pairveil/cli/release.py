@@ -34,7 +34,7 @@ def transform(
 
     Example: `pairveil transform release/ people.csv -o projected.parquet`
     """
-    from pairveil.pairs.writing import write_columns
+    from pairveil.data.writing import write_columns
     from pairveil.release.metric import ReleasedMetric
 
     metric = ReleasedMetric.load(folder)
@@ -52,9 +52,9 @@ def transform(
 def read_people(features: Path, id_: str, metric: Any) -> Any:
     """The metric's own columns of a features file, in the metric's order."""
     from pairveil.column_names import in_order_of
-    from pairveil.pairs.arrays import is_array_file
-    from pairveil.pairs.files import open_table
-    from pairveil.pairs.readers import read_features
+    from pairveil.data.arrays import is_array_file
+    from pairveil.data.files import open_table
+    from pairveil.data.readers import read_features
 
     names = list(metric.feature_names) if metric.feature_names else None
     if names is not None and not is_array_file(features):
@@ -83,8 +83,8 @@ def evaluate(
 
     Example: `pairveil evaluate release/ test-people.csv --classes diagnosis`
     """
+    from pairveil.data.readers import read_classes
     from pairveil.evaluation.release import evaluate_release
-    from pairveil.pairs.readers import read_classes
     from pairveil.release.metric import ReleasedMetric
 
     metric = ReleasedMetric.load(folder)
