@@ -53,7 +53,7 @@ bench: $(VENV)/.dev  ## every benchmark, into benchmarks/results/
 	$(BIN)/pairveil bench scale --out benchmarks/results
 	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest benchmarks/test_kernels.py -p no:xdist \
 	  --benchmark-timer=time.process_time --benchmark-json=benchmarks/results/kernels.json
-	$(BIN)/python -m pairveil.experiments.bench_page benchmarks/results docs/benchmarks.md
+	$(BIN)/python -m pairveil.studies.bench.page benchmarks/results docs/benchmarks.md
 
 audit: $(VENV)/.dev  ## the privacy audit at nightly size
 	PAIRVEIL_NIGHTLY=1 NUMBA_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/audit -n 2 --dist worksteal

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from pairveil.data.pairset import PairSet
+from pairveil.engine.gradients import LossGradient
+from pairveil.engine.losses import ContrastiveLoss
+from pairveil.engine.statistics import clipped_sum
+from pairveil.graph.choosing import select_pairs
 from pairveil.graph.kappa import kappa
-from pairveil.learning.gradients import LossGradient
-from pairveil.learning.losses import ContrastiveLoss
-from pairveil.learning.sums import clipped_sum
-from pairveil.pairs.choosing import select_pairs
-from pairveil.pairs.pairset import PairSet
 from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.calibration import calibrate_gaussian
 from pairveil.privacy.events import GaussianEvent

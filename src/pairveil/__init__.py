@@ -8,21 +8,23 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from pairveil import _moved
+
+__version__ = "0.2.0.dev0"
 
 _HOME = {
-    "PairSet": "pairveil.pairs.pairset",
-    "read_features": "pairveil.pairs.readers",
-    "read_pairs": "pairveil.pairs.readers",
-    "select_pairs": "pairveil.pairs.choosing",
-    "design_pairs": "pairveil.pairs.choosing",
+    "PairSet": "pairveil.data.pairset",
+    "read_features": "pairveil.data.readers",
+    "read_pairs": "pairveil.data.readers",
+    "select_pairs": "pairveil.graph.choosing",
+    "design_pairs": "pairveil.graph.choosing",
     "kappa": "pairveil.graph.kappa",
     "exact_kappa": "pairveil.graph.exact",
     "key_pairs": "pairveil.graph.key_pairs",
     "PrivacyLedger": "pairveil.privacy.ledger",
     "Certificate": "pairveil.privacy.certificate",
-    "DPPMetricLearner": "pairveil.learning.dpp",
-    "ContrastiveMetricLearner": "pairveil.learning.contrastive",
+    "DPPMetricLearner": "pairveil.learners.contrastive.learner",
+    "ContrastiveMetricLearner": "pairveil.learners.contrastive.nonprivate",
     "ReleasedMetric": "pairveil.release.metric",
     "InputError": "pairveil.errors",
     "BudgetError": "pairveil.errors",
@@ -47,7 +49,11 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
+_moved.install()
+
 if TYPE_CHECKING:
+    from pairveil.data.pairset import PairSet
+    from pairveil.data.readers import read_features, read_pairs
     from pairveil.errors import (
         BudgetError,
         ClusterError,
@@ -56,14 +62,12 @@ if TYPE_CHECKING:
         InputError,
         PrivacyLeakWarning,
     )
+    from pairveil.graph.choosing import design_pairs, select_pairs
     from pairveil.graph.exact import exact_kappa
     from pairveil.graph.kappa import kappa
     from pairveil.graph.key_pairs import key_pairs
-    from pairveil.learning.contrastive import ContrastiveMetricLearner
-    from pairveil.learning.dpp import DPPMetricLearner
-    from pairveil.pairs.choosing import design_pairs, select_pairs
-    from pairveil.pairs.pairset import PairSet
-    from pairveil.pairs.readers import read_features, read_pairs
+    from pairveil.learners.contrastive.learner import DPPMetricLearner
+    from pairveil.learners.contrastive.nonprivate import ContrastiveMetricLearner
     from pairveil.privacy.certificate import Certificate
     from pairveil.privacy.ledger import PrivacyLedger
     from pairveil.release.metric import ReleasedMetric

@@ -15,10 +15,10 @@ from pairveil.audit.attack import (
 )
 from pairveil.audit.attacked import attack_learners, watch_published
 from pairveil.audit.canaries import Neighbours
+from pairveil.data.pairset import PairSet
 from pairveil.errors import InputError
 from pairveil.graph.kappa import kappa
-from pairveil.pairs.pairset import PairSet
-from pairveil.published.algorithm1 import Settings
+from pairveil.studies.published.algorithm1 import Settings
 
 TARGETS = 200
 # A share over 200 independent targets has a standard deviation of at most 0.0354 (0.005 when the noise

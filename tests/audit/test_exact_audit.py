@@ -13,11 +13,12 @@ from pairveil.audit.canaries import label_flip
 from pairveil.audit.exact import audit_exactly
 from pairveil.audit.targets import KAPPA
 from pairveil.cli.app import app
+from pairveil.engine.gradients import LossGradient
+from pairveil.engine.plan import Plan
+from pairveil.engine.statistics import Statistic
 from pairveil.errors import InputError
-from pairveil.learning import certifying, statistics
-from pairveil.learning.gradients import LossGradient
-from pairveil.learning.plan import Plan
-from pairveil.learning.sums import Statistic
+from pairveil.learners import preparing as certifying
+from pairveil.learners.contrastive import statistics
 
 STEPS = 12  # fewer than the default, to save time: the claim is the same
 

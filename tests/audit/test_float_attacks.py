@@ -11,9 +11,9 @@ import pytest
 
 from pairveil.audit.auditor import Claim, audit, audit_scores
 from pairveil.audit.canaries import label_flip
-from pairveil.learning.engine import Engine
-from pairveil.learning.gradients import LossGradient
-from pairveil.learning.losses import ContrastiveLoss
+from pairveil.engine.engine import Engine
+from pairveil.engine.gradients import LossGradient
+from pairveil.engine.losses import ContrastiveLoss
 from pairveil.privacy.noise import SeededNoise, TrustedNoise
 from pairveil.privacy.queries import Query
 

@@ -12,9 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pairveil.learning.gradients import LossGradient
-from pairveil.learning.losses import ContrastiveLoss
-from pairveil.learning.statistics import (
+from pairveil.data.pairset import PairSet
+from pairveil.engine.gradients import LossGradient
+from pairveil.engine.losses import ContrastiveLoss
+from pairveil.engine.statistics import clipped_sum
+from pairveil.learners.contrastive.statistics import (
     Candidates,
     ColumnSignal,
     Contest,
@@ -22,9 +24,7 @@ from pairveil.learning.statistics import (
     DistanceMoments,
     Survey,
 )
-from pairveil.learning.sums import clipped_sum
-from pairveil.learning.thresholds import DistanceHistogram
-from pairveil.pairs.pairset import PairSet
+from pairveil.learners.thresholds import DistanceHistogram
 from pairveil.privacy.grid import choose_grid
 
 EXAMPLES = 2600

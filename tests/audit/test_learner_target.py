@@ -20,11 +20,11 @@ from pairveil.audit.learner_target import learner_target, n_others, watch_fit
 from pairveil.audit.targets import KAPPA, audit_target, make_target
 from pairveil.audit.watching import Watcher
 from pairveil.audit.worst_case import worst_case
+from pairveil.engine.plan import Setting
+from pairveil.engine.planning import make_plan
 from pairveil.errors import InputError
-from pairveil.learning.dpp import DPPMetricLearner
-from pairveil.learning.plan import Setting
-from pairveil.learning.planning import make_plan
-from pairveil.learning.training import ContrastiveRecipe
+from pairveil.learners.contrastive.learner import DPPMetricLearner
+from pairveil.learners.contrastive.recipe import ContrastiveRecipe
 from pairveil.privacy.mechanisms import Budget
 from pairveil.privacy.noise import SeededNoise
 

@@ -18,9 +18,9 @@ from pairveil.audit.plan_targets import (
     plan_claim,
     watch,
 )
-from pairveil.learning.gradients import LossGradient
-from pairveil.learning.losses import ContrastiveLoss
-from pairveil.pairs.pairset import PairSet
+from pairveil.data.pairset import PairSet
+from pairveil.engine.gradients import LossGradient
+from pairveil.engine.losses import ContrastiveLoss
 from pairveil.privacy.calibration import calibrate_gaussian
 from pairveil.privacy.noise import SeededNoise
 from pairveil.privacy.queries import Query
@@ -110,7 +110,7 @@ def test_noise_reused_between_steps_is_found():
     gradient = _gradient()
 
     def mechanism(data, rng):
-        from pairveil.learning.engine import Engine
+        from pairveil.engine.engine import Engine
 
         engine = Engine(data, ReusedNoise(rng))
         return np.stack([engine.answer(query, gradient) for _ in range(query.steps)])

@@ -12,11 +12,11 @@ from pairveil.audit.learner_target import n_others
 from pairveil.audit.targets import KAPPA
 from pairveil.audit.watching import Watcher
 from pairveil.audit.worst_case import worst_case
+from pairveil.engine.engine import Engine
+from pairveil.engine.plan import Setting
+from pairveil.engine.planning import make_plan
 from pairveil.graph.kappa import kappa as kappa_of
-from pairveil.learning.engine import Engine
-from pairveil.learning.plan import Setting
-from pairveil.learning.planning import make_plan
-from pairveil.learning.training import ContrastiveRecipe
+from pairveil.learners.contrastive.recipe import ContrastiveRecipe
 from pairveil.privacy.mechanisms import Budget
 from pairveil.privacy.noise import SeededNoise
 

@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 
 from pairveil import files
 from pairveil.cli.app import app
-from pairveil.learning import defaults, dpp, sizes  # noqa: F401 (loaded once, before the forks)
+from pairveil.learners import sizes  # noqa: F401 (loaded once, before the forks)
+from pairveil.learners.contrastive import learner  # noqa: F401
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.release.metric import ReleasedMetric
 

@@ -97,7 +97,7 @@ def test_a_bug_shows_no_data(files: Path) -> None:
 
     broken = (
         "import sys; sys.argv = ['pairveil', 'kappa', 'pairs.csv']\n"
-        "import pairveil.pairs.resolving as r\n"
+        "import pairveil.data.resolving as r\n"
         "def fails(*_): raise ZeroDivisionError('kanarienvogel')\n"
         "r.index_pairs = fails\n"
         "from pairveil.cli.app import main; main()\n"

@@ -55,7 +55,7 @@ def test_a_release_is_not_overwritten_unasked(files: Path, release: Path) -> Non
 
 STOP_WHILE_LEARNING = """
 import os, signal
-from pairveil.learning.engine import Engine
+from pairveil.engine.engine import Engine
 answer, calls = Engine.answer, []
 def stop(self, *a, **k):
     calls.append(1)

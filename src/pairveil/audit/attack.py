@@ -29,11 +29,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csgraph, csr_matrix
 
 from pairveil.audit.canaries import Neighbours
+from pairveil.data.embedded import label_pairs, load_patients
+from pairveil.data.pairset import PairSet
 from pairveil.errors import InputError
+from pairveil.graph.choosing import select_pairs
 from pairveil.graph.key_pairs import key_pairs
-from pairveil.pairs.choosing import select_pairs
-from pairveil.pairs.embedded import label_pairs, load_patients
-from pairveil.pairs.pairset import PairSet
 
 Attacker = Literal["all-other-pairs", "all-but-key-pairs", "dropped-labels", "two-halves"]
 ATTACKERS: tuple[Attacker, ...] = (

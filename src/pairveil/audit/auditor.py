@@ -25,8 +25,8 @@ from pairveil.audit.bounds import (
 )
 from pairveil.audit.canaries import Neighbours
 from pairveil.audit.families import Curve, epsilon_in_family
+from pairveil.data.pairset import PairSet
 from pairveil.errors import InputError
-from pairveil.pairs.pairset import PairSet
 from pairveil.privacy.gdp import epsilon_from_mu
 
 FloatArray = NDArray[np.float64]

@@ -20,8 +20,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pairveil.data.pairset import PairSet
 from pairveil.errors import InputError
-from pairveil.pairs.pairset import PairSet
 from pairveil.privacy.units import Adjacency, Unit
 
 CanaryName = Literal["label-flip", "beyond-margin", "one-batch", "person"]

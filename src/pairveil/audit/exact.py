@@ -25,11 +25,11 @@ from pairveil.audit.auditor import Verdict
 from pairveil.audit.canaries import Neighbours
 from pairveil.audit.learner_target import n_others
 from pairveil.audit.worst_case import worst_case
+from pairveil.engine.engine import Engine
+from pairveil.engine.statistics import Statistic, clipped_sum
 from pairveil.errors import DataWarning, InputError
-from pairveil.learning.certifying import prepare
-from pairveil.learning.dpp import DPPMetricLearner
-from pairveil.learning.engine import Engine
-from pairveil.learning.sums import Statistic, clipped_sum
+from pairveil.learners.contrastive.learner import DPPMetricLearner
+from pairveil.learners.preparing import prepare
 from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.gdp import epsilon_from_mu

@@ -11,10 +11,10 @@ from pairveil.audit.auditor import Claim, Target
 from pairveil.audit.canaries import Neighbours
 from pairveil.audit.watching import Watcher
 from pairveil.audit.worst_case import worst_case
-from pairveil.learning.engine import Engine
-from pairveil.learning.plan import Plan, Recipe, Setting
-from pairveil.learning.planning import make_plan
-from pairveil.learning.training import ContrastiveRecipe
+from pairveil.engine.engine import Engine
+from pairveil.engine.plan import Plan, Recipe, Setting
+from pairveil.engine.planning import make_plan
+from pairveil.learners.contrastive.recipe import ContrastiveRecipe
 from pairveil.privacy.gdp import mu_from_epsilon
 from pairveil.privacy.mechanisms import Budget
 from pairveil.privacy.noise import NoiseSource, SeededNoise

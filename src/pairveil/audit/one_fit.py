@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from pairveil.audit.auditor import Finding, judged
 from pairveil.audit.one_run import epsilon_one_run_gaussian, guess_coins
+from pairveil.data.pairset import PairSet
+from pairveil.engine.engine import Engine
+from pairveil.engine.plan import Setting
+from pairveil.engine.planning import make_plan
+from pairveil.engine.statistics import Statistic, scaled
 from pairveil.errors import InputError
-from pairveil.learning.engine import Engine
-from pairveil.learning.plan import Setting
-from pairveil.learning.planning import make_plan
-from pairveil.learning.sums import Statistic, scaled
-from pairveil.learning.training import ContrastiveRecipe
-from pairveil.pairs.pairset import PairSet
+from pairveil.learners.contrastive.recipe import ContrastiveRecipe
 from pairveil.privacy.grid import Norm
 from pairveil.privacy.mechanisms import Budget
 from pairveil.privacy.noise import NoiseSource, SeededNoise

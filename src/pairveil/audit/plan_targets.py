@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from pairveil.audit.auditor import Claim, Scores, Target
 from pairveil.audit.canaries import Neighbours, canary_of
 from pairveil.audit.watching import Watcher
-from pairveil.learning.engine import Engine
-from pairveil.learning.gradients import LossGradient
-from pairveil.learning.losses import ContrastiveLoss
+from pairveil.engine.engine import Engine
+from pairveil.engine.gradients import LossGradient
+from pairveil.engine.losses import ContrastiveLoss
 from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.calibration import calibrate_gaussian, calibrate_laplace
 from pairveil.privacy.events import Event

@@ -17,8 +17,8 @@ from scipy.stats import binom
 
 from pairveil.audit.canaries import Neighbours
 from pairveil.audit.families import mixture_loss
-from pairveil.learning.sums import Statistic, clipped_sum
-from pairveil.pairs.pairset import PairSet
+from pairveil.data.pairset import PairSet
+from pairveil.engine.statistics import Statistic, clipped_sum
 from pairveil.privacy.grid import choose_grid
 from pairveil.privacy.queries import Query
 
@@ -60,9 +60,9 @@ class Watcher:
     Examples
     --------
     >>> from pairveil.audit.canaries import label_flip
-    >>> from pairveil.learning.engine import Engine
-    >>> from pairveil.learning.losses import ContrastiveLoss
-    >>> from pairveil.learning.gradients import LossGradient
+    >>> from pairveil.engine.engine import Engine
+    >>> from pairveil.engine.losses import ContrastiveLoss
+    >>> from pairveil.engine.gradients import LossGradient
     >>> from pairveil.privacy.noise import SeededNoise
     >>> from pairveil.privacy.queries import Query
     >>> neighbours = label_flip(n_features=2)

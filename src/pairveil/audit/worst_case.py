@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from pairveil.audit.canaries import Neighbours, canary_of
-from pairveil.pairs.pairset import PairSet
+from pairveil.data.pairset import PairSet
 from pairveil.privacy.units import Adjacency, Unit
 
 SHORT = 0.05  # length of the similar pairs on stage, relative to the longest

@@ -5,20 +5,13 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Literal
 
+import click
 import typer
 
+from pairveil.audit.targets import TARGETS
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, stdout, table
 from pairveil.errors import InputError
 
-TargetName = Literal[
-    "learner",
-    "published-dpp",
-    "published-dpp-s",
-    "laplace",
-    "gaussian",
-    "staircase-iid",
-    "staircase-joint",
-]
 UnitName = Literal["pair", "relationship", "person"]
 AdjacencyName = Literal["zero-out", "replace"]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Makes the games repeatable.")]
@@ -43,8 +36,9 @@ def attack(
     Example: `pairveil attack`
     """
     from pairveil.audit.attacked import attack_all
+    from pairveil.studies.published.attacked import published_learners
 
-    rows = attack_all(targets, seed)
+    rows = attack_all(targets, seed, published_learners)
     if json_:
         print_json({"rows": [row.to_dict() for row in rows]})
         return
@@ -60,7 +54,9 @@ def attack(
 
 
 def audit(
-    target: Annotated[TargetName, typer.Option("--target", help="What to audit.")] = "learner",
+    target: Annotated[
+        str, typer.Option("--target", help="What to audit.", click_type=click.Choice([*TARGETS]))
+    ] = "learner",
     epsilon: Annotated[
         float, typer.Option("--epsilon", min=0.01, max=50.0, help="The claim.")
     ] = 1.0,

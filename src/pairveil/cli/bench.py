@@ -46,7 +46,7 @@ def utility(
 
     Example: `pairveil bench utility --data ../shared/data --json`
     """
-    from pairveil.experiments.bench_utility import run
+    from pairveil.studies.bench.utility import run
 
     result = run(
         data,
@@ -92,7 +92,7 @@ def kappa(
 
     Example: `pairveil bench kappa --pairs 100000 --pairs 1000000`
     """
-    from pairveil.experiments.bench_kappa import SIZES, run
+    from pairveil.studies.bench.kappa import SIZES, run
 
     result = run(sizes or SIZES, peers, out)
     if json_:
@@ -130,7 +130,7 @@ def scale(
 
     Example: `pairveil bench scale --pairs 100000 --pairs 1000000`
     """
-    from pairveil.experiments.bench_scale import SIZES, run
+    from pairveil.studies.bench.scale import SIZES, run
 
     result = run(
         sizes or SIZES,
@@ -179,7 +179,7 @@ def speed(
 
     Example: `pairveil bench speed --shape small`
     """
-    from pairveil.experiments.bench_speed import run
+    from pairveil.studies.bench.speed import run
 
     result = run(
         shapes or ("small", "square", "large"),

@@ -38,7 +38,7 @@ class Budget(NamedTuple):
         BudgetError
             When the budget does not allow the fit.
         """
-        from pairveil.learning.charging import cost_of_fit, is_charged
+        from pairveil.learners.charging import cost_of_fit, is_charged
 
         kept = self.look()
         if kept is None:

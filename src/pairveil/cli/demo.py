@@ -44,11 +44,11 @@ def demo(
 
     Example: `pairveil demo --epsilon 0.5 --out weaker-odds`
     """
+    from pairveil.data.embedded import label_pairs, load_patients
+    from pairveil.data.pairset import PairSet
     from pairveil.evaluation.scores import gain_kept
-    from pairveil.learning.dpp import DPPMetricLearner
-    from pairveil.pairs.choosing import design_pairs
-    from pairveil.pairs.embedded import label_pairs, load_patients
-    from pairveil.pairs.pairset import PairSet
+    from pairveil.graph.choosing import design_pairs
+    from pairveil.learners.contrastive.learner import DPPMetricLearner
     from pairveil.release.metric import ReleasedMetric
 
     talk = not (json_ or quiet)
@@ -98,8 +98,8 @@ def demo(
 def score_public(data: Any, X: Any, classes: Any, learner: Any) -> tuple[dict[str, float], Any]:
     """Scores on the public test patients: this fit's, Euclid's, non-private, and a small curve."""
     from pairveil.evaluation.scores import pair_auc
-    from pairveil.learning.contrastive import ContrastiveMetricLearner
-    from pairveil.learning.dpp import DPPMetricLearner
+    from pairveil.learners.contrastive.learner import DPPMetricLearner
+    from pairveil.learners.contrastive.nonprivate import ContrastiveMetricLearner
     from pairveil.report.data import UtilityCurve, UtilityPoint
 
     def auc(components: Any) -> float:

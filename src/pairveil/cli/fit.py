@@ -167,7 +167,7 @@ def fit(
 
     Example: `pairveil fit s3://b/people.npy s3://b/pairs --dask tcp://10.0.0.5:8786 --checkpoint fit.ckpt`
     """
-    from pairveil.pairs.pairset import PairSet
+    from pairveil.data.pairset import PairSet
     from pairveil.release.metric import ReleasedMetric
 
     talk = not (json_ or quiet)
@@ -211,8 +211,8 @@ def fit(
             training = Training(PairSet.join(people, found), people.names, scale)
         data = training.data
         # Loading the learner takes a second: mistakes in files are told before it.
-        from pairveil.learning.dpp import DPPMetricLearner
-        from pairveil.learning.sizes import most_rows
+        from pairveil.learners.contrastive.learner import DPPMetricLearner
+        from pairveil.learners.sizes import most_rows
 
         learner = DPPMetricLearner(
             epsilon=epsilon,
@@ -276,15 +276,15 @@ def fit(
 def _graph_digest(found: Any, salt: Path) -> str | None:
     """The salted name of the given graph, by the ids of the pairs file: who checks it has no other."""
     from pairveil.cli.recount import make_salt
+    from pairveil.data.resolving import index_pairs
     from pairveil.graph.digest import digest_of
-    from pairveil.pairs.resolving import index_pairs
 
     indexed = index_pairs(found)
     return digest_of(indexed.ids, indexed.pairs, make_salt(salt))
 
 
 def _cluster(scheduler: str | None) -> Any:
-    from pairveil.learning.dask_backend import cluster
+    from pairveil.engine.backends.dask import cluster
 
     return cluster(scheduler)
 
@@ -316,9 +316,9 @@ def _learn_and_save(
 @contextmanager
 def _hold_checkpoint(checkpoint: Path | None, planned: Any) -> Iterator[Any]:
     """The right to a checkpoint that has room for all sums of a planned fit; None where there is none."""
+    from pairveil.engine.checkpoint import Hold
     from pairveil.files import check_file
-    from pairveil.learning.checkpoint import Hold
-    from pairveil.learning.sizes import checkpoint_bytes
+    from pairveil.learners.sizes import checkpoint_bytes
 
     if checkpoint is None:
         yield None

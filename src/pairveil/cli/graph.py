@@ -32,7 +32,7 @@ from pairveil.cli.pair_options import (
 )
 
 if TYPE_CHECKING:
-    from pairveil.pairs.resolving import IndexedPairs
+    from pairveil.data.resolving import IndexedPairs
 
 How = Literal["paths", "forest", "matching", "all"]
 DesignHow = Literal["paths", "forest", "matching"]
@@ -72,8 +72,8 @@ def show_kappa(
 
     Example: `pairveil kappa labels.csv --left patient_a --right patient_b`
     """
+    from pairveil.data.resolving import index_pairs
     from pairveil.graph.kappa import kappa
-    from pairveil.pairs.resolving import index_pairs
 
     with spoken_warnings(quiet or json_) as notes:
         listed = read_pair_file(
@@ -96,7 +96,7 @@ def show_kappa(
     if numbers.relationship == 1 and numbers.person <= 2:
         stdout.print("These pairs are already as uncorrelated as pairs can be for relationships.")
     else:
-        from pairveil.pairs.choosing import select_pairs
+        from pairveil.graph.choosing import select_pairs
 
         kept = len(select_pairs(edges, "paths", random_state=0))
         stdout.print(
@@ -132,10 +132,10 @@ def select(
 
     Example: `pairveil select pairs.csv --how all --max-degree 3 -o used.csv`
     """
+    from pairveil.data.resolving import index_pairs
+    from pairveil.data.writing import write_columns
+    from pairveil.graph.choosing import select_pairs
     from pairveil.graph.kappa import kappa
-    from pairveil.pairs.choosing import select_pairs
-    from pairveil.pairs.resolving import index_pairs
-    from pairveil.pairs.writing import write_columns
 
     with spoken_warnings(quiet or json_) as notes:
         listed = read_pair_file(
@@ -177,7 +177,7 @@ def _in_order(
 
     A pair with contradicting labels is written with both: whoever reads the file finds what was there.
     """
-    from pairveil.pairs.canonical import NULL, records_of
+    from pairveil.data.canonical import NULL, records_of
 
     labels = None if found.labels is None else found.labels[kept]
     records = records_of(found.pairs[kept], labels)
@@ -205,9 +205,9 @@ def design(
 
     Example: `pairveil design --people 5000 --how matching --seed 7 -o to-label.parquet`
     """
+    from pairveil.data.writing import write_columns
+    from pairveil.graph.choosing import design_pairs
     from pairveil.graph.kappa import kappa
-    from pairveil.pairs.choosing import design_pairs
-    from pairveil.pairs.writing import write_columns
 
     chosen = design_pairs(people, how, random_state=seed)
     numbers = kappa(chosen)

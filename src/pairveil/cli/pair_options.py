@@ -72,7 +72,7 @@ def read_pair_file(
     merge_similar_ids: bool = False,
 ) -> Any:
     """Pairs of a file; ``label=None`` reads the ids alone. The reader's notes become warnings."""
-    from pairveil.pairs.readers import read_pairs
+    from pairveil.data.readers import read_pairs
 
     found = read_pairs(
         path,

@@ -85,7 +85,7 @@ def recount(certificate: Any, indexed: Any, salt: bytes | None) -> Recount:
 
 def _used(c: Any, indexed: Any) -> Any:
     """The pairs that the fit used, by the same public rule; None where they cannot be told."""
-    from pairveil.pairs.choosing import select_pairs
+    from pairveil.graph.choosing import select_pairs
 
     if c.selection["how"] == "all":
         return indexed.pairs

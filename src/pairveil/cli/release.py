@@ -34,7 +34,7 @@ def transform(
 
     Example: `pairveil transform release/ people.csv -o projected.parquet`
     """
-    from pairveil.pairs.writing import write_columns
+    from pairveil.data.writing import write_columns
     from pairveil.release.metric import ReleasedMetric
 
     metric = ReleasedMetric.load(folder)
@@ -51,7 +51,7 @@ def transform(
 
 def read_people(features: Path, id_: str, metric: Any) -> Any:
     """The metric's own columns of a features file, in the metric's order."""
-    from pairveil.pairs.readers import read_features
+    from pairveil.data.readers import read_features
 
     names = list(metric.feature_names) if metric.feature_names else None
     people = read_features(features, id=id_, columns=names)
@@ -78,8 +78,8 @@ def evaluate(
 
     Example: `pairveil evaluate release/ test-people.csv --classes diagnosis`
     """
+    from pairveil.data.readers import read_classes
     from pairveil.evaluation.release import evaluate_release
-    from pairveil.pairs.readers import read_classes
     from pairveil.release.metric import ReleasedMetric
 
     metric = ReleasedMetric.load(folder)

@@ -46,7 +46,7 @@ def reproduce(
 
     Example: `pairveil reproduce all --data ../shared/data --out reproduce`
     """
-    from pairveil.experiments.reproduce import reproduce as run
+    from pairveil.studies.paper.reproduce import reproduce as run
 
     with Progress(
         TextColumn("{task.description}"),

@@ -51,7 +51,7 @@ def open_for_workers(
     unused : mapping
         Options that change how files are read here, by name; none may have been given.
     """
-    from pairveil.learning.dask_pairs import open_dask_pairs
+    from pairveil.engine.backends.dask_pairs import open_dask_pairs
 
     for option, value in unused.items():
         if value:
@@ -72,8 +72,8 @@ def read_people(
     merge_similar_ids: bool = False,
 ) -> tuple[Any, Any]:
     """People's features, and the public factor that brought each column to [0, data_norm / sqrt(d)]."""
-    from pairveil.pairs.readers import read_features
-    from pairveil.pairs.scaling import PublicBounds, scale_to_bounds
+    from pairveil.data.readers import read_features
+    from pairveil.data.scaling import PublicBounds, scale_to_bounds
 
     people: Any = read_features(
         features, id=id_column, exclude=tuple(exclude or ()), merge_similar_ids=merge_similar_ids

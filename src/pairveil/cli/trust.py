@@ -70,7 +70,7 @@ def certificate(
         failures.append("the certificate does not hold: " + "; ".join(result.problems))
     graph = None
     if pairs is not None and result:
-        from pairveil.pairs.resolving import index_pairs
+        from pairveil.data.resolving import index_pairs
 
         with spoken_warnings(quiet or json_):
             listed = read_pair_file(pairs, left, right, None, layout, record_id=record_id)

@@ -20,7 +20,7 @@ class LedgerEntry:
     """One spend: what was released, and what a unit can move of it (kappa, where records are pairs).
 
     ``checkpoint`` is of a fit that can be gone on with: its checkpoint's name, and a digest of that file as
-    far as the fit has come (`pairveil.learning.checkpoint` says why).
+    far as the fit has come (`pairveil.engine.checkpoint` says why).
     """
 
     events: tuple[Event, ...]

@@ -1,0 +1,263 @@
+"""PairSet: people's features once, pairs as row numbers, differences when they are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from pairveil.data.canonical import (
+    NULL,
+    as_index,
+    order_of_ids,
+    ranks,
+    records_of,
+    say_contrary,
+    say_merged,
+)
+from pairveil.data.clipping import clip_rows_and_say_so
+from pairveil.data.columns import as_ids
+from pairveil.data.resolving import index_pairs
+from pairveil.data.similar_ids import say_similar
+from pairveil.data.tables import FeatureTable, PairTable, refuse_repeated
+from pairveil.data.validation import check_features, check_labels, check_pairs, row_blocks
+from pairveil.errors import InputError
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PairSet:
+    """Labelled pairs of people.
+
+    Features are stored once; a pair is two row numbers. The difference of a pair's features, the
+    only thing a metric learns from, is formed for the pairs asked for.
+
+    Parameters
+    ----------
+    features : ndarray or scipy sparse matrix of shape (n, d)
+        One row a person, finite. float32 and float64 stay as they are.
+    pairs : integer array of shape (K, 2)
+        Row numbers of two different people.
+    labels : array of shape (K,), optional
+        +1 similar, -1 dissimilar. `join` writes 0 for a pair whose mentions have different labels:
+        it is *null* and contributes nothing.
+    ids : array of shape (n,), optional
+        What the people are called outside: integers or text, each once.
+    feature_names : sequence of str, optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> people = PairSet(np.eye(3), pairs=[[0, 1], [1, 2]], labels=[1, -1])
+    >>> people
+    PairSet(3 people, 2 pairs, 3 features, labelled)
+    >>> people.differences([1])
+    array([[ 0.,  1., -1.]])
+    """
+
+    features: Any
+    pairs: np.ndarray
+    labels: np.ndarray | None = None
+    ids: np.ndarray | None = None
+    feature_names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        names = None if self.feature_names is None else tuple(map(str, self.feature_names))
+        features = check_features(self.features, names)
+        n_people = features.shape[0]
+        pairs = check_pairs(self.pairs, n_people)
+        labels = None if self.labels is None else check_labels(self.labels, len(pairs))
+        self._set(features, pairs, labels, self._checked_ids(n_people), names)
+
+    def _checked_ids(self, n_people: int) -> np.ndarray | None:
+        if self.ids is None:
+            return None
+        ids = as_ids(self.ids)
+        if len(ids) != n_people:
+            raise InputError(f"{n_people} people need {n_people} ids, one each")
+        # Of one person in two rows, each row would count as a person: kappa would be too small.
+        refuse_repeated(ids)
+        say_similar("the people", ids, stacklevel=5)
+        return ids
+
+    def _set(self, *values: Any) -> None:
+        names = ("features", "pairs", "labels", "ids", "feature_names")
+        for name, value in zip(names, values, strict=True):
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def join(
+        cls, features: FeatureTable, pairs: PairTable, data_norm: float | None = None
+    ) -> PairSet:
+        """Put pairs of ids and people's features together.
+
+        Parameters
+        ----------
+        features : FeatureTable
+        pairs : PairTable
+        data_norm : float, optional
+            Rows longer than this (l2) are clipped to it, each by its own length.
+
+        Returns
+        -------
+        PairSet
+
+        Raises
+        ------
+        InputError
+            An id without features, a pair of a person with herself.
+
+        Warns
+        -----
+        DataWarning
+            Repeated pairs were merged, pairs with contradicting labels became null, rows were clipped; ids
+            that may be one person's.
+
+        Examples
+        --------
+        >>> people = FeatureTable(ids=["ann", "bob", "cid"], values=[[0.0], [0.5], [1.0]])
+        >>> listed = PairTable(left=["cid", "ann"], right=["bob", "cid"], labels=[1, -1])
+        >>> PairSet.join(people, listed, data_norm=1.0).pairs.tolist()
+        [[2, 1], [0, 2]]
+        """
+        say_similar("the features", features.ids, stacklevel=2)
+        found = index_pairs(pairs, features.ids)
+        values = features.values
+        if data_norm is not None:
+            values = clip_rows_and_say_so(values, data_norm, stacklevel=2)
+        joined = object.__new__(cls)  # the tables have been checked already
+        joined._set(values, found.pairs, found.labels, features.ids, features.names)
+        return joined
+
+    def __repr__(self) -> str:
+        labelled = "unlabelled" if self.labels is None else "labelled"
+        return (
+            f"PairSet({self.n_people} people, {self.n_pairs} pairs, "
+            f"{self.n_features} features, {labelled})"
+        )
+
+    @property
+    def n_people(self) -> int:
+        """Rows of the features."""
+        return int(self.features.shape[0])
+
+    @property
+    def n_pairs(self) -> int:
+        """Number of pairs."""
+        return len(self.pairs)
+
+    @property
+    def n_features(self) -> int:
+        """Columns of the features."""
+        return int(self.features.shape[1])
+
+    def differences(self, rows: Any = None) -> Any:
+        """``x_a - x_b`` of the pairs asked for, of the features' kind (dense or CSR) and dtype.
+
+        Parameters
+        ----------
+        rows : slice, integer or boolean array, optional
+            Which pairs. Without it all of them at once: n_pairs x n_features numbers; use `blocks`
+            for more than a few thousand.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> PairSet(np.array([[1.0], [4.0]]), [[0, 1]]).differences()
+        array([[-3.]])
+        """
+        chosen = self.pairs if rows is None else self.pairs[rows]
+        found = self.features[chosen[:, 0]] - self.features[chosen[:, 1]]
+        if self.labels is None:
+            return found
+        null = (self.labels if rows is None else self.labels[rows]) == NULL
+        return _without(found, null) if null.any() else found
+
+    def canonical(self, stacklevel: int = 2) -> tuple[PairSet, np.ndarray | None]:
+        """The same records in canonical order (`pairveil.data.canonical`), and where each was first.
+
+        Returns
+        -------
+        (PairSet, ndarray or None)
+            People by id, pairs ascending and each once; the position of each among the pairs of this
+            set. None where nothing had to move: then it is this very set.
+
+        Warns
+        -----
+        DataWarning
+            The same pair was there more than once.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> data = PairSet(np.eye(3), [[2, 1], [1, 0]], [1, -1], ids=["zoe", "bob", "ann"])
+        >>> ordered, positions = data.canonical()
+        >>> ordered.pairs.tolist(), ordered.labels.tolist(), ordered.ids.tolist()
+        ([[0, 1], [1, 2]], [1, -1], ['ann', 'bob', 'zoe'])
+        """
+        people = order_of_ids(self.ids)
+        records = records_of(as_index(self.pairs), self.labels, ranks(people))
+        if records.positions is None:
+            return self, None
+        say_merged(records.n_repeated, stacklevel=stacklevel)
+        say_contrary(records.n_contrary, stacklevel=stacklevel)
+        features = self.features if people is None else self.features[people]
+        ids = self.ids if people is None or self.ids is None else self.ids[people]
+        return self._with(features, records.pairs, records.labels, ids), records.positions
+
+    def with_features(self, features: Any) -> PairSet:
+        """The same pairs of people with other features, which must have been checked.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> PairSet(np.eye(2), [[0, 1]]).with_features(np.zeros((2, 1))).n_features
+        1
+        """
+        return self._with(features, self.pairs, self.labels, self.ids)
+
+    def _with(self, features: Any, pairs: Any, labels: Any, ids: Any) -> PairSet:
+        changed = object.__new__(type(self))  # checked when this one was made
+        changed._set(features, pairs, labels, ids, self.feature_names)
+        return changed
+
+    def subset(self, indices: Any) -> PairSet:
+        """The pairs at ``indices`` (as `select_pairs` returns them); features are shared.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> PairSet(np.eye(3), [[0, 1], [1, 2]]).subset([1]).pairs
+        array([[1, 2]])
+        """
+        pairs = self.pairs[indices]
+        if len(pairs) == 0:
+            raise InputError("there are no pairs")
+        labels = None if self.labels is None else self.labels[indices]
+        return self._with(self.features, pairs, labels, self.ids)
+
+    def blocks(self, size: int) -> Iterator[slice]:
+        """Slices of at most ``size`` pairs that cover all of them in order.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> people = PairSet(np.eye(3), [[0, 1], [1, 2], [0, 2]])
+        >>> [people.differences(block).shape for block in people.blocks(2)]
+        [(2, 3), (1, 3)]
+        """
+        if size < 1:
+            raise InputError("a block holds at least one pair")
+        return row_blocks(self.n_pairs, size)
+
+
+def _without(differences: Any, null: np.ndarray) -> Any:
+    """Differences of which some are zero: such a pair contributes nothing to any statistic."""
+    if not sparse.issparse(differences):
+        differences[null] = 0
+        return differences
+    rows = sparse.csr_array(differences)
+    rows.data[np.repeat(null, np.diff(rows.indptr))] = 0
+    return rows

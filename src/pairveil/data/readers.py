@@ -1,0 +1,265 @@
+"""read_features and read_pairs: the two doors by which data come in.
+
+Both read a batch at a time into arrays; no Python object is made per row of numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy  # as in `validation`
+
+from pairveil.data.arrays import is_array_file, read_array_column, read_array_file
+from pairveil.data.columns import IdColumn, number_array
+from pairveil.data.files import ColumnKind, TableSource, open_table, require_file
+from pairveil.data.labels import LabelColumn, Meaning
+from pairveil.data.layouts import (
+    SPLINK_COLUMNS,
+    read_dedupe,
+    read_lfw,
+    read_links,
+    read_splink,
+    read_voxceleb,
+)
+from pairveil.data.similar_ids import folded_ids, say_similar
+from pairveil.data.sniffing import LAYOUTS, Layout, sniff_layout
+from pairveil.data.tables import FeatureTable, PairTable
+from pairveil.errors import InputError
+
+
+def read_features(
+    source: Any,
+    id: str = "id",
+    columns: Sequence[str] | None = None,
+    exclude: Iterable[str] = (),
+    merge_similar_ids: bool = False,
+) -> FeatureTable:
+    """Read people's features.
+
+    Parameters
+    ----------
+    source : path, DataFrame or array
+        A CSV, TSV or Parquet file; a pandas, polars or arrow table; a NumPy ``.npy`` (n, d) or
+        ``.npz`` file (``X`` and, if there, ``ids``); a scipy sparse ``.npz`` file; an (n, d) array
+        or sparse matrix. Arrays without ids number the people from 0.
+    id : str
+        The column of ids.
+    columns : sequence of str, optional
+        The feature columns, in this order. By default every column but ``id`` and ``exclude``.
+    exclude : iterable of str
+        Columns to leave out (names, dates, classes).
+    merge_similar_ids : bool
+        Ids lose case, outer spaces and Unicode's compatibility forms: 'ann', 'ann ' and 'ANN' are one.
+        Two rows of one person are refused: which features are hers is not ours to choose.
+
+    Returns
+    -------
+    FeatureTable
+
+    Raises
+    ------
+    InputError
+        See the guide 'Data formats' for each case.
+
+    Examples
+    --------
+    >>> table = {"id": ["ann", "bob"], "age": [0.2, 0.7], "ward": ["a", "b"]}
+    >>> read_features(table, exclude=["ward"]).names
+    ('age',)
+    """
+    left_out = {exclude} if isinstance(exclude, str) else set(exclude)
+    if scipy.sparse.issparse(source) or isinstance(source, np.ndarray):
+        return FeatureTable(np.arange(source.shape[0] if source.ndim else 0), source)
+    if isinstance(source, str | Path) and is_array_file(Path(source)):
+        people = read_array_file(require_file(source))
+    else:
+        people = _read_feature_table(source, id, columns, left_out)
+    if merge_similar_ids:
+        return replace(people, ids=folded_ids(people.ids))
+    say_similar("the features", people.ids, stacklevel=2)
+    return people
+
+
+def _read_feature_table(
+    source: Any, id: str, columns: Sequence[str] | None, left_out: set[str]
+) -> FeatureTable:
+    table = open_table(source)
+    asked = None if columns is None else list(columns)
+    table.require([id, *(asked or ()), *sorted(left_out)], "Name the id column with id=")
+    names = [name for name in asked or table.names if name not in {id, *left_out}]
+    if asked is not None and (names != asked or len(set(asked)) != len(asked)):
+        raise InputError("columns must name each feature column once, and none that is left out")
+    if not names:
+        raise InputError(f"{table.title} has no feature columns beside '{id}'")
+    ids, values = _read_matrix(table, id, names)
+    return FeatureTable(ids, values, tuple(names))
+
+
+def _read_matrix(table: TableSource, id: str, names: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    ids = IdColumn(f"column '{id}'")
+    blocks: list[np.ndarray] = []
+    n_rows = 0
+    wanted: dict[str, ColumnKind] = {id: "text", **dict.fromkeys(names, "number")}
+    for batch in table.batches(wanted):
+        ids.add(batch.column(0))
+        arrays = [
+            number_array(batch.column(1 + at), f"column '{name}'", n_rows)
+            for at, name in enumerate(names)
+        ]
+        blocks.append(np.column_stack(arrays))
+        n_rows += batch.num_rows
+    if not n_rows:
+        raise InputError(f"{table.title} has no rows")
+    return ids.finish(), np.concatenate(blocks)
+
+
+def read_classes(source: Any, column: str) -> np.ndarray:
+    """The class of each person, in row order, to evaluate a metric with.
+
+    Parameters
+    ----------
+    source : path or DataFrame
+        As for `read_features`; for ``.npz`` the name of an array in it (``y``).
+    column : str
+
+    Returns
+    -------
+    ndarray
+        Integers, or text.
+
+    Examples
+    --------
+    >>> read_classes({"id": [1, 2], "ward": ["a", "b"]}, "ward")
+    array(['a', 'b'], dtype=object)
+    """
+    if isinstance(source, str | Path) and is_array_file(Path(source)):
+        return read_array_column(require_file(source), column)
+    table = open_table(source)
+    table.require([column], "Name one of these")
+    values = IdColumn(f"column '{column}'")
+    for batch in table.batches({column: "text"}):
+        values.add(batch.column(0))
+    return values.finish()
+
+
+def read_pairs(
+    source: Any,
+    left: str = "left",
+    right: str = "right",
+    label: str | None = "label",
+    zero_means: Meaning | None = None,
+    layout: Layout = "auto",
+    threshold: float = 0.5,
+    record_id: str = "id",
+    require_labels: bool = True,
+    merge_similar_ids: bool = False,
+) -> PairTable:
+    """Read pairs of ids and their labels.
+
+    Parameters
+    ----------
+    source : path, DataFrame or mapping
+        A CSV, TSV or Parquet file, a pandas, polars or arrow table, or one of the layouts.
+    left, right : str
+        The two id columns.
+    label : str or None
+        The label column. None reads no labels, whatever the layout: enough for `kappa` and
+        `select_pairs`, which must not look at them.
+    zero_means : {'similar', 'dissimilar'}, optional
+        What a label of 0 stands for; without it bare 0/1 is refused.
+    layout : {'auto', 'table', 'splink', 'dedupe', 'lfw', 'voxceleb', 'links'}
+        How the pairs are written; 'auto' tells by suffix, columns and first line.
+    threshold : float
+        Splink only: the score from which a pair is similar.
+    record_id : str
+        dedupe only: the field of a record that holds the person's id.
+    require_labels : bool
+        False: a table without the label column is read without labels instead of being refused.
+    merge_similar_ids : bool
+        Ids lose case, outer spaces and Unicode's compatibility forms: 'ann', 'ann ' and 'ANN' are one.
+        Say the same to `read_features`.
+
+    Returns
+    -------
+    PairTable
+
+    Raises
+    ------
+    InputError
+        See the guide 'Data formats' for each case.
+
+    Examples
+    --------
+    >>> listed = {"left": [1, 1], "right": [2, 3], "label": ["same", "different"]}
+    >>> read_pairs(listed).labels
+    array([ 1, -1], dtype=int8)
+    """
+    if layout not in ("auto", *LAYOUTS):
+        raise InputError(f"layout must be auto or one of {', '.join(LAYOUTS)}")
+    table = _read_layout(
+        source, left, right, label, zero_means, layout, threshold, record_id, require_labels
+    )
+    if merge_similar_ids:
+        return replace(table, left=folded_ids(table.left), right=folded_ids(table.right))
+    say_similar("the pairs", table.left, table.right, stacklevel=2)
+    return table
+
+
+def _read_layout(
+    source: Any,
+    left: str,
+    right: str,
+    label: str | None,
+    zero_means: Meaning | None,
+    layout: Layout,
+    threshold: float,
+    record_id: str,
+    require_labels: bool,
+) -> PairTable:
+    found = sniff_layout(source, left, right) if layout == "auto" else layout
+    if found in ("table", "splink"):
+        table = open_table(source)
+        if found == "splink":
+            usual = dict(zip(("left", "right", "label"), SPLINK_COLUMNS, strict=True))
+            left, right = usual.get(left, left), usual.get(right, right)
+            label = None if label is None else usual.get(label, label)
+        if not require_labels and label not in table.names:
+            label = None
+        if found == "splink":
+            return read_splink(table, left, right, label, threshold)
+        return _read_pair_table(table, left, right, label, zero_means)
+    if found == "links" and not isinstance(source, str | Path):
+        return read_links(source, label is not None)
+    if not isinstance(source, str | Path):
+        raise InputError(f"layout {found} is read from a file: give its path")
+    path = require_file(source)
+    if found == "dedupe":
+        return read_dedupe(path, record_id, label is not None)
+    reader = {"lfw": read_lfw, "voxceleb": read_voxceleb, "links": read_links}[found]
+    return reader(path, label is not None)
+
+
+def _read_pair_table(
+    table: TableSource, left: str, right: str, label: str | None, zero_means: Meaning | None
+) -> PairTable:
+    wanted: dict[str, ColumnKind] = {left: "text", right: "text"}
+    if label is not None:
+        wanted[label] = "text"
+    if len(wanted) < (2 if label is None else 3):
+        raise InputError("left, right and label must be different columns")
+    table.require(list(wanted), "Name them with left=, right= and label=")
+    ids = (IdColumn(f"column '{left}'"), IdColumn(f"column '{right}'"))
+    labels = None if label is None else LabelColumn(zero_means, label)
+    for batch in table.batches(wanted):
+        ids[0].add(batch.column(0))
+        ids[1].add(batch.column(1))
+        if labels is not None:
+            labels.add(batch.column(2))
+    ends = (ids[0].finish(), ids[1].finish())
+    if not len(ends[0]):
+        raise InputError(f"{table.title}: there are no pairs")
+    return PairTable(*ends, None if labels is None else labels.finish(None))

@@ -1,0 +1,162 @@
+"""From ids to row numbers, and the same pair once: the joining of pairs with people.
+
+Hashing and one sort, by arrow and numpy: near-linear in the number of pairs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pairveil.data.canonical import (
+    NULL,
+    order_of_ids,
+    ranks,
+    records_of,
+    say_contrary,
+    say_merged,
+)
+from pairveil.data.columns import as_ids, ids_as_text, same_kind
+from pairveil.data.similar_ids import folded_ids
+from pairveil.data.tables import PairTable
+from pairveil.data.validation import name_rows, refuse_self_pairs
+from pairveil.errors import InputError
+
+
+class IndexedPairs(NamedTuple):
+    """Pairs as row numbers of people, each pair once.
+
+    Attributes
+    ----------
+    pairs : ndarray of shape (K, 2)
+        People as positions in ``ids``.
+    labels : ndarray of int8 or None
+    ids : ndarray
+        The people.
+    positions : ndarray of shape (K,)
+        Where each pair stands in the `PairTable` (its first mention), ascending: pairs stay in the order
+        of the table. What depends on an order takes the canonical one (`pairveil.data.canonical`).
+    """
+
+    pairs: np.ndarray
+    labels: np.ndarray | None
+    ids: np.ndarray
+    positions: np.ndarray
+
+
+def index_pairs(table: PairTable, ids: np.ndarray | None = None) -> IndexedPairs:
+    """Replace ids by row numbers and merge repeated pairs; (a, b) and (b, a) are the same pair.
+
+    Parameters
+    ----------
+    table : PairTable
+    ids : ndarray, optional
+        The people that have features, in row order. Without it everybody who is in a pair is
+        numbered in the order of ids: enough for the graph, which needs no features.
+
+    Returns
+    -------
+    IndexedPairs
+
+    Raises
+    ------
+    InputError
+        A pair names somebody not in ``ids``; a person is paired with herself.
+
+    Warns
+    -----
+    DataWarning
+        The same pair was there more than once, and was merged. Where its labels contradict each other,
+        its label is 0: it contributes nothing.
+
+    Examples
+    --------
+    >>> found = index_pairs(PairTable(left=["ann", "bob"], right=["bob", "cid"]))
+    >>> found.pairs.tolist(), found.ids.tolist()
+    ([[0, 1], [1, 2]], ['ann', 'bob', 'cid'])
+    """
+    assert table.rows is not None
+    if ids is None:
+        pairs, people = _number_everybody(table)
+    else:
+        people = as_ids(ids)
+        pairs = _look_up(table, people)
+    refuse_self_pairs(pairs, table.rows)
+    kept, labels = _merge(pairs, table.labels, table.rows)
+    return IndexedPairs(pairs if len(kept) == len(pairs) else pairs[kept], labels, people, kept)
+
+
+def _number_everybody(table: PairTable) -> tuple[np.ndarray, np.ndarray]:
+    both = np.empty(2 * table.n_pairs, dtype=table.left.dtype)
+    both[0::2], both[1::2] = table.left, table.right
+    encoded = pa.array(both).dictionary_encode()
+    people = encoded.dictionary.to_numpy(zero_copy_only=False)
+    pairs = encoded.indices.to_numpy(zero_copy_only=False).reshape(-1, 2)
+    order = order_of_ids(people)
+    places = ranks(order)
+    if order is None or places is None:
+        return pairs, people
+    return places.astype(np.int32)[pairs], people[order]
+
+
+def _look_up(table: PairTable, people: np.ndarray) -> np.ndarray:
+    left, known = same_kind(table.left, people)
+    right, _ = same_kind(table.right, people)
+    value_set = pa.array(known)
+    pairs = np.empty((table.n_pairs, 2), dtype=np.int32)
+    for side, column in enumerate((left, right)):
+        found = pc.index_in(pa.array(column), value_set=value_set)
+        pairs[:, side] = pc.fill_null(found, -1).to_numpy(zero_copy_only=False)
+    unknown = np.flatnonzero((pairs < 0).any(axis=1))
+    if unknown.size:
+        one = unknown.size == 1
+        message = (
+            f"{unknown.size} of {table.n_pairs} pairs name{'s' if one else ''} an id without "
+            f"features (first: {name_rows(table.rows[unknown[:1]])})"  # type: ignore[index]
+        )
+        if table.left.dtype.kind != people.dtype.kind:
+            message += (
+                ". The ids are integers in one table and text in the other: compare leading zeros "
+                "and spaces"
+            )
+        if _known_when_folded(left[unknown], right[unknown], known):
+            message += (
+                ". They are there in another case, with outer spaces or in another Unicode form: "
+                "merge_similar_ids=True takes them as one"
+            )
+        for note in table.notes:
+            message += f". {note}"
+        raise InputError(message)
+    return pairs
+
+
+def _known_when_folded(left: np.ndarray, right: np.ndarray, known: np.ndarray) -> bool:
+    """Whether folding ids would find somebody for every one of some pairs' ids."""
+    if known.dtype.kind != "O":
+        return False
+    people = pa.array(ids_as_text(folded_ids(known)))
+    ends = pa.array(ids_as_text(folded_ids(np.concatenate([left, right]))))
+    return bool(pc.all(pc.is_in(ends, value_set=people)).as_py())
+
+
+def _merge(
+    pairs: np.ndarray, labels: np.ndarray | None, rows: np.ndarray
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Positions of the pairs to keep, the first mention of each, and their labels."""
+    found = records_of(pairs, labels)
+    if not found.n_repeated:
+        return np.arange(len(pairs)), labels
+    assert found.positions is not None
+    in_file = np.argsort(found.positions)
+    kept = found.positions[in_file].astype(np.int64)
+    again = np.ones(len(pairs), dtype=bool)
+    again[kept] = False
+    say_merged(found.n_repeated, f" ({name_rows(rows[again])})", stacklevel=4)
+    if found.labels is None:
+        return kept, None
+    contrary = np.sort(found.positions[found.labels == NULL])
+    say_contrary(found.n_contrary, f" (first in {name_rows(rows[contrary])})", stacklevel=4)
+    return kept, found.labels[in_file]

@@ -1,0 +1,84 @@
+"""Ids that look like one person's: 'ann', 'ann ' and 'ANN'.
+
+A person under two names counts as two people, and kappa is too small. Whether two names mean one person is
+for whoever owns the data to say, so by default they are only counted; a reader's ``merge_similar_ids``
+takes names that agree after Unicode's NFKC, without outer spaces and without case, as one.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+import warnings
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pairveil.data.columns import as_ids
+from pairveil.errors import DataWarning
+
+
+def folded_ids(ids: np.ndarray) -> np.ndarray:
+    """Ids without case, outer spaces and Unicode's compatibility forms; integers stay as they are.
+
+    Examples
+    --------
+    >>> folded_ids(np.array(["ann", "ANN ", "Ann"], dtype=object)).tolist()
+    ['ann', 'ann', 'ann']
+    """
+    if ids.dtype.kind != "O":
+        return ids
+    encoded = pa.array(ids, type=pa.large_string()).dictionary_encode()
+    distinct = _folded(encoded.dictionary).to_numpy(zero_copy_only=False)
+    return as_ids(np.take(distinct, encoded.indices.to_numpy(zero_copy_only=False)))
+
+
+def count_similar(*columns: np.ndarray) -> int:
+    """How many different ids agree with an earlier one once they are folded.
+
+    Examples
+    --------
+    >>> count_similar(np.array(["ann", "bob", "ann ", "ANN"], dtype=object))
+    2
+    """
+    if any(ids.dtype.kind != "O" for ids in columns):
+        return 0
+    texts = [pc.unique(pa.array(ids, type=pa.large_string())) for ids in columns]
+    distinct = pc.unique(pa.concat_arrays(texts))
+    return len(distinct) - len(pc.unique(_folded(distinct)))
+
+
+def say_similar(what: str, *columns: np.ndarray, stacklevel: int = 2) -> None:
+    """Warn, with their number, of ids that agree with another one once they are folded.
+
+    Examples
+    --------
+    >>> say_similar("the features", np.array([1, 2]))
+    """
+    count = count_similar(*columns)
+    if count:
+        warnings.warn(
+            f"{count} id{' of' if count == 1 else 's of'} {what} differ{'s' if count == 1 else ''} from "
+            "another one only in case, outer spaces or Unicode form, and each counts as a person of its own: "
+            "if they are the same people, kappa is too small; merge_similar_ids=True takes them as one",
+            DataWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
+def _folded(texts: pa.Array) -> pa.Array:
+    # Of ASCII, which most ids are, nothing but case and spaces can change; arrow does that in one go.
+    plain = pc.ascii_lower(pc.ascii_trim_whitespace(texts))
+    other = np.flatnonzero(~pc.string_is_ascii(texts).to_numpy(zero_copy_only=False))
+    if not other.size:
+        return plain
+    found = plain.to_numpy(zero_copy_only=False).copy()
+    for at in other:
+        found[at] = _fold(texts[int(at)].as_py())
+    return pa.array(found, type=pa.large_string())
+
+
+def _fold(text: str) -> str:
+    # Once more at the end: folding case can undo the normal form.
+    plain = unicodedata.normalize("NFKC", text).strip().casefold()
+    return unicodedata.normalize("NFKC", plain).strip()

@@ -1,0 +1,1 @@
+"""Where the records lie: on this machine, or with the workers of a cluster. All give the same integers."""

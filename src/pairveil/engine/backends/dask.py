@@ -1,0 +1,224 @@
+"""Sums over pairs that lie with the workers of a Dask cluster.
+
+The used pairs are cut into parts; each part, with the features of its own people, becomes one task's result
+and stays with a worker. For every release each worker sums its parts into whole multiples of the grid and
+sends back one integer array; the driver adds those, and adds noise once. Noise, sampling, kappa, selection
+and the ledger stay with the driver.
+
+Integer addition is exact, so it does not matter who summed what, or in which order. A part is counted once
+however often it was computed: the driver adds one result for each part. When a worker dies, Dask
+computes its parts anew from their recipe, which is why parts are made by tasks and not scattered: scattered
+data would be lost with their worker. Features that are mapped from a file are opened by the workers
+under the same path (a shared file system); others travel once, inside the recipe. Pairs and features that
+are Dask collections come from `pairveil.engine.backends.dask_pairs` and do not pass through the driver.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairveil.data.pairset import PairSet
+from pairveil.engine import statistics as sums
+from pairveil.engine.backends.dask_waiting import answering, check_open, results
+from pairveil.engine.kernels import dense as kernels
+from pairveil.engine.statistics import Statistic
+from pairveil.errors import InputError
+from pairveil.privacy.grid import Norm
+
+if TYPE_CHECKING:
+    from pairveil.engine.backends.dask_pairs import DaskPairs
+
+IntArray = NDArray[np.int64]
+PARTS_PER_WORKER = 2  # so that the parts of a worker that died can be shared
+_WHOLE_TILES = int(np.lcm(sums.TILE, kernels.TILE))
+
+
+def connected_client() -> Any:
+    """The Dask client in use.
+
+    Raises
+    ------
+    InputError
+        dask.distributed is not installed, or no client is connected.
+    """
+    try:
+        from distributed import get_client
+    except ImportError:
+        raise InputError("backend='dask' needs dask: pip install 'pairveil[dask]'") from None
+    try:
+        client = get_client()
+    except ValueError:
+        client = None
+    if client is None or client.status != "running":  # a closed one may still be remembered
+        raise InputError(
+            "backend='dask' needs a cluster: connect first with dask.distributed.Client(...)"
+        )
+    return client
+
+
+@contextmanager
+def cluster(scheduler: str | None) -> Iterator[None]:
+    """Connected to a scheduler for a while; None connects to nothing.
+
+    Parameters
+    ----------
+    scheduler : str or None
+        Its address, as ``tcp://10.0.0.5:8786``.
+    """
+    if scheduler is None:
+        yield
+        return
+    try:
+        from distributed import Client
+    except ImportError:
+        raise InputError("a cluster needs dask: pip install 'pairveil[dask]'") from None
+    try:
+        client = Client(scheduler, timeout="10s")
+    except (OSError, ValueError):
+        raise InputError("no Dask scheduler answers at the address given") from None
+    with _silent("distributed"), client:
+        yield
+
+
+@contextmanager
+def _silent(package: str) -> Iterator[None]:
+    """A package's logs kept off the screen: what they would show of a lost cluster is told in one line."""
+    known = [name for name in logging.root.manager.loggerDict if name.split(".")[0] == package]
+    before = {name: logging.getLogger(name).level for name in known}
+    try:
+        for name in known:
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+        yield
+    finally:
+        for name, level in before.items():
+            logging.getLogger(name).setLevel(level)
+
+
+class OnCluster:
+    """Records that lie with the workers of a cluster: a backend of the engine.
+
+    Parameters
+    ----------
+    data : PairSet or DaskPairs
+        The used pairs, labelled.
+    client : distributed.Client
+    n_parts : int, optional
+        By default two for each worker. Parts hold whole tiles, so that full batches give the very
+        integers of a local fit.
+    compiled : bool
+        Workers use compiled loops where there are some.
+    """
+
+    def __init__(
+        self,
+        data: PairSet | DaskPairs,
+        client: Any,
+        n_parts: int | None = None,
+        *,
+        compiled: bool = True,
+    ) -> None:
+        wanted = n_parts or PARTS_PER_WORKER * max(1, len(client.scheduler_info()["workers"]))
+        tiles = -(-data.n_pairs // _WHOLE_TILES)
+        share = -(-tiles // wanted) * _WHOLE_TILES
+        self._edges = [*range(0, data.n_pairs, share), data.n_pairs]
+        self._client = client
+        self.n_records, self.dtype = data.n_pairs, data.features.dtype
+        self._compiled = compiled
+        if not isinstance(data, PairSet):
+            self._parts = data.parts(client, self._edges)
+            return
+        self._parts = [
+            # Not pure: two fits with equal pairs share nothing, and keys never hash contents.
+            client.submit(_build, *_recipe(data, slice(first, last)), pure=False)
+            for first, last in zip(self._edges[:-1], self._edges[1:], strict=True)
+        ]
+
+    def descends(self, gradient: Any) -> bool:  # noqa: ARG002 - many steps at once need the pairs here
+        """Never: each step is summed by the workers."""
+        return False
+
+    def descend(self, *_: Any) -> Any:
+        """Not there; see `descends`."""
+        raise NotImplementedError
+
+    def add_up(
+        self,
+        rows: IntArray | None,
+        statistic: Statistic,
+        norm: Norm,
+        grid: float,
+        *,
+        separately: bool = False,
+    ) -> IntArray:
+        """The integers of `pairveil.engine.statistics.clipped_sum`, added up over all parts."""
+        asked = (statistic, norm, grid, {"compiled": self._compiled, "separately": separately})
+        with answering():
+            check_open(self._client)
+            whole = self._client.submit(_nothing, asked, pure=False)  # W and all else travel once
+            shares = [
+                self._client.submit(_sum_part, part, chosen, whole, pure=False)
+                for part, chosen in zip(self._parts, self._local(rows), strict=True)
+                if chosen is None or len(chosen)
+            ]
+        total = np.zeros(statistic.shape, dtype=np.int64)
+        for share in results(self._client, shares):
+            if share is None:  # a part was built anew, from files that have changed
+                raise InputError("the pairs changed while they were summed; nothing is released")
+            total += share
+        return total
+
+    def _local(self, rows: IntArray | None) -> list[IntArray | None]:
+        """Which pairs of each part are asked for, in the part's own count."""
+        if rows is None:
+            return [None] * len(self._parts)
+        cuts = np.searchsorted(rows, self._edges)  # a batch is in ascending order
+        return [rows[cuts[i] : cuts[i + 1]] - self._edges[i] for i in range(len(self._parts))]
+
+
+def _recipe(data: PairSet, block: slice) -> tuple[Any, NDArray[Any], Any]:
+    """What a worker needs to build a part: features or where they are, pairs, labels."""
+    assert data.labels is not None
+    pairs, labels = np.array(data.pairs[block]), np.array(data.labels[block])
+    path = _mapped_path(data.features)
+    if path is not None:
+        return path, pairs, labels
+    people, places = np.unique(pairs, return_inverse=True)
+    return data.features[people], places.reshape(-1, 2).astype(np.int32), labels
+
+
+def _mapped_path(features: Any) -> str | None:
+    """The .npy file that these features are, all of it; None for anything else."""
+    base = features
+    while isinstance(base, np.ndarray) and not isinstance(base, np.memmap):
+        base = base.base
+    whole = isinstance(base, np.memmap) and base.shape == features.shape
+    if not whole or base.filename is None or not str(base.filename).endswith(".npy"):
+        return None
+    return str(base.filename)
+
+
+def _build(features: Any, pairs: NDArray[Any], labels: NDArray[Any]) -> PairSet:
+    """A part, on a worker."""
+    if isinstance(features, str):
+        features = np.load(features, mmap_mode="r", allow_pickle=False)
+    part = object.__new__(PairSet)  # checked by the driver, who has seen it whole
+    part._set(features, pairs, labels, None, None)
+    return part
+
+
+def _nothing(asked: Any) -> Any:
+    return asked
+
+
+def _sum_part(part: PairSet | None, rows: IntArray | None, asked: Any) -> IntArray | None:
+    """One part's integers, on a worker; None of a part that is not what it was."""
+    if part is None:
+        return None
+    statistic, norm, grid, options = asked
+    return sums.clipped_sum(part, rows, statistic, norm, grid, **options)

@@ -1,0 +1,123 @@
+"""Where sums are taken: on this machine, or wherever else a backend keeps the records.
+
+A backend answers one question: the clipped sum of a statistic over some records, in whole multiples of a
+grid. Integers add up to the same total whoever adds them, so all backends give the same answer.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairveil.data.pairset import PairSet
+from pairveil.engine.gradients import LossGradient
+from pairveil.engine.statistics import Statistic, clipped_sum
+from pairveil.privacy.grid import Norm
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+class Backend(Protocol):
+    """The private records, seen only through clipped sums."""
+
+    @property
+    def n_records(self) -> int:
+        """How many records there are (public)."""
+        ...
+
+    @property
+    def dtype(self) -> Any:
+        """Type of the features."""
+        ...
+
+    def add_up(
+        self,
+        rows: IntArray | None,
+        statistic: Statistic,
+        norm: Norm,
+        grid: float,
+        *,
+        separately: bool = False,
+    ) -> IntArray:
+        """The sum over some records (None: all), as `pairveil.engine.statistics.clipped_sum` gives it."""
+        ...
+
+    def descends(self, gradient: LossGradient) -> bool:
+        """Whether `descend` is there for this gradient."""
+        ...
+
+    def descend(
+        self,
+        gradient: LossGradient,
+        batches: tuple[IntArray, IntArray],
+        noise: FloatArray,
+        rate: float,
+        norm: Norm,
+        grid: float,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Many small steps at once: W behind them, and the noisy sums on the way."""
+        ...
+
+
+class Local:
+    """Records in the memory, or in the files, of this machine.
+
+    Parameters
+    ----------
+    data : PairSet
+        The used pairs, labelled.
+    compiled : bool
+        Use compiled loops where there are some.
+
+    Examples
+    --------
+    >>> Local(PairSet(np.eye(2), [[0, 1]], [1])).n_records
+    1
+    """
+
+    def __init__(self, data: PairSet, *, compiled: bool = True) -> None:
+        self._data, self._compiled = data, compiled
+
+    @property
+    def n_records(self) -> int:
+        """Number of pairs."""
+        return self._data.n_pairs
+
+    @property
+    def dtype(self) -> Any:
+        """Type of the features."""
+        return self._data.features.dtype
+
+    def add_up(
+        self,
+        rows: IntArray | None,
+        statistic: Statistic,
+        norm: Norm,
+        grid: float,
+        *,
+        separately: bool = False,
+    ) -> IntArray:
+        """`pairveil.engine.statistics.clipped_sum` of the pairs."""
+        return clipped_sum(
+            self._data, rows, statistic, norm, grid, compiled=self._compiled, separately=separately
+        )
+
+    def descends(self, gradient: LossGradient) -> bool:
+        """Compiled loops cover dense features."""
+        dense = isinstance(self._data.features, np.ndarray)
+        return self._compiled and dense and gradient.is_compilable(self._data)
+
+    def descend(
+        self,
+        gradient: LossGradient,
+        batches: tuple[IntArray, IntArray],
+        noise: FloatArray,
+        rate: float,
+        norm: Norm,
+        grid: float,
+    ) -> tuple[FloatArray, FloatArray]:
+        """All steps in one compiled loop."""
+        return gradient.compiled_descent(self._data, batches, noise, rate, norm, grid)

@@ -1,0 +1,325 @@
+"""Going on with a fit that was killed, without spending twice and without releasing twice.
+
+All training is post-processing of released sums, so the sums are all there is to keep: a fit that reads
+them back instead of drawing them again arrives where the killed one was, and has released nothing new on
+its way. A sum is on disk, and in the ledger, before anything is made of it. One that was drawn and not yet
+there when the process died was seen by nobody; it is drawn anew, once, as the plan says.
+
+The file starts with a line of JSON that names the fit (a random name; a digest of the plan and of who is
+paired with whom: public things only) and goes on with one record a sum. A last record that is not whole
+is cut off; anything else that is wrong with the file is refused.
+
+*One charge, one course.* The ledger's entry of a fit holds the checkpoint's name and its *mark*: the
+sha256 of the file up to the last sum that was used. A file may be gone on with only if it begins with
+what was marked, and each further sum moves the mark, by compare and swap under the ledger's lock, after
+it is in the file and before it is used. So of all the files and runs that share one charge (copies one
+after the other or at the same time, backups, files cut short or changed, hard links) one line of sums is
+ever used: whoever comes second finds a mark that is not in its file, or loses the swap. A kill between
+the two writes leaves a file that is ahead of its mark, which is no harm. The entry must also be of this
+very fit: events, kappas, graph and delta's slack (`pairveil.learners.charging`). Copies that hold all
+the sums give the same metric again: nothing new.
+
+*What remains.* Who brings back old states of ledger and checkpoint together, or edits both with their
+checksums, can draw anew. A fit without a ledger, or gone on with without its ledger, is charged nowhere,
+so nothing ties its copies together; its certificate states one fit. Two ledgers are each charged, and
+each pays for one course. The lock next to the checkpoint is for good order between runs (a clear message,
+no lost work); with a ledger the promise does not rest on it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import secrets
+import struct
+import zlib
+from importlib.metadata import version
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from filelock import FileLock, Timeout
+from numpy.typing import NDArray
+
+from pairveil.engine.backends.dask_pairs import DaskPairs
+from pairveil.engine.plan import Plan
+from pairveil.errors import InputError
+from pairveil.files import check_file, write_file
+from pairveil.privacy.ledger import PrivacyLedger
+
+_FORMAT = "pairveil-checkpoint-2"
+_HEAD = struct.Struct("<Q32s")  # length and sha256 of what follows
+_CHECK = struct.Struct("<I")  # crc32 of the head: a wrong length must not pass for a short tail
+_HEAD_SIZE = _HEAD.size + _CHECK.size
+_ANEW = "remove it to start anew, which spends anew"
+FloatArray = NDArray[np.float64]
+
+
+class Hold:
+    """The right to a checkpoint: one run has it at a time, until it lets go.
+
+    The lock's own file stays: whoever waits for it may have it open, and would share it with nobody else
+    if it were unlinked.
+
+    Parameters
+    ----------
+    path : path
+        Links are followed, so that all names of a file have one lock.
+
+    Raises
+    ------
+    InputError
+        Another run has it, or nothing can be written there.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, Hold(f"{folder}/fit") as held:
+    ...     Hold(f"{folder}/fit")
+    Traceback (most recent call last):
+    ...
+    pairveil.errors.InputError: another fit is using this checkpoint; give each its own
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path).resolve()
+        self._lock = FileLock(f"{self.path}.lock")
+        try:
+            self._lock.acquire(timeout=0)
+        except Timeout:
+            check_file(self._lock.lock_file)  # a lock that cannot be written is not obtained either
+            raise InputError("another fit is using this checkpoint; give each its own") from None
+        except OSError as error:
+            raise InputError(
+                f"the checkpoint cannot be written there: {error.strerror or type(error).__name__}"
+            ) from None
+
+    def remove(self) -> None:
+        """Delete the checkpoint: its result is safe."""
+        self.path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Let others have it."""
+        self._lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class Content(NamedTuple):
+    """What a checkpoint file holds."""
+
+    name: str
+    sums: list[tuple[str, FloatArray]]
+    marks: list[str]  # sha256 of the file up to its first line and up to each sum
+    size: int  # of all that is whole
+
+
+class Checkpoint:
+    """The released sums of one fit, in a file.
+
+    Parameters
+    ----------
+    path : path or Hold
+        Made when it does not exist. With a path the file is held until `close` or `finish`; a Hold stays
+        with whoever made it.
+    plan : Plan
+    pairs : (K, 2) array, PairSet or DaskPairs
+        The used pairs.
+
+    Attributes
+    ----------
+    content : Content
+        As it was found.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> plan = Plan((), n_records=9, n_features=2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     first = Checkpoint(f"{folder}/fit", plan, np.eye(2, dtype=int))
+    ...     first.keep("survey", np.array([1.0, 2.0]))
+    ...     first.close()
+    ...     again = Checkpoint(f"{folder}/fit", plan, np.eye(2, dtype=int))
+    ...     again.released(0, "survey", (2,)), again.released(1, "signal", (2,))
+    ...     again.finish()
+    (array([1., 2.]), None)
+    """
+
+    def __init__(self, path: str | Path | Hold, plan: Plan, pairs: Any) -> None:
+        self._own = None if isinstance(path, Hold) else Hold(path)
+        self._hold = path if isinstance(path, Hold) else self._own
+        assert self._hold is not None
+        self.path = self._hold.path
+        self._ledger: PrivacyLedger | None = None
+        try:
+            digest = fit_digest(plan, pairs)
+            if not self.path.exists():
+                _create(self.path, digest)
+            self.content = read(self.path, digest)
+            with self.path.open("r+b") as file:
+                file.truncate(self.content.size)
+                file.seek(0)
+                self._hash = hashlib.sha256(file.read())
+        except BaseException:
+            self.close()
+            raise
+        self._size = self.content.size
+
+    @property
+    def mark(self) -> str:
+        """Names the file as this fit last left it."""
+        return self._hash.hexdigest()
+
+    def follow(self, ledger: PrivacyLedger) -> None:
+        """From now on no sum is used before the ledger that was charged knows of it."""
+        self._ledger = ledger
+
+    def released(self, place: int, name: str, shape: tuple[int, ...]) -> FloatArray | None:
+        """The sum at a place of the fit, if it has been released already."""
+        if place >= len(self.content.sums):
+            return None
+        kept, value = self.content.sums[place]
+        if kept != name or value.shape != shape:
+            raise InputError(f"this checkpoint does not follow the plan; {_ANEW}")
+        return value
+
+    def keep(self, name: str, value: FloatArray) -> None:
+        """Write a sum that was just drawn, durably, before anything is made of it.
+
+        Raises
+        ------
+        InputError
+            Somebody else wrote to the file, or went on with a copy of it: the sum must not be used.
+        """
+        buffer = io.BytesIO()
+        buffer.write(name.encode() + b"\n")
+        np.save(buffer, value, allow_pickle=False)
+        record = buffer.getvalue()
+        head = _HEAD.pack(len(record), hashlib.sha256(record).digest())
+        written = head + _CHECK.pack(zlib.crc32(head)) + record
+        try:
+            file = self.path.open("r+b")
+        except FileNotFoundError:
+            raise InputError("the checkpoint was removed while its fit ran") from None
+        with file:
+            if file.seek(0, os.SEEK_END) != self._size:  # a hard link has a lock of its own
+                raise InputError("another fit wrote to this checkpoint; give each its own")
+            file.write(written)
+            file.flush()
+            os.fsync(file.fileno())
+        before = self.mark
+        self._hash.update(written)
+        self._size += len(written)
+        if self._ledger is not None:
+            self._ledger.advance(self.content.name, before, self.mark)
+
+    def close(self) -> None:
+        """Let go of the file; another fit may go on with it."""
+        if self._own is not None:
+            self._own.close()
+
+    def finish(self) -> None:
+        """The fit is done: there is nothing to go on with."""
+        assert self._hold is not None
+        self._hold.remove()
+        self.close()
+
+
+def fit_digest(plan: Plan, pairs: Any) -> str:
+    """Names a fit by what is public of it: features and labels are not in it."""
+    described = json.dumps([version("pairveil"), plan.to_dict(), plan.n_records], sort_keys=True)
+    digest = hashlib.sha256(described.encode())
+    if isinstance(pairs, DaskPairs):
+        digest.update(pairs.topology())
+    else:
+        ends = getattr(pairs, "pairs", pairs)
+        digest.update(np.ascontiguousarray(ends, dtype=np.int64).tobytes())
+    return digest.hexdigest()
+
+
+def remove(path: str | Path) -> None:
+    """Delete the checkpoint of a fit whose result is safe.
+
+    Raises
+    ------
+    InputError
+        A fit is using it.
+    """
+    with Hold(path) as held:
+        held.remove()
+
+
+def read(path: str | Path, digest: str) -> Content:
+    """What the checkpoint of the fit with this `fit_digest` holds; changes nothing.
+
+    Raises
+    ------
+    InputError
+        The file is none of ours, of another fit, or damaged.
+    """
+    if not Path(path).is_file():
+        raise InputError(
+            "the checkpoint is no file: name one that may be made, or was made by a fit"
+        )
+    first, newline, rest = Path(path).read_bytes().partition(b"\n")
+    try:
+        header = json.loads(first)
+        known = header["format"] == _FORMAT and bool(newline)
+        name, fit = str(header["name"]), str(header["fit"])
+    except (ValueError, KeyError, TypeError):
+        known = False
+    if not known:
+        raise InputError("this file is not a checkpoint of this version")
+    if fit != digest:
+        raise InputError(
+            f"this checkpoint is of another fit (other pairs, parameters or version); {_ANEW}"
+        )
+    return _records(name, first + newline, rest)
+
+
+def name_of(path: str | Path) -> str | None:
+    """The name of the checkpoint at a path; None where there is none."""
+    try:
+        with Path(path).open("rb") as file:
+            return str(json.loads(file.readline())["name"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _records(name: str, line: bytes, rest: bytes) -> Content:
+    """The sums behind the first line. Only a write that was cut short is forgiven."""
+    course = hashlib.sha256(line)
+    sums, marks, at = [], [course.hexdigest()], 0
+    while at + _HEAD_SIZE <= len(rest):
+        head = rest[at : at + _HEAD.size]
+        length, check = _HEAD.unpack(head)
+        start = at + _HEAD_SIZE
+        record = rest[start : start + length]
+        sound = _CHECK.pack(zlib.crc32(head)) == rest[at + _HEAD.size : start]
+        if sound and len(record) < length:
+            break
+        if not sound or hashlib.sha256(record).digest() != check:
+            raise InputError(f"this checkpoint is damaged; {_ANEW}")
+        kept, _, array = record.partition(b"\n")
+        sums.append((kept.decode(), np.load(io.BytesIO(array), allow_pickle=False)))
+        course.update(rest[at : start + length])
+        marks.append(course.hexdigest())
+        at = start + length
+    return Content(name, sums, marks, len(line) + at)
+
+
+def _create(path: Path, digest: str) -> None:
+    header = {"format": _FORMAT, "name": secrets.token_hex(8), "fit": digest}
+    write_file(path, json.dumps(header).encode() + b"\n")

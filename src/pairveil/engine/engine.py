@@ -1,0 +1,184 @@
+"""The engine: answers the queries of a plan and nothing else.
+
+It is the only way to the records' contents. An answer is a clipped sum with the query's noise on it, and
+the engine counts its answers, so that a fit can be checked against its plan.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairveil.data.pairset import PairSet
+from pairveil.engine.backends.local import Backend, Local
+from pairveil.engine.checkpoint import Checkpoint
+from pairveil.engine.gradients import LossGradient
+from pairveil.engine.kernels.tiles import SMALL_BATCH
+from pairveil.engine.statistics import Statistic
+from pairveil.privacy.grid import MAX_NOISE_IN_GRID, choose_grid
+from pairveil.privacy.noise import NoiseSource
+from pairveil.privacy.queries import Query
+
+FloatArray = NDArray[np.float64]
+MOST_AT_ONCE = 1 << 20  # numbers of noise that are drawn at once
+OnAnswer = Callable[[Query, Statistic, FloatArray], None]
+
+
+class Engine:
+    """Answers queries about private records.
+
+    Parameters
+    ----------
+    records : PairSet or Backend
+        The used pairs, labelled; or where they lie.
+    noise : NoiseSource
+        Where sampling and noise come from.
+    on_answer : callable, optional
+        Called with (query, statistic, noisy sum) after each answer: progress bars, auditors. It sees
+        released values only.
+    checkpoint : Checkpoint, optional
+        Answers that it holds are not drawn again; those that are drawn go into it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pairveil.engine.losses import ContrastiveLoss
+    >>> from pairveil.privacy.noise import SeededNoise
+    >>> pairs = PairSet(np.eye(2), [[0, 1]], [1])
+    >>> gradient = LossGradient(np.eye(2), ContrastiveLoss(1.0), clip=1.0)
+    >>> Engine(pairs, SeededNoise(0)).answer(Query("gradients", (2, 2), 0.0), gradient).round(3)
+    array([[ 0.5, -0.5],
+           [-0.5,  0.5]])
+    """
+
+    def __init__(
+        self,
+        records: PairSet | Backend,
+        noise: NoiseSource,
+        on_answer: OnAnswer | None = None,
+        *,
+        checkpoint: Checkpoint | None = None,
+    ) -> None:
+        self._backend = Local(records) if isinstance(records, PairSet) else records
+        self._noise = noise
+        self._on_answer = on_answer
+        self._checkpoint = checkpoint
+        self._done: Counter[Query] = Counter()
+
+    def answer(self, query: Query, statistic: Statistic) -> FloatArray:
+        """One noisy sum of ``statistic`` over a batch of the query's kind."""
+        place, step = sum(self._done.values()), self._done[query]
+        self._count(query, statistic, 1)
+        noisy, kept = None, self._checkpoint
+        if kept is not None:
+            noisy = kept.released(place, query.name, statistic.shape)
+        if noisy is None:
+            grid = self._grid(query, statistic)
+            total = self._add_up(query, statistic, self._batch(query, step), grid)
+            noisy = self._add_noise(query, statistic, total, grid)
+            if kept is not None:
+                kept.keep(query.name, noisy)
+        if self._on_answer is not None:
+            self._on_answer(query, statistic, noisy)
+        return noisy
+
+    def descend(self, query: Query, gradient: LossGradient, rate: float, steps: int) -> FloatArray:
+        """W after some answers for its gradient, ``W -= rate * noisy sum`` after each of them.
+
+        Small Poisson batches, and their noise, are drawn for many steps at once: they depend on
+        nothing that happens in between.
+        """
+        expected = query.sample_rate * self._backend.n_records
+        together = 1
+        if query.is_sampled and expected <= SMALL_BATCH and self._checkpoint is None:
+            together = max(1, MOST_AT_ONCE // max(math.prod(gradient.shape), SMALL_BATCH))
+        while steps > 0:
+            now = min(steps, together)
+            if now > 1:
+                moved = self._descend_together(query, gradient, rate, now)
+            else:
+                moved = gradient.W - rate * self.answer(query, gradient)
+            gradient, steps = replace(gradient, W=moved), steps - now
+        return gradient.W
+
+    def _descend_together(
+        self, query: Query, gradient: LossGradient, rate: float, steps: int
+    ) -> FloatArray:
+        self._count(query, gradient, steps)
+        n, grid, norm = self._backend.n_records, self._grid(query, gradient), query.mechanism.norm
+        # Each pair enters each step on its own: one sample from the pairs written down ``steps`` times.
+        drawn = self._noise.sample(n * steps, query.sample_rate)
+        edges = np.searchsorted(drawn, n * np.arange(steps + 1))
+        rows, shape = drawn % n, (steps, *gradient.shape)
+        noise = self._add_noise(query, gradient, np.zeros(shape, dtype=np.int64), grid)
+        if self._backend.descends(gradient):
+            moved, noisy = self._backend.descend(gradient, (rows, edges), noise, rate, norm, grid)
+            for one in noisy if self._on_answer is not None else ():
+                gradient = self._step(query, gradient, rate, one)  # once more, for who watches
+            return moved
+        for t in range(steps):
+            total = self._add_up(query, gradient, rows[edges[t] : edges[t + 1]], grid)
+            # Whole numbers below 2^62 and 2^53: their sum is exact, and only then made a float.
+            one = (total + (noise[t] / grid).astype(np.int64)) * grid
+            gradient = self._step(query, gradient, rate, one)
+        return gradient.W
+
+    def _step(
+        self, query: Query, gradient: LossGradient, rate: float, noisy: FloatArray
+    ) -> LossGradient:
+        if self._on_answer is not None:
+            self._on_answer(query, gradient, noisy)
+        return replace(gradient, W=gradient.W - rate * noisy)
+
+    def _count(self, query: Query, statistic: Statistic, steps: int) -> None:
+        """Answers are counted before they are drawn; none is drawn beyond the plan or its shape."""
+        if self._done[query] + steps > query.steps:
+            raise RuntimeError("the plan allows no further answer to this query")
+        if math.prod(statistic.shape) > query.n_entries:
+            raise RuntimeError("this answer has more numbers than its query was charged for")
+        self._done[query] += steps
+
+    def _grid(self, query: Query, statistic: Statistic) -> float:
+        grid = choose_grid(
+            statistic.clip,
+            math.prod(statistic.shape),
+            norm=query.mechanism.norm,
+            n_pairs=self._backend.n_records,
+        )
+        while query.noise_multiplier * statistic.clip > MAX_NOISE_IN_GRID * grid:
+            grid *= 2  # so much noise drowns a coarser grid too; the sensitivity follows the grid
+        return grid
+
+    def _add_up(
+        self, query: Query, statistic: Statistic, rows: NDArray[np.int64] | None, grid: float
+    ) -> NDArray[np.int64]:
+        norm = query.mechanism.norm
+        return self._backend.add_up(rows, statistic, norm, grid, separately=query.is_sampled)
+
+    def _add_noise(
+        self, query: Query, statistic: Statistic, total: NDArray[np.int64], grid: float
+    ) -> FloatArray:
+        if query.noise_multiplier == 0:
+            return total.astype(np.float64) * grid
+        # The noise is scaled to what one record can move the integer sum, not to the clip bound alone.
+        moved = statistic.sensitivity(query.mechanism.norm, grid, self._backend.dtype)
+        return query.mechanism.draw(self._noise, total, query.noise_multiplier * moved, grid)
+
+    def _batch(self, query: Query, step: int) -> NDArray[np.int64] | None:
+        """Which records enter this sum, chosen without looking at them; None is all."""
+        n = self._backend.n_records
+        if query.is_sampled:
+            return self._noise.sample(n, query.sample_rate)
+        if query.n_batches == 1:
+            return None
+        # Dealt like cards, by position: disjoint, the same every epoch, and blind to the contents.
+        return np.arange(step % query.n_batches, n, query.n_batches)
+
+    def followed(self, queries: Iterable[Query]) -> bool:
+        """Whether exactly these queries were answered."""
+        return self._done == Counter({query: query.steps for query in queries})

@@ -1,0 +1,1 @@
+"""Compiled loops: the clipped sums of many pairs as exact integers."""

@@ -1,0 +1,147 @@
+"""From a recipe and a budget to a plan: noise for every query, within the budget to the last bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pairveil.engine.plan import Ask, Plan, Recipe, Setting
+from pairveil.errors import InputError
+from pairveil.privacy.accounting import epsilon_of
+from pairveil.privacy.calibration import calibrate_gaussian
+from pairveil.privacy.events import Event
+from pairveil.privacy.grid import choose_grid
+from pairveil.privacy.queries import Query
+from pairveil.privacy.slack import slack_of_plan
+from pairveil.privacy.units import float_at_most
+
+HARDLY_PRIVATE = 20.0
+NOTHING_PROMISED = (
+    "it would promise nothing (at epsilon 20 odds may change by a factor of 485 million)"
+)
+SLACK_SHARE = 1e-3
+"""Part of delta set aside for what exact discrete noise costs; the true cost is far smaller."""
+
+
+def make_plan(recipe: Recipe, setting: Setting) -> Plan:
+    """Give every query that a recipe asks for the noise that its share of the budget affords.
+
+    Examples
+    --------
+    >>> from pairveil.learners.contrastive.recipe import ContrastiveRecipe
+    >>> from pairveil.privacy.mechanisms import Budget
+    >>> setting = Setting(Budget(1.0, 1e-5, 1, "zero-out"), n_records=500, n_features=30)
+    >>> plan = make_plan(ContrastiveRecipe(), setting)
+    >>> 0.999 < epsilon_of(plan.events(), kappa=1, delta=1e-5) <= 1.0
+    True
+    """
+    asked = recipe.ask(setting)
+    planned: dict[str, Query] = {}
+    # A Poisson sample has no closed form: it is calibrated last, against what the others cost.
+    for ask in sorted(asked, key=_is_sampled):
+        others = [query.event() for query in planned.values()]
+        planned[ask.name] = _query(ask, setting, others)
+    if len(planned) < len(asked) or sum(map(_is_sampled, asked)) > 1:
+        raise ValueError("a recipe asks for each query once, and for one Poisson sample at most")
+    return Plan(
+        tuple(planned[ask.name] for ask in asked),
+        setting.n_records,
+        setting.n_features,
+        setting.data_norm,
+        recipe.options(),
+    )
+
+
+def plan_within(
+    recipe: Recipe, setting: Setting, delta: float, largest_kappa: int, *, exact: bool
+) -> tuple[Plan, float]:
+    """A plan that costs at most the epsilon asked for, to the last bit, and what its noise takes off delta.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    setting : Setting
+        Its budget has the delta that is left for the queries.
+    delta : float
+        What is promised in all.
+    largest_kappa : int
+        Of all units that are reported.
+    exact : bool
+        Whether noise is drawn exactly, which takes a part of delta.
+
+    Raises
+    ------
+    InputError
+        No exact noise serves this epsilon and delta, or sums would leave 64-bit integers.
+    """
+    budget, turn = setting.budget, 0
+    while True:
+        plan = make_plan(recipe, setting._replace(budget=budget))
+        for query in plan.queries:  # refuses, before anything is spent, what 64 bits cannot hold
+            choose_grid(1.0, query.n_entries, norm=query.mechanism.norm, n_pairs=plan.n_records)
+        if not budget.is_private:
+            return plan, 0.0
+        slack = 0.0
+        if exact:
+            slack = slack_of_plan(plan.to_dict(), largest_kappa)
+            if slack > SLACK_SHARE * delta or not _is_drawable(plan):
+                raise _refusal(recipe, setting, delta, largest_kappa)
+        cost = epsilon_of(
+            plan.events(), kappa=budget.kappa, adjacency=budget.adjacency, delta=delta - slack
+        )
+        if cost <= setting.budget.epsilon:
+            return plan, slack
+        # The plan leaves a margin for rounding; where that is not enough, aim lower.
+        turn += 1
+        lower = min(setting.budget.epsilon / cost, 1 - 1e-12 * 2**turn)
+        budget = budget._replace(epsilon=budget.epsilon * lower)
+
+
+def _is_drawable(plan: Plan) -> bool:
+    """Whether all noise is coarser than its grid (a sum of more entries has a finer one, never coarser)."""
+    return all(query.noise_multiplier >= 2 * choose_grid(1.0, 1) for query in plan.queries)
+
+
+def _refusal(recipe: Recipe, setting: Setting, delta: float, largest_kappa: int) -> InputError:
+    """Whether epsilon or delta is to blame for noise that cannot be drawn exactly."""
+    budget = setting.budget
+    if budget.epsilon > HARDLY_PRIVATE:  # would less of it do?
+        modest = setting._replace(budget=budget._replace(epsilon=HARDLY_PRIVATE))
+        plan = make_plan(recipe, modest)
+        if _is_drawable(plan) and slack_of_plan(plan.to_dict(), largest_kappa) <= (
+            SLACK_SHARE * delta
+        ):
+            return too_large(budget.epsilon)
+    return InputError("delta is too small for exact discrete noise here: choose a larger delta")
+
+
+def too_large(epsilon: Any) -> InputError:
+    """What to say of an epsilon for which no noise is drawn."""
+    return InputError(
+        f"epsilon={float_at_most(epsilon):g} is too large: {NOTHING_PROMISED}, and its noise is finer than "
+        "exact noise can be; choose a smaller epsilon (float('inf') for no privacy)"
+    )
+
+
+def _is_sampled(ask: Ask) -> bool:
+    return ask.sampling == "poisson" and ask.sample_rate < 1
+
+
+def _query(ask: Ask, setting: Setting, others: list[Event]) -> Query:
+    budget, mechanism = setting.budget, setting.mechanism
+    kind = (ask.steps, mechanism, ask.sampling, ask.sample_rate)
+    silent = Query(ask.name, ask.shape, 0.0, *kind)  # refuses what has no proof
+    if not budget.is_private:
+        return silent
+    if not silent.is_sampled:
+        noise = mechanism.multiplier(budget, ask.share, silent.epochs)
+    else:
+        noise = calibrate_gaussian(
+            budget.epsilon,
+            budget.delta,
+            kappa=budget.kappa,
+            adjacency=budget.adjacency,
+            sample_rate=ask.sample_rate,
+            steps=ask.steps,
+            other_events=others,
+        )
+    return Query(ask.name, ask.shape, noise, *kind)

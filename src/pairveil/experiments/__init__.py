@@ -1,1 +1,0 @@
-"""The paper's tables and figures, and our own benchmarks."""

@@ -1,0 +1,193 @@
+"""PrivateLearner: what every learner that spends a privacy budget has in common.
+
+A learner prepares once (its records in canonical order, which of them are used, the costs of each unit, the
+plan and its certificate), charges, runs its recipe, checks that the plan was followed, and keeps the model.
+A new learner writes its parameters, `_recipe` and `_keep`; see docs/guides/new-learner.md.
+"""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any, Self
+
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, clone
+
+from pairveil.engine.backends.dask import OnCluster, connected_client
+from pairveil.engine.backends.local import Backend, Local
+from pairveil.engine.checkpoint import Checkpoint, Hold
+from pairveil.engine.engine import Engine, OnAnswer
+from pairveil.engine.plan import Recipe
+from pairveil.errors import ClusterError, InputError, PrivacyLeakWarning
+from pairveil.learners import charging
+from pairveil.learners.inputs import clipped, resolve_training
+from pairveil.learners.parameters import check_bound
+from pairveil.learners.preparing import Prepared, prepare
+from pairveil.learners.progress import OnStep, Progress
+from pairveil.privacy.certificate import Certificate
+from pairveil.privacy.noise import NoiseSource, SeededNoise, TrustedNoise
+
+
+class PrivateLearner(BaseEstimator):
+    """Base of the learners: from parameters and records to a certified model."""
+
+    certificate_: Certificate | None
+    kappa_: int
+    noise_multiplier_: float
+    accountant: Any
+    backend: str
+    data_norm: float
+    preprocessor: Any
+    random_state: Any
+    unit: Any
+
+    # ---- what a learner writes -------------------------------------------------------------------
+
+    def _recipe(self, given: Any) -> Recipe:
+        """What is asked of the data, from the parameters as plain numbers (attributes of ``given``)."""
+        raise NotImplementedError
+
+    def _keep(self, model: Any, prepared: Prepared) -> None:
+        """Take the model that the recipe made into fitted attributes."""
+        raise NotImplementedError
+
+    # ---- what all of them have --------------------------------------------------------------------
+
+    def __sklearn_clone__(self) -> Self:
+        """A clone knows it is one: searches and cross-validation fit clones, and each fit spends."""
+        copy = type(self)(
+            **{
+                # A ledger's copy is the ledger itself; features need no second copy.
+                name: value if name in ("accountant", "preprocessor") else clone(value, safe=False)
+                for name, value in self.get_params(deep=False).items()
+            }
+        )
+        copy._is_clone = True
+        return copy
+
+    def prepare(self, pairs: Any, y: ArrayLike | None = None) -> Prepared:
+        """All of a fit that comes before its noise: which pairs, kappa, plan and certificate.
+
+        Parameters
+        ----------
+        pairs, y
+            As for ``fit``.
+
+        Returns
+        -------
+        Prepared
+            Give it to ``fit`` in place of pairs; it spends nothing by itself.
+        """
+        return self._prepare(pairs, y)
+
+    def _prepare(self, pairs: Any, y: ArrayLike | None) -> Prepared:
+        if isinstance(pairs, Prepared):
+            return pairs
+        found = resolve_training(pairs, y, self.preprocessor, self.backend, stacklevel=4)
+        noise: NoiseSource = (
+            TrustedNoise() if self.random_state is None else SeededNoise(self.random_state)
+        )
+        check_bound("data_norm", self.data_norm)
+        data = clipped(found.data, float(self.data_norm), stacklevel=4)
+        return prepare(self, data, noise, found.inferred, found.positions)
+
+    def certify(
+        self, pairs: Any, y: ArrayLike | None = None, *, checkpoint: str | Path | None = None
+    ) -> Certificate | None:
+        """The certificate that ``fit`` would issue. Draws no noise and spends nothing.
+
+        Parameters
+        ----------
+        pairs, y
+            As for ``fit``; labels and features are checked, and do not enter the certificate.
+        checkpoint : path, optional
+            Refused if ``fit`` would refuse to resume from it.
+        """
+        prepared = self._prepare(pairs, y)
+        if checkpoint is not None:
+            charging.check(self.accountant, prepared, checkpoint)
+        return prepared.certificate
+
+    def fit(
+        self,
+        pairs: Any,
+        y: ArrayLike | None = None,
+        *,
+        on_step: OnStep | None = None,
+        on_answer: OnAnswer | None = None,
+        checkpoint: str | Path | Hold | None = None,
+        keep_checkpoint: bool = False,
+    ) -> Self:
+        """Learn, and issue the certificate.
+
+        Parameters
+        ----------
+        pairs : (K, 2) row indices with ``preprocessor``, (K, 2, d) feature rows, PairSet or DaskPairs
+            `pairveil.engine.backends.dask_pairs.open_dask_pairs` makes the last, for ``backend='dask'``. What
+            `prepare` returned is taken too.
+        y : array of shape (K,)
+            +1 similar, -1 dissimilar. None takes a PairSet's own labels.
+        on_step : callable, optional
+            Called with (share done, epsilon spent so far) after each answer.
+        on_answer : callable, optional
+            Called with each query, its statistic and the noisy answer; for auditors.
+        checkpoint : path or Hold, optional
+            Answers are kept there; a fit of the same pairs that was killed resumes from them and charges
+            no ledger twice. Removed when the fit is done. Not with a seed, whose noise would repeat.
+        keep_checkpoint : bool
+            Leave the file when the fit is done, for those who must write its result down first; with a
+            `pairveil.engine.checkpoint.Hold` no other run gets at it in between.
+
+        Returns
+        -------
+        self
+        """
+        if checkpoint is not None and self.random_state is not None:
+            raise InputError("a checkpoint is for releases: leave random_state=None")
+        cluster = connected_client() if self.backend == "dask" else None
+        prepared = self._prepare(pairs, y)
+        self._warn_of_clones(prepared.certificate)
+        # Workers build their parts before anything is charged: what they cannot read costs nothing.
+        compiled = self.backend != "numpy"
+        backend: Backend = (
+            Local(prepared.used, compiled=compiled)
+            if cluster is None
+            else OnCluster(prepared.used, cluster)
+        )
+        saved = None if checkpoint is None else Checkpoint(checkpoint, prepared.plan, prepared.used)
+        try:
+            charging.charge(self.accountant, prepared, saved)
+            watcher = Progress(prepared, on_step, on_answer)
+            engine = Engine(backend, prepared.noise, watcher, checkpoint=saved)
+            model = prepared.recipe.run(prepared.plan, engine)
+        except BaseException as problem:
+            if saved is not None:
+                saved.close()
+            if isinstance(problem, ClusterError):
+                resume = charging.how_to_resume(self.accountant, saved)
+                raise ClusterError(f"{problem}. {resume}") from None
+            raise
+        if saved is not None:
+            saved.close() if keep_checkpoint else saved.finish()
+        if not engine.followed(prepared.plan.queries):
+            raise RuntimeError("the engine did not follow its plan; nothing is released")
+        self.certificate_ = prepared.certificate
+        self.kappa_ = prepared.kappas[self.unit]
+        self.noise_multiplier_ = prepared.plan[prepared.recipe.headline].noise_multiplier
+        self._keep(model, prepared)
+        return self
+
+    def _warn_of_clones(self, certificate: Certificate | None) -> None:
+        if (
+            certificate is not None
+            and self.accountant is None
+            and getattr(self, "_is_clone", False)
+        ):
+            warnings.warn(
+                "this learner is a clone, as cross-validation and parameter searches make them: every fit "
+                "spends its own epsilon and choosing between them spends too; pass "
+                "accountant=PrivacyLedger(...) to keep the total within a budget",
+                PrivacyLeakWarning,
+                stacklevel=3,
+            )

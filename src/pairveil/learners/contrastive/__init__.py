@@ -1,0 +1,1 @@
+"""The contrastive learner: its recipe, its statistics, its defaults, and the estimator."""

@@ -1,0 +1,61 @@
+"""The one set of defaults: public rules in (d, K, epsilon, delta, kappa), never in the data.
+
+How they were found, and what did not help: docs/decisions/0005-learner.md.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from pairveil.engine.plan import Setting
+
+
+class Shares(NamedTuple):
+    """How the budget is divided: parts of mu^2 (Gaussian) or of epsilon (Laplace)."""
+
+    survey: float
+    signal: float
+    gradients: float
+    moments: float
+    contest: float
+
+
+SHARES = Shares(0.18, 0.18, 0.54, 0.03, 0.07)
+PURE_SHARES = Shares(0.10, 0.20, 0.50, 0.10, 0.10)
+SCARCE = 50.0
+"""Where there are fewer pairs than this for each unit of noise, the side queries get their full share."""
+MARGIN_SHARE = 0.03
+"""What ``margin='private'`` takes off all other shares."""
+
+N_STEPS = 100
+N_STEPS_PURE = 8
+N_STEPS_WITHOUT_NOISE = 300
+MARGIN = 1.0
+
+
+def usual_steps(setting: Setting) -> int:
+    """How many gradients are asked for where the user does not say."""
+    if not setting.budget.is_private:
+        return N_STEPS_WITHOUT_NOISE
+    return N_STEPS_PURE if setting.mechanism.is_pure else N_STEPS
+
+
+def divide(setting: Setting) -> Shares:
+    """Shares of the queries: the more pairs there are for the noise, the more goes to the descent.
+
+    Examples
+    --------
+    >>> from pairveil.privacy.mechanisms import Budget
+    >>> budget = Budget(1.0, 1e-5, 1, "zero-out")
+    >>> [round(divide(Setting(budget, n, 30)).gradients, 2) for n in (400, 40_000)]
+    [0.54, 0.86]
+    """
+    if setting.mechanism.is_pure:
+        return PURE_SHARES
+    if not setting.budget.is_private:
+        return SHARES
+    noise = setting.mechanism.multiplier(setting.budget, 1.0) * math.sqrt(setting.n_features)
+    part = min(1.0, max(0.3, math.sqrt(SCARCE * noise / setting.n_records)))
+    side = {name: part * share for name, share in SHARES._asdict().items() if name != "gradients"}
+    return Shares(gradients=1 - sum(side.values()), **side)

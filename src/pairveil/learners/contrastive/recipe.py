@@ -1,0 +1,343 @@
+"""How a metric is learned from noisy sums.
+
+1. *Survey*: how the columns spread, how long differences are, how many pairs are similar. Columns are
+   put on one scale, pairs on balanced weights.
+2. *Signal*: which columns differ more between dissimilar pairs. The strongest start the directions; how
+   many stand out of the noise decides their number.
+3. *Descent*: clipped full-batch steps on the contrastive loss. Each step shrinks singular values and
+   columns by half of what noise alone would add to them; the second half of the iterates is averaged.
+4. *Contest*: the learned metric, with a little of Euclid in it, and Euclid itself are compared on the
+   pairs. With little signal Euclid stays unless it is beaten: this is what does no harm.
+
+Everything between two answers is post-processing of released numbers and public ones.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairveil.engine.engine import Engine
+from pairveil.engine.gradients import LossGradient
+from pairveil.engine.losses import ContrastiveLoss
+from pairveil.engine.plan import Ask, Plan, Setting
+from pairveil.errors import DataWarning
+from pairveil.learners.contrastive.defaults import MARGIN, MARGIN_SHARE, divide, usual_steps
+from pairveil.learners.contrastive.statistics import (
+    Candidates,
+    ColumnSignal,
+    Contest,
+    DissimilarDistances,
+    DistanceMoments,
+    Survey,
+)
+from pairveil.privacy.mechanisms import Sampling
+
+FloatArray = NDArray[np.float64]
+
+SIDE = 0.5  # weight of the survey's length and count beside the columns
+MAX_DIRECTIONS = 10
+USUAL_DIRECTIONS = 5  # as many at most, unless there are more classes
+SIGNAL_CLIP = 0.6
+STANDS_OUT = 5.0  # standard deviations of noise above which a column's signal counts
+START_LENGTH = 2.0
+TOTAL_STEP = 1000.0  # summed step sizes, in units of the clip bound, at most
+TOTAL_STEP_WITHOUT_NOISE = 2000.0
+STEP_PER_SIGNAL = 2.5
+MAX_STEP = 20.0
+SHRINKAGE = 0.5  # of what noise alone would add to a singular value, and to a column
+CLIP = (0.05, 0.4)  # at little and at much signal
+REFERENCE_SIGNAL = 30.0
+TYPICAL_DISTANCE = 0.6
+MOST_SHRINKINGS = 100  # from twice as many steps on, steps share them: one costs many small batches
+BLEND, MAX_BLEND = (
+    0.03,
+    0.3,
+)  # weight of Euclid beside what was learned: at the usual signal, at most
+WIDE = 4096  # columns above which no square matrix is formed, so none is Euclid's
+L1_PER_L2 = 0.5  # clip in l1 relative to sqrt(entries) times the clip in l2
+
+
+class Balance(NamedTuple):
+    """What the survey says: column scale, typical length of a difference, weights."""
+
+    scale: FloatArray
+    length: float
+    share: float
+    weights: tuple[float, float]
+    mass: float
+
+
+@dataclass(frozen=True)
+class ContrastiveRecipe:
+    """The contrastive learner: survey, signal, descent and contest.
+
+    Parameters
+    ----------
+    n_components : int or None
+        Rows asked for; None learns few directions and blends them with Euclid.
+    margin : float or 'private'
+        Distance beyond which dissimilar pairs are left alone; 'private' asks for their mean distance.
+    max_grad_norm, learning_rate : float or None
+        None follows the public rule.
+    n_steps : int or None
+    sampling, sample_rate
+        Of the descent; everything else is asked of all pairs.
+    """
+
+    n_components: int | None = None
+    margin: float | Literal["private"] = MARGIN
+    max_grad_norm: float | None = None
+    learning_rate: float | None = None
+    n_steps: int | None = None
+    sampling: Sampling = "poisson"
+    sample_rate: float = 1.0
+    headline: str = "gradients"
+
+    def ask(self, setting: Setting) -> tuple[Ask, ...]:
+        """Shares of the budget; the contest's go to the descent where Euclid has no room."""
+        d, shares = setting.n_features, divide(setting)
+        if self.n_components is not None:
+            spare = shares.moments + shares.contest
+            shares = shares._replace(gradients=shares.gradients + spare, moments=0.0, contest=0.0)
+        taken = MARGIN_SHARE if self.margin == "private" else 0.0
+        descent = (self.n_steps or usual_steps(setting), self.sampling, self.sample_rate)
+        rows = min(d, self.n_components or MAX_DIRECTIONS)
+        asked = (
+            Ask("survey", (d + 2,), shares.survey * (1 - taken)),
+            Ask("signal", (d,), shares.signal * (1 - taken)),
+            Ask("margins", (2,), taken),
+            Ask("gradients", (rows, d), shares.gradients * (1 - taken), *descent),
+            Ask("moments", (4,), shares.moments * (1 - taken)),
+            Ask("contest", (1,), shares.contest * (1 - taken)),
+        )
+        return tuple(ask for ask in asked if ask.share > 0)
+
+    def options(self) -> dict[str, Any]:
+        """Public parameters, for the certificate."""
+        return {
+            "n_components": self.n_components,
+            "margin": self.margin,
+            "max_grad_norm": "auto" if self.max_grad_norm is None else self.max_grad_norm,
+            "learning_rate": "auto" if self.learning_rate is None else self.learning_rate,
+        }
+
+    def run(self, plan: Plan, engine: Engine) -> FloatArray:
+        """The components of a metric, array of shape (n_components, n_features)."""
+        balance = take_survey(plan, engine)
+        W = find_start(self, plan, engine, balance)
+        margin = self.margin if self.margin != "private" else private_margin(plan, engine, balance)
+        W = descend(self, plan, engine, balance, W, margin)
+        # Fewer rows than features leave no room for Euclid: then what was learned is the metric.
+        blend = hold_contest(plan, engine, balance, W) if "contest" in plan else 0.0
+        if plan.n_features > WIDE:
+            if blend == 1:
+                _say_euclid_won(plan.n_features)
+            blend = 0.0
+        return assemble(W, balance, blend)
+
+
+def _say_euclid_won(n_features: int) -> None:
+    # Public: it follows from the released scores of the contest.
+    warnings.warn(
+        f"the Euclidean metric orders these pairs about as well as what was learned, but over {n_features} "
+        "features it cannot be written as a matrix of components: the learned directions are returned "
+        f"alone. Compare them with Euclid, or reduce to {WIDE} features or fewer to have them blended",
+        DataWarning,
+        stacklevel=4,
+    )
+
+
+def take_survey(plan: Plan, engine: Engine) -> Balance:
+    """Ask how the differences spread; put columns on one scale and pairs on balanced weights."""
+    query, longest = plan["survey"], 2 * plan.data_norm
+    clip = Survey.bound(SIDE, query.mechanism.norm)
+    found = engine.answer(query, Survey(plan.n_features, longest, SIDE, clip))
+    spread, d, n, noise = found[:-2], plan.n_features, plan.n_records, query.noise_std(clip)
+    # A column whose spread is below the noise is taken to spread as much as the noise: weak columns
+    # are not blown up.
+    floor = max(noise, 0.01 * float(spread.max()), 1e-9)
+    kept = np.maximum(spread, floor)
+    length = longest * float(np.clip(found[d] / SIDE / n, 0.1, 1.0)) ** 2
+    share = float(np.clip(found[d + 1] / SIDE / n, 0.02, 0.98))
+    positive = np.clip(spread, 0.0, None)
+    # After scaling, E||z||^2 is about 1.
+    stretch = math.sqrt(
+        float((positive / kept).sum()) / max(float(positive.sum() / kept.max()), 1e-9)
+    )
+    scale = 1.0 / (np.sqrt(kept / kept.max()) * length * max(stretch, 1e-9))
+    if not 0.02 < share < 0.98 and noise < 0.01 * SIDE * n:
+        # The count is a released one, so this may be said aloud.
+        warnings.warn(
+            "nearly all pairs seem to have the same label: there is little to tell apart",
+            DataWarning,
+            stacklevel=4,
+        )
+    weights = (min(1.0, (1 - share) / share), min(1.0, share / (1 - share)))
+    return Balance(scale, length, share, weights, 2 * n * min(share, 1 - share))
+
+
+def find_start(
+    recipe: ContrastiveRecipe, plan: Plan, engine: Engine, balance: Balance
+) -> FloatArray:
+    """Ask which columns carry signal; start one direction on each that stands out."""
+    query = plan["signal"]
+    statistic = ColumnSignal(plan.n_features, balance.weights, SIGNAL_CLIP, balance.scale)
+    signal = engine.answer(query, statistic)
+    noise = query.noise_std(SIGNAL_CLIP)
+    most = min(plan.n_features, recipe.n_components or MAX_DIRECTIONS)
+    order = np.argsort(-signal)[:most]
+    # C balanced classes have one pair in C similar and C - 1 directions between them.
+    classes = round(1 / balance.share) - 1
+    clear = int(np.sum(signal[order] > STANDS_OUT * noise))
+    if noise > 0:
+        clear = min(clear, USUAL_DIRECTIONS)
+    k = recipe.n_components or min(most, max(1, clear, classes))
+    W = np.zeros((k, plan.n_features))
+    W[np.arange(k), order[:k]] = np.sqrt(np.maximum(signal[order[:k]], 1e-9))
+    return W * (START_LENGTH / np.linalg.norm(W))
+
+
+def private_margin(plan: Plan, engine: Engine, balance: Balance) -> float:
+    """Mean scaled distance of dissimilar pairs, from a noisy sum and a noisy count."""
+    query, longest = plan["margins"], 4.0
+    clip = DissimilarDistances.bound(query.mechanism.norm)
+    total, count = engine.answer(query, DissimilarDistances(longest, clip, balance.scale))
+    return float(np.clip(longest * total / max(count, 1.0), 0.25, longest))
+
+
+def descend(
+    recipe: ContrastiveRecipe,
+    plan: Plan,
+    engine: Engine,
+    balance: Balance,
+    W: FloatArray,
+    margin: float,
+) -> FloatArray:
+    """Clipped noisy steps on the contrastive loss, shrunk against the noise, averaged."""
+    query, (k, d) = plan["gradients"], W.shape
+    widen, noise = l1_width(plan, k), descent_noise(plan, k)
+    batch = query.sample_rate * balance.mass
+    clip = recipe.max_grad_norm or _clip(signal_to_noise(plan, balance, k))
+    step = recipe.learning_rate or min(MAX_STEP, total_step(batch, noise, d * k) / query.steps)
+    faded = step * SHRINKAGE * noise / batch
+    loss = ContrastiveLoss(margin)
+    longest = 2 * plan.data_norm * float(balance.scale.max())
+    average, counted = np.zeros_like(W), 0
+    stretch = max(1, query.steps // MOST_SHRINKINGS)
+    for t in range(0, query.steps, stretch):
+        now = min(stretch, query.steps - t)
+        bound = clip * widen
+        if query.mechanism.norm == "l2" and now == 1:
+            # No pair's gradient exceeds a bound that W alone gives (docs/theory/guarantee.md).
+            bound = min(bound, loss.gradient_bound(float(np.linalg.norm(W, 2)), longest))
+        gradient = LossGradient(W, loss, bound, balance.weights, balance.scale)
+        W = engine.descend(query, gradient, step / (batch * clip), now)
+        if faded > 0:
+            W = shrink_singular_values(W, now * faded * (math.sqrt(d) + math.sqrt(k)))
+            W = shrink_columns(W, now * faded * math.sqrt(k))
+        if t + now > query.steps // 2:
+            average, counted = average + now * W, counted + now
+    return average / counted
+
+
+def signal_to_noise(plan: Plan, balance: Balance, k: int) -> float:
+    """Pairs that speak, over the length of the noise in one direction; infinite without noise."""
+    noise = descent_noise(plan, k)
+    batch = plan["gradients"].sample_rate * balance.mass
+    return batch / (noise * math.sqrt(plan.n_features)) if noise > 0 else math.inf
+
+
+def descent_noise(plan: Plan, k: int) -> float:
+    """Noise that the average of all gradients keeps on each entry, in units of the clip bound."""
+    query = plan["gradients"]
+    return query.noise_std(l1_width(plan, k)) / math.sqrt(query.steps)
+
+
+def l1_width(plan: Plan, k: int) -> float:
+    """Clip bound in the mechanism's norm, relative to the one in l2."""
+    if plan["gradients"].mechanism.norm == "l2":
+        return 1.0
+    return L1_PER_L2 * math.sqrt(plan.n_features * k)
+
+
+def total_step(batch: float, noise: float, n_entries: int) -> float:
+    """Summed step sizes: as far as the signal carries, not as far as the noise would."""
+    if noise == 0:
+        return TOTAL_STEP_WITHOUT_NOISE
+    return min(TOTAL_STEP, STEP_PER_SIGNAL * batch / (noise * math.sqrt(n_entries)))
+
+
+def _clip(signal: float) -> float:
+    return float(np.clip(CLIP[0] * signal / REFERENCE_SIGNAL, *CLIP))
+
+
+def shrink_singular_values(W: FloatArray, threshold: float) -> FloatArray:
+    """Proximal step of the nuclear norm: directions that noise could have made fade.
+
+    Examples
+    --------
+    >>> shrink_singular_values(np.diag([3.0, 0.5]), 1.0)
+    array([[2., 0.],
+           [0., 0.]])
+    """
+    U, s, Vt = np.linalg.svd(W, full_matrices=False)
+    shrunk: FloatArray = (U * np.maximum(s - threshold, 0.0)) @ Vt
+    return shrunk
+
+
+def shrink_columns(W: FloatArray, threshold: float) -> FloatArray:
+    """Proximal step of the group lasso: columns that noise could have made fade.
+
+    Examples
+    --------
+    >>> shrink_columns(np.array([[3.0, 0.5], [4.0, 0.0]]), 1.0)
+    array([[2.4, 0. ],
+           [3.2, 0. ]])
+    """
+    lengths = np.linalg.norm(W, axis=0)
+    shrunk: FloatArray = W * np.maximum(0.0, 1 - threshold / np.maximum(lengths, 1e-300))
+    return shrunk
+
+
+def hold_contest(plan: Plan, engine: Engine, balance: Balance, W: FloatArray) -> float:
+    """Weight of Euclid in the metric: little if the learned metric orders the pairs well, else 1.
+
+    How well is well depends on the signal, a public or released number: with much of it the learned metric
+    stays unless the pairs speak against it, with little of it the pairs must speak for it.
+    """
+    signal = signal_to_noise(plan, balance, len(W))
+    blend = float(np.clip(BLEND * REFERENCE_SIGNAL / signal, BLEND, MAX_BLEND))
+    euclid = 1 / (balance.scale * balance.length)
+    candidates = Candidates(W / TYPICAL_DISTANCE, euclid, (blend, 1.0))
+    query = plan["moments"]
+    wide = 2.0 if query.mechanism.norm == "l1" else 1.0
+    moments = engine.answer(query, DistanceMoments(candidates, 0.6 * wide, balance.scale))
+    first, second = np.split(moments / plan.n_records, 2)
+    mean = np.clip(first, -1, 1)
+    std = np.sqrt(np.clip(second - mean**2, 0.03**2, 1))
+    clip = float(np.clip(0.2 * math.sqrt(signal / 40), 0.2, 1))
+    query = plan["contest"]
+    contest = Contest(candidates, mean, std, balance.weights, clip, balance.scale)
+    score = engine.answer(query, contest)[0]
+    demand = float(np.clip(60 / signal - 4.8, -2, 3))
+    return blend if score > demand * query.noise_std(clip) else 1.0
+
+
+def assemble(W: FloatArray, balance: Balance, blend: float) -> FloatArray:
+    """One matrix for the blended metric, in the columns' original units."""
+    d = W.shape[1]
+    learned = math.sqrt(1 - blend) / TYPICAL_DISTANCE * W * balance.scale
+    if blend == 0:
+        return learned
+    stacked = np.vstack([learned, math.sqrt(blend) / balance.length * np.eye(d)])
+    _, s, Vt = np.linalg.svd(stacked, full_matrices=False)
+    components: FloatArray = s[:, None] * Vt
+    # A direction and its opposite are one metric: the largest entry of a row is made positive.
+    largest = np.take_along_axis(components, np.abs(components).argmax(axis=1)[:, None], axis=1)
+    return components * np.where(largest < 0, -1.0, 1.0)

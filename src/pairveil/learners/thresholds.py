@@ -1,0 +1,123 @@
+"""Choosing a threshold from how similar and dissimilar pairs spread over distances.
+
+The choice needs only two histograms. Counted exactly it is metric-learn's calibration; counted with
+noise (each pair falls into one cell, so one pair moves the joint histogram by 1 in l1 and in l2) it is
+a private release, and everything here is post-processing of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairveil.engine.statistics import Labels, Statistic, row_norms
+from pairveil.errors import InputError
+from pairveil.privacy.grid import Norm
+
+Strategy = Literal["accuracy", "f_beta", "max_tpr", "max_tnr"]
+
+
+def best_threshold(
+    edges: NDArray[np.float64],
+    similar: NDArray[np.float64],
+    dissimilar: NDArray[np.float64],
+    strategy: Strategy = "accuracy",
+    min_rate: float | None = None,
+    beta: float = 1.0,
+) -> float:
+    """The distance up to which pairs are called similar.
+
+    Parameters
+    ----------
+    edges : array of shape (n,)
+        Increasing; calling 'similar' all pairs with distance <= edges[i] accepts cells 0..i.
+    similar, dissimilar : arrays of shape (n,)
+        Pairs of each kind per cell, exact or noisy.
+    strategy, min_rate, beta
+        As in ``calibrate_threshold``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> best_threshold(np.array([0.1, 0.2, 0.3]), np.array([5, 4, 0]), np.array([0, 1, 9]))
+    0.2
+    """
+    check_strategy(strategy, min_rate)
+    accepted_similar = np.cumsum(np.maximum(similar, 0.0))
+    accepted_dissimilar = np.cumsum(np.maximum(dissimilar, 0.0))
+    n_similar = max(float(accepted_similar[-1]), 1e-12)
+    n_dissimilar = max(float(accepted_dissimilar[-1]), 1e-12)
+    true_positive = accepted_similar / n_similar
+    true_negative = 1.0 - accepted_dissimilar / n_dissimilar
+
+    if strategy == "accuracy":
+        merit = accepted_similar - accepted_dissimilar
+    elif strategy == "f_beta":
+        predicted = accepted_similar + accepted_dissimilar
+        merit = (
+            (1 + beta**2) * accepted_similar / np.maximum(predicted + beta**2 * n_similar, 1e-12)
+        )
+    else:
+        ours, other = (
+            (true_positive, true_negative)
+            if strategy == "max_tpr"
+            else (true_negative, true_positive)
+        )
+        assert min_rate is not None
+        merit = np.where(other >= min_rate, ours, -np.inf)
+    if not np.any(np.isfinite(merit)):
+        raise InputError(f"no threshold reaches min_rate for strategy {strategy!r}")
+    return float(edges[int(np.argmax(merit))])
+
+
+def check_strategy(strategy: object, min_rate: float | None) -> None:
+    """Refuse what no threshold can be chosen by.
+
+    Examples
+    --------
+    >>> check_strategy("accuracy", None)
+    """
+    if strategy not in get_args(Strategy):
+        raise InputError("strategy must be 'accuracy', 'f_beta', 'max_tpr' or 'max_tnr'")
+    needs_rate = strategy in ("max_tpr", "max_tnr")
+    if needs_rate and (min_rate is None or not 0 <= min_rate <= 1):
+        raise InputError(f"strategy {strategy!r} needs min_rate between 0 and 1")
+
+
+@dataclass(frozen=True)
+class DistanceHistogram(Statistic):
+    """How many similar and dissimilar pairs lie in each of 64 equal ranges of distance.
+
+    Parameters
+    ----------
+    components : array of shape (k, d)
+    longest : float
+        Public bound on distances.
+    """
+
+    components: NDArray[np.float64]
+    longest: float
+    n_cells: int = 64
+    clip = 1.0  # a pair adds one to one cell
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Similar and dissimilar counts."""
+        return (2, self.n_cells)
+
+    @property
+    def edges(self) -> NDArray[np.float64]:
+        """Upper end of each cell."""
+        return self.longest * np.arange(1, self.n_cells + 1) / self.n_cells
+
+    def tile_sum(self, differences: Any, labels: Labels, norm: Norm) -> NDArray[np.float64]:  # noqa: ARG002
+        """Counts; a pair adds one to one cell, so its norm is 1 in l1 and in l2."""
+        distance = row_norms(np.asarray(differences @ self.components.T))
+        cell = np.clip((distance / self.longest * self.n_cells).astype(int), 0, self.n_cells - 1)
+        weight = (row_norms(differences) > 0).astype(np.float64)
+        counts = np.zeros(self.shape)
+        np.add.at(counts, ((labels < 0).astype(int), cell), weight)
+        return counts

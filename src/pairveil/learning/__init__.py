@@ -1,1 +1,0 @@
-"""How the metric is learned: losses, the frozen plan, the engine, the estimators."""

@@ -1,0 +1,1 @@
+"""Measurements: utility, speed, scale, kappa."""

@@ -1,0 +1,1 @@
+"""The paper rerun: its figures, and a verdict on each of its claims."""

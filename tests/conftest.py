@@ -1,0 +1,43 @@
+"""Makes what tests share importable (importlib import mode knows no packages); a cluster of two workers."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+for folder in ("learners", "engine"):
+    sys.path.insert(0, str(Path(__file__).parent / folder))
+
+# The cluster runs in a process of its own: its event loops and open sockets are not this process's
+# matter, where every warning is an error.
+CLUSTER = """
+from dask.distributed import LocalCluster
+if __name__ == "__main__":
+    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True,
+                      dashboard_address=None) as cluster:
+        print(cluster.scheduler_address, flush=True)
+        input()
+"""
+
+
+@pytest.fixture(scope="module")
+def scheduler(tmp_path_factory):
+    pytest.importorskip("distributed")
+    script = tmp_path_factory.mktemp("cluster") / "cluster.py"
+    script.write_text(CLUSTER)
+    running = subprocess.Popen(
+        [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with running:
+        yield running.stdout.readline().strip()
+        running.stdin.write("\n")
+
+
+@pytest.fixture
+def client(scheduler):
+    from distributed import Client
+
+    with Client(scheduler, set_as_default=True) as connected:
+        connected.wait_for_workers(2, timeout=60)
+        yield connected

@@ -1,0 +1,180 @@
+"""A fit on a cluster of two processes: the same integers, also when a worker dies; the ledger true."""
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from pairveil.cli.app import app
+from pairveil.data.ondisk import open_pairs
+from pairveil.data.pairset import PairSet
+from pairveil.engine.backends import dask as dask_backend
+from pairveil.engine.gradients import LossGradient
+from pairveil.engine.losses import ContrastiveLoss
+from pairveil.engine.statistics import clipped_sum
+from pairveil.errors import InputError
+from pairveil.graph.choosing import design_pairs
+from pairveil.learners.contrastive.learner import DPPMetricLearner
+from pairveil.privacy.ledger import PrivacyLedger
+from pairveil.release.metric import ReleasedMetric
+
+
+def make_data(n=5000):
+    rng = np.random.default_rng(0)
+    kinds = rng.integers(0, 3, n)
+    X = rng.normal(size=(n, 6)) * 0.1 + rng.normal(size=(3, 6))[kinds] * 0.2
+    X /= np.maximum(1, np.linalg.norm(X, axis=1, keepdims=True))
+    pairs = design_pairs(n, random_state=0)
+    return PairSet(X, pairs, np.where(kinds[pairs[:, 0]] == kinds[pairs[:, 1]], 1, -1))
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.1])
+def test_workers_give_the_integers_of_a_local_sum(client, rate):
+    data = make_data()
+    gradient = LossGradient(
+        np.eye(2, 6), ContrastiveLoss(1.0), 0.1, (1.0, 0.5), np.arange(1.0, 7.0)
+    )
+    options = {"separately": rate < 1}
+    rows = None if rate == 1 else np.flatnonzero(np.random.default_rng(0).random(4999) < rate)
+    cluster = dask_backend.OnCluster(data, client)
+    assert len(cluster._parts) > 1
+    ours = cluster.add_up(rows, gradient, "l2", 2.0**-31, **options)
+    np.testing.assert_array_equal(
+        ours, clipped_sum(data, rows, gradient, "l2", 2.0**-31, **options)
+    )
+    assert ours.any()
+
+
+def test_a_fit_is_the_same_when_a_worker_dies_and_the_ledger_is_true(client):
+    data = make_data()
+    ledgers = [PrivacyLedger(2.0, 1e-4) for _ in range(2)]
+    options = {"n_steps": 6, "random_state": 0}
+    local = DPPMetricLearner(accountant=ledgers[0], **options).fit(data)
+    # Not through a task: a task that ends its worker would be tried again on the next one.
+    victim = next(iter(client.run(os.getpid).values()))
+    seen = []
+
+    def kill_once(share, spent):
+        seen.append(share)
+        if len(seen) == 4:
+            os.kill(victim, signal.SIGKILL)
+
+    remote = DPPMetricLearner(backend="dask", accountant=ledgers[1], **options)
+    remote.fit(data, on_step=kill_once)
+    assert len(seen) > 6
+    np.testing.assert_array_equal(remote.components_, local.components_)
+    assert ledgers[1].spent() == ledgers[0].spent()
+    assert remote.certificate_.epsilon == local.certificate_.epsilon
+    client.wait_for_workers(2, timeout=60)  # the nanny brought one back
+    assert victim not in client.run(os.getpid).values()
+
+
+def test_small_poisson_batches_are_the_same_steps_on_a_cluster(client):
+    data = make_data()
+    options = {"n_steps": 210, "sample_rate": 0.01, "random_state": 0}
+    local = DPPMetricLearner(**options).fit(data)
+    remote = DPPMetricLearner(backend="dask", **options).fit(data)
+    np.testing.assert_array_equal(remote.components_, local.components_)
+
+
+def test_features_mapped_from_a_file_do_not_travel(client, tmp_path):
+    data = make_data()
+    np.save(tmp_path / "people.npy", data.features)
+    np.save(tmp_path / "pairs.npy", data.pairs)
+    np.save(tmp_path / "labels.npy", data.labels)
+    mapped = open_pairs(*(tmp_path / f"{name}.npy" for name in ("people", "pairs", "labels")))
+    sent = dask_backend._recipe(mapped, slice(0, 100))[0]
+    assert sent == str(tmp_path / "people.npy")
+    assert dask_backend._mapped_path(mapped.features[1:]) is None  # not the whole file
+    assert dask_backend._mapped_path(data.features) is None
+    gradient = LossGradient(np.eye(2, 6), ContrastiveLoss(1.0), 0.1, (1.0, 0.5))
+    cluster = dask_backend.OnCluster(mapped, client, n_parts=3)
+    np.testing.assert_array_equal(
+        cluster.add_up(None, gradient, "l2", 2.0**-31),
+        clipped_sum(data, None, gradient, "l2", 2.0**-31),
+    )
+
+
+def test_the_command_line_fits_on_a_cluster(scheduler, tmp_path):
+    data = make_data(400)
+    columns = [f"c{i}" for i in range(6)]
+    people = pd.DataFrame(data.features, columns=columns).rename_axis("id")
+    people.to_csv(tmp_path / "people.csv")
+    pairs = pd.DataFrame(data.pairs, columns=["left", "right"]).assign(label=data.labels)
+    pairs.to_csv(tmp_path / "pairs.csv", index=False)
+    command = [str(tmp_path / "people.csv"), str(tmp_path / "pairs.csv"), "--seed", "0", "--json"]
+    for out, more in (("local", []), ("remote", ["--dask", scheduler])):
+        done = CliRunner().invoke(app, ["fit", *command, "--out", str(tmp_path / out), *more])
+        assert done.exit_code == 0, done.output
+    local, remote = (ReleasedMetric.load(tmp_path / out) for out in ("local", "remote"))
+    np.testing.assert_array_equal(local.components, remote.components)
+    nobody = ["--dask", "nonsense://nowhere", "--out", str(tmp_path / "none")]
+    refused = CliRunner().invoke(app, ["fit", *command, *nobody])
+    assert isinstance(refused.exception, InputError)
+    assert "no Dask scheduler" in str(refused.exception)
+    assert not (tmp_path / "none").exists()
+
+
+def test_the_command_line_fits_what_workers_read(scheduler, tmp_path):
+    data = make_data(400)
+    names = [f"c{i}" for i in range(6)]
+    people = pd.DataFrame(data.features, columns=names)
+    people.to_parquet(tmp_path / "people.parquet", index=False)
+    people.rename_axis("id").to_csv(tmp_path / "people.csv")
+    pairs = pd.DataFrame(data.pairs, columns=["a", "b"]).assign(label=data.labels)
+    pairs.to_parquet(tmp_path / "pairs.parquet", index=False)
+    far = [f"file://{tmp_path}/people.parquet", f"file://{tmp_path}/pairs.parquet"]
+    near = [str(tmp_path / "people.csv"), str(tmp_path / "pairs.parquet")]
+    ledger = ["--ledger", str(tmp_path / "budget.json"), "--budget", "3", "--report"]
+    words = ["--left", "a", "--right", "b", "--seed", "0", "--json"]
+    for out, files, more in (("far", far, [*ledger, "--dask", scheduler]), ("near", near, [])):
+        done = CliRunner().invoke(app, ["fit", *files, *words, "--out", str(tmp_path / out), *more])
+        assert done.exit_code == 0, done.output
+    released, local = (ReleasedMetric.load(tmp_path / out) for out in ("far", "near"))
+    np.testing.assert_array_equal(released.components, local.components)
+    assert released.feature_names == tuple(names)
+    assert (tmp_path / "far" / "report.html").exists()
+    assert len(PrivacyLedger.open(tmp_path / "budget.json").entries) == 1
+    mistakes = [
+        ([*far, *words], "say --dask"),
+        ([far[0], near[1], *words, "--dask", scheduler], "both by the workers"),
+        ([*far, *words, "--dask", scheduler, "--exclude", "c1"], "--exclude does not apply"),
+        ([*far, "--dask", scheduler], "no column 'left'"),
+    ]
+    for command, says in mistakes:
+        refused = CliRunner().invoke(app, ["fit", *command, "--out", str(tmp_path / "none")])
+        assert isinstance(refused.exception, InputError)
+        assert says in str(refused.exception)
+    assert not (tmp_path / "none").exists()
+
+
+def test_without_a_cluster_or_dask_the_message_says_what_to_do():
+    data = make_data(50)
+    code = """
+        import sys
+        {before}
+        from pairveil.engine.backends.dask import connected_client
+        try:
+            connected_client()
+        except Exception as error:
+            print(type(error).__name__, error)
+    """
+    cases = [("sys.modules['distributed'] = None", "pip install 'pairveil[dask]'")]
+    if importlib.util.find_spec("distributed") is not None:
+        cases.append(("", "connect first"))
+        with pytest.raises(InputError, match="connect first"):
+            DPPMetricLearner(backend="dask").fit(data)
+    for before, message in cases:
+        script = textwrap.dedent(code).replace("{before}", before)
+        said = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        )
+        assert said.stdout.startswith("InputError")
+        assert message in said.stdout

@@ -1,0 +1,165 @@
+"""Experiments end to end in quick size on embedded data; resuming; files; messages."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+
+import pytest
+
+from pairveil.errors import InputError
+from pairveil.studies.cells import Job, cell_path, run_jobs, write_table
+from pairveil.studies.data import load
+from pairveil.studies.paper import accuracy, leak, mechanisms, parameters, toy
+from pairveil.studies.paper.reproduce import reproduce
+
+
+@pytest.fixture(autouse=True)
+def _no_environment(monkeypatch):
+    monkeypatch.delenv("PAIRVEIL_DATA", raising=False)
+
+
+@pytest.fixture
+def one_set(monkeypatch):
+    """Only the patients: digits would double the time."""
+    monkeypatch.setattr(accuracy, "available", lambda _: ("breast_cancer",))
+
+
+def read(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def complete(folder, files):
+    assert all((folder / name).stat().st_size > 50 for name in files)
+    assert not list(folder.rglob("*.part"))
+
+
+def test_toy_draws_and_tabulates(tmp_path):
+    result = toy.run(None, tmp_path, seeds=2, quick=True, jobs=1)
+    complete(tmp_path, result["files"])
+    assert {f.rsplit(".", 1)[1] for f in result["files"]} == {"csv", "png", "svg"}
+    table = read(tmp_path / "toy.csv")
+    assert len(table) == 2 * 3 * 11  # repeats, variants, iterations with the start
+    dpp = next(r for r in result["rows"] if r["variant"] == "dpp")
+    assert dpp["kappa"] == 1
+    assert (dpp["epsilon_claimed"], dpp["epsilon_sound"]) == (2.0, 4.0)
+    assert next(r for r in result["rows"] if r["variant"] == "dpp-s")["epsilon_sound"] is None
+
+
+def test_mechanisms_compare_seven(tmp_path):
+    result = mechanisms.run(None, tmp_path, seeds=1, quick=True, jobs=1)
+    complete(tmp_path, result["files"])
+    assert {r["method"] for r in result["rows"]} == set(mechanisms.METHODS)
+    start = {r["objective"][0] for r in result["rows"]}
+    assert len(start) == 1  # every mechanism starts from the same W
+
+
+def test_parameters_fill_four_panels(tmp_path):
+    result = parameters.run(None, tmp_path, seeds=1, quick=True, jobs=1)
+    complete(tmp_path, result["files"])
+    assert len(result["rows"]) == 20
+    assert {r["panel"] for r in result["rows"]} == set(parameters.PANELS)
+
+
+def test_leak_tells_the_story_of_figure_3(tmp_path):
+    result = leak.run(None, tmp_path)
+    complete(tmp_path, result["files"])
+    assert {r["pair"] for r in result["rows"] if r["cut"]} == {"st", "sc"}
+    assert result["key_count"] == result["kappa"]["exact"] == 3
+    assert result["kappa"]["person"] == 4
+
+
+def test_accuracy_scores_every_method(tmp_path, one_set):
+    result = accuracy.run(None, tmp_path, seeds=1, quick=True, jobs=1)
+    complete(tmp_path, result["files"])
+    rows = {(r["method"], r["epsilon"]): r for r in result["rows"]}
+    assert len(rows) == 5 + 2 * 6
+    assert all(0.3 < r["pair_auc"] <= 1 for r in rows.values())
+    assert rows["node-dp", 4.0]["kappa"] >= rows["dpp", 4.0]["kappa"]
+    assert rows["dpp", 4.0]["epsilon_sound"] is None  # the margin came from the pairs
+    ours = rows["ours-relationship", 4.0]
+    assert 3.5 < ours["epsilon_sound"] <= 4.0 < ours["epsilon_replace"]
+    assert rows["ours-person", 4.0]["kappa"] == 2
+
+
+def test_reproduce_decides_claims_and_keeps_earlier_ones(tmp_path):
+    page = tmp_path / "docs" / "paper-claims.md"
+    reproduce("leak", None, tmp_path / "out", seeds=1, quick=True, jobs=1)
+    first = reproduce("toy", None, tmp_path / "out", seeds=1, quick=True, jobs=1, claims_page=page)
+    verdicts = {c["id"]: c["verdict"] for c in first["claims"]}
+    assert verdicts["toy-sensitivity"] == "holds"
+    assert verdicts["scdf"] == "not testable here"
+    here = (tmp_path / "out" / "paper-claims.md").read_text()
+    assert "(toy-curves.png)" in here
+    assert page.read_text() == here.replace("(toy-curves", "(paper-claims-figures/toy-curves")
+    assert (page.parent / "paper-claims-figures" / "toy-curves.png").stat().st_size > 0
+    assert "quick sizes, not a measurement" in page.read_text()
+    second = reproduce("mechanisms", None, tmp_path / "out", seeds=1, quick=True, jobs=1)
+    verdicts = {c["id"]: c["verdict"] for c in second["claims"]}
+    assert verdicts["toy-sensitivity"] == "holds"  # kept from the run before
+    assert verdicts["scdf"] != "not testable here"
+    saved = json.loads((tmp_path / "out" / "claims.json").read_text())
+    assert saved["claims"] == second["claims"]
+
+
+def test_finished_cells_are_skipped_and_missing_ones_filled(tmp_path):
+    calls = []
+
+    def work(keys):
+        for key in keys:
+            calls.append(key["x"])
+            yield {"twice": 2 * key["x"]}
+
+    jobs = [Job(str(x), ({"x": x}, {"x": x + 10}), work) for x in range(3)]
+    rows = run_jobs("made", jobs, tmp_path, 1)
+    assert [r["twice"] for r in rows] == [0, 20, 2, 22, 4, 24]
+    cell_path(tmp_path / "cells" / "made", {"x": 11}).unlink()
+    seen = []
+    again = run_jobs("made", jobs, tmp_path, 1, lambda *a: seen.append(a))
+    assert again == rows
+    assert calls == [0, 10, 1, 11, 2, 12, 11]
+    assert seen == [(1, 1, "made: 1")]
+
+
+def test_a_failing_job_keeps_the_cells_before_it(tmp_path):
+    def work(keys):
+        yield {"value": 1}
+        raise RuntimeError("interrupted")
+
+    keys = ({"x": 0}, {"x": 1})
+    with pytest.raises(RuntimeError, match="interrupted"):
+        run_jobs("made", [Job("j", keys, work)], tmp_path, 1)
+    folder = tmp_path / "cells" / "made"
+    assert [cell_path(folder, key).exists() for key in keys] == [True, False]
+
+
+def test_two_workers_give_what_one_gives(tmp_path):
+    benchmark = load("breast_cancer")
+    jobs = [mechanisms._job(benchmark, seed, quick=True) for seed in range(2)]
+    small = [Job(j.title, j.keys[:2], j.work) for j in jobs]
+    alone = run_jobs("made", small, tmp_path / "one", 1)
+    together = run_jobs("made", small, tmp_path / "two", 2)
+    assert alone == together
+
+
+def test_tables_leave_curves_to_the_cells(tmp_path):
+    path = write_table(tmp_path / "t.csv", [{"a": 1, "curve": [1, 2]}, {"a": 2, "b": None}])
+    assert path.read_text().split() == ["a,b", "1,", "2,"]
+
+
+def test_bad_requests_are_explained(tmp_path):
+    with pytest.raises(InputError, match="choose experiments from toy"):
+        reproduce("figure-9", out=tmp_path)
+    with pytest.raises(InputError, match="seeds and jobs"):
+        reproduce("toy", out=tmp_path, seeds=0)
+    with pytest.raises(InputError, match="name the data folder"):
+        reproduce("toy", out=tmp_path, download=True)
+
+
+def test_without_matplotlib_the_message_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(InputError, match=r"pip install 'pairveil\[plots\]'"):
+        reproduce("toy", out=tmp_path / "never", seeds=1, quick=True)
+    assert not (tmp_path / "never").exists()
