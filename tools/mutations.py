@@ -237,8 +237,8 @@ NOISE = [
     ),
     Mutation(
         "noise: a share's noise forgets that replacing costs twice",
-        'return float(self.kappa * (2 if self.adjacency == "replace" else 1))',
-        "return float(self.kappa)",
+        "return cost_of(self.kappa).reach(self.adjacency)",
+        "return float(cost_of(self.kappa).records)",
         _in("test_dpp", "test_exact_audit", "test_contract"),
     ),
     Mutation(

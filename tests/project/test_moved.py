@@ -14,7 +14,7 @@ from pairveil._moved import MOVED
 def test_an_old_path_is_the_new_module_and_says_so(old):
     sys.modules.pop(old, None)
     parent = old.rpartition(".")[0]
-    with pytest.warns(DeprecationWarning) as said:
+    with pytest.warns(DeprecationWarning, match="the old name goes") as said:
         module = importlib.import_module(old)
     assert any(f"{old} is now {MOVED[old]}" in str(one.message) for one in said)
     assert module is importlib.import_module(MOVED[old])

@@ -30,7 +30,7 @@ from pairveil.engine.engine import Engine
 from pairveil.errors import DataWarning
 from pairveil.graph.kappa import kappa
 from pairveil.learners.contrastive.learner import DPPMetricLearner
-from pairveil.learners.preparing import Prepared, prepare
+from pairveil.learners.preparing import Prepared
 from pairveil.privacy.noise import SeededNoise
 from pairveil.privacy.tradeoff import best_guess_of
 
@@ -151,4 +151,4 @@ def _prepared(used: PairSet, epsilon: float) -> Prepared:
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # few pairs for so small an epsilon: known
-        return prepare(learner, used, SeededNoise(0), inferred_topology=False)
+        return learner.prepare(used)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-import click
 import typer
 
 from pairveil.audit.targets import TARGETS
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, stdout, table
 from pairveil.errors import InputError
 
+TargetName = StrEnum("TargetName", {name: name for name in TARGETS})  # type: ignore[misc]
 UnitName = Literal["pair", "relationship", "person"]
 AdjacencyName = Literal["zero-out", "replace"]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Makes the games repeatable.")]
@@ -54,9 +55,9 @@ def attack(
 
 
 def audit(
-    target: Annotated[
-        str, typer.Option("--target", help="What to audit.", click_type=click.Choice([*TARGETS]))
-    ] = "learner",
+    target: Annotated[TargetName, typer.Option("--target", help="What to audit.")] = TargetName(
+        "learner"
+    ),
     epsilon: Annotated[
         float, typer.Option("--epsilon", min=0.01, max=50.0, help="The claim.")
     ] = 1.0,
@@ -106,7 +107,7 @@ def audit(
         return
 
     made = make_target(
-        target,
+        str(target),
         epsilon,
         n_components=components,
         n_features=features,

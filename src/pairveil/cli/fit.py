@@ -359,11 +359,12 @@ def summarise(learner: Any, prepared: Any, **parts: Any) -> Any:
     from pairveil.report.summaries import budget_of, graph_summary
 
     budget = None if learner.accountant is None else budget_of(learner.accountant)
-    if not hasattr(prepared.used, "pairs"):  # with the workers: who is paired with whom is not here
+    material = prepared.material
+    if not hasattr(material.used, "pairs"):  # with the workers: who is paired with whom is not here
         return Summary(budget=budget, **parts)
     return Summary(
-        used=graph_summary(prepared.used_kappa, prepared.used),
-        given=graph_summary(prepared.given_kappa, prepared.given),
+        used=graph_summary(material.used_kappa, material.used),
+        given=graph_summary(material.given_kappa, material.given),
         budget=budget,
         **parts,
     )

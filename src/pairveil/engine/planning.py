@@ -128,7 +128,7 @@ def _is_sampled(ask: Ask) -> bool:
 
 def _query(ask: Ask, setting: Setting, others: list[Event]) -> Query:
     budget, mechanism = setting.budget, setting.mechanism
-    kind = (ask.steps, mechanism, ask.sampling, ask.sample_rate)
+    kind = (ask.steps, mechanism, ask.sampling, ask.sample_rate, setting.records)
     silent = Query(ask.name, ask.shape, 0.0, *kind)  # refuses what has no proof
     if not budget.is_private:
         return silent

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from pairveil.data.clipping import clip_rows_and_say_so
 from pairveil.data.pairset import PairSet
 from pairveil.data.validation import neither
-from pairveil.engine.backends.dask_pairs import DaskPairs
+from pairveil.engine.backends.records import is_remote
 from pairveil.errors import InputError, PrivacyLeakWarning
 from pairveil.privacy.units import ASSUMED_TOPOLOGY
 
@@ -86,23 +85,6 @@ def as_features(X: Any) -> Any:
     return array
 
 
-def uniform(features: Any) -> Any:
-    """Features in one layout, whatever they hold: which loop sums them must not depend on contents."""
-    if sparse.issparse(features):
-        rows = sparse.csr_array(features)
-        rows.sum_duplicates()
-        return rows
-    return np.ascontiguousarray(features)
-
-
-def clipped(data: PairSet | DaskPairs, data_norm: float, stacklevel: int) -> PairSet | DaskPairs:
-    """The same pairs, with people's rows no longer than ``data_norm`` and in one layout."""
-    if isinstance(data, DaskPairs):
-        return data.clipped(data_norm, stacklevel + 1)
-    features = uniform(clip_rows_and_say_so(data.features, data_norm, stacklevel + 1))
-    return data if features is data.features else data.with_features(features)
-
-
 def check_rows(rows: NDArray[Any], n_people: int) -> None:
     """Refuse row indices that are no integers or name nobody."""
     if not np.issubdtype(rows.dtype, np.integer):
@@ -131,7 +113,7 @@ def people_of_rows(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]
 class Resolved(NamedTuple):
     """What a fit learns from, in canonical order."""
 
-    data: PairSet | DaskPairs
+    data: Any
     positions: NDArray[Any] | None  # of each pair among those given; None: where they were
     inferred: bool  # whether the topology had to be read off equal rows
 
@@ -143,7 +125,7 @@ def resolve_training(
 
     Pairs may also lie with the workers of a cluster (`DaskPairs`, which knows its own positions).
     """
-    if not isinstance(pairs, DaskPairs):
+    if not is_remote(pairs):
         given, inferred = _given(pairs, y, preprocessor, stacklevel + 1)
         return Resolved(*given.canonical(stacklevel + 1), inferred)
     if y is not None:

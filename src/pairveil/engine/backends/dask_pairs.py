@@ -67,6 +67,7 @@ class Chosen(NamedTuple):
     rows: NDArray[np.int64] | range
     given: Kappa
     taken: Kappa
+    by_degrees: bool = False  # only degrees were counted, which bounds the other numbers
 
 
 def open_dask_pairs(
@@ -173,6 +174,11 @@ class DaskPairs:
         return self.features.shape[0]
 
     @property
+    def n_records(self) -> int:
+        """Records that a fit sums over: the pairs."""
+        return self.n_pairs
+
+    @property
     def n_pairs(self) -> int:
         """Number of pairs."""
         return int(self.starts[-1]) if self.rows is None else len(self.rows)
@@ -212,8 +218,9 @@ class DaskPairs:
     ) -> Chosen:
         """Select pairs and find the group sizes, with as little on the driver as they need."""
         if how == "all":
-            found = kappa_of_degrees(self.degrees) if unit == "person" else self._kappa()
-            return Chosen(self, self._given_rows(None), found, found)
+            by_degrees = unit == "person"
+            found = kappa_of_degrees(self.degrees) if by_degrees else self._kappa()
+            return Chosen(self, self._given_rows(None), found, found, by_degrees)
         given = self._kappa()
         ends = np.empty((self.n_pairs, 2), dtype=np.int32)
         for start, part in zip(self.starts[:-1], self._ends(), strict=True):

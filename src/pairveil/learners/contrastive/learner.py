@@ -165,9 +165,9 @@ class DPPMetricLearner(PrivateLearner, PairMetric):
 
     def _keep(self, model: Any, prepared: Prepared) -> None:
         self.components_ = model
-        self.n_pairs_used_ = prepared.used.n_pairs
-        self.used_pairs_ = prepared.used_rows
-        self.n_features_in_ = prepared.used.n_features
+        self.n_pairs_used_ = prepared.plan.n_records
+        self.used_pairs_ = prepared.material.used_rows
+        self.n_features_in_ = prepared.plan.n_features
         for name in ("threshold_", "threshold_certificate_", "_calibrations"):
             self.__dict__.pop(name, None)
 
