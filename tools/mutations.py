@@ -282,14 +282,14 @@ KAPPA = [
     ),
     Mutation(
         "kappa: the plan is made for one pair, whatever the unit",
-        "Budget(given.epsilon, left, kappas[given.unit], given.adjacency)",
-        'Budget(given.epsilon, left, kappas["pair"], given.adjacency)',
+        "Budget(given.epsilon, left, costs[given.unit], given.adjacency)",
+        'Budget(given.epsilon, left, costs["pair"], given.adjacency)',
         _in("test_dpp", "test_exact_audit", "test_contract"),
     ),
     Mutation(
         "kappa: a kappa below the graph's is accepted",
-        "if learner.kappa < needed:",
-        "if learner.kappa < 1:",
+        "if given.kappa < needed:",
+        "if given.kappa < 1:",
         _in("test_dpp", "test_contract"),
     ),
     Mutation(
