@@ -398,7 +398,7 @@ ACCOUNTING = [
         "accounting: what truncation loses is forgotten",
         "infinite = pair.lost + float(ndtr(pair.upper_means - high) @ pair.upper_weights)",
         "infinite = 0.0",
-        _in("test_accounting", "test_accounting_oracle", "test_fuzz_accountant"),
+        _in("test_accounting"),
     ),
     Mutation(
         "accounting: losses are rounded down",
