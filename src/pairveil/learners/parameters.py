@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from pairveil.engine.losses import LOSSES
 from pairveil.engine.planning import too_large
 from pairveil.errors import InputError
+from pairveil.graph.selections import SELECTIONS
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms import MECHANISMS
 from pairveil.privacy.units import ADJACENCIES, UNITS, float_at_most
@@ -91,13 +93,13 @@ def check_parameters(learner: Any, n_features: int) -> None:
     if not (_is_number(delta) and 0 < delta < 1):
         raise InputError("delta must be a number between 0 and 1, both excluded")
     _check_choice("unit", learner.unit, UNITS)
-    _check_choice("select", learner.select, ("paths", "forest", "matching", "all"))
+    _check_choice("select", learner.select, tuple(SELECTIONS))
     if not isinstance(learner.accountant, PrivacyLedger | None):
         raise InputError("accountant must be a PrivacyLedger or None")
     _check_choice("adjacency", learner.adjacency, ADJACENCIES)
     _check_choice("mechanism", learner.mechanism, tuple(MECHANISMS))
     _check_choice("sampling", learner.sampling, ("poisson", "disjoint"))
-    _check_choice("loss", learner.loss, ("contrastive",))
+    _check_choice("loss", learner.loss, tuple(LOSSES))
     _check_choice("backend", learner.backend, ("auto", "numpy", "dask"))
     if learner.kappa != "auto" and not (_is_whole(learner.kappa) and learner.kappa >= 1):
         raise InputError("kappa must be 'auto' or a whole number of at least 1")
