@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pairveil.errors import InputError
 
+if TYPE_CHECKING:  # the command line starts with these names, and nothing heavy
+    import numpy as np
+    from numpy.typing import NDArray
+
 NO_LIMIT = 2**31 - 1
-Design = Callable[[NDArray[np.int64]], NDArray[np.int64]]
+Design = Callable[[Any], Any]
 """People in random order -> the pairs to label."""
 
 
@@ -40,10 +41,14 @@ class Selection(NamedTuple):
 
 
 def _path(people: NDArray[np.int64]) -> NDArray[np.int64]:
+    import numpy as np
+
     return np.stack([people[:-1], people[1:]], axis=1)
 
 
 def _tree(people: NDArray[np.int64]) -> NDArray[np.int64]:
+    import numpy as np
+
     return np.stack([people[(np.arange(1, len(people)) - 1) // 2], people[1:]], axis=1)
 
 
