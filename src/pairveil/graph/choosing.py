@@ -153,7 +153,8 @@ def design_pairs(
     people = _generator(random_state).permutation(int(n_people)).astype(np.int64)
     if how not in DESIGNS:
         raise InputError(f"how must be one of {', '.join(DESIGNS)}")
-    return DESIGNS[how](people)
+    pairs: NDArray[np.int64] = DESIGNS[how](people)
+    return pairs
 
 
 def _limit(how: str, max_degree: int | None) -> int:
