@@ -1,4 +1,4 @@
-"""Makes `learners.py` importable next to these tests (importlib import mode); a cluster of two workers."""
+"""Makes what tests share importable (importlib import mode knows no packages); a cluster of two workers."""
 
 import subprocess
 import sys
@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+for folder in ("learners", "engine"):
+    sys.path.insert(0, str(Path(__file__).parent / folder))
 
 # The cluster runs in a process of its own: its event loops and open sockets are not this process's
 # matter, where every warning is an error.

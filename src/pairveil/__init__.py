@@ -8,7 +8,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from pairveil import _moved
+
+__version__ = "0.2.0.dev0"
 
 _HOME = {
     "PairSet": "pairveil.data.pairset",
@@ -46,6 +48,8 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     return sorted(__all__)
 
+
+_moved.install()
 
 if TYPE_CHECKING:
     from pairveil.data.pairset import PairSet

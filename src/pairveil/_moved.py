@@ -26,6 +26,8 @@ MOVED = {
 }
 """Documented modules of version 1 and where they are now."""
 
+_OLD = ("pairveil.pairs.", "pairveil.learning.")
+
 
 class _Loader(importlib.abc.Loader):
     def __init__(self, new: str) -> None:
@@ -50,6 +52,10 @@ class _Finder(importlib.abc.MetaPathFinder):
     ) -> ModuleSpec | None:
         new = MOVED.get(fullname)
         if new is None:
+            if fullname.startswith(
+                _OLD
+            ):  # or else it would be loaded a second time, under its old name
+                raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
             return None
         warnings.warn(
             f"{fullname} is now {new}; the old name goes with version 0.3",
@@ -62,4 +68,4 @@ class _Finder(importlib.abc.MetaPathFinder):
 def install() -> None:
     """Let old names be imported."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.append(_Finder())
+        sys.meta_path.insert(0, _Finder())

@@ -13,11 +13,11 @@ from pairveil.audit.canaries import label_flip
 from pairveil.audit.exact import audit_exactly
 from pairveil.audit.targets import KAPPA
 from pairveil.cli.app import app
+from pairveil.engine.backends import records
 from pairveil.engine.gradients import LossGradient
 from pairveil.engine.plan import Plan
 from pairveil.engine.statistics import Statistic
 from pairveil.errors import InputError
-from pairveil.learners import preparing as certifying
 from pairveil.learners.contrastive import statistics
 
 STEPS = 12  # fewer than the default, to save time: the claim is the same
@@ -88,9 +88,9 @@ def test_a_gradient_clipped_too_late_is_convicted(monkeypatch):
 
 @pytest.mark.parametrize("unit", ["relationship", "person"])
 def test_a_kappa_counted_too_small_is_convicted(monkeypatch, unit):
-    honest = certifying.kappa
+    honest = records.kappa
     monkeypatch.setattr(
-        certifying, "kappa", lambda pairs: replace(honest(pairs), relationship=2, person=2)
+        records, "kappa", lambda pairs: replace(honest(pairs), relationship=2, person=2)
     )
     found = audit_exactly(unit, kappa=3, n_steps=STEPS)
     assert found.verdict == "violated"

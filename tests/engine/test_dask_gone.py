@@ -11,8 +11,8 @@ pytest.importorskip("distributed")
 
 from distributed import KilledWorker
 from distributed.comm import CommClosedError
-from pairveil.learning import dask_waiting
 
+from pairveil.engine.backends import dask_waiting
 from pairveil.errors import ClusterError
 
 SCRIPT = """

@@ -6,22 +6,23 @@ import numpy as np
 import pytest
 
 from pairveil.data.pairset import PairSet
-from pairveil.engine.plan import NoisySums
-from pairveil.learners.contrastive import learner as dpp
 from pairveil.learners.contrastive.learner import DPPMetricLearner
+from pairveil.learners.contrastive.recipe import ContrastiveRecipe
+from pairveil.privacy.mechanisms import mechanism_named
+from pairveil.privacy.queries import Query
 
 
 @pytest.mark.parametrize(("steps", "epochs"), [(1, 1), (10, 1), (11, 2), (20, 2), (21, 3)])
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 def test_a_begun_epoch_is_charged_whole(mechanism, steps, epochs):
     """After 11 steps over 10 disjoint batches the pairs of the first batch were used twice."""
-    sums = NoisySums(1.0, 5.0, steps, mechanism, "disjoint", 0.1)
-    event = sums.event()
+    query = Query("sums", (2,), 5.0, steps, mechanism_named(mechanism), "disjoint", 0.1)
+    event = query.event()
     assert (event.steps if mechanism == "laplace" else event.epochs) == epochs
 
 
 def test_a_fit_that_does_not_follow_its_plan_is_not_released(monkeypatch):
-    monkeypatch.setattr(dpp, "train", lambda plan, data, engine: np.eye(data.n_features))
+    monkeypatch.setattr(ContrastiveRecipe, "run", lambda self, plan, engine: np.eye(2))
     rng = np.random.default_rng(0)
     data = PairSet(rng.normal(size=(200, 2)) / 4, np.arange(200).reshape(-1, 2), [1, -1] * 50)
     learner = DPPMetricLearner(epsilon=8.0, random_state=0)

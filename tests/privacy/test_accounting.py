@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pairveil.errors import InputError
 from pairveil.privacy.accounting import epsilon_of, epsilon_of_parts
-from pairveil.privacy.dominating import sampled_counts
+from pairveil.privacy.dominating import discretise, sampled_counts, sampled_gaussian_pairs
 from pairveil.privacy.events import DisjointGaussianEvent, GaussianEvent, LaplaceEvent
 from pairveil.privacy.gdp import epsilon_from_mu
 
@@ -165,3 +165,14 @@ def test_more_noise_less_data_and_fewer_steps_cost_less(noise, rate, steps, kapp
     assert cost(noise, rate, steps, adjacency="zero-out") <= allowed
     assert base <= cost(noise, 1.0, steps) * (1 + 1e-9)
     assert cost(noise / 1.5, rate, steps) >= base / ROUGH - 1e-6
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_what_truncation_gives_up_counts_as_lost(replace):
+    """No mass disappears: counts left out and the tail beyond the grid are an infinite loss each."""
+    pair = sampled_gaussian_pairs(50, 0.3, 2.0, replace=replace, lost=1e-4)[0]
+    pmf = discretise(pair, 0.05, 1e-3)
+    infinite = pmf.get_delta_for_epsilon(1e6)
+    assert pair.lost > 1e-6
+    assert infinite > pair.lost + 1e-6
+    assert pmf.get_delta_for_epsilon(-60.0) == pytest.approx(1.0, abs=1e-12)

@@ -29,7 +29,6 @@ from pairveil.engine.engine import Engine
 from pairveil.engine.statistics import Statistic, clipped_sum
 from pairveil.errors import DataWarning, InputError
 from pairveil.learners.contrastive.learner import DPPMetricLearner
-from pairveil.learners.preparing import prepare
 from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.gdp import epsilon_from_mu
@@ -151,7 +150,7 @@ def audit_exactly(
     recorder = _Recorder(canary, random_state)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # a canary among few pairs is no useful fit
-        prepared = prepare(learner, canary.second, recorder, inferred_topology=False)
+        prepared = learner.prepare(canary.second)
         engine = Engine(recorder, recorder, recorder.answered)
         prepared.recipe.run(prepared.plan, engine)
     certificate = prepared.certificate

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from importlib import import_module
+from inspect import signature
+from typing import TYPE_CHECKING, Any
 
-from pairveil.audit.auditor import Finding, Target, audit_scores
-from pairveil.audit.learner_target import learner_target
-from pairveil.audit.plan_targets import one_step_gaussian, one_step_laplace
 from pairveil.errors import InputError
 from pairveil.privacy.units import Adjacency, Unit
-from pairveil.studies.published.audit_targets import (
-    published_dpp,
-    published_dpp_s,
-    staircase_iid,
-    staircase_joint,
-)
 
-TargetName = Literal[
-    "learner",
-    "published-dpp",
-    "published-dpp-s",
-    "laplace",
-    "gaussian",
-    "staircase-iid",
-    "staircase-joint",
-]
-TARGETS: tuple[TargetName, ...] = get_args(TargetName)
+if TYPE_CHECKING:  # the names alone are wanted where the command line starts
+    from pairveil.audit.auditor import Finding, Target
+
+_PUBLISHED = "pairveil.studies.published.audit_targets"
+TARGETS: dict[str, str] = {
+    "learner": "pairveil.audit.learner_target:learner_target",
+    "published-dpp": f"{_PUBLISHED}:published_dpp",
+    "published-dpp-s": f"{_PUBLISHED}:published_dpp_s",
+    "laplace": "pairveil.audit.plan_targets:one_step_laplace",
+    "gaussian": "pairveil.audit.plan_targets:one_step_gaussian",
+    "staircase-iid": f"{_PUBLISHED}:staircase_iid",
+    "staircase-joint": f"{_PUBLISHED}:staircase_joint",
+}
+"""Everything that the command line can audit: a name, and where the function is that makes it. It is called
+with as many of `make_target`'s arguments, of kappa and of delta, as it has parameters for."""
 
 KAPPA: dict[Unit, int] = {"pair": 1, "relationship": 3, "person": 3}
 """Size of the canary for each unit: a graph with kappa 3 for relationships and for people."""
@@ -34,7 +32,7 @@ DELTA = 1e-5
 
 
 def make_target(
-    name: TargetName,
+    name: str,
     epsilon: float = 1.0,
     *,
     n_components: int = 1,
@@ -66,22 +64,21 @@ def make_target(
         raise InputError("components and features must be at least 1")
     if unit not in KAPPA:
         raise InputError("unit must be 'pair', 'relationship' or 'person'")
-    kappa = KAPPA[unit]
-    if name == "learner":
-        return learner_target(epsilon, DELTA, unit, kappa, adjacency, n_features)
-    if name == "laplace":
-        return one_step_laplace(epsilon, unit, kappa, adjacency, n_features)
-    if name == "gaussian":
-        return one_step_gaussian(epsilon, DELTA, unit, kappa, adjacency, n_features)
-    if name == "published-dpp":
-        return published_dpp(epsilon, n_components, n_features)
-    if name == "published-dpp-s":
-        return published_dpp_s(epsilon, n_components, n_features)
-    if name == "staircase-iid":
-        return staircase_iid(epsilon, n_features)
-    if name == "staircase-joint":
-        return staircase_joint(epsilon, n_features)
-    raise InputError(f"target must be one of {', '.join(TARGETS)}")
+    if name not in TARGETS:
+        raise InputError(f"target must be one of {', '.join(TARGETS)}")
+    module, _, function = TARGETS[name].partition(":")
+    make = getattr(import_module(module), function)
+    known: dict[str, Any] = {
+        "epsilon": epsilon,
+        "delta": DELTA,
+        "unit": unit,
+        "kappa": KAPPA[unit],
+        "adjacency": adjacency,
+        "n_components": n_components,
+        "n_features": n_features,
+    }
+    target: Target = make(**{key: known[key] for key in signature(make).parameters})
+    return target
 
 
 def audit_target(
@@ -99,6 +96,8 @@ def audit_target(
     >>> found.verdict
     'violated'
     """
+    from pairveil.audit.auditor import audit_scores
+
     return audit_scores(
         target.scores,
         target.claim,

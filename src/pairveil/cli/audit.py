@@ -7,18 +7,10 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from pairveil.cli.choices import TargetName
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, stdout, table
 from pairveil.errors import InputError
 
-TargetName = Literal[
-    "learner",
-    "published-dpp",
-    "published-dpp-s",
-    "laplace",
-    "gaussian",
-    "staircase-iid",
-    "staircase-joint",
-]
 UnitName = Literal["pair", "relationship", "person"]
 AdjacencyName = Literal["zero-out", "replace"]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Makes the games repeatable.")]
@@ -43,8 +35,9 @@ def attack(
     Example: `pairveil attack`
     """
     from pairveil.audit.attacked import attack_all
+    from pairveil.studies.published.attacked import published_learners
 
-    rows = attack_all(targets, seed)
+    rows = attack_all(targets, seed, published_learners)
     if json_:
         print_json({"rows": [row.to_dict() for row in rows]})
         return
@@ -60,7 +53,9 @@ def attack(
 
 
 def audit(
-    target: Annotated[TargetName, typer.Option("--target", help="What to audit.")] = "learner",
+    target: Annotated[TargetName, typer.Option("--target", help="What to audit.")] = TargetName(
+        "learner"
+    ),
     epsilon: Annotated[
         float, typer.Option("--epsilon", min=0.01, max=50.0, help="The claim.")
     ] = 1.0,
@@ -110,7 +105,7 @@ def audit(
         return
 
     made = make_target(
-        target,
+        str(target),
         epsilon,
         n_components=components,
         n_features=features,

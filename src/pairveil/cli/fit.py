@@ -12,6 +12,7 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from pairveil.cli.budget import Budget
+from pairveil.cli.choices import SelectName
 from pairveil.cli.output import (
     JsonFlag,
     QuietFlag,
@@ -71,9 +72,9 @@ def fit(
     delta: Delta = 1e-5,
     unit: UnitOption = "relationship",
     select: Annotated[
-        Literal["paths", "forest", "matching", "all"],
+        SelectName,
         _privacy("--select", "Which pairs to use; looks at who is paired with whom only."),
-    ] = "paths",
+    ] = SelectName("paths"),
     adjacency: AdjacencyOption = "zero-out",
     mechanism: Annotated[
         Literal["gaussian", "laplace"], _privacy("--mechanism", "laplace: pure epsilon.")
@@ -218,7 +219,7 @@ def fit(
             epsilon=epsilon,
             delta=delta,
             unit=unit,
-            select=select,
+            select=str(select),
             kappa="auto" if kappa is None else kappa,
             adjacency=adjacency,
             mechanism=mechanism,
@@ -359,11 +360,12 @@ def summarise(learner: Any, prepared: Any, **parts: Any) -> Any:
     from pairveil.report.summaries import budget_of, graph_summary
 
     budget = None if learner.accountant is None else budget_of(learner.accountant)
-    if not hasattr(prepared.used, "pairs"):  # with the workers: who is paired with whom is not here
+    material = prepared.material
+    if not hasattr(material.used, "pairs"):  # with the workers: who is paired with whom is not here
         return Summary(budget=budget, **parts)
     return Summary(
-        used=graph_summary(prepared.used_kappa, prepared.used),
-        given=graph_summary(prepared.given_kappa, prepared.given),
+        used=graph_summary(material.used_kappa, material.used),
+        given=graph_summary(material.given_kappa, material.given),
         budget=budget,
         **parts,
     )

@@ -149,6 +149,17 @@ class PairSet:
         return len(self.pairs)
 
     @property
+    def n_records(self) -> int:
+        """Records that a fit sums over: the pairs."""
+        return len(self.pairs)
+
+    def contents(self, rows: Any = None) -> tuple[Any, np.ndarray]:
+        """What a statistic sees of some records: differences in float64, and labels."""
+        assert self.labels is not None
+        labels = self.labels if rows is None else self.labels[rows]
+        return self.differences(rows).astype(np.float64, copy=False), labels
+
+    @property
     def n_features(self) -> int:
         """Columns of the features."""
         return int(self.features.shape[1])

@@ -44,7 +44,7 @@ import numpy as np
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
-from pairveil.engine.backends.dask_pairs import DaskPairs
+from pairveil.engine.backends.records import topology_digest
 from pairveil.engine.plan import Plan
 from pairveil.errors import InputError
 from pairveil.files import check_file, write_file
@@ -241,11 +241,7 @@ def fit_digest(plan: Plan, pairs: Any) -> str:
     """Names a fit by what is public of it: features and labels are not in it."""
     described = json.dumps([version("pairveil"), plan.to_dict(), plan.n_records], sort_keys=True)
     digest = hashlib.sha256(described.encode())
-    if isinstance(pairs, DaskPairs):
-        digest.update(pairs.topology())
-    else:
-        ends = getattr(pairs, "pairs", pairs)
-        digest.update(np.ascontiguousarray(ends, dtype=np.int64).tobytes())
+    digest.update(topology_digest(pairs))
     return digest.hexdigest()
 
 

@@ -10,11 +10,11 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairveil.data.pairset import PairSet
 from pairveil.engine.backends.local import Backend, Local
 from pairveil.engine.checkpoint import Checkpoint
 from pairveil.engine.gradients import LossGradient
@@ -34,8 +34,8 @@ class Engine:
 
     Parameters
     ----------
-    records : PairSet or Backend
-        The used pairs, labelled; or where they lie.
+    records : PairSet or other records, or a Backend
+        Those that are used; or where they lie.
     noise : NoiseSource
         Where sampling and noise come from.
     on_answer : callable, optional
@@ -47,6 +47,7 @@ class Engine:
     Examples
     --------
     >>> import numpy as np
+    >>> from pairveil.data.pairset import PairSet
     >>> from pairveil.engine.losses import ContrastiveLoss
     >>> from pairveil.privacy.noise import SeededNoise
     >>> pairs = PairSet(np.eye(2), [[0, 1]], [1])
@@ -58,13 +59,13 @@ class Engine:
 
     def __init__(
         self,
-        records: PairSet | Backend,
+        records: Any,
         noise: NoiseSource,
         on_answer: OnAnswer | None = None,
         *,
         checkpoint: Checkpoint | None = None,
     ) -> None:
-        self._backend = Local(records) if isinstance(records, PairSet) else records
+        self._backend: Backend = records if hasattr(records, "add_up") else Local(records)
         self._noise = noise
         self._on_answer = on_answer
         self._checkpoint = checkpoint

@@ -30,6 +30,7 @@ class Setting(NamedTuple):
     data_norm : float
         Public bound on a person's l2 norm.
     mechanism : Mechanism
+    records : {'pairs', 'groups', 'people'}
     """
 
     budget: Budget
@@ -37,6 +38,7 @@ class Setting(NamedTuple):
     n_features: int
     data_norm: float = 1.0
     mechanism: Mechanism = GAUSSIAN
+    records: str = "pairs"
 
 
 class Ask(NamedTuple):

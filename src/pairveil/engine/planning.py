@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pairveil.engine.plan import Ask, Plan, Recipe, Setting
 from pairveil.errors import InputError
-from pairveil.learners.parameters import HARDLY_PRIVATE, too_large
 from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.calibration import calibrate_gaussian
 from pairveil.privacy.events import Event
 from pairveil.privacy.grid import choose_grid
 from pairveil.privacy.queries import Query
 from pairveil.privacy.slack import slack_of_plan
+from pairveil.privacy.units import float_at_most
 
+HARDLY_PRIVATE = 20.0
+NOTHING_PROMISED = (
+    "it would promise nothing (at epsilon 20 odds may change by a factor of 485 million)"
+)
 SLACK_SHARE = 1e-3
 """Part of delta set aside for what exact discrete noise costs; the true cost is far smaller."""
 
@@ -108,13 +114,21 @@ def _refusal(recipe: Recipe, setting: Setting, delta: float, largest_kappa: int)
     return InputError("delta is too small for exact discrete noise here: choose a larger delta")
 
 
+def too_large(epsilon: Any) -> InputError:
+    """What to say of an epsilon for which no noise is drawn."""
+    return InputError(
+        f"epsilon={float_at_most(epsilon):g} is too large: {NOTHING_PROMISED}, and its noise is finer than "
+        "exact noise can be; choose a smaller epsilon (float('inf') for no privacy)"
+    )
+
+
 def _is_sampled(ask: Ask) -> bool:
     return ask.sampling == "poisson" and ask.sample_rate < 1
 
 
 def _query(ask: Ask, setting: Setting, others: list[Event]) -> Query:
     budget, mechanism = setting.budget, setting.mechanism
-    kind = (ask.steps, mechanism, ask.sampling, ask.sample_rate)
+    kind = (ask.steps, mechanism, ask.sampling, ask.sample_rate, setting.records)
     silent = Query(ask.name, ask.shape, 0.0, *kind)  # refuses what has no proof
     if not budget.is_private:
         return silent

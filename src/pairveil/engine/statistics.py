@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pairveil.data.pairset import PairSet
 from pairveil.privacy.grid import Norm, grid_sensitivity, to_grid
 
 FloatArray = NDArray[np.float64]
@@ -88,7 +87,7 @@ class Statistic:
 
 
 def clipped_sum(
-    data: PairSet,
+    data: Any,
     rows: IntArray | None,
     statistic: Statistic,
     norm: Norm,
@@ -101,9 +100,9 @@ def clipped_sum(
 
     Parameters
     ----------
-    data : PairSet
+    data : PairSet, or other records with ``contents`` and ``blocks``
     rows : int array or None
-        The pairs in this batch; None is all of them.
+        The records in this batch; None is all of them.
     statistic : Statistic
     norm : {'l2', 'l1'}
         In which contributions are clipped.
@@ -119,19 +118,18 @@ def clipped_sum(
     -------
     int64 array of the statistic's shape
     """
-    assert data.labels is not None
     if compiled and statistic.is_compilable(data):
         return statistic.compiled_sum(data, rows, norm, grid, separately)
     total = np.zeros(statistic.shape, dtype=np.int64)
     for tile in _tiles(data, rows, 1 if separately else TILE):
-        differences = data.differences(tile).astype(np.float64, copy=False)
+        contents, labels = data.contents(tile)
         if statistic.scale is not None:
-            differences = scaled(differences, statistic.scale)
-        total += to_grid(statistic.tile_sum(differences, data.labels[tile], norm), grid)
+            contents = scaled(contents, statistic.scale)
+        total += to_grid(statistic.tile_sum(contents, labels, norm), grid)
     return total
 
 
-def _tiles(data: PairSet, rows: IntArray | None, size: int) -> Iterator[Any]:
+def _tiles(data: Any, rows: IntArray | None, size: int) -> Iterator[Any]:
     """Cut the wanted pairs into tiles; the cut depends on positions only, never on contents."""
     if rows is None:
         yield from data.blocks(size)

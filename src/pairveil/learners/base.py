@@ -14,15 +14,15 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 
-from pairveil.engine.backends.dask import OnCluster, connected_client
-from pairveil.engine.backends.local import Backend, Local
+from pairveil.engine.backends.records import backend_for
 from pairveil.engine.checkpoint import Checkpoint, Hold
 from pairveil.engine.engine import Engine, OnAnswer
 from pairveil.engine.plan import Recipe
 from pairveil.errors import ClusterError, InputError, PrivacyLeakWarning
 from pairveil.learners import charging
-from pairveil.learners.inputs import clipped, resolve_training
-from pairveil.learners.parameters import check_bound
+from pairveil.learners.inputs import resolve_training
+from pairveil.learners.material import material_of_pairs
+from pairveil.learners.parameters import check_bound, check_parameters, plain_parameters
 from pairveil.learners.preparing import Prepared, prepare
 from pairveil.learners.progress import OnStep, Progress
 from pairveil.privacy.certificate import Certificate
@@ -84,13 +84,15 @@ class PrivateLearner(BaseEstimator):
     def _prepare(self, pairs: Any, y: ArrayLike | None) -> Prepared:
         if isinstance(pairs, Prepared):
             return pairs
+        given = plain_parameters(self)
+        check_bound("data_norm", given.data_norm)
         found = resolve_training(pairs, y, self.preprocessor, self.backend, stacklevel=4)
-        noise: NoiseSource = (
-            TrustedNoise() if self.random_state is None else SeededNoise(self.random_state)
-        )
-        check_bound("data_norm", self.data_norm)
-        data = clipped(found.data, float(self.data_norm), stacklevel=4)
-        return prepare(self, data, noise, found.inferred, found.positions)
+        check_parameters(given, found.data.n_features)
+        material = material_of_pairs(given, found, stacklevel=4)
+        return prepare(self._recipe(given), given, material, self._noise(), stacklevel=4)
+
+    def _noise(self) -> NoiseSource:
+        return TrustedNoise() if self.random_state is None else SeededNoise(self.random_state)
 
     def certify(
         self, pairs: Any, y: ArrayLike | None = None, *, checkpoint: str | Path | None = None
@@ -145,17 +147,11 @@ class PrivateLearner(BaseEstimator):
         """
         if checkpoint is not None and self.random_state is not None:
             raise InputError("a checkpoint is for releases: leave random_state=None")
-        cluster = connected_client() if self.backend == "dask" else None
         prepared = self._prepare(pairs, y)
         self._warn_of_clones(prepared.certificate)
-        # Workers build their parts before anything is charged: what they cannot read costs nothing.
-        compiled = self.backend != "numpy"
-        backend: Backend = (
-            Local(prepared.used, compiled=compiled)
-            if cluster is None
-            else OnCluster(prepared.used, cluster)
-        )
-        saved = None if checkpoint is None else Checkpoint(checkpoint, prepared.plan, prepared.used)
+        used = prepared.material.used
+        backend = backend_for(used, self.backend)  # before anything is charged
+        saved = None if checkpoint is None else Checkpoint(checkpoint, prepared.plan, used)
         try:
             charging.charge(self.accountant, prepared, saved)
             watcher = Progress(prepared, on_step, on_answer)
@@ -173,7 +169,7 @@ class PrivateLearner(BaseEstimator):
         if not engine.followed(prepared.plan.queries):
             raise RuntimeError("the engine did not follow its plan; nothing is released")
         self.certificate_ = prepared.certificate
-        self.kappa_ = prepared.kappas[self.unit]
+        self.kappa_ = prepared.material.kappas[self.unit]
         self.noise_multiplier_ = prepared.plan[prepared.recipe.headline].noise_multiplier
         self._keep(model, prepared)
         return self

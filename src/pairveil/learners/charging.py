@@ -14,7 +14,9 @@ from pairveil.engine.checkpoint import Checkpoint, Content, fit_digest, name_of,
 from pairveil.errors import InputError
 from pairveil.graph.digest import graph_digest
 from pairveil.learners.preparing import Prepared
+from pairveil.privacy.costs import Group
 from pairveil.privacy.ledger import PrivacyLedger
+from pairveil.privacy.units import Unit
 
 
 def charge(ledger: PrivacyLedger | None, prepared: Prepared, saved: Checkpoint | None) -> None:
@@ -40,7 +42,7 @@ def charge(ledger: PrivacyLedger | None, prepared: Prepared, saved: Checkpoint |
     """
     if ledger is None:
         return
-    cost, note = cost_of_fit(prepared), f"fit of {prepared.used.n_pairs} pairs"
+    cost, note = cost_of_fit(prepared), f"fit of {prepared.plan.n_records} {prepared.material.kind}"
     if saved is None:
         ledger.spend(**cost, note=note)
         return
@@ -69,7 +71,7 @@ def check(ledger: PrivacyLedger | None, prepared: Prepared, path: Path | str) ->
     """
     if not Path(path).exists():
         return
-    content = read(path, fit_digest(prepared.plan, prepared.used))
+    content = read(path, fit_digest(prepared.plan, prepared.material.used))
     if ledger is not None:
         _charged_mark(ledger, cost_of_fit(prepared), content)
 
@@ -107,9 +109,9 @@ def cost_of_fit(prepared: Prepared) -> dict[str, Any]:
     certificate = prepared.certificate
     return {
         "events": tuple(prepared.plan.events()),
-        "kappas": dict(prepared.kappas),
+        "kappas": _groups(prepared),
         "delta_slack": 0.0 if certificate is None else certificate.delta_slack,
-        "graph": graph_digest(prepared.used),
+        "graph": graph_digest(prepared.material.used),
     }
 
 
@@ -131,3 +133,10 @@ def _charged_mark(ledger: PrivacyLedger, cost: dict[str, Any], content: Content)
             )
         return mark
     return None
+
+
+def _groups(prepared: Prepared) -> dict[Unit, Group]:
+    """What each unit can move, as ledgers keep it: kappa where records are pairs."""
+    if prepared.material.kind == "pairs":
+        return dict(prepared.material.kappas)
+    return dict(prepared.material.costs)

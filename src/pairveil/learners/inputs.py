@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from pairveil.column_names import in_order, names_of
-from pairveil.data.clipping import clip_rows_and_say_so
 from pairveil.data.pairset import PairSet
 from pairveil.data.validation import neither
-from pairveil.engine.backends.dask_pairs import DaskPairs
+from pairveil.engine.backends.records import is_remote
 from pairveil.errors import InputError, PrivacyLeakWarning
 from pairveil.privacy.units import ASSUMED_TOPOLOGY
 
@@ -90,23 +89,6 @@ def as_features(X: Any) -> Any:
     return array
 
 
-def uniform(features: Any) -> Any:
-    """Features in one layout, whatever they hold: which loop sums them must not depend on contents."""
-    if sparse.issparse(features):
-        rows = sparse.csr_array(features)
-        rows.sum_duplicates()
-        return rows
-    return np.ascontiguousarray(features)
-
-
-def clipped(data: PairSet | DaskPairs, data_norm: float, stacklevel: int) -> PairSet | DaskPairs:
-    """The same pairs, with people's rows no longer than ``data_norm`` and in one layout."""
-    if isinstance(data, DaskPairs):
-        return data.clipped(data_norm, stacklevel + 1)
-    features = uniform(clip_rows_and_say_so(data.features, data_norm, stacklevel + 1))
-    return data if features is data.features else data.with_features(features)
-
-
 def check_rows(rows: NDArray[Any], n_people: int) -> None:
     """Refuse row indices that are no integers or name nobody."""
     if not np.issubdtype(rows.dtype, np.integer):
@@ -135,7 +117,7 @@ def people_of_rows(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]
 class Resolved(NamedTuple):
     """What a fit learns from, in canonical order."""
 
-    data: PairSet | DaskPairs
+    data: Any
     positions: NDArray[Any] | None  # of each pair among those given; None: where they were
     inferred: bool  # whether the topology had to be read off equal rows
 
@@ -147,7 +129,7 @@ def resolve_training(
 
     Pairs may also lie with the workers of a cluster (`DaskPairs`, which knows its own positions).
     """
-    if not isinstance(pairs, DaskPairs):
+    if not is_remote(pairs):
         given, inferred = _given(pairs, y, preprocessor, stacklevel + 1)
         return Resolved(*given.canonical(stacklevel + 1), inferred)
     if y is not None:

@@ -12,16 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from pairveil.engine.losses import LOSSES
+from pairveil.engine.planning import too_large
 from pairveil.errors import InputError
+from pairveil.graph.selections import SELECTIONS
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms import MECHANISMS
 from pairveil.privacy.units import ADJACENCIES, UNITS, float_at_most
 
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-12, 1e6
-HARDLY_PRIVATE = 20.0
-NOTHING_PROMISED = (
-    "it would promise nothing (at epsilon 20 odds may change by a factor of 485 million)"
-)
 
 _LIMITS = ("epsilon", "delta")  # what must not be exceeded
 _NUMBERS = (
@@ -87,14 +86,6 @@ def check_epsilon(epsilon: Any) -> None:
         raise too_large(epsilon)
 
 
-def too_large(epsilon: Any) -> InputError:
-    """What to say of an epsilon for which no noise is drawn."""
-    return InputError(
-        f"epsilon={float_at_most(epsilon):g} is too large: {NOTHING_PROMISED}, and its noise is finer than "
-        "exact noise can be; choose a smaller epsilon (float('inf') for no privacy)"
-    )
-
-
 def check_parameters(learner: Any, n_features: int) -> None:
     """Refuse parameters that make no sense; nothing has been spent yet."""
     delta = learner.delta
@@ -102,13 +93,13 @@ def check_parameters(learner: Any, n_features: int) -> None:
     if not (_is_number(delta) and 0 < delta < 1):
         raise InputError("delta must be a number between 0 and 1, both excluded")
     _check_choice("unit", learner.unit, UNITS)
-    _check_choice("select", learner.select, ("paths", "forest", "matching", "all"))
+    _check_choice("select", learner.select, tuple(SELECTIONS))
     if not isinstance(learner.accountant, PrivacyLedger | None):
         raise InputError("accountant must be a PrivacyLedger or None")
     _check_choice("adjacency", learner.adjacency, ADJACENCIES)
     _check_choice("mechanism", learner.mechanism, tuple(MECHANISMS))
     _check_choice("sampling", learner.sampling, ("poisson", "disjoint"))
-    _check_choice("loss", learner.loss, ("contrastive",))
+    _check_choice("loss", learner.loss, tuple(LOSSES))
     _check_choice("backend", learner.backend, ("auto", "numpy", "dask"))
     if learner.kappa != "auto" and not (_is_whole(learner.kappa) and learner.kappa >= 1):
         raise InputError("kappa must be 'auto' or a whole number of at least 1")

@@ -17,6 +17,7 @@ from pairveil.privacy.accounting import (
     check_kappa,
     epsilon_of,
 )
+from pairveil.privacy.costs import Cost
 from pairveil.privacy.events import (
     ChoiceEvent,
     Event,
@@ -37,11 +38,15 @@ def _check_epsilon(epsilon: object) -> float:
     return float(epsilon)
 
 
+def _cost(kappa: int | Cost) -> Cost:
+    return kappa if isinstance(kappa, Cost) else Cost(check_kappa(kappa))
+
+
 def calibrate_gaussian(
     epsilon: float,
     delta: float,
     *,
-    kappa: int,
+    kappa: int | Cost,
     adjacency: Adjacency = "zero-out",
     sample_rate: float = 1.0,
     steps: int = 1,
@@ -53,8 +58,8 @@ def calibrate_gaussian(
     ----------
     epsilon, delta : float
         The budget for these steps together with ``other_events``. ``epsilon=inf`` returns 0.0.
-    kappa : int
-        How many pairs' contents may change together.
+    kappa : int or Cost
+        How many pairs' contents may change together; a cost where records are not pairs.
     adjacency : {"zero-out", "replace"}
     sample_rate : float, default 1.0
         Poisson sampling rate of each pair in each step.
@@ -81,7 +86,7 @@ def calibrate_gaussian(
     True
     """
     epsilon, delta = _check_epsilon(epsilon), check_delta(delta)
-    kappa, adjacency = check_kappa(kappa), check_adjacency(adjacency)
+    kappa, adjacency = _cost(kappa), check_adjacency(adjacency)
     others = check_events(other_events)
     GaussianEvent(1.0, sample_rate, steps)  # validates both
     if math.isinf(epsilon):
@@ -94,8 +99,7 @@ def calibrate_gaussian(
         return epsilon_of(events, kappa=kappa, adjacency=adjacency, delta=delta)
 
     # Without sampling mu = kappa sqrt(steps) / s (replace: twice that): enough noise in any case.
-    factor = 2.0 if adjacency == "replace" else 1.0
-    enough = factor * kappa * math.sqrt(steps) / mu_from_epsilon(epsilon, delta)
+    enough = kappa.reach(adjacency) * math.sqrt(steps) / mu_from_epsilon(epsilon, delta)
     if sample_rate == 1.0 and not others:
         return _nudge(cost, epsilon, enough)
     return _search(cost, epsilon, enough)
@@ -104,7 +108,7 @@ def calibrate_gaussian(
 def calibrate_laplace(
     epsilon: float,
     *,
-    kappa: int,
+    kappa: int | Cost,
     adjacency: Adjacency = "zero-out",
     steps: int = 1,
     other_events: Iterable[Event] = (),
@@ -120,7 +124,7 @@ def calibrate_laplace(
     20.0...
     """
     epsilon, delta = _check_epsilon(epsilon), check_delta(delta)
-    kappa, adjacency = check_kappa(kappa), check_adjacency(adjacency)
+    kappa, adjacency = _cost(kappa), check_adjacency(adjacency)
     others = check_events(other_events)
     LaplaceEvent(1.0, steps)  # validates
     if math.isinf(epsilon):
@@ -130,8 +134,7 @@ def calibrate_laplace(
         events = (*others, LaplaceEvent(scale_multiplier, steps))
         return epsilon_of(events, kappa=kappa, adjacency=adjacency, delta=delta)
 
-    factor = 2.0 if adjacency == "replace" else 1.0
-    enough = factor * kappa * steps / epsilon
+    enough = kappa.reach(adjacency) * steps / epsilon
     if delta == 0.0 and not others:
         return _nudge(cost, epsilon, enough)
     return _search(cost, epsilon, enough)
@@ -141,7 +144,7 @@ def calibrate_choice(
     epsilon: float,
     delta: float,
     *,
-    kappa: int,
+    kappa: int | Cost,
     adjacency: Adjacency = "zero-out",
     n_choices: int = 1,
     other_events: Iterable[Event] = (),
@@ -153,8 +156,8 @@ def calibrate_choice(
     epsilon, delta : float
         The budget for the choices together with ``other_events``. ``epsilon=inf`` returns ``inf``;
         ``delta=0`` is a pure guarantee.
-    kappa : int
-        How many pairs' contents may change together.
+    kappa : int or Cost
+        How many pairs' contents may change together; a cost where records are not pairs.
     adjacency : {"zero-out", "replace"}
     n_choices : int, default 1
         Choices with one eta each, for instance k columns chosen one after the other.
@@ -179,7 +182,7 @@ def calibrate_choice(
     0.025
     """
     epsilon, delta = _check_epsilon(epsilon), check_delta(delta)
-    kappa, adjacency = check_kappa(kappa), check_adjacency(adjacency)
+    kappa, adjacency = _cost(kappa), check_adjacency(adjacency)
     others = check_events(other_events)
     ChoiceEvent(1.0, n_choices)  # validates
     if math.isinf(epsilon):
@@ -190,8 +193,7 @@ def calibrate_choice(
         return epsilon_of(events, kappa=kappa, adjacency=adjacency, delta=delta)
 
     # A choice is eta-DP: with basic composition this noise is enough in any case.
-    factor = 2.0 if adjacency == "replace" else 1.0
-    enough = factor * kappa * n_choices / epsilon
+    enough = kappa.reach(adjacency) * n_choices / epsilon
     if delta == 0.0 and not others:
         return 1.0 / _nudge(cost, epsilon, enough)
     return 1.0 / _search(cost, epsilon, enough)

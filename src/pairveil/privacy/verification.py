@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from pairveil.errors import InputError
+from pairveil.graph.selections import SELECTIONS
 from pairveil.privacy.certificate import PUBLIC, Certificate, all_epsilons
 from pairveil.privacy.costs import RECORD_KINDS
 from pairveil.privacy.events import Event, LaplaceEvent, event_from_dict
@@ -24,8 +25,6 @@ from pairveil.privacy.units import (
     SELECTED_CAVEAT,
     UNITS,
 )
-
-SELECTIONS = ("paths", "forest", "matching", "all")
 
 RECOMPUTED = (
     "every epsilon, from the stated noise and kappa",

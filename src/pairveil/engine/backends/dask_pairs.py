@@ -1,14 +1,15 @@
 """Pairs and features that are Dask collections: a fit that no single machine could hold.
 
-Pairs are a Dask DataFrame of row numbers and labels, features whatever `pairveil.engine.backends.dask_features`
-reads. Labels and features never come to the driver. What does come depends on the unit:
+Pairs are a Dask DataFrame of row numbers and labels, features whatever
+`pairveil.engine.backends.dask_features` reads. Labels and features never come to the driver. What does
+come depends on the unit:
 
 - *person*, all pairs used: degrees, 4 bytes a person, counted by the workers and added up;
 - otherwise who is paired with whom, a partition at a time: 12 bytes a pair while kappa is found (neighbour
   lists and search), and 8 bytes a pair while pairs are selected.
 
-Workers bring the pairs into canonical order first (`pairveil.engine.backends.dask_order`): nothing that follows
-depends on the order of the rows or on how they are divided into partitions.
+Workers bring the pairs into canonical order first (`pairveil.engine.backends.dask_order`): nothing that
+follows depends on the order of the rows or on how they are divided into partitions.
 
 Partitions are recipes and not kept data: they are read for the checks, for the graph and for the parts
 that workers sum. A recipe that gives other pairs the second time (files that changed) would make kappa a
@@ -66,6 +67,7 @@ class Chosen(NamedTuple):
     rows: NDArray[np.int64] | range
     given: Kappa
     taken: Kappa
+    by_degrees: bool = False  # only degrees were counted, which bounds the other numbers
 
 
 def open_dask_pairs(
@@ -172,6 +174,11 @@ class DaskPairs:
         return self.features.shape[0]
 
     @property
+    def n_records(self) -> int:
+        """Records that a fit sums over: the pairs."""
+        return self.n_pairs
+
+    @property
     def n_pairs(self) -> int:
         """Number of pairs."""
         return int(self.starts[-1]) if self.rows is None else len(self.rows)
@@ -216,8 +223,9 @@ class DaskPairs:
     ) -> Chosen:
         """Select pairs and find the group sizes, with as little on the driver as they need."""
         if how == "all":
-            found = kappa_of_degrees(self.degrees) if unit == "person" else self._kappa()
-            return Chosen(self, self._given_rows(None), found, found)
+            by_degrees = unit == "person"
+            found = kappa_of_degrees(self.degrees) if by_degrees else self._kappa()
+            return Chosen(self, self._given_rows(None), found, found, by_degrees)
         given = self._kappa()
         ends = np.empty((self.n_pairs, 2), dtype=np.int32)
         for start, part in zip(self.starts[:-1], self._ends(), strict=True):

@@ -11,7 +11,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pairveil.data.pairset import PairSet
 from pairveil.engine.gradients import LossGradient
 from pairveil.engine.statistics import Statistic, clipped_sum
 from pairveil.privacy.grid import Norm
@@ -67,24 +66,25 @@ class Local:
 
     Parameters
     ----------
-    data : PairSet
-        The used pairs, labelled.
+    data : PairSet, or other records with ``n_records``, ``contents`` and ``blocks``
+        Those that are used.
     compiled : bool
         Use compiled loops where there are some.
 
     Examples
     --------
+    >>> from pairveil.data.pairset import PairSet
     >>> Local(PairSet(np.eye(2), [[0, 1]], [1])).n_records
     1
     """
 
-    def __init__(self, data: PairSet, *, compiled: bool = True) -> None:
+    def __init__(self, data: Any, *, compiled: bool = True) -> None:
         self._data, self._compiled = data, compiled
 
     @property
     def n_records(self) -> int:
-        """Number of pairs."""
-        return self._data.n_pairs
+        """How many are used."""
+        return int(self._data.n_records)
 
     @property
     def dtype(self) -> Any:
@@ -100,7 +100,7 @@ class Local:
         *,
         separately: bool = False,
     ) -> IntArray:
-        """`pairveil.engine.statistics.clipped_sum` of the pairs."""
+        """`pairveil.engine.statistics.clipped_sum` of the records."""
         return clipped_sum(
             self._data, rows, statistic, norm, grid, compiled=self._compiled, separately=separately
         )

@@ -112,7 +112,7 @@ class DPPMetricLearner(PrivateLearner, PairMetric):
         epsilon: float = 1.0,
         delta: float = 1e-5,
         unit: Unit = "relationship",
-        select: Literal["paths", "forest", "matching", "all"] = "paths",
+        select: str = "paths",
         kappa: int | Literal["auto"] = "auto",
         adjacency: Adjacency = "zero-out",
         mechanism: Literal["gaussian", "laplace"] = "gaussian",
@@ -167,10 +167,10 @@ class DPPMetricLearner(PrivateLearner, PairMetric):
 
     def _keep(self, model: Any, prepared: Prepared) -> None:
         self.components_ = model
-        self.n_pairs_used_ = prepared.used.n_pairs
-        self.used_pairs_ = prepared.used_rows
-        self.n_features_in_ = prepared.used.n_features
-        self._set_names(prepared.used.feature_names)
+        self.n_pairs_used_ = prepared.plan.n_records
+        self.used_pairs_ = prepared.material.used_rows
+        self.n_features_in_ = prepared.plan.n_features
+        self._set_names(prepared.material.used.feature_names)
         for name in ("threshold_", "threshold_certificate_", "_calibrations"):
             self.__dict__.pop(name, None)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from pairveil.privacy.costs import Cost, cost_of
 from pairveil.privacy.events import Event
 from pairveil.privacy.grid import Norm
 from pairveil.privacy.units import Adjacency
@@ -29,8 +30,8 @@ class Budget(NamedTuple):
     Attributes
     ----------
     epsilon, delta : float
-    kappa : int
-        Records that one protected unit touches.
+    kappa : int or Cost
+        What one protected unit can move; a number is that of pairs.
     adjacency : {'zero-out', 'replace'}
 
     Examples
@@ -41,13 +42,13 @@ class Budget(NamedTuple):
 
     epsilon: float
     delta: float
-    kappa: int
+    kappa: int | Cost
     adjacency: Adjacency
 
     @property
     def reach(self) -> float:
         """How far the protected unit can move a sum, in units of one record's clip bound."""
-        return float(self.kappa * (2 if self.adjacency == "replace" else 1))
+        return cost_of(self.kappa).reach(self.adjacency)
 
     @property
     def is_private(self) -> bool:
