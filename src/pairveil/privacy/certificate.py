@@ -107,6 +107,8 @@ class Certificate:
         if min(self.kappas.values()) < 1 or not 0.0 <= self.delta < 1.0:
             raise InputError("the certificate needs kappas of at least 1 and delta in [0, 1)")
         if self.costs is not None:
+            if not self.costs:
+                raise InputError("the certificate states costs, but of no records")
             for kind, by_unit in self.costs.items():
                 if kind not in RECORD_KINDS or set(by_unit) != set(UNITS):
                     raise InputError("the certificate states costs of unknown records or units")
