@@ -59,6 +59,7 @@ ACCURACY = 0.1
 0.1 % of epsilon (each step's loss gains variance d^2/6, like a Gaussian step of mu^2 = d^2/6)."""
 
 _TRUNCATION = 1e-6  # share of delta spent, per step, on each kind of truncation
+_LEAST_MU, _MOST_MU = 1e-150, 1e100  # between them no square leaves the floats, nor a sum of many
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class Composition:
     def unsampled_mu(self) -> float:
         """Return mu when sampling is ignored: moving every count up to kappa is a valid bound."""
         sampled = math.fsum(
-            ((2 if replaced else 1) * k) ** 2 * t / (s * s) for k, _, s, replaced, t in self.sampled
+            t * _mu(k * (2.0 if replaced else 1.0), s) ** 2 for k, _, s, replaced, t in self.sampled
         )
         return math.sqrt(self.mu_squared + sampled)
 
@@ -184,10 +185,9 @@ def epsilon_of_parts(
 
 
 def compose(parts: Iterable[Part], adjacency: Adjacency) -> Composition | None:
-    """Merge like events; None when one of them has no noise at all."""
+    """Merge like events; None when one of them has no noise at all, or too little for any finite epsilon."""
     mu_squared: list[float] = []
-    pure: dict[float, int] = defaultdict(int)
-    pure_total = Fraction(0)
+    pure: dict[Fraction, int] = defaultdict(int)
     sampled: dict[tuple[int, float, float, bool], int] = defaultdict(int)
     choices: dict[Fraction, int] = defaultdict(int)
     for events, group in parts:
@@ -195,34 +195,52 @@ def compose(parts: Iterable[Part], adjacency: Adjacency) -> Composition | None:
         costs = group if isinstance(group, tuple) else (_checked_cost(group),) * len(checked)
         for event, cost in zip(checked, costs, strict=True):
             reach = cost.reach(adjacency)
-            if isinstance(event, ChoiceEvent):
-                together = Fraction(event.eta) * Fraction(reach) if event.eta < math.inf else None
-                if together is None or math.isinf(_round_up(together)):
+            noise = _noise_of(event)
+            # What is beyond the floats has no epsilon that a float could state.
+            if noise == 0.0 or math.isinf(reach):
+                return None
+            if isinstance(event, ChoiceEvent | LaplaceEvent):
+                together = Fraction(reach) * _inverse_noise(event)
+                if math.isinf(_round_up(together * event.steps)):
                     return None
-                choices[together] += event.steps
+                (choices if isinstance(event, ChoiceEvent) else pure)[together] += event.steps
                 continue
-            if isinstance(event, LaplaceEvent):
-                if event.scale_multiplier == 0.0:
-                    return None
-                pure[reach / event.scale_multiplier] += event.steps
-                pure_total += Fraction(reach) * event.steps / Fraction(event.scale_multiplier)
-                continue
-            if event.noise_multiplier == 0.0:
+            mu = _mu(reach, noise)
+            if mu > _MOST_MU:
                 return None
             if isinstance(event, GaussianEvent) and event.sample_rate < 1.0:
-                kind = (cost.records, event.sample_rate, event.noise_multiplier)
+                kind = (cost.records, event.sample_rate, noise)
                 sampled[*kind, not cost.is_emptied(adjacency)] += event.steps
             else:
                 count = event.epochs if isinstance(event, DisjointGaussianEvent) else event.steps
-                mu_squared.append(count * (reach / event.noise_multiplier) ** 2)
+                mu_squared.append(count * mu**2)
     return Composition(
         mu_squared=math.fsum(mu_squared),
-        pure=tuple(sorted(pure.items())),
-        pure_total=_round_up(pure_total),
+        pure=tuple((_round_up(epsilon), steps) for epsilon, steps in sorted(pure.items())),
+        pure_total=_round_up(sum((epsilon * n for epsilon, n in pure.items()), Fraction(0))),
         sampled=tuple((*key, steps) for key, steps in sorted(sampled.items())),
         choices=tuple((_round_up(eta), steps) for eta, steps in sorted(choices.items())),
         choices_total=_round_up(sum((eta * n for eta, n in choices.items()), Fraction(0))),
     )
+
+
+def _noise_of(event: Event) -> float:
+    """How much noise an event has; 0 is none."""
+    if isinstance(event, ChoiceEvent):
+        return 0.0 if math.isinf(event.eta) else 1.0
+    return event.scale_multiplier if isinstance(event, LaplaceEvent) else event.noise_multiplier
+
+
+def _inverse_noise(event: ChoiceEvent | LaplaceEvent) -> Fraction:
+    """Epsilon, or range, for each unit of reach."""
+    if isinstance(event, ChoiceEvent):
+        return Fraction(event.eta)
+    return 1 / Fraction(event.scale_multiplier)
+
+
+def _mu(reach: float, noise: float) -> float:
+    """Return reach / noise from above: never 0, however much noise, so that delta = 0 stays infinite."""
+    return max(_round_up(Fraction(reach) / Fraction(noise)), _LEAST_MU)
 
 
 def _round_up(value: Fraction) -> float:
@@ -258,8 +276,10 @@ def _epsilon_on_grid(composition: Composition, delta: float, closed: float) -> f
     best, coarsest = math.inf, 0.0
     closed = min(closed, 1e9)
     mu = math.sqrt(spread(composition, pairs))
-    if mu < 1e-100:
-        return math.inf  # losses too small for a grid of floats: the closed form serves
+    if not 1e-100 < mu < 1e100:
+        return (
+            math.inf
+        )  # losses too small or too large for a grid of floats: the closed form serves
     for _ in range(8):
         interval = max(ACCURACY * mu / math.sqrt(steps), coarsest)
         try:
