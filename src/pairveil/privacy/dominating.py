@@ -171,7 +171,7 @@ def on_grid(interval: float, first: int, probs: Array, infinite: float = 0.0) ->
 
     Examples
     --------
-    >>> on_grid(0.1, 0, np.array([0.25, 0.25]), infinite=0.5).get_delta_for_epsilon(10.0)
+    >>> float(on_grid(0.1, 0, np.array([0.25, 0.25]), infinite=0.5).get_delta_for_epsilon(10.0))
     0.5
     >>> on_grid(0.1, 0, np.array([0.25, 0.25]))
     Traceback (most recent call last):
