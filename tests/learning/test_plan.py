@@ -5,23 +5,23 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pairveil.learning import dpp
 from pairveil.learning.dpp import DPPMetricLearner
-from pairveil.learning.plan import NoisySums
+from pairveil.learning.training import ContrastiveRecipe
 from pairveil.pairs.pairset import PairSet
+from pairveil.privacy.mechanisms import mechanism_named
+from pairveil.privacy.queries import Query
 
 
 @pytest.mark.parametrize(("steps", "epochs"), [(1, 1), (10, 1), (11, 2), (20, 2), (21, 3)])
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 def test_a_begun_epoch_is_charged_whole(mechanism, steps, epochs):
     """After 11 steps over 10 disjoint batches the pairs of the first batch were used twice."""
-    sums = NoisySums(1.0, 5.0, steps, mechanism, "disjoint", 0.1)
-    event = sums.event()
+    event = Query("sums", (3,), 5.0, steps, mechanism_named(mechanism), "disjoint", 0.1).event()
     assert (event.steps if mechanism == "laplace" else event.epochs) == epochs
 
 
 def test_a_fit_that_does_not_follow_its_plan_is_not_released(monkeypatch):
-    monkeypatch.setattr(dpp, "train", lambda plan, data, engine: np.eye(data.n_features))
+    monkeypatch.setattr(ContrastiveRecipe, "run", lambda _, plan, __: np.eye(plan.n_features))
     rng = np.random.default_rng(0)
     data = PairSet(rng.normal(size=(200, 2)) / 4, np.arange(200).reshape(-1, 2), [1, -1] * 50)
     learner = DPPMetricLearner(epsilon=8.0, random_state=0)

@@ -17,6 +17,7 @@ from pairveil.privacy.accounting import (
     check_kappa,
     epsilon_of,
 )
+from pairveil.privacy.costs import Cost
 from pairveil.privacy.events import (
     ChoiceEvent,
     Event,
@@ -94,8 +95,10 @@ def calibrate_gaussian(
         return epsilon_of(events, kappa=kappa, adjacency=adjacency, delta=delta)
 
     # Without sampling mu = kappa sqrt(steps) / s (replace: twice that): enough noise in any case.
-    factor = 2.0 if adjacency == "replace" else 1.0
-    enough = factor * kappa * math.sqrt(steps) / mu_from_epsilon(epsilon, delta)
+    mu = mu_from_epsilon(epsilon, delta)
+    if mu == 0.0:
+        raise InputError("epsilon and delta are too small: no finite noise is enough")
+    enough = Cost(kappa).reach(adjacency) * math.sqrt(steps) / mu
     if sample_rate == 1.0 and not others:
         return _nudge(cost, epsilon, enough)
     return _search(cost, epsilon, enough)
@@ -130,8 +133,7 @@ def calibrate_laplace(
         events = (*others, LaplaceEvent(scale_multiplier, steps))
         return epsilon_of(events, kappa=kappa, adjacency=adjacency, delta=delta)
 
-    factor = 2.0 if adjacency == "replace" else 1.0
-    enough = factor * kappa * steps / epsilon
+    enough = Cost(kappa).reach(adjacency) * steps / epsilon
     if delta == 0.0 and not others:
         return _nudge(cost, epsilon, enough)
     return _search(cost, epsilon, enough)
@@ -190,8 +192,9 @@ def calibrate_choice(
         return epsilon_of(events, kappa=kappa, adjacency=adjacency, delta=delta)
 
     # A choice is eta-DP: with basic composition this noise is enough in any case.
-    factor = 2.0 if adjacency == "replace" else 1.0
-    enough = factor * kappa * n_choices / epsilon
+    enough = Cost(kappa).reach(adjacency) * n_choices / epsilon
+    if math.isinf(enough):
+        raise InputError("epsilon is too small, or kappa too large: no eta above 0 is small enough")
     if delta == 0.0 and not others:
         return 1.0 / _nudge(cost, epsilon, enough)
     return 1.0 / _search(cost, epsilon, enough)
