@@ -20,6 +20,13 @@ from pairveil.privacy.units import ADJACENCIES, UNITS, float_at_most
 
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-12, 1e6
 
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "unit": UNITS,
+    "select": ("paths", "forest", "matching", "all"),
+    "adjacency": ADJACENCIES,
+    "mechanism": tuple(MECHANISMS),
+    "backend": ("auto", "numpy", "dask"),
+}
 _LIMITS = ("epsilon", "delta")  # what must not be exceeded
 
 
@@ -75,19 +82,21 @@ def check_epsilon(epsilon: Any) -> None:
 
 
 def check_common(given: Any) -> None:
-    """Refuse what makes no sense for any learner; each checks its own parameters in ``_check``."""
-    delta = given.delta
+    """Refuse what makes no sense for any learner; each checks its own parameters in ``_check``.
+
+    A learner need not have all of them: one of people selects no pairs.
+    """
+    delta, named = given.delta, vars(given)
     check_epsilon(given.epsilon)
     if not (_is_number(delta) and 0 < delta < 1):
         raise InputError("delta must be a number between 0 and 1, both excluded")
-    check_choice("unit", given.unit, UNITS)
-    check_choice("select", given.select, ("paths", "forest", "matching", "all"))
+    for name, allowed in _CHOICES.items():
+        if name in named:
+            check_choice(name, named[name], allowed)
     if not isinstance(given.accountant, PrivacyLedger | None):
         raise InputError("accountant must be a PrivacyLedger or None")
-    check_choice("adjacency", given.adjacency, ADJACENCIES)
-    check_choice("mechanism", given.mechanism, tuple(MECHANISMS))
-    check_choice("backend", given.backend, ("auto", "numpy", "dask"))
-    if given.kappa != "auto" and not (is_whole(given.kappa) and given.kappa >= 1):
+    kappa = named.get("kappa", "auto")
+    if kappa != "auto" and not (is_whole(kappa) and kappa >= 1):
         raise InputError("kappa must be 'auto' or a whole number of at least 1")
 
 

@@ -33,4 +33,7 @@ def checkpoint_bytes(plan: Mapping[str, Any]) -> int:
     281000
     """
     queries = plan["releases"]
-    return _FIRST_LINE + sum(query["steps"] * (8 * query["entries"] + _RECORD) for query in queries)
+    total: int = _FIRST_LINE + sum(
+        query["steps"] * (8 * query["entries"] + _RECORD) for query in queries
+    )
+    return total
