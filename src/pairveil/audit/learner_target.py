@@ -184,5 +184,5 @@ def n_others(budget: Budget) -> int:
     >>> n_others(Budget(1.0, 1e-5, 1, "zero-out")), n_others(Budget(1.0, 1e-5, 3, "replace"))
     (373, 2238)
     """
-    wanted = OTHERS_PER_NOISE * budget.reach / mu_from_epsilon(budget.epsilon, budget.delta)
+    wanted = OTHERS_PER_NOISE * budget.sensitivity / mu_from_epsilon(budget.epsilon, budget.delta)
     return min(MOST_OTHERS, round(wanted))

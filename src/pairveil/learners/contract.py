@@ -103,8 +103,12 @@ class PairMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         components = self.components_.copy()
 
         def metric(u: ArrayLike, v: ArrayLike, squared: bool = False) -> float:
-            gap = components @ (np.asarray(u, dtype=float) - np.asarray(v, dtype=float))
-            return float(gap @ gap) if squared else float(np.sqrt(gap @ gap))
+            difference = components @ (np.asarray(u, dtype=float) - np.asarray(v, dtype=float))
+            return (
+                float(difference @ difference)
+                if squared
+                else float(np.sqrt(difference @ difference))
+            )
 
         return metric
 

@@ -194,9 +194,9 @@ def compose(parts: Iterable[Part], adjacency: Adjacency) -> Composition | None:
         checked = check_events(events)
         costs = group if isinstance(group, tuple) else (_checked_cost(group),) * len(checked)
         for event, cost in zip(checked, costs, strict=True):
-            reach = cost.reach(adjacency)
+            moved = cost.sensitivity(adjacency)
             if isinstance(event, ChoiceEvent):
-                together = Fraction(event.eta) * Fraction(reach) if event.eta < math.inf else None
+                together = Fraction(event.eta) * Fraction(moved) if event.eta < math.inf else None
                 if together is None or math.isinf(_round_up(together)):
                     return None
                 choices[together] += event.steps
@@ -204,8 +204,8 @@ def compose(parts: Iterable[Part], adjacency: Adjacency) -> Composition | None:
             if isinstance(event, LaplaceEvent):
                 if event.scale_multiplier == 0.0:
                     return None
-                pure[reach / event.scale_multiplier] += event.steps
-                pure_total += Fraction(reach) * event.steps / Fraction(event.scale_multiplier)
+                pure[moved / event.scale_multiplier] += event.steps
+                pure_total += Fraction(moved) * event.steps / Fraction(event.scale_multiplier)
                 continue
             if event.noise_multiplier == 0.0:
                 return None
@@ -214,7 +214,7 @@ def compose(parts: Iterable[Part], adjacency: Adjacency) -> Composition | None:
                 sampled[*kind, not cost.is_emptied(adjacency)] += event.steps
             else:
                 count = event.epochs if isinstance(event, DisjointGaussianEvent) else event.steps
-                mu_squared.append(count * (reach / event.noise_multiplier) ** 2)
+                mu_squared.append(count * (moved / event.noise_multiplier) ** 2)
     return Composition(
         mu_squared=math.fsum(mu_squared),
         pure=tuple(sorted(pure.items())),

@@ -99,7 +99,7 @@ def calibrate_gaussian(
         return epsilon_of(events, kappa=kappa, adjacency=adjacency, delta=delta)
 
     # Without sampling mu = kappa sqrt(steps) / s (replace: twice that): enough noise in any case.
-    enough = kappa.reach(adjacency) * math.sqrt(steps) / mu_from_epsilon(epsilon, delta)
+    enough = kappa.sensitivity(adjacency) * math.sqrt(steps) / mu_from_epsilon(epsilon, delta)
     if sample_rate == 1.0 and not others:
         return _nudge(cost, epsilon, enough)
     return _search(cost, epsilon, enough)
@@ -134,7 +134,7 @@ def calibrate_laplace(
         events = (*others, LaplaceEvent(scale_multiplier, steps))
         return epsilon_of(events, kappa=kappa, adjacency=adjacency, delta=delta)
 
-    enough = kappa.reach(adjacency) * steps / epsilon
+    enough = kappa.sensitivity(adjacency) * steps / epsilon
     if delta == 0.0 and not others:
         return _nudge(cost, epsilon, enough)
     return _search(cost, epsilon, enough)
@@ -193,7 +193,7 @@ def calibrate_choice(
         return epsilon_of(events, kappa=kappa, adjacency=adjacency, delta=delta)
 
     # A choice is eta-DP: with basic composition this noise is enough in any case.
-    enough = kappa.reach(adjacency) * n_choices / epsilon
+    enough = kappa.sensitivity(adjacency) * n_choices / epsilon
     if delta == 0.0 and not others:
         return 1.0 / _nudge(cost, epsilon, enough)
     return 1.0 / _search(cost, epsilon, enough)
