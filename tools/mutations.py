@@ -354,8 +354,8 @@ EVENTS = [
 ACCOUNTING = [
     Mutation(
         "accounting: kappa is left out of mu",
-        "mu_squared.append(count * (reach / event.noise_multiplier) ** 2)",
-        "mu_squared.append(count * (reach / cost.records / event.noise_multiplier) ** 2)",
+        "mu_squared.append(count * (moved / event.noise_multiplier) ** 2)",
+        "mu_squared.append(count * (moved / cost.records / event.noise_multiplier) ** 2)",
         _in("test_accounting"),
     ),
     Mutation(
@@ -366,8 +366,8 @@ ACCOUNTING = [
     ),
     Mutation(
         "accounting: Laplace steps are not added up",
-        "pure_total += Fraction(reach) * event.steps / Fraction(event.scale_multiplier)",
-        "pure_total += Fraction(reach) / Fraction(event.scale_multiplier)",
+        "pure_total += Fraction(moved) * event.steps / Fraction(event.scale_multiplier)",
+        "pure_total += Fraction(moved) / Fraction(event.scale_multiplier)",
         _in("test_accounting"),
     ),
     Mutation(
@@ -414,7 +414,7 @@ ACCOUNTING = [
     ),
     Mutation(
         "accounting: discrete noise costs no delta",
-        "below = n_samples * (reach**2 / (24.0 * variance)",
+        "below = n_samples * (radius**2 / (24.0 * variance)",
         "below = n_samples * (0.0 / (24.0 * variance)",
         _in("test_grid"),
     ),
