@@ -9,7 +9,7 @@ pulls nowhere. The attacker knows all other pairs, so they may be chosen as well
   a dissimilar canary to lie within the margin and, the canary being long, large enough for a similar one
   to be clipped;
 - dissimilar ones, long and in the other columns: differences have their full length, and the learned metric
-  ranks the canary far from where Euclid does, which is what the contest releases.
+  ranks the canary far from where Euclid does, which is what the contest asks.
 
 The survey stays what it is: its contributions have no negative entries, so replacing a pair never moves it
 by twice the clip bound (by 0.65 of that at most, by 0.22 in this case); the accounting

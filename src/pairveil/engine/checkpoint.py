@@ -112,7 +112,7 @@ class Content(NamedTuple):
 
 
 class Checkpoint:
-    """The released sums of one fit, in a file.
+    """The answers of one fit, in a file.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ class Checkpoint:
         self._ledger = ledger
 
     def released(self, place: int, name: str, shape: tuple[int, ...]) -> FloatArray | None:
-        """The sum at a place of the fit, if it has been released already."""
+        """The answer at a place of the fit, if it was given already."""
         if place >= len(self.content.sums):
             return None
         kept, value = self.content.sums[place]

@@ -212,7 +212,7 @@ def discretise(pair: GaussianPair, interval: float, tail: float) -> DensePLDPmf:
 
 
 def discretise_pure(epsilon: float, interval: float) -> DensePLDPmf:
-    """Return the distribution of randomised response, which dominates every pure-epsilon release.
+    """Return the distribution of randomised response, which dominates every pure-epsilon mechanism.
 
     Kairouz, Oh and Viswanath 2015: losses +epsilon with probability e^epsilon/(1+e^epsilon), else
     -epsilon; each is spread onto its cell's two ends.

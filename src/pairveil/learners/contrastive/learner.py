@@ -40,8 +40,8 @@ class DPPMetricLearner(PrivateMetricLearner):
         A number gives that many learned directions and nothing else: no room is left for Euclid.
     loss : {'contrastive'}
     margin : float, 'auto' or 'private'
-        Distance beyond which dissimilar pairs are left alone. 'private' releases the mean distance
-        of dissimilar pairs for a named, charged share of the budget.
+        Distance beyond which dissimilar pairs are left alone. 'private' asks for the mean distance
+        of dissimilar pairs, for a named, charged share of the budget.
     max_grad_norm, sample_rate, n_steps, learning_rate : float or 'auto'
         'auto' follows public rules in (d, K, epsilon, delta, kappa); see docs/theory/learner.md.
     sampling : {'poisson', 'disjoint'}
