@@ -20,6 +20,7 @@ RUN_WHOLE = {
     "docs/tutorial.md",
     "docs/guides/record-linkage.md",
     "docs/guides/faces.md",
+    "docs/guides/new-learner.md",
 }
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 

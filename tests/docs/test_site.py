@@ -44,6 +44,12 @@ def test_what_the_api_page_lists_can_be_imported() -> None:
     assert undocumented <= set(vars(errors))  # the page lists their module as a whole
 
 
+def test_every_registered_learner_is_on_the_api_page() -> None:
+    text = (ROOT / "docs/api.md").read_text(encoding="utf-8")
+    listed = [home.replace(":", ".") for home in pairveil.LEARNERS.values()]
+    assert [path for path in listed if f"::: {path}\n" not in text] == []
+
+
 def test_files_that_the_architecture_names_exist() -> None:
     text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`((?:docs/)?[a-z_]+/[\w/.-]*|\w+\.py)`", text))
