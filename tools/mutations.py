@@ -237,20 +237,20 @@ NOISE = [
     ),
     Mutation(
         "noise: a share's noise forgets that replacing costs twice",
-        "return cost_of(self.kappa).reach(self.adjacency)",
+        "return cost_of(self.kappa).sensitivity(self.adjacency)",
         "return float(cost_of(self.kappa).records)",
         _in("test_dpp", "test_exact_audit", "test_contract"),
     ),
     Mutation(
         "noise: steps are not composed",
-        "return math.sqrt(times) * (budget.reach",
-        "return 1.0 * (budget.reach",
+        "return math.sqrt(times) * (budget.sensitivity",
+        "return 1.0 * (budget.sensitivity",
         _in("test_dpp", "test_exact_audit", "test_contract"),
     ),
     Mutation(
         "noise: Laplace epochs are not composed",
-        "return times * (budget.reach",
-        "return 1.0 * (budget.reach",
+        "return times * (budget.sensitivity",
+        "return 1.0 * (budget.sensitivity",
         _in("test_dpp", "test_exact_audit", "test_contract"),
     ),
 ]
@@ -414,7 +414,7 @@ ACCOUNTING = [
     ),
     Mutation(
         "accounting: discrete noise costs no delta",
-        "below = n_samples * (reach**2 / (24.0 * variance)",
+        "below = n_samples * (radius**2 / (24.0 * variance)",
         "below = n_samples * (0.0 / (24.0 * variance)",
         _in("test_grid"),
     ),

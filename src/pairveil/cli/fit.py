@@ -91,7 +91,7 @@ def fit(
     ] = None,
     checkpoint: Annotated[
         Path | None,
-        _privacy("--checkpoint", "File to go on from if this is killed; nothing is spent twice."),
+        _privacy("--checkpoint", "File to resume from if this is killed; nothing is spent twice."),
     ] = None,
     graph_salt: Annotated[
         Path | None,
@@ -347,7 +347,7 @@ def learn(learner: Any, prepared: Any, talk: bool, checkpoint: Any = None) -> No
         except KeyboardInterrupt:
             if checkpoint is not None:
                 stderr.print(
-                    "[yellow]note:[/yellow] the same command goes on where this one stopped"
+                    "[yellow]note:[/yellow] the same command resumes where this one stopped"
                 )
             elif learner.accountant is not None:
                 stderr.print("[yellow]note:[/yellow] what the ledger was charged stays charged")

@@ -1,7 +1,7 @@
 """Scores of a metric on people that were not used to learn it.
 
 Pair AUC is the metric-learning score; nearest-neighbour accuracy hardly depends on the metric on many
-tables, so it is only ever reported beside the Euclidean and an untrained metric (EVALUATION.md).
+tables, so it is only ever reported beside the Euclidean and an untrained metric (docs/theory/protocol.md).
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ def pair_auc(
     step = max(1, 2_000_000 // max(1, points.shape[1]))
     for start in range(0, n_pairs, step):
         rows = pairs[start : start + step]
-        gap = points[rows[:, 0]] - points[rows[:, 1]]
-        squared[start : start + step] = np.einsum("ij,ij->i", gap, gap)
+        difference = points[rows[:, 0]] - points[rows[:, 1]]
+        squared[start : start + step] = np.einsum("ij,ij->i", difference, difference)
     return float(roc_auc_score(different, squared))
 
 

@@ -1,4 +1,4 @@
-"""Choosing pairs that cost little privacy: noise per pair grows with kappa / K (THEORY 5).
+"""Choosing pairs that cost little privacy: noise per pair grows with kappa / K (docs/theory/graph.md).
 
 Two uses, and they differ. `design_pairs` says which pairs to label before anyone labels them: clean.
 `select_pairs` drops pairs that already have labels; an attacker who knows the dropped labels can

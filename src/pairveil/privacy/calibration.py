@@ -102,7 +102,7 @@ def calibrate_gaussian(
     mu = mu_from_epsilon(epsilon, delta)
     if mu == 0.0:
         raise InputError("epsilon and delta are too small: no finite noise is enough")
-    enough = kappa.reach(adjacency) * math.sqrt(steps) / mu
+    enough = kappa.sensitivity(adjacency) * math.sqrt(steps) / mu
     if sample_rate == 1.0 and not others:
         return _nudge(cost, epsilon, enough)
     return _search(cost, epsilon, enough)
@@ -137,7 +137,7 @@ def calibrate_laplace(
         events = (*others, LaplaceEvent(scale_multiplier, steps))
         return epsilon_of(events, kappa=kappa, adjacency=adjacency, delta=delta)
 
-    enough = kappa.reach(adjacency) * steps / epsilon
+    enough = kappa.sensitivity(adjacency) * steps / epsilon
     if delta == 0.0 and not others:
         return _nudge(cost, epsilon, enough)
     return _search(cost, epsilon, enough)
@@ -196,7 +196,7 @@ def calibrate_choice(
         return epsilon_of(events, kappa=kappa, adjacency=adjacency, delta=delta)
 
     # A choice is eta-DP: with basic composition this noise is enough in any case.
-    enough = kappa.reach(adjacency) * n_choices / epsilon
+    enough = kappa.sensitivity(adjacency) * n_choices / epsilon
     if math.isinf(enough):
         raise InputError("epsilon is too small, or kappa too large: no eta above 0 is small enough")
     if delta == 0.0 and not others:

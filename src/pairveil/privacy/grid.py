@@ -159,11 +159,11 @@ def delta_slack(n_samples: int, sigma_in_grid: float, *, shift: float = 10.0) ->
     """
     if n_samples < 0 or not sigma_in_grid >= 2.0 or not shift >= 0.0:
         raise InputError("discrete noise needs n_samples >= 0, sigma_in_grid >= 2 and shift >= 0")
-    reach = 20.0 + 2.0 * shift
+    radius = 20.0 + 2.0 * shift
     variance = sigma_in_grid * sigma_in_grid
     above = n_samples / (8.0 * variance)
     # The discrete normaliser is 1 + 2 sum_k exp(-2 pi^2 s^2 k^2), below 1 + 3 exp(-2 pi^2 s^2).
-    below = n_samples * (reach**2 / (24.0 * variance) + 3.0 * math.exp(-19.7 * variance))
+    below = n_samples * (radius**2 / (24.0 * variance) + 3.0 * math.exp(-19.7 * variance))
     if above + below > 1.0:
         return 1.0
     tail = n_samples * 2.0 * math.exp(-200.0)

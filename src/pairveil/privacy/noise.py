@@ -129,8 +129,8 @@ class SeededNoise:
         while last < n:
             # Gaps between hits are geometric; draw a few more than are expected to be needed.
             expected = (n - last) * q
-            gaps = self._rng.geometric(q, int(expected + 4.0 * math.sqrt(expected) + 8.0))
-            hits.append(last + np.cumsum(np.minimum(gaps, n + 1)))
+            skips = self._rng.geometric(q, int(expected + 4.0 * math.sqrt(expected) + 8.0))
+            hits.append(last + np.cumsum(np.minimum(skips, n + 1)))
             last = int(hits[-1][-1])
         found = np.concatenate(hits)
         return found[found < n].astype(np.int64)

@@ -177,10 +177,10 @@ def separation(places: tuple[tuple[float, float], ...], groups: tuple[str, ...])
         return 0.0
     centres = np.array([where[names == kind].mean(axis=0) for kind in kinds])
     spreads = [_spread(where[names == kind]) for kind in kinds]
-    gaps = [
+    distances = [
         float(np.linalg.norm(centres[i] - centres[j])) for i in range(len(kinds)) for j in range(i)
     ]
-    return min(gaps) / max(float(np.mean(spreads)), 1e-12)
+    return min(distances) / max(float(np.mean(spreads)), 1e-12)
 
 
 def _spread(where: np.ndarray) -> float:
