@@ -24,7 +24,6 @@ GRID = 2.0**-31
 SOURCES = {
     "seeded": lambda: SeededNoise(5),
     "trusted": TrustedNoise,
-    "opendp": lambda: TrustedNoise("opendp"),
 }
 KINDS = {"gaussian": "norm", "laplace": "laplace"}
 

@@ -77,14 +77,9 @@ def show_kappa(
 
     with spoken_warnings(quiet or json_) as notes:
         listed = read_pair_file(
-            pairs,
-            left,
-            right,
-            None,
-            layout,
-            record_id=record_id,
+            pairs, left=left, right=right, label=None, layout=layout, record_id=record_id,
             merge_similar_ids=merge_similar_ids,
-        )
+        )  # fmt: skip
         edges = index_pairs(listed).pairs
     numbers = kappa(edges)
     if json_:
@@ -139,17 +134,10 @@ def select(
 
     with spoken_warnings(quiet or json_) as notes:
         listed = read_pair_file(
-            pairs,
-            left,
-            right,
-            label,
-            layout,
-            zero_means=zero_means,
-            threshold=threshold,
-            record_id=record_id,
+            pairs, left=left, right=right, label=label, layout=layout, zero_means=zero_means,
+            threshold=threshold, record_id=record_id, merge_similar_ids=merge_similar_ids,
             labels_optional=True,
-            merge_similar_ids=merge_similar_ids,
-        )
+        )  # fmt: skip
         found = index_pairs(listed)
     before = kappa(found.pairs)
     kept = select_pairs(found.pairs, how, max_degree=max_degree, random_state=seed)

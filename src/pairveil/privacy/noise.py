@@ -8,8 +8,9 @@ marks what it touches as not for release.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
-from typing import Any, Literal, Protocol
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, Protocol
 
 import numpy as np
 from numba import njit
@@ -23,7 +24,7 @@ from pairveil.privacy.discrete import (
     poisson_sample,
     scale_above,
 )
-from pairveil.privacy.keystream import process_keystream
+from pairveil.privacy.keystream import Keystream, process_keystream
 from pairveil.privacy.units import SEEDED_NOISE, TRUSTED_NOISE
 
 _MAX_SCALE = 2.0**49  # in grid units: what the compiled sampler takes; 2**14 of it fit 64 bits
@@ -165,13 +166,8 @@ def _on_grid(
 class TrustedNoise:
     """Noise for a release: operating-system entropy, exact discrete distributions on a grid.
 
-    It holds no state, so that forked or copied processes never share a stream.
-
-    Parameters
-    ----------
-    sampler : {"compiled", "opendp"}
-        ``compiled`` is ours (`pairveil.privacy.discrete`, a thousand times faster); ``opendp`` is the
-        reference. Both are exact and draw from the same distributions.
+    It holds no state, so that forked or copied processes never share a stream. The samplers are those of
+    `pairveil.privacy.discrete` and `pairveil.privacy.choosing`; the tests hold them against OpenDP's.
 
     Examples
     --------
@@ -181,25 +177,20 @@ class TrustedNoise:
     True
     """
 
+    name = TRUSTED_NOISE.format(sampler="compiled")
     for_release = True
-
-    def __init__(self, sampler: Literal["compiled", "opendp"] = "compiled") -> None:
-        if sampler not in ("compiled", "opendp"):
-            raise InputError("sampler must be 'compiled' or 'opendp'")
-        self.sampler = sampler
-        self.name = TRUSTED_NOISE.format(sampler=sampler)
 
     def gaussian(
         self, total: NDArray[Any], scale: float, grid: float | None = None
     ) -> NDArray[np.float64]:
         """Return (total + discrete Gaussian noise) * grid; ``total`` counts grid steps."""
-        return self._exact("gaussian", total, scale, grid)
+        return _exact(discrete_gaussian, total, scale, grid)
 
     def laplace(
         self, total: NDArray[Any], scale: float, grid: float | None = None
     ) -> NDArray[np.float64]:
         """Return (total + discrete Laplace noise) * grid; ``total`` counts grid steps."""
-        return self._exact("laplace", total, scale, grid)
+        return _exact(discrete_laplace, total, scale, grid)
 
     def sample(self, n: int, q: float) -> NDArray[np.int64]:
         """Return a Poisson sample; each item's chance is ``q``, rounded down, exactly."""
@@ -217,39 +208,30 @@ class TrustedNoise:
         1
         """
         whole = check_choice(scores, eta, unit)
-        if self.sampler == "opendp" and not math.isinf(eta):
-            rate_below(eta, unit)  # refuses what the other sampler refuses
-            # A scale that is not too small: the quotient's rounding is undone by one step up.
-            scale = math.nextafter(unit / eta, math.inf)
-            return int(_choice(scale)(whole.tolist())[0])
         return int(choose_exactly(whole, eta, unit, process_keystream())[0])
 
-    def _exact(
-        self,
-        kind: Literal["gaussian", "laplace"],
-        total: NDArray[Any],
-        scale: float,
-        grid: float | None,
-    ) -> NDArray[np.float64]:
-        if grid is None:
-            raise InputError("trusted noise is exact on a grid: give the grid")
-        _check(total, scale, grid)
-        if total.size == 0:
-            return np.zeros(total.shape)
-        if self.sampler == "opendp":
-            # OpenDP adds in unbounded integers and saturates: no wrap-around can leak.
-            answer = _mechanism(kind, scale / grid)(total.ravel().tolist())
-            return np.array(answer, dtype=np.int64).reshape(total.shape).astype(np.float64) * grid
-        draw = discrete_gaussian if kind == "gaussian" else discrete_laplace
-        drawn = draw(scale_above(scale / grid), total.size, process_keystream())
-        noisy = np.empty(total.shape)
-        _add(total.astype(np.int64, copy=False).ravel(), drawn, grid, noisy.ravel())
-        return noisy
+
+def _exact(
+    draw: Callable[[Fraction, int, Keystream], NDArray[np.int64]],
+    total: NDArray[Any],
+    scale: float,
+    grid: float | None,
+) -> NDArray[np.float64]:
+    """(total + drawn noise) * grid."""
+    if grid is None:
+        raise InputError("trusted noise is exact on a grid: give the grid")
+    _check(total, scale, grid)
+    if total.size == 0:
+        return np.zeros(total.shape)
+    drawn = draw(scale_above(scale / grid), total.size, process_keystream())
+    noisy = np.empty(total.shape)
+    _add(total.astype(np.int64, copy=False).ravel(), drawn, grid, noisy.ravel())
+    return noisy
 
 
 @njit(cache=True, _nrt=False)  # allocates nothing: see `discrete`
 def _add_exactly(one, other):  # type: ignore[no-untyped-def]
-    """Add in 64 bits; saturate, as OpenDP does, where that would wrap around."""
+    """Add in 64 bits; saturate where that would wrap around, which could leak."""
     result = one + other
     # Two numbers of one sign whose sum has the other have wrapped around.
     wrapped = ((one ^ result) & (other ^ result)) < 0
@@ -260,30 +242,3 @@ def _add_exactly(one, other):  # type: ignore[no-untyped-def]
 def _add(total, noise, grid, noisy):  # type: ignore[no-untyped-def]
     for place in range(noisy.size):
         noisy[place] = np.float64(_add_exactly(total[place], noise[place])) * grid
-
-
-@lru_cache(maxsize=64)
-def _mechanism(kind: Literal["gaussian", "laplace"], scale: float) -> Any:
-    """Return OpenDP's exact mechanism on vectors of 64-bit integers (scale in grid steps)."""
-    import opendp.prelude as dp  # slow to import, and only releases need it
-
-    dp.enable_features("contrib")
-    domain = dp.vector_domain(dp.atom_domain(T="i64"))
-    if kind == "gaussian":
-        return dp.m.make_gaussian(domain, dp.l2_distance(T=float), scale=scale)
-    return dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
-
-
-@lru_cache(maxsize=64)
-def _choice(scale: float) -> Any:
-    """Return OpenDP's exact choice with Gumbel noise of that scale.
-
-    Its mechanism for pure privacy is permute-and-flip, which is not a choice of bounded range eta: the
-    measure must be that of zero-concentrated privacy.
-    """
-    import opendp.prelude as dp
-
-    dp.enable_features("contrib")
-    domain = dp.vector_domain(dp.atom_domain(T="i64"))
-    metric, measure = dp.linf_distance(T="i64"), dp.zero_concentrated_divergence()
-    return dp.m.make_noisy_top_k(domain, metric, measure, k=1, scale=scale)
