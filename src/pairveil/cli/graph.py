@@ -128,7 +128,7 @@ def select(
     Example: `pairveil select pairs.csv --how all --max-degree 3 -o used.csv`
     """
     from pairveil.data.resolving import index_pairs
-    from pairveil.data.writing import write_columns
+    from pairveil.data.tables import write_columns
     from pairveil.graph.choosing import select_pairs
     from pairveil.graph.kappa import kappa
 
@@ -193,7 +193,7 @@ def design(
 
     Example: `pairveil design --people 5000 --how matching --seed 7 -o to-label.parquet`
     """
-    from pairveil.data.writing import write_columns
+    from pairveil.data.tables import write_columns
     from pairveil.graph.choosing import design_pairs
     from pairveil.graph.kappa import kappa
 

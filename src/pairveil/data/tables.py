@@ -1,8 +1,13 @@
-"""What the readers return: people with features, and pairs of their ids. Neither prints a value."""
+"""What the readers return, people with features and pairs of their ids; and tables written to files.
+
+Nothing here prints a value.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +17,7 @@ import pyarrow.compute as pc
 from pairveil.data.columns import as_ids, same_kind
 from pairveil.data.validation import check_features, check_labels, name_rows
 from pairveil.errors import InputError
+from pairveil.files import file_draft
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -132,3 +138,34 @@ def refuse_repeated(ids: np.ndarray) -> None:
         f"{'' if again.size > 1 else 's'} an id that another row has: {name_rows(again + 1)}. "
         "One row a person"
     )
+
+
+def write_columns(path: str | Path, columns: Mapping[str, np.ndarray]) -> Path:
+    """Write equally long columns as CSV or Parquet, by the file's ending.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "pairs.csv"
+    >>> print(write_columns(file, {"left": np.array([0, 1]), "right": np.array([1, 2])}).read_text())
+    "left","right"
+    0,1
+    1,2
+    <BLANKLINE>
+    """
+    import pyarrow.csv
+    import pyarrow.parquet  # slow to import, and readers do not need them here
+
+    target = Path(path)
+    if target.suffix not in (".csv", ".parquet"):
+        raise InputError(f"{target}: the output's name must end in .csv or .parquet")
+    if target.is_dir():
+        raise InputError(f"{target} is a folder; name a file")
+    table = pa.table({name: pa.array(values) for name, values in columns.items()})
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with file_draft(target) as draft:
+        if target.suffix == ".csv":
+            pyarrow.csv.write_csv(table, str(draft))
+        else:
+            pyarrow.parquet.write_table(table, str(draft))
+    return target
