@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 import typer
 
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, stderr, stdout
+from pairveil.cli.release import ReleaseFolder
 
 Format = Literal["onnx", "csv", "sklearn", "sql"]
-ReleaseFolder = Annotated[Path, typer.Argument(help="Folder of a release.", show_default=False)]
 
 
 def register(app: typer.Typer) -> None:

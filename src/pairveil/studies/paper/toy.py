@@ -16,7 +16,7 @@ from pairveil.graph.kappa import kappa
 from pairveil.studies.cells import Job, Key, finite
 from pairveil.studies.paper.drawing import COLOURS, LABELS, band, panels
 from pairveil.studies.paper.experiment import Data, Experiment, Rows, rerun
-from pairveil.studies.protocol import LabelledPairs, label_pairs
+from pairveil.studies.protocol import LabelledPairs, labelled
 from pairveil.studies.published.algorithm1 import Settings
 from pairveil.studies.published.mechanisms import FloatArray
 
@@ -59,7 +59,7 @@ def acyclic_pairs(
             if find(a) != find(b):
                 root[find(a)] = find(b)
                 chosen.append((a, b))
-    return label_pairs(chosen, classes)
+    return labelled(chosen, classes)
 
 
 def _jobs(_: Data, seeds: int, quick: bool) -> list[Job]:
