@@ -138,20 +138,20 @@ CLIP = [
     ),
     Mutation(
         "clip: moments are not clipped",
-        "factor = shrink(row_norms(parts, norm), self.clip) * (row_norms(differences) > TINY)",
+        "factor = shrink(row_norms(contributions, norm), self.clip) * (row_norms(differences) > TINY)",
         "factor = 1.0 * (row_norms(differences) > TINY)",
         _in("test_sums", "test_fuzz_sensitivity", "test_exact_audit"),
     ),
     Mutation(
         "clip: the contest is clipped too late",
-        "factor = sign * shrink(np.abs(sign) * row_norms(parts, norm), self.clip)",
-        "factor = sign * shrink(0.8 * np.abs(sign) * row_norms(parts, norm), self.clip)",
+        "factor = sign * shrink(np.abs(sign) * row_norms(contributions, norm), self.clip)",
+        "factor = sign * shrink(0.8 * np.abs(sign) * row_norms(contributions, norm), self.clip)",
         _in("test_sums", "test_fuzz_sensitivity", "test_exact_audit"),
     ),
     Mutation(
         "clip: margins count a dissimilar pair twice",
-        "np.column_stack([np.minimum(1.0, sizes / self.longest), np.ones(len(sizes))])\n        factor =",
-        "np.column_stack([np.minimum(1.0, sizes / self.longest), np.ones(len(sizes))])\n        factor = 2 *",
+        "shrink(row_norms(contributions, norm), self.clip) * ((labels < 0) & (sizes > TINY))",
+        "2 * shrink(row_norms(contributions, norm), self.clip) * ((labels < 0) & (sizes > TINY))",
         _in("test_sums", "test_fuzz_sensitivity", "test_exact_audit"),
     ),
     Mutation(

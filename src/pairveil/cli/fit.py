@@ -199,16 +199,10 @@ def fit(
                 Path(features), id_, exclude, bounds, data_norm, merge_similar_ids
             )
             found = read_pair_file(
-                Path(pairs),
-                left,
-                right,
-                label,
-                layout,
-                zero_means=zero_means,
-                threshold=threshold,
-                record_id=record_id,
+                Path(pairs), left=left, right=right, label=label, layout=layout,
+                zero_means=zero_means, threshold=threshold, record_id=record_id,
                 merge_similar_ids=merge_similar_ids,
-            )
+            )  # fmt: skip
             training = Training(PairSet.join(people, found), people.names, scale)
         data = training.data
         # Loading the learner takes a second: mistakes in files are told before it.

@@ -164,25 +164,26 @@ def _fill(out, done, words, signs, guide, ends, starts, numbers):  # type: ignor
 
 
 def _draw(
-    family: Family, scale: int | Fraction, count: int, stream: Keystream, signed: bool
+    family: Family,
+    scale: int | Fraction,
+    size: int | tuple[int, ...],
+    stream: Keystream,
+    *,
+    signed: bool = True,
 ) -> Ints:
     p, q = int(scale.numerator), int(scale.denominator)
     table = cell_table(family, p, q)
-    out = np.empty(count, dtype=np.int64)
+    out = np.empty(math.prod(size) if isinstance(size, tuple) else size, dtype=np.int64)
     done, signs = 0, -1 if signed else 0
     with stream.lock:
-        while done < count:
+        while done < out.size:
             done, spent, status = _fill(out, done, stream.unread(), signs, *table)
             stream.spend(spent)
             if status == _TIED:
                 table = cell_table(family, p, q, 2 * table.ends.shape[1])
             elif status == _EXHAUSTED:
                 stream.refill()
-    return out
-
-
-def _count(size: int | tuple[int, ...]) -> int:
-    return math.prod(size) if isinstance(size, tuple) else size
+    return out.reshape(size)
 
 
 @lru_cache(maxsize=256)
@@ -229,8 +230,7 @@ def discrete_gaussian(
     >>> noise.shape, noise.dtype
     ((2, 3), dtype('int64'))
     """
-    drawn = _draw("gaussian", sigma, _count(size), keystream, True)
-    return drawn.reshape(size)
+    return _draw("gaussian", sigma, size, keystream)
 
 
 def discrete_laplace(
@@ -240,24 +240,15 @@ def discrete_laplace(
 
     Parameters
     ----------
-    scale : int or Fraction
-        Scale in grid units, a ratio of integers, numerator at most 2^50.
-    size : int or tuple of int
-        Shape of the result.
-    keystream : Keystream
-        Where the bits come from.
-
-    Returns
-    -------
-    ndarray of int64
+    scale, size, keystream
+        As in `discrete_gaussian`.
 
     Examples
     --------
     >>> discrete_laplace(Fraction(1, 100), 4, Keystream())
     array([0, 0, 0, 0])
     """
-    drawn = _draw("laplace", scale, _count(size), keystream, True)
-    return drawn.reshape(size)
+    return _draw("laplace", scale, size, keystream)
 
 
 @lru_cache(maxsize=64)
@@ -316,7 +307,7 @@ def poisson_sample(n: int, rate: float, keystream: Keystream) -> Ints:
     block = int(n * rate + 6 * math.sqrt(n * rate)) + 16
     blocks, last = [], -1
     while last < n:
-        chosen = _draw("laplace", 1 / step, block, keystream, False)
+        chosen = _draw("laplace", 1 / step, block, keystream, signed=False)
         chosen += 1
         np.cumsum(chosen, out=chosen)
         chosen += last

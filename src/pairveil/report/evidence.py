@@ -14,7 +14,7 @@ from pairveil.report.data import (
     UtilityCurve,
     UtilityPoint,
 )
-from pairveil.report.markup import Html, figure, join, table, tag
+from pairveil.report.markup import Html, figure, join, section, table, tag
 from pairveil.report.words import number, percent
 
 MAX_WEIGHTS = 8
@@ -40,9 +40,7 @@ def utility(data: ReportData) -> Html:
         )
     else:
         body = _curve(curve)
-    return tag(
-        "section", tag("h2", "What privacy costs in quality"), body, class_="card", id="utility"
-    )
+    return section("utility", "What privacy costs in quality", body)
 
 
 def _curve(curve: UtilityCurve) -> Html:
@@ -120,13 +118,11 @@ def picture(data: ReportData) -> Html:
         )
     else:
         body = _points(points)
-    return tag(
-        "section",
-        tag("h2", "What the metric does"),
+    return section(
+        "picture",
+        "What the metric does",
         body,
         _weights(data.metric),
-        class_="card",
-        id="picture",
     )
 
 

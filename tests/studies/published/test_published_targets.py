@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from pairveil.audit.auditor import audit_scores
+from pairveil.audit.auditor import Claim, Target, audit_scores
 from pairveil.studies.published.audit_targets import (
-    analytic_gaussian,
     published_dpp,
     published_dpp_s,
     staircase_iid,
     staircase_joint,
 )
+from pairveil.studies.published.mechanisms import AnalyticGaussian
 
 
 def bound(target, runs, **options):
@@ -34,6 +35,17 @@ def test_independent_staircases_cost_more_than_one():
     """docs/theory/published.md, Staircase noise on vectors."""
     assert bound(staircase_iid(1.0, 8), 800_000).lower_bound >= 3.0
     assert bound(staircase_iid(1.0, 1), 20_000, confidence=0.999).verdict == "consistent"
+
+
+def analytic_gaussian(epsilon, delta):
+    """Balle and Wang's Gaussian mechanism on one number that moves by its sensitivity."""
+    mechanism = AnalyticGaussian(epsilon, delta)
+
+    def scores(which, n, rng):
+        return mechanism.sample(rng, np.full(n, float(which)), 1.0)
+
+    claim = Claim(epsilon, delta, assume="gaussian")
+    return Target("analytic-gaussian", scores, claim, "unit shift", "replace", 200_000)
 
 
 @pytest.mark.parametrize(
