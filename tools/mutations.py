@@ -354,8 +354,8 @@ EVENTS = [
 ACCOUNTING = [
     Mutation(
         "accounting: kappa is left out of mu",
-        "mu_squared.append(count * (moved / event.noise_multiplier) ** 2)",
-        "mu_squared.append(count * (moved / cost.records / event.noise_multiplier) ** 2)",
+        "mu = _mu(reach, noise)\n",
+        "mu = _mu(reach / cost.records, noise)\n",
         _in("test_accounting"),
     ),
     Mutation(
@@ -366,14 +366,14 @@ ACCOUNTING = [
     ),
     Mutation(
         "accounting: Laplace steps are not added up",
-        "pure_total += Fraction(moved) * event.steps / Fraction(event.scale_multiplier)",
-        "pure_total += Fraction(moved) / Fraction(event.scale_multiplier)",
+        "pure_total=_sum_up([e * n for e, n in dear])",
+        "pure_total=_sum_up([e for e, _ in dear])",
         _in("test_accounting"),
     ),
     Mutation(
         "accounting: without sampling replace costs sqrt 2, not 2",
-        "((2 if replaced else 1) * k) ** 2",
-        "((1.4 if replaced else 1) * k) ** 2",
+        "return steps * _mu((2.0 if replaced else 1.0) * records, noise) ** 2",
+        "return steps * _mu((1.4 if replaced else 1.0) * records, noise) ** 2",
         _in("test_accounting", "test_accounting_oracle", "test_fuzz_accountant"),
     ),
     Mutation(

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 import typer
 
-from pairveil.audit.targets import TARGETS
+from pairveil.cli.choices import TargetName
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, stdout, table
 from pairveil.errors import InputError
 
-TargetName = StrEnum("TargetName", {name: name for name in TARGETS})  # type: ignore[misc]
 UnitName = Literal["pair", "relationship", "person"]
 AdjacencyName = Literal["zero-out", "replace"]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Makes the games repeatable.")]

@@ -12,6 +12,7 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from pairveil.cli.budget import Budget
+from pairveil.cli.choices import SelectName
 from pairveil.cli.output import (
     JsonFlag,
     QuietFlag,
@@ -71,9 +72,9 @@ def fit(
     delta: Delta = 1e-5,
     unit: UnitOption = "relationship",
     select: Annotated[
-        Literal["paths", "forest", "matching", "all"],
+        SelectName,
         _privacy("--select", "Which pairs to use; looks at who is paired with whom only."),
-    ] = "paths",
+    ] = SelectName("paths"),
     adjacency: AdjacencyOption = "zero-out",
     mechanism: Annotated[
         Literal["gaussian", "laplace"], _privacy("--mechanism", "laplace: pure epsilon.")
@@ -218,7 +219,7 @@ def fit(
             epsilon=epsilon,
             delta=delta,
             unit=unit,
-            select=select,
+            select=str(select),
             kappa="auto" if kappa is None else kappa,
             adjacency=adjacency,
             mechanism=mechanism,

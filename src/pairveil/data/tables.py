@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from pairveil.data.columns import as_ids, same_kind
+from pairveil.data.columns import as_ids, numbered, same_kind
 from pairveil.data.validation import check_features, check_labels, name_rows
 from pairveil.errors import InputError
 
@@ -123,7 +121,7 @@ def refuse_repeated(ids: np.ndarray) -> None:
     pairveil.errors.InputError: 1 row of the features repeats an id that another row has: row 3.
     One row a person
     """
-    if len(pc.unique(pa.array(ids))) == len(ids):
+    if len(numbered(ids)[0]) == len(ids):
         return
     _, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
     again = np.flatnonzero(first[inverse] != np.arange(len(ids)))

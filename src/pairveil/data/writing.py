@@ -7,16 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 from numpy.typing import NDArray
 
+from pairveil.csv_cells import FORMULA, as_cell
 from pairveil.errors import InputError
 from pairveil.files import file_draft
 
 
 def write_columns(path: str | Path, columns: Mapping[str, NDArray[Any]]) -> Path:
     """Write equally long columns as CSV or Parquet, by the file's ending.
+
+    In CSV, text that a spreadsheet would run as a formula gets an apostrophe in front, which our own readers
+    take off again (`pairveil.csv_cells`).
 
     Examples
     --------
@@ -37,7 +42,17 @@ def write_columns(path: str | Path, columns: Mapping[str, NDArray[Any]]) -> Path
     target.parent.mkdir(parents=True, exist_ok=True)
     with file_draft(target) as draft:
         if target.suffix == ".csv":
-            pyarrow.csv.write_csv(table, str(draft))
+            pyarrow.csv.write_csv(_without_formulas(table), str(draft))
         else:
             pyarrow.parquet.write_table(table, str(draft))
     return target
+
+
+def _without_formulas(table: pa.Table) -> pa.Table:
+    columns = [
+        pc.replace_substring_regex(column, f"({FORMULA})", r"'\1")
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        else column
+        for column in table.columns
+    ]
+    return pa.table(columns, names=[as_cell(name) for name in table.column_names])

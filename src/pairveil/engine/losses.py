@@ -79,3 +79,7 @@ class ContrastiveLoss:
         Similar: ``D ||dx|| <= ||W||_2 ||dx||^2``. Dissimilar: ``(m - D) ||dx|| <= m ||dx||``.
         """
         return max(spectral_norm * pair_norm**2, self.margin * pair_norm)
+
+
+LOSSES: dict[str, type[ContrastiveLoss]] = {"contrastive": ContrastiveLoss}
+"""Losses of pairs by the name that users give them; each is made with a margin."""

@@ -33,14 +33,16 @@ def evaluate_release(
     rng = np.random.default_rng(random_state)
     untrained = rng.normal(size=(min(metric.n_components, 16), metric.n_features))
     scores: dict[str, Any] = {"n_people": len(points), "n_pairs": n_pairs}
-    for prefix, components in (
-        ("", metric.components),
-        ("euclidean_", metric.euclidean_components),
-        ("untrained_", untrained @ metric.euclidean_components),
+    # Euclid's matrix is a diagonal: it is multiplied, never written out (features squared may not fit).
+    scale = np.ones(metric.n_features) if metric.column_scale is None else metric.column_scale
+    for prefix, components, people in (
+        ("", metric.components, points),
+        ("euclidean_", None, points * scale),
+        ("untrained_", untrained * scale, points),
     ):
-        scores[f"{prefix}pair_auc"] = pair_auc(components, points, labels, n_pairs, random_state)
+        scores[f"{prefix}pair_auc"] = pair_auc(components, people, labels, n_pairs, random_state)
         scores[f"{prefix}knn_accuracy"] = _cross_validated_knn(
-            components, points, labels, random_state
+            components, people, labels, random_state
         )
     return scores
 

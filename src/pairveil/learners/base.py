@@ -62,7 +62,7 @@ class PrivateLearner(BaseEstimator):
         epsilon: float = 1.0,
         delta: float = 1e-5,
         unit: Unit = "relationship",
-        select: Literal["paths", "forest", "matching", "all"] = "paths",
+        select: str = "paths",
         kappa: int | Literal["auto"] = "auto",
         adjacency: Adjacency = "zero-out",
         mechanism: Literal["gaussian", "laplace"] = "gaussian",

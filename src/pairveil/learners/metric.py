@@ -33,4 +33,5 @@ class PrivateMetricLearner(PrivateThreshold, PrivateLearner, PairMetric):
         self.n_pairs_used_ = prepared.plan.n_records
         self.used_pairs_ = prepared.material.used_rows
         self.n_features_in_ = prepared.plan.n_features
+        self._set_names(prepared.material.used.feature_names)
         self._forget_thresholds()

@@ -14,6 +14,7 @@ import numpy as np
 
 from pairveil.engine.planning import too_large
 from pairveil.errors import InputError
+from pairveil.graph.selections import SELECTIONS
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms import MECHANISMS
 from pairveil.privacy.units import ADJACENCIES, UNITS, float_at_most
@@ -22,7 +23,7 @@ SMALLEST_EPSILON, LARGEST_EPSILON = 1e-12, 1e6
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "unit": UNITS,
-    "select": ("paths", "forest", "matching", "all"),
+    "select": tuple(SELECTIONS),
     "adjacency": ADJACENCIES,
     "mechanism": tuple(MECHANISMS),
     "backend": ("auto", "numpy", "dask"),

@@ -15,6 +15,9 @@ from typing import Any
 from pairveil.errors import InputError
 from pairveil.privacy.units import ADJACENCIES, UNITS, Adjacency, Unit
 
+MAX_KAPPA = 2**53
+"""More records than this nobody has, and floats no longer count them exactly."""
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -47,6 +50,8 @@ class Cost:
     def __post_init__(self) -> None:
         if isinstance(self.records, bool) or not isinstance(self.records, int) or self.records < 1:
             raise InputError("a cost needs a whole number of records, at least 1")
+        if self.records > MAX_KAPPA:
+            raise InputError("a cost has at most 2^53 records")
         for moved in (self.zero_out, self.replace):
             if not (isinstance(moved, int | float) and 0.0 < moved <= 2.0):
                 raise InputError("a record's contribution moves by more than 0 and at most 2 clips")
@@ -58,8 +63,11 @@ class Cost:
         return float(self.zero_out if adjacency == "zero-out" else self.replace)
 
     def sensitivity(self, adjacency: Adjacency) -> float:
-        """How far a sum over all records moves, in units of the clip bound."""
-        return self.records * self.moved(adjacency)
+        """How far a full sum moves, in units of the clip bound; infinitely far where no float holds it."""
+        try:
+            return self.records * self.moved(adjacency)
+        except OverflowError:
+            return math.inf
 
     def is_emptied(self, adjacency: Adjacency) -> bool:
         """Whether contents are compared with no contribution at all."""

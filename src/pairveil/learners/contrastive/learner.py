@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from pairveil.engine.losses import LOSSES
 from pairveil.errors import InputError
 from pairveil.learners.contrastive.defaults import MARGIN
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe
@@ -68,9 +69,12 @@ class DPPMetricLearner(PrivateMetricLearner):
     noise_multiplier_ : float
     n_pairs_used_ : int
     used_pairs_ : array of int
-        Positions of the used pairs among the given ones (public), ascending; of a pair that was given
-        twice, the first. A ``range`` when all of a DaskPairs are.
+        Positions of the used pairs among the given ones, ascending; of a pair that was given twice, the
+        first. A ``range`` when all of a DaskPairs are. Which pairs are used is public; where they stood
+        is not if the order followed labels, so this stays with the data and is not pickled.
     n_features_in_ : int
+    feature_names_in_ : array of str
+        Only where the features had column names: a DataFrame as ``preprocessor``, a PairSet from a table.
 
     Examples
     --------
@@ -89,7 +93,7 @@ class DPPMetricLearner(PrivateMetricLearner):
         epsilon: float = 1.0,
         delta: float = 1e-5,
         unit: Unit = "relationship",
-        select: Literal["paths", "forest", "matching", "all"] = "paths",
+        select: str = "paths",
         kappa: int | Literal["auto"] = "auto",
         adjacency: Adjacency = "zero-out",
         mechanism: Literal["gaussian", "laplace"] = "gaussian",
@@ -124,7 +128,7 @@ class DPPMetricLearner(PrivateMetricLearner):
 
     def _check(self, given: Any, n_features: int) -> None:
         check_choice("sampling", given.sampling, ("poisson", "disjoint"))
-        check_choice("loss", given.loss, ("contrastive",))
+        check_choice("loss", given.loss, tuple(LOSSES))
         k = given.n_components
         if k is not None and not (is_whole(k) and 1 <= k <= n_features):
             raise InputError(
