@@ -55,8 +55,8 @@ bench: $(VENV)/.dev  ## every benchmark, into benchmarks/results/
 	  --benchmark-timer=time.process_time --benchmark-json=benchmarks/results/kernels.json
 	$(BIN)/python -m pairveil.studies.bench.page benchmarks/results docs/benchmarks.md
 
-audit: $(VENV)/.dev  ## the privacy audit at nightly size
-	PAIRVEIL_NIGHTLY=1 NUMBA_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/audit -n 2 --dist worksteal
+audit: $(VENV)/.dev  ## the privacy audit and the fuzz of foreign files at nightly size
+	PAIRVEIL_NIGHTLY=1 NUMBA_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/audit tests/fuzz -n 2 --dist worksteal
 
 mutants: $(VENV)/.dev  ## nightly: every planted privacy error must be caught by the tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m tools.mutants

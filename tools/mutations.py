@@ -237,20 +237,20 @@ NOISE = [
     ),
     Mutation(
         "noise: a share's noise forgets that replacing costs twice",
-        "return cost_of(self.kappa).reach(self.adjacency)",
+        "return cost_of(self.kappa).sensitivity(self.adjacency)",
         "return float(cost_of(self.kappa).records)",
         _in("test_dpp", "test_exact_audit", "test_contract"),
     ),
     Mutation(
         "noise: steps are not composed",
-        "return math.sqrt(times) * (budget.reach",
-        "return 1.0 * (budget.reach",
+        "return math.sqrt(times) * (budget.sensitivity",
+        "return 1.0 * (budget.sensitivity",
         _in("test_dpp", "test_exact_audit", "test_contract"),
     ),
     Mutation(
         "noise: Laplace epochs are not composed",
-        "return times * (budget.reach",
-        "return 1.0 * (budget.reach",
+        "return times * (budget.sensitivity",
+        "return 1.0 * (budget.sensitivity",
         _in("test_dpp", "test_exact_audit", "test_contract"),
     ),
 ]
@@ -354,8 +354,8 @@ EVENTS = [
 ACCOUNTING = [
     Mutation(
         "accounting: kappa is left out of mu",
-        "mu_squared.append(count * (reach / event.noise_multiplier) ** 2)",
-        "mu_squared.append(count * (reach / cost.records / event.noise_multiplier) ** 2)",
+        "mu = _mu(reach, noise)\n",
+        "mu = _mu(reach / cost.records, noise)\n",
         _in("test_accounting"),
     ),
     Mutation(
@@ -366,14 +366,14 @@ ACCOUNTING = [
     ),
     Mutation(
         "accounting: Laplace steps are not added up",
-        "pure_total += Fraction(reach) * event.steps / Fraction(event.scale_multiplier)",
-        "pure_total += Fraction(reach) / Fraction(event.scale_multiplier)",
+        "pure_total=_sum_up([e * n for e, n in dear])",
+        "pure_total=_sum_up([e for e, _ in dear])",
         _in("test_accounting"),
     ),
     Mutation(
         "accounting: without sampling replace costs sqrt 2, not 2",
-        "((2 if replaced else 1) * k) ** 2",
-        "((1.4 if replaced else 1) * k) ** 2",
+        "return steps * _mu((2.0 if replaced else 1.0) * records, noise) ** 2",
+        "return steps * _mu((1.4 if replaced else 1.0) * records, noise) ** 2",
         _in("test_accounting", "test_accounting_oracle", "test_fuzz_accountant"),
     ),
     Mutation(
@@ -414,7 +414,7 @@ ACCOUNTING = [
     ),
     Mutation(
         "accounting: discrete noise costs no delta",
-        "below = n_samples * (reach**2 / (24.0 * variance)",
+        "below = n_samples * (radius**2 / (24.0 * variance)",
         "below = n_samples * (0.0 / (24.0 * variance)",
         _in("test_grid"),
     ),

@@ -1,14 +1,24 @@
 """Errors and warnings for people: what is wrong, where, and what to do.
 
 No message built from these classes may contain a feature value, a label or a person's id; rows and
-columns are named by number or by column name.
+columns are named by number or by column name. Names of columns and files are foreign text: whatever a
+terminal would act on is taken out of every message here (`pairveil.printable`).
 """
 
 from __future__ import annotations
 
+from pairveil.printable import printable
+
+
+def _safe(parts: tuple[object, ...]) -> tuple[object, ...]:
+    return tuple(printable(part, lines=True) if isinstance(part, str) else part for part in parts)
+
 
 class PairveilError(Exception):
     """Base of every error that pairveil raises on purpose."""
+
+    def __init__(self, *parts: object) -> None:
+        super().__init__(*_safe(parts))
 
 
 class InputError(PairveilError, ValueError):
@@ -23,7 +33,14 @@ class ClusterError(PairveilError):
     """A Dask cluster went away during a fit; the command line exits with 2."""
 
 
-class GuaranteeWarning(UserWarning):
+class PairveilWarning(UserWarning):
+    """Base of every warning that pairveil gives."""
+
+    def __init__(self, *parts: object) -> None:
+        super().__init__(*_safe(parts))
+
+
+class GuaranteeWarning(PairveilWarning):
     """What is promised is less than it seems; the command line always says so, under ``-q`` too."""
 
 
@@ -31,12 +48,16 @@ class PrivacyLeakWarning(GuaranteeWarning):
     """Something was done that the stated guarantee does not cover."""
 
 
-class WaitWarning(UserWarning):
+class WaitWarning(PairveilWarning):
     """Another process holds a file that is needed; this one waits for it."""
 
 
-class DataWarning(UserWarning):
+class DataWarning(PairveilWarning):
     """The data were changed before use (rows clipped, duplicates merged) or are barely enough."""
+
+
+class IdentityWarning(GuaranteeWarning, DataWarning):
+    """Ids that may be one person's: if they are, kappa is too small and so is epsilon."""
 
 
 class PrivateNote(DataWarning):

@@ -29,7 +29,9 @@ RECIPE = ContrastiveRecipe()
 def shares_of_mu(worlds, budget):
     """Part of each release's claimed mu^2 that the inputs realise, and of the whole: means over runs."""
     plan = make_plan(RECIPE, Setting(budget, worlds.first.n_pairs, 2))
-    claimed = {q.name: q.steps * (budget.reach / q.noise_multiplier) ** 2 for q in plan.queries}
+    claimed = {
+        q.name: q.steps * (budget.sensitivity / q.noise_multiplier) ** 2 for q in plan.queries
+    }
     reached, watcher = Counter(), Watcher(worlds)
     for run in range(RUNS):
         data = (worlds.first, worlds.second)[run % 2]

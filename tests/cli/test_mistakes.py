@@ -39,7 +39,7 @@ MISTAKES = {
     "out is in use": ("fit people.csv pairs.csv -o .", "holds other files"),
     "budget alone": (f"{FIT} --budget 3", "--budget goes with --ledger"),
     "new ledger, no budget": (f"{FIT} --ledger new.json", "give --budget EPSILON"),
-    "ledger is no ledger": (f"{FIT} --quiet --ledger people.csv", "cannot be read"),
+    "ledger is no ledger": (f"{FIT} --quiet --ledger people.csv", "is not JSON"),
     "bounds without columns": (f"{FIT} --bounds pairs.csv", "needs columns column, lower, upper"),
     "unknown option": (f"{FIT} --epsilom 1", "No such option: --epsilom"),
     "unknown command": ("fitt people.csv pairs.csv", "Did you mean 'fit'?"),

@@ -91,20 +91,20 @@ FEATURE_CASES = {
     "infinity": ("f.csv", f"id,age\n{ANN},{X}\n{BOB},-inf\n", "column 'age', row 2"),
     "no id": ("f.csv", f"id,age\n{ANN},{X}\n,{Y}\n", "column 'id' is empty in row 2"),
     "id twice": ("f.csv", f"id,age\n{ANN},{X}\n{ANN},{Y}\n", "repeats an id .*: row 2"),
-    "wrong columns": ("f.csv", f"nr,age\n{ANN},{X}\n", "no column 'id'; its columns are: nr, age"),
+    "wrong columns": ("f.csv", f"nr,age\n{ANN},{X}\n", "no column 'id'; it has 2 columns with other"),
     "column twice": ("f.csv", f"id,age,age\n{ANN},{X},{Y}\n", "two columns have the same name"),
     "no header": ("f.csv", f"{ANN},{X}\n{BOB},{Y}\n", "first row looks like data"),
     "only ids": ("f.csv", f"id\n{ANN}\n", "no feature columns"),
     "latin-1 id": ("f.csv", f"id,age\n{ANN}é,{X}\n".encode("latin-1"), "not UTF-8"),
     "latin-1 header": ("f.csv", f"id,âge\n{ANN},{X}\n".encode("latin-1"), "not UTF-8"),
-    "utf-16": ("f.csv", FEATURES.encode("utf-16"), "not UTF-8"),
-    "utf-16 without mark": ("f.csv", FEATURES.encode("utf-16-le"), "not UTF-8"),
+    "utf-16": ("f.csv", FEATURES.encode("utf-16"), "not UTF-8 text but UTF-16.* -f utf-16"),
+    "utf-16 without mark": ("f.csv", FEATURES.encode("utf-16-le"), "not UTF-8 text but UTF-16"),
     "binary as csv": ("f.csv", GOOD_PARQUET, "not UTF-8|not a readable table|has no column"),
     "damaged gzip": ("f.csv.gz", b"\x1f\x8b" + FEATURES.encode(), "cannot be read"),
     "truncated parquet": ("f.parquet", GOOD_PARQUET[:-20], "not a whole Parquet file"),
     "csv as parquet": ("f.parquet", FEATURES, "not a whole Parquet file"),
     "empty parquet": ("f.parquet", parquet({"id": [], "age": []}), "no rows"),
-    "parquet, wrong columns": ("f.parquet", parquet({"nr": [ANN]}), "its columns are: nr"),
+    "parquet, wrong columns": ("f.parquet", parquet({"nr": [ANN]}), "it has 1 column with other names"),
     "parquet, not numeric": (
         "f.parquet", parquet({"id": [ANN], "ward": [WORD]}), "column 'ward' is not numeric"),
     "parquet, null": ("f.parquet", parquet({"id": [1, 2], "age": [8317.25, None]}), "'age', row 2"),
@@ -112,7 +112,13 @@ FEATURE_CASES = {
         "f.parquet", parquet({"id": [6151, 2], "age": [8317.25, np.nan]}), "'age', row 2"),
     "parquet, no id": ("f.parquet", parquet({"id": [ANN, None], "age": [1.0, 2.0]}), "row 2"),
     "parquet, decimal ids": ("f.parquet", parquet({"id": [8317.25], "age": [1.0]}), "ids must be"),
-    "unknown suffix": ("f.xlsx", FEATURES, "told by the suffix"),
+    "unknown suffix": ("f.data", FEATURES, "told by the suffix"),
+    "spreadsheet": ("f.xlsx", b"PK\x03\x04" + FEATURES.encode(), "a spreadsheet.* 'CSV UTF-8'"),
+    "spreadsheet as csv": ("f.csv", b"PK\x03\x04\xff\x80\0" + FEATURES.encode(), "a spreadsheet"),
+    "parquet as csv": ("f.csv", b"PAR1\xff" + GOOD_PARQUET, "a Parquet file: name it .parquet"),
+    "gzip as csv": ("f.csv", b"\x1f\x8b\xff" + FEATURES.encode(), "compressed: name it f.csv.gz"),
+    "words as a first row": ("f.csv", "zqann,zqward,zqhiv\nzqbob,zqw,zqx\n", "3 columns with other"),
+    "capitals": ("f.csv", f"ID,age\n{ANN},{X}\n", "differs from 'id' in capitals or spaces only"),
     "not an array": ("f.npy", FEATURES, "not a whole NumPy file"),
     "truncated archive": ("f.npz", b"PK\x03\x04" + FEATURES.encode(), "not a whole NumPy file"),
 }  # fmt: skip
@@ -157,10 +163,10 @@ PAIR_CASES = {
     "links line": ("p.txt", f"ML {ANN} {BOB}\n{WORD} {ANN} {CID}\n", "line 2: expected"),
     "unclear text": ("p.txt", f"{ANN} {BOB}\n", "cannot tell the layout"),
     "only comments": ("p.txt", f"# {ANN}\n", "no pairs"),
-    "not json": ("p.json", f'{{"match": [{ANN}', "not JSON: line 1, column 12"),
+    "not json": ("p.json", f'{{"match": [{ANN}', "not JSON .line 1, column 12"),
     "json list": ("p.json", json.dumps([ANN]), "cannot tell the layout"),
     "dedupe, no field": (
-        "p.json", json.dumps({"match": [[{"name": ANN}, {"name": BOB}]]}), "fields are: name"),
+        "p.json", json.dumps({"match": [[{"name": ANN}, {"name": BOB}]]}), "they have 1 with other names"),
     "dedupe, no pairs": ("p.json", json.dumps({"match": [], "distinct": []}), "no pairs"),
     "dedupe, id of no kind": (
         "p.json", json.dumps({"match": [[{"id": [ANN]}, {"id": {"a": BOB}}]]}), "integers or text"),
@@ -168,7 +174,7 @@ PAIR_CASES = {
         "p.json",
         json.dumps({"match": [[{"id": ANN}, {"id": BOB}], [{"id": 6151.5}, {"id": BOB}]]}),
         "integers or text"),
-    "json too deep": ("p.json", "[" * 100_000, "not JSON"),
+    "json too deep": ("p.json", "[" * 100_000, "nested more than 32 deep"),
     "dedupe, no id": ("p.json", json.dumps({"match": [[{"id": ANN}, {"id": None}]]}), "empty in row 1"),
     "splink score": (
         "p.csv", f"unique_id_l,unique_id_r,clerical_match_score\n{ANN},{BOB},{X}\n", "row 1"),
@@ -288,7 +294,7 @@ def test_options_that_do_not_fit(tmp_path):
 def test_array_files(tmp_path):
     path = tmp_path / "f.npz"
     np.savez(path, Z=np.ones((2, 2)))
-    assert "no array 'X'; its arrays are: Z" in refusal(lambda: read_features(path))
+    assert "no array 'X'; it has 1 with other" in refusal(lambda: read_features(path))
     assert "no array 'y'" in refusal(lambda: read_classes(path, "y"))
     np.savez(path, X=np.array([[ANN]], dtype=object), ids=np.array([6151]))
     assert "Python objects" in refusal(lambda: read_features(path))

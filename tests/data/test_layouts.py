@@ -116,8 +116,8 @@ def test_dedupe_ids_that_are_integers_here_and_text_there(tmp_path):
     assert pairs == [("1", "2"), ("b", "2")]
 
 
-def test_dedupe_records_without_the_id_field_name_the_fields_there_are(tmp_path):
-    with pytest.raises(InputError, match="no field 'id'; their fields are: Id, name"):
+def test_dedupe_records_without_the_id_field_say_how_to_name_it(tmp_path):
+    with pytest.raises(InputError, match="no field 'id'; they have 2 with other names"):
         read_pairs(write(tmp_path, "training.json", DEDUPE))
 
 

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from pairveil.data import scaling
 from pairveil.data.scaling import PublicBounds, scale_to_bounds
-from pairveil.errors import InputError
+from pairveil.errors import DataWarning, InputError
 
 BOUNDS = PublicBounds([0, 30], [120, 250], ["age", "height"])
 
@@ -17,29 +17,36 @@ BOUNDS = PublicBounds([0, 30], [120, 250], ["age", "height"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_columns_go_to_the_unit_interval_and_outliers_to_its_ends(dtype):
     values = np.array([[60, 140], [-5, 30], [500, 251]], dtype=dtype)
-    scaled = scale_to_bounds(values, BOUNDS)
+    with pytest.warns(DataWarning, match=r"3 values .*column 'age' \(2\), column 'height' \(1\)"):
+        scaled = scale_to_bounds(values, BOUNDS)
     assert scaled.dtype == dtype
     np.testing.assert_allclose(scaled, [[0.5, 0.5], [0, 0], [1, 1]])
 
 
 def test_one_person_s_scaled_row_does_not_depend_on_the_others():
-    values = np.random.default_rng(0).uniform(0, 200, size=(20, 2))
+    values = np.random.default_rng(0).uniform(30, 120, size=(20, 2))
     np.testing.assert_array_equal(
         scale_to_bounds(values, BOUNDS)[:1], scale_to_bounds(values[:1], BOUNDS)
     )
 
 
 def test_data_norm_makes_clipping_needless():
-    rows = scale_to_bounds(np.array([[1e6, 1e6]]), BOUNDS, data_norm=3.0)
+    with pytest.warns(DataWarning, match="2 values lay outside the public bounds"):
+        rows = scale_to_bounds(np.array([[1e6, 1e6]]), BOUNDS, data_norm=3.0)
     assert np.linalg.norm(rows) == pytest.approx(3.0)
 
 
 def test_sparse_needs_lower_bounds_of_zero():
     values = sparse.csr_array([[0.0, 5.0], [20.0, 0.0]])
-    scaled = scale_to_bounds(values, PublicBounds([0, 0], [10, 10]))
+    with pytest.warns(DataWarning, match=r"1 value lay .*column 1 \(1\)"):
+        scaled = scale_to_bounds(values, PublicBounds([0, 0], [10, 10]))
     np.testing.assert_array_equal(scaled.toarray(), [[0, 0.5], [1, 0]])
     with pytest.raises(InputError, match="lower bounds of 0"):
         scale_to_bounds(values, BOUNDS)
+
+
+def test_values_within_the_bounds_are_not_spoken_of():
+    scale_to_bounds(np.array([[0.0, 30.0], [120.0, 250.0]]), BOUNDS)
 
 
 @pytest.mark.parametrize("name", ["bounds.json", "bounds.csv"])
@@ -92,7 +99,7 @@ def test_bounds_that_bound_nothing_are_refused(arguments, message):
     ("name", "content", "message"),
     [
         ("b.json", "[1]", "expected"),
-        ("b.json", "{", "not JSON: line 1"),
+        ("b.json", "{", "not JSON .line 1"),
         ("b.json", json.dumps({"age": [1]}), "column 'age' needs"),
         ("b.json", "{}", "no bounds"),
         ("b.csv", "column,lower\nage,1\n", "row 1: needs columns"),

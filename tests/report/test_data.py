@@ -78,7 +78,7 @@ def test_summary_survives_json(full_data) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda text: text[:-20], "damaged"),
+        (lambda text: text[:-20], "not JSON|damaged"),
         (lambda text: "[]", "no pairveil summary"),
         (lambda text: text.replace('"version": 1', '"version": 2'), "newer"),
         (lambda text: text.replace('"version": 1', '"version": "x"'), "newer"),

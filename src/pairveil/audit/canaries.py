@@ -232,5 +232,5 @@ def _star(
 
 
 def _dense(pairs: PairSet) -> NDArray[np.float64]:
-    gaps = pairs.differences()
-    return np.asarray(gaps.toarray() if hasattr(gaps, "toarray") else gaps, dtype=np.float64)
+    rows = pairs.differences()
+    return np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float64)

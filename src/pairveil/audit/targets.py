@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from importlib import import_module
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pairveil.audit.auditor import Finding, Target, audit_scores
 from pairveil.errors import InputError
 from pairveil.privacy.units import Adjacency, Unit
+
+if TYPE_CHECKING:  # the names alone are wanted where the command line starts
+    from pairveil.audit.auditor import Finding, Target
 
 _PUBLISHED = "pairveil.studies.published.audit_targets"
 TARGETS: dict[str, str] = {
@@ -94,6 +96,8 @@ def audit_target(
     >>> found.verdict
     'violated'
     """
+    from pairveil.audit.auditor import audit_scores
+
     return audit_scores(
         target.scores,
         target.claim,

@@ -86,6 +86,8 @@ def main() -> None:
         _fail(usage_message(problem), EXIT_INPUT)
     except BrokenPipeError:  # `pairveil ... | head` is no mistake
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except MemoryError:
+        _fail("there is not enough memory for this", EXIT_INPUT)
     except OSError as problem:
         where = f": {problem.filename}" if problem.filename else ""
         _fail(f"{problem.strerror or 'a file could not be used'}{where}", EXIT_INPUT)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 import typer
 
-from pairveil.audit.targets import TARGETS
+from pairveil.cli.choices import TargetName
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, stdout, table
 from pairveil.errors import InputError
 
-TargetName = StrEnum("TargetName", {name: name for name in TARGETS})  # type: ignore[misc]
 UnitName = Literal["pair", "relationship", "person"]
 AdjacencyName = Literal["zero-out", "replace"]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Makes the games repeatable.")]
@@ -136,17 +134,12 @@ def _audit_exactly(
     json_: bool,
     quiet: bool,
 ) -> None:
-    from pairveil.audit.exact import audit_exactly
+    from pairveil.audit import audit_exactly
     from pairveil.audit.targets import KAPPA
+    from pairveil.learners import learner_class
 
-    found = audit_exactly(
-        unit,
-        adjacency,
-        epsilon=epsilon,
-        kappa=KAPPA[unit],
-        n_features=features,
-        random_state=seed,
-    )
+    learner = learner_class("contrastive")(epsilon, unit=unit, adjacency=adjacency)
+    found = audit_exactly(learner, kappa=KAPPA[unit], n_features=features, random_state=seed)
     if json_:
         print_json(found.to_dict())
         return

@@ -12,6 +12,7 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from pairveil.cli.budget import Budget
+from pairveil.cli.choices import SelectName
 from pairveil.cli.output import (
     JsonFlag,
     QuietFlag,
@@ -71,9 +72,9 @@ def fit(
     delta: Delta = 1e-5,
     unit: UnitOption = "relationship",
     select: Annotated[
-        Literal["paths", "forest", "matching", "all"],
+        SelectName,
         _privacy("--select", "Which pairs to use; looks at who is paired with whom only."),
-    ] = "paths",
+    ] = SelectName("paths"),
     adjacency: AdjacencyOption = "zero-out",
     mechanism: Annotated[
         Literal["gaussian", "laplace"], _privacy("--mechanism", "laplace: pure epsilon.")
@@ -90,7 +91,7 @@ def fit(
     ] = None,
     checkpoint: Annotated[
         Path | None,
-        _privacy("--checkpoint", "File to go on from if this is killed; nothing is spent twice."),
+        _privacy("--checkpoint", "File to resume from if this is killed; nothing is spent twice."),
     ] = None,
     graph_salt: Annotated[
         Path | None,
@@ -212,7 +213,7 @@ def fit(
             epsilon=epsilon,
             delta=delta,
             unit=unit,
-            select=select,
+            select=str(select),
             kappa="auto" if kappa is None else kappa,
             adjacency=adjacency,
             mechanism=mechanism,
@@ -340,7 +341,7 @@ def learn(learner: Any, prepared: Any, talk: bool, checkpoint: Any = None) -> No
         except KeyboardInterrupt:
             if checkpoint is not None:
                 stderr.print(
-                    "[yellow]note:[/yellow] the same command goes on where this one stopped"
+                    "[yellow]note:[/yellow] the same command resumes where this one stopped"
                 )
             elif learner.accountant is not None:
                 stderr.print("[yellow]note:[/yellow] what the ledger was charged stays charged")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from pairveil.cli.choices import DesignName, SelectName
 from pairveil.cli.output import (
     JsonFlag,
     QuietFlag,
@@ -30,12 +31,12 @@ from pairveil.cli.pair_options import (
     ZeroMeans,
     read_pair_file,
 )
+from pairveil.graph.selections import SELECTIONS
 
 if TYPE_CHECKING:
     from pairveil.data.resolving import IndexedPairs
 
-How = Literal["paths", "forest", "matching", "all"]
-DesignHow = Literal["paths", "forest", "matching"]
+RULES = "; ".join(f"{name}: {rule.says}" for name, rule in SELECTIONS.items())
 Out = Annotated[
     Path, typer.Option("--out", "-o", help="File to write, .csv or .parquet.", dir_okay=False)
 ]
@@ -102,9 +103,7 @@ def show_kappa(
 
 def select(
     pairs: PairsFile,
-    how: Annotated[
-        How, typer.Option("--how", help="paths: at most two pairs a person, no cycle.")
-    ] = "paths",
+    how: Annotated[SelectName, typer.Option("--how", help=f"{RULES}.")] = SelectName("paths"),
     out: Out = Path("selected.csv"),
     max_degree: MaxDegree = None,
     left: Left = "left",
@@ -128,7 +127,7 @@ def select(
     Example: `pairveil select pairs.csv --how all --max-degree 3 -o used.csv`
     """
     from pairveil.data.resolving import index_pairs
-    from pairveil.data.tables import write_columns
+    from pairveil.data.writing import write_columns
     from pairveil.graph.choosing import select_pairs
     from pairveil.graph.kappa import kappa
 
@@ -140,7 +139,7 @@ def select(
         )  # fmt: skip
         found = index_pairs(listed)
     before = kappa(found.pairs)
-    kept = select_pairs(found.pairs, how, max_degree=max_degree, random_state=seed)
+    kept = select_pairs(found.pairs, str(how), max_degree=max_degree, random_state=seed)
     after = kappa(found.pairs[kept])
     write_columns(out, _in_order(found, kept, (left, right, label)))
     if json_:
@@ -180,8 +179,12 @@ def _in_order(
 
 
 def design(
-    people: Annotated[int, typer.Option("--people", min=2, help="How many people there are.")],
-    how: Annotated[DesignHow, typer.Option("--how", help="Shape of the pairs to label.")] = "paths",
+    people: Annotated[
+        int, typer.Option("--people", min=2, max=10**8, help="How many people there are.")
+    ],
+    how: Annotated[
+        DesignName, typer.Option("--how", help="Shape of the pairs to label.")
+    ] = DesignName("paths"),
     out: Out = Path("to-label.csv"),
     seed: Seed = None,
     json_: JsonFlag = False,
@@ -193,11 +196,11 @@ def design(
 
     Example: `pairveil design --people 5000 --how matching --seed 7 -o to-label.parquet`
     """
-    from pairveil.data.tables import write_columns
+    from pairveil.data.writing import write_columns
     from pairveil.graph.choosing import design_pairs
     from pairveil.graph.kappa import kappa
 
-    chosen = design_pairs(people, how, random_state=seed)
+    chosen = design_pairs(people, str(how), random_state=seed)
     numbers = kappa(chosen)
     write_columns(out, {"left": chosen[:, 0], "right": chosen[:, 1]})
     if json_:

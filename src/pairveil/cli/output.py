@@ -16,8 +16,10 @@ from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from pairveil.errors import GuaranteeWarning, PrivateNote
+from pairveil.printable import printable
 
 JsonFlag = Annotated[
     bool,
@@ -29,9 +31,21 @@ QuietFlag = Annotated[
     bool, typer.Option("--quiet", "-q", help="Print errors only.", rich_help_panel="Output")
 ]
 
+
+class PlainConsole(Console):
+    """A console that shows text and never obeys it: escape sequences in it are taken out.
+
+    Every string that rich prints, in a line or in the cell of a table, passes `render_str`.
+    """
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Text of a string, without what a terminal would act on."""
+        return super().render_str(printable(text, lines=True), **options)
+
+
 # A terminal gets lines broken between words; a pipe gets them whole.
-stdout = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
-stderr = Console(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
+stdout = PlainConsole(highlight=False, soft_wrap=not sys.stdout.isatty())
+stderr = PlainConsole(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
 
 _NUMERIC = re.compile(r"[-+\d.,±%\s]*|infinite")
 _KEYWORD = re.compile(

@@ -34,7 +34,7 @@ def transform(
 
     Example: `pairveil transform release/ people.csv -o projected.parquet`
     """
-    from pairveil.data.tables import write_columns
+    from pairveil.data.writing import write_columns
     from pairveil.release.metric import ReleasedMetric
 
     metric = ReleasedMetric.load(folder)
@@ -51,9 +51,14 @@ def transform(
 
 def read_people(features: Path, id_: str, metric: Any) -> Any:
     """The metric's own columns of a features file, in the metric's order."""
+    from pairveil.column_names import in_order_of
+    from pairveil.data.arrays import is_array_file
+    from pairveil.data.files import open_table
     from pairveil.data.readers import read_features
 
     names = list(metric.feature_names) if metric.feature_names else None
+    if names is not None and not is_array_file(features):
+        in_order_of(open_table(features).names, names)
     people = read_features(features, id=id_, columns=names)
     if people.values.shape[1] != metric.n_features:
         raise InputError(
@@ -79,7 +84,7 @@ def evaluate(
     Example: `pairveil evaluate release/ test-people.csv --classes diagnosis`
     """
     from pairveil.data.readers import read_classes
-    from pairveil.evaluation.scores import evaluate_release
+    from pairveil.evaluation.release import evaluate_release
     from pairveil.release.metric import ReleasedMetric
 
     metric = ReleasedMetric.load(folder)

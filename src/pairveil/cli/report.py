@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
+from pairveil.cli.choices import FormatName
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, stderr, stdout
 from pairveil.cli.release import ReleaseFolder
-
-Format = Literal["onnx", "csv", "sklearn", "sql"]
 
 
 def register(app: typer.Typer) -> None:
@@ -57,7 +56,7 @@ def report(
 
 def export(
     folder: ReleaseFolder,
-    to: Annotated[Format, typer.Option("--to", help="Format to write.", show_default=False)],
+    to: Annotated[FormatName, typer.Option("--to", help="Format to write.", show_default=False)],
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write.", show_default=False)],
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
@@ -66,17 +65,11 @@ def export(
 
     Example: `pairveil export release/ --to onnx -o metric.onnx`
     """
-    from pairveil.release import exporters
+    from pairveil.release.formats import writer_of
     from pairveil.release.metric import ReleasedMetric
 
     metric = ReleasedMetric.load(folder)
-    write = {
-        "onnx": exporters.to_onnx,
-        "csv": exporters.to_csv,
-        "sklearn": exporters.to_sklearn,
-        "sql": exporters.to_sql,
-    }[to]
-    file = write(metric.components, out, metric.feature_names)
+    file = writer_of(to)(metric.components, out, metric.feature_names)
     if json_:
         print_json({"out": str(file), "to": to, "bytes": file.stat().st_size})
     elif not quiet:

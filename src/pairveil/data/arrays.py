@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -42,20 +44,22 @@ def read_array_file(path: Path) -> FeatureTable:
     ...     read_array_file(path)
     FeatureTable(2 people, 2 features)
     """
-    loaded = _load(path)
-    if isinstance(loaded, np.ndarray):
-        return FeatureTable(np.arange(len(loaded) if loaded.ndim else 0), loaded)
-    with loaded:
+    if path.suffix.lower() == ".npy":
+        values = _load(path, path)
+        return FeatureTable(np.arange(len(values) if values.ndim else 0), values)
+    with _archive(path) as loaded:
         if {"format", "shape", "data"} <= set(loaded.files):
             values = _load_sparse(path)
             return FeatureTable(np.arange(values.shape[0]), values)
         if "X" not in loaded.files:
             raise InputError(
-                f"{path.name} has no array 'X'; its arrays are: {', '.join(loaded.files)}"
+                f"{path.name} has no array 'X'; it has {len(loaded.files)} with other names. "
+                "Save the features as 'X'"
             )
         features = _take(loaded, "X", path)
-        ids = _take(loaded, "ids", path) if "ids" in loaded.files else np.arange(len(features))
-    return FeatureTable(ids, features)
+        ids = _take(loaded, "ids", path) if "ids" in loaded.files else None
+    n_people = len(features) if features.ndim else 0
+    return FeatureTable(np.arange(n_people) if ids is None else ids, features)
 
 
 def read_array_column(path: Path, name: str) -> np.ndarray:
@@ -66,39 +70,52 @@ def read_array_column(path: Path, name: str) -> np.ndarray:
     path : Path
     name : str
     """
-    loaded = _load(path)
-    if isinstance(loaded, np.ndarray):
+    if path.suffix.lower() == ".npy":
         raise InputError(f"{path.name} holds features only; keep classes in a .npz file")
-    with loaded:
+    with _archive(path) as loaded:
         if name not in loaded.files:
             raise InputError(
-                f"{path.name} has no array '{name}'; its arrays are: {', '.join(loaded.files)}"
+                f"{path.name} has no array '{name}'; it has {len(loaded.files)} others"
             )
         return _take(loaded, name, path)
 
 
-def _load(path: Path) -> Any:
+# What damaged files make numpy, scipy and zipfile raise has no common base: all of it is caught.
+
+
+@contextmanager
+def _archive(path: Path) -> Iterator[Any]:
+    """The arrays of a .npz file; the file is closed whatever happens."""
+    with path.open("rb") as file:
+        yield _load(path, file)
+
+
+def _load(path: Path, source: Any) -> Any:
     problem = InputError(f"{path.name} is not a whole NumPy file without Python objects")
-    # Asked first, because np.load leaves the file open when an archive is damaged.
-    if path.suffix.lower() == ".npz" and not zipfile.is_zipfile(path):
+    # Asked first: np.load would take a file of another kind under this name as well.
+    if source is not path and not zipfile.is_zipfile(source):
         raise problem
     try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile):
+        if source is path:
+            return np.load(path, mmap_mode="r", allow_pickle=False)
+        source.seek(0)
+        return np.load(source, allow_pickle=False)
+    except Exception:
         raise problem from None
 
 
 def _load_sparse(path: Path) -> Any:
     try:
-        return scipy.sparse.load_npz(path)
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+        with path.open("rb") as file:
+            return scipy.sparse.load_npz(file)
+    except Exception:
         raise InputError(f"{path.name} is not a whole scipy sparse file") from None
 
 
 def _take(loaded: Any, name: str, path: Path) -> np.ndarray:
     try:
         return np.asarray(loaded[name])
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile):
+    except Exception:
         raise InputError(
             f"{path.name}: array '{name}' is damaged or holds Python objects; save plain numbers "
             "or text"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ import pyarrow.compute as pc
 
 from pairveil.data.validation import name_rows
 from pairveil.errors import InputError
+
+_CHUNK_ROWS = 8192
 
 
 class IdColumn:
@@ -37,36 +40,74 @@ class IdColumn:
         self._n_rows = 0
 
     def add(self, values: pa.Array) -> None:
-        """Add one batch."""
-        missing = values.is_null()
-        ids = _integer_or_text(values, self._title)
-        if pa.types.is_large_string(ids.type):
-            missing = pc.or_(missing, pc.fill_null(pc.equal(ids, ""), False))
-        empty = np.flatnonzero(missing.to_numpy(zero_copy_only=False))
+        """Add one batch. A dictionary is resolved entry by entry, not row by row."""
+        ids: pa.Array
+        if pa.types.is_dictionary(values.type):
+            rows, entries = _used_entries(values, self._title)
+            ids = _integer_or_text(entries, self._title)
+            missing = _is_missing(entries, ids)[rows] | (rows < 0)
+            if pa.types.is_integer(ids.type) and not missing.any():
+                ids = ids.take(pa.array(rows))
+            elif not missing.any():
+                ids = pa.DictionaryArray.from_arrays(pa.array(rows.astype(np.int32)), ids)
+        else:
+            ids = _integer_or_text(values, self._title)
+            missing = _is_missing(values, ids)
+        empty = np.flatnonzero(missing)
         if empty.size:
             raise InputError(f"{self._title} is empty in {name_rows(empty + 1 + self._n_rows)}")
         self._n_rows += len(values)
-        self._chunks.append(ids)
+        self._chunks.append(ids.dictionary_encode() if pa.types.is_large_string(ids.type) else ids)
 
     def finish(self) -> np.ndarray:
         """All ids: int64, or objects of type str where any is not an integer."""
         if all(pa.types.is_integer(chunk.type) for chunk in self._chunks):
             parts = [chunk.to_numpy(zero_copy_only=False) for chunk in self._chunks]
             return np.concatenate([np.empty(0, dtype=np.int64), *parts])
-        return text_array([chunk.cast(pa.large_string()) for chunk in self._chunks])
+        return text_array(self._chunks)
 
 
 def text_array(chunks: list[pa.Array]) -> np.ndarray:
     """Text as an object array in which equal strings are one object (8 bytes a row)."""
-    encoded = pa.chunked_array(chunks, type=pa.large_string()).combine_chunks().dictionary_encode()
-    distinct: np.ndarray = encoded.dictionary.to_numpy(zero_copy_only=False)
-    rows: np.ndarray = encoded.indices.to_numpy(zero_copy_only=False)
-    return np.take(distinct, rows)
+    if not chunks:
+        return np.empty(0, dtype=object)
+    encoded = [
+        chunk
+        if pa.types.is_dictionary(chunk.type)
+        else chunk.cast(pa.large_string()).dictionary_encode()
+        for chunk in chunks
+    ]
+    unified = pa.chunked_array(encoded).unify_dictionaries()
+    distinct: np.ndarray = unified.chunk(0).dictionary.to_numpy(zero_copy_only=False)
+    parts = [chunk.indices.to_numpy(zero_copy_only=False) for chunk in unified.chunks]
+    return np.take(distinct, np.concatenate(parts))
+
+
+def _used_entries(values: pa.DictionaryArray, title: str) -> tuple[np.ndarray, pa.Array]:
+    """Which entry each row has (-1: none), and the entries that rows have, no others."""
+    try:
+        values.validate(full=True)
+    except pa.ArrowException:
+        raise InputError(f"{title} holds text that is not UTF-8") from None
+    indices = values.indices.cast(pa.int64())
+    rows: np.ndarray = pc.fill_null(indices, -1).to_numpy(zero_copy_only=False)
+    used = np.zeros(len(values.dictionary), dtype=bool)
+    used[rows[rows >= 0]] = True
+    place = np.cumsum(used) - 1
+    kept = np.where(rows >= 0, place[np.maximum(rows, 0)] if len(place) else -1, -1)
+    return kept, values.dictionary.take(pa.array(np.flatnonzero(used)))
+
+
+def _is_missing(values: pa.Array, ids: pa.Array) -> np.ndarray:
+    """Rows without an id. One entry more (False) where there are none, so that -1 can be looked up."""
+    missing = values.is_null()
+    if pa.types.is_large_string(ids.type):
+        missing = pc.or_(missing, pc.fill_null(pc.equal(ids, ""), False))
+    found: np.ndarray = missing.to_numpy(zero_copy_only=False)
+    return found if len(found) else np.zeros(1, dtype=bool)
 
 
 def _integer_or_text(values: pa.Array, title: str) -> pa.Array:
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
     kind = values.type
     try:
         # A damaged Parquet file can hold bytes that are no text; numpy's error would quote them.
@@ -105,10 +146,36 @@ def as_ids(values: Any, title: str = "the ids") -> np.ndarray:
         return array
     column = IdColumn(title)
     try:
-        column.add(pa.array(array.tolist() if array.dtype.kind == "U" else array))
-    except (pa.ArrowException, TypeError):
+        for chunk in _arrow_chunks(array):
+            column.add(chunk)
+    except (pa.ArrowException, TypeError, OverflowError, UnicodeEncodeError):
         raise InputError(f"{title} must be integers or text") from None
     return column.finish()
+
+
+def _arrow_chunks(array: np.ndarray) -> Iterator[pa.Array]:
+    """Ids for arrow, so many at a time: many rows of one long id are one object here, but not there."""
+    size = len(array) if array.dtype.kind in "iu" else _CHUNK_ROWS
+    for start in range(0, max(len(array), 1), max(size, 1)):
+        chunk = array[start : start + size]
+        yield pa.array(chunk.tolist() if array.dtype.kind == "U" else chunk)
+
+
+def numbered(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct ids in order of appearance, and which of them each row has.
+
+    Examples
+    --------
+    >>> distinct, rows = numbered(np.array(["b", "a", "b"], dtype=object))
+    >>> distinct.tolist(), rows.tolist()
+    (['b', 'a'], [0, 1, 0])
+    """
+    encoded = [chunk.dictionary_encode() for chunk in _arrow_chunks(ids)]
+    unified = pa.chunked_array(encoded).unify_dictionaries()
+    distinct: np.ndarray = unified.chunk(0).dictionary.to_numpy(zero_copy_only=False)
+    return distinct, np.concatenate(
+        [c.indices.to_numpy(zero_copy_only=False) for c in unified.chunks]
+    )
 
 
 def ids_as_text(ids: np.ndarray) -> np.ndarray:
@@ -149,9 +216,9 @@ def number_array(values: pa.Array, title: str, first_row: int) -> np.ndarray:
     array([1., 2.])
     """
     kind = values.type
-    if pa.types.is_dictionary(kind):
-        values = values.dictionary_decode()
-        kind = values.type
+    encoded = pa.types.is_dictionary(kind)
+    if encoded:
+        kind = kind.value_type
     numeric = (
         pa.types.is_integer(kind)
         or pa.types.is_floating(kind)
@@ -161,6 +228,8 @@ def number_array(values: pa.Array, title: str, first_row: int) -> np.ndarray:
     )
     if not numeric:
         raise InputError(f"{title} is not numeric. Exclude it, or name the columns to use")
+    if encoded:
+        values = values.dictionary_decode()
     if values.null_count:
         missing = np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))
         raise InputError(

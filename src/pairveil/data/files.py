@@ -15,16 +15,20 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
+from pairveil.csv_cells import FORMULA, from_cell
 from pairveil.errors import InputError
+from pairveil.printable import shortened
 
 ColumnKind = Literal["number", "text"]
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 _PARQUET = (".parquet", ".pq")
 _COMPRESSED = (".gz", ".bz2", ".zst")
+_SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
 _BATCH_ROWS = 131_072
 # A CSV row must fit a block: room for a hundred thousand columns.
 _BLOCK_BYTES = 1 << 23
@@ -45,25 +49,44 @@ class TableSource:
         ``batches({column: kind})`` yields record batches of those columns, in that order.
     headless : bool
         The first row looks like data: its cells must not be quoted as column names.
+    has_header : bool
+        The names are the first row of a text file, which may have been data after all.
     """
 
     title: str
     names: tuple[str, ...]
     batches: Callable[[Mapping[str, ColumnKind]], Iterator[pa.RecordBatch]]
     headless: bool = False
+    has_header: bool = False
 
     def require(self, columns: Sequence[str], how_to_name: str) -> None:
-        """Raise InputError, saying which columns exist, unless all of ``columns`` do."""
+        """Raise InputError unless all of ``columns`` exist.
+
+        Which ones exist is said only where one of the wanted is among them: the first row of a file
+        without a header is a person's data, and looks like names to a program.
+        """
         missing = [column for column in columns if column not in self.names]
         if not missing:
             return
-        wanted = ", ".join(f"'{column}'" for column in missing)
+        wanted = ", ".join(f"'{column}'" for column in missing[:20])
         message = f"{self.title} has no column {wanted}"
+        twins = {name.strip().casefold() for name in self.names}
+        alike = [column for column in missing if column.strip().casefold() in twins]
         if self.headless:
             raise InputError(
                 f"{message}; its first row looks like data. Add a header row with column names"
             )
-        raise InputError(f"{message}; its columns are: {', '.join(self.names)}. {how_to_name}")
+        if alike:
+            raise InputError(
+                f"{message}; one differs from '{alike[0]}' in capitals or spaces only. {how_to_name}"
+            )
+        if len(missing) < len(columns):
+            raise InputError(f"{message}; its columns are: {shortened(self.names)}. {how_to_name}")
+        raise InputError(
+            f"{message}; it has {len(self.names)} column{'s' if len(self.names) > 1 else ''} with other "
+            f"names. {how_to_name}"
+            + (", or add a header row if its first row is data" if self.has_header else "")
+        )
 
 
 def require_file(path: str | Path) -> Path:
@@ -82,6 +105,8 @@ def require_file(path: str | Path) -> Path:
             raise InputError(f"there is no file {found}")
         if found.is_dir():
             raise InputError(f"{found} is a folder, not a file")
+        if not found.is_file():
+            raise InputError(f"{found} is not a regular file: save what it holds to one first")
         if found.stat().st_size == 0:
             raise InputError(f"{found.name} is empty")
     except OSError as error:
@@ -124,6 +149,8 @@ def open_table(source: Any) -> TableSource:
         return _open_parquet(path)
     if suffix in _DELIMITERS:
         return _open_csv(path, _DELIMITERS[suffix])
+    if suffix in _SPREADSHEETS:
+        raise _spreadsheet(path.name)
     raise InputError(
         f"{path.name}: the format is told by the suffix, one of "
         f"{', '.join((*_DELIMITERS, *_PARQUET))}; rename the file"
@@ -145,9 +172,11 @@ def read_text(path: Path) -> str:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise _wrong_encoding(path.name) from None
+        raise _wrong_encoding(path) from None
     except OSError as error:
         raise InputError(f"{path.name} cannot be read: {error.strerror}") from None
+    if "\0" in text:
+        raise _wrong_encoding(path)
     if not text.strip():
         raise InputError(f"{path.name} is empty")
     return text
@@ -158,8 +187,11 @@ def _open_csv(path: Path, usual: str) -> TableSource:
 
     def batches(wanted: Mapping[str, ColumnKind]) -> Iterator[pa.RecordBatch]:
         # Ids are read as text, so that 007 is not 7 and a late 'A12' does not break the column.
-        types = {c: pa.float64() if kind == "number" else pa.string() for c, kind in wanted.items()}
-        with _no_quoting(path.name, all_names):
+        types = {
+            written[c]: pa.float64() if kind == "number" else pa.string()
+            for c, kind in wanted.items()
+        }
+        with _no_quoting(path, all_names):
             # One thread: only then does a message of pyarrow carry the row number.
             reader = pa_csv.open_csv(
                 path,
@@ -167,16 +199,29 @@ def _open_csv(path: Path, usual: str) -> TableSource:
                 parse_options=pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
                 convert_options=pa_csv.ConvertOptions(
                     column_types=types,
-                    include_columns=list(wanted),
+                    include_columns=[written[c] for c in wanted],
                     # Only a number can be missing by a word: somebody's id may be NA.
                     strings_can_be_null=False,
                 ),
             )
-            yield from reader
+            for batch in reader:
+                yield _from_cells(batch, list(wanted))
 
     # pandas writes its row numbers as a column without a name: nobody's feature.
-    names = tuple(name for name in all_names if name)
-    return TableSource(path.name, names, batches, headless)
+    names = tuple(from_cell(name) for name in all_names if name)
+    written = {from_cell(name): name for name in all_names if name}
+    return TableSource(path.name, names, batches, headless, has_header=True)
+
+
+def _from_cells(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
+    """The batch as it was before its text was made safe for spreadsheets."""
+    columns = [
+        pc.replace_substring_regex(column, f"^'({FORMULA[1:]})", r"\1")
+        if pa.types.is_string(column.type) and pc.any(pc.starts_with(column, "'")).as_py()
+        else column
+        for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=names)
 
 
 def _csv_header(path: Path, usual: str) -> tuple[tuple[str, ...], str, bool]:
@@ -190,12 +235,15 @@ def _csv_header(path: Path, usual: str) -> tuple[tuple[str, ...], str, bool]:
     try:
         header = first.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise _wrong_encoding(path.name) from None
+        raise _wrong_encoding(path) from None
     if "\0" in header:
-        raise _wrong_encoding(path.name)
+        raise _wrong_encoding(path)
     # Where the comma is the decimal mark, tables are written with semicolons.
     delimiter = ";" if ";" in header and usual not in header else usual
-    names = tuple(next(csv.reader([header], delimiter=delimiter), []))
+    try:
+        names = tuple(next(csv.reader([header], delimiter=delimiter), []))
+    except csv.Error:
+        raise InputError(f"{path.name} is not a readable table") from None
     if not any(names):
         raise InputError(f"{path.name} is empty")
     # Ids and labels come again further down; names of columns do not.
@@ -204,23 +252,36 @@ def _csv_header(path: Path, usual: str) -> tuple[tuple[str, ...], str, bool]:
         _NUMBER.fullmatch(name) or name.strip().encode() in cells for name in names if name
     )
     if not headless:
-        _refuse_twins([name for name in names if name], path.name)
+        _refuse_twins([from_cell(name) for name in names if name], path.name)
     return names, delimiter, headless
 
 
 def _open_parquet(path: Path) -> TableSource:
-    with _no_quoting(path.name, None):
+    with _no_quoting(path, None):
         file = pq.ParquetFile(path, memory_map=True)
         names = tuple(name for name in file.schema_arrow.names if not _is_index(name))
     _refuse_twins(names, path.name)
 
     def batches(wanted: Mapping[str, ColumnKind]) -> Iterator[pa.RecordBatch]:
-        with _no_quoting(path.name, None):
+        # Text comes as a dictionary, as most Parquet files hold it: written out, a file of kilobytes can
+        # take gigabytes.
+        schema = file.schema_arrow
+        text = [
+            name
+            for name, kind in wanted.items()
+            if kind == "text" and _is_text(schema.field(name).type)
+        ]
+        with _no_quoting(path, None):
+            encoded = pq.ParquetFile(path, memory_map=True, read_dictionary=text)
             # iter_batches returns columns in the file's order: put them in the asked order.
-            for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=list(wanted)):
+            for batch in encoded.iter_batches(batch_size=_BATCH_ROWS, columns=list(wanted)):
                 yield batch.select(list(wanted))
 
     return TableSource(path.name, names, batches)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _open_frame(source: Any) -> TableSource:
@@ -273,33 +334,58 @@ def _refuse_twins(names: Sequence[str], title: str) -> None:
         raise InputError(f"{title}: two columns have the same name")
 
 
-def _wrong_encoding(title: str) -> InputError:
+def _wrong_encoding(path: Path) -> InputError:
+    """Not UTF-8: what it is instead, by its first bytes, and what to do."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(64)
+    except OSError:
+        start = b""
+    title = path.name
+    if start.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
+        return _spreadsheet(title)
+    if start.startswith(b"PAR1"):
+        return InputError(f"{title} is not UTF-8 text but a Parquet file: name it .parquet")
+    if start.startswith(b"\x1f\x8b") and path.suffix.lower() not in _COMPRESSED:
+        return InputError(f"{title} is not UTF-8 text but compressed: name it {title}.gz")
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")) or start.count(0) > len(start) // 4:
+        return InputError(
+            f"{title} is not UTF-8 text but UTF-16, as spreadsheets write 'Unicode text'; save it as "
+            "'CSV UTF-8', or convert it (iconv -f utf-16 -t utf-8)"
+        )
     return InputError(
         f"{title} is not UTF-8 text; convert it first (iconv -f latin1 -t utf-8, for example)"
     )
 
 
+def _spreadsheet(title: str) -> InputError:
+    return InputError(
+        f"{title} is a spreadsheet, not UTF-8 text: save the sheet as 'CSV UTF-8' there, or as Parquet"
+    )
+
+
 @contextmanager
-def _no_quoting(title: str, names: Sequence[str] | None) -> Iterator[None]:
+def _no_quoting(path: Path, names: Sequence[str] | None) -> Iterator[None]:
     """Turn pyarrow's errors, which quote values, into ours, which do not."""
     try:
         yield
     except PermissionError:
-        problem = InputError(f"{title} cannot be opened: permission denied")
+        problem = InputError(f"{path.name} cannot be opened: permission denied")
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        problem = _explain(str(error), title, names)
+        problem = _explain(str(error), path, names)
     else:
         return
     raise problem from None
 
 
-def _explain(message: str, title: str, names: Sequence[str] | None) -> InputError:
+def _explain(message: str, path: Path, names: Sequence[str] | None) -> InputError:
+    title = path.name
     if names is None:
         return InputError(
             f"{title} is not a whole Parquet file: truncated, damaged or another format"
         )
     if "UTF8" in message or "utf-8" in message:
-        return _wrong_encoding(title)
+        return _wrong_encoding(path)
     if "Empty CSV" in message:
         return InputError(f"{title} has a header but no rows")
     # pyarrow counts the header as row 1; people count the rows under it.

@@ -55,9 +55,10 @@ class LabelColumn:
 
     def add(self, values: pa.Array) -> None:
         """Add one batch: integers, floats, booleans or text."""
-        if pa.types.is_dictionary(values.type):
-            values = values.dictionary_decode()
         try:
+            values.validate(
+                full=True
+            )  # a damaged file's dictionary may lack the entries that rows have
             encoded = values.dictionary_encode()
             words = encoded.dictionary.cast(pa.large_string()).to_pylist()
         except (pa.ArrowException, UnicodeDecodeError):  # lists, bytes: no label of ours

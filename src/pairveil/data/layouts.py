@@ -6,7 +6,6 @@ further word here.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -21,11 +20,13 @@ from pairveil.data.files import TableSource, read_text
 from pairveil.data.tables import PairTable
 from pairveil.data.validation import name_rows
 from pairveil.errors import InputError
+from pairveil.foreign import parse_json
 
 SPLINK_COLUMNS = ("unique_id_l", "unique_id_r", "clerical_match_score")
 _SPLINK_SETS = ("source_dataset_l", "source_dataset_r")
 _MUST = frozenset({"must-link", "mustlink", "must", "ml"})
 _CANNOT = frozenset({"cannot-link", "cannotlink", "cannot", "cl"})
+_IMAGE = re.compile(r"\d{1,9}")
 _ITEMS_NOTE = "Each id is one {item}, so kappa and the guarantee count {item}s, not people"
 
 _Pair = tuple[Any, Any, int, int]  # two ids, the label, the line
@@ -140,9 +141,9 @@ def _record_id(record: Any, field: str, title: str, number: int) -> Any:
         raise InputError(f"{title}: pair {number} is not two records")
     if field not in record:
         raise InputError(
-            f"{title}: the records of pair {number} have no field '{field}'; their fields are: "
-            f"{', '.join(map(str, record))}. Name the one that holds the person's id with "
-            "record_id=; if there is none, add it to the data before labelling with dedupe"
+            f"{title}: the records of pair {number} have no field '{field}'; they have {len(record)} with "
+            "other names. Name the one that holds the person's id with record_id=; if there is none, add it "
+            "to the data before labelling with dedupe"
         )
     return record[field]
 
@@ -163,7 +164,7 @@ def read_lfw(path: Path, with_labels: bool = True) -> PairTable:
         if number == 1 and len(words) <= 2 and all(word.isdigit() for word in words):
             continue  # folds and pairs in each, or pairs alone
         numbers = {3: words[1:], 4: words[1::2]}.get(len(words), [])
-        if not numbers or not all(word.strip().isdecimal() for word in numbers):
+        if not numbers or not all(_IMAGE.fullmatch(word.strip()) for word in numbers):
             raise InputError(
                 f"{path.name}, line {number}: expected 'name n1 n2' or 'name1 n1 name2 n2'"
             )
@@ -267,18 +268,10 @@ def _lines(path: Path) -> Iterable[tuple[int, str]]:
 
 
 def _read_json(path: Path) -> Mapping[str, Any]:
-    text = read_text(path)
-    try:
-        content = json.loads(text)
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-    except (RecursionError, ValueError):
-        place = "lists too deep or a number too long"
-    else:
-        if isinstance(content, Mapping):
-            return content
-        place = "it is not an object with names"
-    raise InputError(f"{path.name} is not the JSON expected: {place}")
+    content = parse_json(read_text(path), path.name, most=None, exact=False)
+    if not isinstance(content, Mapping):
+        raise InputError(f"{path.name} is not the JSON expected: it is not an object with names")
+    return content
 
 
 def _from_pairs(

@@ -19,7 +19,7 @@ from pairveil.data.canonical import (
     say_contrary,
     say_merged,
 )
-from pairveil.data.columns import as_ids, ids_as_text, same_kind
+from pairveil.data.columns import as_ids, ids_as_text, numbered, same_kind
 from pairveil.data.similar_ids import folded_ids
 from pairveil.data.tables import PairTable
 from pairveil.data.validation import name_rows, refuse_self_pairs
@@ -92,9 +92,8 @@ def index_pairs(table: PairTable, ids: np.ndarray | None = None) -> IndexedPairs
 def _number_everybody(table: PairTable) -> tuple[np.ndarray, np.ndarray]:
     both = np.empty(2 * table.n_pairs, dtype=table.left.dtype)
     both[0::2], both[1::2] = table.left, table.right
-    encoded = pa.array(both).dictionary_encode()
-    people = encoded.dictionary.to_numpy(zero_copy_only=False)
-    pairs = encoded.indices.to_numpy(zero_copy_only=False).reshape(-1, 2)
+    people, rows = numbered(both)
+    pairs = rows.reshape(-1, 2)
     order = order_of_ids(people)
     places = ranks(order)
     if order is None or places is None:
@@ -108,8 +107,9 @@ def _look_up(table: PairTable, people: np.ndarray) -> np.ndarray:
     value_set = pa.array(known)
     pairs = np.empty((table.n_pairs, 2), dtype=np.int32)
     for side, column in enumerate((left, right)):
-        found = pc.index_in(pa.array(column), value_set=value_set)
-        pairs[:, side] = pc.fill_null(found, -1).to_numpy(zero_copy_only=False)
+        distinct, rows = numbered(column)
+        found = pc.index_in(pa.array(distinct), value_set=value_set)
+        pairs[:, side] = pc.fill_null(found, -1).to_numpy(zero_copy_only=False)[rows]
     unknown = np.flatnonzero((pairs < 0).any(axis=1))
     if unknown.size:
         one = unknown.size == 1
@@ -138,7 +138,7 @@ def _known_when_folded(left: np.ndarray, right: np.ndarray, known: np.ndarray) -
     if known.dtype.kind != "O":
         return False
     people = pa.array(ids_as_text(folded_ids(known)))
-    ends = pa.array(ids_as_text(folded_ids(np.concatenate([left, right]))))
+    ends = pa.array(ids_as_text(folded_ids(numbered(np.concatenate([left, right]))[0])))
     return bool(pc.all(pc.is_in(ends, value_set=people)).as_py())
 
 

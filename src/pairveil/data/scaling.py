@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +19,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from pairveil.csv_cells import as_cell, from_cell
 from pairveil.data.clipping import check_data_norm
 from pairveil.data.files import read_text, require_file
 from pairveil.data.validation import as_csr, check_features, name_column, row_blocks
-from pairveil.errors import InputError
+from pairveil.errors import DataWarning, InputError
 from pairveil.files import file_draft
+from pairveil.foreign import parse_json
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,11 +107,12 @@ class PublicBounds:
             if _is_json(file):
                 json.dump({name: [low, high] for name, low, high in rows}, out, indent=2)
             else:
-                csv.writer(out).writerows([("column", "lower", "upper"), *rows])
+                safe = [(as_cell(name), low, high) for name, low, high in rows]
+                csv.writer(out).writerows([("column", "lower", "upper"), *safe])
 
 
 def scale_to_bounds(values: Any, bounds: PublicBounds, data_norm: float | None = None) -> Any:
-    """Put every column on [0, 1] by its public bounds; what lies outside is set to the bound.
+    """Put every column on [0, 1] by its public bounds; what lies outside is set to the bound, and counted.
 
     Parameters
     ----------
@@ -125,10 +129,16 @@ def scale_to_bounds(values: Any, bounds: PublicBounds, data_norm: float | None =
     ndarray or scipy.sparse.csr_array
         float32 stays float32.
 
+    Warns
+    -----
+    DataWarning
+        Values lay outside their bounds: how many, and in which columns. The counts are private: they are
+        for the operator, not for the release.
+
     Examples
     --------
     >>> import numpy as np
-    >>> scale_to_bounds(np.array([[30.0], [150.0]]), PublicBounds([0], [120]))
+    >>> scale_to_bounds(np.array([[30.0], [120.0]]), PublicBounds([0], [120]))
     array([[0.25],
            [1.  ]])
     """
@@ -141,14 +151,39 @@ def scale_to_bounds(values: Any, bounds: PublicBounds, data_norm: float | None =
         if np.any(bounds.lower != 0):
             raise InputError("a sparse table needs lower bounds of 0 in every column")
         scaled = as_csr(table).copy()
+        outside = (scaled.data < 0) | (scaled.data > bounds.upper[scaled.indices])
+        counts = np.bincount(scaled.indices[outside], minlength=table.shape[1])
+        _say_clamped(counts, bounds.names)
         unit = np.clip(scaled.data / width[scaled.indices], 0.0, 1.0)
         scaled.data = (unit * factor).astype(table.dtype)
         return scaled
     result = np.empty(table.shape, dtype=table.dtype)
+    counts = np.zeros(table.shape[1], dtype=np.int64)
     for block in row_blocks(len(table)):
+        outside = (table[block] < bounds.lower) | (table[block] > bounds.upper)
+        counts += np.count_nonzero(outside, axis=0)
         unit = np.clip((table[block] - bounds.lower) / width, 0.0, 1.0)
         result[block] = unit * factor
+    _say_clamped(counts, bounds.names)
     return result
+
+
+def _say_clamped(counts: np.ndarray, names: Sequence[str] | None) -> None:
+    """Warn of values outside the bounds, the columns with most of them first."""
+    total = int(counts.sum())
+    if not total:
+        return
+    worst = np.argsort(-counts, kind="stable")[: min(5, np.count_nonzero(counts))]
+    shown = ", ".join(f"{name_column(int(at), names)} ({counts[at]:,})" for at in worst)
+    more = np.count_nonzero(counts) - len(worst)
+    warnings.warn(
+        f"{total:,} value{'s' if total > 1 else ''} lay outside the public bounds and "
+        f"{'were' if total > 1 else 'was'} set to them: {shown}"
+        f"{f' and {more} more columns' if more else ''}. "
+        "Check the bounds and the unit of the column",
+        DataWarning,
+        stacklevel=3,
+    )
 
 
 def _is_json(path: Path) -> bool:
@@ -156,10 +191,7 @@ def _is_json(path: Path) -> bool:
 
 
 def _json_rows(text: str, path: Path) -> list[tuple[str, Any, Any]]:
-    try:
-        content = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path.name} is not JSON: line {error.lineno}") from None
+    content = parse_json(text, path.name)
     if not isinstance(content, Mapping):
         raise InputError(f'{path.name}: expected {{"column": [lower, upper], ...}}')
     for name, pair in content.items():
@@ -169,8 +201,11 @@ def _json_rows(text: str, path: Path) -> list[tuple[str, Any, Any]]:
 
 
 def _csv_rows(text: str, path: Path) -> list[tuple[str, Any, Any]]:
-    rows = list(csv.DictReader(text.splitlines()))
+    try:
+        rows = list(csv.DictReader(text.splitlines()))
+    except csv.Error:
+        raise InputError(f"{path.name} is not a readable table") from None
     for number, row in enumerate(rows, start=1):
-        if None in row.values() or not {"column", "lower", "upper"} <= set(row):
+        if None in row.values() or None in row or not {"column", "lower", "upper"} <= set(row):
             raise InputError(f"{path.name}, row {number}: needs columns column, lower, upper")
-    return [(row["column"], row["lower"], row["upper"]) for row in rows]
+    return [(from_cell(row["column"]), row["lower"], row["upper"]) for row in rows]

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pairveil.data.columns import as_ids
-from pairveil.errors import DataWarning
+from pairveil.data.columns import as_ids, numbered
+from pairveil.errors import IdentityWarning
 
 
 def folded_ids(ids: np.ndarray) -> np.ndarray:
@@ -28,9 +28,9 @@ def folded_ids(ids: np.ndarray) -> np.ndarray:
     """
     if ids.dtype.kind != "O":
         return ids
-    encoded = pa.array(ids, type=pa.large_string()).dictionary_encode()
-    distinct = _folded(encoded.dictionary).to_numpy(zero_copy_only=False)
-    return as_ids(np.take(distinct, encoded.indices.to_numpy(zero_copy_only=False)))
+    distinct, rows = numbered(ids)
+    folded = _folded(pa.array(distinct, type=pa.large_string())).to_numpy(zero_copy_only=False)
+    return as_ids(np.take(folded, rows))
 
 
 def count_similar(*columns: np.ndarray) -> int:
@@ -43,7 +43,7 @@ def count_similar(*columns: np.ndarray) -> int:
     """
     if any(ids.dtype.kind != "O" for ids in columns):
         return 0
-    texts = [pc.unique(pa.array(ids, type=pa.large_string())) for ids in columns]
+    texts = [pa.array(numbered(ids)[0], type=pa.large_string()) for ids in columns]
     distinct = pc.unique(pa.concat_arrays(texts))
     return len(distinct) - len(pc.unique(_folded(distinct)))
 
@@ -61,7 +61,7 @@ def say_similar(what: str, *columns: np.ndarray, stacklevel: int = 2) -> None:
             f"{count} id{' of' if count == 1 else 's of'} {what} differ{'s' if count == 1 else ''} from "
             "another one only in case, outer spaces or Unicode form, and each counts as a person of its own: "
             "if they are the same people, kappa is too small; merge_similar_ids=True takes them as one",
-            DataWarning,
+            IdentityWarning,
             stacklevel=stacklevel + 1,
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, Literal
 from pairveil.data.files import file_suffix, is_table_file, open_table, read_text, require_file
 from pairveil.data.layouts import SPLINK_COLUMNS, link_label
 from pairveil.errors import InputError
+from pairveil.foreign import parse_json
 
 Layout = Literal["auto", "table", "splink", "dedupe", "lfw", "voxceleb", "links"]
 LAYOUTS = ("table", "splink", "dedupe", "lfw", "voxceleb", "links")
@@ -51,13 +51,7 @@ def sniff_layout(source: Any, left: str = "left", right: str = "right") -> str:
 
 
 def _sniff_json(path: Path) -> str | None:
-    try:
-        content = json.loads(read_text(path))
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise InputError(f"{path.name} is not JSON: {place}") from None
-    except (RecursionError, ValueError):
-        raise InputError(f"{path.name} is not JSON: lists too deep, a number too long") from None
+    content = parse_json(read_text(path), path.name, most=None, exact=False)
     keys = [str(key) for key in content] if isinstance(content, Mapping) else []
     if keys and all(link_label(key) for key in keys):
         return "links"

@@ -1,4 +1,4 @@
-"""Choosing pairs that cost little privacy: noise per pair grows with kappa / K (THEORY 5).
+"""Choosing pairs that cost little privacy: noise per pair grows with kappa / K (docs/theory/graph.md).
 
 Two uses, and they differ. `design_pairs` says which pairs to label before anyone labels them: clean.
 `select_pairs` drops pairs that already have labels; an attacker who knows the dropped labels can
@@ -33,10 +33,11 @@ from pairveil.data.validation import row_blocks
 from pairveil.errors import InputError
 from pairveil.graph.adjacency import checked_pairs
 from pairveil.graph.choosing_loops import grow_forest, take_thriftily
+from pairveil.graph.selections import DESIGNS, NO_LIMIT, selection_named
 from pairveil.graph.thinning import MANY, PLENTY, complete, share_of_pairs
 
-_NO_LIMIT = 2**31 - 1
-_LIMITS = {"matching": 1, "paths": 2, "forest": _NO_LIMIT, "all": _NO_LIMIT}
+MAX_PEOPLE = 10**8
+"""People that pairs are designed for: more would take tens of gigabytes, and nobody labels so many."""
 
 
 def select_pairs(
@@ -93,7 +94,7 @@ def select_pairs(
     if rank is None and int(ends.max()) > 4 * len(ends) + 65_536:  # sparse numbers: renumber
         ends = np.unique(ends, return_inverse=True)[1].reshape(ends.shape)
     records = records_of(ends, rank=rank)
-    if limit == _NO_LIMIT and how == "all":
+    if limit == NO_LIMIT and not selection_named(how).acyclic:
         return records.rows(np.arange(len(records.pairs)))
     return records.rows(_chosen(*_renumbered(records.pairs), how, limit, _generator(random_state)))
 
@@ -108,18 +109,18 @@ def _chosen(
     order = rng.permutation(len(ends) if share is None else share).astype(np.int32)
     people = rng.permutation(n_people).astype(np.int32)
     shuffled = people[ends[order]]
-    acyclic = how in ("paths", "forest")
+    rule = selection_named(how)
     # A forest starts from paths and grows thicker only where it must: low degrees, not stars.
-    start = min(limit, 2) if how == "forest" else limit
+    start = min(limit, 2) if rule.spans else limit
     kept = np.zeros(len(order), dtype=np.bool_)
     tree = np.arange(n_people, dtype=np.int32)
-    take_thriftily(shuffled, n_people, start, acyclic, kept, tree)
-    if how == "forest":
+    take_thriftily(shuffled, n_people, start, rule.acyclic, kept, tree)
+    if rule.spans:
         grow_forest(shuffled, limit, kept, tree)
     chosen = np.sort(order[kept]).astype(np.int64)
     if share is None:
         return chosen
-    return complete(ends, people, chosen, limit, acyclic, tree)
+    return complete(ends, people, chosen, limit, rule.acyclic, tree)
 
 
 def design_pairs(
@@ -153,27 +154,27 @@ def design_pairs(
     """
     if isinstance(n_people, bool) or not isinstance(n_people, (int, np.integer)) or n_people < 2:
         raise InputError("n_people must be a whole number of at least 2: a pair needs two people")
+    if n_people > MAX_PEOPLE:
+        raise InputError(
+            f"pairs are designed for at most {MAX_PEOPLE:,} people; design them in parts"
+        )
     people = _generator(random_state).permutation(int(n_people)).astype(np.int64)
-    if how == "paths":
-        return np.stack([people[:-1], people[1:]], axis=1)
-    if how == "forest":
-        return np.stack([people[(np.arange(1, n_people) - 1) // 2], people[1:]], axis=1)
-    if how == "matching":
-        return people[: n_people // 2 * 2].reshape(-1, 2)
-    raise InputError("how must be 'paths', 'forest' or 'matching'")
+    if how not in DESIGNS:
+        raise InputError(f"how must be one of {', '.join(DESIGNS)}")
+    pairs: NDArray[np.int64] = DESIGNS[how](people)
+    return pairs
 
 
 def _limit(how: str, max_degree: int | None) -> int:
     """How many pairs one person may keep."""
-    if how not in _LIMITS:
-        raise InputError("how must be 'paths', 'forest', 'matching' or 'all'")
+    limit = selection_named(how).limit
     if max_degree is None:
-        return _LIMITS[how]
+        return limit
     if isinstance(max_degree, bool) or not isinstance(max_degree, (int, np.integer)):
         raise InputError("max_degree must be a whole number or None")
     if max_degree < 1:
         raise InputError("max_degree must be at least 1")
-    return min(_LIMITS[how], int(max_degree))
+    return min(limit, int(max_degree))
 
 
 def _generator(random_state: int | np.random.Generator | None) -> np.random.Generator:
@@ -190,7 +191,7 @@ def _generator(random_state: int | np.random.Generator | None) -> np.random.Gene
 def _checked(pairs: Any) -> NDArray[Any]:
     """The pairs as int32 or int64 numbers of different people."""
     ends = checked_pairs(pairs)
-    if len(ends) >= _NO_LIMIT // 2:
+    if len(ends) >= NO_LIMIT // 2:
         raise InputError("more than 2**30 pairs: choose within parts of the graph")
     return ends
 

@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import check_is_fitted
 
+from pairveil.column_names import in_order, row_in_order
 from pairveil.errors import InputError
 from pairveil.learners.inputs import as_features, as_labels, as_pair_array, lookup
 from pairveil.learners.thresholds import Strategy, best_threshold
@@ -40,15 +41,19 @@ class PairMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
         Parameters
         ----------
-        X : array of shape (n, n_features), or (n,) row indices into ``preprocessor``
+        X : array or table of shape (n, n_features), or (n,) row indices into ``preprocessor``
+            A pandas, polars or arrow table is matched by its column names where the learner knows
+            them (``feature_names_in_``): put in order, with a `DataWarning`, or refused.
 
         Returns
         -------
         array of shape (n, n_components)
         """
         check_is_fitted(self, "components_")
+        names = getattr(self, "feature_names_in_", None)
+        X = in_order(X, names, stacklevel=3)
         array = X if sparse.issparse(X) else np.asarray(X)
-        points = lookup(self.preprocessor, array) if array.ndim == 1 else as_features(array)
+        points = lookup(self.preprocessor, array, names) if array.ndim == 1 else as_features(array)
         self._check_width(points.shape[1])
         projected: FloatArray = np.asarray(points @ self.components_.T)
         return projected
@@ -69,6 +74,12 @@ class PairMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             "fit(pairs, y), then transform(X) with one row a person; for a pipeline over people, export the "
             "fitted metric (ReleasedMetric, to_sklearn)"
         )
+
+    def _set_names(self, names: tuple[str, ...] | None) -> None:
+        """Keep the columns' names of this fit, and none of an earlier one."""
+        self.__dict__.pop("feature_names_in_", None)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
 
     def _check_width(self, n_features: int) -> None:
         if n_features != self.n_features_in_:
@@ -100,11 +111,12 @@ class PairMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def get_metric(self) -> Callable[[ArrayLike, ArrayLike], float]:
         """The distance as a function of two people, ready for scikit-learn's ``metric=``."""
         check_is_fitted(self, "components_")
-        components = self.components_.copy()
+        components, names = self.components_.copy(), getattr(self, "feature_names_in_", None)
 
         def metric(u: ArrayLike, v: ArrayLike, squared: bool = False) -> float:
-            gap = components @ (np.asarray(u, dtype=float) - np.asarray(v, dtype=float))
-            return float(gap @ gap) if squared else float(np.sqrt(gap @ gap))
+            u, v = row_in_order(u, names), row_in_order(v, names)
+            mapped = components @ (np.asarray(u, dtype=float) - np.asarray(v, dtype=float))
+            return float(mapped @ mapped) if squared else float(np.sqrt(mapped @ mapped))
 
         return metric
 
@@ -164,10 +176,14 @@ class PairMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     # ---- nothing private in what is printed or pickled ------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
-        """A fitted learner is pickled without its preprocessor: that holds people's features."""
+        """A fitted learner is pickled without people's features, and without places in their owner's file.
+
+        A file may be sorted by label, and then the positions of the used pairs tell of labels.
+        """
         state: dict[str, Any] = dict(super().__getstate__())
         if "components_" in state:
             state["preprocessor"] = None
+            state.pop("used_pairs_", None)
         return state
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from pairveil.column_names import in_order, names_of
 from pairveil.data.pairset import PairSet
 from pairveil.data.validation import neither
 from pairveil.engine.backends.records import is_remote
@@ -55,16 +56,19 @@ def as_labels(y: Any, n_pairs: int) -> NDArray[np.int8]:
     return labels.astype(np.int8, copy=False)
 
 
-def lookup(preprocessor: Any, rows: NDArray[Any]) -> NDArray[np.float64]:
-    """Feature rows of the people that ``rows`` names, by array, table or callable."""
+def lookup(preprocessor: Any, rows: NDArray[Any], names: Any = None) -> NDArray[np.float64]:
+    """Feature rows of the people that ``rows`` names, by array, table or callable.
+
+    ``names`` are the columns the rows must have, in order, where a table names its columns.
+    """
     if preprocessor is None:
         raise InputError(
             "indices were given but there is no preprocessor: pass preprocessor=X (a pickled learner "
             "forgets it, since it holds people's features), or pass feature rows"
         )
     if callable(preprocessor):
-        return as_features(preprocessor(rows))  # type: ignore[no-any-return]
-    table = as_features(preprocessor)
+        return as_features(in_order(preprocessor(rows), names, 4))  # type: ignore[no-any-return]
+    table = as_features(in_order(preprocessor, names, 4))
     check_rows(rows, table.shape[0])
     found = table[rows]
     return found.toarray() if sparse.issparse(found) else found  # type: ignore[no-any-return]
@@ -163,9 +167,11 @@ def _given(
         return PairSet(*people_of_rows(rows), labels), True
     if callable(preprocessor):
         people, where = np.unique(array, return_inverse=True)
-        return PairSet(as_features(preprocessor(people)), where.reshape(-1, 2), labels), False
+        table = preprocessor(people)
+        named = names_of(table)
+        return PairSet(as_features(table), where.reshape(-1, 2), labels, None, named), False
     if preprocessor is None:
         lookup(None, array)
     features = as_features(preprocessor)
     check_rows(array, features.shape[0])
-    return PairSet(features, array, labels), False
+    return PairSet(features, array, labels, None, names_of(preprocessor)), False

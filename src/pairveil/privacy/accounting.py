@@ -31,7 +31,7 @@ from pairveil.privacy.bounded_range import (
     discretise_choice,
     epsilon_from_zcdp,
 )
-from pairveil.privacy.costs import Cost, Group
+from pairveil.privacy.costs import MAX_KAPPA, Cost, Group
 from pairveil.privacy.dominating import (
     INVERSION_ERROR,
     GaussianPair,
@@ -59,6 +59,24 @@ ACCURACY = 0.1
 0.1 % of epsilon (each step's loss gains variance d^2/6, like a Gaussian step of mu^2 = d^2/6)."""
 
 _TRUNCATION = 1e-6  # share of delta spent, per step, on each kind of truncation
+_LEAST_MU = 1e-150  # its square is a float
+
+MAX_DISTINCT = 128
+"""Distinct sampled events, Laplace events and choices, of each kind, that are composed on a grid (about 10
+ms each). Of more, those that cost least are composed by a cheaper and larger bound: sampling ignored for
+Gaussian events, epsilons added for Laplace events and choices. A list of events thus costs accuracy, never
+hours."""
+
+_MOST_SAMPLED, _RAREST, _NEAREST = 2**20, 1e-12, 1e5
+"""Kappa, sampling rate and kappa over noise for which sampling is counted; ignored beyond."""
+
+_MOST_STEPS, _MOST_PURE = 10**6, 10**5
+"""Releases, and Laplace releases and choices among them, composed on a grid: more would take gigabytes."""
+
+_SPREAD = 1e-28, 1600.0
+"""mu^2 for which a grid is made; below epsilon is 0, above some thousand, by the closed form as well."""
+
+_NO_NOISE = 1e100  # pairs over noise above which there is no noise to speak of: epsilon is infinite
 
 
 @dataclass(frozen=True)
@@ -66,7 +84,8 @@ class Composition:
     """What the events amount to: Gaussian mu^2, (epsilon, steps) pure, sampled Gaussians, choices.
 
     ``sampled`` are (records, q, s, whether they are replaced instead of emptied, steps); ``choices`` are
-    (range, steps), the unit's cost included. The totals are those of basic composition, rounded up.
+    (range, steps), the unit's cost included. The totals, of basic composition (rounded up) and of zCDP, are
+    of all events, ``aside`` of those that are not among ``pure`` and ``choices``.
     """
 
     mu_squared: float
@@ -75,6 +94,8 @@ class Composition:
     sampled: tuple[tuple[int, float, float, bool, int], ...]
     choices: tuple[tuple[float, int], ...] = ()
     choices_total: float = 0.0
+    choices_rho: float = 0.0
+    aside: float = 0.0  # epsilon of the Laplace events and choices that are added, not composed
 
     @property
     def grid_steps(self) -> int:
@@ -82,12 +103,15 @@ class Composition:
         steps = sum(steps for _, steps in (*self.pure, *self.choices))
         return steps + sum(part[-1] for part in self.sampled) + (self.mu_squared > 0.0)
 
+    @property
+    def too_long(self) -> bool:
+        """Whether there are too many steps for a grid."""
+        pure = sum(steps for _, steps in (*self.pure, *self.choices))
+        return self.grid_steps > _MOST_STEPS or pure > _MOST_PURE
+
     def unsampled_mu(self) -> float:
         """Return mu when sampling is ignored: moving every count up to kappa is a valid bound."""
-        sampled = math.fsum(
-            ((2 if replaced else 1) * k) ** 2 * t / (s * s) for k, _, s, replaced, t in self.sampled
-        )
-        return math.sqrt(self.mu_squared + sampled)
+        return math.sqrt(self.mu_squared + math.fsum(_unsampled(*part) for part in self.sampled))
 
     def closed_epsilon(self, delta: float) -> float:
         """Return a bound without any grid: sampling ignored, pure parts by basic composition.
@@ -97,7 +121,7 @@ class Composition:
         gaussian = self.unsampled_mu()
         bound = epsilon_from_mu(gaussian, delta) + self.choices_total
         if self.choices and delta > 0.0:
-            rho = 0.5 * gaussian * gaussian + sum(t * choice_rho(eta) for eta, t in self.choices)
+            rho = 0.5 * gaussian * gaussian + self.choices_rho
             bound = min(bound, epsilon_from_zcdp(rho, delta))
         return bound + self.pure_total
 
@@ -106,8 +130,10 @@ def check_kappa(kappa: object) -> int:
     """Return ``kappa`` as an int; it must be at least 1 (a unit of no pairs needs no privacy)."""
     if isinstance(kappa, bool) or not isinstance(kappa, Integral):
         raise InputError(f"kappa must be an integer, not {type(kappa).__name__}")
-    if int(kappa) < 1:
-        raise InputError("kappa must be at least 1")
+    if not 1 <= int(kappa) <= MAX_KAPPA:
+        raise InputError(
+            "kappa must be at least 1" if int(kappa) < 1 else "kappa must be at most 2^53"
+        )
     return int(kappa)
 
 
@@ -184,45 +210,96 @@ def epsilon_of_parts(
 
 
 def compose(parts: Iterable[Part], adjacency: Adjacency) -> Composition | None:
-    """Merge like events; None when one of them has no noise at all."""
+    """Merge like events; None when one of them has no noise at all, or too little for any finite epsilon."""
     mu_squared: list[float] = []
-    pure: dict[float, int] = defaultdict(int)
-    pure_total = Fraction(0)
+    pure: dict[Fraction, int] = defaultdict(int)
     sampled: dict[tuple[int, float, float, bool], int] = defaultdict(int)
     choices: dict[Fraction, int] = defaultdict(int)
     for events, group in parts:
         checked = check_events(events)
         costs = group if isinstance(group, tuple) else (_checked_cost(group),) * len(checked)
         for event, cost in zip(checked, costs, strict=True):
-            reach = cost.reach(adjacency)
-            if isinstance(event, ChoiceEvent):
-                together = Fraction(event.eta) * Fraction(reach) if event.eta < math.inf else None
-                if together is None or math.isinf(_round_up(together)):
-                    return None
-                choices[together] += event.steps
-                continue
-            if isinstance(event, LaplaceEvent):
-                if event.scale_multiplier == 0.0:
-                    return None
-                pure[reach / event.scale_multiplier] += event.steps
-                pure_total += Fraction(reach) * event.steps / Fraction(event.scale_multiplier)
-                continue
-            if event.noise_multiplier == 0.0:
+            reach = cost.sensitivity(adjacency)
+            noise = _noise_of(event)
+            # What is beyond the floats has no epsilon that a float could state.
+            if noise == 0.0 or math.isinf(reach):
                 return None
-            if isinstance(event, GaussianEvent) and event.sample_rate < 1.0:
-                kind = (cost.records, event.sample_rate, event.noise_multiplier)
+            if isinstance(event, ChoiceEvent | LaplaceEvent):
+                together = Fraction(reach) * _inverse_noise(event)
+                if math.isinf(_round_up(together * event.steps)):
+                    return None
+                (choices if isinstance(event, ChoiceEvent) else pure)[together] += event.steps
+                continue
+            mu = _mu(reach, noise)
+            if mu > _NO_NOISE:
+                return None
+            if isinstance(event, GaussianEvent) and _sampling_counts(event, cost.records):
+                kind = (cost.records, event.sample_rate, noise)
                 sampled[*kind, not cost.is_emptied(adjacency)] += event.steps
             else:
                 count = event.epochs if isinstance(event, DisjointGaussianEvent) else event.steps
-                mu_squared.append(count * (reach / event.noise_multiplier) ** 2)
+                mu_squared.append(count * mu**2)
+    # Dearest first: what lies beyond the limit is what the cheaper bounds overstate least.
+    by_cost = sorted(
+        ((*key, steps) for key, steps in sampled.items()),
+        key=lambda part: (-_unsampled(*part), part),
+    )
+    mu_squared += [_unsampled(*part) for part in by_cost[MAX_DISTINCT:]]
+    dear = sorted(pure.items(), key=lambda part: (-part[0] * part[1], part))
+    ranges = sorted(choices.items(), key=lambda part: (-part[0] * part[1], part))
+    # A choice of range eta is eta-DP.
+    aside = [eta * n for eta, n in (*dear[MAX_DISTINCT:], *ranges[MAX_DISTINCT:])]
     return Composition(
         mu_squared=math.fsum(mu_squared),
-        pure=tuple(sorted(pure.items())),
-        pure_total=_round_up(pure_total),
-        sampled=tuple((*key, steps) for key, steps in sorted(sampled.items())),
-        choices=tuple((_round_up(eta), steps) for eta, steps in sorted(choices.items())),
-        choices_total=_round_up(sum((eta * n for eta, n in choices.items()), Fraction(0))),
+        pure=tuple((_round_up(e), n) for e, n in sorted(dear[:MAX_DISTINCT])),
+        pure_total=_sum_up([e * n for e, n in dear]),
+        sampled=tuple(sorted(by_cost[:MAX_DISTINCT])),
+        choices=tuple((_round_up(eta), n) for eta, n in sorted(ranges[:MAX_DISTINCT])),
+        choices_total=_sum_up([eta * n for eta, n in ranges]),
+        choices_rho=math.fsum(n * choice_rho(_round_up(eta)) for eta, n in ranges),
+        aside=_sum_up(aside),
     )
+
+
+def _noise_of(event: Event) -> float:
+    """How much noise an event has; 0 is none."""
+    if isinstance(event, ChoiceEvent):
+        return 0.0 if math.isinf(event.eta) else 1.0
+    return event.scale_multiplier if isinstance(event, LaplaceEvent) else event.noise_multiplier
+
+
+def _inverse_noise(event: ChoiceEvent | LaplaceEvent) -> Fraction:
+    """Epsilon, or range, for each unit of reach."""
+    if isinstance(event, ChoiceEvent):
+        return Fraction(event.eta)
+    return 1 / Fraction(event.scale_multiplier)
+
+
+def _mu(reach: float, noise: float) -> float:
+    """Return reach / noise from above: never 0, however much noise, so that delta = 0 stays infinite."""
+    return max(_round_up(Fraction(reach) / Fraction(noise)), _LEAST_MU)
+
+
+def _sampling_counts(event: GaussianEvent, kappa: int) -> bool:
+    """Whether sampling is accounted for; where numbers are out of all proportion it is ignored."""
+    return (
+        _RAREST <= event.sample_rate < 1.0
+        and kappa <= _MOST_SAMPLED
+        and kappa <= _NEAREST * event.noise_multiplier
+    )
+
+
+def _unsampled(records: int, _rate: float, noise: float, replaced: bool, steps: int) -> float:
+    """mu^2 of a sampled part when sampling is ignored."""
+    return steps * _mu((2.0 if replaced else 1.0) * records, noise) ** 2
+
+
+def _sum_up(terms: Sequence[Fraction]) -> float:
+    """The sum, rounded up; exact but for the last rounding, where there are not too many terms."""
+    if len(terms) > MAX_DISTINCT:
+        # Denominators of many exact terms grow without end; those of floats are powers of two.
+        terms = [Fraction(_round_up(term)) for term in terms]
+    return _round_up(sum(terms, Fraction(0)))
 
 
 def _round_up(value: Fraction) -> float:
@@ -243,7 +320,7 @@ def _epsilon(composition: Composition, delta: float) -> float:
     closed = composition.closed_epsilon(delta)
     if delta == 0.0 or not (composition.sampled or composition.pure or composition.choices):
         return closed
-    return min(closed, _epsilon_on_grid(composition, delta, closed))
+    return min(closed, _epsilon_on_grid(composition, delta, closed) + composition.aside)
 
 
 def _epsilon_on_grid(composition: Composition, delta: float, closed: float) -> float:
@@ -251,15 +328,15 @@ def _epsilon_on_grid(composition: Composition, delta: float, closed: float) -> f
     steps = composition.grid_steps
     # What floating-point FFTs can misplace (measured: about 1e-16 per step), kept off delta.
     usable = delta - (1e-14 + 2e-15 * steps)
-    if usable < 0.5 * delta:
+    if usable < 0.5 * delta or composition.too_long:
         return math.inf
     tail = _TRUNCATION * delta / steps
     pairs = dominating_pairs(composition, tail)
     best, coarsest = math.inf, 0.0
     closed = min(closed, 1e9)
-    mu = math.sqrt(spread(composition, pairs))
-    if mu < 1e-100:
-        return math.inf  # losses too small for a grid of floats: the closed form serves
+    mu = grid_mu(composition, pairs)
+    if mu is None:
+        return math.inf
     for _ in range(8):
         interval = max(ACCURACY * mu / math.sqrt(steps), coarsest)
         try:
@@ -302,7 +379,15 @@ def ways_of(pairs: Sequence[tuple[tuple[GaussianPair, ...], int]]) -> tuple[int,
     return (0,) if all(len(ways) == 1 for ways, _ in pairs) else (0, 1)
 
 
-def spread(
+def grid_mu(
+    composition: Composition, pairs: Sequence[tuple[tuple[GaussianPair, ...], int]]
+) -> float | None:
+    """The mu that the first grid is made for; None where floats hold no such grid."""
+    found = _spread(composition, pairs)
+    return math.sqrt(found) if _SPREAD[0] <= found <= _SPREAD[1] else None
+
+
+def _spread(
     composition: Composition, pairs: Sequence[tuple[tuple[GaussianPair, ...], int]]
 ) -> float:
     """Guess the mu^2 of the whole composition: the symmetric KL divergence, exact for Gaussians."""

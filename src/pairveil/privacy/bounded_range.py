@@ -1,19 +1,13 @@
 """What a noisy choice costs: the profile of an eta-bounded-range mechanism, exactly and on a grid.
 
 A mechanism has *bounded range* eta when, between neighbouring inputs, the largest and the smallest
-log-ratio of its outputs' probabilities differ by at most eta (Durfee and Rogers 2019). Choosing c with
-probability proportional to exp(eta u_c) has range eta * (max_c - min_c of the change of u_c).
+log-ratio of its outputs' probabilities differ by at most eta (Durfee and Rogers 2019). All of them are
+dominated by one pair of densities with the profile
 
-Theorem (docs/theory/choice.md). Every eta-bounded-range mechanism is dominated, both ways, by
+    H(e^epsilon) = (1 - e^((epsilon - eta)/2))^2 / (1 - e^(-eta))   for |epsilon| <= eta
 
-    P(x) = e^(x/2) / (4 sinh(eta/2)),   Q(x) = e^(-x/2) / (4 sinh(eta/2)),   x in [-eta, eta],
-
-whose privacy loss at x is x itself, and whose hockey-stick divergence at e^epsilon is
-
-    H(e^epsilon) = (1 - e^((epsilon - eta)/2))^2 / (1 - e^(-eta))   for |epsilon| <= eta.
-
-No smaller function of epsilon holds for all such mechanisms. They are also eta-DP and eta^2/8-zCDP.
-In this module ``eta`` is the whole range: kappa, and 2 for replace, are already in it.
+(docs/theory/choice.md, Theorem 2). In this module ``eta`` is the whole range: kappa, and 2 for replace, are
+already in it.
 """
 
 from __future__ import annotations
@@ -24,7 +18,7 @@ import numpy as np
 from dp_accounting.pld.pld_pmf import DensePLDPmf
 from scipy.optimize import minimize_scalar
 
-from pairveil.privacy.dominating import MAX_CELLS, MAX_LOSS, UnresolvableError
+from pairveil.privacy.dominating import MAX_CELLS, MAX_LOSS, UnresolvableError, on_grid
 
 
 def choice_delta(eta: float, epsilon: float) -> float:
@@ -109,11 +103,13 @@ def epsilon_from_zcdp(rho: float, delta: float) -> float:
 
     def at(log_order: float) -> float:
         order = math.exp(log_order)  # alpha - 1
-        raised = rho * (1.0 + order) + math.log(1.0 / delta) / order
+        raised = rho * (1.0 + order) - math.log(delta) / order
         lowered = math.log1p(1.0 / order) + math.log1p(order) / order
         return raised - lowered + 1e-15 * (raised + lowered)  # rounded up, also where it cancels
 
-    centre = 0.5 * math.log(math.log(1.0 / delta) / rho)  # near the best order, were it not lowered
+    centre = 0.5 * (
+        math.log(-math.log(delta)) - math.log(rho)
+    )  # near the best order, were it not lowered
     found = minimize_scalar(at, bounds=(centre - 5.0, centre + 5.0), method="bounded")
     return max(0.0, min(at(float(found.x)), at(centre)))
 
@@ -146,15 +142,18 @@ def discretise_choice(eta: float, interval: float) -> DensePLDPmf:
     """
     if eta > MAX_LOSS or 2.0 * eta / interval > MAX_CELLS:
         raise UnresolvableError("the privacy losses do not fit a grid")
+    eta = max(
+        eta, 1e-100
+    )  # halves of the smallest floats are 0; a larger range covers a smaller one
     # One cell more at each side: eta/interval may round to a whole number across it.
     first, last = math.floor(-eta / interval) - 1, math.ceil(eta / interval) + 1
     losses = interval * np.arange(first, last + 1, dtype=np.float64)
-    left, right = np.maximum(losses[:-1], -eta), np.minimum(losses[1:], eta)
+    left, right = np.clip(losses[:-1], -eta, eta), np.minimum(losses[1:], eta)
     width = np.maximum(right - left, 0.0)
     mass = np.exp(0.5 * (left - eta)) * np.expm1(0.5 * width) / -math.expm1(-eta)
-    middle = left + 0.5 * width - losses[:-1]
+    middle = np.clip(left + 0.5 * width - losses[:-1], 0.0, interval)  # beyond eta there is no mass
     share = np.clip(np.expm1(-middle) / math.expm1(-interval), 0.0, 1.0)
     probs = np.zeros(losses.size)
     probs[:-1] += mass * (1.0 - share)
     probs[1:] += mass * share
-    return DensePLDPmf(interval, first, probs, 0.0, True)
+    return on_grid(interval, first, probs)

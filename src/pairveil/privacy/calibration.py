@@ -81,13 +81,15 @@ def calibrate_gaussian(
     >>> epsilon_of([GaussianEvent(s, steps=100)], kappa=1, delta=1e-5) <= 1.0
     True
     """
-
     if check_delta(delta) == 0.0 and _check_epsilon(epsilon) < math.inf:
         raise InputError("Gaussian noise needs delta > 0; use Laplace noise for pure epsilon")
 
-    def enough(reach: float, epsilon: float) -> float:
+    def enough(sensitivity: float, epsilon: float) -> float:
         # Without sampling mu = kappa sqrt(steps) / s (replace: twice that): enough noise in any case.
-        return reach * math.sqrt(steps) / mu_from_epsilon(epsilon, check_delta(delta))
+        mu = mu_from_epsilon(epsilon, check_delta(delta))
+        if mu == 0.0:
+            raise InputError("epsilon and delta are too small: no finite noise is enough")
+        return sensitivity * math.sqrt(steps) / mu
 
     return _calibrate(
         lambda noise: GaussianEvent(noise, sample_rate, steps), enough,
@@ -114,7 +116,8 @@ def calibrate_laplace(
     20.0...
     """
     return _calibrate(
-        lambda noise: LaplaceEvent(noise, steps), lambda reach, epsilon: reach * steps / epsilon,
+        lambda noise: LaplaceEvent(noise, steps),
+        lambda sensitivity, epsilon: sensitivity * steps / epsilon,
         epsilon, delta, kappa, adjacency, other_events, exact=delta == 0.0,
     )  # fmt: skip
 
@@ -149,10 +152,18 @@ def calibrate_choice(
     >>> calibrate_choice(0.1, 0.0, kappa=2, adjacency="replace")
     0.025
     """
-    # A choice is eta-DP: with basic composition 1/eta = reach n_choices / epsilon is enough in any case.
+
+    def enough(sensitivity: float, epsilon: float) -> float:
+        # A choice is eta-DP: with basic composition this noise, 1/eta, is enough in any case.
+        noise = sensitivity * n_choices / epsilon
+        if math.isinf(noise):
+            raise InputError(
+                "epsilon is too small, or kappa too large: no eta above 0 is small enough"
+            )
+        return noise
+
     noise = _calibrate(
-        lambda noise: ChoiceEvent(1.0 / noise, n_choices),
-        lambda reach, epsilon: reach * n_choices / epsilon,
+        lambda noise: ChoiceEvent(1.0 / noise, n_choices), enough,
         epsilon, delta, kappa, adjacency, other_events, exact=delta == 0.0,
     )  # fmt: skip
     return 1.0 / noise if noise else math.inf
@@ -191,7 +202,7 @@ def _calibrate(
         return epsilon_of((*others, made(noise)), kappa=kappa, adjacency=adjacency, delta=delta)
 
     find = _nudge if exact and not others else _search
-    return find(cost, epsilon, enough(kappa.reach(adjacency), epsilon))
+    return find(cost, epsilon, enough(kappa.sensitivity(adjacency), epsilon))
 
 
 def _nudge(cost: Callable[[float], float], epsilon: float, noise: float) -> float:

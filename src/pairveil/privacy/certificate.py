@@ -15,8 +15,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from pairveil.errors import InputError
+from pairveil.foreign import parse_json
 from pairveil.privacy.certificate_fields import FORMAT, VERSION, check_header, decoded, encoded
-from pairveil.privacy.costs import RECORD_KINDS, Cost, Group, costs_of_pairs
+from pairveil.privacy.costs import MAX_KAPPA, RECORD_KINDS, Cost, Group, costs_of_pairs
 from pairveil.privacy.events import Event, GaussianEvent, check_events, event_from_dict
 from pairveil.privacy.units import (
     ADJACENCIES,
@@ -106,7 +107,11 @@ class Certificate:
             raise InputError(f"the certificate must state kappa and epsilon for {UNITS}")
         if min(self.kappas.values()) < 1 or not 0.0 <= self.delta < 1.0:
             raise InputError("the certificate needs kappas of at least 1 and delta in [0, 1)")
+        if max(self.kappas.values()) > MAX_KAPPA:
+            raise InputError("the certificate's kappas must be at most 2^53")
         if self.costs is not None:
+            if not self.costs:
+                raise InputError("the certificate states costs, but of no records")
             for kind, by_unit in self.costs.items():
                 if kind not in RECORD_KINDS or set(by_unit) != set(UNITS):
                     raise InputError("the certificate states costs of unknown records or units")
@@ -206,7 +211,7 @@ class Certificate:
 
         return verify(self)
 
-    # ---- what the promise means to a person (THEORY section 8) ----------------------------------
+    # ---- what the promise means to a person (docs/theory/accounting.md) ----------------------
 
     def best_guess(self, unit: Unit | None = None, prior: float = 0.5) -> float:
         """How often the best possible guesser between two contents of a unit is right, at most.
@@ -319,11 +324,7 @@ class Certificate:
     @classmethod
     def from_json(cls, text: str) -> Certificate:
         """Rebuild a certificate from JSON text."""
-        try:
-            data = json.loads(text)
-        except ValueError:
-            raise InputError("the certificate is not valid JSON") from None
-        return cls.from_dict(data)
+        return cls.from_dict(parse_json(text, "the certificate"))
 
 
 def costs_by_event(
@@ -344,7 +345,7 @@ def costs_by_event(
 def all_epsilons(
     events: Iterable[Event], kappas: Mapping[Unit, Group], delta: float, delta_slack: float
 ) -> dict[str, dict[str, float]]:
-    """Return epsilon for every unit and adjacency at ``delta``, discrete noise's part included."""
+    """Return epsilon for every unit and adjacency at ``delta``, the slack of discrete noise included."""
     from pairveil.privacy.accounting import epsilon_of
 
     if delta_slack > 0.0 and delta_slack >= delta:
@@ -362,7 +363,7 @@ def all_epsilons(
 
 def _versions() -> dict[str, str]:
     found = {"python": platform.python_version()}
-    for package in ("pairveil", "numpy", "scipy", "dp-accounting", "opendp"):
+    for package in ("pairveil", "numpy", "scipy", "dp-accounting"):
         try:
             found[package] = version(package)
         except PackageNotFoundError:

@@ -1,4 +1,7 @@
-"""Certificates as JSON: strict in what is read, plain in what is written."""
+"""Certificates as JSON: strict in what is read, plain in what is written.
+
+What kind of value each field must be is checked before any of them is used.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from pairveil.errors import InputError
+from pairveil.foreign import check_kinds
 from pairveil.privacy.costs import Cost
 
 FORMAT = "pairveil-certificate"
@@ -19,16 +23,31 @@ _OPTIONAL = {
     "costs",
 }  # absent from a file: None. So files of version 1 stay readable
 _KINDS: dict[str, Any] = {
-    "events": list | tuple,
+    "epsilon": float,
+    "delta": float,
+    "unit": str,
+    "adjacency": str,
+    "kappa": int,
+    "kappas": {str: int},
+    "mechanism": str,
+    "events": [Mapping],
+    "epsilons": {str: {str: float}},
+    "n_pairs_given": int,
+    "n_pairs_used": int,
     "selection": Mapping,
-    "epsilons": Mapping,
-    "kappas": Mapping,
-    "public": list | tuple,
-    "plan": Mapping,
-    "versions": Mapping,
     "noise_source": str,
-    "metric_sha256": str | None,
+    "for_release": bool,
+    "delta_slack": float,
+    "public": [str],
+    "plan": Mapping,
+    "versions": {str: str},
+    "metric_sha256": (str, None),
+    "graph_digest": (str, None),
+    "costs": ({str: {str: Mapping}}, None),
 }
+_SELECTION = {"how": str, "caveat": (str, None), "full_graph_relationship_kappa": (int, None)}
+_PLAN = {"releases": ([Mapping], None), "n_features": (int, None), "n_components": (int, None)}
+_RELEASE = {"name": str, "mechanism": str, "sampling": str, "records": str}
 
 
 def decoded(data: Any, names: Collection[str]) -> dict[str, Any]:
@@ -46,12 +65,11 @@ def decoded(data: Any, names: Collection[str]) -> dict[str, Any]:
     check_header(data.get("format"), data.get("version"))
     if set(data) | _OPTIONAL != set(names):
         raise InputError("the certificate has missing or unknown fields")
-    values = dict(data)
-    _check_kinds(values)
+    values = _of_their_kinds(data)
     for name in ("epsilon", "delta", "delta_slack"):
         values[name] = _number(values[name])
     values["epsilons"] = {
-        unit: {adjacency: _number(value) for adjacency, value in _object(by).items()}
+        unit: {adjacency: _number(value) for adjacency, value in by.items()}
         for unit, by in data["epsilons"].items()
     }
     values["kappas"] = {unit: _count(kappa) for unit, kappa in data["kappas"].items()}
@@ -61,11 +79,9 @@ def decoded(data: Any, names: Collection[str]) -> dict[str, Any]:
         raise InputError("a certificate of version 1 has no costs")
     if data.get("costs") is not None:
         values["costs"] = {
-            str(kind): {unit: Cost.from_dict(cost) for unit, cost in _object(by).items()}
-            for kind, by in _object(data["costs"]).items()
+            str(kind): {unit: Cost.from_dict(cost) for unit, cost in by.items()}
+            for kind, by in data["costs"].items()
         }
-    if not isinstance(data["for_release"], bool):
-        raise InputError("the certificate does not say plainly whether it is for release")
     return values
 
 
@@ -91,13 +107,14 @@ def check_header(format_: object, version_: object) -> None:
         raise InputError("the certificate was written by another version of pairveil")
 
 
-def _check_kinds(values: Mapping[str, Any]) -> None:
-    """Refuse other kinds of JSON values than the fields hold."""
-    for name, kind in _KINDS.items():
-        if not isinstance(values[name], kind):
-            raise InputError(f"the certificate's field '{name}' has the wrong kind of value")
-    if not all(isinstance(said, str) for said in values["public"]):
-        raise InputError("the certificate's list of what is public must hold sentences")
+def _of_their_kinds(data: Any) -> dict[str, Any]:
+    """The fields, of the right kinds; what they say is not judged here."""
+    values = check_kinds(data, _KINDS, "the certificate")
+    check_kinds(values["selection"], _SELECTION, "the certificate's selection")
+    plan = check_kinds(values["plan"], _PLAN, "the certificate's plan")
+    for release in plan.get("releases") or ():
+        check_kinds(release, _RELEASE, "a release of the certificate's plan")
+    return values
 
 
 def _number(value: object) -> float:
@@ -123,10 +140,4 @@ def _encode(value: Any) -> Any:
         return [_encode(item) for item in value]
     if isinstance(value, float) and math.isinf(value):
         return "inf" if value > 0 else "-inf"
-    return value
-
-
-def _object(value: object) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise InputError("the certificate holds something else where it needs an object")
     return value

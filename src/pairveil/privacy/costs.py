@@ -15,6 +15,9 @@ from typing import Any
 from pairveil.errors import InputError
 from pairveil.privacy.units import ADJACENCIES, UNITS, Adjacency, Unit
 
+MAX_KAPPA = 2**53
+"""More records than this nobody has, and floats no longer count them exactly."""
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -35,7 +38,7 @@ class Cost:
 
     Examples
     --------
-    >>> Cost(records=3).reach("replace"), Cost(1, zero_out=2.0, empties=False).reach("zero-out")
+    >>> Cost(records=3).sensitivity("replace"), Cost(1, zero_out=2.0, empties=False).sensitivity("zero-out")
     (6.0, 2.0)
     """
 
@@ -47,6 +50,8 @@ class Cost:
     def __post_init__(self) -> None:
         if isinstance(self.records, bool) or not isinstance(self.records, int) or self.records < 1:
             raise InputError("a cost needs a whole number of records, at least 1")
+        if self.records > MAX_KAPPA:
+            raise InputError("a cost has at most 2^53 records")
         for moved in (self.zero_out, self.replace):
             if not (isinstance(moved, int | float) and 0.0 < moved <= 2.0):
                 raise InputError("a record's contribution moves by more than 0 and at most 2 clips")
@@ -57,9 +62,12 @@ class Cost:
         """How far one record's contribution moves, in units of the clip bound."""
         return float(self.zero_out if adjacency == "zero-out" else self.replace)
 
-    def reach(self, adjacency: Adjacency) -> float:
-        """How far a full sum moves, in units of the clip bound."""
-        return self.records * self.moved(adjacency)
+    def sensitivity(self, adjacency: Adjacency) -> float:
+        """How far a full sum moves, in units of the clip bound; infinitely far where no float holds it."""
+        try:
+            return self.records * self.moved(adjacency)
+        except OverflowError:
+            return math.inf
 
     def is_emptied(self, adjacency: Adjacency) -> bool:
         """Whether contents are compared with no contribution at all."""
@@ -161,7 +169,7 @@ def costs_of_pairs(kappas: Mapping[Unit, int]) -> dict[Unit, Cost]:
 
     Examples
     --------
-    >>> costs_of_pairs({"pair": 1, "relationship": 1, "person": 2})["person"].reach("replace")
+    >>> costs_of_pairs({"pair": 1, "relationship": 1, "person": 2})["person"].sensitivity("replace")
     4.0
     """
     return {unit: Cost(int(kappas[unit])) for unit in UNITS}

@@ -1,19 +1,9 @@
 """Dominating pairs and their privacy loss distributions on a grid, rounded pessimistically.
 
-A dominating pair (P, Q) has, for every alpha, a hockey-stick divergence
-H_alpha(P, Q) = sup_S P(S) - alpha Q(S) at least as large as that of any two neighbouring data sets.
-Dominating pairs compose (Zhu, Dong and Wang 2022, Theorem 10), also for adaptive mechanisms.
-
-Theorem (docs/theory/accounting.md, with its proof by the Neyman-Pearson lemma). Let each of the
-kappa protected pairs enter the sum with probability q. Then the following dominate, with noise of
-standard deviation 1 and one pair's clip bound equal to c:
-
-- zero-out, contents against null:  sum_i Bin(i) N(ic, 1)  against  N(0, 1);
-- zero-out, null against contents:  N(0, 1)  against  sum_i Bin(i) N(-ic, 1);
-- replace, both ways:               sum_i Bin(i) N(ic, 1)  against  sum_i Bin(i) N(-ic, 1).
-
-Raising a mean of the first or lowering one of the second only increases H_alpha (the likelihood
-ratio stays monotone), which is what makes the truncation and the binning below sound.
+A dominating pair (P, Q) has, for every alpha, a hockey-stick divergence sup_S P(S) - alpha Q(S) at least as
+large as that of any two neighbouring data sets. Each of kappa protected pairs enters a sum with probability
+q; the pairs that dominate are then mixtures of Gaussians with binomial weights. Theorem 1 and Lemma 2 of
+docs/theory/accounting.md say which ones, why, and why truncating and binning as done below is sound.
 """
 
 from __future__ import annotations
@@ -36,8 +26,10 @@ MAX_LOSS = 500.0
 """Beyond this loss exp() of the opposite tail underflows; the accountant then uses closed forms."""
 
 _MAX_COMPONENTS = 96
+_MAX_COUNTS = 10**6  # beyond, sampling is ignored: the counts would fill the memory
 MAX_CELLS = 1 << 18
 _CHUNK = 1 << 20
+_MISSING = 1e-10  # mass that rounding may cost a distribution; far less is seen
 
 
 class UnresolvableError(ArithmeticError):
@@ -97,12 +89,28 @@ def _cell_masses(edges: Array, means: Array, weights: Array) -> Array:
     return out
 
 
+def _likely_counts(kappa: int, sample_rate: float, lost: float) -> tuple[int, int]:
+    """Return the first and the last count outside of which a binomial has at most ``lost`` on each side."""
+    if lost <= 0.0 or sample_rate >= 1.0 or kappa > 2**53:  # whole numbers that floats hold
+        return 0, kappa
+    mean = kappa * sample_rate
+    # Bernstein's inequality; SciPy's quantiles are nearer, but give up where kappa is large and lost tiny.
+    wide = -math.log(lost)
+    wide += math.sqrt(2.0 * mean * (1.0 - sample_rate) * wide) + 2.0
+    first, last = max(0, math.floor(mean - wide)), min(kappa, math.ceil(mean + wide))
+    if last - first > _MAX_COUNTS:
+        return first, last
+    above = int(binom.isf(lost, kappa, sample_rate)) + 1
+    below = int(binom.ppf(lost, kappa, sample_rate)) - 1
+    return max(first, below), min(last, above)
+
+
 def sampled_counts(kappa: int, sample_rate: float, lost: float) -> tuple[Array, Array, float]:
     """Return how many of ``kappa`` pairs are sampled: counts, weights and the mass given up.
 
     The upper tail, at most ``lost``, is given up (H_alpha grows by at most that mass); the lower
     tail is moved up to the first count kept; more than 96 counts are merged, each moved to the
-    largest of its group. All three only increase H_alpha.
+    largest of its group; more than 10^6 all go to kappa. All of it only increases H_alpha.
 
     Examples
     --------
@@ -110,10 +118,9 @@ def sampled_counts(kappa: int, sample_rate: float, lost: float) -> tuple[Array, 
     >>> counts.tolist(), weights.round(12).tolist(), lost
     ([0.0, 1.0, 2.0], [0.25, 0.5, 0.25], 0.0)
     """
-    if sample_rate >= 1.0:
+    first, last = _likely_counts(kappa, sample_rate, lost)
+    if sample_rate >= 1.0 or last - first > _MAX_COUNTS:
         return np.array([float(kappa)]), np.ones(1), 0.0
-    last = min(kappa, int(binom.isf(lost, kappa, sample_rate)) + 1) if lost > 0.0 else kappa
-    first = max(0, int(binom.ppf(lost, kappa, sample_rate)) - 1) if lost > 0.0 else 0
     counts = np.arange(first, last + 1, dtype=np.float64)
     weights = binom.pmf(counts, kappa, sample_rate)
     weights[0] = binom.cdf(first, kappa, sample_rate)
@@ -147,13 +154,33 @@ def sampled_gaussian_pairs(
     return remove, add
 
 
+def on_grid(interval: float, first: int, probs: Array, infinite: float = 0.0) -> DensePLDPmf:
+    """Return the distribution with these masses from loss ``first * interval`` on, if they are all there.
+
+    Mass that went astray (underflow, NaN) would count as no loss at all.
+
+    Examples
+    --------
+    >>> float(on_grid(0.1, 0, np.array([0.25, 0.25]), infinite=0.5).get_delta_for_epsilon(10.0))
+    0.5
+    >>> on_grid(0.1, 0, np.array([0.25, 0.25]))
+    Traceback (most recent call last):
+    ...
+    pairveil.privacy.dominating.UnresolvableError: a part of the privacy losses was lost to rounding
+    """
+    if not float(probs.sum()) + infinite >= 1.0 - _MISSING:
+        raise UnresolvableError("a part of the privacy losses was lost to rounding")
+    return DensePLDPmf(interval, first, probs, infinite, True)
+
+
 def _range(pair: GaussianPair, tail: float) -> tuple[float, float]:
     """Return x outside which the upper mixture has at most about ``tail`` on either side."""
-    reach = -float(ndtri(min(tail, 0.25)))
+    quantile = -float(ndtri(min(tail, 0.25)))
     # A component of weight w needs only a tail of tail/w: rare far components stay short.
-    share = np.minimum(tail / (pair.upper_weights * pair.upper_weights.size), 0.5)
+    with np.errstate(over="ignore"):
+        share = np.minimum(tail / (pair.upper_weights * pair.upper_weights.size), 0.5)
     high = float(np.max(pair.upper_means - ndtri(share)))
-    return float(pair.upper_means.min()) - reach, high
+    return float(pair.upper_means.min()) - quantile, high
 
 
 def _invert(pair: GaussianPair, losses: Array, low: float, high: float) -> Array:
@@ -166,19 +193,19 @@ def _invert(pair: GaussianPair, losses: Array, low: float, high: float) -> Array
     active = np.arange(losses.size)
     for _ in range(80):
         value, slope = pair.loss(x[active])
-        gap = value - losses[active]
+        error = value - losses[active]
         # A step too small to change x ends the search even where the loss is flat.
-        open_ = (np.abs(gap) > INVERSION_ERROR) & (
+        open_ = (np.abs(error) > INVERSION_ERROR) & (
             right[active] - left[active] > 4e-16 * (1.0 + np.abs(x[active]))
         )
-        active, value, slope, gap = active[open_], value[open_], slope[open_], gap[open_]
+        active, value, slope, error = active[open_], value[open_], slope[open_], error[open_]
         if active.size == 0:
             break
-        above = gap > 0.0
+        above = error > 0.0
         right[active[above]] = x[active[above]]
         left[active[~above]] = x[active[~above]]
         with np.errstate(divide="ignore", invalid="ignore"):
-            step = x[active] - gap / slope
+            step = x[active] - error / slope
         inside = (step > left[active]) & (step < right[active])
         x[active] = np.where(inside, step, 0.5 * (left[active] + right[active]))
     return x
@@ -218,11 +245,11 @@ def discretise(pair: GaussianPair, interval: float, tail: float) -> DensePLDPmf:
     # Below the range the loss is at most loss(low) <= losses[1]; above it, count it as infinite.
     probs[1] += float(ndtr(low - pair.upper_means) @ pair.upper_weights)
     infinite = pair.lost + float(ndtr(pair.upper_means - high) @ pair.upper_weights)
-    return DensePLDPmf(interval, first, probs, infinite, True)
+    return on_grid(interval, first, probs, infinite)
 
 
 def discretise_pure(epsilon: float, interval: float) -> DensePLDPmf:
-    """Return the distribution of randomised response, which dominates every pure-epsilon release.
+    """Return the distribution of randomised response, which dominates every pure-epsilon mechanism.
 
     Kairouz, Oh and Viswanath 2015: losses +epsilon with probability e^epsilon/(1+e^epsilon), else
     -epsilon; each is spread onto its cell's two ends.
@@ -244,4 +271,4 @@ def discretise_pure(epsilon: float, interval: float) -> DensePLDPmf:
         share = min(max(share, 0.0), 1.0)
         probs[cell - first] += mass * (1.0 - share)
         probs[cell - first + 1] += mass * share
-    return DensePLDPmf(interval, first, probs, 0.0, True)
+    return on_grid(interval, first, probs)

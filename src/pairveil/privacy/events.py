@@ -1,6 +1,6 @@
 """What a mechanism did, as plain data from which anyone can recompute epsilon.
 
-Every event describes a release from sums over pairs in which each pair's contribution is clipped: the
+Every event describes answers made of sums over pairs in which each pair's contribution is clipped: the
 noisy sum itself, or (`ChoiceEvent`) the index of a candidate chosen by its sum. Its numbers are in units
 of that clip bound, so that zeroing one pair out moves the sum by at most 1 (a choice: by amounts whose
 range over the candidates is at most 1) and replacing it by at most 2 (the triangle inequality; no
@@ -70,7 +70,7 @@ class GaussianEvent(_Event):
     sample_rate : float, default 1.0
         Each pair enters each sum independently with this probability; 1.0 is the full batch.
     steps : int, default 1
-        How many such sums are released; each may depend on the earlier outputs.
+        How many such sums are answered; each may depend on the earlier outputs.
 
     Examples
     --------

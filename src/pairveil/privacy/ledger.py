@@ -7,8 +7,6 @@ or the new ledger. A ledger that cannot be read is an error, never a fresh budge
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import os
 import threading
@@ -25,11 +23,9 @@ from pairveil.privacy.accounting import check_adjacency, check_delta, epsilon_of
 from pairveil.privacy.costs import Group, larger
 from pairveil.privacy.events import Event, check_events
 from pairveil.privacy.ledger_entry import LedgerEntry, check_kappas, check_unit
+from pairveil.privacy.ledger_file import ledger_text, read_ledger
 from pairveil.privacy.ledger_lock import ledger_lock
 from pairveil.privacy.units import Adjacency, Unit, float_at_most
-
-_FORMAT = "pairveil-ledger"
-_VERSION = 2
 
 
 def _chains_cross(entries: tuple[LedgerEntry, ...]) -> bool:
@@ -114,7 +110,7 @@ class PrivacyLedger:
         file = Path(path).resolve()
         if not file.exists():
             raise InputError(f"there is no ledger at {file}")
-        budget, _ = _parse(file)
+        budget, _ = read_ledger(file)
         return cls(
             budget["epsilon"],
             budget["delta"],
@@ -172,7 +168,7 @@ class PrivacyLedger:
             A name for who is paired with whom in this release; releases with the same name are known
             to use the very same pairs.
         checkpoint : (str, str), optional
-            Name and digest of the checkpoint of a fit that may be gone on with; see `advance`.
+            Name and digest of the checkpoint of a fit that can be resumed; see `advance`.
 
         Returns
         -------
@@ -261,8 +257,8 @@ class PrivacyLedger:
     def advance(self, name: str, known: str, reached: str) -> None:
         """Record, durably, how far a charged fit has come; costs nothing.
 
-        One of two runs that set out from the same place gets through, the other is refused: a charge
-        pays for one course of a fit.
+        Of two runs that resume from the same place one gets through and the other is refused: a charge
+        pays for one sequence of answers.
 
         Parameters
         ----------
@@ -290,8 +286,8 @@ class PrivacyLedger:
             place = _place_of(entries, name)
             if place is None or entries[place].checkpoint != (name, known):
                 raise InputError(
-                    "another run has gone on with this checkpoint or a copy of it: this one stops, "
-                    "and the sum it drew last is not used"
+                    "another run has resumed from this checkpoint or a copy of it: this one stops, "
+                    "and the answer it drew last is not used"
                 )
             if reached != known:
                 entries[place] = replace(entries[place], checkpoint=(name, reached))
@@ -353,7 +349,7 @@ class PrivacyLedger:
 
     def _load(self) -> tuple[LedgerEntry, ...]:
         assert self.path is not None
-        budget, entries = _parse(self.path)
+        budget, entries = read_ledger(self.path)
         if budget != self._budget():
             raise InputError(
                 f"the ledger at {self.path} has another budget; open it with PrivacyLedger.open"
@@ -364,14 +360,7 @@ class PrivacyLedger:
         if self.path is None:
             self._entries = entries
             return
-        body = {
-            "format": _FORMAT,
-            "version": _VERSION,
-            "budget": self._budget(),
-            "entries": [entry.to_dict() for entry in entries],
-        }
-        text = json.dumps({**body, "sha256": _digest(body)}, indent=1, allow_nan=False)
-        write_file(self.path, text + "\n")
+        write_file(self.path, ledger_text(self._budget(), entries))
 
     def __copy__(self) -> PrivacyLedger:
         return self
@@ -393,32 +382,3 @@ class PrivacyLedger:
             f"PrivacyLedger(epsilon={self.epsilon:g}, delta={self.delta:g}, unit={self.unit!r}, "
             f"adjacency={self.adjacency!r}, {where})"
         )
-
-
-def _digest(body: Mapping[str, Any]) -> str:
-    """Return a checksum against damage and careless edits (it is no signature)."""
-    canonical = json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(canonical.encode()).hexdigest()
-
-
-def _parse(path: Path) -> tuple[dict[str, Any], tuple[LedgerEntry, ...]]:
-    """Read a ledger file strictly: anything unexpected is an error."""
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"the ledger at {path} has vanished; restore it from a backup") from None
-    except (ValueError, OSError) as error:
-        raise InputError(f"the ledger at {path} cannot be read: {type(error).__name__}") from None
-    if not isinstance(data, dict) or data.get("format") != _FORMAT:
-        raise InputError(f"{path} is not a pairveil ledger")
-    if data.get("version") not in (1, _VERSION):  # version 1 knows no other records than pairs
-        raise InputError(f"the ledger at {path} was written by another version of pairveil")
-    body = {key: value for key, value in data.items() if key != "sha256"}
-    if set(body) != {"format", "version", "budget", "entries"} or data.get("sha256") != _digest(
-        body
-    ):
-        raise InputError(f"the ledger at {path} was changed or damaged: its checksum is wrong")
-    try:
-        return dict(data["budget"]), tuple(LedgerEntry.from_dict(e) for e in data["entries"])
-    except (TypeError, AttributeError, KeyError) as error:
-        raise InputError(f"the ledger at {path} is malformed: {type(error).__name__}") from None

@@ -21,7 +21,7 @@ from pairveil.privacy.accounting import (
     compose,
     compose_direction,
     dominating_pairs,
-    spread,
+    grid_mu,
     ways_of,
 )
 from pairveil.privacy.bounded_range import choice_delta
@@ -94,30 +94,47 @@ def _delta(composition: Composition, epsilon: float) -> float:
     steps = composition.grid_steps
     # FFTs as in `accounting._epsilon_on_grid`; a loss off by x moves no point of the profile by more than 2x.
     error = 1e-14 + 2e-15 * steps + 2.0 * steps * INVERSION_ERROR
-    found = [float(pmf.get_delta_for_epsilon(epsilon)) for pmf in _profile_on_grid(composition)]
-    return min(closed, max(found) + error) if found else closed
+    left = epsilon - composition.aside  # what is added, not composed, shifts the profile
+    found = [float(pmf.get_delta_for_epsilon(abs(left))) for pmf in _profile_on_grid(composition)]
+    if not found:
+        return closed
+    on_grid = min(1.0, max(found) + error)
+    return min(closed, on_grid if left >= 0.0 else _other_way(left, on_grid))
 
 
 def _closed_delta(mu: float, pure: float, epsilon: float) -> float:
-    """Delta when sampling is ignored and the pure part is one release of its whole epsilon."""
+    """Delta when sampling is ignored and the pure part is one mechanism of its whole epsilon."""
     if mu == 0.0:  # randomised response, which dominates
         share = -math.expm1(min(0.0, epsilon - pure)) / (1.0 + math.exp(-pure))
         return min(1.0, share * (1.0 + 1e-12))
     left = epsilon - pure
     if left >= 0.0:
         return delta_from_mu(mu, left)
-    # H_alpha(P, Q) = 1 - alpha + alpha H_(1/alpha)(Q, P), and a Gaussian pair is symmetric.
-    return min(1.0, -math.expm1(left) + math.exp(left) * delta_from_mu(mu, -left))
+    return _other_way(left, delta_from_mu(mu, -left))  # a Gaussian pair is symmetric
+
+
+def _other_way(epsilon: float, delta: float) -> float:
+    """Delta at an epsilon below 0, from that of the other direction at -epsilon.
+
+    H_alpha(P, Q) = 1 - alpha + alpha H_(1/alpha)(Q, P).
+    """
+    return min(1.0, -math.expm1(epsilon) + math.exp(epsilon) * delta)
 
 
 @lru_cache(maxsize=64)
 def _profile_on_grid(composition: Composition) -> tuple[DensePLDPmf, ...]:
     """The composed losses, one for each direction; none when they do not fit a grid."""
+    if composition.too_long:
+        return ()
     steps = composition.grid_steps
     tail = _TAIL / steps
     pairs = dominating_pairs(composition, tail)
-    mu, coarsest = math.sqrt(spread(composition, pairs)), 0.0
+    mu, coarsest = grid_mu(composition, pairs), 0.0
+    if mu is None:
+        return ()
     found: tuple[DensePLDPmf, ...] = ()
+    if not 1e-100 < mu < 1e100:
+        return found  # losses too small or too large for a grid of floats: the closed form serves
     accuracy = ACCURACY / 5.0 if steps <= 1000 else ACCURACY  # few steps: a fine grid is cheap
     for _ in range(8):
         interval = max(accuracy * mu / math.sqrt(steps), coarsest)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from pairveil.printable import printable
 from pairveil.privacy.units import ADJACENCY_SENTENCES, UNIT_SENTENCES, round_up
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ def promise(certificate: Certificate) -> str:
         "Who is paired with whom is public and not protected.",
         _selection_sentence(c),
     ]
-    return " ".join(sentence for sentence in sentences if sentence)
+    # The caveat is the sender's text: nothing in it may speak to a terminal.
+    return printable(" ".join(sentence for sentence in sentences if sentence))
 
 
 def times_in_100(share: float) -> str:

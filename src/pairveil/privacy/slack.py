@@ -12,12 +12,12 @@ _VERSION_1_DIRECTIONS = 10
 
 
 def slack_of_plan(plan: Mapping[str, Any], largest_kappa: int) -> float:
-    """What discrete instead of continuous Gaussian noise can add to delta, over all releases of a plan.
+    """What discrete instead of continuous Gaussian noise can add to delta, over all queries of a plan.
 
     Parameters
     ----------
     plan : mapping
-        Public description of the releases, as certificates hold it: each release with its ``mechanism``,
+        Public description of the queries, as certificates hold it: each query with its ``mechanism``,
         ``noise_multiplier``, ``steps`` and ``entries`` (numbers in one sum). Plans of version 0.1 do not
         state the entries; they follow from its names and the numbers of features and components.
     largest_kappa : int

@@ -94,6 +94,8 @@ def round_up(value: float, digits: int = 4) -> str:
     """
     if not math.isfinite(value) or value == 0:
         return f"{value:g}"
+    if 0 < value < 1e-300:  # too small for a unit of its own
+        return "1e-300"
     unit = 10.0 ** (math.floor(math.log10(abs(value))) - digits + 1)
     shown = math.ceil(value / unit - 1e-9) * unit
     return f"{shown:.{digits}g}" if shown < 10**digits else f"{shown:.0f}"

@@ -18,6 +18,7 @@ from types import ModuleType
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairveil.csv_cells import as_cell
 from pairveil.errors import InputError
 from pairveil.files import write_file
 
@@ -124,7 +125,8 @@ def to_csv(
 ) -> Path:
     """Write the matrix as CSV: a header of feature names, then one row a component.
 
-    Numbers are written so that reading them back gives the same doubles.
+    Numbers are written so that reading them back gives the same doubles. A name that a spreadsheet would
+    run as a formula gets an apostrophe in front (`pairveil.csv_cells`).
 
     Examples
     --------
@@ -139,7 +141,7 @@ def to_csv(
     names = feature_names if feature_names is not None else default_names(matrix.shape[1])
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["component", *names])
+    writer.writerow(["component", *map(as_cell, names)])
     for number, row in enumerate(matrix.tolist(), start=1):
         writer.writerow([number, *(repr(weight) for weight in row)])
     return write_file(path, text.getvalue().encode("utf-8"))

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
 
+from pairveil.column_names import in_order
 from pairveil.errors import InputError
 from pairveil.files import FolderDraft, recover
+from pairveil.foreign import parse_json, read_regular
 from pairveil.privacy.certificate import Certificate
 from pairveil.release.receiver import receiver_readme
 
@@ -26,6 +30,7 @@ FORMAT = "pairveil-metric"
 VERSION = 1
 # Certificate, README, summary and report come to some 200 kB; a column's name stands in three of them.
 _ROOM_A_NAME, _ROOM_BESIDES = 1_000, 1 << 20
+MAX_HEADER = 100_000_000  # safetensors' own limit
 
 FloatArray = NDArray[np.float64]
 
@@ -63,13 +68,22 @@ class ReleasedMetric:
     column_scale: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        components = np.ascontiguousarray(self.components, dtype=np.float64)
+        components = _numbers(self.components)
         if components.ndim != 2 or components.size == 0 or not np.all(np.isfinite(components)):
             raise InputError("a metric is a matrix of finite numbers, one row a component")
-        if self.feature_names is not None and len(self.feature_names) != components.shape[1]:
-            raise InputError("there must be one feature name for each column of the metric")
+        if self.feature_names is not None:
+            object.__setattr__(self, "feature_names", _check_names(self.feature_names))
+            if len(self.feature_names) != components.shape[1]:
+                raise InputError("there must be one feature name for each column of the metric")
         if self.certificate is not None:
             _check_shape(components, self.certificate)
+        if self.column_scale is not None:
+            scale = _numbers(self.column_scale)
+            if scale.shape != components.shape[1:] or not np.all(np.isfinite(scale) & (scale >= 0)):
+                raise InputError(
+                    "column_scale must be one finite number, 0 or more, for each column"
+                )
+            object.__setattr__(self, "column_scale", scale)
         object.__setattr__(self, "components", components)
 
     @property
@@ -88,9 +102,14 @@ class ReleasedMetric:
         return int(self.components.shape[0])
 
     def transform(self, X: ArrayLike) -> FloatArray:
-        """People in the space where the metric is Euclidean, (n, n_components)."""
+        """People in the space where the metric is Euclidean, (n, n_components).
+
+        A pandas, polars or arrow table is matched by its column names: put in the metric's order, with a
+        `DataWarning`, or refused where it has other columns.
+        """
+        table = in_order(X, self.feature_names, stacklevel=3)
         try:
-            points = np.asarray(X, dtype=np.float64)
+            points = np.asarray(table, dtype=np.float64)
         except (TypeError, ValueError):
             raise InputError("every feature must be a number") from None
         if points.ndim != 2 or points.shape[1] != self.n_features:
@@ -236,14 +255,15 @@ class ReleasedMetric:
         """
         source = Path(folder)
         file = source / METRIC_FILE
-        if not file.is_file():
+        if not file.exists():
             raise InputError(f"{source} holds no release: {METRIC_FILE} is missing")
-        components, scale, names = _read_tensors(file)
+        blob = read_regular(file, most=None)
+        components, scale, names = _read_tensors(blob, file)
         certificate = None
         if (source / CERTIFICATE_FILE).exists():
-            text = (source / CERTIFICATE_FILE).read_text(encoding="utf-8", errors="replace")
+            text = read_regular(source / CERTIFICATE_FILE).decode("utf-8", errors="replace")
             certificate = Certificate.from_json(text)
-            digest = hashlib.sha256(file.read_bytes()).hexdigest()
+            digest = hashlib.sha256(blob).hexdigest()
             if certificate.metric_sha256 != digest:
                 raise InputError(
                     f"{file} is not the metric that {CERTIFICATE_FILE} certifies (its SHA-256 differs): "
@@ -266,22 +286,47 @@ def _check_shape(components: FloatArray, certificate: Certificate) -> None:
 
 
 def _read_tensors(
-    file: Path,
+    blob: bytes, file: Path
 ) -> tuple[FloatArray, FloatArray | None, tuple[str, ...] | None]:
+    # The header is read here for its metadata, which safetensors gives of open files only: a file that is
+    # opened twice may be two files.
+    size = int.from_bytes(blob[:8], "little")
+    damaged = InputError(f"{file} cannot be read: it is damaged or truncated")
+    if len(blob) < 8 or size > min(len(blob) - 8, MAX_HEADER):
+        raise damaged
+    header = parse_json(blob[8 : 8 + size].rstrip(b" \0"), f"the header of {file}", None)
+    metadata = header.get("__metadata__") if isinstance(header, dict) else None
+    if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
+        raise InputError(f"{file} is no pairveil metric")
+    version = metadata.get("version")
+    if not (isinstance(version, str) and re.fullmatch("[0-9]{1,6}", version)):
+        raise damaged
+    if int(version) > VERSION:
+        raise InputError(f"{file} was written by a newer pairveil; update pairveil to read it")
     try:
-        with safe_open(file, framework="numpy") as tensors:
-            metadata = tensors.metadata() or {}
-            if metadata.get("format") != FORMAT:
-                raise InputError(f"{file} is no pairveil metric")
-            if int(metadata.get("version", "0")) > VERSION:
-                raise InputError(
-                    f"{file} was written by a newer pairveil; update pairveil to read it"
-                )
-            components = tensors.get_tensor("components")
-            scale = tensors.get_tensor("column_scale") if "column_scale" in tensors.keys() else None  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError) as problem:
-        if isinstance(problem, InputError):
-            raise
-        raise InputError(f"{file} cannot be read: it is damaged or truncated") from None
-    names = metadata.get("feature_names", "")
-    return components, scale, tuple(json.loads(names)) if names else None
+        tensors = load(blob)
+        components, scale = tensors["components"], tensors.get("column_scale")
+    except (SafetensorError, ValueError, TypeError, KeyError, AttributeError, OverflowError):
+        raise damaged from None
+    names = metadata.get("feature_names") or None
+    if names is not None:
+        names = parse_json(names, f"the feature names of {file}", None, depth=1)
+    return components, scale, None if names is None else _check_names(names)
+
+
+def _numbers(values: Any) -> FloatArray:
+    try:
+        return np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("a metric is a matrix of finite numbers, one row a component") from None
+
+
+def _check_names(names: Any) -> tuple[str, ...]:
+    """Feature names as a tuple; each must be text that can be written to a file."""
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise InputError("feature names must be a list of texts, one for each column of the metric")
+    try:
+        "".join(names).encode()
+    except UnicodeEncodeError:
+        raise InputError("a feature name holds characters that cannot be written") from None
+    return tuple(names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pairveil.printable import printable
 from pairveil.privacy.certificate import Certificate
 
 
@@ -18,7 +19,7 @@ def receiver_readme(
         else "NOT PRIVATE: this metric was learned without noise and promises nothing. Do not hand it out."
     )
     columns = (
-        "\n".join(f"{i + 1}. `{name}`" for i, name in enumerate(feature_names))
+        "\n".join(f"{i + 1}. `{printable(name)}`" for i, name in enumerate(feature_names))
         if feature_names
         else f"{n_features} numeric columns, in the order used for training."
     )

@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from pairveil.errors import InputError
+from pairveil.foreign import parse_json
 from pairveil.release.metric import (
     CERTIFICATE_FILE,
     METRIC_FILE,
@@ -123,7 +124,9 @@ def check_signature(folder: str | Path, signer: str | Path) -> tuple[str, ...]:
                 "ask the sender for the folder again"
             )
     foreign = present - set(digests)
-    added = sorted(foreign & _RELEASE_FILES)
+    # A link or a folder by such a name is none of the signed files either, and is read as one.
+    unsigned = _RELEASE_FILES - set(digests)
+    added = sorted(name for name in unsigned if os.path.lexists(source / name))
     if added or METRIC_FILE not in digests:
         name = added[0] if added else METRIC_FILE
         raise InputError(
@@ -154,12 +157,12 @@ def _encoded(kind: str, payload: bytes) -> bytes:
 def _signed_payload(file: Path, key: Ed25519PublicKey, signer: str | Path) -> bytes:
     """The payload of an envelope, if one of its signatures is by this key."""
     try:
-        envelope = json.loads(_small(file))
+        envelope = parse_json(_small(file), str(file))
         kind = envelope["payloadType"]
         payload = base64.b64decode(envelope["payload"], validate=True)
         signatures = [base64.b64decode(one["sig"], validate=True) for one in envelope["signatures"]]
         signed = _encoded(kind, payload)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise InputError(f"{file} is no DSSE envelope: it is damaged") from None
     for signature in signatures[:64]:
         try:
@@ -176,11 +179,11 @@ def _signed_payload(file: Path, key: Ed25519PublicKey, signer: str | Path) -> by
 def _subjects(payload: bytes, source: Path) -> dict[str, str]:
     """Names and digests of the signed files."""
     try:
-        statement = json.loads(payload)
+        statement = parse_json(payload, str(source))
         if statement["_type"] != STATEMENT or statement["predicateType"] != PREDICATE:
             raise ValueError
         return {str(one["name"]): str(one["digest"]["sha256"]) for one in statement["subject"]}
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         raise InputError(f"{source} is signed, but as something else than a release") from None
 
 

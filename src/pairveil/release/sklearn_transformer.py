@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
+from pairveil.column_names import in_order
 from pairveil.errors import InputError
 
 
@@ -23,7 +24,8 @@ class MetricTransformer(TransformerMixin, BaseEstimator):
     components : array of shape (n_components, n_features)
         The released matrix.
     feature_names : sequence of str, optional
-        The columns, in order. A data frame with other columns, or in another order, is refused.
+        The columns, in order. A table with the same columns in another order is put in order, with a
+        `DataWarning`; one with other columns is refused.
 
     Examples
     --------
@@ -57,6 +59,13 @@ class MetricTransformer(TransformerMixin, BaseEstimator):
         """Columns a person must have."""
         return int(self._matrix().shape[1])
 
+    @property
+    def feature_names_in_(self) -> NDArray[np.object_]:
+        """The columns, in order; no such attribute where they are not known."""
+        if self.feature_names is None:
+            raise AttributeError("this metric's columns have no names")
+        return np.array(self.feature_names, dtype=object)
+
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
@@ -64,15 +73,9 @@ class MetricTransformer(TransformerMixin, BaseEstimator):
         return np.asarray(self.components, dtype=np.float64)
 
     def _points(self, X: Any) -> NDArray[np.float64]:
-        columns = getattr(X, "columns", None)
-        if (
-            columns is not None
-            and self.feature_names is not None
-            and list(columns) != list(self.feature_names)
-        ):
-            raise InputError("the columns differ from the metric's, or stand in another order")
+        table = in_order(X, self.feature_names, stacklevel=3)
         try:
-            points = np.asarray(X, dtype=np.float64)
+            points = np.asarray(table, dtype=np.float64)
         except (TypeError, ValueError):
             # numpy's own message quotes the value it cannot read, and that value is a person's.
             raise InputError("every feature must be a number") from None

@@ -18,12 +18,15 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from pairveil.errors import InputError
+from pairveil.foreign import parse_json, read_regular
 
 if TYPE_CHECKING:
     from pairveil.privacy.certificate import Certificate
 
 SUMMARY_FILE = "summary.json"
 FORMAT, VERSION = "pairveil-summary", 1
+MAX_SCORE = 1e6  # a score is a share or a distance; an axis cannot show what is beyond all measure
+KAPPAS = ("pair", "relationship", "paper_bound", "person", "intransitive")
 
 CurveSource = Literal["public", "charged"]
 PointsSource = Literal["public", "synthetic"]
@@ -104,7 +107,13 @@ class UtilityCurve:
         marks = [*self.points, *([self.this_fit] if self.this_fit else [])]
         if not marks:
             raise InputError("a curve needs at least one point")
-        if not all(point.epsilon > 0 and math.isfinite(point.score) for point in marks):
+        if not all(point.epsilon > 0 for point in marks):
+            raise InputError("a curve needs positive epsilons and finite scores")
+        scores = [s for p in marks for s in (p.score, p.low, p.high)] + [
+            self.euclidean,
+            self.reference,
+        ]
+        if not all(score is None or abs(score) <= MAX_SCORE for score in scores):
             raise InputError("a curve needs positive epsilons and finite scores")
 
 
@@ -193,10 +202,7 @@ class Summary:
     @classmethod
     def from_json(cls, text: str) -> Summary:
         """Read ``summary.json``; InputError when it is damaged, foreign or of a newer version."""
-        try:
-            content = json.loads(text)
-        except ValueError:
-            raise InputError(f"{SUMMARY_FILE} is damaged or truncated") from None
+        content = parse_json(text, SUMMARY_FILE)
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise InputError(f"{SUMMARY_FILE} is no pairveil summary")
         if not isinstance(content.get("version"), int) or content["version"] > VERSION:
@@ -212,7 +218,7 @@ class Summary:
             )
         except InputError:
             raise
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             raise InputError(f"{SUMMARY_FILE} lacks a field or holds one of a wrong type") from None
 
 
@@ -224,12 +230,15 @@ class MetricShape:
     ----------
     n_components, n_features : int
     weights : tuple of (feature name, share)
-        How much of the matrix's squared length each feature has, largest first; they sum to 1.
+        How much of the matrix's squared length each feature has, largest first, a thousand at most.
+    rest : float
+        The share of the features that are not listed; all shares sum to 1.
     """
 
     n_components: int
     n_features: int
     weights: tuple[tuple[str, float], ...]
+    rest: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -261,9 +270,9 @@ class ReportData:
 def read_summary(folder: Path) -> Summary:
     """The folder's ``summary.json``, or an empty summary when there is none."""
     file = folder / SUMMARY_FILE
-    if not file.is_file():
+    if not file.exists():
         return Summary()
-    return Summary.from_json(file.read_text(encoding="utf-8", errors="replace"))
+    return Summary.from_json(read_regular(file).decode("utf-8", errors="replace"))
 
 
 def _without_infinities(value: Any) -> Any:
@@ -279,20 +288,42 @@ def _graph(content: Mapping[str, Any] | None) -> GraphSummary | None:
     if content is None:
         return None
     return GraphSummary(
-        n_people=int(content["n_people"]),
-        n_pairs=int(content["n_pairs"]),
-        kappa={str(name): int(number) for name, number in content["kappa"].items()},
-        degrees=tuple((int(value), int(people)) for value, people in content["degrees"]),
-        b=tuple((int(value), int(people)) for value, people in content["b"]),
+        n_people=_count(content["n_people"]),
+        n_pairs=_count(content["n_pairs"]),
+        kappa={name: _count(content["kappa"][name]) for name in KAPPAS},
+        degrees=_counts(content["degrees"]),
+        b=_counts(content["b"]),
         top=tuple(
-            RankedPerson(int(one["rank"]), int(one["b"]), int(one["degree"]))
+            RankedPerson(_count(one["rank"]), _count(one["b"]), _count(one["degree"]))
             for one in content["top"]
         ),
     )
 
 
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InputError(f"{SUMMARY_FILE} holds something that is not a count")
+    return value
+
+
+def _counts(content: Any) -> tuple[tuple[int, int], ...]:
+    """How many people have which value: ascending, each with somebody."""
+    found = tuple((_count(value), _count(people)) for value, people in content)
+    values = [value for value, _ in found]
+    if not found or values != sorted(set(values)) or not all(people for _, people in found):
+        raise InputError(f"{SUMMARY_FILE} holds counts that are none")
+    return found
+
+
 def _number(value: Any) -> float | None:
     return None if value is None else float(value)
+
+
+def _known(value: Any) -> float:
+    """A number that may be infinite, but is one."""
+    if math.isnan(number := float(value)):
+        raise InputError(f"{SUMMARY_FILE} holds something that is not a number")
+    return number
 
 
 def _point(content: Mapping[str, Any]) -> UtilityPoint:
@@ -335,12 +366,12 @@ def _budget(content: Mapping[str, Any] | None) -> Budget | None:
     if content is None:
         return None
     return Budget(
-        epsilon=float(content["epsilon"]),
-        delta=float(content["delta"]),
+        epsilon=_known(content["epsilon"]),
+        delta=_known(content["delta"]),
         unit=str(content["unit"]),
         adjacency=str(content["adjacency"]),
         entries=tuple(
-            LedgerEntry(str(one["note"]), float(one["epsilon_so_far"]), str(one["when"]))
+            LedgerEntry(str(one["note"]), _known(one["epsilon_so_far"]), str(one["when"]))
             for one in content["entries"]
         ),
     )

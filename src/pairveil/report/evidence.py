@@ -50,15 +50,17 @@ def _curve(curve: UtilityCurve) -> Html:
     for level, words in ((curve.euclidean, "no learning"), (curve.reference, "without privacy")):
         if level is not None:
             rows.append([words, number(level), ""])
-    chart = figure(
-        utility_curve(
-            curve, title=f"Curve: {curve.score_name} against epsilon, with this metric marked."
-        ),
-        f"{curve.score_name} against epsilon; bars are 95 % intervals. {SOURCES[curve.source]}",
-        table(
-            f"{curve.score_name} by epsilon", ["epsilon", curve.score_name, "95 % interval"], rows
-        ),
+    chart = table(
+        f"{curve.score_name} by epsilon", ["epsilon", curve.score_name, "95 % interval"], rows
     )
+    if any(math.isfinite(p.epsilon) for p in (*curve.points, curve.this_fit) if p is not None):
+        chart = figure(
+            utility_curve(
+                curve, title=f"Curve: {curve.score_name} against epsilon, with this metric marked."
+            ),
+            f"{curve.score_name} against epsilon; bars are 95 % intervals. {SOURCES[curve.source]}",
+            chart,
+        )
     text = [tag("h3", "What the curve says"), tag("p", _gain_sentence(curve))]
     text.append(
         tag(
@@ -171,10 +173,10 @@ def separation(places: tuple[tuple[float, float], ...], groups: tuple[str, ...])
         return 0.0
     centres = np.array([where[names == kind].mean(axis=0) for kind in kinds])
     spreads = [_spread(where[names == kind]) for kind in kinds]
-    gaps = [
+    distances = [
         float(np.linalg.norm(centres[i] - centres[j])) for i in range(len(kinds)) for j in range(i)
     ]
-    return min(gaps) / max(float(np.mean(spreads)), 1e-12)
+    return min(distances) / max(float(np.mean(spreads)), 1e-12)
 
 
 def _spread(where: np.ndarray) -> float:
@@ -194,7 +196,12 @@ def _group_row(points: ProjectedPoints, group: str) -> list[str]:
 def _weights(metric: MetricShape) -> Html:
     shown = metric.weights[:MAX_WEIGHTS]
     bars = [
-        Bar(_short(name), share, percent(share), f"{name}: {percent(share)} of the metric")
+        Bar(
+            _short(name),
+            share,
+            percent(share),
+            f"{_short(name, 200)}: {percent(share)} of the metric",
+        )
         for name, share in shown
     ]
     chart = horizontal_bars(
@@ -207,7 +214,7 @@ def _weights(metric: MetricShape) -> Html:
     data = table(
         "Share of each feature",
         ["Feature", "share"],
-        [[name, percent(share)] for name, share in metric.weights],
+        [[_short(name, 200), percent(share)] for name, share in metric.weights],
     )
     words = tag(
         "div",
@@ -222,13 +229,13 @@ def _weights(metric: MetricShape) -> Html:
         ),
     )
     caption = "Share of each feature in the squared length of the metric."
-    if len(metric.weights) > MAX_WEIGHTS:
-        rest = sum(share for _, share in metric.weights[MAX_WEIGHTS:])
-        caption += (
-            f" The other {len(metric.weights) - MAX_WEIGHTS} features make up {percent(rest)}."
-        )
+    if metric.n_features > MAX_WEIGHTS:
+        rest = sum(share for _, share in metric.weights[MAX_WEIGHTS:]) + metric.rest
+        caption += f" The other {metric.n_features - MAX_WEIGHTS} features make up {percent(rest)}."
+    if metric.n_features > len(metric.weights):
+        caption += f" The table lists the {len(metric.weights)} with most."
     return tag("div", words, figure(chart, caption, data), class_="columns")
 
 
-def _short(name: str) -> str:
-    return name if len(name) <= 23 else f"{name[:12]}…{name[-10:]}"
+def _short(name: str, longest: int = 23) -> str:
+    return name if len(name) <= longest else f"{name[: longest - 11]}…{name[-10:]}"

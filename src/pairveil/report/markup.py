@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from pairveil.printable import printable
+
 
 class Html(str):
     """A string that is markup already; only the functions of this module make it."""
@@ -47,7 +49,7 @@ def join(*children: Child) -> Html:
         if isinstance(child, Html):
             parts.append(str(child))
         elif isinstance(child, str):
-            parts.append(escape(child, quote=False))
+            parts.append(escape(printable(child, lines=True), quote=False))
         else:
             parts.append(join(*child))
     return Html("".join(parts))
@@ -131,4 +133,4 @@ def _attribute(key: str, value: str | float | bool | None) -> str:
     if value is True:
         return f" {name}"
     shown = f"{value:.6g}" if isinstance(value, float) else str(value)
-    return f' {name}="{escape(shown)}"'
+    return f' {name}="{escape(printable(shown, lines=True))}"'

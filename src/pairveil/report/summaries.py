@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pairveil.privacy.ledger import PrivacyLedger
 
 TOP_RANKS = 10
+MAX_LISTED = 1000  # features on the page, by weight: a release may have millions
 
 
 def graph_summary(kappa: Any, pairs: Any) -> GraphSummary:
@@ -82,15 +83,22 @@ def metric_shape(
     if column_scale is not None:
         scale = np.asarray(column_scale, dtype=np.float64)
         # A column with factor 0 was constant: it has no part in the metric.
-        matrix = np.divide(matrix, scale, out=np.zeros_like(matrix), where=scale != 0)
-    squares = (matrix**2).sum(axis=0)
+        with np.errstate(over="ignore"):
+            matrix = np.divide(matrix, scale, out=np.zeros_like(matrix), where=scale != 0)
+        matrix = np.nan_to_num(matrix)  # what overflowed weighs as much as a float can say
+    # Scaled to 1 first: the squares of what somebody else released may not fit a float.
+    largest = float(np.abs(matrix).max())
+    squares = np.einsum("ij,ij->j", matrix / (largest or 1.0), matrix / (largest or 1.0))
     shares = squares / max(squares.sum(), np.finfo(float).tiny)
-    names = feature_names or tuple(f"feature {i}" for i in range(1, matrix.shape[1] + 1))
-    order = np.argsort(-shares, kind="stable")
+    order = np.argsort(-shares, kind="stable")[:MAX_LISTED]
+    listed = tuple(
+        (feature_names[i] if feature_names else f"feature {i + 1}", float(shares[i])) for i in order
+    )
     return MetricShape(
         n_components=matrix.shape[0],
         n_features=matrix.shape[1],
-        weights=tuple((names[i], float(shares[i])) for i in order),
+        weights=listed,
+        rest=max(0.0, 1.0 - float(shares[order].sum())) if len(order) < len(shares) else 0.0,
     )
 
 

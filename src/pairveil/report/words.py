@@ -114,6 +114,8 @@ def one_in(delta: float) -> str:
     >>> one_in(1e-5), one_in(0.0)
     ('1 in 100,000', 'none')
     """
+    if 0 < delta < 1e-300:  # its inverse does not fit a float
+        return "less than 1 in 10^300"
     return "none" if delta <= 0 else f"1 in {round(1 / delta):,}"
 
 

@@ -188,6 +188,11 @@ class DaskPairs:
         """Columns of the features."""
         return self.features.n_features
 
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Names of the columns, where the features came with any."""
+        return self.features.names
+
     @cached_property
     def degrees(self) -> NDArray[np.int32]:
         """How many of all pairs each person has: counted by the workers, added up on the way."""

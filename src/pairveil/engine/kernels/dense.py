@@ -1,30 +1,8 @@
 """The hot loop: the clipped sum of the contrastive gradients of many pairs, as exact integers.
 
-Pairs are taken in tiles. In a tile the differences are gathered into dX, then
-
-    P = dX W^T,  D_b = ||P_b||,  a_b = s_b P_b,  G = sum_b a_b dx_b^T        (THEORY.md section 1)
-
-where s_b is the loss coefficient times the clip factor. The tile's G is rounded to integers, in
-multiples of the grid, and added to 64-bit integers. Integer sums are exact, so the total depends
-neither on the number of threads nor on the order of the tiles.
-
-What one pair can change (`tile_error_bound`). Which pair sits in which tile is decided without
-looking at contents, so zeroing a pair's contents changes one tile and nothing else. With u the unit
-roundoff of the array's type, B pairs a tile, gamma_B = B u / (1 - B u):
-
-1. a_b and dx_b (a difference, times the columns' scale, rounded: still a function of this pair's
-   contents alone) are floating-point numbers, the norms are summed in float64, and the factor is
-   rounded to the type: ||a_b dx_b^T|| <= C (1 + eta), eta = (d + k + 16) 2^-52 + 2 u.
-2. A sum of B products, in any order, fused or not, errs by at most gamma_B sum_b |a_b| |dx_b|^T entry
-   by entry (Higham 2002, section 3.1), which has norm at most gamma_B B C (1 + eta), in l2 and in l1.
-   It errs so with the pair and without it: twice. Each product that underflows adds a subnormal,
-   and each entry of a_b that does adds a subnormal times |dx_b|.
-3. Rounding moves an entry by at most half a grid unit, with the pair and without: one unit in all.
-
-So zeroing a pair moves the total by at most C + tile_error_bound(...), kappa pairs by kappa times that
-(one after the other), and replacing counts twice. In point 2 the order is free, so the compiler may
-reassociate sums and fuse products; it may not assume that numbers are finite. A pair whose numbers
-leave the range in which point 1 holds (overflow, or squares near underflow) contributes zero.
+Pairs are taken in tiles. A tile's sum is two matrix products; it is rounded to whole multiples of the grid
+and added to 64-bit integers, so the total depends neither on the number of threads nor on the order of the
+tiles. Zeroing a pair changes one tile, by at most C + `tile_error_bound`: docs/theory/sums.md has the proof.
 """
 
 from __future__ import annotations

@@ -1,18 +1,8 @@
 """Sums to which each pair adds a whole number of units of its own, and the small steps made of them.
 
 A Poisson batch must not show whether a null pair was drawn, not even in the rounding of its neighbours. So
-what a pair adds here depends on that pair alone:
-
-    a dx^T = (a ||dx||) (dx / ||dx||)^T.
-
-Both vectors are cut, towards zero, to whole numbers of units whose product is the grid. Cutting
-lengthens no norm beyond the C (1 + eta) of point 1 in `pairveil.engine.kernels.dense`, which
-`tile_error_bound` covers with any tile. Products and sums of a tile are whole numbers below 2^53, which
-float64 adds exactly in any order, and tiles are added as 64-bit integers. A null pair's part is
-zero: drawn or not, the total is the same.
-
-P = W dx is summed in floating point, but one pair at a time, by the same instructions for every
-pair: it is a function of that pair's contents and of W.
+each pair's contribution is cut to whole multiples of the grid on its own, and all that is added up are whole
+numbers below 2^53: docs/theory/sums.md, 'Poisson samples'.
 
 A batch of fifty pairs is summed in less time than an interpreter takes to ask for it. `descend`
 therefore runs many steps at once: gather, products, clip, noise and update, for batches and noise that

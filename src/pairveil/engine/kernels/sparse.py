@@ -1,15 +1,8 @@
 """The clipped sum of contrastive gradients over sparse rows (CSR), as exact integers.
 
 Nothing is densified: a pair costs k operations for each column in which it differs, and the only dense
-arrays are W and the sum, both turned so that a column's k numbers lie together.
-
-Each pair is its own tile (`pairveil.engine.kernels.dense`): its clipped gradient is rounded to the grid
-entry by entry and added as a whole number. All arithmetic is float64, whatever the type of the features.
-Hence zeroing a pair takes away exactly what it had added, at most C (1 + eta) and half a grid unit an entry:
-less than `kernels.tile_error_bound` with any tile, which therefore bounds this loop too.
-
-Whole numbers are first added up as float64, which vectors can do, and moved to 64-bit integers before
-any of them can reach 2^53: below, float64 adds whole numbers without error.
+arrays are W and the sum, both turned so that a column's k numbers lie together. Each pair is rounded to the
+grid on its own, in float64; `tile_error_bound` covers it: docs/theory/sums.md, 'Sparse rows'.
 """
 
 from __future__ import annotations

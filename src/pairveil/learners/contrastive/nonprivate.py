@@ -78,5 +78,6 @@ class ContrastiveMetricLearner(PairMetric):
         learner.fit(pairs, y)
         self.components_ = learner.components_
         self.n_features_in_ = learner.n_features_in_
+        self._set_names(getattr(learner, "feature_names_in_", None))
         self.__dict__.pop("threshold_", None)
         return self

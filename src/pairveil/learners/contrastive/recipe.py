@@ -329,15 +329,44 @@ def hold_contest(plan: Plan, engine: Engine, balance: Balance, W: FloatArray) ->
     return blend if score > demand * query.noise_std(clip) else 1.0
 
 
+def across(Vt: FloatArray) -> FloatArray:
+    """An orthonormal basis of all that is orthogonal to the k orthonormal rows of ``Vt``, (d - k, d).
+
+    The rows behind the k-th of the reflection that maps the first k axes onto the rows: one product of a
+    d x k matrix with its transpose, where a decomposition of a d x d matrix would take minutes.
+
+    Examples
+    --------
+    >>> across(np.array([[0.6, 0.8, 0.0]])).round(12)
+    array([[-0.8,  0.6,  0. ],
+           [ 0. ,  0. ,  1. ]])
+    """
+    k, d = Vt.shape
+    left, sigma, right = np.linalg.svd(Vt[:, :k].T)
+    steps = Vt.T.copy()
+    steps[:k] += (
+        left @ right
+    )  # onto minus the nearest rotation of the axes: 1 + sigma is never small
+    steps = steps @ right.T
+    rows: FloatArray = -(steps[k:] / (1.0 + sigma)) @ steps.T
+    rows[np.arange(d - k), np.arange(k, d)] += 1.0
+    return rows
+
+
 def assemble(W: FloatArray, balance: Balance, blend: float) -> FloatArray:
     """One matrix for the blended metric, in the columns' original units."""
-    d = W.shape[1]
     learned = math.sqrt(1 - blend) / TYPICAL_DISTANCE * W * balance.scale
     if blend == 0:
         return learned
-    stacked = np.vstack([learned, math.sqrt(blend) / balance.length * np.eye(d)])
-    _, s, Vt = np.linalg.svd(stacked, full_matrices=False)
-    components: FloatArray = s[:, None] * Vt
+    # Singular values and vectors of [learned; euclid I], from the few rows of ``learned`` alone: where it
+    # stretches, sqrt(s^2 + euclid^2); in every direction across, euclid. No square matrix is decomposed.
+    euclid = math.sqrt(blend) / balance.length
+    _, s, Vt = np.linalg.svd(learned, full_matrices=False)
+    components: FloatArray = np.concatenate(
+        [np.hypot(s, euclid)[:, None] * Vt, euclid * across(Vt)]
+    )
     # A direction and its opposite are one metric: the largest entry of a row is made positive.
-    largest = np.take_along_axis(components, np.abs(components).argmax(axis=1)[:, None], axis=1)
-    return components * np.where(largest < 0, -1.0, 1.0)
+    for row in components:
+        if row[np.abs(row).argmax()] < 0:
+            np.negative(row, out=row)
+    return components

@@ -37,8 +37,8 @@ def _differences(rng: np.random.Generator, n: int, d: int, norm: int = 1) -> Flo
     """Differences of people of norm 1, some at the extremes of the ball."""
     people = rng.laplace(size=(2, n, d)) * (rng.random((2, n, d)) < rng.choice([0.3, 1.0]))
     people /= np.maximum(1e-12, np.linalg.norm(people, ord=norm, axis=2, keepdims=True))
-    gap: FloatArray = people[0] - people[1]
-    return gap
+    difference: FloatArray = people[0] - people[1]
+    return difference
 
 
 def _neighbour_ratio(bound: Literal["theorem 1", "theorem 2"], trials: int = 3000) -> float:
@@ -54,12 +54,12 @@ def _neighbour_ratio(bound: Literal["theorem 1", "theorem 2"], trials: int = 300
         if rng.random() < 0.5:  # the same pair with the other label often moves most
             dx2[:group], y2[:group] = dx[:group], 1 - y[:group]
         g, g2 = (row_gradients(W, 0, a, b, margin, h) for a, b in ((dx, y), (dx2, y2)))
-        reach = 2 * h
+        sensitivity = 2 * h
         if bound == "theorem 2":
             far = min(h, max(4 * np.abs(W[0]).sum(), 2 * margin * math.sqrt(rows)))
-            reach = float(np.abs(g).sum(axis=1).max()) + far
+            sensitivity = float(np.abs(g).sum(axis=1).max()) + far
         moved = np.abs(g.mean(axis=0) - g2.mean(axis=0)).sum()
-        worst = max(worst, float(moved / (group * reach / n)))
+        worst = max(worst, float(moved / (group * sensitivity / n)))
     return worst
 
 
@@ -121,8 +121,8 @@ def _dissimilar_ratio(seed: int, norm: int, bound: Callable[[float, int], float]
 def lemma_1() -> Finding:
     """'Infinite if and only if y = 0 and ||W_r|| is unbounded'."""
     worst = _dissimilar_ratio(1, norm=1, bound=lambda margin, rows: 2 * margin * math.sqrt(rows))
-    row, gap = np.array([[1e12, -1e12]]), np.array([[0.5, 0.5]])
-    stays = float(np.abs(row_gradients(row, 0, gap, np.zeros(1), 1.0, math.inf)).sum())
+    row, difference = np.array([[1e12, -1e12]]), np.array([[0.5, 0.5]])
+    stays = float(np.abs(row_gradients(row, 0, difference, np.zeros(1), 1.0, math.inf)).sum())
     return Finding(
         f"'only if': dissimilar gradients reached {worst:.3f} of 2 m sqrt(d') in 15,000 pairs, never "
         f"more. 'If': a similar pair orthogonal to W_r has gradient {stays:g} at ||W_r|| = 2e12",
@@ -143,7 +143,9 @@ def noise_of_theorem_2() -> Finding:
     mechanism, costs = Laplace(epsilon), []
     for widths in (1, 10, 100):
         output = np.array([widths * sides[1][1]])
-        one, other = (mechanism.log_density(output, value, reach) for value, reach in sides)
+        one, other = (
+            mechanism.log_density(output, value, sensitivity) for value, sensitivity in sides
+        )
         costs.append(abs(one - other))
     return Finding(
         f"a batch of {n} dissimilar pairs beyond the margin, one relabelled: the noise scale changes "
@@ -230,9 +232,9 @@ def duchi_ratio() -> Finding:
 def noise_follows_sensitivity() -> Finding:
     """Var of the noisy gradient is proportional to (sensitivity/epsilon')^2."""
     shape = [
-        Laplace(e).variance(1, reach) / (reach / e) ** 2
+        Laplace(e).variance(1, sensitivity) / (sensitivity / e) ** 2
         for e in (0.1, 1.0, 4.0)
-        for reach in (0.01, 0.5)
+        for sensitivity in (0.01, 0.5)
     ]
     return Finding(
         f"variance/(sensitivity/epsilon)^2 lies between {min(shape):.6f} and {max(shape):.6f}",

@@ -102,12 +102,12 @@ def _long(rows: Rows) -> Rows:
     table = []
     for row in rows:
         for step, value in enumerate(row["objective"]):
-            reach = row["sensitivity"][step - 1] if step else [float("nan")] * 2
+            sensitivity = row["sensitivity"][step - 1] if step else [float("nan")] * 2
             table.append(
                 {
                     "variant": row["variant"], "seed": row["seed"], "iteration": step,
-                    "objective": value, "sensitivity_row_1": reach[0],
-                    "sensitivity_row_2": reach[1], "theorem_1": row["theorem1"],
+                    "objective": value, "sensitivity_row_1": sensitivity[0],
+                    "sensitivity_row_2": sensitivity[1], "theorem_1": row["theorem1"],
                     "epsilon_claimed": row["epsilon_claimed"],
                     "epsilon_sound": row["epsilon_sound"],
                 }

@@ -24,7 +24,7 @@ def staircase_iid(epsilon: float, n_features: int) -> Target:
     """Staircase noise on each coordinate, against a shift spread evenly over all of them.
 
     A shift of 1/d crosses an edge of the staircase in each coordinate with some probability, and
-    every crossing is worth epsilon: together up to d times that (THEORY.md 3g).
+    every crossing is worth epsilon: together up to d times that (docs/theory/published.md).
     """
     mechanism = Staircase(epsilon)
     shift = np.full(n_features, 1.0 / n_features)

@@ -1,0 +1,232 @@
+"""Files that somebody else wrote, read in bounded time and memory.
+
+Certificates, summaries, ledgers and the names inside a metric come from strangers. `read_regular` opens
+regular files only (a pipe would wait for ever), up to a size. `parse_json` is the one reader of such
+JSON: text, depth and numbers are bounded before anything is built, so that nothing behind it can
+recurse too deep or compute with a number of a thousand digits. `check_kinds` says in a sentence which field
+is of a wrong kind.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+from pairveil.errors import InputError
+
+MAX_BYTES = 16 * 2**20
+"""Certificates and summaries take kilobytes, a ledger of ten thousand fits some megabytes."""
+
+MAX_DEPTH = 32
+"""Ours are at most six levels deep."""
+
+_LARGEST_INTEGER = 2**63 - 1
+# A string is skipped as a whole (possessive: a long one needs no stack), a bracket is counted.
+_BRACKETS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
+_KINDS: dict[Any, str] = {
+    Mapping: "an object", list: "a list", str: "text", bool: "true or false", int: "a whole number",
+    float: "a number",
+}  # fmt: skip
+
+
+def read_regular(path: Path, most: int | None = MAX_BYTES) -> bytes:
+    """The bytes of a regular file; a pipe, a device, a folder and one that is too large are refused.
+
+    Parameters
+    ----------
+    path : Path
+    most : int or None
+        Bytes at most; None reads any size.
+
+    Examples
+    --------
+    >>> read_regular(Path("/dev/null"))
+    Traceback (most recent call last):
+    ...
+    pairveil.errors.InputError: /dev/null is not a regular file
+    """
+    try:
+        # A pipe without a writer would block here, were it not for O_NONBLOCK.
+        handle = os.open(
+            path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        )
+        with os.fdopen(handle, "rb") as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                raise InputError(f"{path} is not a regular file")
+            if most is not None and found.st_size > most:
+                raise InputError(
+                    f"{path} is larger than {most // 2**20} MiB, which no file of its kind is"
+                )
+            return file.read(-1 if most is None else most + 1)
+    except FileNotFoundError:
+        raise InputError(f"there is no file {path}") from None
+    except IsADirectoryError:
+        raise InputError(f"{path} is not a regular file") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def read_json(path: Path, title: str | None = None, most: int = MAX_BYTES) -> Any:
+    """`parse_json` of a regular file.
+
+    Parameters
+    ----------
+    path : Path
+    title : str, optional
+        What messages call it; the path by default.
+    most : int
+        Bytes at most.
+    """
+    return parse_json(read_regular(path, most), str(path) if title is None else title, most)
+
+
+def parse_json(
+    text: str | bytes,
+    title: str,
+    most: int | None = MAX_BYTES,
+    *,
+    depth: int = MAX_DEPTH,
+    exact: bool = True,
+) -> Any:
+    """JSON as Python data, refused when it is too large, too deep or not JSON.
+
+    Parameters
+    ----------
+    text : str or bytes
+        UTF-8 where it is bytes.
+    title : str
+        What messages call it: 'the certificate'.
+    most : int or None
+        Bytes (or characters) at most.
+    depth : int
+        Lists and objects inside one another at most.
+    exact : bool
+        Refuse whole numbers beyond 64 bits, NaN and infinity as well; nothing of ours holds them.
+
+    Examples
+    --------
+    >>> parse_json('{"kappa": [1, 2]}', "the certificate")
+    {'kappa': [1, 2]}
+    >>> parse_json("[" * 200_000, "the certificate")
+    Traceback (most recent call last):
+    ...
+    pairveil.errors.InputError: the certificate is not valid: lists or objects are nested more than 32 deep
+    """
+    if most is not None and len(text) > most:
+        raise InputError(
+            f"{title} is larger than {most // 2**20} MiB, which no file of its kind is"
+        )
+    if isinstance(text, bytes):
+        try:
+            text = text.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise InputError(f"{title} is not valid: it is not UTF-8 text") from None
+    _check_depth(text, title, depth)
+    hooks: dict[str, Any] = {}
+    if exact:
+        hooks = {"parse_int": _integer, "parse_float": _finite, "parse_constant": _no_constant}
+    try:
+        return json.loads(text, **hooks)
+    except json.JSONDecodeError as error:
+        place = f"it is not JSON (line {error.lineno}, column {error.colno})"
+    except (ValueError, RecursionError):
+        place = "a number is not finite or has too many digits"
+    raise InputError(f"{title} is not valid: {place}")
+
+
+def _check_depth(text: str, title: str, most: int) -> None:
+    depth = 0
+    for found in _BRACKETS.finditer(text):
+        bracket = found[0]
+        if bracket in "[{":
+            depth += 1
+            if depth > most:
+                raise InputError(
+                    f"{title} is not valid: lists or objects are nested more than {most} deep"
+                )
+        elif bracket in "]}":
+            depth -= 1
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > 20 or abs(number := int(digits)) > _LARGEST_INTEGER:
+        raise ValueError
+    return number
+
+
+def _finite(digits: str) -> float:
+    if math.isinf(number := float(digits)):
+        raise ValueError
+    return number
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def check_kinds(data: object, kinds: Mapping[str, Any], title: str) -> dict[str, Any]:
+    """``data`` as a dictionary whose known fields are of the kinds named; unknown fields are left alone.
+
+    Parameters
+    ----------
+    data : object
+        What should be a JSON object.
+    kinds : mapping
+        From field to a kind, or to a tuple of kinds. A kind is one of Mapping, list, str, bool, int,
+        float (any number, or the text 'inf') and None; ``[kind]`` is a list of that kind, ``{str: kind}`` an
+        object of that kind.
+    title : str
+        What messages call it.
+
+    Examples
+    --------
+    >>> check_kinds({"plan": 5}, {"plan": Mapping}, "the certificate")
+    Traceback (most recent call last):
+    ...
+    pairveil.errors.InputError: the certificate is not valid: 'plan' must be an object
+    """
+    if not isinstance(data, Mapping):
+        raise InputError(f"{title} must be a JSON object")
+    for name, kind in kinds.items():
+        if name in data and not _is(data[name], kind):
+            raise InputError(f"{title} is not valid: '{name}' must be {_say(kind)}")
+    return dict(data)
+
+
+def _is(value: Any, kind: Any) -> bool:
+    if isinstance(kind, tuple):
+        return any(_is(value, one) for one in kind)
+    if isinstance(kind, list):
+        return isinstance(value, list | tuple) and all(_is(one, kind[0]) for one in value)
+    if isinstance(kind, dict):
+        (inner,) = kind.values()
+        return (
+            isinstance(value, Mapping)
+            and all(isinstance(key, str) for key in value)
+            and all(_is(one, inner) for one in value.values())
+        )
+    if kind is None:
+        return value is None
+    if kind is float:
+        return value == "inf" or (isinstance(value, int | float) and not isinstance(value, bool))
+    if kind is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, kind)
+
+
+def _say(kind: Any) -> str:
+    if isinstance(kind, tuple):
+        return " or ".join(_say(one) for one in kind)
+    if isinstance(kind, list):
+        return f"a list, of {_say(kind[0]).removeprefix('an ').removeprefix('a ')} each"
+    if isinstance(kind, dict):
+        (inner,) = kind.values()
+        return f"an object, with {_say(inner)} for each name"
+    return "null" if kind is None else _KINDS[kind]

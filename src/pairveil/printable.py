@@ -1,0 +1,65 @@
+"""Text that somebody else wrote, made safe to show.
+
+A caveat, a column name or a file name can hold terminal escape sequences (which recolour, erase or
+retype a terminal), bidirectional overrides (which show a sentence in another order) and line breaks
+(which forge a line of our own). `printable` is what every foreign text passes through before it is
+shown: errors and warnings by themselves (`pairveil.errors`), the command line by its consoles, the
+report by its markup.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+UNPRINTABLE = "?"
+# Letters and signs of scripts are kept; this is what can act on a terminal or on the order of a line:
+# control characters, surrogates, separators of lines, and all that formats without being seen.
+_ODD = re.compile(r"[^\x20-\x7e]")
+
+
+def printable(text: str, *, lines: bool = False) -> str:
+    """``text`` with every character that is not plainly visible replaced by '?'.
+
+    Parameters
+    ----------
+    text : str
+    lines : bool
+        Keep line breaks, tabs and wide spaces (text that is partly ours); otherwise they become spaces.
+
+    Examples
+    --------
+    >>> printable("safe\\x1b[2J\\u202egnp.exe")
+    'safe?[2J?gnp.exe'
+    >>> printable("Größe 身長\\nVerified")
+    'Größe 身長 Verified'
+    """
+    return _ODD.sub(_keep_lines if lines else _one_line, text)
+
+
+def _keep_lines(found: re.Match[str]) -> str:
+    letter = found[0]
+    keep = letter in "\n\t" or unicodedata.category(letter) == "Zs"
+    return letter if keep else _one_line(found)
+
+
+def _one_line(found: re.Match[str]) -> str:
+    letter = found[0]
+    if letter in "\n\t\r" or unicodedata.category(letter) == "Zs":
+        return " "
+    return letter if letter.isprintable() else UNPRINTABLE
+
+
+def shortened(names: list[str] | tuple[str, ...], at_most: int = 20, longest: int = 60) -> str:
+    """A list of foreign names for a message: the first few, each on one line and not too long.
+
+    Examples
+    --------
+    >>> shortened(["age", "dose", "ward"], at_most=2)
+    'age, dose and 1 more'
+    """
+    shown = [
+        name if len(name) <= longest else f"{name[: longest - 1]}…" for name in names[:at_most]
+    ]
+    more = len(names) - len(shown)
+    return ", ".join(map(printable, shown)) + (f" and {more} more" if more else "")
