@@ -29,6 +29,11 @@ class Backend(Protocol):
         ...
 
     @property
+    def records(self) -> str:
+        """What they are, as `Query.records` has it: a unit's cost depends on it."""
+        ...
+
+    @property
     def dtype(self) -> Any:
         """Type of the features."""
         ...
@@ -77,6 +82,8 @@ class Local:
     >>> Local(PairSet(np.eye(2), [[0, 1]], [1])).n_records
     1
     """
+
+    records = "pairs"
 
     def __init__(self, data: PairSet, *, compiled: bool = True) -> None:
         self._data, self._compiled = data, compiled
