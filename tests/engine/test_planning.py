@@ -74,3 +74,18 @@ def test_no_plan_costs_more_than_was_asked(epsilon, adjacency):
         plan, slack = plan_within(recipe, setting, 1e-5, 5, exact=True)
         cost = epsilon_of(plan.events(), kappa=3, adjacency=adjacency, delta=1e-5 - slack)
         assert cost <= epsilon
+
+
+@pytest.mark.parametrize("epsilon", [1e13, 1e-14])
+def test_a_threshold_whose_noise_cannot_be_drawn_is_refused_before_the_charge(epsilon):
+    rng = np.random.default_rng(0)
+    people = rng.uniform(-0.1, 0.1, size=(120, 2))
+    chain = np.column_stack([np.arange(119), np.arange(1, 120)])
+    labels = rng.choice([-1, 1], 119)
+    ledger = PrivacyLedger(1e14, 1e-5)
+    learner = DPPMetricLearner(
+        epsilon=8.0, n_steps=2, preprocessor=people, accountant=ledger, random_state=0
+    ).fit(chain, labels)
+    with pytest.raises(InputError, match=r"so (large|small) an epsilon"):
+        learner.calibrate_threshold(chain, labels, epsilon=epsilon)
+    assert len(ledger.entries) == 1

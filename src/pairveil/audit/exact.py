@@ -205,6 +205,8 @@ def _epsilon_of_moves(
 class _Recorder(SeededNoise):
     """Stands at the engine's three seams: what it sums, how much noise it asks for, and for which query."""
 
+    records = "pairs"
+
     def __init__(self, canary: Neighbours, random_state: int) -> None:
         super().__init__(random_state)
         self._worlds, self._changed = (canary.first, canary.second), canary.changed

@@ -23,6 +23,7 @@ from pairveil.learners.thresholds import (
 )
 from pairveil.privacy.calibration import calibrate_laplace
 from pairveil.privacy.certificate import Certificate
+from pairveil.privacy.grid import check_noise
 from pairveil.privacy.mechanisms.laplace import LAPLACE
 from pairveil.privacy.noise import SeededNoise, TrustedNoise
 from pairveil.privacy.queries import Query
@@ -96,6 +97,7 @@ class PrivateThreshold(_Metric):
         longest = 2 * self.data_norm * float(np.linalg.norm(self.components_, 2))
         histogram = DistanceHistogram(self.components_, longest)
         query = Query("threshold", histogram.shape, noise, mechanism=LAPLACE)
+        check_noise(noise, query.n_entries, LAPLACE.norm)
         kappas = {unit: group.of(unit) for unit in UNITS}
         source = TrustedNoise() if self.random_state is None else SeededNoise(self.random_state)
         made = Calibration(query, kappas, data.n_pairs, source.name, guessed)

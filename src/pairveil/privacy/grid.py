@@ -69,10 +69,10 @@ def choose_grid(clip: float, n_entries: int, *, norm: Norm = "l2", n_pairs: int 
 
 
 def check_noise(noise_multiplier: float, n_entries: int, norm: Norm = "l2") -> None:
-    """Refuse, while nothing is spent, more noise than 64-bit integers can be drawn with.
+    """Refuse, while nothing is spent, noise that cannot be drawn exactly on the grid of any clip bound.
 
-    Noise of ``MAX_NOISE_IN_GRID`` steps makes the grid coarser, and the grid's own part of the sensitivity,
-    a step an entry, then grows with the noise: this many steps of noise cannot be had less of.
+    Less than a grid step is too little. Much noise makes the grid coarser, and the grid's own part of the
+    sensitivity, a step an entry, then grows with the noise: beyond a point it cannot be had at all.
 
     Examples
     --------
@@ -82,6 +82,10 @@ def check_noise(noise_multiplier: float, n_entries: int, norm: Norm = "l2") -> N
     ...
     pairveil.errors.InputError: so small an epsilon or delta, or so large a kappa, asks for more ...
     """
+    if not noise_multiplier >= 2.0 * choose_grid(1.0, 1):
+        raise InputError(
+            "so large an epsilon asks for noise that is finer than exact noise can be: choose a smaller one"
+        )
     # The sensitivity is below 1.01 (clip + grid * width), so the noise stays below 2^49 steps.
     if not noise_multiplier * _width(n_entries, norm) <= MAX_NOISE_IN_GRID / 2:
         raise InputError(

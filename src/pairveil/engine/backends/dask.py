@@ -115,6 +115,8 @@ class OnCluster:
         Workers use compiled loops where there are some.
     """
 
+    records = "pairs"
+
     def __init__(
         self,
         data: PairSet | DaskPairs,
