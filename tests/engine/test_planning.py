@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pairveil import DPPMetricLearner, PrivacyLedger
-from pairveil.engine.kernels.dense import check_sum
+from pairveil.engine.kernels..py import check_sum
 from pairveil.engine.plan import Setting
 from pairveil.engine.planning import plan_within
 from pairveil.errors import InputError

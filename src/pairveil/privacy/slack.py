@@ -54,7 +54,7 @@ def slack_of_plan(plan: Mapping[str, Any], largest_kappa: int) -> float:
         samples += _entries(release, plan) * int(release["steps"])
         # In units of the clip bound; a sum of more entries has a finer grid, never a coarser one.
         finest = min(finest, noise / choose_grid(1.0, 1))
-        shift = max(shift, Cost(largest_kappa).reach("zero-out") / noise)
+        shift = max(shift, Cost(largest_kappa).sensitivity("zero-out") / noise)
     if samples == 0:
         return 0.0
     finest = min(finest, MAX_NOISE_IN_GRID / 2)  # where the engine coarsens the grid
