@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pairveil import DPPMetricLearner, PrivacyLedger
-from pairveil.engine.kernels..py import check_sum
+from pairveil.engine.kernels.dense import checked
 from pairveil.engine.plan import Setting
 from pairveil.engine.planning import plan_within
 from pairveil.errors import InputError
@@ -62,7 +62,8 @@ def test_an_accepted_plan_holds_for_every_clip_bound(n_features, mechanism):
     entries, norm = 10 * n_features, mechanism_named(mechanism).norm
     for clip in (1.0, 1.0 + 2**-52, 1.5, math.nextafter(2.0, 0.0), 1e-9, 0.999, 3.999, 1e9):
         grid = choose_grid(clip, entries, norm=norm, n_pairs=n)
-        check_sum(1, np.ones((1, 1)), clip, grid, n)
+        none, one = np.zeros((0, 2), dtype=int), np.ones((1, 1))
+        checked(1, float, none, none[:, 0], one, n, margin=1.0, clip=clip, grid=grid)
 
 
 @pytest.mark.parametrize("adjacency", ["zero-out", "replace"])
