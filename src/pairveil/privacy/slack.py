@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from pairveil.privacy.costs import Cost
+from pairveil.privacy.costs import MAX_KAPPA, Cost
 from pairveil.privacy.grid import MAX_NOISE_IN_GRID, choose_grid, delta_slack
 
 _VERSION_1_DIRECTIONS = 10
@@ -44,6 +44,8 @@ def slack_of_plan(plan: Mapping[str, Any], largest_kappa: int) -> float:
     >>> 0.0 < slack_of_plan({"releases": [release]}, largest_kappa=2) < 1e-12
     True
     """
+    if largest_kappa > MAX_KAPPA:
+        return 1.0
     samples, finest, shift = 0, math.inf, 0.0
     for release in plan["releases"]:
         if release["mechanism"] != "gaussian":
