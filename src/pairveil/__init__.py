@@ -24,6 +24,7 @@ _HOME = {
     "PrivacyLedger": "pairveil.privacy.ledger",
     "Certificate": "pairveil.privacy.certificate",
     "DPPMetricLearner": "pairveil.learners.contrastive.learner",
+    "DPPScatterLearner": "pairveil.learners.scatter",
     "ContrastiveMetricLearner": "pairveil.learners.contrastive.nonprivate",
     "ReleasedMetric": "pairveil.release.metric",
     "InputError": "pairveil.errors",
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from pairveil.graph.key_pairs import key_pairs
     from pairveil.learners.contrastive.learner import DPPMetricLearner
     from pairveil.learners.contrastive.nonprivate import ContrastiveMetricLearner
+    from pairveil.learners.scatter import DPPScatterLearner
     from pairveil.privacy.certificate import Certificate
     from pairveil.privacy.ledger import PrivacyLedger
     from pairveil.release.metric import ReleasedMetric

@@ -20,6 +20,15 @@ from pairveil.privacy.units import ADJACENCIES, UNITS, float_at_most
 
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-12, 1e6
 
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "unit": UNITS,
+    "select": ("paths", "forest", "matching", "all"),
+    "adjacency": ADJACENCIES,
+    "mechanism": tuple(MECHANISMS),
+    "sampling": ("poisson", "disjoint"),
+    "loss": ("contrastive",),
+    "backend": ("auto", "numpy", "dask"),
+}
 _LIMITS = ("epsilon", "delta")  # what must not be exceeded
 _NUMBERS = (
     "kappa",
@@ -49,7 +58,7 @@ def plain_parameters(learner: Any) -> Any:
     (1.0, 9, 'auto')
     """
     parameters = dict(learner.get_params(deep=False))
-    for name in (*_LIMITS, *_NUMBERS):
+    for name in {*_LIMITS, *_NUMBERS} & set(parameters):
         parameters[name] = _plain(parameters[name], limit=name in _LIMITS)
     return SimpleNamespace(**parameters)
 
@@ -85,35 +94,39 @@ def check_epsilon(epsilon: Any) -> None:
 
 
 def check_parameters(learner: Any, n_features: int) -> None:
-    """Refuse parameters that make no sense; nothing has been spent yet."""
-    delta = learner.delta
+    """Refuse parameters that make no sense; nothing has been spent yet.
+
+    Which parameters there are is the learner's matter; those of one name mean the same everywhere.
+    """
+    delta, given = learner.delta, vars(learner)
     check_epsilon(learner.epsilon)
     if not (_is_number(delta) and 0 < delta < 1):
         raise InputError("delta must be a number between 0 and 1, both excluded")
-    _check_choice("unit", learner.unit, UNITS)
-    _check_choice("select", learner.select, ("paths", "forest", "matching", "all"))
+    for name, allowed in _CHOICES.items():
+        if name in given:
+            _check_choice(name, given[name], allowed)
     if not isinstance(learner.accountant, PrivacyLedger | None):
         raise InputError("accountant must be a PrivacyLedger or None")
-    _check_choice("adjacency", learner.adjacency, ADJACENCIES)
-    _check_choice("mechanism", learner.mechanism, tuple(MECHANISMS))
-    _check_choice("sampling", learner.sampling, ("poisson", "disjoint"))
-    _check_choice("loss", learner.loss, ("contrastive",))
-    _check_choice("backend", learner.backend, ("auto", "numpy", "dask"))
-    if learner.kappa != "auto" and not (_is_whole(learner.kappa) and learner.kappa >= 1):
+    kappa, k = given.get("kappa", "auto"), given.get("n_components")
+    if kappa != "auto" and not (_is_whole(kappa) and kappa >= 1):
         raise InputError("kappa must be 'auto' or a whole number of at least 1")
-    k = learner.n_components
     if k is not None and not (_is_whole(k) and 1 <= k <= n_features):
         raise InputError(
             f"n_components must be None or from 1 to {n_features}, the number of features"
         )
-    if learner.margin not in ("auto", "private"):
-        check_bound("margin", learner.margin)
+    _check_descent(given)
+
+
+def _check_descent(given: dict[str, Any]) -> None:
+    if given.get("margin", "auto") not in ("auto", "private"):
+        check_bound("margin", given["margin"])
     for name in ("max_grad_norm", "sample_rate", "n_steps", "learning_rate"):
-        if getattr(learner, name) != "auto":
-            check_bound(name, getattr(learner, name))
-    if learner.sample_rate != "auto" and learner.sample_rate > 1:
+        if given.get(name, "auto") != "auto":
+            check_bound(name, given[name])
+    rate, steps = given.get("sample_rate", "auto"), given.get("n_steps", "auto")
+    if rate != "auto" and rate > 1:
         raise InputError("sample_rate must be at most 1")
-    if learner.n_steps != "auto" and not _is_whole(learner.n_steps):
+    if steps != "auto" and not _is_whole(steps):
         raise InputError("n_steps must be 'auto' or a whole number")
 
 

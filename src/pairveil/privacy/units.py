@@ -51,6 +51,11 @@ ASSUMED_TOPOLOGY = (
 )
 """Said where nobody told who is who. The kappas then hold for rows, not for people."""
 
+ASSUMED_CLASSES = (
+    "the list of classes was read off the people: which classes occur counts as public, also a class of one"
+)
+"""Said where nobody gave the list of classes."""
+
 DECLARED_KAPPA = (
     "kappa of the protected unit is a public constant that was declared, not counted; the used pairs need "
     "no more than it"

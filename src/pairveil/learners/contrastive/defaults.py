@@ -9,6 +9,7 @@ import math
 from typing import NamedTuple
 
 from pairveil.engine.plan import Setting
+from pairveil.learners.scatter import MOST_FEATURES
 
 
 class Shares(NamedTuple):
@@ -59,3 +60,28 @@ def divide(setting: Setting) -> Shares:
     part = min(1.0, max(0.3, math.sqrt(SCARCE * noise / setting.n_records)))
     side = {name: part * share for name, share in SHARES._asdict().items() if name != "gradients"}
     return Shares(gradients=1 - sum(side.values()), **side)
+
+
+FEW_PEOPLE = 2_000
+"""Below, two classes are told apart better by pairs than by statistics of people."""
+
+
+def learns_from_pairs(n_people: int, n_features: int, n_classes: int, n_records: int) -> bool:
+    """Whether people with classes are learned from by pairs; from public numbers alone.
+
+    Measured in docs/guides/classes.md: statistics of people win on many classes and on large tables, pairs on
+    two small classes. More columns than statistics can take go to pairs as well.
+
+    Parameters
+    ----------
+    n_people, n_features, n_classes : int
+    n_records : int
+        People that the protected unit touches.
+
+    Examples
+    --------
+    >>> learns_from_pairs(398, 30, 2, 1), learns_from_pairs(1257, 64, 10, 1)
+    (True, False)
+    """
+    few = n_classes == 2 and n_people < FEW_PEOPLE * n_records
+    return few or n_features > MOST_FEATURES

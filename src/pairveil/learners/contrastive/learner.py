@@ -2,42 +2,29 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
-from pairveil.engine.engine import Engine
-from pairveil.errors import InputError
-from pairveil.graph.digest import graph_digest
-from pairveil.graph.kappa import kappa as kappa_of
+from pairveil.engine.plan import Recipe
 from pairveil.learners.base import PrivateLearner
-from pairveil.learners.calibrations import Calibration, with_calibrations
+from pairveil.learners.classes import LearnsFromClasses
 from pairveil.learners.contract import PairMetric
-from pairveil.learners.contrastive.defaults import MARGIN
+from pairveil.learners.contrastive.defaults import MARGIN, learns_from_pairs
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe
-from pairveil.learners.inputs import resolve_pairs
-from pairveil.learners.preparing import (
-    Prepared,
-)
-from pairveil.learners.thresholds import (
-    DistanceHistogram,
-    Strategy,
-    best_threshold,
-    check_strategy,
-)
-from pairveil.privacy.calibration import calibrate_laplace
+from pairveil.learners.material import Material, designed_pairs
+from pairveil.learners.preparing import Prepared
+from pairveil.learners.private_threshold import PrivateThreshold
+from pairveil.learners.scatter import ScatterRecipe
 from pairveil.privacy.ledger import PrivacyLedger
-from pairveil.privacy.mechanisms.laplace import LAPLACE
-from pairveil.privacy.noise import SeededNoise, TrustedNoise
-from pairveil.privacy.queries import Query
-from pairveil.privacy.units import UNITS, Adjacency, Unit
+from pairveil.privacy.units import Adjacency, Unit
 
 
-class DPPMetricLearner(PrivateLearner, PairMetric):
+class DPPMetricLearner(LearnsFromClasses, PrivateThreshold, PrivateLearner, PairMetric):
     """Learn a Mahalanobis metric from labelled pairs under differential pairwise privacy.
+
+    Where every person has a class, `fit_classes` learns from people: by statistics of people
+    (`pairveil.learners.scatter`), or from pairs that it designs where there are two classes and few people.
 
     Parameters
     ----------
@@ -91,6 +78,8 @@ class DPPMetricLearner(PrivateLearner, PairMetric):
     used_pairs_ : array of int
         Positions of the used pairs among the given ones (public), ascending; of a pair that was given
         twice, the first. A ``range`` when all of a DaskPairs are.
+    n_people_used_ : int
+        In place of the last two, where `fit_classes` learned from statistics of people.
     n_features_in_ : int
 
     Examples
@@ -163,83 +152,20 @@ class DPPMetricLearner(PrivateLearner, PairMetric):
             sample_rate=1.0 if given.sample_rate == "auto" else given.sample_rate,
         )
 
+    def _class_recipe(self, given: Any, people: Material) -> tuple[Recipe, Material]:
+        n, k = people.used.n_records, people.used.n_classes
+        if learns_from_pairs(n, people.used.n_features, k, people.costs[given.unit].records):
+            return self._recipe(given), designed_pairs(given, people)
+        return ScatterRecipe(k, given.n_components), people
+
     def _keep(self, model: Any, prepared: Prepared) -> None:
         self.components_ = model
-        self.n_pairs_used_ = prepared.plan.n_records
-        self.used_pairs_ = prepared.material.used_rows
-        self.n_features_in_ = prepared.plan.n_features
-        for name in ("threshold_", "threshold_certificate_", "_calibrations"):
+        for name in ("n_pairs_used_", "used_pairs_", "n_people_used_"):
             self.__dict__.pop(name, None)
-
-    def calibrate_threshold(
-        self,
-        pairs_valid: Any,
-        y_valid: ArrayLike,
-        strategy: Strategy = "accuracy",
-        min_rate: float | None = None,
-        beta: float = 1.0,
-        *,
-        public: bool = False,
-        epsilon: float | None = None,
-    ) -> Self:
-        """Choose the threshold on labelled pairs, privately or on public ones.
-
-        Parameters
-        ----------
-        pairs_valid, y_valid, strategy, min_rate, beta
-            As in metric-learn.
-        public : bool
-            The validation pairs are public: nothing is charged.
-        epsilon : float, optional
-            The validation pairs are private: a histogram of their distances is released with Laplace
-            noise for this pure epsilon, for ``unit`` and ``adjacency``, charged to ``accountant``, and
-            put together with the fit's releases, and with every threshold calibrated privately since
-            the fit, in ``threshold_certificate_``: what the metric and its thresholds cost together.
-
-        Raises
-        ------
-        InputError
-            When neither is said: a threshold read off private pairs would be an uncharged release.
-        """
-        check_is_fitted(self, "components_")
-        if self.certificate_ is None or public:
-            return super().calibrate_threshold(pairs_valid, y_valid, strategy, min_rate, beta)
-        if epsilon is None:
-            raise InputError(
-                "a threshold chosen on private pairs is a release of its own: say public=True if these "
-                "pairs are public, or epsilon=... to charge it"
-            )
-        if not 0 < epsilon < math.inf:
-            raise InputError("epsilon must be a number above 0, not infinite")
-        check_strategy(strategy, min_rate)  # before anything is spent on it
-        data, guessed = resolve_pairs(pairs_valid, y_valid, self.preprocessor)
-        group = kappa_of(data.pairs)
-        noise = calibrate_laplace(epsilon, kappa=group.of(self.unit), adjacency=self.adjacency)
-        longest = 2 * self.data_norm * float(np.linalg.norm(self.components_, 2))
-        histogram = DistanceHistogram(self.components_, longest)
-        query = Query("threshold", histogram.shape, noise, mechanism=LAPLACE)
-        kappas = {unit: group.of(unit) for unit in UNITS}
-        source = TrustedNoise() if self.random_state is None else SeededNoise(self.random_state)
-        made = Calibration(query, kappas, data.n_pairs, source.name, guessed)
-        made_so_far = (*getattr(self, "_calibrations", ()), made)
-        together = with_calibrations(self.certificate_, made_so_far)
-        if self.accountant is not None:
-            self.accountant.spend(
-                [query.event()], kappas, note="threshold", graph=graph_digest(data)
-            )
-        self._calibrations = made_so_far  # before the noise is drawn: what fails after that counts
-        similar, dissimilar = Engine(data, source).answer(query, histogram)
-        found = best_threshold(histogram.edges, similar, dissimilar, strategy, min_rate, beta)
-        self.set_threshold(found)
-        self.threshold_certificate_ = together
-        return self
-
-    def set_threshold(self, threshold: float) -> Self:
-        """Call pairs nearer than ``threshold`` similar, others dissimilar.
-
-        Nobody knows where a number set by hand comes from, so no certificate speaks for it:
-        ``threshold_certificate_`` goes. Thresholds calibrated before stay counted in the next one's.
-        """
-        super().set_threshold(threshold)
-        self.__dict__.pop("threshold_certificate_", None)
-        return self
+        if prepared.material.kind == "people":
+            self.n_people_used_ = prepared.plan.n_records
+        else:
+            self.n_pairs_used_ = prepared.plan.n_records
+            self.used_pairs_ = prepared.material.used_rows
+        self.n_features_in_ = prepared.plan.n_features
+        self._forget_thresholds()
