@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from pairveil.errors import InputError
-from pairveil.privacy.certificate import PUBLIC, Certificate, all_epsilons
+from pairveil.privacy.certificate import Certificate, all_epsilons, public_of
 from pairveil.privacy.costs import RECORD_KINDS
 from pairveil.privacy.events import Event, LaplaceEvent, event_from_dict
 from pairveil.privacy.queries import Query
@@ -25,6 +25,8 @@ from pairveil.privacy.units import (
     UNITS,
 )
 
+PEOPLE_IN_A_FACT = 2
+"""A pair, or how two people relate, follows from both of them."""
 SELECTIONS = ("paths", "forest", "matching", "all")
 
 RECOMPUTED = (
@@ -110,7 +112,7 @@ def _event_of(release: Any) -> Event | None:
 def _said(c: Certificate) -> list[str]:
     """What is public and how the pairs were selected is stated, with the caveat that it demands."""
     problems = []
-    if not set(PUBLIC) <= set(c.public):
+    if not set(public_of(_kinds(c))) <= set(c.public):
         problems.append("the list of what is public is missing or shortened")
     how, full = c.selection.get("how"), c.selection.get("full_graph_relationship_kappa")
     if how not in SELECTIONS or "caveat" not in c.selection or not _is_count(full):
@@ -123,6 +125,11 @@ def _said(c: Certificate) -> list[str]:
     if how == "all" and (dropped or full > c.kappas["relationship"]):
         problems.append("all pairs are said to be used, but the numbers say that some were dropped")
     return problems
+
+
+def _kinds(c: Certificate) -> set[str]:
+    """The kinds of records that anything was asked about; every certificate of version 1 is about pairs."""
+    return {"pairs"} if c.costs is None else set(c.costs)
 
 
 def _is_count(value: object) -> TypeGuard[int]:
@@ -155,10 +162,15 @@ def _group_sizes(c: Certificate) -> list[str]:
     """The kappas can be those of a graph with so many pairs, unless one was declared."""
     if DECLARED_KAPPA in c.public:
         return []
-    problems = []
-    if max(c.kappas.values()) > max(_pair_counts(c)):
+    problems: list[str] = []
+    if "pairs" not in _kinds(c):
+        return problems
+    kappas = c.kappas
+    if c.costs is not None and len(c.costs) > 1:  # those of the pairs alone
+        kappas = {unit: cost.records for unit, cost in c.costs["pairs"].items()}
+    if max(kappas.values()) > max(_pair_counts(c)):
         problems.append("kappa is larger than the number of used pairs and not said to be declared")
-    if c.kappas["person"] < c.kappas["relationship"]:
+    if kappas["person"] < kappas["relationship"]:
         problems.append("no graph has a person-level kappa below its relationship-level kappa")
     return problems
 
@@ -171,6 +183,8 @@ def _costs(c: Certificate) -> list[str]:
     for kind, by_unit in c.costs.items():
         least = RECORD_KINDS[kind]
         for unit, cost in by_unit.items():
+            if kind == "people" and unit != "person" and cost.records < PEOPLE_IN_A_FACT:
+                problems.append(f"unit '{unit}' is about two people, and fewer are stated")
             less = any(cost.moved(a) < least.moved(a) for a in ADJACENCIES)
             if less or (cost.empties and not least.empties):
                 problems.append(f"{kind} move further for unit '{unit}' than is stated")

@@ -24,9 +24,11 @@ from pairveil.evaluation.scores import gain_kept
 from pairveil.files import write_file
 from pairveil.learners.contrastive.learner import DPPMetricLearner
 from pairveil.learners.contrastive.nonprivate import ContrastiveMetricLearner
+from pairveil.learners.scatter import DPPScatterLearner
 from pairveil.studies.data import EMBEDDED, available, data_folder, load
 from pairveil.studies.protocol import (
     How,
+    LabelledPairs,
     Split,
     design,
     make_split,
@@ -42,11 +44,11 @@ FIRST_SEED = 300
 
 @dataclass(frozen=True)
 class Setting:
-    """One private row of the table."""
+    """One private row of the table; 'classes' and 'statistics' see people with classes, no pairs."""
 
     method: str
     unit: Literal["pair", "relationship", "person"]
-    pairs: How | Literal["paper"]
+    pairs: How | Literal["paper", "classes", "statistics"]
     epsilon: float
     mechanism: Literal["gaussian", "laplace"] = "gaussian"
 
@@ -60,6 +62,16 @@ SETTINGS = (
     ),
     Setting("paper's graph, all pairs", "relationship", "paper", 1.0),
 )
+CLASS_SETTINGS = tuple(
+    Setting(method, "person", how, e)
+    for method, how in (
+        ("fit_classes", "classes"),
+        ("statistics of people", "statistics"),
+        ("matching", "matching"),
+    )
+    for e in (float("inf"), 8.0, 4.0, 1.0, 0.5, 0.1, 0.03)
+)
+"""Person level, zero-out, where each person has a class: the rule, and both that it chooses between."""
 
 
 def run(
@@ -138,18 +150,31 @@ def _one_seed(
         metrics["non-private"] = learner.fit(graph.pairs, graph.labels).components_
         metrics |= _supervised(split, seed)
         for setting in settings:
-            pairs = graph if setting.pairs == "paper" else design(split, setting.pairs, rng)
-            private = DPPMetricLearner(
-                epsilon=setting.epsilon,
-                delta=DELTA,
-                unit=setting.unit,
-                select="all",
-                mechanism=setting.mechanism,
-                preprocessor=split.X_train,
-                random_state=seed,
-            )
-            metrics[setting] = private.fit(pairs.pairs, pairs.labels).components_
+            metrics[setting] = _private(setting, split, graph, seed, rng)
         return {key: score(found, split, seed, knn_people=2000) for key, found in metrics.items()}
+
+
+def _private(
+    setting: Setting, split: Split, graph: LabelledPairs, seed: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """The metric that one setting learns."""
+    asked: dict[str, Any] = {
+        "epsilon": setting.epsilon,
+        "delta": DELTA,
+        "unit": setting.unit,
+        "mechanism": setting.mechanism,
+        "preprocessor": split.X_train,
+        "random_state": seed,
+    }
+    if setting.pairs in ("classes", "statistics"):
+        kind = DPPMetricLearner if setting.pairs == "classes" else DPPScatterLearner
+        listed = range(
+            int(max(split.y_train.max(), split.y_test.max())) + 1
+        )  # public with the file
+        return kind(**asked).fit_classes(split.X_train, split.y_train, listed).components_
+    pairs = graph if setting.pairs == "paper" else design(split, setting.pairs, rng)
+    learner = DPPMetricLearner(select="all", **asked)
+    return learner.fit(pairs.pairs, pairs.labels).components_
 
 
 def _supervised(split: Split, seed: int) -> dict[str, NDArray[np.float64]]:
