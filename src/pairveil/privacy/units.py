@@ -65,7 +65,10 @@ ASSUMED_TOPOLOGY = (
 )
 """Said where nobody told who is who. The kappas then hold for rows, not for people."""
 
-ASSUMED_CLASSES = "the list of classes was read off the people: which classes occur counts as public, even of one person"
+ASSUMED_CLASSES = (
+    "the list of classes was read off the people: which classes occur counts as public, "
+    "also that of one person alone"
+)
 """Said where nobody gave the list of classes."""
 
 DECLARED_KAPPA = (
