@@ -29,8 +29,8 @@ from pairveil.engine.engine import Engine
 from pairveil.engine.statistics import Statistic, clipped_sum
 from pairveil.errors import DataWarning, InputError
 from pairveil.learners.contrastive.learner import DPPMetricLearner
-from pairveil.privacy.accounting import epsilon_of
 from pairveil.learners.preparing import Prepared
+from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.costs import Cost, cost_of
 from pairveil.privacy.gdp import epsilon_from_mu

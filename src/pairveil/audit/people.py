@@ -2,9 +2,9 @@
 
 The others are many and small, in two classes, so that the released centre is near zero and the released scale
 is theirs. The canary is as long as a row may be: after scaling she is shortened to length 1, and her
-contribution is as long as the clip bound allows. Compared with null that moves every sum by all of its charge.
-Replaced by her opposite in the same class it moves class sums by twice their weight, and less of the rest:
-0.76 of the charge (docs/theory/people.md says what the most is).
+contribution is as long as the clip bound allows. Compared with null that moves every sum by all of its
+charge. Replaced by her opposite in the same class it moves class sums by twice their weight and nothing
+else: three quarters of the charge (docs/theory/people.md says what the most is).
 """
 
 from __future__ import annotations

@@ -38,6 +38,9 @@ def utility(
     max_people: Annotated[
         int | None, typer.Option("--max-people", min=20, help="Cut the data.")
     ] = None,
+    classes: Annotated[
+        bool, typer.Option("--classes", help="People with classes instead of pairs, person level.")
+    ] = False,
     out: OutFolder = None,
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
@@ -46,7 +49,7 @@ def utility(
 
     Example: `pairveil bench utility --data ../shared/data --json`
     """
-    from pairveil.studies.bench.utility import run
+    from pairveil.studies.bench.utility import CLASS_SETTINGS, SETTINGS, run
 
     result = run(
         data,
@@ -54,6 +57,7 @@ def utility(
         datasets,
         jobs,
         out,
+        CLASS_SETTINGS if classes else SETTINGS,
         max_people=max_people,
         progress=None if json_ or quiet else lambda name: stderr.print(f"measured {name}"),
     )

@@ -26,7 +26,13 @@ class LearnsFromClasses(_Learner):
     A learner writes `_class_recipe`.
     """
 
-    classes_: list[Any]
+    classes_: tuple[Any, ...]
+
+    def _keep_classes(self, prepared: Prepared) -> None:
+        """The public list of classes, where the fit had one."""
+        self.__dict__.pop("classes_", None)
+        if prepared.material.classes is not None:
+            self.classes_ = prepared.material.classes
 
     def _class_recipe(self, given: Any, people: Material) -> tuple[Recipe, Material]:
         """What is asked, and of which records, from plain parameters and what is public of people."""
@@ -59,12 +65,10 @@ class LearnsFromClasses(_Learner):
         check_bound("data_norm", given.data_norm)
         if given.backend == "dask":
             raise InputError("people with classes are summed on this machine: backend='auto'")
-        people, listed = material_of_people(given, X, y, classes, ids, stacklevel=3)
+        people = material_of_people(given, X, y, classes, ids, stacklevel=3)
         check_parameters(given, people.used.n_features)
         recipe, material = self._class_recipe(given, people)
-        prepared = prepare(recipe, given, material, self._noise(), stacklevel=3)
-        self.classes_ = listed
-        return prepared
+        return prepare(recipe, given, material, self._noise(), stacklevel=3)
 
     def certify_classes(
         self,

@@ -56,6 +56,8 @@ class Material:
         False where something private had to be guessed.
     given_kappa, used_kappa : Kappa or None
         Numbers of the graphs of all pairs and of the used ones, where records are pairs.
+    classes : tuple or None
+        The public list of classes, where people have one each.
     """
 
     given: Any
@@ -68,6 +70,7 @@ class Material:
     for_release: bool = True
     given_kappa: Kappa | None = None
     used_kappa: Kappa | None = None
+    classes: tuple[Any, ...] | None = None
 
     @property
     def kappas(self) -> dict[Unit, int]:
@@ -138,8 +141,8 @@ COSTS_OF_PEOPLE: dict[Unit, Cost] = {
 
 def material_of_people(
     given: Any, X: Any, y: Any, classes: Sequence[Any] | None, ids: Any, stacklevel: int
-) -> tuple[Material, list[Any]]:
-    """People with classes as material, in the order of their ids, and the public list of classes.
+) -> Material:
+    """People with classes as material, in the order of their ids.
 
     Parameters
     ----------
@@ -167,7 +170,7 @@ def material_of_people(
             people.feature_names,
         )
     people = clipped(people, given.data_norm, stacklevel + 1)
-    material = Material(
+    return Material(
         given=people,
         used=people,
         used_rows=range(people.n_records),
@@ -180,8 +183,8 @@ def material_of_people(
         },
         public=(ASSUMED_CLASSES,) if read_off else (),
         for_release=not read_off,
+        classes=tuple(listed),
     )
-    return material, listed
 
 
 def _people(X: Any, y: Any, classes: Any, ids: Any) -> tuple[People, list[Any]]:
@@ -249,6 +252,7 @@ def designed_pairs(given: Any, people: Material) -> Material:
         material,
         public=(*material.public, *people.public),
         for_release=material.for_release and people.for_release,
+        classes=people.classes,
     )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from pairveil.engine.engine import Engine
@@ -37,7 +37,7 @@ MOST_FEATURES = 1024
 """Second moments of more columns than this are too many numbers to release."""
 COLUMNS_SHARE = 0.12
 """Part of the budget that the columns' scale is worth; the class statistics get the rest."""
-WEIGHTS = (0.02**0.5, 0.58**0.5, 0.40**0.5)
+WEIGHTS = (0.06**0.5, 0.56**0.5, 0.38**0.5)
 """Of counts, class sums and second moments in one contribution; their squares add up to 1."""
 SCALED_BY = 0.8
 """Columns are divided by this power of their standard deviation: most of the way to equal spread."""
@@ -47,6 +47,8 @@ RIDGE = 0.3
 """How much of the largest eigenvalue of pure noise is added to every eigenvalue within classes."""
 LEAST_EUCLID = 0.07
 """Part of the Euclidean metric that is blended in even where nothing is noisy."""
+LUCK = 2.0
+"""Standard deviations by which a direction must exceed what noise and sampling give it by chance."""
 _TINY = 1e-12
 
 
@@ -297,7 +299,7 @@ def discriminant(
         For rows u; leading directions first.
     """
     k, d = sums.shape
-    _, b, c = WEIGHTS
+    a, b, c = WEIGHTS
     sizes = np.maximum(counts, max(1.0, 0.1 * n / k))
     part = sizes / sizes.sum()
     means = sums / sizes[:, None]
@@ -307,17 +309,18 @@ def discriminant(
     between = away.T @ away - np.eye(d) * float(part @ blur**2)
     within = moments / n - np.outer(middle, middle) - between
     values, basis = np.linalg.eigh((within + within.T) / 2)
-    # The largest eigenvalue of the noise alone, and what d columns and n people leave to chance.
-    edge = noise / c / n * math.sqrt(2 * d)
-    chance = max(float(values.mean()), _TINY) * math.sqrt(d / n)
-    floor = RIDGE * edge + chance + _TINY
-    solid = np.maximum(values, 0.0) + floor
+    solid, floor = _shrunk(values, noise / c / n, n)
     whitened = away @ basis / np.sqrt(solid)
     strength, mix = np.linalg.eigh(whitened @ whitened.T)
     strength = np.maximum(strength, _TINY)
     # What noise and sampling put into each class mean, seen after whitening.
     expected = part * (blur**2 * np.sum(1 / solid) + np.sum(1 - floor / solid) / sizes)
-    trusted = np.clip(1 - (mix**2).T @ expected / strength, 0.0, 1.0)
+    # A noisy count moves its class along the line to the origin, which is not quite the people's middle.
+    lines = np.sum((means @ basis) ** 2 / solid, axis=1)
+    expected = expected + part * (noise / a / sizes) ** 2 * lines
+    # So many directions as the noise has, its square length varies by so much: what exceeds it by chance.
+    lucky = 1 + LUCK * math.sqrt(2 * float(np.sum(1 / solid**2))) / float(np.sum(1 / solid))
+    trusted = np.clip(1 - lucky * (mix**2).T @ expected / strength, 0.0, 1.0)
     euclid = np.eye(d) / math.sqrt(columns.spread)
     if not np.any(trusted > 0):
         return euclid
@@ -327,6 +330,20 @@ def discriminant(
     learned = learned / math.sqrt(float(trusted.sum())) * columns.factors
     blend = 1 - (1 - LEAST_EUCLID) * float(trusted @ strength / strength.sum())
     return _leading(np.vstack([math.sqrt(1 - blend) * learned, math.sqrt(blend) * euclid]))
+
+
+def _shrunk(values: FloatArray, noise: float, n: int) -> tuple[FloatArray, float]:
+    """Eigenvalues within classes, drawn to their mean by as much of their spread as noise and chance make.
+
+    Returns them with what was added to each: the noise alone has eigenvalues up to its edge, and d columns of
+    n people leave their part to chance.
+    """
+    d = len(values)
+    mean = max(float(values.mean()), _TINY)
+    by_chance = noise**2 * d * (d + 1) / 2 + (d * mean) ** 2 / n
+    drawn = min(1.0, by_chance / max(float(((values - mean) ** 2).sum()), _TINY**2))
+    floor = RIDGE * noise * math.sqrt(2 * d) + mean * math.sqrt(d / n) + _TINY
+    return np.maximum((1 - drawn) * values + drawn * mean, 0.0) + floor, floor
 
 
 def _leading(stacked: FloatArray) -> FloatArray:
@@ -371,7 +388,7 @@ class DPPScatterLearner(LearnsFromClasses, PrivateThreshold, PrivateLearner, Pai
     components_ : array of shape (n_components, n_features)
     certificate_ : Certificate or None
         None when epsilon is infinite.
-    classes_ : list
+    classes_ : tuple
         The public list of classes.
     kappa_ : int
         Records that the unit touches.
@@ -418,6 +435,14 @@ class DPPScatterLearner(LearnsFromClasses, PrivateThreshold, PrivateLearner, Pai
         self.random_state = random_state
         self.verbose = verbose
 
+    def _prepare(self, pairs: Any, y: ArrayLike | None) -> Prepared:
+        if isinstance(pairs, Prepared):
+            return pairs
+        raise InputError(
+            "this learner learns from people with classes: fit_classes(X, y, classes); for labelled pairs "
+            "there is DPPMetricLearner"
+        )
+
     def _class_recipe(self, given: Any, people: Material) -> tuple[ScatterRecipe, Material]:
         return ScatterRecipe(people.used.n_classes, given.n_components), people
 
@@ -425,4 +450,5 @@ class DPPScatterLearner(LearnsFromClasses, PrivateThreshold, PrivateLearner, Pai
         self.components_ = model
         self.n_people_used_ = prepared.plan.n_records
         self.n_features_in_ = prepared.plan.n_features
+        self._keep_classes(prepared)
         self._forget_thresholds()

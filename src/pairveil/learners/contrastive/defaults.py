@@ -62,26 +62,22 @@ def divide(setting: Setting) -> Shares:
     return Shares(gradients=1 - sum(side.values()), **side)
 
 
-FEW_PEOPLE = 2_000
-"""Below, two classes are told apart better by pairs than by statistics of people."""
-
-
-def learns_from_pairs(n_people: int, n_features: int, n_classes: int, n_records: int) -> bool:
+def learns_from_pairs(n_features: int, n_classes: int, n_records: int) -> bool:
     """Whether people with classes are learned from by pairs; from public numbers alone.
 
-    Measured in docs/guides/classes.md: statistics of people win on many classes and on large tables, pairs on
-    two small classes. More columns than statistics can take go to pairs as well.
+    Measured in docs/guides/classes.md: for a person statistics of people win, whatever the number of
+    classes. A fact about two people costs them two records and paths of pairs one, and then two classes
+    are told apart better by pairs. More columns than statistics can take go to pairs as well.
 
     Parameters
     ----------
-    n_people, n_features, n_classes : int
+    n_features, n_classes : int
     n_records : int
         People that the protected unit touches.
 
     Examples
     --------
-    >>> learns_from_pairs(398, 30, 2, 1), learns_from_pairs(1257, 64, 10, 1)
-    (True, False)
+    >>> learns_from_pairs(30, 2, n_records=1), learns_from_pairs(30, 2, n_records=2)
+    (False, True)
     """
-    few = n_classes == 2 and n_people < FEW_PEOPLE * n_records
-    return few or n_features > MOST_FEATURES
+    return (n_classes == 2 and n_records > 1) or n_features > MOST_FEATURES

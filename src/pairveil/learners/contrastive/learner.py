@@ -24,7 +24,7 @@ class DPPMetricLearner(LearnsFromClasses, PrivateThreshold, PrivateLearner, Pair
     """Learn a Mahalanobis metric from labelled pairs under differential pairwise privacy.
 
     Where every person has a class, `fit_classes` learns from people: by statistics of people
-    (`pairveil.learners.scatter`), or from pairs that it designs where there are two classes and few people.
+    (`pairveil.learners.scatter`), or from pairs that it designs where those tell more.
 
     Parameters
     ----------
@@ -153,8 +153,8 @@ class DPPMetricLearner(LearnsFromClasses, PrivateThreshold, PrivateLearner, Pair
         )
 
     def _class_recipe(self, given: Any, people: Material) -> tuple[Recipe, Material]:
-        n, k = people.used.n_records, people.used.n_classes
-        if learns_from_pairs(n, people.used.n_features, k, people.costs[given.unit].records):
+        k = people.used.n_classes
+        if learns_from_pairs(people.used.n_features, k, people.costs[given.unit].records):
             return self._recipe(given), designed_pairs(given, people)
         return ScatterRecipe(k, given.n_components), people
 
@@ -168,4 +168,5 @@ class DPPMetricLearner(LearnsFromClasses, PrivateThreshold, PrivateLearner, Pair
             self.n_pairs_used_ = prepared.plan.n_records
             self.used_pairs_ = prepared.material.used_rows
         self.n_features_in_ = prepared.plan.n_features
+        self._keep_classes(prepared)
         self._forget_thresholds()

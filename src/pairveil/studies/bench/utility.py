@@ -24,7 +24,6 @@ from pairveil.evaluation.scores import gain_kept
 from pairveil.files import write_file
 from pairveil.learners.contrastive.learner import DPPMetricLearner
 from pairveil.learners.contrastive.nonprivate import ContrastiveMetricLearner
-from pairveil.learners.scatter import DPPScatterLearner
 from pairveil.studies.data import EMBEDDED, available, data_folder, load
 from pairveil.studies.protocol import (
     How,
@@ -44,11 +43,11 @@ FIRST_SEED = 300
 
 @dataclass(frozen=True)
 class Setting:
-    """One private row of the table; 'classes' and 'statistics' see people with classes, no pairs."""
+    """One private row of the table; 'classes' is `fit_classes`: people with classes, no pairs given."""
 
     method: str
     unit: Literal["pair", "relationship", "person"]
-    pairs: How | Literal["paper", "classes", "statistics"]
+    pairs: How | Literal["paper", "classes"]
     epsilon: float
     mechanism: Literal["gaussian", "laplace"] = "gaussian"
 
@@ -62,16 +61,16 @@ SETTINGS = (
     ),
     Setting("paper's graph, all pairs", "relationship", "paper", 1.0),
 )
+_OF_CLASSES: tuple[tuple[str, Literal["classes", "matching"]], ...] = (
+    ("fit_classes", "classes"),
+    ("matching", "matching"),
+)
 CLASS_SETTINGS = tuple(
     Setting(method, "person", how, e)
-    for method, how in (
-        ("fit_classes", "classes"),
-        ("statistics of people", "statistics"),
-        ("matching", "matching"),
-    )
+    for method, how in _OF_CLASSES
     for e in (float("inf"), 8.0, 4.0, 1.0, 0.5, 0.1, 0.03)
 )
-"""Person level, zero-out, where each person has a class: the rule, and both that it chooses between."""
+"""Person level, zero-out, where each person has a class; the same people in pairs stand beside it."""
 
 
 def run(
@@ -166,12 +165,13 @@ def _private(
         "preprocessor": split.X_train,
         "random_state": seed,
     }
-    if setting.pairs in ("classes", "statistics"):
-        kind = DPPMetricLearner if setting.pairs == "classes" else DPPScatterLearner
+    if setting.pairs == "classes":
         listed = range(
             int(max(split.y_train.max(), split.y_test.max())) + 1
         )  # public with the file
-        return kind(**asked).fit_classes(split.X_train, split.y_train, listed).components_
+        return (
+            DPPMetricLearner(**asked).fit_classes(split.X_train, split.y_train, listed).components_
+        )
     pairs = graph if setting.pairs == "paper" else design(split, setting.pairs, rng)
     learner = DPPMetricLearner(select="all", **asked)
     return learner.fit(pairs.pairs, pairs.labels).components_
