@@ -34,6 +34,7 @@ _HOME = {
     "calibrate_choice": "pairveil.privacy.calibration",
     "Certificate": "pairveil.privacy.certificate",
     "DPPMetricLearner": "pairveil.learners.contrastive.learner",
+    "DPPScatterLearner": "pairveil.learners.scatter",
     "ContrastiveMetricLearner": "pairveil.learners.contrastive.nonprivate",
     "PrivateLearner": "pairveil.learners.base",
     "PrivateMetricLearner": "pairveil.learners.metric",
@@ -94,6 +95,7 @@ if TYPE_CHECKING:
     from pairveil.learners.contrastive.learner import DPPMetricLearner
     from pairveil.learners.contrastive.nonprivate import ContrastiveMetricLearner
     from pairveil.learners.metric import PrivateMetricLearner
+    from pairveil.learners.scatter import DPPScatterLearner
     from pairveil.privacy.accounting import epsilon_of
     from pairveil.privacy.calibration import (
         calibrate_choice,

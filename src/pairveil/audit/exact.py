@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,16 +28,36 @@ from pairveil.engine.engine import Engine
 from pairveil.engine.statistics import Statistic, clipped_sum
 from pairveil.errors import DataWarning, InputError
 from pairveil.learners.base import PrivateLearner
+from pairveil.learners.preparing import Prepared
 from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.certificate import Certificate
+from pairveil.privacy.costs import Cost, cost_of
 from pairveil.privacy.gdp import epsilon_from_mu
 from pairveil.privacy.grid import Norm
 from pairveil.privacy.noise import SeededNoise
 from pairveil.privacy.queries import Query
+from pairveil.privacy.units import Adjacency
 
 FloatArray = NDArray[np.float64]
 ROUNDING = 1e-9
 """Relative error of the numbers compared; beyond it nothing may exceed what was charged."""
+
+
+class Inputs(Protocol):
+    """Two neighbouring inputs of any kind of records; `Neighbours` are two of pairs."""
+
+    @property
+    def first(self) -> Any: ...
+    @property
+    def second(self) -> Any: ...
+    @property
+    def adjacency(self) -> Adjacency: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def changed(self) -> NDArray[np.intp]: ...
+    @property
+    def kappa(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -132,12 +152,26 @@ def audit_exactly(
     ('consistent', True)
     """
     audited, canary = on_canary(learner, kappa, n_features, random_state, canary)
-    recorder = _Recorder(canary, random_state)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # a canary among few pairs is no useful fit
         prepared = audited.prepare(canary.second)
-        engine = Engine(recorder, recorder, recorder.answered)
-        prepared.recipe.run(prepared.plan, engine)
+        return measure(prepared, canary, random_state)
+
+
+def measure(prepared: Prepared, canary: Inputs, random_state: int = 0) -> ExactFinding:
+    """Run a prepared fit on a canary's second input, and measure every query's move.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        Of any learner.
+    canary : Neighbours, or other inputs with these attributes
+        Records of the kind that the fit is about.
+    random_state : int
+    """
+    recorder = _Recorder(canary, random_state)
+    engine = Engine(recorder, recorder, recorder.answered)
+    prepared.recipe.run(prepared.plan, engine)
     certificate = prepared.certificate
     if certificate is None or not engine.followed(prepared.plan.queries):
         raise InputError("an exact audit needs a private fit that follows its plan")
@@ -145,10 +179,10 @@ def audit_exactly(
 
 
 def _finding(
-    certificate: Certificate, canary: Neighbours, moves: dict[Query, list[float]]
+    certificate: Certificate, canary: Inputs, moves: dict[Query, list[float]]
 ) -> ExactFinding:
-    """Compare the moves with what the certificate's kappa charges for them."""
-    charged = certificate.kappa * (2.0 if certificate.adjacency == "replace" else 1.0)
+    """Compare the moves with what the certificate charges its unit for them."""
+    charged = _cost(certificate).sensitivity(certificate.adjacency)
     queries = tuple(
         QueryMove(query.name, len(seen), max(seen), charged, max(seen) / charged)
         for query, seen in moves.items()
@@ -179,6 +213,12 @@ def _finding(
     )
 
 
+def _cost(certificate: Certificate) -> Cost:
+    """What the certificate's unit is charged for; all queries of a fit are about one kind of records."""
+    group = certificate.group_of()
+    return group[0] if isinstance(group, tuple) else cost_of(group)
+
+
 def _mu(moves: dict[Query, list[float]]) -> float:
     """Moves in standard deviations of their noise, composed as a root of squares."""
     squares = ((one / query.noise_multiplier) ** 2 for query, seen in moves.items() for one in seen)
@@ -196,7 +236,7 @@ def _epsilon_of_moves(
     ]
     return epsilon_of(
         events,
-        kappa=certificate.kappa,
+        kappa=_cost(certificate),
         adjacency=certificate.adjacency,
         delta=certificate.delta - certificate.delta_slack,
     )
@@ -205,9 +245,8 @@ def _epsilon_of_moves(
 class _Recorder(SeededNoise):
     """Stands at the engine's three seams: what it sums, how much noise it asks for, and for which query."""
 
-    records = "pairs"
-
-    def __init__(self, canary: Neighbours, random_state: int) -> None:
+    def __init__(self, canary: Inputs, random_state: int) -> None:
+        self.records: str = canary.second.kind
         super().__init__(random_state)
         self._worlds, self._changed = (canary.first, canary.second), canary.changed
         self._both = (*self._worlds, canary.second)
@@ -218,8 +257,8 @@ class _Recorder(SeededNoise):
 
     @property
     def n_records(self) -> int:
-        """Pairs of either input."""
-        return self._worlds[1].n_pairs
+        """Records of either input."""
+        return int(self._worlds[1].n_records)
 
     @property
     def dtype(self) -> Any:

@@ -60,6 +60,9 @@ def utility(
     max_people: Annotated[
         int | None, typer.Option("--max-people", min=20, help="Cut the data.")
     ] = None,
+    classes: Annotated[
+        bool, typer.Option("--classes", help="People with classes instead of pairs, person level.")
+    ] = False,
     out: OutFolder = None,
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
@@ -68,10 +71,11 @@ def utility(
 
     Example: `pairveil bench utility --data ../shared/data --json`
     """
-    from pairveil.studies.bench.utility import run
+    from pairveil.studies.bench.utility import CLASS_SETTINGS, SETTINGS, run
 
     report = _progress(json_ or quiet)
-    result = run(data, seeds, datasets, jobs, out, max_people=max_people, progress=report)
+    settings = CLASS_SETTINGS if classes else SETTINGS
+    result = run(data, seeds, datasets, jobs, out, settings, max_people=max_people, progress=report)
     columns: dict[str, Column] = {
         "data set: method": "{dataset}: {method}".format_map,
         "unit": lambda row: row["unit"] or "",

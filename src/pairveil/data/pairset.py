@@ -220,6 +220,19 @@ class PairSet:
         ids = self.ids if people is None or self.ids is None else self.ids[people]
         return self._with(features, records.pairs, records.labels, ids), records.positions
 
+    def with_nulls(self, null: np.ndarray) -> PairSet:
+        """The same pairs, those at ``null`` without contents: they contribute nothing to any sum.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> PairSet(np.eye(2), [[0, 1]], [1]).with_nulls(np.array([True])).differences()
+        array([[0., 0.]])
+        """
+        assert self.labels is not None
+        labels = np.where(null, NULL, self.labels).astype(np.int8)
+        return self._with(self.features, self.pairs, labels, self.ids)
+
     def with_features(self, features: Any) -> PairSet:
         """The same pairs of people with other features, which must have been checked.
 

@@ -43,7 +43,9 @@ def graph_digest(data: Any, salt: bytes | None = None) -> str | None:
     True
     """
     ids = getattr(data, "ids", None)
-    return None if ids is None else digest_of(ids, data.pairs, salt)
+    if ids is None or not hasattr(data, "pairs"):  # people without pairs have no graph
+        return None
+    return digest_of(ids, data.pairs, salt)
 
 
 def digest_of(ids: Any, pairs: Any, salt: bytes | None = None) -> str:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 LEARNERS: dict[str, str] = {
     "contrastive": "pairveil.learners.contrastive.learner:DPPMetricLearner",
+    "scatter": "pairveil.learners.scatter:DPPScatterLearner",
 }
 """Private learners by name: 'module:class'. Nothing is imported before it is asked for."""
 

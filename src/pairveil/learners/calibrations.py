@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pairveil.privacy.certificate import PUBLIC, Certificate
+from pairveil.privacy.certificate import Certificate, public_of
 from pairveil.privacy.costs import costs_of_pairs
 from pairveil.privacy.events import event_from_dict
 from pairveil.privacy.queries import Query
@@ -54,7 +54,7 @@ def with_calibrations(certificate: Certificate, made: Sequence[Calibration]) -> 
     costs["pairs"] = costs_of_pairs(joint)
     joint = {unit: max(by_unit[unit].records for by_unit in costs.values()) for unit in UNITS}
     guessed = any(one.inferred_topology for one in made)
-    public = [said for said in certificate.public if said not in PUBLIC]
+    public = [said for said in certificate.public if said not in public_of(costs)]
     if guessed and ASSUMED_TOPOLOGY not in public:
         public.append(ASSUMED_TOPOLOGY)
     sources = [certificate.noise_source, *(one.noise_source for one in made)]

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pairveil.data.canonical import order_of_ids
+from pairveil.data.pairset import PairSet
+from pairveil.data.people import NO_CLASS, People, class_numbers
 from pairveil.engine.backends.records import choose, clipped
-from pairveil.errors import InputError
+from pairveil.errors import InputError, PrivateNote
+from pairveil.graph.choosing import design_pairs
 from pairveil.graph.kappa import Kappa
-from pairveil.learners.inputs import Resolved
+from pairveil.learners.inputs import Resolved, as_features
 from pairveil.privacy.costs import Cost, costs_of_pairs
 from pairveil.privacy.units import (
+    ASSUMED_CLASSES,
     ASSUMED_TOPOLOGY,
     DECLARED_KAPPA,
     SELECTED_CAVEAT,
@@ -49,6 +56,8 @@ class Material:
         False where something private had to be guessed.
     given_kappa, used_kappa : Kappa or None
         Numbers of the graphs of all pairs and of the used ones, where records are pairs.
+    classes : tuple or None
+        The public list of classes, where people have one each.
     """
 
     given: Any
@@ -61,6 +70,7 @@ class Material:
     for_release: bool = True
     given_kappa: Kappa | None = None
     used_kappa: Kappa | None = None
+    classes: tuple[Any, ...] | None = None
 
     @property
     def kappas(self) -> dict[Unit, int]:
@@ -119,6 +129,132 @@ def _group_sizes(given: Any, found: Kappa) -> dict[Unit, int]:
             )
         kappas[given.unit] = int(given.kappa)
     return kappas
+
+
+COSTS_OF_PEOPLE: dict[Unit, Cost] = {
+    "pair": Cost(2),
+    "relationship": Cost(2),
+    "person": Cost(1),
+}
+"""A person is one record; a fact about two people is in both of theirs (docs/theory/people.md)."""
+
+
+def material_of_people(
+    given: Any, X: Any, y: Any, classes: Sequence[Any] | None, ids: Any, stacklevel: int
+) -> Material:
+    """People with classes as material, in the order of their ids.
+
+    Parameters
+    ----------
+    given : parameters
+        Plain: data_norm.
+    X, y, classes, ids
+        As for ``fit_classes``.
+    """
+    people, listed = _people(X, y, classes, ids)
+    read_off = classes is None and not isinstance(X, People)
+    unlisted = int(np.count_nonzero(people.classes == NO_CLASS))
+    if unlisted:
+        warnings.warn(
+            f"{unlisted} people have a class that is not in the list, and contribute nothing",
+            PrivateNote,
+            stacklevel=stacklevel + 1,
+        )
+    order = order_of_ids(people.ids)
+    if order is not None:
+        people = People(
+            people.features[order],
+            people.classes[order],
+            people.n_classes,
+            np.asarray(people.ids)[order],
+            people.feature_names,
+        )
+    people = clipped(people, given.data_norm, stacklevel + 1)
+    return Material(
+        given=people,
+        used=people,
+        used_rows=range(people.n_records),
+        kind="people",
+        costs=COSTS_OF_PEOPLE,
+        selection={
+            "how": "all",
+            "caveat": None,
+            "full_graph_relationship_kappa": COSTS_OF_PEOPLE["relationship"].records,
+        },
+        public=(ASSUMED_CLASSES,) if read_off else (),
+        for_release=not read_off,
+        classes=tuple(listed),
+    )
+
+
+def _people(X: Any, y: Any, classes: Any, ids: Any) -> tuple[People, list[Any]]:
+    if isinstance(X, People):
+        if y is not None or classes is not None or ids is not None:
+            raise InputError("People hold their classes and ids: leave y, classes and ids out")
+        return _distinct(X), list(range(X.n_classes))
+    if y is None:
+        raise InputError("y is missing: give each person's class")
+    values = np.asarray(y)
+    if values.ndim != 1:
+        raise InputError("y must hold one class a person")
+    listed = _read_off(values) if classes is None else list(np.asarray(classes).tolist())
+    features = as_features(X)
+    if len(values) != features.shape[0]:
+        raise InputError(f"{features.shape[0]} people need as many classes; got {len(values)}")
+    if features.shape[0] == 0:
+        raise InputError("there are no people to learn from")
+    named = None if ids is None else np.asarray(ids)
+    if named is not None and named.shape != values.shape:
+        raise InputError(f"{len(values)} people need as many ids; got {named.size}")
+    numbers = class_numbers(values, listed)
+    return _distinct(People(features, numbers, len(listed), named)), listed
+
+
+def _read_off(values: NDArray[Any]) -> list[Any]:
+    """Classes that occur; a missing one (None or NaN) is none."""
+    found = {one for one in values.tolist() if one is not None and one == one}
+    if len(found) < 2:
+        raise InputError("there must be at least two classes to tell apart; list them in classes=")
+    return sorted(found, key=lambda one: (type(one).__name__, one))
+
+
+def _distinct(people: People) -> People:
+    if people.ids is None:
+        return people
+    ids = np.asarray(people.ids)
+    if ids.dtype.kind not in "iu":
+        ids = np.array([str(one) for one in ids.tolist()], dtype=object)
+    if len(set(ids.tolist())) != len(ids):
+        raise InputError("an id occurs twice: a person is one row, or would be protected by half")
+    return replace(people, ids=ids)
+
+
+def designed_pairs(given: Any, people: Material) -> Material:
+    """Pairs of people with classes, designed before any class is looked at: everyone in one or two.
+
+    Parameters
+    ----------
+    given : parameters
+        Plain and checked.
+    people : Material
+    """
+    data = people.used
+    how = "matching" if given.unit == "person" else "paths"
+    if data.n_records < 2:
+        raise InputError("one person makes no pair: there must be at least two")
+    pairs = design_pairs(data.n_records, how=how, random_state=_selection_seed(given.random_state))
+    left, right = data.classes[pairs[:, 0]], data.classes[pairs[:, 1]]
+    labels = np.where(left == right, 1, -1)
+    found = PairSet(data.features, pairs, labels, ids=data.ids, feature_names=data.feature_names)
+    found = found.with_nulls((left == NO_CLASS) | (right == NO_CLASS))
+    settled = SimpleNamespace(**{**vars(given), "select": "all"})
+    material = material_of_pairs(settled, Resolved(*found.canonical(), False), stacklevel=4)
+    return replace(
+        material,
+        public=(*material.public, *people.public),
+        for_release=material.for_release and people.for_release,
+        classes=people.classes,
+    )
 
 
 def _selection_seed(random_state: Any) -> Any:

@@ -30,8 +30,13 @@ class PrivateMetricLearner(PrivateThreshold, PrivateLearner, PairMetric):
 
     def _keep(self, model: Any, prepared: Prepared) -> None:
         self.components_ = np.asarray(model, dtype=np.float64)
-        self.n_pairs_used_ = prepared.plan.n_records
-        self.used_pairs_ = prepared.material.used_rows
+        for name in ("n_pairs_used_", "used_pairs_", "n_people_used_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        if prepared.material.kind == "people":
+            self.n_people_used_ = prepared.plan.n_records
+        else:
+            self.n_pairs_used_ = prepared.plan.n_records
+            self.used_pairs_ = prepared.material.used_rows
         self.n_features_in_ = prepared.plan.n_features
         self._set_names(prepared.material.used.feature_names)
         self._forget_thresholds()

@@ -101,6 +101,19 @@ def check_common(given: Any) -> None:
         raise InputError("kappa must be 'auto' or a whole number of at least 1")
 
 
+def check_components(k: Any, n_features: int) -> None:
+    """Refuse a number of components that no metric over so many features has; None is all of them.
+
+    Examples
+    --------
+    >>> check_components(2, n_features=3)
+    """
+    if k is not None and not (is_whole(k) and 1 <= k <= n_features):
+        raise InputError(
+            f"n_components must be None or from 1 to {n_features}, the number of features"
+        )
+
+
 def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
     """Refuse what is none of the names allowed.
 

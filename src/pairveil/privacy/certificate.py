@@ -21,6 +21,7 @@ from pairveil.privacy.costs import MAX_KAPPA, RECORD_KINDS, Cost, Group, costs_o
 from pairveil.privacy.events import Event, GaussianEvent, check_events, event_from_dict
 from pairveil.privacy.units import (
     ADJACENCIES,
+    ASSUMED_CLASSES,
     ASSUMED_TOPOLOGY,
     NOISE_SOURCES,
     SEEDED_NOISE,
@@ -41,7 +42,16 @@ PUBLIC = (
     "kappa, the sampling rate, the number of steps, the clip bound and the noise scale",
     "the bound on the features' norm, the margin's rule, and where the learning started",
 )
-"""What every certificate treats as public."""
+"""What every certificate of pairs treats as public."""
+
+PUBLIC_OF_PEOPLE = (
+    "how many people there are, who they are, and the list of classes",
+    "the records that each unit touches, the clip bound and the noise scale",
+    "the bound on the features' norm",
+)
+"""What every certificate of statistics of people treats as public."""
+
+_PUBLIC = {"pairs": PUBLIC, "groups": PUBLIC, "people": PUBLIC_OF_PEOPLE}
 
 
 @dataclass(frozen=True)
@@ -195,7 +205,7 @@ class Certificate:
             noise_source=noise_source,
             for_release=bool(for_release),
             delta_slack=float(delta_slack),
-            public=(*PUBLIC, *public),
+            public=(*public_of(by_kind), *public),
             plan=dict(plan or {}),
             versions=_versions(),
             costs=by_kind,
@@ -275,6 +285,20 @@ class Certificate:
 
         return mu_of(self._events(), kappa=self.group_of(unit), adjacency="replace")
 
+    @property
+    def records(self) -> str:
+        """What the fit learned from: 'pairs', 'groups' or 'people'.
+
+        Examples
+        --------
+        >>> _example().records
+        'pairs'
+        """
+        queries = self.plan.get("releases")
+        first = queries[0] if isinstance(queries, list | tuple) and queries else None
+        kind = first.get("records", "pairs") if isinstance(first, Mapping) else "pairs"
+        return kind if kind in RECORD_KINDS else "pairs"
+
     def group_of(self, unit: Unit | None = None) -> Group:
         """What one unit can move: its kappa (version 1), or its cost in each event."""
         if unit is not None and unit not in UNITS:
@@ -300,6 +324,8 @@ class Certificate:
         reasons = []
         if not NOISE_SOURCES.get(self.noise_source, False):
             reasons.append("its randomness can be reproduced")
+        if ASSUMED_CLASSES in self.public:
+            reasons.append("the list of classes was read off the people")
         if ASSUMED_TOPOLOGY in self.public or not reasons:
             reasons.append("people were recognised by equal rows of features")
         return tuple(reasons)
@@ -325,6 +351,17 @@ class Certificate:
     def from_json(cls, text: str) -> Certificate:
         """Rebuild a certificate from JSON text."""
         return cls.from_dict(parse_json(text, "the certificate"))
+
+
+def public_of(kinds: Iterable[str]) -> tuple[str, ...]:
+    """What a certificate about these kinds of records treats as public, each sentence once.
+
+    Examples
+    --------
+    >>> public_of(["pairs"]) == PUBLIC
+    True
+    """
+    return tuple(dict.fromkeys(said for kind in kinds for said in _PUBLIC[kind]))
 
 
 def costs_by_event(

@@ -36,6 +36,20 @@ ADJACENCY_SENTENCES: dict[Adjacency, str] = {
 }
 """What each adjacency compares, in plain English (used by certificates and reports)."""
 
+UNIT_SENTENCES_OF_PEOPLE: dict[Unit, str] = {
+    "pair": "one pair: the features and classes of any two people",
+    "relationship": "one relationship: the features and classes of the two people in it",
+    "person": "one person: all features and the class of that person",
+}
+"""The same where the records are people: a fact about two people is in both of theirs."""
+
+ADJACENCY_SENTENCES_OF_PEOPLE: dict[Adjacency, str] = {
+    "zero-out": "the protected people are compared with people who contribute nothing",
+    "replace": (
+        "the protected people are compared with the same people having any other features and classes"
+    ),
+}
+
 SEEDED_NOISE = "seeded NumPy floating-point noise"
 TRUSTED_NOISE = "operating-system entropy, exact discrete noise ({sampler} sampler)"
 NOISE_SOURCES: dict[str, bool] = {
@@ -50,6 +64,12 @@ ASSUMED_TOPOLOGY = (
     "counts as public, and people with equal features count as one person"
 )
 """Said where nobody told who is who. The kappas then hold for rows, not for people."""
+
+ASSUMED_CLASSES = (
+    "the list of classes was read off the people: which classes occur counts as public, "
+    "also that of one person alone"
+)
+"""Said where nobody gave the list of classes."""
 
 DECLARED_KAPPA = (
     "kappa of the protected unit is a public constant that was declared, not counted; the used pairs need "

@@ -13,7 +13,7 @@ from typing import Any, TypeGuard
 
 from pairveil.errors import InputError
 from pairveil.graph.selections import SELECTIONS
-from pairveil.privacy.certificate import PUBLIC, Certificate, all_epsilons
+from pairveil.privacy.certificate import Certificate, all_epsilons, public_of
 from pairveil.privacy.costs import RECORD_KINDS
 from pairveil.privacy.events import Event, LaplaceEvent, event_from_dict
 from pairveil.privacy.queries import Query
@@ -27,6 +27,9 @@ from pairveil.privacy.units import (
     UNITS,
     Unit,
 )
+
+PEOPLE_IN_A_FACT = 2
+"""A pair, or how two people relate, follows from both of them."""
 
 RECOMPUTED = (
     "every epsilon, from the stated noise and kappa",
@@ -132,7 +135,7 @@ def _event_of(release: Any) -> Event | None:
 def _said(c: Certificate) -> list[str]:
     """What is public and how the pairs were selected is stated, with the caveat that it demands."""
     problems = []
-    if not set(PUBLIC) <= set(c.public):
+    if not set(public_of(_kinds(c))) <= set(c.public):
         problems.append("the list of what is public is missing or shortened")
     how, full = c.selection.get("how"), c.selection.get("full_graph_relationship_kappa")
     if how not in SELECTIONS or "caveat" not in c.selection or not _is_count(full):
@@ -153,6 +156,11 @@ def _said(c: Certificate) -> list[str]:
     if full < used and not _thresholds(c) and not _is_declared(c, "relationship"):
         problems.append("no graph has a kappa below that of a part of its pairs")
     return problems
+
+
+def _kinds(c: Certificate) -> set[str]:
+    """The kinds of records that anything was asked about; every certificate of version 1 is about pairs."""
+    return {"pairs"} if c.costs is None else set(c.costs)
 
 
 def _is_count(value: object) -> TypeGuard[int]:
@@ -238,6 +246,8 @@ def _costs(c: Certificate) -> list[str]:
     for kind, by_unit in c.costs.items():
         least = RECORD_KINDS[kind]
         for unit, cost in by_unit.items():
+            if kind == "people" and unit != "person" and cost.records < PEOPLE_IN_A_FACT:
+                problems.append(f"unit '{unit}' is about two people, and fewer are stated")
             less = any(cost.moved(a) < least.moved(a) for a in ADJACENCIES)
             if less or (cost.empties and not least.empties):
                 problems.append(f"{kind} move further for unit '{unit}' than is stated")

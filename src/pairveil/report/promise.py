@@ -9,8 +9,9 @@ from pairveil.report.charts import Bar, histogram, horizontal_bars
 from pairveil.report.data import GraphSummary, ReportData
 from pairveil.report.markup import Html, bullets, figure, join, section, table, tabs, tag
 from pairveil.report.words import (
-    ADJACENCY_MEANINGS,
     UNIT_MEANINGS,
+    UNIT_MEANINGS_OF_PEOPLE,
+    adjacency_meaning,
     at_most,
     cost,
     headline,
@@ -67,14 +68,17 @@ def problems(data: ReportData) -> Html:
 
 
 def _facts(certificate: Certificate) -> Html:
-    adjacency = "pairs blanked" if certificate.adjacency == "zero-out" else "pairs replaced"
+    records = certificate.records
+    adjacency = (
+        f"{records} blanked" if certificate.adjacency == "zero-out" else f"{records} replaced"
+    )
     facts = [
         ("Epsilon", cost(certificate.epsilon), f"{certificate.unit}, {adjacency}"),
         ("Delta", one_in(certificate.delta), "slack of the promise"),
         ("Best guess right at most", at_most(certificate.best_guess()), "a coin: 50 %"),
-        ("Kappa", number(certificate.kappa), "pairs that move together"),
+        ("Kappa", number(certificate.kappa), f"{records} that move together"),
         (
-            "Pairs used",
+            f"{records.capitalize()} used",
             number(certificate.n_pairs_used),
             f"of {number(certificate.n_pairs_given)} given",
         ),
@@ -100,6 +104,8 @@ def protected(data: ReportData) -> Html:
     if certificate is None:
         return Html("")
     replace = certificate.epsilons[certificate.unit]["replace"]
+    records = certificate.records
+    meanings = UNIT_MEANINGS_OF_PEOPLE if records == "people" else UNIT_MEANINGS
     return section(
         "protected",
         "Who is protected, and how well",
@@ -132,13 +138,13 @@ def protected(data: ReportData) -> Html:
                 tag(
                     "dl",
                     [
-                        join(tag("dt", unit.capitalize()), tag("dd", UNIT_MEANINGS[unit]))
+                        join(tag("dt", unit.capitalize()), tag("dd", meanings[unit]))
                         for unit in UNITS
                     ],
-                    tag("dt", "Pairs blanked (zero-out)"),
-                    tag("dd", f"Bounds {ADJACENCY_MEANINGS['zero-out']}."),
-                    tag("dt", "Pairs replaced"),
-                    tag("dd", f"Bounds {ADJACENCY_MEANINGS['replace']}."),
+                    tag("dt", f"{records.capitalize()} blanked (zero-out)"),
+                    tag("dd", f"Bounds {adjacency_meaning('zero-out', records)}."),
+                    tag("dt", f"{records.capitalize()} replaced"),
+                    tag("dd", f"Bounds {adjacency_meaning('replace', records)}."),
                     class_="terms",
                 ),
             ),
@@ -180,8 +186,8 @@ def _units_table(certificate: Certificate) -> Html:
     columns = [
         "Protected unit",
         "kappa",
-        "epsilon, pairs blanked",
-        "epsilon, pairs replaced",
+        f"epsilon, {certificate.records} blanked",
+        f"epsilon, {certificate.records} replaced",
         "best guess right at most",
     ]
     return table(
@@ -216,6 +222,8 @@ def _guess_chart(certificate: Certificate) -> Html:
 def graph(data: ReportData) -> Html:
     """Degrees, b, the people who set kappa, and what selection kept."""
     certificate, summary = data.certificate, data.summary
+    if certificate is not None and certificate.records == "people":
+        return _people(certificate)
     panels = [
         (name, _graph_panel(found))
         for name, found in (("Pairs used", summary.used), ("All pairs given", summary.given))
@@ -241,6 +249,21 @@ def graph(data: ReportData) -> Html:
         _selection(certificate, summary.given) if certificate is not None else Html(""),
         body,
         _why_rank_two() if panels else Html(""),
+    )
+
+
+def _people(certificate: Certificate) -> Html:
+    return tag(
+        "section",
+        tag("h2", "How people enter"),
+        tag(
+            "p",
+            f"The metric was made of sums over {number(certificate.n_pairs_used)} people with a class each: "
+            "counts, sums of features and second moments, with noise. No pair was formed: each person is in "
+            "the sums once, a fact about two people is in them twice.",
+        ),
+        class_="card",
+        id="graph",
     )
 
 

@@ -23,6 +23,16 @@ UNIT_MEANINGS = {
     ),
     "person": "All pairs of one person at once, as if the person had never been asked.",
 }
+UNIT_QUESTIONS_OF_PEOPLE = {
+    "pair": "which of two accounts of two people is true",
+    "relationship": "whether two people in the training data belong together",
+    "person": "which of two accounts of one person, her features and her class, is true",
+}
+UNIT_MEANINGS_OF_PEOPLE = {
+    "pair": "All that is known of any two people.",
+    "relationship": "How two people relate: all that is known of both of them.",
+    "person": "All features and the class of one person at once, as if the person had never been asked.",
+}
 ADJACENCY_MEANINGS = {
     "zero-out": "what anyone can learn compared with a world in which these pairs say nothing at all",
     "replace": (
@@ -30,6 +40,19 @@ ADJACENCY_MEANINGS = {
         "'different'; the stricter comparison, and the one an attacker makes"
     ),
 }
+
+
+def adjacency_meaning(adjacency: str, records: str) -> str:
+    """What an adjacency compares, said of these records.
+
+    Examples
+    --------
+    >>> adjacency_meaning("zero-out", "people")
+    'what anyone can learn compared with a world in which these people say nothing at all'
+    """
+    return ADJACENCY_MEANINGS[adjacency].replace("these pairs", f"these {records}")
+
+
 NO_BOUND = "no bound"
 WEAK = 0.99  # who guesses right more often than this is as good as sure
 NBSP = "\u00a0"  # a number and its sign stay on one line
@@ -119,6 +142,11 @@ def one_in(delta: float) -> str:
     return "none" if delta <= 0 else f"1 in {round(1 / delta):,}"
 
 
+def one_record(certificate: Certificate) -> str:
+    """What one of the certificate's records is called."""
+    return {"pairs": "pair", "groups": "group", "people": "person"}[certificate.records]
+
+
 def is_weak(certificate: Certificate) -> bool:
     """Whether the certified promise leaves the best guesser all but sure."""
     return math.isinf(certificate.epsilon) or certificate.best_guess() > WEAK
@@ -129,11 +157,14 @@ def headline(certificate: Certificate | None) -> str:
     if certificate is None:
         return "This metric promises no privacy. It was learned without noise and must not leave the house."
     share = certificate.best_guess()
-    question = UNIT_QUESTIONS[certificate.unit]
+    of_people = certificate.records == "people"
+    question = (UNIT_QUESTIONS_OF_PEOPLE if of_people else UNIT_QUESTIONS)[certificate.unit]
     if is_weak(certificate):
         return f"This metric gives no useful bound on how well someone can guess {question}."
     times = math.ceil(100 * share - 1e-9)  # up: the sentence must stay true
-    missing = "one pair" if certificate.kappa == 1 else f"{certificate.kappa} pairs"
+    missing = f"one {one_record(certificate)}"
+    if certificate.kappa != 1:
+        missing = f"{certificate.kappa} {certificate.records}"
     return (
         f"Someone who knows everything but {missing}, holds this metric and guesses {question} is right "
         f"at most {times} times in 100, when both answers were equally likely before. "
@@ -149,6 +180,8 @@ def _not_for_release(certificate: Certificate) -> str:
             " The randomness came from a seed; whoever knows or finds the seed can remove the noise. Fit "
             "again without a seed before handing anything out."
         )
+    if "classes" in why:
+        text += " A class of one person would show. Fit again with the public list of classes."
     if "recognised" in why:
         text += (
             " Somebody with several records then counts as several people, and the promise holds for "
@@ -165,8 +198,11 @@ def caveats(certificate: Certificate | None) -> list[str]:
     if not certificate.for_release:
         found.append(_not_for_release(certificate))
     found.append(
-        "Who is paired with whom is public. The promise covers what the pairs hold, features and labels, "
-        "and not that a pair exists."
+        "Who the people are, how many there are and the list of classes are public. The promise covers "
+        "people's features and classes, and not that they are in the data."
+        if certificate.records == "people"
+        else "Who is paired with whom is public. The promise covers what the pairs hold, features and "
+        "labels, and not that a pair exists."
     )
     caveat = certificate.selection.get("caveat")
     if caveat:
@@ -177,8 +213,9 @@ def caveats(certificate: Certificate | None) -> list[str]:
         f"Epsilon bounds how much the odds can change except with a probability of about delta, "
         f"{one_in(certificate.delta)}; the best guess counts that in.",
         f"The promise is for at most {certificate.kappa} "
-        f"{'pair' if certificate.kappa == 1 else 'pairs'} changing together. Knowledge from elsewhere that "
-        "ties more of the used pairs together, a family tree for instance, is outside it.",
+        f"{one_record(certificate) if certificate.kappa == 1 else certificate.records} changing together. "
+        f"Knowledge from elsewhere that ties more of the used {certificate.records} together, a family tree "
+        "for instance, is outside it.",
         "Every further release from the same people adds up. A ledger keeps the sum; releases that are not "
         "in the ledger are not counted.",
         "An index or a table of people made with this metric holds those people's data. It is as private as "

@@ -9,6 +9,7 @@ import math
 from typing import NamedTuple
 
 from pairveil.engine.plan import Setting
+from pairveil.learners.scatter import MOST_FEATURES
 
 
 class Shares(NamedTuple):
@@ -59,3 +60,24 @@ def divide(setting: Setting) -> Shares:
     part = min(1.0, max(0.3, math.sqrt(SCARCE * noise / setting.n_records)))
     side = {name: part * share for name, share in SHARES._asdict().items() if name != "gradients"}
     return Shares(gradients=1 - sum(side.values()), **side)
+
+
+def learns_from_pairs(n_features: int, n_classes: int, n_records: int) -> bool:
+    """Whether people with classes are learned from by pairs; from public numbers alone.
+
+    Measured in docs/guides/classes.md: for a person statistics of people win, whatever the number of
+    classes. A fact about two people costs them two records and paths of pairs one, and then two classes
+    are told apart better by pairs. More columns than statistics can take go to pairs as well.
+
+    Parameters
+    ----------
+    n_features, n_classes : int
+    n_records : int
+        People that the protected unit touches.
+
+    Examples
+    --------
+    >>> learns_from_pairs(30, 2, n_records=1), learns_from_pairs(30, 2, n_records=2)
+    (False, True)
+    """
+    return (n_classes == 2 and n_records > 1) or n_features > MOST_FEATURES

@@ -7,17 +7,24 @@ from typing import Any, Literal
 import numpy as np
 
 from pairveil.engine.losses import LOSSES
+from pairveil.engine.plan import Recipe
 from pairveil.errors import InputError
-from pairveil.learners.contrastive.defaults import MARGIN
+from pairveil.learners.classes import LearnsFromClasses
+from pairveil.learners.contrastive.defaults import MARGIN, learns_from_pairs
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe
+from pairveil.learners.material import Material, designed_pairs
 from pairveil.learners.metric import PrivateMetricLearner
-from pairveil.learners.parameters import check_bound, check_choice, is_whole
+from pairveil.learners.parameters import check_bound, check_choice, check_components, is_whole
+from pairveil.learners.scatter import ScatterRecipe
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.units import Adjacency, Unit
 
 
-class DPPMetricLearner(PrivateMetricLearner):
+class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
     """Learn a Mahalanobis metric from labelled pairs under differential pairwise privacy.
+
+    Where every person has a class, `fit_classes` learns from people: by statistics of people
+    (`pairveil.learners.scatter`), or from pairs that it designs where those tell more.
 
     Parameters
     ----------
@@ -72,6 +79,8 @@ class DPPMetricLearner(PrivateMetricLearner):
         Positions of the used pairs among the given ones, ascending; of a pair that was given twice, the
         first. A ``range`` when all of a DaskPairs are. Which pairs are used is public; where they stood
         is not if the order followed labels, so this stays with the data and is not pickled.
+    n_people_used_ : int
+        In place of the last two, where `fit_classes` learned from statistics of people.
     n_features_in_ : int
     feature_names_in_ : array of str
         Only where the features had column names: a DataFrame as ``preprocessor``, a PairSet from a table.
@@ -129,11 +138,7 @@ class DPPMetricLearner(PrivateMetricLearner):
     def _check(self, given: Any, n_features: int) -> None:
         check_choice("sampling", given.sampling, ("poisson", "disjoint"))
         check_choice("loss", given.loss, tuple(LOSSES))
-        k = given.n_components
-        if k is not None and not (is_whole(k) and 1 <= k <= n_features):
-            raise InputError(
-                f"n_components must be None or from 1 to {n_features}, the number of features"
-            )
+        check_components(given.n_components, n_features)
         if given.margin not in ("auto", "private"):
             check_bound("margin", given.margin)
         for name in ("max_grad_norm", "sample_rate", "n_steps", "learning_rate"):
@@ -155,3 +160,9 @@ class DPPMetricLearner(PrivateMetricLearner):
             sampling=given.sampling,
             sample_rate=1.0 if given.sample_rate == "auto" else given.sample_rate,
         )
+
+    def _class_recipe(self, given: Any, people: Material) -> tuple[Recipe, Material]:
+        k = people.used.n_classes
+        if learns_from_pairs(people.used.n_features, k, people.costs[given.unit].records):
+            return self._recipe(given), designed_pairs(given, people)
+        return ScatterRecipe(k, given.n_components), people

@@ -28,6 +28,7 @@ from pairveil.learners.contrastive.nonprivate import ContrastiveMetricLearner
 from pairveil.studies.data import EMBEDDED, available, data_folder, load
 from pairveil.studies.protocol import (
     How,
+    LabelledPairs,
     Split,
     design,
     make_split,
@@ -43,11 +44,11 @@ FIRST_SEED = 300
 
 @dataclass(frozen=True)
 class Setting:
-    """One private row of the table."""
+    """One private row of the table; 'classes' is `fit_classes`: people with classes, no pairs given."""
 
     method: str
     unit: Literal["pair", "relationship", "person"]
-    pairs: How | Literal["paper"]
+    pairs: How | Literal["paper", "classes"]
     epsilon: float
     mechanism: Literal["gaussian", "laplace"] = "gaussian"
 
@@ -61,6 +62,16 @@ SETTINGS = (
     ),
     Setting("paper's graph, all pairs", "relationship", "paper", 1.0),
 )
+_OF_CLASSES: tuple[tuple[str, Literal["classes", "matching"]], ...] = (
+    ("fit_classes", "classes"),
+    ("matching", "matching"),
+)
+CLASS_SETTINGS = tuple(
+    Setting(method, "person", how, e)
+    for method, how in _OF_CLASSES
+    for e in (float("inf"), 8.0, 4.0, 1.0, 0.5, 0.1, 0.03)
+)
+"""Person level, zero-out, where each person has a class; the same people in pairs stand beside it."""
 
 
 def run(
@@ -139,18 +150,32 @@ def _one_seed(
         metrics["non-private"] = learner.fit(graph.pairs, graph.labels).components_
         metrics |= _supervised(split, seed)
         for setting in settings:
-            pairs = graph if setting.pairs == "paper" else design(split, setting.pairs, rng)
-            private = DPPMetricLearner(
-                epsilon=setting.epsilon,
-                delta=DELTA,
-                unit=setting.unit,
-                select="all",
-                mechanism=setting.mechanism,
-                preprocessor=split.X_train,
-                random_state=seed,
-            )
-            metrics[setting] = private.fit(pairs.pairs, pairs.labels).components_
+            metrics[setting] = _private(setting, split, graph, seed, rng)
         return {key: score(found, split, seed, knn_people=2000) for key, found in metrics.items()}
+
+
+def _private(
+    setting: Setting, split: Split, graph: LabelledPairs, seed: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """The metric that one setting learns."""
+    asked: dict[str, Any] = {
+        "epsilon": setting.epsilon,
+        "delta": DELTA,
+        "unit": setting.unit,
+        "mechanism": setting.mechanism,
+        "preprocessor": split.X_train,
+        "random_state": seed,
+    }
+    if setting.pairs == "classes":
+        listed = range(
+            int(max(split.y_train.max(), split.y_test.max())) + 1
+        )  # public with the file
+        return (
+            DPPMetricLearner(**asked).fit_classes(split.X_train, split.y_train, listed).components_
+        )
+    pairs = graph if setting.pairs == "paper" else design(split, setting.pairs, rng)
+    learner = DPPMetricLearner(select="all", **asked)
+    return learner.fit(pairs.pairs, pairs.labels).components_
 
 
 def _supervised(split: Split, seed: int) -> dict[str, NDArray[np.float64]]:

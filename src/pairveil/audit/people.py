@@ -1,0 +1,131 @@
+"""The canary of statistics of people: one person's whole content, or two people's, among others.
+
+The others are many and small, in two classes, so that the released centre is near zero and the released scale
+is theirs. The canary is as long as a row may be: after scaling she is shortened to length 1, and her
+contribution is as long as the clip bound allows. Compared with null that moves every sum by all of its
+charge. Replaced by her opposite in the same class it moves class sums by twice their weight and nothing
+else: three quarters of the charge (docs/theory/people.md says what the most is).
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairveil.audit.exact import ExactFinding, measure
+from pairveil.data.people import NO_CLASS, People
+from pairveil.errors import DataWarning, InputError, PrivateNote
+from pairveil.learners.scatter import DPPScatterLearner
+from pairveil.privacy.units import Adjacency, Unit
+
+SMALL = 0.05  # length of the others
+
+
+@dataclass(frozen=True)
+class PeopleNeighbours:
+    """Two inputs of people that differ in the contents of a few of them.
+
+    Parameters
+    ----------
+    first, second : People
+        The same people with other contents. For zero-out, the changed people of `first` have no class.
+    adjacency : {"zero-out", "replace"}
+    name : str
+    """
+
+    first: People
+    second: People
+    adjacency: Adjacency
+    name: str = "given"
+
+    def __post_init__(self) -> None:
+        same = self.first.features.shape == self.second.features.shape
+        if not same or self.first.n_classes != self.second.n_classes:
+            raise InputError("neighbouring inputs have as many people, features and classes")
+        if self.adjacency == "zero-out" and (self.first.classes[self.changed] != NO_CLASS).any():
+            raise InputError("zero-out compares with nulls: changed people of first have no class")
+
+    @property
+    def changed(self) -> NDArray[np.intp]:
+        """Positions of the people whose contents differ."""
+        moved = (np.asarray(self.first.features) != np.asarray(self.second.features)).any(axis=1)
+        return np.flatnonzero(moved | (self.first.classes != self.second.classes))
+
+    @property
+    def kappa(self) -> int:
+        """How many people's contents differ."""
+        return len(self.changed)
+
+
+def person_canary(
+    n_people: int = 1,
+    n_features: int = 3,
+    adjacency: Adjacency = "zero-out",
+    n_others: int = 4000,
+    data_norm: float = 1.0,
+) -> PeopleNeighbours:
+    """One person, or a few, against null or against their opposites, among ``n_others`` small ones.
+
+    Examples
+    --------
+    >>> canary = person_canary(2, adjacency="replace", n_others=10)
+    >>> canary.kappa, canary.second
+    (2, People(12 people of 2 classes, 3 features))
+    """
+    rng = np.random.default_rng(0)
+    others = rng.choice([-1.0, 1.0], size=(n_others, n_features)) * SMALL / np.sqrt(n_features)
+    loud = np.zeros((n_people, n_features))
+    loud[:, 0] = 1.0
+    features = data_norm * np.concatenate([loud, others])
+    classes = np.concatenate([np.zeros(n_people, dtype=int), np.arange(n_others) % 2])
+    opposite, elsewhere = features.copy(), classes.copy()
+    opposite[:n_people] *= -1.0
+    if adjacency == "zero-out":
+        elsewhere[:n_people] = NO_CLASS
+    return PeopleNeighbours(
+        People(opposite, elsewhere, 2), People(features, classes, 2), adjacency, "person"
+    )
+
+
+def audit_person(
+    adjacency: Adjacency = "zero-out",
+    unit: Unit = "person",
+    *,
+    epsilon: float = 1.0,
+    canary: PeopleNeighbours | None = None,
+    random_state: int = 0,
+    learner: Any = None,
+    **options: Any,
+) -> ExactFinding:
+    """Measure how far one person's whole content moves each sum of a fit, against what is charged.
+
+    Parameters
+    ----------
+    adjacency, unit, epsilon
+        The claim; a fact about two people is a canary of two.
+    canary : PeopleNeighbours, optional
+    random_state : int
+    learner : estimator with ``prepare_classes``, optional
+        By default a `DPPScatterLearner` with ``options``.
+
+    Examples
+    --------
+    >>> found = audit_person("zero-out")
+    >>> found.verdict, [round(query.ratio, 3) for query in found.queries]
+    ('consistent', [1.0, 1.0])
+    """
+    if canary is None:
+        canary = person_canary(1 if unit == "person" else 2, adjacency=adjacency)
+    if learner is None:
+        learner = DPPScatterLearner(
+            epsilon, unit=unit, adjacency=adjacency, random_state=random_state, **options
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        warnings.simplefilter("ignore", PrivateNote)
+        prepared = learner.prepare_classes(canary.second)
+    return measure(prepared, canary, random_state)

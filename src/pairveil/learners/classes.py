@@ -1,0 +1,119 @@
+"""Learning from people with classes: what learners that can do it share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from numpy.typing import ArrayLike
+
+from pairveil.engine.plan import Recipe
+from pairveil.errors import InputError
+from pairveil.learners.material import Material, material_of_people
+from pairveil.learners.parameters import check_bound, check_common, plain_parameters
+from pairveil.learners.preparing import Prepared, prepare
+from pairveil.privacy.certificate import Certificate
+
+if TYPE_CHECKING:
+    from pairveil.learners.base import PrivateLearner as _Learner
+else:
+    _Learner = object
+
+
+class LearnsFromClasses(_Learner):
+    """``fit_classes`` and what belongs to it, for a `pairveil.learners.base.PrivateLearner`.
+
+    A learner writes `_class_recipe`.
+    """
+
+    classes_: tuple[Any, ...]
+
+    def _keep(self, model: Any, prepared: Prepared) -> None:
+        super()._keep(model, prepared)
+        self.__dict__.pop("classes_", None)
+        if prepared.material.classes is not None:
+            self.classes_ = prepared.material.classes
+
+    def _class_recipe(self, given: Any, people: Material) -> tuple[Recipe, Material]:
+        """What is asked, and of which records, from plain parameters and what is public of people."""
+        raise NotImplementedError
+
+    def prepare_classes(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        classes: Sequence[Any] | None = None,
+        groups: str = "auto",
+        *,
+        ids: ArrayLike | None = None,
+    ) -> Prepared:
+        """All of a fit that comes before its noise: records, costs, plan and certificate.
+
+        Parameters
+        ----------
+        X, y, classes, groups, ids
+            As for `fit_classes`.
+
+        Returns
+        -------
+        Prepared
+            Give it to ``fit`` in place of pairs; it spends nothing by itself.
+        """
+        if groups != "auto":
+            raise InputError("groups are not built yet: leave groups='auto'")
+        given = plain_parameters(self)
+        check_bound("data_norm", given.data_norm)
+        if given.backend == "dask":
+            raise InputError("people with classes are summed on this machine: backend='auto'")
+        people = material_of_people(given, X, y, classes, ids, stacklevel=3)
+        check_common(given)
+        self._check(given, people.used.n_features)
+        recipe, material = self._class_recipe(given, people)
+        return prepare(recipe, given, material, self._noise(), stacklevel=3)
+
+    def certify_classes(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        classes: Sequence[Any] | None = None,
+        groups: str = "auto",
+        *,
+        ids: ArrayLike | None = None,
+    ) -> Certificate | None:
+        """The certificate that `fit_classes` would issue. Draws no noise and spends nothing."""
+        return self.prepare_classes(X, y, classes, groups, ids=ids).certificate
+
+    def fit_classes(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        classes: Sequence[Any] | None = None,
+        groups: str = "auto",
+        *,
+        ids: ArrayLike | None = None,
+        **watching: Any,
+    ) -> Self:
+        """Learn from people with one class each, and issue the certificate.
+
+        Parameters
+        ----------
+        X : array, DataFrame or sparse matrix of shape (n, n_features), or People
+            One row a person; how many there are is public.
+        y : array of shape (n,)
+            Each person's class. Somebody whose class is not in the list contributes nothing.
+        classes : sequence
+            The public list of classes, at least two. None reads it off ``y``, which would show a class of
+            one person: the certificate says so and is not for release.
+        groups : {'auto'}
+            Groups of people as records are not built yet.
+        ids : array of shape (n,), optional
+            Public names of the people, each once. People are brought into their order; without ids into the
+            order of their rows, which must then not depend on anything private.
+        **watching
+            ``on_step``, ``on_answer``, ``checkpoint`` and ``keep_checkpoint`` as for ``fit``.
+
+        Returns
+        -------
+        self
+        """
+        return self.fit(self.prepare_classes(X, y, classes, groups, ids=ids), **watching)

@@ -1,0 +1,449 @@
+"""DPPScatterLearner: a metric from statistics of people with classes; no pair is ever formed.
+
+Two sums over people are released: means and second moments of the columns, from which the columns are scaled,
+and then counts, sums and second moments of the scaled rows by class. The metric (whitened directions between
+the classes, shrunk against the noise that was added and against sampling error, with some Euclid blended in)
+is post-processing. What a person can move is proved in docs/theory/people.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from pairveil.engine.engine import Engine
+from pairveil.engine.plan import Ask, Plan, Setting
+from pairveil.engine.statistics import Statistic, row_norms, shrink
+from pairveil.errors import InputError
+from pairveil.learners.classes import LearnsFromClasses
+from pairveil.learners.material import Material
+from pairveil.learners.metric import PrivateMetricLearner
+from pairveil.learners.parameters import check_components
+from pairveil.learners.preparing import Prepared
+from pairveil.privacy.grid import Norm
+from pairveil.privacy.ledger import PrivacyLedger
+from pairveil.privacy.units import Adjacency, Unit
+
+FloatArray = NDArray[np.float64]
+Numbers = NDArray[np.int32]
+
+MOST_FEATURES = 1024
+"""Second moments of more columns than this are too many numbers to release."""
+COLUMNS_SHARE = 0.12
+"""Part of the budget that the columns' scale is worth; the class statistics get the rest."""
+WEIGHTS = (0.06**0.5, 0.56**0.5, 0.38**0.5)
+"""Of counts, class sums and second moments in one contribution; their squares add up to 1."""
+SCALED_BY = 0.8
+"""Columns are divided by this power of their standard deviation: most of the way to equal spread."""
+LEAST_VARIANCE = 0.01
+"""Columns count as having at least this part of the mean variance."""
+RIDGE = 0.3
+"""How much of the largest eigenvalue of pure noise is added to every eigenvalue within classes."""
+LEAST_EUCLID = 0.07
+"""Part of the Euclidean metric that is blended in even where nothing is noisy."""
+LUCK = 2.0
+"""Standard deviations by which a direction must exceed what noise and sampling give it by chance."""
+_TINY = 1e-12
+
+
+@dataclass(frozen=True)
+class ColumnMoments(Statistic):
+    """First and second moments of each column: a person's contribution is (u, u^2) with ||u|| <= 1.
+
+    Parameters
+    ----------
+    n_features : int
+    data_norm : float
+        Public; u is the row divided by it.
+    clip : float
+        `bound` of the query's norm.
+    """
+
+    n_features: int
+    data_norm: float
+    clip: float
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Two entries a column."""
+        return (2, self.n_features)
+
+    @staticmethod
+    def bound(norm: Norm) -> float:
+        """Largest norm of a contribution: ||u^2|| <= ||u|| <= 1."""
+        return 2.0 if norm == "l1" else math.sqrt(2.0)
+
+    def tile_sum(self, rows: Any, classes: Numbers, norm: Norm) -> FloatArray:  # type: ignore[override]
+        """Sum of the contributions; `shrink` only guards against rounding."""
+        unit = _dense(rows) / self.data_norm
+        unit = unit * shrink(row_norms(unit, norm), 1.0)[:, None]
+        squares = unit * unit
+        lengths = (row_norms(unit, norm), row_norms(squares, norm))
+        together = sum(lengths) if norm == "l1" else np.hypot(*lengths)
+        factor = shrink(np.asarray(together), self.clip) * (classes >= 0)
+        return np.stack([factor @ unit, factor @ squares])
+
+
+@dataclass(frozen=True)
+class ClassScatter(Statistic):
+    """Counts and sums by class, and second moments of all, of rows that are centred, scaled and shortened.
+
+    A person's contribution is ``(a e_c, b z e_c, c S(z))``: z is her row, moved, scaled and brought to length
+    1 at most, e_c the indicator of her class and S(z) the upper triangle of z z^T, off the diagonal times
+    sqrt(2), so that ||S(z)|| = ||z||^2. Somebody without a class contributes nothing.
+
+    Parameters
+    ----------
+    n_classes : int
+    centre, factors : arrays of shape (n_features,)
+        Public or released: ``z = (x - centre) * factors``.
+    clip : float
+        `bound` of the query's norm.
+    """
+
+    n_classes: int
+    centre: FloatArray
+    factors: FloatArray
+    clip: float
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """One long vector: counts, sums, second moments."""
+        return (entries(self.n_classes, len(self.centre)),)
+
+    @staticmethod
+    def bound(norm: Norm) -> float:
+        """Largest norm of a contribution, as ||z|| <= 1 makes ||S(z)|| <= 1."""
+        return float(sum(WEIGHTS)) if norm == "l1" else math.sqrt(sum(w * w for w in WEIGHTS))
+
+    def tile_sum(self, rows: Any, classes: Numbers, norm: Norm) -> FloatArray:  # type: ignore[override]
+        """Sum of the contributions; the last `shrink` only guards against rounding."""
+        z = (_dense(rows) - self.centre) * self.factors
+        z = z * shrink(row_norms(z, norm), 1.0)[:, None]
+        a, b, c = WEIGHTS
+        first, second = b * row_norms(z, norm), c * _moment_norms(z, norm)
+        together = a + first + second if norm == "l1" else np.sqrt(a * a + first**2 + second**2)
+        factor = shrink(together, self.clip) * (classes >= 0)
+        indicator = (classes[:, None] == np.arange(self.n_classes)) * factor[:, None]
+        moments = z.T @ (factor[:, None] * z)
+        upper = np.triu_indices(len(self.centre))
+        widened = np.where(upper[0] == upper[1], c, c * math.sqrt(2.0))
+        return np.concatenate(
+            [a * indicator.sum(axis=0), b * (indicator.T @ z).ravel(), widened * moments[upper]]
+        )
+
+    def parted(self, answer: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Counts, class sums (n_classes, d) and second moments (d, d) of a noisy sum, in plain units."""
+        k, d = self.n_classes, len(self.centre)
+        a, b, c = WEIGHTS
+        upper = np.triu_indices(d)
+        moments = np.zeros((d, d))
+        moments[upper] = answer[k + k * d :] / np.where(upper[0] == upper[1], c, c * math.sqrt(2.0))
+        whole = moments + np.triu(moments, 1).T
+        return answer[:k] / a, answer[k : k + k * d].reshape(k, d) / b, whole
+
+
+def entries(n_classes: int, n_features: int) -> int:
+    """Numbers in the class statistics.
+
+    Examples
+    --------
+    >>> entries(2, 30)
+    527
+    """
+    return n_classes * (1 + n_features) + n_features * (n_features + 1) // 2
+
+
+def _dense(rows: Any) -> FloatArray:
+    """A tile of rows as an array: centred rows have no zeros left to spare."""
+    return np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
+
+
+def _moment_norms(z: FloatArray, norm: Norm) -> FloatArray:
+    """Norm of S(z) for each row: ||z||_2^2, or in l1 the diagonal and sqrt(2) times the upper half."""
+    squares = np.einsum("ij,ij->i", z, z)
+    if norm == "l2":
+        return np.asarray(squares)
+    half = (np.abs(z).sum(axis=1) ** 2 - squares) / 2
+    return np.asarray(squares + math.sqrt(2.0) * np.maximum(half, 0.0))
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What the first answer says of the columns, in units of the data norm.
+
+    Attributes
+    ----------
+    mean, factors : arrays of shape (n_features,)
+    spread : float
+        Mean squared distance from the mean.
+    """
+
+    mean: FloatArray
+    factors: FloatArray
+    spread: float
+
+
+@dataclass(frozen=True)
+class ScatterRecipe:
+    """Statistics of people, and a discriminant metric made of them.
+
+    Parameters
+    ----------
+    n_classes : int
+        Public.
+    n_components : int or None
+        None returns the whole blended metric, a number its leading directions.
+    """
+
+    n_classes: int
+    n_components: int | None = None
+    headline = "class statistics"
+
+    def ask(self, setting: Setting) -> tuple[Ask, ...]:
+        """The columns first, then the class statistics."""
+        d = setting.n_features
+        if d > MOST_FEATURES:
+            raise InputError(
+                f"class statistics take at most {MOST_FEATURES} features; got {d}: project them with a "
+                "public projection first, or learn from pairs (design_pairs, fit)"
+            )
+        return (
+            Ask("columns", (2, d), COLUMNS_SHARE),
+            Ask("class statistics", (entries(self.n_classes, d),), 1 - COLUMNS_SHARE),
+        )
+
+    def options(self) -> dict[str, Any]:
+        """For the certificate."""
+        return {"n_components": self.n_components, "n_classes": self.n_classes}
+
+    def run(self, plan: Plan, engine: Engine) -> FloatArray:
+        """Ask both, and make a metric of the answers."""
+        columns = self._columns(plan, engine)
+        query = plan["class statistics"]
+        clip = ClassScatter.bound(query.mechanism.norm)
+        statistic = ClassScatter(
+            self.n_classes, plan.data_norm * columns.mean, columns.factors / plan.data_norm, clip
+        )
+        parts = statistic.parted(engine.answer(query, statistic))
+        noise = query.noise_std(clip)
+        metric = discriminant(*parts, n=plan.n_records, noise=noise, columns=columns)
+        if self.n_components is not None:
+            metric = metric[: self.n_components]
+        return metric / plan.data_norm
+
+    def _columns(self, plan: Plan, engine: Engine) -> Columns:
+        """Centre and scale of the columns, with a floor where the noise hides their variance."""
+        d, n, query = plan.n_features, plan.n_records, plan["columns"]
+        clip = ColumnMoments.bound(query.mechanism.norm)
+        first, second = engine.answer(query, ColumnMoments(d, plan.data_norm, clip)) / n
+        noise = query.noise_std(clip) / n
+        mean = np.clip(first, -1.0, 1.0)
+        found = second - mean**2
+        spread = float(max(found.sum(), noise * math.sqrt(d), _TINY))
+        variance = np.maximum(found, max(noise, LEAST_VARIANCE * spread / d))
+        scale = variance ** (-SCALED_BY / 2)
+        deviations = scale * np.sqrt(variance)
+        l1 = query.mechanism.norm == "l1"
+        typical = float(deviations.sum() if l1 else np.sqrt((deviations**2).sum()))
+        reach = radius(plan["class statistics"].noise_std(1.0) * math.sqrt(d) / n)
+        return Columns(mean, scale / (typical * reach), spread)
+
+
+def radius(noise: float) -> float:
+    """Where rows are shortened, in typical lengths: the more noise, the nearer to directions alone.
+
+    Parameters
+    ----------
+    noise : float
+        Length of the noise on a mean over all people, for contributions of length 1.
+
+    Examples
+    --------
+    >>> radius(0.0), round(radius(0.003), 2), radius(1.0)
+    (1.2, 0.82, 0.4)
+    """
+    return 0.4 + 0.8 * float(np.clip(math.log10(0.01 / max(noise, 1e-9)), 0.0, 1.0))
+
+
+def discriminant(
+    counts: FloatArray,
+    sums: FloatArray,
+    moments: FloatArray,
+    *,
+    n: int,
+    noise: float,
+    columns: Columns,
+) -> FloatArray:
+    """The metric of noisy class statistics: whitened directions between classes, and Euclid.
+
+    Parameters
+    ----------
+    counts, sums, moments : arrays of shape (k,), (k, d), (d, d)
+        Of rows z = (u - mean) * factors.
+    n : int
+        People.
+    noise : float
+        Standard deviation of the noise on each weighted entry.
+    columns : Columns
+
+    Returns
+    -------
+    array of shape (d, d)
+        For rows u; leading directions first.
+    """
+    k, d = sums.shape
+    a, b, c = WEIGHTS
+    sizes = np.maximum(counts, max(1.0, 0.1 * n / k))
+    part = sizes / sizes.sum()
+    means = sums / sizes[:, None]
+    middle = part @ means
+    away = np.sqrt(part)[:, None] * (means - middle)
+    blur = noise / b / sizes  # of each entry of a class mean
+    between = away.T @ away - np.eye(d) * float(part @ blur**2)
+    within = moments / n - np.outer(middle, middle) - between
+    values, basis = np.linalg.eigh((within + within.T) / 2)
+    solid, floor = _shrunk(values, noise / c / n, n)
+    whitened = away @ basis / np.sqrt(solid)
+    strength, mix = np.linalg.eigh(whitened @ whitened.T)
+    strength = np.maximum(strength, _TINY)
+    # What noise and sampling put into each class mean, seen after whitening.
+    expected = part * (blur**2 * np.sum(1 / solid) + np.sum(1 - floor / solid) / sizes)
+    # A noisy count moves its class along the line to the origin, which is not quite the people's middle.
+    lines = np.sum((means @ basis) ** 2 / solid, axis=1)
+    expected = expected + part * (noise / a / sizes) ** 2 * lines
+    # So many directions as the noise has, its square length varies by so much: what exceeds it by chance.
+    lucky = 1 + LUCK * math.sqrt(2 * float(np.sum(1 / solid**2))) / float(np.sum(1 / solid))
+    trusted = np.clip(1 - lucky * (mix**2).T @ expected / strength, 0.0, 1.0)
+    euclid = np.eye(d) / math.sqrt(columns.spread)
+    if not np.any(trusted > 0):
+        return euclid
+    directions = (mix.T @ whitened) / np.sqrt(strength)[:, None]
+    learned = np.sqrt(trusted)[:, None] * directions / np.sqrt(solid) @ basis.T
+    # Directions of unit length after whitening: people's mean squared distance is their number.
+    learned = learned / math.sqrt(float(trusted.sum())) * columns.factors
+    blend = 1 - (1 - LEAST_EUCLID) * float(trusted @ strength / strength.sum())
+    return _leading(np.vstack([math.sqrt(1 - blend) * learned, math.sqrt(blend) * euclid]))
+
+
+def _shrunk(values: FloatArray, noise: float, n: int) -> tuple[FloatArray, float]:
+    """Eigenvalues within classes, drawn to their mean by as much of their spread as noise and chance make.
+
+    Returns them with what was added to each: the noise alone has eigenvalues up to its edge, and d columns of
+    n people leave their part to chance.
+    """
+    d = len(values)
+    mean = max(float(values.mean()), _TINY)
+    by_chance = noise**2 * d * (d + 1) / 2 + (d * mean) ** 2 / n
+    drawn = min(1.0, by_chance / max(float(((values - mean) ** 2).sum()), _TINY**2))
+    floor = RIDGE * noise * math.sqrt(2 * d) + mean * math.sqrt(d / n) + _TINY
+    return np.maximum((1 - drawn) * values + drawn * mean, 0.0) + floor, floor
+
+
+def _leading(stacked: FloatArray) -> FloatArray:
+    """One square matrix for the same metric, directions of most weight first."""
+    _, s, Vt = np.linalg.svd(stacked, full_matrices=False)
+    rows: FloatArray = s[:, None] * Vt
+    # A direction and its opposite are one metric: the largest entry of a row is made positive.
+    largest = np.take_along_axis(rows, np.abs(rows).argmax(axis=1)[:, None], axis=1)
+    return rows * np.where(largest < 0, -1.0, 1.0)
+
+
+class DPPScatterLearner(LearnsFromClasses, PrivateMetricLearner):
+    """Learn a Mahalanobis metric from people with classes, by private statistics of people.
+
+    Parameters
+    ----------
+    epsilon : float, default 1.0
+        Privacy budget of one fit, for ``unit`` and ``adjacency``. ``inf`` is the non-private learner.
+    delta : float, default 1e-5
+        Must be well below 1 / number of people. Not used by ``mechanism='laplace'`` (pure epsilon).
+    unit : {'person', 'relationship', 'pair'}
+        What is protected. A person is one record; a fact about two people is in two.
+    adjacency : {'zero-out', 'replace'}
+        What epsilon compares; the certificate states both.
+    mechanism : {'gaussian', 'laplace'}
+    n_components : int or None
+        Rows of the metric: None for all, with some Euclid blended in; a number for the leading ones.
+    data_norm : float, default 1.0
+        Public bound on a person's l2 norm; longer rows are clipped, and it is said.
+    accountant : PrivacyLedger or None
+        A budget across fits; charged before any noise is drawn.
+    preprocessor : array, DataFrame, sparse matrix or callable, optional
+        People's features, for distances of pairs given as row numbers.
+    backend : {'auto', 'numpy'}
+    random_state : int, Generator or None
+        None: operating-system entropy and exact discrete noise, a release. A seed: repeatable, and the
+        certificate says ``for_release: false``.
+    verbose : int
+
+    Attributes
+    ----------
+    components_ : array of shape (n_components, n_features)
+    certificate_ : Certificate or None
+        None when epsilon is infinite.
+    classes_ : tuple
+        The public list of classes.
+    kappa_ : int
+        Records that the unit touches.
+    noise_multiplier_ : float
+    n_people_used_ : int
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from pairveil import DPPScatterLearner
+    >>> from pairveil.data.embedded import load_patients
+    >>> patients = load_patients()
+    >>> learner = DPPScatterLearner(epsilon=4.0, random_state=0)
+    >>> learner = learner.fit_classes(patients.features.values, patients.classes, classes=[0, 1])
+    >>> learner.kappa_, learner.certificate_.unit, learner.n_people_used_
+    (1, 'person', 569)
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        unit: Unit = "person",
+        adjacency: Adjacency = "zero-out",
+        mechanism: Literal["gaussian", "laplace"] = "gaussian",
+        n_components: int | None = None,
+        data_norm: float = 1.0,
+        accountant: PrivacyLedger | None = None,
+        preprocessor: Any = None,
+        backend: Literal["auto", "numpy"] = "auto",
+        random_state: int | np.random.Generator | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.unit = unit
+        self.adjacency = adjacency
+        self.mechanism = mechanism
+        self.n_components = n_components
+        self.data_norm = data_norm
+        self.accountant = accountant
+        self.preprocessor = preprocessor
+        self.backend = backend
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check(self, given: Any, n_features: int) -> None:
+        check_components(given.n_components, n_features)
+
+    def _prepare(self, pairs: Any, y: ArrayLike | None) -> Prepared:  # noqa: ARG002
+        if isinstance(pairs, Prepared):
+            return pairs
+        raise InputError(
+            "this learner learns from people with classes: fit_classes(X, y, classes); for labelled pairs "
+            "there is DPPMetricLearner"
+        )
+
+    def _class_recipe(self, given: Any, people: Material) -> tuple[ScatterRecipe, Material]:
+        return ScatterRecipe(people.used.n_classes, given.n_components), people
