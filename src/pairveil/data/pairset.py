@@ -229,6 +229,20 @@ class PairSet:
         """
         return self._with(features, self.pairs, self.labels, self.ids)
 
+    def emptied(self, null: np.ndarray) -> PairSet:
+        """The same pairs, of which some are null: they stay in their place and contribute nothing.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> PairSet(np.eye(3), [[0, 1], [1, 2]], [1, -1]).emptied(np.array([True, False])).labels
+        array([ 0, -1], dtype=int8)
+        """
+        if self.labels is None:
+            raise InputError("pairs without labels contribute nothing as they are")
+        labels = np.where(null, NULL, self.labels).astype(np.int8)
+        return self._with(self.features, self.pairs, labels, self.ids)
+
     def _with(self, features: Any, pairs: Any, labels: Any, ids: Any) -> PairSet:
         changed = object.__new__(type(self))  # checked when this one was made
         changed._set(features, pairs, labels, ids, self.feature_names)

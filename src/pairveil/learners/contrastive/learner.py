@@ -13,7 +13,7 @@ from pairveil.learners.contract import PairMetric
 from pairveil.learners.contrastive.defaults import MARGIN, learns_from_pairs
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe
 from pairveil.learners.material import Material, designed_pairs
-from pairveil.learners.preparing import Prepared
+from pairveil.learners.preparing import Prepared, setting_of
 from pairveil.learners.private_threshold import PrivateThreshold
 from pairveil.learners.scatter import ScatterRecipe
 from pairveil.privacy.ledger import PrivacyLedger
@@ -154,7 +154,7 @@ class DPPMetricLearner(LearnsFromClasses, PrivateThreshold, PrivateLearner, Pair
 
     def _class_recipe(self, given: Any, people: Material) -> tuple[Recipe, Material]:
         k = people.used.n_classes
-        if learns_from_pairs(people.used.n_features, k, people.costs[given.unit].records):
+        if learns_from_pairs(setting_of(given, people, given.delta), k):
             return self._recipe(given), designed_pairs(given, people)
         return ScatterRecipe(k, given.n_components), people
 
