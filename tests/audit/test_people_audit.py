@@ -61,7 +61,7 @@ def test_a_fact_about_two_people_charged_as_one_is_convicted(monkeypatch):
 
 
 def test_rows_that_are_not_shortened_are_convicted(monkeypatch):
-    monkeypatch.setattr(scatter, "shrink", lambda lengths, clip: np.ones_like(lengths))  # noqa: ARG005
+    monkeypatch.setattr(scatter, "shrink", lambda lengths, clip: np.ones_like(lengths))
     found = audit_person("zero-out")
     assert found.verdict == "violated"
     assert {query.name for query in found.queries if query.ratio > 1} == {"class statistics"}

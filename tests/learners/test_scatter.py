@@ -14,8 +14,8 @@ from pairveil import (
     DPPMetricLearner,
     DPPScatterLearner,
     InputError,
-    PrivacyLedger,
     PrivacyLeakWarning,
+    PrivacyLedger,
 )
 from pairveil.data.embedded import load_digits
 from pairveil.data.people import People

@@ -435,7 +435,7 @@ class DPPScatterLearner(LearnsFromClasses, PrivateThreshold, PrivateLearner, Pai
         self.random_state = random_state
         self.verbose = verbose
 
-    def _prepare(self, pairs: Any, y: ArrayLike | None) -> Prepared:
+    def _prepare(self, pairs: Any, y: ArrayLike | None) -> Prepared:  # noqa: ARG002
         if isinstance(pairs, Prepared):
             return pairs
         raise InputError(
