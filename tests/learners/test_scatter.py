@@ -27,6 +27,7 @@ from pairveil.privacy.certificate import Certificate
 
 pytestmark = pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")
 X, GROUPS = people(n=600)
+MANY, MANY_GROUPS = people(n=2400)
 LEARNERS = [DPPScatterLearner, DPPMetricLearner]
 
 
@@ -37,13 +38,20 @@ def fitted(kind=DPPScatterLearner, y=GROUPS, classes=(0, 1), rows=X, ids=None, *
 
 @pytest.mark.parametrize("kind", LEARNERS)
 def test_the_metric_finds_the_column_that_tells_the_classes(kind):
-    learner = fitted(kind)
+    learner = fitted(kind, rows=MANY, y=MANY_GROUPS)
     weights = (learner.components_**2).sum(axis=0)
     assert weights[0] > 2 * weights[1:].max()
     assert learner.classes_ == (0, 1)
-    assert learner.n_people_used_ == 600
+    assert learner.n_people_used_ == 2400
     assert learner.n_features_in_ == 5
     assert learner.transform(X).shape == (600, 5)
+
+
+def test_few_people_of_two_classes_are_learned_from_a_matching_unless_noise_is_loud():
+    assert fitted(DPPMetricLearner).n_pairs_used_ == 300
+    assert fitted(DPPMetricLearner, epsilon=0.1).n_people_used_ == 600
+    assert fitted(DPPMetricLearner, epsilon=float("inf")).n_people_used_ == 600
+    assert fitted(DPPMetricLearner, classes=(0, 1, 2)).n_people_used_ == 600
 
 
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])

@@ -220,19 +220,6 @@ class PairSet:
         ids = self.ids if people is None or self.ids is None else self.ids[people]
         return self._with(features, records.pairs, records.labels, ids), records.positions
 
-    def with_nulls(self, null: np.ndarray) -> PairSet:
-        """The same pairs, those at ``null`` without contents: they contribute nothing to any sum.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> PairSet(np.eye(2), [[0, 1]], [1]).with_nulls(np.array([True])).differences()
-        array([[0., 0.]])
-        """
-        assert self.labels is not None
-        labels = np.where(null, NULL, self.labels).astype(np.int8)
-        return self._with(self.features, self.pairs, labels, self.ids)
-
     def with_features(self, features: Any) -> PairSet:
         """The same pairs of people with other features, which must have been checked.
 
@@ -243,6 +230,20 @@ class PairSet:
         1
         """
         return self._with(features, self.pairs, self.labels, self.ids)
+
+    def emptied(self, null: np.ndarray) -> PairSet:
+        """The same pairs, of which some are null: they stay in their place and contribute nothing.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> PairSet(np.eye(3), [[0, 1], [1, 2]], [1, -1]).emptied(np.array([True, False])).labels
+        array([ 0, -1], dtype=int8)
+        """
+        if self.labels is None:
+            raise InputError("pairs without labels contribute nothing as they are")
+        labels = np.where(null, NULL, self.labels).astype(np.int8)
+        return self._with(self.features, self.pairs, labels, self.ids)
 
     def _with(self, features: Any, pairs: Any, labels: Any, ids: Any) -> PairSet:
         changed = object.__new__(type(self))  # checked when this one was made

@@ -244,9 +244,9 @@ def designed_pairs(given: Any, people: Material) -> Material:
         raise InputError("one person makes no pair: there must be at least two")
     pairs = design_pairs(data.n_records, how=how, random_state=_selection_seed(given.random_state))
     left, right = data.classes[pairs[:, 0]], data.classes[pairs[:, 1]]
-    labels = np.where(left == right, 1, -1)
-    found = PairSet(data.features, pairs, labels, ids=data.ids, feature_names=data.feature_names)
-    found = found.with_nulls((left == NO_CLASS) | (right == NO_CLASS))
+    labels = np.where(left == right, 1, -1).astype(np.int8)
+    null = (left == NO_CLASS) | (right == NO_CLASS)
+    found = PairSet(data.features, pairs, labels, ids=data.ids).emptied(null)
     settled = SimpleNamespace(**{**vars(given), "select": "all"})
     material = material_of_pairs(settled, Resolved(*found.canonical(), False), stacklevel=4)
     return replace(

@@ -55,14 +55,7 @@ def prepare(
     mechanism, costs, n = mechanism_named(given.mechanism), material.costs, material.used.n_records
     delta = 0.0 if mechanism.is_pure else given.delta
     left = delta * (1 - SLACK_SHARE) if noise.for_release else delta
-    setting = Setting(
-        Budget(given.epsilon, left, costs[given.unit], given.adjacency),
-        n_records=n,
-        n_features=material.used.n_features,
-        data_norm=given.data_norm,
-        mechanism=mechanism,
-        records=material.kind,
-    )
+    setting = setting_of(given, material, left)
     largest = max(cost.records for cost in costs.values())
     plan, slack = plan_within(recipe, setting, delta, largest, exact=noise.for_release)
     certificate = None
@@ -86,6 +79,18 @@ def prepare(
         )
         _warn(given, n, plan, stacklevel + 1)
     return Prepared(material, recipe, plan, certificate, noise)
+
+
+def setting_of(given: Any, material: Material, delta: float) -> Setting:
+    """The public numbers that a recipe may plan with, from plain parameters and material."""
+    return Setting(
+        Budget(given.epsilon, delta, material.costs[given.unit], given.adjacency),
+        n_records=material.used.n_records,
+        n_features=material.used.n_features,
+        data_norm=given.data_norm,
+        mechanism=mechanism_named(given.mechanism),
+        records=material.kind,
+    )
 
 
 def _warn(given: Any, n: int, plan: Plan, stacklevel: int) -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from pairveil.engine.plan import Setting
 from pairveil.learners.scatter import MOST_FEATURES
+from pairveil.privacy.costs import cost_of
 
 
 class Shares(NamedTuple):
@@ -62,22 +63,36 @@ def divide(setting: Setting) -> Shares:
     return Shares(gradients=1 - sum(side.values()), **side)
 
 
-def learns_from_pairs(n_features: int, n_classes: int, n_records: int) -> bool:
+FEW_PEOPLE = 2_000
+FAINT = 0.03
+
+
+def learns_from_pairs(setting: Setting, n_classes: int) -> bool:
     """Whether people with classes are learned from by pairs; from public numbers alone.
 
-    Measured in docs/guides/classes.md: for a person statistics of people win, whatever the number of
-    classes. A fact about two people costs them two records and paths of pairs one, and then two classes
-    are told apart better by pairs. More columns than statistics can take go to pairs as well.
+    Measured in docs/guides/classes.md. For a person statistics of people win, but for two classes of few
+    people whose noise is not too loud. A fact about two people costs them two records and paths of pairs
+    one, and then two classes are told apart better by pairs. More columns than statistics can take go to
+    pairs as well.
 
     Parameters
     ----------
-    n_features, n_classes : int
-    n_records : int
-        People that the protected unit touches.
+    setting : Setting
+        Of the people.
+    n_classes : int
 
     Examples
     --------
-    >>> learns_from_pairs(30, 2, n_records=1), learns_from_pairs(30, 2, n_records=2)
-    (False, True)
+    >>> from pairveil.privacy.mechanisms import Budget
+    >>> at = [Setting(Budget(e, 1e-5, 1, "zero-out"), 398, 30) for e in (4.0, 1.0)]
+    >>> [learns_from_pairs(setting, n_classes=2) for setting in at]
+    [True, False]
     """
-    return (n_classes == 2 and n_records > 1) or n_features > MOST_FEATURES
+    budget, n, d = setting.budget, setting.n_records, setting.n_features
+    if n_classes > 2 or d > MOST_FEATURES:
+        return d > MOST_FEATURES
+    if cost_of(budget.kappa).records > 1:
+        return True
+    if n >= FEW_PEOPLE or not budget.is_private:
+        return False
+    return setting.mechanism.multiplier(budget, 1.0) * math.sqrt(d) / n < FAINT

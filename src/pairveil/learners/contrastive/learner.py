@@ -15,6 +15,7 @@ from pairveil.learners.contrastive.recipe import ContrastiveRecipe
 from pairveil.learners.material import Material, designed_pairs
 from pairveil.learners.metric import PrivateMetricLearner
 from pairveil.learners.parameters import check_bound, check_choice, check_components, is_whole
+from pairveil.learners.preparing import setting_of
 from pairveil.learners.scatter import ScatterRecipe
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.units import Adjacency, Unit
@@ -163,6 +164,6 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
 
     def _class_recipe(self, given: Any, people: Material) -> tuple[Recipe, Material]:
         k = people.used.n_classes
-        if learns_from_pairs(people.used.n_features, k, people.costs[given.unit].records):
+        if learns_from_pairs(setting_of(given, people, given.delta), k):
             return self._recipe(given), designed_pairs(given, people)
         return ScatterRecipe(k, given.n_components), people
