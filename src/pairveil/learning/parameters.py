@@ -19,6 +19,7 @@ from pairveil.privacy.units import ADJACENCIES, UNITS, float_at_most
 
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-12, 1e6
 HARDLY_PRIVATE = 20.0
+LARGEST_KAPPA = 10**15  # more pairs than there are: beyond, noise leaves the floats
 NOTHING_PROMISED = (
     "it would promise nothing (at epsilon 20 odds may change by a factor of 485 million)"
 )
@@ -110,8 +111,10 @@ def check_parameters(learner: Any, n_features: int) -> None:
     _check_choice("sampling", learner.sampling, ("poisson", "disjoint"))
     _check_choice("loss", learner.loss, ("contrastive",))
     _check_choice("backend", learner.backend, ("auto", "numpy", "dask"))
-    if learner.kappa != "auto" and not (_is_whole(learner.kappa) and learner.kappa >= 1):
-        raise InputError("kappa must be 'auto' or a whole number of at least 1")
+    if learner.kappa != "auto" and not (
+        _is_whole(learner.kappa) and 1 <= learner.kappa <= LARGEST_KAPPA
+    ):
+        raise InputError("kappa must be 'auto' or a whole number from 1 to 10^15")
     k = learner.n_components
     if k is not None and not (_is_whole(k) and 1 <= k <= n_features):
         raise InputError(
