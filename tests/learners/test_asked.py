@@ -70,9 +70,10 @@ def test_a_float32_of_one_is_one():
 
 def test_a_plan_that_would_cost_more_is_made_smaller(monkeypatch):
     """The margin for rounding may be too small: what was asked for still holds."""
-    from pairveil.learners.contrastive import defaults
+    from pairveil.privacy.mechanisms import gaussian, laplace
 
-    monkeypatch.setattr(defaults, "_ROUNDING", 1 - 1e-7)
+    for module in (gaussian, laplace):
+        monkeypatch.setattr(module, "ROUNDING", 1 - 1e-7)
     for mechanism in ("gaussian", "laplace"):
         assert certified(epsilon=1.0, mechanism=mechanism).epsilon <= 1.0
 
@@ -123,3 +124,8 @@ def test_fit_transform_spends_nothing_and_says_what_to_do():
     with pytest.raises(InputError, match="nothing was spent"):
         make_pipeline(learner, KNeighborsClassifier()).fit(PAIRS, Y)
     assert ledger.entries == ()
+
+
+def test_a_kappa_beyond_the_floats_is_refused():
+    with pytest.raises(InputError, match="kappa must be"):
+        certified(kappa=10**400)

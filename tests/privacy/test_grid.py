@@ -155,7 +155,9 @@ def test_the_slack_of_replaced_records_needs_their_number_once():
                 assert real <= delta_from_mu(2 * apart / steps, float(epsilon)) + slack
 
 
-@pytest.mark.parametrize(("kappa", "entries"), [(10**400, 3), (1, 10**400)])
+@pytest.mark.parametrize(
+    ("kappa", "entries"), [(10**400, 3), (1, 10**400)], ids=["kappa", "entries"]
+)
 def test_a_plan_beyond_the_floats_leaves_nothing_of_delta(kappa, entries):
     release = {"mechanism": "gaussian", "noise_multiplier": 40.0, "steps": 1, "entries": entries}
     assert slack_of_plan({"releases": [release]}, kappa) == 1.0

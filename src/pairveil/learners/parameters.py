@@ -20,6 +20,7 @@ from pairveil.privacy.mechanisms import MECHANISMS
 from pairveil.privacy.units import ADJACENCIES, UNITS, float_at_most
 
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-12, 1e6
+LARGEST_KAPPA = 10**15  # more pairs than there are: beyond, noise leaves the floats
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "unit": UNITS,
@@ -97,8 +98,8 @@ def check_common(given: Any) -> None:
     if not isinstance(given.accountant, PrivacyLedger | None):
         raise InputError("accountant must be a PrivacyLedger or None")
     kappa = named.get("kappa", "auto")
-    if kappa != "auto" and not (is_whole(kappa) and kappa >= 1):
-        raise InputError("kappa must be 'auto' or a whole number of at least 1")
+    if kappa != "auto" and not (is_whole(kappa) and 1 <= kappa <= LARGEST_KAPPA):
+        raise InputError("kappa must be 'auto' or a whole number from 1 to 10^15")
 
 
 def check_components(k: Any, n_features: int) -> None:
