@@ -354,8 +354,8 @@ EVENTS = [
 ACCOUNTING = [
     Mutation(
         "accounting: kappa is left out of mu",
-        "mu_squared.append(count * (reach / event.noise_multiplier) ** 2)",
-        "mu_squared.append(count * (reach / cost.records / event.noise_multiplier) ** 2)",
+        "mu_squared.append(_mu_squared(reach, event.noise_multiplier, count))",
+        "mu_squared.append(_mu_squared(reach / cost.records, event.noise_multiplier, count))",
         _in("test_accounting"),
     ),
     Mutation(
@@ -366,15 +366,33 @@ ACCOUNTING = [
     ),
     Mutation(
         "accounting: Laplace steps are not added up",
-        "pure_total += Fraction(reach) * event.steps / Fraction(event.scale_multiplier)",
-        "pure_total += Fraction(reach) / Fraction(event.scale_multiplier)",
+        "pure_terms.append(Fraction(reach) * event.steps / Fraction(event.scale_multiplier))",
+        "pure_terms.append(Fraction(reach) / Fraction(event.scale_multiplier))",
         _in("test_accounting"),
     ),
     Mutation(
         "accounting: without sampling replace costs sqrt 2, not 2",
-        "((2 if replaced else 1) * k) ** 2",
-        "((1.4 if replaced else 1) * k) ** 2",
+        "(2 if replaced else 1) * records",
+        "(1.4 if replaced else 1) * records",
         _in("test_accounting", "test_accounting_oracle", "test_fuzz_accountant"),
+    ),
+    Mutation(
+        "accounting: events beyond the limit are forgotten",
+        "aside=_sum_up(aside),",
+        "aside=0.0,",
+        _in("test_foreign_releases"),
+    ),
+    Mutation(
+        "accounting: choices beyond the limit are no part of zCDP",
+        "choice_rho(_round_up(eta)) for eta, n in ranges)",
+        "choice_rho(_round_up(eta)) for eta, n in ranges[:MAX_DISTINCT])",
+        _in("test_foreign_releases"),
+    ),
+    Mutation(
+        "profile: events beyond the limit do not shift it",
+        "left = epsilon - composition.aside",
+        "left = epsilon",
+        _in("test_foreign_releases"),
     ),
     Mutation(
         "accounting: sampled replacement is compared with nulls",
