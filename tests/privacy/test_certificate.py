@@ -217,6 +217,11 @@ def test_a_plan_of_a_wrong_kind_is_refused():
             Certificate.from_dict(data)
 
 
+def test_costs_of_nothing_are_refused():
+    with pytest.raises(InputError, match="no records at all"):
+        Certificate.from_dict(make().to_dict() | {"costs": {}})
+
+
 def test_a_declared_kappa_may_be_larger_than_the_number_of_pairs():
     kappas = {"pair": 1, "relationship": 2, "person": 5}
     few = {"n_pairs_given": 4, "n_pairs_used": 4, "kappas": kappas}
