@@ -114,18 +114,36 @@ def test_what_fails_after_the_noise_counts_and_what_fails_before_costs_nothing(m
         with pytest.raises(InputError):
             learner.calibrate_threshold(PAIRS, Y, epsilon=1.0, **wrong)
     assert ledger.entries == ()
-    with monkeypatch.context() as patch:
-        patch.setattr(Engine, "answer", lambda *_: np.array([np.ones(64), np.eye(64)[0]]))
-        with pytest.raises(InputError, match="no threshold"):
-            learner.calibrate_threshold(PAIRS, Y, "max_tpr", 1.0, epsilon=1.0)
-    assert len(ledger.entries) == 1
     learner.calibrate_threshold(PAIRS, Y, epsilon=1.0)
-    assert len(learner.threshold_certificate_.events) == len(learner.certificate_.events) + 2
+    with monkeypatch.context() as patch:
+        patch.setattr(Engine, "answer", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            learner.calibrate_threshold(PAIRS, Y, epsilon=1.0)
+    assert len(ledger.entries) == 2
+    assert not hasattr(learner, "threshold_certificate_")  # the old one knows of one release less
+    learner.calibrate_threshold(PAIRS, Y, epsilon=1.0)
+    assert len(learner.threshold_certificate_.events) == len(learner.certificate_.events) + 3
     learner.accountant = PrivacyLedger(0.5, 1e-5)
     before = learner.threshold_certificate_
     with pytest.raises(BudgetError):
         learner.calibrate_threshold(PAIRS, Y, epsilon=1.0)
     assert learner.threshold_certificate_ is before
+
+
+@pytest.mark.parametrize(
+    ("strategy", "similar", "dissimilar", "accepted"),
+    [
+        ("max_tpr", np.ones(64), np.eye(64)[0], 0.0),
+        ("max_tnr", np.zeros(64), np.ones(64), 1.0),
+    ],
+)
+def test_what_was_paid_for_gives_a_threshold(monkeypatch, strategy, similar, dissimilar, accepted):
+    """No cell reaches the rate; half of all noisy histograms of 20 pairs were such at min_rate 1."""
+    learner = fitted()
+    monkeypatch.setattr(Engine, "answer", lambda *_: np.array([similar, dissimilar]))
+    learner.calibrate_threshold(PAIRS, Y, strategy, 1.0, epsilon=1.0)
+    assert np.mean(learner.predict(PAIRS) > 0) == accepted
+    assert learner.threshold_certificate_.verify()
 
 
 def test_chains_across_fit_and_threshold_count_all_pairs_of_a_person():

@@ -14,11 +14,18 @@ from scipy.special import ndtr, ndtri
 
 from pairveil.errors import InputError
 from pairveil.privacy.accounting import epsilon_of
-from pairveil.privacy.certificate import Certificate
+from pairveil.privacy.certificate import Certificate, all_epsilons
+from pairveil.privacy.costs import Cost
 from pairveil.privacy.events import GaussianEvent, LaplaceEvent
 from pairveil.privacy.noise import SeededNoise, TrustedNoise
 from pairveil.privacy.slack import slack_of_plan
-from pairveil.privacy.units import DECLARED_KAPPA, NOISE_SOURCES, SELECTED_CAVEAT
+from pairveil.privacy.units import (
+    ASSUMED_TOPOLOGY,
+    DECLARED_KAPPA,
+    NOISE_SOURCES,
+    SELECTED_CAVEAT,
+    UNITS,
+)
 
 EVENTS = [GaussianEvent(40.0, 0.2, 100), LaplaceEvent(50.0)]
 RELEASES = [
@@ -193,9 +200,64 @@ LIES = {  # what is done to the certificate, and what verify() says of it
     "more pairs used than given": (lambda d: d.update(n_pairs_used=901), "more pairs used"),
     "fewer pairs than kappa": (lambda d: d.update(n_pairs_used=4), "number of used pairs"),
     "a person in fewer pairs than a relationship": (
-        lambda d: d["kappas"].update(person=1),
-        "no graph has",
+        lambda d: (d["kappas"].update(person=1), d["costs"]["pairs"]["person"].update(records=1)),
+        "no graph has a person-level kappa",
     ),
+    "a person in fewer pairs than a relationship, under a declared person": (
+        lambda d: (
+            d["public"].append(DECLARED_KAPPA),
+            d.update(unit="person"),
+            d["costs"]["pairs"]["person"].update(records=1),
+        ),
+        "no graph has a person-level kappa",
+    ),
+    "no costs": (lambda d: d.pop("costs"), "does not state what a unit costs"),
+    "no entries": (lambda d: d["plan"]["releases"][1].pop("entries"), "how many numbers"),
+    "costs of records that were not asked about": (
+        lambda d: d["costs"].update(people=d["costs"]["pairs"]),
+        "exactly the records",
+    ),
+    "version 1 with records": (
+        lambda d: (
+            d.update(version=1),
+            d.pop("costs"),
+            d["plan"]["releases"][0].update(records="groups"),
+        ),
+        "what version 1 did not know",
+    ),
+    "version 1 with thresholds": (
+        lambda d: (d.update(version=1), d.pop("costs"), d["plan"].update(thresholds=[])),
+        "what version 1 did not know",
+    ),
+    "for release, and people were guessed": (
+        lambda d: d["public"].append(ASSUMED_TOPOLOGY),
+        "recognised by equal rows",
+    ),
+    "no pair used": (lambda d: d.update(n_pairs_used=0), "or none"),
+    "nothing dropped, but another kappa": (
+        lambda d: d.update(n_pairs_used=900),
+        "some were dropped",
+    ),
+    "a caveat of one's own": (
+        lambda d: (
+            d.update(n_pairs_used=900),
+            d["selection"].update(
+                caveat="In fact epsilon is 0.01", full_graph_relationship_kappa=2
+            ),
+        ),
+        "none that pairveil writes",
+    ),
+    "a full graph below its part": (
+        lambda d: d["selection"].update(full_graph_relationship_kappa=1),
+        "a part of its pairs",
+    ),
+    "a threshold on other pairs": (
+        lambda d: d["plan"].update(
+            thresholds=[{"n_pairs": 90, "kappas": {"pair": 1, "relationship": 1, "person": 1}}]
+        ),
+        "what the thresholds need",  # a chain across both: as many as a person has
+    ),
+    "thresholds that are none": (lambda d: d["plan"].update(thresholds="many"), "its thresholds"),
 }
 
 
@@ -217,9 +279,40 @@ def test_a_plan_of_a_wrong_kind_is_refused():
             Certificate.from_dict(data)
 
 
-def test_costs_of_nothing_are_refused():
-    with pytest.raises(InputError, match="no records at all"):
-        Certificate.from_dict(make().to_dict() | {"costs": {}})
+def of_records(kind, costs):
+    """A certificate of a plan that asks about one kind of records only."""
+    releases = [{**release, "records": kind} for release in RELEASES]
+    return make(
+        costs={kind: costs},
+        kappas={unit: cost.records for unit, cost in costs.items()},
+        plan={"releases": releases, "n_features": 30},
+    )
+
+
+def test_groups_cannot_pass_for_pairs_by_another_version():
+    one = Cost(1, 2.0, 2.0, empties=False)
+    honest = of_records("groups", dict.fromkeys(UNITS, one))
+    assert honest.verify().problems == ()
+    for version in (1, 2):
+        data = {**honest.to_dict(), "version": version}
+        del data["costs"]
+        cheaper = all_epsilons(EVENTS, honest.kappas, honest.delta, honest.delta_slack)
+        data |= {"epsilons": cheaper, "epsilon": cheaper["relationship"]["zero-out"]}
+        forged = Certificate.from_dict(data)
+        assert forged.epsilon < 0.7 * honest.epsilon
+        assert not forged.verify()
+
+
+def test_a_pair_of_people_is_two_people():
+    costs = {"pair": Cost(2), "relationship": Cost(2), "person": Cost(1)}
+    assert of_records("people", costs).verify().problems == ()
+    found = of_records("people", {**costs, "relationship": Cost(1)}).verify()
+    assert "unit 'relationship' holds more people than is stated" in found.problems
+
+
+def test_costs_of_nothing_are_none():
+    with pytest.raises(InputError, match="of no records"):
+        Certificate.from_dict({**make().to_dict(), "costs": {}})
 
 
 def test_a_declared_kappa_may_be_larger_than_the_number_of_pairs():
@@ -227,7 +320,8 @@ def test_a_declared_kappa_may_be_larger_than_the_number_of_pairs():
     few = {"n_pairs_given": 4, "n_pairs_used": 4, "kappas": kappas}
     clean = {"how": "paths", "caveat": None, "full_graph_relationship_kappa": 2}
     assert not make(**few, selection=clean).verify()
-    assert make(**few, selection=clean, public=[DECLARED_KAPPA]).verify()
+    assert not make(**few, selection=clean, public=[DECLARED_KAPPA]).verify()  # another unit's
+    assert make(**few, selection=clean, public=[DECLARED_KAPPA], unit="person").verify()
 
 
 def test_the_slack_is_that_of_the_entries_and_not_of_names():

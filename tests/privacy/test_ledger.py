@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+import os
 import pickle
 import threading
 from dataclasses import replace
@@ -13,9 +14,11 @@ import pytest
 
 from pairveil.errors import BudgetError, InputError
 from pairveil.privacy.accounting import epsilon_of, epsilon_of_parts
+from pairveil.privacy.costs import Cost
 from pairveil.privacy.events import GaussianEvent, LaplaceEvent
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.ledger_entry import LedgerEntry
+from pairveil.privacy.ledger_file import digest_of_ledger
 
 FIT = [GaussianEvent(60.0, steps=100)]
 KAPPAS = {"pair": 1, "relationship": 1, "person": 2}
@@ -217,7 +220,37 @@ def edited(change):
     return tamper
 
 
+def resealed(change):
+    """Changed by somebody who knows how the checksum is made."""
+
+    def tamper(text):
+        data = json.loads(text)
+        del data["sha256"]
+        change(data)
+        return json.dumps({**data, "sha256": digest_of_ledger(data)})
+
+    return tamper
+
+
 TAMPERED = {
+    "nested too deep": lambda text: "[" * 200_000 + "]" * 200_000,
+    "a NaN": lambda text: text.replace('"note": ""', '"note": NaN'),
+    "version true": resealed(lambda data: data.update(version=True)),
+    "entries that are none": resealed(lambda data: data.update(entries={})),
+    "events that are none": resealed(lambda data: data["entries"][0].update(events={})),
+    "a budget in words": resealed(lambda data: data["budget"].update(epsilon="inf")),
+    "a budget beyond floats": resealed(lambda data: data["budget"].update(epsilon=10**400)),
+    "no unit": resealed(lambda data: data["budget"].pop("unit")),
+    "a budget that is none": resealed(lambda data: data.update(budget=[])),
+    "fewer costs than events": resealed(
+        lambda data: data["entries"][0]["kappas"].update(person=[])
+    ),
+    "version 1 with costs": resealed(
+        lambda data: (
+            data.update(version=1),
+            data["entries"][0]["kappas"].update(person=Cost(1).to_dict()),
+        )
+    ),
     "empty": lambda text: "",
     "cut short": lambda text: text[: len(text) // 2],
     "not JSON": lambda text: "hello",
@@ -249,6 +282,20 @@ def test_a_damaged_file_is_an_error_and_never_a_fresh_budget(tmp_path, how):
         with pytest.raises(InputError):
             use()
     assert path.read_text() == damaged  # left for a person to look at
+
+
+def test_a_pipe_is_no_ledger_and_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="not a regular file"):
+        PrivacyLedger.open(tmp_path / "pipe")
+
+
+@pytest.mark.parametrize("costs", [(), (Cost(2),) * 2, (2,)])
+def test_costs_by_event_are_as_many_as_events(ledger, costs):
+    """Also those of a unit that is not counted yet: the next charge could not be composed with it."""
+    with pytest.raises(InputError, match="one cost for each event"):
+        ledger.spend(FIT, {"relationship": 1, "person": costs})
+    assert ledger.entries == ()
 
 
 def test_a_vanished_file_is_an_error(tmp_path):

@@ -78,6 +78,18 @@ def test_a_file_of_the_release_that_was_added_is_tampering(folder, key):
         check_signature(folder, key[1])
 
 
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_link_in_place_of_a_file_of_the_release_is_tampering(folder, key, inside, tmp_path):
+    """A metric without a promise, signed as such, must not get a certificate by a link."""
+    (folder / "certificate.json").unlink()
+    sign(folder, key[0])
+    target = (folder if inside else tmp_path) / "notes.txt"
+    target.write_text("{}")
+    (folder / "certificate.json").symlink_to(target)
+    with pytest.raises(InputError, match=r"tampered with: certificate\.json is not among"):
+        check_signature(folder, key[1])
+
+
 def _rewrite(folder, **changes):
     file = folder / "signature.dsse.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))

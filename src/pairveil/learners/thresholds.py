@@ -7,6 +7,7 @@ a private release, and everything here is post-processing of it.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -37,7 +38,8 @@ def best_threshold(
     similar, dissimilar : arrays of shape (n,)
         Pairs of each kind per cell, exact or noisy.
     strategy, min_rate, beta
-        As in ``calibrate_threshold``.
+        As in ``calibrate_threshold``. Where no edge reaches ``min_rate``, the threshold accepts nobody
+        ('max_tpr') or everybody ('max_tnr').
 
     Examples
     --------
@@ -69,7 +71,10 @@ def best_threshold(
         assert min_rate is not None
         merit = np.where(other >= min_rate, ours, -np.inf)
     if not np.any(np.isfinite(merit)):
-        raise InputError(f"no threshold reaches min_rate for strategy {strategy!r}")
+        # Not an error: the counts may have been paid for. To accept nobody keeps every dissimilar pair out,
+        # to accept everybody keeps every similar one in, whatever min_rate is.
+        nobody = 0.0 if edges[0] > 0 else math.nextafter(edges[0], -math.inf)
+        return nobody if strategy == "max_tpr" else float(edges[-1])
     return float(edges[int(np.argmax(merit))])
 
 

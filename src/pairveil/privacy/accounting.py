@@ -59,6 +59,7 @@ ACCURACY = 0.1
 0.1 % of epsilon (each step's loss gains variance d^2/6, like a Gaussian step of mu^2 = d^2/6)."""
 
 _TRUNCATION = 1e-6  # share of delta spent, per step, on each kind of truncation
+_LEAST_MU = 1e-150  # its square is a float
 
 MAX_DISTINCT = 128
 """Distinct sampled events, Laplace events and choices, of each kind, that are composed on a grid (about 10
@@ -209,10 +210,9 @@ def epsilon_of_parts(
 
 
 def compose(parts: Iterable[Part], adjacency: Adjacency) -> Composition | None:
-    """Merge like events; None when one of them has no noise at all."""
+    """Merge like events; None when one of them has no noise at all, or too little for any finite epsilon."""
     mu_squared: list[float] = []
-    pure: dict[float, int] = defaultdict(int)
-    pure_terms: list[Fraction] = []
+    pure: dict[Fraction, int] = defaultdict(int)
     sampled: dict[tuple[int, float, float, bool], int] = defaultdict(int)
     choices: dict[Fraction, int] = defaultdict(int)
     for events, group in parts:
@@ -220,26 +220,25 @@ def compose(parts: Iterable[Part], adjacency: Adjacency) -> Composition | None:
         costs = group if isinstance(group, tuple) else (_checked_cost(group),) * len(checked)
         for event, cost in zip(checked, costs, strict=True):
             reach = cost.reach(adjacency)
-            if isinstance(event, ChoiceEvent):
-                together = Fraction(event.eta) * Fraction(reach) if event.eta < math.inf else None
-                if together is None or math.isinf(_round_up(together)):
+            noise = _noise_of(event)
+            # What is beyond the floats has no epsilon that a float could state.
+            if noise == 0.0 or math.isinf(reach):
+                return None
+            if isinstance(event, ChoiceEvent | LaplaceEvent):
+                together = Fraction(reach) * _inverse_noise(event)
+                if math.isinf(_round_up(together * event.steps)):
                     return None
-                choices[together] += event.steps
+                (choices if isinstance(event, ChoiceEvent) else pure)[together] += event.steps
                 continue
-            if isinstance(event, LaplaceEvent):
-                if event.scale_multiplier * _NO_NOISE < reach:
-                    return None
-                pure[reach / event.scale_multiplier] += event.steps
-                pure_terms.append(Fraction(reach) * event.steps / Fraction(event.scale_multiplier))
-                continue
-            if event.noise_multiplier * _NO_NOISE < reach:
+            mu = _mu(reach, noise)
+            if mu > _NO_NOISE:
                 return None
             if isinstance(event, GaussianEvent) and _sampling_counts(event, cost.records):
-                kind = (cost.records, event.sample_rate, event.noise_multiplier)
+                kind = (cost.records, event.sample_rate, noise)
                 sampled[*kind, not cost.is_emptied(adjacency)] += event.steps
             else:
                 count = event.epochs if isinstance(event, DisjointGaussianEvent) else event.steps
-                mu_squared.append(_mu_squared(reach, event.noise_multiplier, count))
+                mu_squared.append(count * mu**2)
     # Dearest first: what lies beyond the limit is what the cheaper bounds overstate least.
     by_cost = sorted(
         ((*key, steps) for key, steps in sampled.items()),
@@ -247,20 +246,38 @@ def compose(parts: Iterable[Part], adjacency: Adjacency) -> Composition | None:
     )
     mu_squared += [_unsampled(*part) for part in by_cost[MAX_DISTINCT:]]
     dear = sorted(pure.items(), key=lambda part: (-part[0] * part[1], part))
-    # Each of these epsilons was rounded to the nearest float: twice the rounding covers it.
-    aside = [Fraction(e) * n * (1 + Fraction(1, 2**52)) for e, n in dear[MAX_DISTINCT:]]
     ranges = sorted(choices.items(), key=lambda part: (-part[0] * part[1], part))
-    aside += [eta * n for eta, n in ranges[MAX_DISTINCT:]]  # a choice of range eta is eta-DP
+    # A choice of range eta is eta-DP.
+    aside = [eta * n for eta, n in (*dear[MAX_DISTINCT:], *ranges[MAX_DISTINCT:])]
     return Composition(
         mu_squared=math.fsum(mu_squared),
-        pure=tuple(sorted(dear[:MAX_DISTINCT])),
-        pure_total=_sum_up(pure_terms),
+        pure=tuple((_round_up(e), n) for e, n in sorted(dear[:MAX_DISTINCT])),
+        pure_total=_sum_up([e * n for e, n in dear]),
         sampled=tuple(sorted(by_cost[:MAX_DISTINCT])),
         choices=tuple((_round_up(eta), n) for eta, n in sorted(ranges[:MAX_DISTINCT])),
         choices_total=_sum_up([eta * n for eta, n in ranges]),
         choices_rho=math.fsum(n * choice_rho(_round_up(eta)) for eta, n in ranges),
         aside=_sum_up(aside),
     )
+
+
+def _noise_of(event: Event) -> float:
+    """How much noise an event has; 0 is none."""
+    if isinstance(event, ChoiceEvent):
+        return 0.0 if math.isinf(event.eta) else 1.0
+    return event.scale_multiplier if isinstance(event, LaplaceEvent) else event.noise_multiplier
+
+
+def _inverse_noise(event: ChoiceEvent | LaplaceEvent) -> Fraction:
+    """Epsilon, or range, for each unit of reach."""
+    if isinstance(event, ChoiceEvent):
+        return Fraction(event.eta)
+    return 1 / Fraction(event.scale_multiplier)
+
+
+def _mu(reach: float, noise: float) -> float:
+    """Return reach / noise from above: never 0, however much noise, so that delta = 0 stays infinite."""
+    return max(_round_up(Fraction(reach) / Fraction(noise)), _LEAST_MU)
 
 
 def _sampling_counts(event: GaussianEvent, kappa: int) -> bool:
@@ -272,14 +289,9 @@ def _sampling_counts(event: GaussianEvent, kappa: int) -> bool:
     )
 
 
-def _mu_squared(reach: float, noise: float, count: int) -> float:
-    """``count`` releases' mu^2; never 0, so that noise beyond what floats square still counts."""
-    return max(count * (reach / noise) ** 2, math.ulp(0.0))
-
-
 def _unsampled(records: int, _rate: float, noise: float, replaced: bool, steps: int) -> float:
     """mu^2 of a sampled part when sampling is ignored."""
-    return _mu_squared((2 if replaced else 1) * records, noise, steps)
+    return steps * _mu((2.0 if replaced else 1.0) * records, noise) ** 2
 
 
 def _sum_up(terms: Sequence[Fraction]) -> float:

@@ -24,7 +24,7 @@ import numpy as np
 from dp_accounting.pld.pld_pmf import DensePLDPmf
 from scipy.optimize import minimize_scalar
 
-from pairveil.privacy.dominating import MAX_CELLS, MAX_LOSS, UnresolvableError
+from pairveil.privacy.dominating import MAX_CELLS, MAX_LOSS, UnresolvableError, on_grid
 
 
 def choice_delta(eta: float, epsilon: float) -> float:
@@ -109,11 +109,13 @@ def epsilon_from_zcdp(rho: float, delta: float) -> float:
 
     def at(log_order: float) -> float:
         order = math.exp(log_order)  # alpha - 1
-        raised = rho * (1.0 + order) + math.log(1.0 / delta) / order
+        raised = rho * (1.0 + order) - math.log(delta) / order
         lowered = math.log1p(1.0 / order) + math.log1p(order) / order
         return raised - lowered + 1e-15 * (raised + lowered)  # rounded up, also where it cancels
 
-    centre = 0.5 * math.log(math.log(1.0 / delta) / rho)  # near the best order, were it not lowered
+    centre = 0.5 * (
+        math.log(-math.log(delta)) - math.log(rho)
+    )  # near the best order, were it not lowered
     found = minimize_scalar(at, bounds=(centre - 5.0, centre + 5.0), method="bounded")
     return max(0.0, min(at(float(found.x)), at(centre)))
 
@@ -146,15 +148,18 @@ def discretise_choice(eta: float, interval: float) -> DensePLDPmf:
     """
     if eta > MAX_LOSS or 2.0 * eta / interval > MAX_CELLS:
         raise UnresolvableError("the privacy losses do not fit a grid")
+    eta = max(
+        eta, 1e-100
+    )  # halves of the smallest floats are 0; a larger range covers a smaller one
     # One cell more at each side: eta/interval may round to a whole number across it.
     first, last = math.floor(-eta / interval) - 1, math.ceil(eta / interval) + 1
     losses = interval * np.arange(first, last + 1, dtype=np.float64)
-    left, right = np.maximum(losses[:-1], -eta), np.minimum(losses[1:], eta)
+    left, right = np.clip(losses[:-1], -eta, eta), np.minimum(losses[1:], eta)
     width = np.maximum(right - left, 0.0)
     mass = np.exp(0.5 * (left - eta)) * np.expm1(0.5 * width) / -math.expm1(-eta)
-    middle = left + 0.5 * width - losses[:-1]
+    middle = np.clip(left + 0.5 * width - losses[:-1], 0.0, interval)  # beyond eta there is no mass
     share = np.clip(np.expm1(-middle) / math.expm1(-interval), 0.0, 1.0)
     probs = np.zeros(losses.size)
     probs[:-1] += mass * (1.0 - share)
     probs[1:] += mass * share
-    return DensePLDPmf(interval, first, probs, 0.0, True)
+    return on_grid(interval, first, probs)

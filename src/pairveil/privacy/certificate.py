@@ -111,7 +111,7 @@ class Certificate:
             raise InputError("the certificate's kappas must be at most 2^53")
         if self.costs is not None:
             if not self.costs:
-                raise InputError("the certificate states costs of no records at all")
+                raise InputError("the certificate states costs, but of no records")
             for kind, by_unit in self.costs.items():
                 if kind not in RECORD_KINDS or set(by_unit) != set(UNITS):
                     raise InputError("the certificate states costs of unknown records or units")

@@ -100,7 +100,8 @@ def _accept(words, at, below, rate_whole, rate_part):  # type: ignore[no-untyped
     """Bernoulli(exp(-x)) with x = below (rate_whole + rate_part/2^64)."""
     whole, part = _product(below, rate_part)
     hit, at = _all_whole(words, at, whole)
-    while hit and at >= 0 and rate_whole > _NONE:
+    # Of what is not below at all, any whole rate makes 0: the best candidate is kept at once.
+    while hit and at >= 0 and rate_whole > _NONE and below > _NONE:
         hit, at = _all_whole(words, at, below)
         rate_whole -= _ONE
     if at < 0 or not hit:

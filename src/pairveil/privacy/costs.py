@@ -63,8 +63,11 @@ class Cost:
         return float(self.zero_out if adjacency == "zero-out" else self.replace)
 
     def reach(self, adjacency: Adjacency) -> float:
-        """How far a full sum moves, in units of the clip bound."""
-        return self.records * self.moved(adjacency)
+        """How far a full sum moves, in units of the clip bound; infinitely far where no float holds it."""
+        try:
+            return self.records * self.moved(adjacency)
+        except OverflowError:
+            return math.inf
 
     def is_emptied(self, adjacency: Adjacency) -> bool:
         """Whether contents are compared with no contribution at all."""

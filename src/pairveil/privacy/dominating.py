@@ -36,8 +36,10 @@ MAX_LOSS = 500.0
 """Beyond this loss exp() of the opposite tail underflows; the accountant then uses closed forms."""
 
 _MAX_COMPONENTS = 96
+_MAX_COUNTS = 10**6  # beyond, sampling is ignored: the counts would fill the memory
 MAX_CELLS = 1 << 18
 _CHUNK = 1 << 20
+_MISSING = 1e-10  # mass that rounding may cost a distribution; far less is seen
 
 
 class UnresolvableError(ArithmeticError):
@@ -97,12 +99,28 @@ def _cell_masses(edges: Array, means: Array, weights: Array) -> Array:
     return out
 
 
+def _likely_counts(kappa: int, sample_rate: float, lost: float) -> tuple[int, int]:
+    """Return the first and the last count outside of which a binomial has at most ``lost`` on each side."""
+    if lost <= 0.0 or sample_rate >= 1.0 or kappa > 2**53:  # whole numbers that floats hold
+        return 0, kappa
+    mean = kappa * sample_rate
+    # Bernstein's inequality; SciPy's quantiles are nearer, but give up where kappa is large and lost tiny.
+    wide = -math.log(lost)
+    wide += math.sqrt(2.0 * mean * (1.0 - sample_rate) * wide) + 2.0
+    first, last = max(0, math.floor(mean - wide)), min(kappa, math.ceil(mean + wide))
+    if last - first > _MAX_COUNTS:
+        return first, last
+    above = int(binom.isf(lost, kappa, sample_rate)) + 1
+    below = int(binom.ppf(lost, kappa, sample_rate)) - 1
+    return max(first, below), min(last, above)
+
+
 def sampled_counts(kappa: int, sample_rate: float, lost: float) -> tuple[Array, Array, float]:
     """Return how many of ``kappa`` pairs are sampled: counts, weights and the mass given up.
 
     The upper tail, at most ``lost``, is given up (H_alpha grows by at most that mass); the lower
     tail is moved up to the first count kept; more than 96 counts are merged, each moved to the
-    largest of its group. All three only increase H_alpha.
+    largest of its group; more than 10^6 all go to kappa. All of it only increases H_alpha.
 
     Examples
     --------
@@ -110,10 +128,9 @@ def sampled_counts(kappa: int, sample_rate: float, lost: float) -> tuple[Array, 
     >>> counts.tolist(), weights.round(12).tolist(), lost
     ([0.0, 1.0, 2.0], [0.25, 0.5, 0.25], 0.0)
     """
-    if sample_rate >= 1.0:
+    first, last = _likely_counts(kappa, sample_rate, lost)
+    if sample_rate >= 1.0 or last - first > _MAX_COUNTS:
         return np.array([float(kappa)]), np.ones(1), 0.0
-    last = min(kappa, int(binom.isf(lost, kappa, sample_rate)) + 1) if lost > 0.0 else kappa
-    first = max(0, int(binom.ppf(lost, kappa, sample_rate)) - 1) if lost > 0.0 else 0
     counts = np.arange(first, last + 1, dtype=np.float64)
     weights = binom.pmf(counts, kappa, sample_rate)
     weights[0] = binom.cdf(first, kappa, sample_rate)
@@ -147,11 +164,31 @@ def sampled_gaussian_pairs(
     return remove, add
 
 
+def on_grid(interval: float, first: int, probs: Array, infinite: float = 0.0) -> DensePLDPmf:
+    """Return the distribution with these masses from loss ``first * interval`` on, if they are all there.
+
+    Mass that went astray (underflow, NaN) would count as no loss at all.
+
+    Examples
+    --------
+    >>> float(on_grid(0.1, 0, np.array([0.25, 0.25]), infinite=0.5).get_delta_for_epsilon(10.0))
+    0.5
+    >>> on_grid(0.1, 0, np.array([0.25, 0.25]))
+    Traceback (most recent call last):
+    ...
+    pairveil.privacy.dominating.UnresolvableError: a part of the privacy losses was lost to rounding
+    """
+    if not float(probs.sum()) + infinite >= 1.0 - _MISSING:
+        raise UnresolvableError("a part of the privacy losses was lost to rounding")
+    return DensePLDPmf(interval, first, probs, infinite, True)
+
+
 def _range(pair: GaussianPair, tail: float) -> tuple[float, float]:
     """Return x outside which the upper mixture has at most about ``tail`` on either side."""
     reach = -float(ndtri(min(tail, 0.25)))
     # A component of weight w needs only a tail of tail/w: rare far components stay short.
-    share = np.minimum(tail / (pair.upper_weights * pair.upper_weights.size), 0.5)
+    with np.errstate(over="ignore"):
+        share = np.minimum(tail / (pair.upper_weights * pair.upper_weights.size), 0.5)
     high = float(np.max(pair.upper_means - ndtri(share)))
     return float(pair.upper_means.min()) - reach, high
 
@@ -218,7 +255,7 @@ def discretise(pair: GaussianPair, interval: float, tail: float) -> DensePLDPmf:
     # Below the range the loss is at most loss(low) <= losses[1]; above it, count it as infinite.
     probs[1] += float(ndtr(low - pair.upper_means) @ pair.upper_weights)
     infinite = pair.lost + float(ndtr(pair.upper_means - high) @ pair.upper_weights)
-    return DensePLDPmf(interval, first, probs, infinite, True)
+    return on_grid(interval, first, probs, infinite)
 
 
 def discretise_pure(epsilon: float, interval: float) -> DensePLDPmf:
@@ -244,4 +281,4 @@ def discretise_pure(epsilon: float, interval: float) -> DensePLDPmf:
         share = min(max(share, 0.0), 1.0)
         probs[cell - first] += mass * (1.0 - share)
         probs[cell - first + 1] += mass * share
-    return DensePLDPmf(interval, first, probs, 0.0, True)
+    return on_grid(interval, first, probs)

@@ -7,8 +7,6 @@ or the new ledger. A ledger that cannot be read is an error, never a fresh budge
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import os
 import threading
@@ -25,12 +23,9 @@ from pairveil.privacy.accounting import check_adjacency, check_delta, epsilon_of
 from pairveil.privacy.costs import Group, larger
 from pairveil.privacy.events import Event, check_events
 from pairveil.privacy.ledger_entry import LedgerEntry, check_kappas, check_unit
-from pairveil.privacy.ledger_fields import ledger_fields
+from pairveil.privacy.ledger_file import ledger_text, read_ledger
 from pairveil.privacy.ledger_lock import ledger_lock
 from pairveil.privacy.units import Adjacency, Unit, float_at_most
-
-_FORMAT = "pairveil-ledger"
-_VERSION = 2
 
 
 def _chains_cross(entries: tuple[LedgerEntry, ...]) -> bool:
@@ -115,7 +110,7 @@ class PrivacyLedger:
         file = Path(path).resolve()
         if not file.exists():
             raise InputError(f"there is no ledger at {file}")
-        budget, _ = _parse(file)
+        budget, _ = read_ledger(file)
         return cls(
             budget["epsilon"],
             budget["delta"],
@@ -354,7 +349,7 @@ class PrivacyLedger:
 
     def _load(self) -> tuple[LedgerEntry, ...]:
         assert self.path is not None
-        budget, entries = _parse(self.path)
+        budget, entries = read_ledger(self.path)
         if budget != self._budget():
             raise InputError(
                 f"the ledger at {self.path} has another budget; open it with PrivacyLedger.open"
@@ -365,14 +360,7 @@ class PrivacyLedger:
         if self.path is None:
             self._entries = entries
             return
-        body = {
-            "format": _FORMAT,
-            "version": _VERSION,
-            "budget": self._budget(),
-            "entries": [entry.to_dict() for entry in entries],
-        }
-        text = json.dumps({**body, "sha256": _digest(body)}, indent=1, allow_nan=False)
-        write_file(self.path, text + "\n")
+        write_file(self.path, ledger_text(self._budget(), entries))
 
     def __copy__(self) -> PrivacyLedger:
         return self
@@ -394,27 +382,3 @@ class PrivacyLedger:
             f"PrivacyLedger(epsilon={self.epsilon:g}, delta={self.delta:g}, unit={self.unit!r}, "
             f"adjacency={self.adjacency!r}, {where})"
         )
-
-
-def _digest(body: Mapping[str, Any]) -> str:
-    """Return a checksum against damage and careless edits (it is no signature)."""
-    canonical = json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(canonical.encode()).hexdigest()
-
-
-def _parse(path: Path) -> tuple[dict[str, Any], tuple[LedgerEntry, ...]]:
-    """Read a ledger file strictly: anything unexpected is an error."""
-    data = ledger_fields(path)
-    if not isinstance(data, dict) or data.get("format") != _FORMAT:
-        raise InputError(f"{path} is not a pairveil ledger")
-    if data.get("version") not in (1, _VERSION):  # version 1 knows no other records than pairs
-        raise InputError(f"the ledger at {path} was written by another version of pairveil")
-    body = {key: value for key, value in data.items() if key != "sha256"}
-    if set(body) != {"format", "version", "budget", "entries"} or data.get("sha256") != _digest(
-        body
-    ):
-        raise InputError(f"the ledger at {path} was changed or damaged: its checksum is wrong")
-    try:
-        return dict(data["budget"]), tuple(LedgerEntry.from_dict(e) for e in data["entries"])
-    except (TypeError, AttributeError, KeyError) as error:
-        raise InputError(f"the ledger at {path} is malformed: {type(error).__name__}") from None

@@ -31,6 +31,15 @@ class LedgerEntry:
     graph: str | None = None
     checkpoint: tuple[str, str] | None = None
 
+    def __post_init__(self) -> None:
+        # Of every unit, whichever is counted now: an entry that a later charge cannot be composed with
+        # would lock the ledger for good.
+        for group in self.kappas.values():
+            if isinstance(group, tuple) and (
+                len(group) != len(self.events) or not all(isinstance(one, Cost) for one in group)
+            ):
+                raise InputError("a unit whose costs differ by event needs one cost for each event")
+
     def to_dict(self) -> dict[str, Any]:
         """Return the entry as JSON-able data."""
         data = {
@@ -51,7 +60,7 @@ class LedgerEntry:
         if set(data) - {"checkpoint"} != _FIELDS:
             raise InputError("a ledger entry has missing or unknown fields")
         return cls(
-            events=tuple(event_from_dict(event) for event in data["events"]),
+            events=tuple(event_from_dict(event) for event in _events(data["events"])),
             kappas={unit: _group(kappa) for unit, kappa in check_units(data["kappas"]).items()},
             note=str(data["note"]),
             delta_slack=check_delta(data["delta_slack"]),
@@ -111,6 +120,12 @@ def _group(data: Any) -> Group:
     if isinstance(data, list):
         return tuple(Cost.from_dict(one) for one in data)
     return Cost.from_dict(data) if isinstance(data, Mapping) else check_kappa(data)
+
+
+def _events(value: object) -> list[Any]:
+    if not isinstance(value, list):
+        raise InputError("a ledger entry does not list its events")
+    return value
 
 
 def _check_checkpoint(value: object) -> tuple[str, str]:

@@ -133,6 +133,8 @@ def _profile_on_grid(composition: Composition) -> tuple[DensePLDPmf, ...]:
     if mu is None:
         return ()
     found: tuple[DensePLDPmf, ...] = ()
+    if not 1e-100 < mu < 1e100:
+        return found  # losses too small or too large for a grid of floats: the closed form serves
     accuracy = ACCURACY / 5.0 if steps <= 1000 else ACCURACY  # few steps: a fine grid is cheap
     for _ in range(8):
         interval = max(accuracy * mu / math.sqrt(steps), coarsest)

@@ -20,10 +20,12 @@ from pairveil.privacy.queries import Query
 from pairveil.privacy.slack import slack_of_plan
 from pairveil.privacy.units import (
     ADJACENCIES,
+    ASSUMED_TOPOLOGY,
     DECLARED_KAPPA,
     NOISE_SOURCES,
     SELECTED_CAVEAT,
     UNITS,
+    Unit,
 )
 
 RECOMPUTED = (
@@ -35,6 +37,9 @@ SENDERS_WORD = (
     "that the noise was drawn as stated",
     "kappa and the numbers of pairs",
 )
+
+_LEAST_RECORDS: dict[str, dict[Unit, int]] = {"people": {"pair": 2, "relationship": 2}}
+"""Where a unit holds more than one record of a kind whatever the data are: a pair is two people."""
 
 _UNDERSTATED = 1e-6  # relative: other machines round differently
 _OVERSTATED = 2e-2  # a larger epsilon than needed is safe, but not this fit's
@@ -71,8 +76,26 @@ def _headline(c: Certificate) -> list[str]:
         problems.append(f"kappa is not the kappa of unit '{c.unit}'")
     if c.epsilon != c.epsilons[c.unit][c.adjacency]:
         problems.append("epsilon is not the epsilon of its unit and adjacency")
-    if c.n_pairs_used > c.n_pairs_given:
-        problems.append("more pairs used than given")
+    if not 1 <= c.n_pairs_used <= c.n_pairs_given:
+        problems.append("more pairs used than given, or none")
+    if c.for_release and ASSUMED_TOPOLOGY in c.public:
+        problems.append("for release, but people were recognised by equal rows of features")
+    return problems
+
+
+def _version(c: Certificate) -> list[str]:
+    """A certificate says what its own version says: none passes by the laxer rules of another one."""
+    described = [release for release in _releases(c) if isinstance(release, Mapping)]
+    if c.version == 1:
+        later = c.costs is not None or "thresholds" in c.plan
+        if later or any("records" in release for release in described):
+            return ["it is said to be of version 1, and states what version 1 did not know"]
+        return []
+    problems = []
+    if c.costs is None:
+        problems.append("it does not state what a unit costs")
+    if not all("entries" in release for release in described):
+        problems.append("the plan does not state how many numbers were released")
     return problems
 
 
@@ -119,8 +142,16 @@ def _said(c: Certificate) -> list[str]:
         problems.append(
             "pairs were dropped, but the caveat that this demands is missing or altered"
         )
-    if how == "all" and (dropped or full > c.kappas["relationship"]):
+    if caveat not in (None, SELECTED_CAVEAT):
+        problems.append("the caveat is none that pairveil writes")
+    pairs = _kappas_of_pairs(c)
+    if pairs is None:
+        return problems
+    used = pairs["relationship"]
+    if (how == "all" and dropped) or (not dropped and full > used):
         problems.append("all pairs are said to be used, but the numbers say that some were dropped")
+    if full < used and not _thresholds(c) and not _is_declared(c, "relationship"):
+        problems.append("no graph has a kappa below that of a part of its pairs")
     return problems
 
 
@@ -150,16 +181,53 @@ def _noise(c: Certificate) -> list[str]:
     return []
 
 
+def _is_declared(c: Certificate, unit: Unit) -> bool:
+    """Whether kappa of this unit is a constant that was declared: no other is than the protected one's."""
+    return DECLARED_KAPPA in c.public and unit == c.unit
+
+
 def _group_sizes(c: Certificate) -> list[str]:
     """The kappas can be those of a graph with so many pairs, unless one was declared."""
-    if DECLARED_KAPPA in c.public:
-        return []
     problems = []
-    if max(c.kappas.values()) > max(_pair_counts(c)):
+    counted = [c.kappas[unit] for unit in UNITS if not _is_declared(c, unit)]
+    if max(counted) > max(_pair_counts(c)):
         problems.append("kappa is larger than the number of used pairs and not said to be declared")
-    if c.kappas["person"] < c.kappas["relationship"]:
+    pairs = _kappas_of_pairs(c)
+    below = pairs is not None and pairs["person"] < pairs["relationship"]
+    if below and not _is_declared(c, "relationship"):
         problems.append("no graph has a person-level kappa below its relationship-level kappa")
     return problems
+
+
+def _kappas_of_pairs(c: Certificate) -> Mapping[str, int] | None:
+    """How many pairs each unit holds; None where no record is a pair."""
+    if c.costs is None:
+        return c.kappas
+    if "pairs" not in c.costs:
+        return None
+    return {unit: cost.records for unit, cost in c.costs["pairs"].items()}
+
+
+def _thresholds(c: Certificate) -> list[Any]:
+    thresholds = c.plan.get("thresholds", ())
+    return list(thresholds) if isinstance(thresholds, list | tuple) else [None]
+
+
+def _calibrations(c: Certificate) -> list[str]:
+    """Kappas cover those of the pairs that thresholds were chosen on, and chains across them."""
+    thresholds = _thresholds(c)
+    if not thresholds:
+        return []
+    try:
+        least = {unit: max(int(t["kappas"][unit]) for t in thresholds) for unit in UNITS}
+    except (KeyError, TypeError, ValueError):
+        return ["the plan does not describe its thresholds"]
+    least["relationship"] = max(least["relationship"], c.kappas["person"])
+    return [
+        f"kappa of unit '{unit}' is below what the thresholds need"
+        for unit in UNITS
+        if c.kappas[unit] < least[unit]
+    ]
 
 
 def _costs(c: Certificate) -> list[str]:
@@ -173,7 +241,11 @@ def _costs(c: Certificate) -> list[str]:
             less = any(cost.moved(a) < least.moved(a) for a in ADJACENCIES)
             if less or (cost.empties and not least.empties):
                 problems.append(f"{kind} move further for unit '{unit}' than is stated")
+            if cost.records < _LEAST_RECORDS.get(kind, {}).get(unit, 1):
+                problems.append(f"unit '{unit}' holds more {kind} than is stated")
     used = {r.get("records", "pairs") for r in _releases(c) if isinstance(r, Mapping)}
+    if used and used != set(c.costs):
+        problems.append("costs are not stated for exactly the records that the plan asks about")
     kinds = used & set(c.costs) or set(c.costs)
     for unit in UNITS:
         if c.kappas[unit] != max(c.costs[kind][unit].records for kind in kinds):
@@ -186,10 +258,7 @@ def _pair_counts(c: Certificate) -> list[float]:
     releases = _releases(c)
     if any(isinstance(r, Mapping) and "entries" not in r for r in releases):
         return [math.inf]
-    thresholds = c.plan.get("thresholds", ())
-    if not isinstance(thresholds, list | tuple):
-        thresholds = ()
-    counts = [t.get("n_pairs") for t in thresholds if isinstance(t, Mapping)]
+    counts = [t.get("n_pairs") for t in _thresholds(c) if isinstance(t, Mapping)]
     return [c.n_pairs_used, *(n for n in counts if isinstance(n, int))]
 
 
@@ -212,10 +281,12 @@ def _epsilon(c: Certificate) -> list[str]:
 
 CHECKS: tuple[Callable[[Certificate], list[str]], ...] = (
     _headline,
+    _version,
     _events,
     _said,
     _noise,
     _group_sizes,
+    _calibrations,
     _costs,
     _epsilon,
 )

@@ -124,7 +124,9 @@ def check_signature(folder: str | Path, signer: str | Path) -> tuple[str, ...]:
                 "ask the sender for the folder again"
             )
     foreign = present - set(digests)
-    added = sorted(foreign & _RELEASE_FILES)
+    # A link or a folder by such a name is none of the signed files either, and is read as one.
+    unsigned = _RELEASE_FILES - set(digests)
+    added = sorted(name for name in unsigned if os.path.lexists(source / name))
     if added or METRIC_FILE not in digests:
         name = added[0] if added else METRIC_FILE
         raise InputError(

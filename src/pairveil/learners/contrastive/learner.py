@@ -230,7 +230,9 @@ class DPPMetricLearner(PrivateLearner, PairMetric):
             self.accountant.spend(
                 [query.event()], kappas, note="threshold", graph=graph_digest(data)
             )
-        self._calibrations = made_so_far  # before the noise is drawn: what fails after that counts
+        # Before the noise is drawn: what fails after that counts, and no older certificate speaks for it.
+        self._calibrations = made_so_far
+        self.__dict__.pop("threshold_certificate_", None)
         similar, dissimilar = Engine(data, source).answer(query, histogram)
         found = best_threshold(histogram.edges, similar, dissimilar, strategy, min_rate, beta)
         self.set_threshold(found)
