@@ -56,5 +56,9 @@ class DataWarning(PairveilWarning):
     """The data were changed before use (rows clipped, duplicates merged) or are barely enough."""
 
 
+class IdentityWarning(GuaranteeWarning, DataWarning):
+    """Ids that may be one person's: if they are, kappa is too small and so is epsilon."""
+
+
 class PrivateNote(DataWarning):
     """A note that tells of private contents: for the operator on stderr, never for an output."""

@@ -68,3 +68,11 @@ def test_similar_ids_are_counted_and_merged_on_request(tmp_path: Path) -> None:
     together = run("kappa", "pairs.csv", "--merge-similar-ids", "--json", cwd=tmp_path).json
     assert together["kappa"]["person"] == 3
     assert together["notes"] == []
+
+
+def test_similar_ids_are_said_even_to_those_who_asked_for_quiet(tmp_path: Path) -> None:
+    """If they are one person's, the epsilon of everything that follows is too small."""
+    (tmp_path / "pairs.csv").write_text(HEAD + "ann,bob,1\nANN,cid,-1\n")
+    done = run("kappa", "pairs.csv", "-q", cwd=tmp_path)
+    assert "kappa is too small" in " ".join(done.err.split())
+    assert done.out == ""

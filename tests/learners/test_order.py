@@ -5,6 +5,7 @@ the tile of any other, not the certificate.
 """
 
 import json
+import pickle
 from typing import Any
 
 import numpy as np
@@ -353,3 +354,21 @@ def test_dask_makes_one_record_of_all_mentions_and_keeps_labels_away(client):
     np.testing.assert_array_equal(ours.components_, local.components_)
     np.testing.assert_array_equal(ours.used_pairs_, local.used_pairs_)
     assert ours.certificate_.to_dict() == local.certificate_.to_dict()
+
+
+def test_a_pickle_does_not_tell_where_pairs_stood_in_a_file_that_is_sorted_by_label():
+    """One flipped label moves a row of such a file, and other pairs' positions with it."""
+    pairs, features = np.array([[i, j] for i in range(8) for j in range(i)]), np.eye(8)
+    labels = np.resize([1, -1, -1], len(pairs))
+    states = []
+    for flipped in (False, True):
+        y = np.where((np.arange(len(pairs)) == 4) & flipped, -labels, labels)
+        by_label = np.argsort(y, kind="stable")
+        learner = DPPMetricLearner(preprocessor=features, random_state=0, select="matching")
+        with pytest.warns(DataWarning, match="few for"):
+            learner.fit(pairs[by_label], y[by_label])
+        states.append((learner.used_pairs_.tolist(), pickle.loads(pickle.dumps(learner))))
+    assert states[0][0] != states[1][0]
+    for _, back in states:
+        assert not hasattr(back, "used_pairs_")
+        assert back.transform(features).shape == (8, 8)

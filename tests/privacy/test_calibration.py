@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pairveil.errors import BudgetError, InputError
 from pairveil.privacy.accounting import epsilon_of
-from pairveil.privacy.calibration import calibrate_gaussian, calibrate_laplace
+from pairveil.privacy.calibration import calibrate_choice, calibrate_gaussian, calibrate_laplace
 from pairveil.privacy.events import GaussianEvent, LaplaceEvent
 
 
@@ -91,3 +91,16 @@ def test_gaussian_noise_needs_delta():
         calibrate_gaussian(1.0, 1e-5, kappa=1, sample_rate=1.5)
     with pytest.raises(InputError):
         calibrate_laplace(1.0, kappa=1, steps=0)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "kappa"), [(1e-200, 1), (5e-324, 1), (1.0, 10**400)], ids=["tiny", "least", "kappa"]
+)
+def test_budgets_and_kappas_beyond_the_floats_are_refused(epsilon, kappa):
+    for rate in (0.1, 1.0):
+        with pytest.raises((InputError, BudgetError)):
+            calibrate_gaussian(epsilon * 1e-110, 1e-310, kappa=kappa, sample_rate=rate)
+    with pytest.raises(InputError):
+        calibrate_laplace(epsilon * 1e-110, kappa=kappa)
+    with pytest.raises(InputError):
+        calibrate_choice(epsilon * 1e-110, 0.0, kappa=kappa)

@@ -13,6 +13,7 @@ import sys
 
 import numpy as np
 import pytest
+from opendp_noise import OpendpNoise
 from scipy.stats import binom, kstest
 
 from pairveil.errors import InputError
@@ -24,7 +25,7 @@ GRID = 2.0**-31
 SOURCES = {
     "seeded": lambda: SeededNoise(5),
     "trusted": TrustedNoise,
-    "opendp": lambda: TrustedNoise("opendp"),
+    "opendp": lambda: OpendpNoise(),
 }
 KINDS = {"gaussian": "norm", "laplace": "laplace"}
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pairveil.data.columns import as_ids, numbered
-from pairveil.errors import DataWarning
+from pairveil.errors import IdentityWarning
 
 
 def folded_ids(ids: np.ndarray) -> np.ndarray:
@@ -61,7 +61,7 @@ def say_similar(what: str, *columns: np.ndarray, stacklevel: int = 2) -> None:
             f"{count} id{' of' if count == 1 else 's of'} {what} differ{'s' if count == 1 else ''} from "
             "another one only in case, outer spaces or Unicode form, and each counts as a person of its own: "
             "if they are the same people, kappa is too small; merge_similar_ids=True takes them as one",
-            DataWarning,
+            IdentityWarning,
             stacklevel=stacklevel + 1,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from pairveil.engine.plan import Ask, Plan, Recipe, Setting
@@ -9,7 +10,7 @@ from pairveil.errors import InputError
 from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.calibration import calibrate_gaussian
 from pairveil.privacy.events import Event
-from pairveil.privacy.grid import choose_grid
+from pairveil.privacy.grid import check_noise, choose_grid
 from pairveil.privacy.queries import Query
 from pairveil.privacy.slack import slack_of_plan
 from pairveil.privacy.units import float_at_most
@@ -76,8 +77,7 @@ def plan_within(
     budget, turn = setting.budget, 0
     while True:
         plan = make_plan(recipe, setting._replace(budget=budget))
-        for query in plan.queries:  # refuses, before anything is spent, what 64 bits cannot hold
-            choose_grid(1.0, query.n_entries, norm=query.mechanism.norm, n_pairs=plan.n_records)
+        _check_integers(plan)
         if not budget.is_private:
             return plan, 0.0
         slack = 0.0
@@ -94,6 +94,16 @@ def plan_within(
         turn += 1
         lower = min(setting.budget.epsilon / cost, 1 - 1e-12 * 2**turn)
         budget = budget._replace(epsilon=budget.epsilon * lower)
+
+
+def _check_integers(plan: Plan) -> None:
+    """Refuse, before anything is spent, what 64 bits cannot hold, whatever the clip bounds will be."""
+    # A clip just below a power of two has the finest grid for its size; the compiled loops keep a tenth free.
+    clip, n_pairs = math.nextafter(2.0, 0.0), math.ceil(1.2 * plan.n_records)
+    for query in plan.queries:
+        norm = query.mechanism.norm
+        choose_grid(clip, query.n_entries, norm=norm, n_pairs=n_pairs)
+        check_noise(query.noise_multiplier, query.n_entries, norm)
 
 
 def _is_drawable(plan: Plan) -> bool:

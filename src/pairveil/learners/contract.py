@@ -176,10 +176,14 @@ class PairMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     # ---- nothing private in what is printed or pickled ------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
-        """A fitted learner is pickled without its preprocessor: that holds people's features."""
+        """A fitted learner is pickled without people's features, and without places in their owner's file.
+
+        A file may be sorted by label, and then the positions of the used pairs tell of labels.
+        """
         state: dict[str, Any] = dict(super().__getstate__())
         if "components_" in state:
             state["preprocessor"] = None
+            state.pop("used_pairs_", None)
         return state
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:

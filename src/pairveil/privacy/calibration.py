@@ -99,7 +99,10 @@ def calibrate_gaussian(
         return epsilon_of(events, kappa=kappa, adjacency=adjacency, delta=delta)
 
     # Without sampling mu = kappa sqrt(steps) / s (replace: twice that): enough noise in any case.
-    enough = kappa.reach(adjacency) * math.sqrt(steps) / mu_from_epsilon(epsilon, delta)
+    mu = mu_from_epsilon(epsilon, delta)
+    if mu == 0.0:
+        raise InputError("epsilon and delta are too small: no finite noise is enough")
+    enough = kappa.reach(adjacency) * math.sqrt(steps) / mu
     if sample_rate == 1.0 and not others:
         return _nudge(cost, epsilon, enough)
     return _search(cost, epsilon, enough)
@@ -194,6 +197,8 @@ def calibrate_choice(
 
     # A choice is eta-DP: with basic composition this noise is enough in any case.
     enough = kappa.reach(adjacency) * n_choices / epsilon
+    if math.isinf(enough):
+        raise InputError("epsilon is too small, or kappa too large: no eta above 0 is small enough")
     if delta == 0.0 and not others:
         return 1.0 / _nudge(cost, epsilon, enough)
     return 1.0 / _search(cost, epsilon, enough)

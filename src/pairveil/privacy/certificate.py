@@ -363,7 +363,7 @@ def all_epsilons(
 
 def _versions() -> dict[str, str]:
     found = {"python": platform.python_version()}
-    for package in ("pairveil", "numpy", "scipy", "dp-accounting", "opendp"):
+    for package in ("pairveil", "numpy", "scipy", "dp-accounting"):
         try:
             found[package] = version(package)
         except PackageNotFoundError:

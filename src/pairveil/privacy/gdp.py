@@ -104,6 +104,9 @@ def mu_from_epsilon(epsilon: float, delta: float) -> float:
     low, high = 0.0, 1.0
     while epsilon_from_mu(high, delta) <= epsilon and high < 1e8:
         low, high = high, 2.0 * high
+    while low == 0.0 and high > 1e-300:  # the largest power of two that is small enough
+        half = 0.5 * high
+        low, high = (half, high) if epsilon_from_mu(half, delta) <= epsilon else (0.0, half)
     for _ in range(200):
         middle = 0.5 * (low + high)
         if epsilon_from_mu(middle, delta) <= epsilon:

@@ -68,6 +68,28 @@ def choose_grid(clip: float, n_entries: int, *, norm: Norm = "l2", n_pairs: int 
     return grid
 
 
+def check_noise(noise_multiplier: float, n_entries: int, norm: Norm = "l2") -> None:
+    """Refuse, while nothing is spent, more noise than 64-bit integers can be drawn with.
+
+    Noise of ``MAX_NOISE_IN_GRID`` steps makes the grid coarser, and the grid's own part of the sensitivity,
+    a step an entry, then grows with the noise: this many steps of noise cannot be had less of.
+
+    Examples
+    --------
+    >>> check_noise(1e6, 1000)
+    >>> check_noise(1e12, 1000, "l1")
+    Traceback (most recent call last):
+    ...
+    pairveil.errors.InputError: so small an epsilon or delta, or so large a kappa, asks for more ...
+    """
+    # The sensitivity is below 1.01 (clip + grid * width), so the noise stays below 2^49 steps.
+    if not noise_multiplier * _width(n_entries, norm) <= MAX_NOISE_IN_GRID / 2:
+        raise InputError(
+            "so small an epsilon or delta, or so large a kappa, asks for more noise than exact 64-bit sums "
+            "can hold: nothing could be learned from it"
+        )
+
+
 def grid_sensitivity(
     clip: float, grid: float, n_entries: int, norm: Norm = "l2", *, tile: int = 4096
 ) -> float:

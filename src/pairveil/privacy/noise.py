@@ -8,7 +8,6 @@ marks what it touches as not for release.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -167,11 +166,8 @@ class TrustedNoise:
 
     It holds no state, so that forked or copied processes never share a stream.
 
-    Parameters
-    ----------
-    sampler : {"compiled", "opendp"}
-        ``compiled`` is ours (`pairveil.privacy.discrete`, a thousand times faster); ``opendp`` is the
-        reference. Both are exact and draw from the same distributions.
+    Its samplers are `pairveil.privacy.discrete` and `pairveil.privacy.choosing`; OpenDP's, exact too, are
+    the reference that tests hold them against.
 
     Examples
     --------
@@ -182,12 +178,7 @@ class TrustedNoise:
     """
 
     for_release = True
-
-    def __init__(self, sampler: Literal["compiled", "opendp"] = "compiled") -> None:
-        if sampler not in ("compiled", "opendp"):
-            raise InputError("sampler must be 'compiled' or 'opendp'")
-        self.sampler = sampler
-        self.name = TRUSTED_NOISE.format(sampler=sampler)
+    name = TRUSTED_NOISE.format(sampler="compiled")
 
     def gaussian(
         self, total: NDArray[Any], scale: float, grid: float | None = None
@@ -217,11 +208,6 @@ class TrustedNoise:
         1
         """
         whole = check_choice(scores, eta, unit)
-        if self.sampler == "opendp" and not math.isinf(eta):
-            rate_below(eta, unit)  # refuses what the other sampler refuses
-            # A scale that is not too small: the quotient's rounding is undone by one step up.
-            scale = math.nextafter(unit / eta, math.inf)
-            return int(_choice(scale)(whole.tolist())[0])
         return int(choose_exactly(whole, eta, unit, process_keystream())[0])
 
     def _exact(
@@ -236,10 +222,6 @@ class TrustedNoise:
         _check(total, scale, grid)
         if total.size == 0:
             return np.zeros(total.shape)
-        if self.sampler == "opendp":
-            # OpenDP adds in unbounded integers and saturates: no wrap-around can leak.
-            answer = _mechanism(kind, scale / grid)(total.ravel().tolist())
-            return np.array(answer, dtype=np.int64).reshape(total.shape).astype(np.float64) * grid
         draw = discrete_gaussian if kind == "gaussian" else discrete_laplace
         drawn = draw(scale_above(scale / grid), total.size, process_keystream())
         noisy = np.empty(total.shape)
@@ -260,30 +242,3 @@ def _add_exactly(one, other):  # type: ignore[no-untyped-def]
 def _add(total, noise, grid, noisy):  # type: ignore[no-untyped-def]
     for place in range(noisy.size):
         noisy[place] = np.float64(_add_exactly(total[place], noise[place])) * grid
-
-
-@lru_cache(maxsize=64)
-def _mechanism(kind: Literal["gaussian", "laplace"], scale: float) -> Any:
-    """Return OpenDP's exact mechanism on vectors of 64-bit integers (scale in grid steps)."""
-    import opendp.prelude as dp  # slow to import, and only releases need it
-
-    dp.enable_features("contrib")
-    domain = dp.vector_domain(dp.atom_domain(T="i64"))
-    if kind == "gaussian":
-        return dp.m.make_gaussian(domain, dp.l2_distance(T=float), scale=scale)
-    return dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
-
-
-@lru_cache(maxsize=64)
-def _choice(scale: float) -> Any:
-    """Return OpenDP's exact choice with Gumbel noise of that scale.
-
-    Its mechanism for pure privacy is permute-and-flip, which is not a choice of bounded range eta: the
-    measure must be that of zero-concentrated privacy.
-    """
-    import opendp.prelude as dp
-
-    dp.enable_features("contrib")
-    domain = dp.vector_domain(dp.atom_domain(T="i64"))
-    metric, measure = dp.linf_distance(T="i64"), dp.zero_concentrated_divergence()
-    return dp.m.make_noisy_top_k(domain, metric, measure, k=1, scale=scale)

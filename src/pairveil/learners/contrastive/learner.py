@@ -89,8 +89,9 @@ class DPPMetricLearner(PrivateLearner, PairMetric):
     noise_multiplier_ : float
     n_pairs_used_ : int
     used_pairs_ : array of int
-        Positions of the used pairs among the given ones (public), ascending; of a pair that was given
-        twice, the first. A ``range`` when all of a DaskPairs are.
+        Positions of the used pairs among the given ones, ascending; of a pair that was given twice, the
+        first. A ``range`` when all of a DaskPairs are. Which pairs are used is public; where they stood
+        is not if the order followed labels, so this stays with the data and is not pickled.
     n_features_in_ : int
     feature_names_in_ : array of str
         Only where the features had column names: a DataFrame as ``preprocessor``, a PairSet from a table.

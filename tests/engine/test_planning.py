@@ -1,0 +1,76 @@
+"""A plan that is accepted can be carried out: what 64 bits cannot hold is refused while nothing is spent."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from pairveil.engine.kernels.dense import check_sum
+
+from pairveil import DPPMetricLearner, PrivacyLedger
+from pairveil.engine.plan import Setting
+from pairveil.engine.planning import plan_within
+from pairveil.errors import InputError
+from pairveil.learners.contrastive.recipe import ContrastiveRecipe
+from pairveil.privacy.accounting import epsilon_of
+from pairveil.privacy.grid import choose_grid
+from pairveil.privacy.mechanisms import Budget, mechanism_named
+
+
+@pytest.mark.parametrize("seed", [None, 0])
+def test_more_noise_than_integers_hold_is_refused_before_the_charge(seed):
+    rng = np.random.default_rng(0)
+    people = rng.uniform(-0.1, 0.1, size=(40, 30))
+    chain = np.column_stack([np.arange(39), np.arange(1, 40)])
+    ledger = PrivacyLedger(1.0, 1e-5)
+    learner = DPPMetricLearner(
+        epsilon=1e-11,
+        mechanism="laplace",
+        kappa=10**5,
+        preprocessor=people,
+        accountant=ledger,
+        random_state=seed,
+    )
+    with pytest.raises(InputError, match="more noise than"):
+        learner.fit(chain, rng.choice([-1, 1], 39))
+    assert not ledger.entries
+
+
+def _largest_accepted(n_features, mechanism):
+    """The largest number of records for which a plan is made, by bisection."""
+
+    def is_accepted(n_records):
+        budget = Budget(1.0, 0.0 if mechanism == "laplace" else 1e-5, 1, "zero-out")
+        setting = Setting(budget, n_records, n_features, 1.0, mechanism_named(mechanism))
+        try:
+            plan_within(ContrastiveRecipe(n_steps=5), setting, budget.delta, 1, exact=False)
+        except InputError:
+            return False
+        return True
+
+    low, high = 1, 2**36
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if is_accepted(middle) else (low, middle)
+    return low
+
+
+@pytest.mark.parametrize(("n_features", "mechanism"), [(20, "gaussian"), (10**6, "laplace")])
+def test_an_accepted_plan_holds_for_every_clip_bound(n_features, mechanism):
+    n = _largest_accepted(n_features, mechanism)
+    entries, norm = 10 * n_features, mechanism_named(mechanism).norm
+    for clip in (1.0, 1.0 + 2**-52, 1.5, math.nextafter(2.0, 0.0), 1e-9, 0.999, 3.999, 1e9):
+        grid = choose_grid(clip, entries, norm=norm, n_pairs=n)
+        check_sum(1, np.ones((1, 1)), clip, grid, n)
+
+
+@pytest.mark.parametrize("adjacency", ["zero-out", "replace"])
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-3, 1.0, 7.0])
+def test_no_plan_costs_more_than_was_asked(epsilon, adjacency):
+    for sampling, rate in (("poisson", 1.0), ("poisson", 0.05), ("disjoint", 0.37)):
+        recipe = ContrastiveRecipe(n_steps=20, sampling=sampling, sample_rate=rate)
+        setting = Setting(Budget(epsilon, 0.999e-5, 3, adjacency), 500, 20)
+        plan, slack = plan_within(recipe, setting, 1e-5, 5, exact=True)
+        cost = epsilon_of(plan.events(), kappa=3, adjacency=adjacency, delta=1e-5 - slack)
+        assert cost <= epsilon
