@@ -354,8 +354,8 @@ EVENTS = [
 ACCOUNTING = [
     Mutation(
         "accounting: kappa is left out of mu",
-        "mu_squared.append(_mu_squared(reach, event.noise_multiplier, count))",
-        "mu_squared.append(_mu_squared(reach / cost.records, event.noise_multiplier, count))",
+        "mu = _mu(reach, noise)",
+        "mu = _mu(reach / cost.records, noise)",
         _in("test_accounting"),
     ),
     Mutation(
@@ -366,14 +366,14 @@ ACCOUNTING = [
     ),
     Mutation(
         "accounting: Laplace steps are not added up",
-        "pure_terms.append(Fraction(reach) * event.steps / Fraction(event.scale_multiplier))",
-        "pure_terms.append(Fraction(reach) / Fraction(event.scale_multiplier))",
+        "pure_total=_sum_up([e * n for e, n in dear]),",
+        "pure_total=_sum_up([e for e, n in dear]),",
         _in("test_accounting"),
     ),
     Mutation(
         "accounting: without sampling replace costs sqrt 2, not 2",
-        "(2 if replaced else 1) * records",
-        "(1.4 if replaced else 1) * records",
+        "(2.0 if replaced else 1.0) * records",
+        "(1.4 if replaced else 1.0) * records",
         _in("test_accounting", "test_accounting_oracle", "test_fuzz_accountant"),
     ),
     Mutation(
