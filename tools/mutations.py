@@ -138,20 +138,20 @@ CLIP = [
     ),
     Mutation(
         "clip: moments are not clipped",
-        "factor = shrink(row_norms(parts, norm), self.clip) * (row_norms(differences) > TINY)",
+        "factor = shrink(row_norms(contributions, norm), self.clip) * (row_norms(differences) > TINY)",
         "factor = 1.0 * (row_norms(differences) > TINY)",
         _in("test_sums", "test_fuzz_sensitivity", "test_exact_audit"),
     ),
     Mutation(
         "clip: the contest is clipped too late",
-        "factor = sign * shrink(np.abs(sign) * row_norms(parts, norm), self.clip)",
-        "factor = sign * shrink(0.8 * np.abs(sign) * row_norms(parts, norm), self.clip)",
+        "factor = sign * shrink(np.abs(sign) * row_norms(contributions, norm), self.clip)",
+        "factor = sign * shrink(0.8 * np.abs(sign) * row_norms(contributions, norm), self.clip)",
         _in("test_sums", "test_fuzz_sensitivity", "test_exact_audit"),
     ),
     Mutation(
         "clip: margins count a dissimilar pair twice",
-        "np.column_stack([np.minimum(1.0, sizes / self.longest), np.ones(len(sizes))])\n        factor =",
-        "np.column_stack([np.minimum(1.0, sizes / self.longest), np.ones(len(sizes))])\n        factor = 2 *",
+        "shrink(row_norms(contributions, norm), self.clip) * ((labels < 0) & (sizes > TINY))",
+        "2 * shrink(row_norms(contributions, norm), self.clip) * ((labels < 0) & (sizes > TINY))",
         _in("test_sums", "test_fuzz_sensitivity", "test_exact_audit"),
     ),
     Mutation(
@@ -237,20 +237,20 @@ NOISE = [
     ),
     Mutation(
         "noise: a share's noise forgets that replacing costs twice",
-        "return cost_of(self.kappa).reach(self.adjacency)",
+        "return cost_of(self.kappa).sensitivity(self.adjacency)",
         "return float(cost_of(self.kappa).records)",
         _in("test_dpp", "test_exact_audit", "test_contract"),
     ),
     Mutation(
         "noise: steps are not composed",
-        "return math.sqrt(times) * (budget.reach",
-        "return 1.0 * (budget.reach",
+        "return math.sqrt(times) * (budget.sensitivity",
+        "return 1.0 * (budget.sensitivity",
         _in("test_dpp", "test_exact_audit", "test_contract"),
     ),
     Mutation(
         "noise: Laplace epochs are not composed",
-        "return times * (budget.reach",
-        "return 1.0 * (budget.reach",
+        "return times * (budget.sensitivity",
+        "return 1.0 * (budget.sensitivity",
         _in("test_dpp", "test_exact_audit", "test_contract"),
     ),
 ]
@@ -354,8 +354,8 @@ EVENTS = [
 ACCOUNTING = [
     Mutation(
         "accounting: kappa is left out of mu",
-        "mu = _mu(reach, noise)",
-        "mu = _mu(reach / cost.records, noise)",
+        "mu = _mu(reach, noise)\n",
+        "mu = _mu(reach / cost.records, noise)\n",
         _in("test_accounting"),
     ),
     Mutation(
@@ -366,14 +366,14 @@ ACCOUNTING = [
     ),
     Mutation(
         "accounting: Laplace steps are not added up",
-        "pure_total=_sum_up([e * n for e, n in dear]),",
-        "pure_total=_sum_up([e for e, n in dear]),",
+        "pure_total=_sum_up([e * n for e, n in dear])",
+        "pure_total=_sum_up([e for e, _ in dear])",
         _in("test_accounting"),
     ),
     Mutation(
         "accounting: without sampling replace costs sqrt 2, not 2",
-        "(2.0 if replaced else 1.0) * records",
-        "(1.4 if replaced else 1.0) * records",
+        "return steps * _mu((2.0 if replaced else 1.0) * records, noise) ** 2",
+        "return steps * _mu((1.4 if replaced else 1.0) * records, noise) ** 2",
         _in("test_accounting", "test_accounting_oracle", "test_fuzz_accountant"),
     ),
     Mutation(
@@ -432,7 +432,7 @@ ACCOUNTING = [
     ),
     Mutation(
         "accounting: discrete noise costs no delta",
-        "below = n_samples * (reach**2 / (24.0 * variance)",
+        "below = n_samples * (radius**2 / (24.0 * variance)",
         "below = n_samples * (0.0 / (24.0 * variance)",
         _in("test_grid"),
     ),

@@ -19,12 +19,30 @@ _HOME = {
     "select_pairs": "pairveil.graph.choosing",
     "design_pairs": "pairveil.graph.choosing",
     "kappa": "pairveil.graph.kappa",
+    "Kappa": "pairveil.graph.kappa",
     "exact_kappa": "pairveil.graph.exact",
     "key_pairs": "pairveil.graph.key_pairs",
+    "open_dask_pairs": "pairveil.engine.backends.dask_pairs",
+    "PublicBounds": "pairveil.data.scaling",
+    "scale_to_bounds": "pairveil.data.scaling",
+    "load_patients": "pairveil.data.embedded",
+    "label_pairs": "pairveil.data.embedded",
     "PrivacyLedger": "pairveil.privacy.ledger",
+    "epsilon_of": "pairveil.privacy.accounting",
+    "calibrate_gaussian": "pairveil.privacy.calibration",
+    "calibrate_laplace": "pairveil.privacy.calibration",
+    "calibrate_choice": "pairveil.privacy.calibration",
     "Certificate": "pairveil.privacy.certificate",
     "DPPMetricLearner": "pairveil.learners.contrastive.learner",
     "ContrastiveMetricLearner": "pairveil.learners.contrastive.nonprivate",
+    "PrivateLearner": "pairveil.learners.base",
+    "PrivateMetricLearner": "pairveil.learners.metric",
+    "Statistic": "pairveil.engine.statistics",
+    "Recipe": "pairveil.engine.plan",
+    "Ask": "pairveil.engine.plan",
+    "Setting": "pairveil.engine.plan",
+    "Plan": "pairveil.engine.plan",
+    "LEARNERS": "pairveil.learners",
     "ReleasedMetric": "pairveil.release.metric",
     "InputError": "pairveil.errors",
     "BudgetError": "pairveil.errors",
@@ -52,8 +70,13 @@ def __dir__() -> list[str]:
 _moved.install()
 
 if TYPE_CHECKING:
+    from pairveil.data.embedded import label_pairs, load_patients
     from pairveil.data.pairset import PairSet
     from pairveil.data.readers import read_features, read_pairs
+    from pairveil.data.scaling import PublicBounds, scale_to_bounds
+    from pairveil.engine.backends.dask_pairs import open_dask_pairs
+    from pairveil.engine.plan import Ask, Plan, Recipe, Setting
+    from pairveil.engine.statistics import Statistic
     from pairveil.errors import (
         BudgetError,
         ClusterError,
@@ -64,10 +87,19 @@ if TYPE_CHECKING:
     )
     from pairveil.graph.choosing import design_pairs, select_pairs
     from pairveil.graph.exact import exact_kappa
-    from pairveil.graph.kappa import kappa
+    from pairveil.graph.kappa import Kappa, kappa
     from pairveil.graph.key_pairs import key_pairs
+    from pairveil.learners import LEARNERS
+    from pairveil.learners.base import PrivateLearner
     from pairveil.learners.contrastive.learner import DPPMetricLearner
     from pairveil.learners.contrastive.nonprivate import ContrastiveMetricLearner
+    from pairveil.learners.metric import PrivateMetricLearner
+    from pairveil.privacy.accounting import epsilon_of
+    from pairveil.privacy.calibration import (
+        calibrate_choice,
+        calibrate_gaussian,
+        calibrate_laplace,
+    )
     from pairveil.privacy.certificate import Certificate
     from pairveil.privacy.ledger import PrivacyLedger
     from pairveil.release.metric import ReleasedMetric

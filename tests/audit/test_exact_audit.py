@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from pairveil import DPPMetricLearner
+from pairveil.audit import audit_exactly
 from pairveil.audit.canaries import label_flip
-from pairveil.audit.exact import audit_exactly
 from pairveil.audit.targets import KAPPA
 from pairveil.cli.app import app
 from pairveil.engine.backends import records
@@ -23,10 +24,15 @@ from pairveil.learners.contrastive import statistics
 STEPS = 12  # fewer than the default, to save time: the claim is the same
 
 
+def audited(n_features=2, kappa=1, canary=None, **options):
+    learner = DPPMetricLearner(**{"unit": "pair", "n_steps": STEPS, **options})
+    return audit_exactly(learner, kappa=kappa, n_features=n_features, canary=canary)
+
+
 @pytest.mark.parametrize("adjacency", ["zero-out", "replace"])
 @pytest.mark.parametrize(("unit", "kappa"), list(KAPPA.items()))
 def test_an_honest_fit_moves_up_to_its_charge_and_no_further(unit, kappa, adjacency):
-    found = audit_exactly(unit, adjacency, kappa=kappa, n_features=5, n_steps=STEPS)
+    found = audited(5, kappa=kappa, unit=unit, adjacency=adjacency)
     moves = {query.name: query for query in found.queries}
     assert found.verdict == "consistent"
     assert {"survey", "signal", "gradients", "moments", "contest"} == moves.keys()
@@ -40,7 +46,7 @@ def test_an_honest_fit_moves_up_to_its_charge_and_no_further(unit, kappa, adjace
 
 
 def test_nearly_all_of_the_claimed_mu_is_realised():
-    found = audit_exactly(n_features=5)  # the default plan: 0.2673 of 0.2681
+    found = audited(5, n_steps="auto")  # the default plan: 0.2673 of 0.2681
     assert 0.99 * found.mu_claimed < found.mu_realised <= found.mu_claimed
     assert found.mu_claimed == pytest.approx(0.2681, abs=1e-4)
 
@@ -56,7 +62,7 @@ def test_nearly_all_of_the_claimed_mu_is_realised():
     ],
 )
 def test_other_plans_are_measured_too(options):
-    found = audit_exactly(n_features=3, n_steps=STEPS, **options)
+    found = audited(3, **options)
     assert found.verdict == "consistent"
     assert max(query.ratio for query in found.queries) > 0.9999
     assert 0 < found.realised_epsilon <= found.claimed_epsilon
@@ -68,7 +74,7 @@ def test_other_plans_are_measured_too(options):
 def test_a_statistic_clipped_too_late_is_convicted(monkeypatch):
     honest = statistics.shrink
     monkeypatch.setattr(statistics, "shrink", lambda lengths, clip: honest(lengths, 1.1 * clip))
-    found = audit_exactly(n_steps=STEPS)
+    found = audited()
     assert found.verdict == "violated"
     # Only those contributions that are longer than the clip bound can show it.
     assert max(query.ratio for query in found.queries) == pytest.approx(1.1, rel=1e-3)
@@ -81,7 +87,7 @@ def test_a_gradient_clipped_too_late_is_convicted(monkeypatch):
         "compiled_sum",
         lambda self, *rest: honest(replace(self, clip=1.1 * self.clip), *rest),
     )
-    found = audit_exactly(n_steps=STEPS)
+    found = audited()
     assert found.verdict == "violated"
     assert {q.name for q in found.queries if q.ratio > 1} == {"gradients"}
 
@@ -92,7 +98,7 @@ def test_a_kappa_counted_too_small_is_convicted(monkeypatch, unit):
     monkeypatch.setattr(
         records, "kappa", lambda pairs: replace(honest(pairs), relationship=2, person=2)
     )
-    found = audit_exactly(unit, kappa=3, n_steps=STEPS)
+    found = audited(kappa=3, unit=unit)
     assert found.verdict == "violated"
     assert found.mu_realised > found.mu_claimed
 
@@ -101,7 +107,7 @@ def test_noise_scaled_too_small_is_convicted(monkeypatch):
     for kind in (Statistic, LossGradient):
         honest = kind.sensitivity
         monkeypatch.setattr(kind, "sensitivity", lambda *given, h=honest: h(*given) / 2)
-    found = audit_exactly(n_steps=STEPS)
+    found = audited()
     assert found.verdict == "violated"
     assert all(query.ratio > 1.9 for query in found.queries)
 
@@ -109,7 +115,7 @@ def test_noise_scaled_too_small_is_convicted(monkeypatch):
 def test_a_query_that_the_certificate_leaves_out_is_convicted(monkeypatch):
     honest = Plan.events
     monkeypatch.setattr(Plan, "events", lambda self: honest(self)[1:])
-    found = audit_exactly(n_features=5, n_steps=60)
+    found = audited(5, n_steps=60)
     assert found.realised_epsilon > found.claimed_epsilon
     assert found.verdict == "violated"
 
@@ -119,11 +125,11 @@ def test_a_query_that_the_certificate_leaves_out_is_convicted(monkeypatch):
 
 def test_a_canary_for_another_adjacency_is_refused():
     with pytest.raises(InputError, match="adjacency"):
-        audit_exactly(adjacency="replace", canary=label_flip(n_features=2))
+        audited(canary=label_flip(n_features=2), adjacency="replace")
 
 
 def test_a_given_canary_is_used():
-    found = audit_exactly(n_features=3, n_steps=2, canary=label_flip(n_features=3, n_pairs=40))
+    found = audited(3, canary=label_flip(n_features=3, n_pairs=40), n_steps=2)
     assert found.canary == "label-flip"
     assert found.verdict == "consistent"
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pairveil.audit.auditor import Claim, audit, audit_scores
-from pairveil.audit.canaries import canary_of, one_batch, relationship_pairs
+from pairveil.audit.canaries import canary_of, label_flip, relationship_pairs
 from pairveil.audit.plan_targets import (
     CLIP,
     MARGIN,
@@ -142,7 +142,7 @@ def test_dividing_by_the_realised_batch_size_is_found():
         # Public size 2 in the noise, realised size in the mean.
         return 2 * total / max(1, len(present)) + rng.normal(0, noise, total.shape)
 
-    two = one_batch(kappa=1, n_features=2, adjacency="zero-out", n_pairs=2)
+    two = label_flip(n_features=2, adjacency="zero-out", n_pairs=2)
     worlds = [_with_other(data) for data in (two.first, two.second)]
     neighbours = type(two)(worlds[0], worlds[1], "zero-out", "one-batch")
     claim = Claim(1.0, DELTA, "gaussian")

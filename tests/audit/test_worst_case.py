@@ -7,11 +7,12 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from pairveil.audit.canaries import canary_of
+from pairveil.audit.canaries import Neighbours, canary_of
 from pairveil.audit.learner_target import n_others
 from pairveil.audit.targets import KAPPA
 from pairveil.audit.watching import Watcher
 from pairveil.audit.worst_case import worst_case
+from pairveil.data.pairset import PairSet
 from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Setting
 from pairveil.engine.planning import make_plan
@@ -28,7 +29,9 @@ RECIPE = ContrastiveRecipe()
 def shares_of_mu(worlds, budget):
     """Part of each release's claimed mu^2 that the inputs realise, and of the whole: means over runs."""
     plan = make_plan(RECIPE, Setting(budget, worlds.first.n_pairs, 2))
-    claimed = {q.name: q.steps * (budget.reach / q.noise_multiplier) ** 2 for q in plan.queries}
+    claimed = {
+        q.name: q.steps * (budget.sensitivity / q.noise_multiplier) ** 2 for q in plan.queries
+    }
     reached, watcher = Counter(), Watcher(worlds)
     for run in range(RUNS):
         data = (worlds.first, worlds.second)[run % 2]
@@ -64,7 +67,10 @@ def test_replacing_moves_all_signed_releases_by_twice_their_bound(epsilon, unit,
 @pytest.mark.parametrize(("adjacency", "limit"), [("zero-out", 0.9), ("replace", 0.5)])
 def test_a_lone_pair_along_no_column_is_weaker(adjacency, limit):
     """What was audited before: no other pairs, so noise sets weights and start, and the signal is blind."""
-    alone = canary_of("pair", 1, 2, adjacency, direction=np.ones(2))
+    column = canary_of("pair", 1, 2, adjacency)
+    turn = np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2)
+    worlds = [PairSet(w.features @ turn, w.pairs, w.labels) for w in (column.first, column.second)]
+    alone = Neighbours(*worlds, adjacency)
     parts, whole = shares_of_mu(alone, Budget(1.0, DELTA, 1, adjacency))
     assert parts["signal"] < 0.05
     assert whole < limit**2

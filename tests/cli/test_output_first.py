@@ -108,7 +108,7 @@ def test_a_full_or_read_only_disk_costs_nothing(files: Path, tmp_path: Path) -> 
 def test_the_command_that_made_a_ledger_may_be_run_again(
     files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed between the making of the ledger and of the checkpoint: the same command goes on."""
+    """Killed between the making of the ledger and of the checkpoint: the same command resumes."""
     monkeypatch.chdir(tmp_path)
     ledger = PrivacyLedger(3.0, 1e-5, path="budget.json")  # all that the killed one did
     words = fit(files, *LEDGER, "--checkpoint", "fit")

@@ -119,7 +119,7 @@ def test_a_killed_fit_goes_on_and_the_ledger_is_charged_once(
     assert marks[0][0] == marks[1][0]
     assert (marks[0] == marks[1]) == (when is STOP_WHILE_WRITING)
     assert run("certificate", "new", "--json", cwd=tmp_path).json["valid"]
-    assert not (tmp_path / "fit.checkpoint").exists()  # released: there is nothing to go on with
+    assert not (tmp_path / "fit.checkpoint").exists()  # released: there is nothing to resume
     if when is STOP_WHILE_WRITING:  # every sum had been drawn: none is drawn anew
         (tmp_path / "fit.checkpoint").write_bytes(kept)
         assert run(*words[:-1], "same", cwd=tmp_path).code == 0

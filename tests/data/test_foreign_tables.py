@@ -16,7 +16,7 @@ from pairveil.data.columns import IdColumn
 from pairveil.data.files import require_file
 from pairveil.data.readers import read_features, read_pairs
 from pairveil.data.scaling import PublicBounds
-from pairveil.data.writing import write_columns
+from pairveil.data.tables import write_columns
 from pairveil.errors import InputError
 from pairveil.graph.choosing import MAX_PEOPLE, design_pairs
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import typer
 from pages import PAGES, ROOT, Block, blocks, commands, name
 
+from pairveil import learners
 from pairveil.cli.app import app, config_first
 from pairveil.errors import BudgetError
 
@@ -18,6 +20,7 @@ RUN_WHOLE = {
     "docs/tutorial.md",
     "docs/guides/record-linkage.md",
     "docs/guides/faces.md",
+    "docs/guides/new-learner.md",
 }
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
@@ -30,7 +33,9 @@ class Reader:
         self.names: dict[str, Any] = {}
 
     def read(self, block: Block, run_commands: bool) -> None:
-        if block.language == "python" and ">>>" in block.text:
+        if block.file is not None:
+            Path(block.file).write_text(block.text, encoding="utf-8")
+        elif block.language == "python" and ">>>" in block.text:
             self._doctest(block)
         elif run_commands and block.language == "sh":
             for words, comment in commands(block):
@@ -59,9 +64,13 @@ def _run(words: list[str], comment: str) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)  # a page may show files that it imports
+    monkeypatch.setattr(learners, "LEARNERS", dict(learners.LEARNERS))  # and register learners
     reader = Reader(page)
     for block in blocks(page):
         reader.read(block, run_commands=name(page) in RUN_WHOLE)
+    for block in blocks(page):
+        sys.modules.pop(Path(block.file or "").stem, None)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

@@ -1,4 +1,4 @@
-"""A fit that was killed goes on: nothing is drawn twice, nothing is charged twice."""
+"""A fit that was killed is resumed: nothing is drawn twice, nothing is charged twice."""
 
 import hashlib
 import json
@@ -86,7 +86,7 @@ def test_a_killed_fit_goes_on_without_drawing_or_charging_again(tmp_path):
     assert len(seen) == sum(sums["steps"] for sums in fitted.certificate_.plan["releases"])
     assert len(ledger.entries) == 1
     assert ledger.spent() == spent
-    assert not (tmp_path / "fit").exists()  # done: nothing to go on with
+    assert not (tmp_path / "fit").exists()  # done: nothing to resume
     # A new fit is a new release: it is charged, here beyond the budget.
     with pytest.raises(BudgetError):
         learner(ledger).fit(make_data(), checkpoint=tmp_path / "fit")
@@ -181,7 +181,7 @@ def test_of_two_copies_one_goes_on(tmp_path, ledger):
     shutil.copy(path, copy)
     same = learner(ledger).fit(make_data(), checkpoint=copy)
     np.testing.assert_array_equal(same.components_, fitted.components_)
-    # Which of two copies goes on is left to whoever comes first.
+    # Which of two copies is resumed is left to whoever comes first.
     other = PrivacyLedger(2.0, 1e-5)
     stopped_fit(tmp_path / "a", other)
     shutil.copy(tmp_path / "a", tmp_path / "b")
@@ -232,13 +232,13 @@ def test_of_two_copies_at_the_same_time_one_goes_on(tmp_path, ledger, link):
     seen = []
 
     def overtake(*_):
-        """After the first sum, which both have, the twin goes on to its end."""
+        """After the first sum, which both have, the twin runs to its end."""
         seen.append(1)
         if len(seen) == 1:
             done = learner(ledger).fit(make_data(), checkpoint=twin, keep_checkpoint=True)
             used.append(done.components_)
 
-    with pytest.raises(InputError, match=r"another run has gone on|another fit wrote"):
+    with pytest.raises(InputError, match=r"another run has resumed|another fit wrote"):
         learner(ledger).fit(make_data(), on_answer=overtake, checkpoint=path)
     assert len(seen) == len(used) == 1  # the second sum was seen by nobody
     assert len(ledger.entries) == 1

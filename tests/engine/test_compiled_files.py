@@ -29,7 +29,7 @@ def reaching_out(source: str, compiled: dict[str, set[str]]) -> list[str]:
 
 
 def test_no_compiled_function_uses_code_or_constants_of_another_file():
-    """After a change there, the cached machine code would go on with the old ones."""
+    """After a change there, the cached machine code would keep the old ones."""
     seen = 0
     for found in pkgutil.walk_packages([str(PACKAGE)], "pairveil."):
         path = PACKAGE / Path(*found.name.split(".")[1:]).with_suffix(".py")

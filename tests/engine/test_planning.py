@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from pairveil.engine.kernels.dense import check_sum
 
 from pairveil import DPPMetricLearner, PrivacyLedger
+from pairveil.engine.kernels.dense import checked
 from pairveil.engine.plan import Setting
 from pairveil.engine.planning import plan_within
 from pairveil.errors import InputError
@@ -62,7 +62,8 @@ def test_an_accepted_plan_holds_for_every_clip_bound(n_features, mechanism):
     entries, norm = 10 * n_features, mechanism_named(mechanism).norm
     for clip in (1.0, 1.0 + 2**-52, 1.5, math.nextafter(2.0, 0.0), 1e-9, 0.999, 3.999, 1e9):
         grid = choose_grid(clip, entries, norm=norm, n_pairs=n)
-        check_sum(1, np.ones((1, 1)), clip, grid, n)
+        none, one = np.zeros((0, 2), dtype=int), np.ones((1, 1))
+        checked(1, float, none, none[:, 0], one, n, margin=1.0, clip=clip, grid=grid)
 
 
 @pytest.mark.parametrize("adjacency", ["zero-out", "replace"])
@@ -74,3 +75,18 @@ def test_no_plan_costs_more_than_was_asked(epsilon, adjacency):
         plan, slack = plan_within(recipe, setting, 1e-5, 5, exact=True)
         cost = epsilon_of(plan.events(), kappa=3, adjacency=adjacency, delta=1e-5 - slack)
         assert cost <= epsilon
+
+
+@pytest.mark.parametrize("epsilon", [1e13, 1e-14])
+def test_a_threshold_whose_noise_cannot_be_drawn_is_refused_before_the_charge(epsilon):
+    rng = np.random.default_rng(0)
+    people = rng.uniform(-0.1, 0.1, size=(120, 2))
+    chain = np.column_stack([np.arange(119), np.arange(1, 120)])
+    labels = rng.choice([-1, 1], 119)
+    ledger = PrivacyLedger(1e14, 1e-5)
+    learner = DPPMetricLearner(
+        epsilon=8.0, n_steps=2, preprocessor=people, accountant=ledger, random_state=0
+    ).fit(chain, labels)
+    with pytest.raises(InputError, match=r"so (large|small) an epsilon"):
+        learner.calibrate_threshold(chain, labels, epsilon=epsilon)
+    assert len(ledger.entries) == 1

@@ -1,4 +1,4 @@
-"""THEORY.md's table of graphs, and random graphs. Import-free of pairveil: plain numbers."""
+"""The table of graphs of docs/theory/graph.md, and random graphs. Import-free of pairveil: plain numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FIG3_NAMES = ["st", "sc", "ce", "et", "cu", "ut", "sa", "ab", "bs"]
 FIG3 = [("stceuab".index(a), "stceuab".index(b)) for a, b in FIG3_NAMES]
 
 # name: (pairs, exact, kappa', b2, max degree, intransitive)
-THEORY = {
+TABLE = {
     "one edge": ([(0, 1)], 1, 1, 1, 1, 1),
     "P4": ([(0, 1), (1, 2), (2, 3)], 1, 1, 1, 2, 1),
     "star K1,4": ([(0, i) for i in range(1, 5)], 1, 1, 1, 4, 1),

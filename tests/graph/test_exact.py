@@ -1,11 +1,11 @@
-"""exact_kappa: THEORY's table, and the chain of bounds on random small graphs."""
+"""exact_kappa: the table of docs/theory/graph.md, and the chain of bounds on random small graphs."""
 
 from itertools import combinations
 
 import networkx as nx
 import numpy as np
 import pytest
-from graph_examples import THEORY, random_pairs, small_graphs
+from graph_examples import TABLE, random_pairs, small_graphs
 
 from pairveil.errors import InputError
 from pairveil.graph.exact import exact_kappa
@@ -21,9 +21,9 @@ def largest_edge_connectivity(pairs):
     return max(nx.maximum_flow_value(graph, s, t) for s, t in combinations(graph, 2))
 
 
-@pytest.mark.parametrize("name", THEORY)
+@pytest.mark.parametrize("name", TABLE)
 def test_theory_table(name):
-    pairs, exact, *_ = THEORY[name]
+    pairs, exact, *_ = TABLE[name]
     assert exact_kappa(pairs) == exact
 
 

@@ -1,4 +1,4 @@
-"""kappa: THEORY's table, brute force, networkx, the appendix's intransitive number."""
+"""kappa: the table of docs/theory/graph.md, brute force, networkx, the appendix's intransitive number."""
 
 from itertools import combinations
 from types import SimpleNamespace
@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import networkx as nx
 import numpy as np
 import pytest
-from graph_examples import FIG3, THEORY, random_pairs, small_graphs
+from graph_examples import FIG3, TABLE, random_pairs, small_graphs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -72,9 +72,9 @@ def appendix_b(pairs):
     return max(values)
 
 
-@pytest.mark.parametrize("name", THEORY)
+@pytest.mark.parametrize("name", TABLE)
 def test_theory_table(name):
-    pairs, _, paper_bound, relationship, person, intransitive = THEORY[name]
+    pairs, _, paper_bound, relationship, person, intransitive = TABLE[name]
     found = kappa(pairs)
     assert (found.paper_bound, found.relationship) == (paper_bound, relationship)
     assert (found.person, found.intransitive, found.pair) == (person, intransitive, 1)

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 
 from pairveil.data.pairset import PairSet
+from pairveil.engine.engine import Engine
 from pairveil.learners.contrastive.learner import DPPMetricLearner
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe
+from pairveil.learners.contrastive.statistics import DissimilarDistances
 from pairveil.privacy.mechanisms import mechanism_named
+from pairveil.privacy.noise import SeededNoise
 from pairveil.privacy.queries import Query
 
 
@@ -43,3 +46,12 @@ def test_chains_across_a_fit_and_its_threshold_are_counted():
     learner.calibrate_threshold(star, [1, -1, 1, -1, 1], epsilon=2.0)
     assert learner.certificate_.kappas["relationship"] == 1
     assert learner.threshold_certificate_.kappas["relationship"] == 5
+
+
+@pytest.mark.parametrize("records", ["people", "groups"])
+def test_pairs_are_not_summed_for_a_query_charged_for_other_records(records):
+    """A person is one record of people and kappa pairs: the charge would be too small."""
+    data = PairSet(np.eye(4), [[0, 1], [2, 3]], [1, -1])
+    query = Query("moments", (2,), 5.0, records=records)
+    with pytest.raises(RuntimeError, match="records of another kind"):
+        Engine(data, SeededNoise(0)).answer(query, DissimilarDistances(4.0, 2.0))

@@ -135,7 +135,7 @@ def test_no_directions_in_the_plane_beat_the_collinear_pair_under_replace(kappa)
 
 
 def test_doubling_the_clip_instead_is_not_a_bound():
-    """THEORY.md section 2: the mixture with 2*kappa*C against N(0) does not dominate replace.
+    """docs/theory/accounting.md: the mixture with 2*kappa*C against N(0) does not dominate replace.
 
     At epsilon 0 (total variation) it gives 0.665 where two data sets at 0.703 exist; ours covers.
     """
@@ -313,6 +313,6 @@ def test_frozen_values(kappa, rate, s, steps, delta, zero_out, replace):
 
 
 def test_the_figure_of_the_theory_page():
-    """THEORY.md section 2: epsilon 1.83 at delta 1e-5, against 31.2 for kappa times C."""
+    """Sampling with kappa = 13: epsilon 1.83 at delta 1e-5, against 31.2 for kappa times C."""
     plan = [GaussianEvent(20.0, 0.05, 200)]
     assert epsilon_of(plan, kappa=13, delta=1e-5) == pytest.approx(1.83, abs=0.005)

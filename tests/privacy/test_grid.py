@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from pairveil.errors import InputError
+from pairveil.privacy.gdp import delta_from_mu
 from pairveil.privacy.grid import MAX_TILE, choose_grid, delta_slack, grid_sensitivity, to_grid
+from pairveil.privacy.slack import slack_of_plan
 
 
 @pytest.mark.parametrize("clip", [1e-6, 0.1, 1.0, 3.7, 1e5])
@@ -135,3 +137,25 @@ def test_each_error_is_charged_by_itself(norm):
     coarse = grid_sensitivity(clip, 2.0**-10, 10, norm, tile=tile)
     width = 10 if norm == "l1" else math.sqrt(10)
     assert coarse - fine == pytest.approx(2.0**-10 * width, rel=1e-9)
+
+
+def test_the_slack_of_replaced_records_needs_their_number_once():
+    """Both worlds lie kappa clips to either side of the one without the records: exact sums of both."""
+    for steps in (2.0, 4.0, 16.0):  # of the grid in one standard deviation
+        for away in (0.3, 1.0, 3.0):
+            apart = max(1, round(away * steps))
+            at = np.arange(-60 * int(steps) - apart, 60 * int(steps) + apart + 1)
+            whole = np.exp(-(at**2) / (2 * steps**2)).sum()
+            one, other = (
+                np.exp(-((at - sign * apart) ** 2) / (2 * steps**2)) / whole for sign in (1, -1)
+            )
+            slack = delta_slack(1, steps, shift=apart / steps)
+            for epsilon in np.linspace(0.0, 8.0 * away, 9):
+                real = np.maximum(one - np.exp(epsilon) * other, 0.0).sum()
+                assert real <= delta_from_mu(2 * apart / steps, float(epsilon)) + slack
+
+
+@pytest.mark.parametrize(("kappa", "entries"), [(10**400, 3), (1, 10**400)])
+def test_a_plan_beyond_the_floats_leaves_nothing_of_delta(kappa, entries):
+    release = {"mechanism": "gaussian", "noise_multiplier": 40.0, "steps": 1, "entries": entries}
+    assert slack_of_plan({"releases": [release]}, kappa) == 1.0

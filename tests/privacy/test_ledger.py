@@ -342,9 +342,9 @@ def test_a_fit_that_goes_on_moves_its_mark_and_nothing_else(ledger):
     )
     assert ledger.spent() == spent
     for name, known in (("fit", "a"), ("another", "b")):
-        with pytest.raises(InputError, match="another run has gone on"):
+        with pytest.raises(InputError, match="another run has resumed"):
             ledger.advance(name, known, "c")
-        with pytest.raises(InputError, match="another run has gone on"):
+        with pytest.raises(InputError, match="another run has resumed"):
             ledger.advance(name, known, known)
     with pytest.raises(InputError, match="charged for already"):
         ledger.spend([LaplaceEvent(50.0)], KAPPAS, checkpoint=("fit", "b"))

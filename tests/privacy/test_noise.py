@@ -13,7 +13,6 @@ import sys
 
 import numpy as np
 import pytest
-from opendp_noise import OpendpNoise
 from scipy.stats import binom, kstest
 
 from pairveil.errors import InputError
@@ -25,7 +24,6 @@ GRID = 2.0**-31
 SOURCES = {
     "seeded": lambda: SeededNoise(5),
     "trusted": TrustedNoise,
-    "opendp": lambda: OpendpNoise(),
 }
 KINDS = {"gaussian": "norm", "laplace": "laplace"}
 

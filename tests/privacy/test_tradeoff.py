@@ -17,7 +17,7 @@ from pairveil.privacy.gdp import delta_from_mu, epsilon_from_mu
 from pairveil.privacy.profile import delta_of, mu_of
 from pairveil.privacy.tradeoff import best_guess_of, tradeoff_of
 
-DEFAULT_MU = 0.26810  # zero-out, epsilon 1 at delta 1e-5 (THEORY section 8: .536 under replace)
+DEFAULT_MU = 0.26810  # zero-out, epsilon 1 at delta 1e-5 (.536 under replace)
 
 
 def gaussian(mu, steps=1):

@@ -10,7 +10,6 @@ import pytest
 
 from pairveil.errors import InputError
 from pairveil.studies.cells import Job, cell_path, run_jobs, write_table
-from pairveil.studies.data import load
 from pairveil.studies.paper import accuracy, leak, mechanisms, parameters, toy
 from pairveil.studies.paper.reproduce import reproduce
 
@@ -136,8 +135,7 @@ def test_a_failing_job_keeps_the_cells_before_it(tmp_path):
 
 
 def test_two_workers_give_what_one_gives(tmp_path):
-    benchmark = load("breast_cancer")
-    jobs = [mechanisms._job(benchmark, seed, quick=True) for seed in range(2)]
+    jobs = mechanisms._jobs(None, 2, quick=True)
     small = [Job(j.title, j.keys[:2], j.work) for j in jobs]
     alone = run_jobs("made", small, tmp_path / "one", 1)
     together = run_jobs("made", small, tmp_path / "two", 2)

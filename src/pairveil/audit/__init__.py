@@ -1,1 +1,32 @@
-"""How private a release is in fact: attacks and empirical lower bounds on epsilon."""
+"""How private a release is in fact: attacks, and lower bounds on epsilon that are measured from outside.
+
+`audit` fits any private learner of pairs many times and bounds its epsilon statistically; `audit_exactly`
+takes one fit and compares how far every query moved with what was charged for it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+_HOME = {
+    "audit": "pairveil.audit.learner_target",
+    "audit_exactly": "pairveil.audit.exact",
+    "ExactFinding": "pairveil.audit.exact",
+    "Finding": "pairveil.audit.auditor",
+}
+
+__all__ = list(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'pairveil.audit' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+if TYPE_CHECKING:
+    from pairveil.audit.auditor import Finding as Finding
+    from pairveil.audit.exact import ExactFinding as ExactFinding
+    from pairveil.audit.exact import audit_exactly as audit_exactly
+    from pairveil.audit.learner_target import audit as audit

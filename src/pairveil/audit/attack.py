@@ -12,7 +12,7 @@ What is flipped depends on what the attacker knows:
 - ``all-but-key-pairs``: what is left without the target's key pairs. Labels chain ('same as the same' is
   'same'), so the open labels hang together and flip together;
 - ``dropped-labels``: the labels that a selected fit dropped and all but a minimum cut of those it used
-  (THEORY.md section 5);
+  (docs/theory/graph.md);
 - ``two-halves``: every label inside each of two halves of the people and none between them. All pairs
   between the halves flip together, far more than kappa: this attacker knows *less* and learns more.
   No promise about kappa pairs covers it, and none can for a metric that is any good.

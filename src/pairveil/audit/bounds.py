@@ -6,14 +6,14 @@ is better refutes the promise. Two ways to turn error rates into a bound:
 
 - `epsilon_from_rates` assumes nothing: (epsilon, delta)-DP forces
   ``1 - fnr <= e^epsilon fpr + delta`` and ``1 - fpr <= e^epsilon fnr + delta``.
-- `mu_from_rates` assumes that the mechanism's trade-off curve is a Gaussian one (mu-GDP, Dong, Roth and
-  Su 2019): ``fnr >= Phi(Phi^-1(1 - fpr) - mu)``. One point of the curve then fixes all of it, so that
-  a few thousand runs say something about delta = 1e-5, where the first way sees nothing.
+- `mu_from_duels` assumes that the mechanism's trade-off curve is a Gaussian one (mu-GDP, Dong, Roth and
+  Su 2019): ``fnr >= Phi(Phi^-1(1 - fpr) - mu)``. One number then fixes the whole curve, so that
+  a few thousand runs say something about delta = 1e-5, where the first way sees nothing. It needs no
+  threshold.
 
 Rates are replaced by Clopper-Pearson upper limits at half the error probability each; both
 directions of each inequality use the same two limits, so no further correction is needed. The
-threshold must come from other runs than the rates: `choose_threshold`, `middle_threshold`. For Gaussian
-curves `mu_from_duels` does without a threshold.
+threshold must come from other runs than the rates: `choose_threshold`, `middle_threshold`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, ndtri
 
 from pairveil.errors import InputError
-from pairveil.privacy.gdp import epsilon_from_mu
 
 FloatArray = NDArray[np.float64]
 Criterion = Callable[[Any, Any], Any]
@@ -72,21 +71,6 @@ def epsilon_from_rates(fpr: ArrayLike, fnr: ArrayLike, delta: float = 0.0) -> Fl
     return epsilon
 
 
-def mu_from_rates(fpr: ArrayLike, fnr: ArrayLike) -> FloatArray:
-    """Smallest mu whose Gaussian trade-off curve allows these error rates.
-
-    Upper limits that add up to more than 1 say nothing: the answer is 0, never the mirror image.
-
-    Examples
-    --------
-    >>> float(mu_from_rates(0.1, 0.1).round(3)), float(mu_from_rates(0.7, 0.7))
-    (2.563, 0.0)
-    """
-    alarm, miss = np.asarray(fpr, dtype=np.float64), np.asarray(fnr, dtype=np.float64)
-    mu: FloatArray = np.where(alarm + miss < 1, -ndtri(np.minimum(alarm, 1)) - ndtri(miss), 0.0)
-    return np.maximum(mu, 0.0)
-
-
 @dataclass(frozen=True)
 class Counts:
     """Errors of a test on fresh runs.
@@ -121,23 +105,6 @@ class Counts:
         3.45
         """
         return float(epsilon_from_rates(*self.limits(confidence), delta))
-
-    def mu(self, confidence: float = 0.95) -> float:
-        """Lower bound on mu, if the mechanism's trade-off curve is Gaussian."""
-        return float(mu_from_rates(*self.limits(confidence)))
-
-    def epsilon_gaussian(self, delta: float, confidence: float = 0.95) -> float:
-        """Lower bound on epsilon at ``delta``, if the trade-off curve is Gaussian.
-
-        Examples
-        --------
-        Far out at delta = 1e-5 where counting alone sees nothing:
-
-        >>> seen = Counts(4500, 10_000, 4500, 10_000)
-        >>> round(seen.epsilon(1e-5), 2), round(seen.epsilon_gaussian(1e-5), 2)
-        (0.16, 0.73)
-        """
-        return epsilon_from_mu(self.mu(confidence), delta)
 
 
 def choose_threshold(

@@ -24,7 +24,7 @@ from pairveil.data.pairset import PairSet
 from pairveil.errors import InputError
 from pairveil.privacy.units import Adjacency, Unit
 
-CanaryName = Literal["label-flip", "beyond-margin", "one-batch", "person"]
+CanaryName = Literal["label-flip", "beyond-margin", "person"]
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,6 @@ def label_flip(
     *,
     n_pairs: int = 1,
     data_norm: float = 1.0,
-    direction: NDArray[np.float64] | None = None,
 ) -> Neighbours:
     """One similar pair as far apart as the norm bound allows, so that its gradient is clipped.
 
@@ -98,33 +97,10 @@ def label_flip(
     n_pairs : int
         Pairs in all; the others are null.
     data_norm : float
-        Bound on people's l2 norms; the pair's difference is twice as long.
-    direction : array of shape (n_features,), optional
-        Where the pair points; by default the first feature, so that the change is l1-concentrated.
+        Bound on people's l2 norms; the pair's difference is twice as long. It points along the first
+        feature, so that the change is l1-concentrated.
     """
-    return _star(
-        1, n_pairs - 1, n_features, adjacency, data_norm, direction, "label-flip", hub=False
-    )
-
-
-def one_batch(
-    kappa: int,
-    n_features: int = 1,
-    adjacency: Adjacency = "zero-out",
-    *,
-    n_pairs: int | None = None,
-    data_norm: float = 1.0,
-    direction: NDArray[np.float64] | None = None,
-) -> Neighbours:
-    """``kappa`` pairs with the same contents that change together: they add up in every batch.
-
-    Examples
-    --------
-    >>> one_batch(kappa=3, n_features=2).kappa
-    3
-    """
-    nulls = 0 if n_pairs is None else n_pairs - kappa
-    return _star(kappa, nulls, n_features, adjacency, data_norm, direction, "one-batch", hub=False)
+    return _star(1, n_pairs - 1, n_features, adjacency, data_norm, "label-flip", hub=False)
 
 
 def person_pairs(
@@ -133,7 +109,6 @@ def person_pairs(
     adjacency: Adjacency = "zero-out",
     *,
     data_norm: float = 1.0,
-    direction: NDArray[np.float64] | None = None,
 ) -> Neighbours:
     """All pairs of one person, in a star around her.
 
@@ -144,7 +119,7 @@ def person_pairs(
     >>> kappa(star.first).person, kappa(star.first).relationship, star.kappa
     (4, 1, 4)
     """
-    return _star(degree, 0, n_features, adjacency, data_norm, direction, "person", hub=True)
+    return _star(degree, 0, n_features, adjacency, data_norm, "person", hub=True)
 
 
 def relationship_pairs(
@@ -153,7 +128,6 @@ def relationship_pairs(
     adjacency: Adjacency = "zero-out",
     *,
     data_norm: float = 1.0,
-    direction: NDArray[np.float64] | None = None,
 ) -> Neighbours:
     """Two people joined by ``kappa`` chains of two pairs: one end's pairs change, the rest is null.
 
@@ -164,7 +138,7 @@ def relationship_pairs(
     >>> kappa(chains.first).relationship, chains.kappa, chains.first.n_pairs
     (3, 3, 6)
     """
-    star = person_pairs(kappa, n_features, adjacency, data_norm=data_norm, direction=direction)
+    star = person_pairs(kappa, n_features, adjacency, data_norm=data_norm)
     far = np.column_stack([np.full(kappa, kappa + 1), np.arange(1, kappa + 1)])
     worlds = []
     for data in (star.first, star.second):
@@ -182,7 +156,6 @@ def canary_of(
     adjacency: Adjacency,
     *,
     data_norm: float = 1.0,
-    direction: NDArray[np.float64] | None = None,
 ) -> Neighbours:
     """The worst case for a protected unit: a pair, a relationship or a person.
 
@@ -194,17 +167,15 @@ def canary_of(
     if unit == "pair":
         if kappa != 1:
             raise InputError("the unit 'pair' is one pair: kappa must be 1")
-        return label_flip(n_features, adjacency, data_norm=data_norm, direction=direction)
+        return label_flip(n_features, adjacency, data_norm=data_norm)
     make = {"relationship": relationship_pairs, "person": person_pairs}.get(unit)
     if make is None:
         raise InputError("unit must be 'pair', 'relationship' or 'person'")
-    return make(kappa, n_features, adjacency, data_norm=data_norm, direction=direction)
+    return make(kappa, n_features, adjacency, data_norm=data_norm)
 
 
-def beyond_margin(
-    n_pairs: int, n_features: int = 1, *, data_norm: float = 1.0, turned: int = 1
-) -> Neighbours:
-    """Dissimilar pairs that all lie beyond the margin, of which ``turned`` become similar.
+def beyond_margin(n_pairs: int, n_features: int = 1) -> Neighbours:
+    """Dissimilar pairs that all lie beyond the margin, of which one becomes similar.
 
     No pair of the first input has a gradient, so whatever is read off the largest gradient of the
     batch (published DPP-S) jumps. Needs a start W that puts the pairs beyond the margin.
@@ -216,17 +187,12 @@ def beyond_margin(
     (1, 'replace')
     """
     features = np.zeros((2 * n_pairs, n_features))
-    features[0::2, 0], features[1::2, 0] = data_norm, -data_norm
+    features[0::2, 0], features[1::2, 0] = 1.0, -1.0
     pairs = np.arange(2 * n_pairs).reshape(-1, 2)
     labels = np.full(n_pairs, -1, dtype=np.int8)
-    turned_labels = labels.copy()
-    turned_labels[:turned] = 1
-    return Neighbours(
-        PairSet(features, pairs, labels),
-        PairSet(features, pairs, turned_labels),
-        "replace",
-        "beyond-margin",
-    )
+    turned = np.append(np.ones(1, dtype=np.int8), labels[1:])
+    worlds = PairSet(features, pairs, labels), PairSet(features, pairs, turned)
+    return Neighbours(*worlds, "replace", "beyond-margin")
 
 
 def _star(
@@ -235,7 +201,6 @@ def _star(
     n_features: int,
     adjacency: Adjacency,
     data_norm: float,
-    direction: NDArray[np.float64] | None,
     name: CanaryName,
     *,
     hub: bool,
@@ -245,8 +210,7 @@ def _star(
         raise InputError("a canary changes at least one pair and no more than there are")
     if adjacency not in ("zero-out", "replace"):
         raise InputError("adjacency must be 'zero-out' or 'replace'")
-    arrow = np.eye(n_features)[0] if direction is None else np.asarray(direction, dtype=np.float64)
-    arrow = data_norm * arrow / np.linalg.norm(arrow)
+    arrow = data_norm * np.eye(n_features)[0]
     if hub:
         pairs = np.column_stack([np.zeros(changed, dtype=np.int64), np.arange(1, changed + 1)])
     else:
@@ -268,5 +232,5 @@ def _star(
 
 
 def _dense(pairs: PairSet) -> NDArray[np.float64]:
-    gaps = pairs.differences()
-    return np.asarray(gaps.toarray() if hasattr(gaps, "toarray") else gaps, dtype=np.float64)
+    rows = pairs.differences()
+    return np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float64)

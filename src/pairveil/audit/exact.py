@@ -23,20 +23,17 @@ from numpy.typing import NDArray
 
 from pairveil.audit.auditor import Verdict
 from pairveil.audit.canaries import Neighbours
-from pairveil.audit.learner_target import n_others
-from pairveil.audit.worst_case import worst_case
+from pairveil.audit.learner_target import on_canary
 from pairveil.engine.engine import Engine
 from pairveil.engine.statistics import Statistic, clipped_sum
 from pairveil.errors import DataWarning, InputError
-from pairveil.learners.contrastive.learner import DPPMetricLearner
+from pairveil.learners.base import PrivateLearner
 from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.gdp import epsilon_from_mu
 from pairveil.privacy.grid import Norm
-from pairveil.privacy.mechanisms import Budget
 from pairveil.privacy.noise import SeededNoise
 from pairveil.privacy.queries import Query
-from pairveil.privacy.units import Adjacency, Unit
 
 FloatArray = NDArray[np.float64]
 ROUNDING = 1e-9
@@ -104,53 +101,41 @@ class ExactFinding:
 
 
 def audit_exactly(
-    unit: Unit = "pair",
-    adjacency: Adjacency = "zero-out",
+    learner: PrivateLearner | str = "contrastive",
     *,
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
     kappa: int = 1,
     n_features: int = 2,
     random_state: int = 0,
     canary: Neighbours | None = None,
-    **options: Any,
 ) -> ExactFinding:
-    """Run one fit of `DPPMetricLearner` on the worst canary and measure every query's move.
+    """Run one fit of a learner on the worst canary and measure every query's move.
 
     Parameters
     ----------
-    unit, adjacency, epsilon, delta
-        The claim.
+    learner : PrivateLearner of pairs, or its name in `pairveil.learners.LEARNERS`
+        Its parameters are the claim. It is not changed: a copy without ledger and preprocessor, which uses
+        all pairs, is run in its place.
     kappa : int
         Size of the canary: pairs that change together.
     n_features : int
     random_state : int
-        Of the noise. The noise decides where the descent goes, and with it the moves; it adds no chance to a
+        Of the noise. The noise decides where a descent goes, and with it the moves; it adds no chance to a
         move itself.
     canary : Neighbours, optional
-        Two inputs of your own, for this adjacency; they differ in one unit.
-    **options
-        Further parameters of the learner, for example ``mechanism="laplace"``.
+        Two inputs of your own, for the learner's adjacency; they differ in one unit.
 
     Examples
     --------
-    >>> found = audit_exactly("pair", "zero-out", n_features=5)
+    >>> from pairveil import DPPMetricLearner
+    >>> found = audit_exactly(DPPMetricLearner(unit="pair"), n_features=5)
     >>> found.verdict, 0.9 * found.mu_claimed < found.mu_realised <= found.mu_claimed
     ('consistent', True)
     """
-    if canary is None:
-        others = n_others(Budget(epsilon, delta, kappa, adjacency))
-        canary = worst_case(unit, kappa, n_features, adjacency, others)
-    elif canary.adjacency != adjacency:
-        raise InputError("the canary was made for the other adjacency")
-    learner = DPPMetricLearner(
-        epsilon, delta, unit=unit, adjacency=adjacency, select="all",
-        random_state=random_state, **options,
-    )  # fmt: skip
+    audited, canary = on_canary(learner, kappa, n_features, random_state, canary)
     recorder = _Recorder(canary, random_state)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # a canary among few pairs is no useful fit
-        prepared = learner.prepare(canary.second)
+        prepared = audited.prepare(canary.second)
         engine = Engine(recorder, recorder, recorder.answered)
         prepared.recipe.run(prepared.plan, engine)
     certificate = prepared.certificate
@@ -219,6 +204,8 @@ def _epsilon_of_moves(
 
 class _Recorder(SeededNoise):
     """Stands at the engine's three seams: what it sums, how much noise it asks for, and for which query."""
+
+    records = "pairs"
 
     def __init__(self, canary: Neighbours, random_state: int) -> None:
         super().__init__(random_state)

@@ -1,20 +1,22 @@
-"""Our learner as an audit target: its default plan, its own training loop, every release visible."""
+"""A learner as an audit target: its own plan, its own recipe, every answer visible."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairveil.audit.auditor import Claim, Target
+from pairveil.audit.auditor import Claim, Finding, Target, audit_scores
 from pairveil.audit.canaries import Neighbours
 from pairveil.audit.watching import Watcher
 from pairveil.audit.worst_case import worst_case
 from pairveil.engine.engine import Engine
-from pairveil.engine.plan import Plan, Recipe, Setting
-from pairveil.engine.planning import make_plan
-from pairveil.learners.contrastive.recipe import ContrastiveRecipe
+from pairveil.engine.plan import Plan, Recipe
+from pairveil.errors import DataWarning, InputError
+from pairveil.learners import learner_class
+from pairveil.learners.base import PrivateLearner
 from pairveil.privacy.gdp import mu_from_epsilon
 from pairveil.privacy.mechanisms import Budget
 from pairveil.privacy.noise import NoiseSource, SeededNoise
@@ -68,12 +70,110 @@ def learner_target(
     >>> target.claim.assume, target.canary
     ('gaussian', 'label-flip')
     """
-    budget = Budget(epsilon, delta, kappa, adjacency)
-    canary = worst_case(unit, kappa, n_features, adjacency, n_others(budget))
-    recipe = ContrastiveRecipe()
-    plan = make_plan(recipe, Setting(budget, canary.first.n_pairs, n_features))
-    claim = Claim(epsilon, delta, assume="gaussian")
-    return Target("learner", watch_fit(recipe, plan, canary), claim, canary.name, adjacency, 8000)
+    learner = learner_class("contrastive")(epsilon, delta, unit, adjacency=adjacency)
+    return target_of(learner, kappa=kappa, n_features=n_features)
+
+
+def audit(
+    learner: PrivateLearner | str = "contrastive",
+    *,
+    kappa: int = 1,
+    n_features: int = 2,
+    runs: int = 8000,
+    confidence: float = 0.95,
+    random_state: int | None = None,
+    canary: Neighbours | None = None,
+) -> Finding:
+    """Fit a learner many times on a worst case, and bound its epsilon from outside.
+
+    Parameters
+    ----------
+    learner : PrivateLearner of pairs, or its name in `pairveil.learners.LEARNERS`
+        Its parameters are the claim. It is not changed, and no ledger is charged.
+    kappa : int
+        Size of the canary: pairs that change together. At least 2 only where the unit allows it.
+    n_features : int
+    runs : int
+        Fits in all, half of them on each input.
+    confidence : float
+        Of the lower bound.
+    random_state : int, optional
+    canary : Neighbours, optional
+        Two inputs of your own, for the learner's adjacency; they differ in one unit.
+
+    Returns
+    -------
+    Finding
+
+    Examples
+    --------
+    >>> from pairveil import DPPMetricLearner
+    >>> found = audit(DPPMetricLearner(unit="pair", n_steps=2), runs=200, random_state=0)
+    >>> found.verdict
+    'consistent'
+    """
+    target = target_of(learner, kappa=kappa, n_features=n_features, canary=canary)
+    return audit_scores(
+        target.scores,
+        target.claim,
+        runs=runs,
+        confidence=confidence,
+        random_state=random_state,
+        target=target.name,
+        canary=target.canary,
+        adjacency=target.adjacency,
+    )
+
+
+def target_of(
+    learner: PrivateLearner | str,
+    *,
+    kappa: int = 1,
+    n_features: int = 2,
+    canary: Neighbours | None = None,
+) -> Target:
+    """A learner on a canary as an audit target; parameters as for `audit`."""
+    audited, canary = on_canary(learner, kappa, n_features, 0, canary)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # a canary among few pairs is no useful fit
+        prepared = audited.prepare(canary.second)
+    certificate = prepared.certificate
+    if certificate is None:
+        raise InputError("an audit needs a private learner: epsilon is infinite")
+    full = all(query.n_batches == 1 and not query.is_sampled for query in prepared.plan.queries)
+    is_gaussian = full and certificate.mu(certificate.unit) is not None
+    claim = Claim(
+        certificate.epsilon, certificate.delta, assume="gaussian" if is_gaussian else "nothing"
+    )
+    scores = watch_fit(prepared.recipe, prepared.plan, canary)
+    return Target("learner", scores, claim, canary.name, canary.adjacency, 8000)
+
+
+def on_canary(
+    learner: PrivateLearner | str,
+    kappa: int,
+    n_features: int,
+    random_state: int,
+    canary: Neighbours | None,
+) -> tuple[PrivateLearner, Neighbours]:
+    """A copy of a learner that may be run on a canary, and the canary: the given one or the worst case."""
+    if isinstance(learner, str):
+        learner = learner_class(learner)()
+    if canary is None:
+        budget = Budget(learner.epsilon, learner.delta, kappa, learner.adjacency)
+        canary = worst_case(
+            learner.unit,
+            kappa,
+            n_features,
+            learner.adjacency,
+            n_others(budget),
+            data_norm=learner.data_norm,
+        )
+    elif canary.adjacency != learner.adjacency:
+        raise InputError("the canary was made for the other adjacency")
+    own = learner.get_params(deep=False)
+    own |= {"select": "all", "accountant": None, "preprocessor": None, "random_state": random_state}
+    return type(learner)(**own), canary
 
 
 def n_others(budget: Budget) -> int:
@@ -84,5 +184,5 @@ def n_others(budget: Budget) -> int:
     >>> n_others(Budget(1.0, 1e-5, 1, "zero-out")), n_others(Budget(1.0, 1e-5, 3, "replace"))
     (373, 2238)
     """
-    wanted = OTHERS_PER_NOISE * budget.reach / mu_from_epsilon(budget.epsilon, budget.delta)
+    wanted = OTHERS_PER_NOISE * budget.sensitivity / mu_from_epsilon(budget.epsilon, budget.delta)
     return min(MOST_OTHERS, round(wanted))

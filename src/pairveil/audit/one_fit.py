@@ -2,7 +2,7 @@
 
 Canaries are pairs of people of their own, far apart in random directions; "out" is null (zero-out) or
 the flipped label (replace). They change nothing for the promise: it holds for any data. The attacker
-sees every release and knows the real pairs and all canaries' contents, and guesses the coins.
+sees every answer and knows the real pairs and all canaries' contents, and guesses the coins.
 """
 
 from __future__ import annotations
@@ -109,9 +109,9 @@ def _with_canaries(
 
 
 class _CoinWatcher:
-    """Estimates every coin from all releases: least squares with the coins' own prior.
+    """Estimates every coin from all answers: least squares with the coins' own prior.
 
-    A release is ``base + sum_i x_i g_i + noise`` with x_i = +-1/2, so the best linear estimate solves
+    An answer is ``base + sum_i x_i g_i + noise`` with x_i = +-1/2, so the best linear estimate solves
     ``(A + 4) x = b`` with ``A = sum G G^T / sigma^2`` and ``b = sum G (seen - base) / sigma^2``.
     """
 

@@ -33,7 +33,7 @@ class _Part(NamedTuple):
 
 
 class Watcher:
-    """Adds up the log likelihood ratio, second input against first, over the releases of one fit.
+    """Adds up the log likelihood ratio, second input against first, over the answers of one fit.
 
     Give it to the engine as ``on_answer``; read `score` after the fit, `reset` before the next.
 
@@ -44,9 +44,9 @@ class Watcher:
     Attributes
     ----------
     score : float
-        The log likelihood ratio of what was released so far.
+        The log likelihood ratio of the answers so far.
     reached : dict
-        For each kind of Gaussian release, how far apart the two inputs' sums were, in standard deviations of
+        For each kind of Gaussian query, how far apart the two inputs' sums were, in standard deviations of
         the noise, squared and added up: the part of mu^2 that this pair of inputs realises.
 
     Notes

@@ -1,6 +1,6 @@
-"""The worst case for a whole fit: a canary that every release shows at its clip bound.
+"""The worst case for a whole fit: a canary that every answer shows at its clip bound.
 
-A fit is a chain of releases, and a canary that is loud in one may be silent in the next: the signal is blind
+A fit is a chain of queries, and a canary that is loud in one may be silent in the next: the signal is blind
 to a pair that points along all columns, a gradient is 0 where W is, a dissimilar pair beyond the margin
 pulls nowhere. The attacker knows all other pairs, so they may be chosen as well; here they set the stage:
 
@@ -9,10 +9,11 @@ pulls nowhere. The attacker knows all other pairs, so they may be chosen as well
   a dissimilar canary to lie within the margin and, the canary being long, large enough for a similar one
   to be clipped;
 - dissimilar ones, long and in the other columns: differences have their full length, and the learned metric
-  ranks the canary far from where Euclid does, which is what the contest releases.
+  ranks the canary far from where Euclid does, which is what the contest asks.
 
-The survey stays what it is: its parts have no negative entries, so replacing a pair never moves it by twice
-the clip bound (by 0.65 of that at most, by 0.22 in this case); the accounting charges twice all the same.
+The survey stays what it is: its contributions have no negative entries, so replacing a pair never moves it
+by twice the clip bound (by 0.65 of that at most, by 0.22 in this case); the accounting
+charges twice all the same.
 """
 
 from __future__ import annotations

@@ -134,17 +134,12 @@ def _audit_exactly(
     json_: bool,
     quiet: bool,
 ) -> None:
-    from pairveil.audit.exact import audit_exactly
+    from pairveil.audit import audit_exactly
     from pairveil.audit.targets import KAPPA
+    from pairveil.learners import learner_class
 
-    found = audit_exactly(
-        unit,
-        adjacency,
-        epsilon=epsilon,
-        kappa=KAPPA[unit],
-        n_features=features,
-        random_state=seed,
-    )
+    learner = learner_class("contrastive")(epsilon, unit=unit, adjacency=adjacency)
+    found = audit_exactly(learner, kappa=KAPPA[unit], n_features=features, random_state=seed)
     if json_:
         print_json(found.to_dict())
         return

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -28,6 +29,27 @@ def register(app: typer.Typer) -> None:
     app.add_typer(bench, name="bench")
 
 
+Column = str | Callable[[dict[str, Any]], Any]
+
+
+def _progress(silent: bool) -> Callable[[str], None] | None:
+    return None if silent else lambda what: stderr.print(f"measured {what}")
+
+
+def _show(
+    result: dict[str, Any], title: str, columns: Mapping[str, Column], json_: bool, quiet: bool
+) -> None:
+    """Print what was measured: a column is a key of the rows, or what to make of a row."""
+    if json_:
+        print_json(result)
+    elif not quiet:
+        rows = [
+            [row[cell] if isinstance(cell, str) else cell(row) for cell in columns.values()]
+            for row in result["rows"]
+        ]
+        stdout.print(table(title, list(columns), rows))
+
+
 def utility(
     data: DataFolder = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Repeats.")] = 10,
@@ -48,33 +70,17 @@ def utility(
     """
     from pairveil.studies.bench.utility import run
 
-    result = run(
-        data,
-        seeds,
-        datasets,
-        jobs,
-        out,
-        max_people=max_people,
-        progress=None if json_ or quiet else lambda name: stderr.print(f"measured {name}"),
-    )
-    if json_:
-        print_json(result)
-        return
-    if quiet:
-        return
-    rows = [
-        [
-            f"{row['dataset']}: {row['method']}",
-            row["unit"] or "",
-            row["epsilon"],
-            f"{row['pair_auc']:.3f} ± {row['pair_auc_interval']:.3f}",
-            f"{row['gain_kept']:.2f} ± {row['gain_kept_interval']:.2f}",
-            f"{row['knn_accuracy']:.3f}",
-        ]
-        for row in result["rows"]
-    ]
-    columns = ["data set: method", "unit", "epsilon", "pair AUC", "gain kept", "5-NN"]
-    stdout.print(table(f"{seeds} seeds, mean and 95 % interval", columns, rows))
+    report = _progress(json_ or quiet)
+    result = run(data, seeds, datasets, jobs, out, max_people=max_people, progress=report)
+    columns: dict[str, Column] = {
+        "data set: method": "{dataset}: {method}".format_map,
+        "unit": lambda row: row["unit"] or "",
+        "epsilon": "epsilon",
+        "pair AUC": "{pair_auc:.3f} ± {pair_auc_interval:.3f}".format_map,
+        "gain kept": "{gain_kept:.2f} ± {gain_kept_interval:.2f}".format_map,
+        "5-NN": "{knn_accuracy:.3f}".format_map,
+    }
+    _show(result, f"{seeds} seeds, mean and 95 % interval", columns, json_, quiet)
 
 
 def kappa(
@@ -95,24 +101,15 @@ def kappa(
     from pairveil.studies.bench.kappa import SIZES, run
 
     result = run(sizes or SIZES, peers, out)
-    if json_:
-        print_json(result)
-        return
-    if quiet:
-        return
-    rows = [
-        [
-            row["method"],
-            row["n_pairs"],
-            row["seconds"],
-            row["ns_per_pair"],
-            row["peak_mb"],
-            row["ratio"],
-        ]
-        for row in result["rows"]
-    ]
-    columns = ["method", "pairs", "seconds", "ns a pair", "peak MB", "times ours"]
-    stdout.print(table("kappa of a random graph, two pairs a person", columns, rows))
+    columns = {
+        "method": "method",
+        "pairs": "n_pairs",
+        "seconds": "seconds",
+        "ns a pair": "ns_per_pair",
+        "peak MB": "peak_mb",
+        "times ours": "ratio",
+    }
+    _show(result, "kappa of a random graph, two pairs a person", columns, json_, quiet)
 
 
 def scale(
@@ -132,32 +129,15 @@ def scale(
     """
     from pairveil.studies.bench.scale import SIZES, run
 
-    result = run(
-        sizes or SIZES,
-        out,
-        scratch,
-        progress=None if json_ or quiet else lambda what: stderr.print(f"measured {what}"),
-    )
-    if json_:
-        print_json(result)
-        return
-    if quiet:
-        return
-    rows = [
-        [
-            row["n_pairs"],
-            row["n_pairs_used"],
-            row["kappa_seconds"],
-            row["select_seconds"],
-            row["fit_seconds"],
-            row["pass_seconds"],
-            row["ns_per_pair"],
-            row["peak_mb"],
-        ]
-        for row in result["rows"]
-    ]
-    columns = ["pairs", "used", "kappa s", "select s", "fit s", "pass s", "ns a pair", "peak MB"]
-    stdout.print(table("100 pairs a person, 64 features, from disk", columns, rows))
+    result = run(sizes or SIZES, out, scratch, progress=_progress(json_ or quiet))
+    columns = {
+        "pairs": "n_pairs",
+        "used": "n_pairs_used",
+        **{f"{part} s": f"{part}_seconds" for part in ("kappa", "select", "fit", "pass")},
+        "ns a pair": "ns_per_pair",
+        "peak MB": "peak_mb",
+    }
+    _show(result, "100 pairs a person, 64 features, from disk", columns, json_, quiet)
 
 
 def speed(
@@ -181,21 +161,12 @@ def speed(
     """
     from pairveil.studies.bench.speed import run
 
-    result = run(
-        shapes or ("small", "square", "large"),
-        peers,
-        environment,
-        out,
-        progress=None if json_ or quiet else lambda what: stderr.print(f"measured {what}"),
-    )
-    if json_:
-        print_json(result)
-        return
-    if quiet:
-        return
-    rows = [
-        [row["shape"], row["method"], f"{row['cpu_seconds']:.4f}", row["ratio"]]
-        for row in result["rows"]
-    ]
-    columns = ["shape", "method", "seconds an epoch", "times ours"]
-    stdout.print(table("one epoch on one core, processor time", columns, rows))
+    chosen = shapes or ("small", "square", "large")
+    result = run(chosen, peers, environment, out, progress=_progress(json_ or quiet))
+    columns: dict[str, Column] = {
+        "shape": "shape",
+        "method": "method",
+        "seconds an epoch": "{cpu_seconds:.4f}".format_map,
+        "times ours": "ratio",
+    }
+    _show(result, "one epoch on one core, processor time", columns, json_, quiet)

@@ -66,7 +66,7 @@ class Budget(NamedTuple):
     def _is_its_own(self) -> bool:
         """Whether the file has the very budget asked for: then this may be the command that made it.
 
-        A fit that was killed at any moment after the file was made goes on with the same command.
+        A fit that was killed at any moment after the file was made is resumed by the same command.
         """
         kept = self._ledger(self.path)
         wanted = (self.epsilon, self.delta, self.unit, self.adjacency)

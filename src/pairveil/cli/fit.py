@@ -91,7 +91,7 @@ def fit(
     ] = None,
     checkpoint: Annotated[
         Path | None,
-        _privacy("--checkpoint", "File to go on from if this is killed; nothing is spent twice."),
+        _privacy("--checkpoint", "File to resume from if this is killed; nothing is spent twice."),
     ] = None,
     graph_salt: Annotated[
         Path | None,
@@ -199,16 +199,10 @@ def fit(
                 Path(features), id_, exclude, bounds, data_norm, merge_similar_ids
             )
             found = read_pair_file(
-                Path(pairs),
-                left,
-                right,
-                label,
-                layout,
-                zero_means=zero_means,
-                threshold=threshold,
-                record_id=record_id,
+                Path(pairs), left=left, right=right, label=label, layout=layout,
+                zero_means=zero_means, threshold=threshold, record_id=record_id,
                 merge_similar_ids=merge_similar_ids,
-            )
+            )  # fmt: skip
             training = Training(PairSet.join(people, found), people.names, scale)
         data = training.data
         # Loading the learner takes a second: mistakes in files are told before it.
@@ -347,7 +341,7 @@ def learn(learner: Any, prepared: Any, talk: bool, checkpoint: Any = None) -> No
         except KeyboardInterrupt:
             if checkpoint is not None:
                 stderr.print(
-                    "[yellow]note:[/yellow] the same command goes on where this one stopped"
+                    "[yellow]note:[/yellow] the same command resumes where this one stopped"
                 )
             elif learner.accountant is not None:
                 stderr.print("[yellow]note:[/yellow] what the ledger was charged stays charged")

@@ -78,14 +78,9 @@ def show_kappa(
 
     with spoken_warnings(quiet or json_) as notes:
         listed = read_pair_file(
-            pairs,
-            left,
-            right,
-            None,
-            layout,
-            record_id=record_id,
+            pairs, left=left, right=right, label=None, layout=layout, record_id=record_id,
             merge_similar_ids=merge_similar_ids,
-        )
+        )  # fmt: skip
         edges = index_pairs(listed).pairs
     numbers = kappa(edges)
     if json_:
@@ -132,23 +127,16 @@ def select(
     Example: `pairveil select pairs.csv --how all --max-degree 3 -o used.csv`
     """
     from pairveil.data.resolving import index_pairs
-    from pairveil.data.writing import write_columns
+    from pairveil.data.tables import write_columns
     from pairveil.graph.choosing import select_pairs
     from pairveil.graph.kappa import kappa
 
     with spoken_warnings(quiet or json_) as notes:
         listed = read_pair_file(
-            pairs,
-            left,
-            right,
-            label,
-            layout,
-            zero_means=zero_means,
-            threshold=threshold,
-            record_id=record_id,
+            pairs, left=left, right=right, label=label, layout=layout, zero_means=zero_means,
+            threshold=threshold, record_id=record_id, merge_similar_ids=merge_similar_ids,
             labels_optional=True,
-            merge_similar_ids=merge_similar_ids,
-        )
+        )  # fmt: skip
         found = index_pairs(listed)
     before = kappa(found.pairs)
     kept = select_pairs(found.pairs, str(how), max_degree=max_degree, random_state=seed)
@@ -208,7 +196,7 @@ def design(
 
     Example: `pairveil design --people 5000 --how matching --seed 7 -o to-label.parquet`
     """
-    from pairveil.data.writing import write_columns
+    from pairveil.data.tables import write_columns
     from pairveil.graph.choosing import design_pairs
     from pairveil.graph.kappa import kappa
 

@@ -58,34 +58,15 @@ Exclude = Annotated[
 ]
 
 
-def read_pair_file(
-    path: Path,
-    left: str,
-    right: str,
-    label: str | None,
-    layout: LayoutName,
-    *,
-    zero_means: ZeroMeaning | None = None,
-    threshold: float = 0.5,
-    record_id: str = "id",
-    labels_optional: bool = False,
-    merge_similar_ids: bool = False,
-) -> Any:
-    """Pairs of a file; ``label=None`` reads the ids alone. The reader's notes become warnings."""
+def read_pair_file(path: Path, *, labels_optional: bool = False, **options: Any) -> Any:
+    """Pairs of a file, by `read_pairs`'s options; ``label=None`` reads the ids alone.
+
+    The reader's notes become warnings.
+    """
     from pairveil.data.readers import read_pairs
 
-    found = read_pairs(
-        path,
-        left=left,
-        right=right,
-        label=label,
-        zero_means=zero_means,
-        layout=layout,
-        threshold=threshold,
-        record_id=record_id,
-        require_labels=label is not None and not labels_optional,
-        merge_similar_ids=merge_similar_ids,
-    )
+    wants_labels = options["label"] is not None and not labels_optional
+    found = read_pairs(path, require_labels=wants_labels, **options)
     for note in found.notes:
         warnings.warn(note, DataWarning, stacklevel=2)
     return found

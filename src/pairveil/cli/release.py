@@ -34,7 +34,7 @@ def transform(
 
     Example: `pairveil transform release/ people.csv -o projected.parquet`
     """
-    from pairveil.data.writing import write_columns
+    from pairveil.data.tables import write_columns
     from pairveil.release.metric import ReleasedMetric
 
     metric = ReleasedMetric.load(folder)
@@ -84,7 +84,7 @@ def evaluate(
     Example: `pairveil evaluate release/ test-people.csv --classes diagnosis`
     """
     from pairveil.data.readers import read_classes
-    from pairveil.evaluation.release import evaluate_release
+    from pairveil.evaluation.scores import evaluate_release
     from pairveil.release.metric import ReleasedMetric
 
     metric = ReleasedMetric.load(folder)

@@ -9,8 +9,7 @@ import typer
 
 from pairveil.cli.choices import FormatName
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, stderr, stdout
-
-ReleaseFolder = Annotated[Path, typer.Argument(help="Folder of a release.", show_default=False)]
+from pairveil.cli.release import ReleaseFolder
 
 
 def register(app: typer.Typer) -> None:

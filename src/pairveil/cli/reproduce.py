@@ -42,7 +42,7 @@ def reproduce(
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
-    """Rerun the paper: figures, tables, and what became of each claim. A second run goes on.
+    """Rerun the paper: figures, tables, and what became of each claim. A second run resumes.
 
     Example: `pairveil reproduce all --data ../shared/data --out reproduce`
     """

@@ -73,7 +73,9 @@ def certificate(
         from pairveil.data.resolving import index_pairs
 
         with spoken_warnings(quiet or json_):
-            listed = read_pair_file(pairs, left, right, None, layout, record_id=record_id)
+            listed = read_pair_file(
+                pairs, left=left, right=right, label=None, layout=layout, record_id=record_id
+            )
             indexed = index_pairs(listed)
         graph = recount(found, indexed, None if salt is None else read_salt(salt))
         failures += [f"{pairs} and the certificate differ: " + "; ".join(graph.problems)] * bool(

@@ -7,7 +7,7 @@ column's own name does (``is_match``). A message names rows, never a label.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -122,40 +122,3 @@ def _boolean_codes(column: str | None) -> tuple[int, int]:
         return _DISSIMILAR, _SIMILAR
     # A column of nothing but true must not pass for +1 as a column of 1 does.
     return _TRUE, _ZERO
-
-
-def parse_labels(
-    values: Any, zero_means: Meaning | None = None, rows: np.ndarray | None = None
-) -> np.ndarray:
-    """Labels in any of the known spellings as int8: +1 similar, -1 dissimilar.
-
-    Parameters
-    ----------
-    values : sequence of str, int, float or bool
-    zero_means : {'similar', 'dissimilar'}, optional
-        What 0 and false stand for. Without it they are refused.
-    rows : ndarray, optional
-        Row numbers to name in messages; by default 1, 2, ...
-
-    Returns
-    -------
-    ndarray of int8
-
-    Examples
-    --------
-    >>> parse_labels(["same", "cannot-link", "-1"])
-    array([ 1, -1, -1], dtype=int8)
-    >>> parse_labels([0, 1], zero_means="dissimilar")
-    array([-1,  1], dtype=int8)
-    >>> parse_labels([0, 1])
-    Traceback (most recent call last):
-    ...
-    pairveil.errors.InputError: labels of 0/1 or true/false can be read either way
-    (first: row 1): say which with zero_means (--zero-means): is 0 or false 'similar' or 'dissimilar'?
-    """
-    column = LabelColumn(zero_means)
-    try:
-        column.add(pa.array(values, from_pandas=True))
-    except (pa.ArrowException, TypeError):
-        raise InputError("labels mix numbers and words; use one kind") from None
-    return column.finish(rows)

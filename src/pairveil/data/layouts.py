@@ -29,6 +29,8 @@ _CANNOT = frozenset({"cannot-link", "cannotlink", "cannot", "cl"})
 _IMAGE = re.compile(r"\d{1,9}")
 _ITEMS_NOTE = "Each id is one {item}, so kappa and the guarantee count {item}s, not people"
 
+_Pair = tuple[Any, Any, int, int]  # two ids, the label, the line
+
 
 def read_splink(
     table: TableSource, left: str, right: str, score: str | None, threshold: float = 0.5
@@ -113,22 +115,19 @@ def read_dedupe(path: Path, record_id: str = "id", with_labels: bool = True) -> 
     with_labels : bool
     """
     content = _read_json(path)
-    left: list[Any] = []
-    right: list[Any] = []
-    labels: list[int] = []
+    found: list[_Pair] = []
     for key, records in content.items():
         label = {"match": 1, "distinct": -1}.get(key)
         if label is None:
             continue
         for pair in _plain(records):
-            number = len(labels) + 1
+            number = len(found) + 1
             pair = _plain(pair)
             if not (isinstance(pair, list) and len(pair) == 2):
                 raise InputError(f"{path.name}: pair {number} is not two records")
-            left.append(_record_id(pair[0], record_id, path.name, number))
-            right.append(_record_id(pair[1], record_id, path.name, number))
-            labels.append(label)
-    return _from_lists(left, right, labels if with_labels else None, path.name)
+            ids = [_record_id(record, record_id, path.name, number) for record in pair]
+            found.append((*ids, label, 0))
+    return _from_pairs(found, with_labels, path.name, with_rows=False)
 
 
 def _plain(value: Any) -> Any:
@@ -159,7 +158,7 @@ def read_lfw(path: Path, with_labels: bool = True) -> PairTable:
     path : Path
     with_labels : bool
     """
-    left, right, labels, rows = [], [], [], []
+    found: list[_Pair] = []
     for number, line in _lines(path):
         words = line.split("\t") if "\t" in line else line.split()
         if number == 1 and len(words) <= 2 and all(word.isdigit() for word in words):
@@ -169,12 +168,10 @@ def read_lfw(path: Path, with_labels: bool = True) -> PairTable:
             raise InputError(
                 f"{path.name}, line {number}: expected 'name n1 n2' or 'name1 n1 name2 n2'"
             )
-        left.append(_lfw_image(words[0], words[1]))
-        right.append(_lfw_image(words[0] if len(words) == 3 else words[2], words[-1]))
-        labels.append(1 if len(words) == 3 else -1)
-        rows.append(number)
-    note = _ITEMS_NOTE.format(item="image")
-    return _from_lists(left, right, labels if with_labels else None, path.name, rows, (note,))
+        same = len(words) == 3
+        other = _lfw_image(words[0] if same else words[2], words[-1])
+        found.append((_lfw_image(words[0], words[1]), other, 1 if same else -1, number))
+    return _from_pairs(found, with_labels, path.name, _ITEMS_NOTE.format(item="image"))
 
 
 def _lfw_image(name: str, number: str) -> str:
@@ -189,17 +186,13 @@ def read_voxceleb(path: Path, with_labels: bool = True) -> PairTable:
     path : Path
     with_labels : bool
     """
-    left, right, labels, rows = [], [], [], []
+    found: list[_Pair] = []
     for number, line in _lines(path):
         words = line.split()
         if len(words) != 3 or words[0] not in ("0", "1"):
             raise InputError(f"{path.name}, line {number}: expected '1 path path' or '0 path path'")
-        labels.append(1 if words[0] == "1" else -1)
-        left.append(words[1])
-        right.append(words[2])
-        rows.append(number)
-    note = _ITEMS_NOTE.format(item="recording")
-    return _from_lists(left, right, labels if with_labels else None, path.name, rows, (note,))
+        found.append((words[1], words[2], 1 if words[0] == "1" else -1, number))
+    return _from_pairs(found, with_labels, path.name, _ITEMS_NOTE.format(item="recording"))
 
 
 def read_links(source: Path | Mapping[str, Any], with_labels: bool = True) -> PairTable:
@@ -223,24 +216,20 @@ def read_links(source: Path | Mapping[str, Any], with_labels: bool = True) -> Pa
         return _read_link_lines(source, with_labels)
     title = source.name if isinstance(source, Path) else "the links"
     content = _read_json(source) if isinstance(source, Path) else source
-    left: list[Any] = []
-    right: list[Any] = []
-    labels: list[int] = []
+    found: list[_Pair] = []
     for key, pairs in content.items():
         label = link_label(str(key))
         if label is None:
             raise InputError(f"{title}: only must_link and cannot_link are known as keys")
         for pair in pairs:
             if not (isinstance(pair, list | tuple) and len(pair) == 2):
-                raise InputError(f"{title}: pair {len(labels) + 1} is not two ids")
-            left.append(pair[0])
-            right.append(pair[1])
-            labels.append(label)
-    return _from_lists(left, right, labels if with_labels else None, title)
+                raise InputError(f"{title}: pair {len(found) + 1} is not two ids")
+            found.append((pair[0], pair[1], label, 0))
+    return _from_pairs(found, with_labels, title, with_rows=False)
 
 
 def _read_link_lines(path: Path, with_labels: bool) -> PairTable:
-    left, right, labels, rows = [], [], [], []
+    found: list[_Pair] = []
     for number, line in _lines(path):
         words = re.split(r"[\s,;]+", line)
         label = None
@@ -255,11 +244,8 @@ def _read_link_lines(path: Path, with_labels: bool) -> PairTable:
                 f"{path.name}, line {number}: expected 'must-link a b', 'cannot-link a b', "
                 "'a b 1' or 'a b -1'"
             )
-        left.append(ends[0])
-        right.append(ends[1])
-        labels.append(label)
-        rows.append(number)
-    return _from_lists(left, right, labels if with_labels else None, path.name, rows)
+        found.append((ends[0], ends[1], label, number))
+    return _from_pairs(found, with_labels, path.name)
 
 
 def link_label(word: str) -> int | None:
@@ -288,21 +274,18 @@ def _read_json(path: Path) -> Mapping[str, Any]:
     return content
 
 
-def _from_lists(
-    left: list[Any],
-    right: list[Any],
-    labels: list[int] | None,
-    title: str,
-    rows: list[int] | None = None,
-    notes: tuple[str, ...] = (),
+def _from_pairs(
+    found: list[_Pair], with_labels: bool, title: str, *notes: str, with_rows: bool = True
 ) -> PairTable:
-    if not left:
+    """The table of pairs read one by one; rows are the lines of a file, where it has lines."""
+    if not found:
         raise InputError(f"{title}: there are no pairs")
+    left, right, labels, rows = (list(column) for column in zip(*found, strict=True))
     return PairTable(
         as_ids(_object_array(left), f"{title}: id"),
         as_ids(_object_array(right), f"{title}: id"),
-        None if labels is None else np.array(labels, dtype=np.int8),
-        None if rows is None else np.array(rows, dtype=np.int64),
+        np.array(labels, dtype=np.int8) if with_labels else None,
+        np.array(rows, dtype=np.int64) if with_rows else None,
         notes,
     )
 

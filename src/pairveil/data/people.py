@@ -41,6 +41,8 @@ class People:
     ids: np.ndarray | None = None
     feature_names: tuple[str, ...] | None = None
 
+    kind = "people"  # of records, for what a protected unit costs
+
     def __post_init__(self) -> None:
         names = None if self.feature_names is None else tuple(map(str, self.feature_names))
         features = check_features(self.features, names)

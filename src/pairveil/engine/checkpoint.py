@@ -1,29 +1,14 @@
-"""Going on with a fit that was killed, without spending twice and without releasing twice.
+"""Resuming a fit that was killed, without spending twice and without drawing any answer twice.
 
-All training is post-processing of released sums, so the sums are all there is to keep: a fit that reads
-them back instead of drawing them again arrives where the killed one was, and has released nothing new on
-its way. A sum is on disk, and in the ledger, before anything is made of it. One that was drawn and not yet
-there when the process died was seen by nobody; it is drawn anew, once, as the plan says.
+Training is post-processing of noisy answers, so the answers are all there is to keep. The file starts with a
+line of JSON that names the fit (a random name; a digest of the plan and of who is paired with whom: public
+things only); one record for each answer follows. A last record that is not whole is cut off; anything
+else that is wrong with the file is refused.
 
-The file starts with a line of JSON that names the fit (a random name; a digest of the plan and of who is
-paired with whom: public things only) and goes on with one record a sum. A last record that is not whole
-is cut off; anything else that is wrong with the file is refused.
-
-*One charge, one course.* The ledger's entry of a fit holds the checkpoint's name and its *mark*: the
-sha256 of the file up to the last sum that was used. A file may be gone on with only if it begins with
-what was marked, and each further sum moves the mark, by compare and swap under the ledger's lock, after
-it is in the file and before it is used. So of all the files and runs that share one charge (copies one
-after the other or at the same time, backups, files cut short or changed, hard links) one line of sums is
-ever used: whoever comes second finds a mark that is not in its file, or loses the swap. A kill between
-the two writes leaves a file that is ahead of its mark, which is no harm. The entry must also be of this
-very fit: events, kappas, graph and delta's slack (`pairveil.learners.charging`). Copies that hold all
-the sums give the same metric again: nothing new.
-
-*What remains.* Who brings back old states of ledger and checkpoint together, or edits both with their
-checksums, can draw anew. A fit without a ledger, or gone on with without its ledger, is charged nowhere,
-so nothing ties its copies together; its certificate states one fit. Two ledgers are each charged, and
-each pays for one course. The lock next to the checkpoint is for good order between runs (a clear message,
-no lost work); with a ledger the promise does not rest on it.
+The ledger's entry of a fit holds the checkpoint's name and its *mark*: the sha256 of the file up to the last
+answer that was used. A file may be resumed only if it begins with what was marked, and the mark moves
+before an answer is used. So one charge pays for one sequence of answers, whatever copies of the
+file there are: docs/theory/resuming.md has the argument and its limits.
 """
 
 from __future__ import annotations
@@ -37,7 +22,6 @@ import struct
 import zlib
 from importlib.metadata import version
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -108,12 +92,7 @@ class Hold:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -127,7 +106,7 @@ class Content(NamedTuple):
 
 
 class Checkpoint:
-    """The released sums of one fit, in a file.
+    """The answers of one fit, in a file.
 
     Parameters
     ----------
@@ -187,7 +166,7 @@ class Checkpoint:
         self._ledger = ledger
 
     def released(self, place: int, name: str, shape: tuple[int, ...]) -> FloatArray | None:
-        """The sum at a place of the fit, if it has been released already."""
+        """The answer at a place of the fit, if it was given already."""
         if place >= len(self.content.sums):
             return None
         kept, value = self.content.sums[place]
@@ -226,12 +205,12 @@ class Checkpoint:
             self._ledger.advance(self.content.name, before, self.mark)
 
     def close(self) -> None:
-        """Let go of the file; another fit may go on with it."""
+        """Let go of the file; another process may resume the fit."""
         if self._own is not None:
             self._own.close()
 
     def finish(self) -> None:
-        """The fit is done: there is nothing to go on with."""
+        """The fit is done: there is nothing to resume, and the file is removed."""
         assert self._hold is not None
         self._hold.remove()
         self.close()
@@ -296,8 +275,8 @@ def name_of(path: str | Path) -> str | None:
 
 def _records(name: str, line: bytes, rest: bytes) -> Content:
     """The sums behind the first line. Only a write that was cut short is forgiven."""
-    course = hashlib.sha256(line)
-    sums, marks, at = [], [course.hexdigest()], 0
+    digest = hashlib.sha256(line)
+    sums, marks, at = [], [digest.hexdigest()], 0
     while at + _HEAD_SIZE <= len(rest):
         head = rest[at : at + _HEAD.size]
         length, check = _HEAD.unpack(head)
@@ -310,8 +289,8 @@ def _records(name: str, line: bytes, rest: bytes) -> Content:
             raise InputError(f"this checkpoint is damaged; {_ANEW}")
         kept, _, array = record.partition(b"\n")
         sums.append((kept.decode(), np.load(io.BytesIO(array), allow_pickle=False)))
-        course.update(rest[at : start + length])
-        marks.append(course.hexdigest())
+        digest.update(rest[at : start + length])
+        marks.append(digest.hexdigest())
         at = start + length
     return Content(name, sums, marks, len(line) + at)
 

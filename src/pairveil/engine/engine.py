@@ -137,7 +137,9 @@ class Engine:
         return replace(gradient, W=gradient.W - rate * noisy)
 
     def _count(self, query: Query, statistic: Statistic, steps: int) -> None:
-        """Answers are counted before they are drawn; none is drawn beyond the plan or its shape."""
+        """Answers are counted before they are drawn; none is drawn beyond what was charged."""
+        if query.records != self._backend.records:
+            raise RuntimeError("this query was charged for records of another kind")
         if self._done[query] + steps > query.steps:
             raise RuntimeError("the plan allows no further answer to this query")
         if math.prod(statistic.shape) > query.n_entries:

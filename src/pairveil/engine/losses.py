@@ -5,7 +5,7 @@ A loss that depends on W through D alone has a rank-one gradient
     G = c (W dx) dx^T,    c = l'(D) / D,
 
 so a loss needs to say its value and ``c``; norms and clipped sums follow without ever forming G
-(THEORY.md section 1): ``||G||_F = |c| D ||dx||_2`` and ``||G||_1 = |c| ||W dx||_1 ||dx||_1``.
+(docs/theory/sums.md): ``||G||_F = |c| D ||dx||_2`` and ``||G||_1 = |c| ||W dx||_1 ||dx||_1``.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ class ContrastiveLoss:
 
     def value(self, distance: FloatArray, labels: NDArray[np.int8]) -> FloatArray:
         """Loss of each pair."""
-        gap = np.maximum(0.0, self.margin - distance)
-        loss: FloatArray = 0.5 * np.where(labels > 0, distance**2, gap**2)
+        below = np.maximum(0.0, self.margin - distance)
+        loss: FloatArray = 0.5 * np.where(labels > 0, distance**2, below**2)
         return loss
 
     def coefficient(self, distance: FloatArray, labels: NDArray[np.int8]) -> FloatArray:
         """1 for similar pairs; (D - m)/D for dissimilar ones within the margin; else 0.
 
-        At D = 0 the dissimilar loss has no gradient; 0 is chosen (THEORY.md section 1).
+        At D = 0 the dissimilar loss has no gradient; 0 is chosen (docs/theory/sums.md).
         """
         pushed = (distance > 0) & (distance < self.margin)
         safe = np.where(pushed, distance, 1.0)
@@ -74,7 +74,7 @@ class ContrastiveLoss:
         return factor
 
     def gradient_bound(self, spectral_norm: float, pair_norm: float) -> float:
-        """``max(similar, dissimilar)`` of THEORY.md section 3b.
+        """``max(similar, dissimilar)`` of docs/theory/guarantee.md, 'A bound from W alone'.
 
         Similar: ``D ||dx|| <= ||W||_2 ||dx||^2``. Dissimilar: ``(m - D) ||dx|| <= m ||dx||``.
         """

@@ -85,6 +85,8 @@ def plan_within(
             slack = slack_of_plan(plan.to_dict(), largest_kappa)
             if slack > SLACK_SHARE * delta or not _is_drawable(plan):
                 raise _refusal(recipe, setting, delta, largest_kappa)
+        for query in plan.queries:
+            check_noise(query.noise_multiplier, query.n_entries, query.mechanism.norm)
         cost = epsilon_of(
             plan.events(), kappa=budget.kappa, adjacency=budget.adjacency, delta=delta - slack
         )
@@ -101,9 +103,7 @@ def _check_integers(plan: Plan) -> None:
     # A clip just below a power of two has the finest grid for its size; the compiled loops keep a tenth free.
     clip, n_pairs = math.nextafter(2.0, 0.0), math.ceil(1.2 * plan.n_records)
     for query in plan.queries:
-        norm = query.mechanism.norm
-        choose_grid(clip, query.n_entries, norm=norm, n_pairs=n_pairs)
-        check_noise(query.noise_multiplier, query.n_entries, norm)
+        choose_grid(clip, query.n_entries, norm=query.mechanism.norm, n_pairs=n_pairs)
 
 
 def _is_drawable(plan: Plan) -> bool:

@@ -1,18 +1,15 @@
 """Blocks (biconnected components) per person in one iterative depth-first search.
 
-Removing v splits its component into blocks(v) parts, and (Hopcroft and Tarjan 1973)
+Removing v splits its component into blocks(v) pieces, and (Hopcroft and Tarjan 1973)
 
     blocks(v) = [v is not a root of the search] + #{children c of v: low(c) >= disc(v)},
 
-where disc is the order of discovery and low(c) the earliest person that c's subtree reaches by one
-edge. Only the count is wanted, so no stack of the edges of open components is kept. Nothing recurses:
-the way back is the parent pointer, and a path of 10^6 people is as good as any other graph.
+where disc is the order of discovery and low(c) the earliest person that one edge from c's subtree leads to.
+Only the count is wanted, so no stack of the edges of open components is kept, and nothing recurses.
 
-Parallel pairs are kept as parallel edges: they count in the degree. For blocks they make no
-difference: an edge back to the parent p can lower low(c) to disc(p) at most, which leaves the test
-low(c) >= disc(p) and every low further up as they were. So the search may skip *every* edge to the
-parent, not one; low(c) == disc(c) then says that {p, c} is a block by itself, a bridge of the graph
-with parallel pairs merged, which is what the intransitive number needs.
+Parallel pairs count in the degree. For blocks they make no difference: an edge back to the parent p can lower
+low(c) to disc(p) at most, which changes no test. So the search skips *every* edge to the parent;
+low(c) == disc(c) then says that {p, c} is a bridge of the graph with parallel pairs merged.
 """
 
 from __future__ import annotations

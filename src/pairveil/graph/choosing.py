@@ -1,4 +1,4 @@
-"""Choosing pairs that cost little privacy: noise per pair grows with kappa / K (THEORY 5).
+"""Choosing pairs that cost little privacy: noise per pair grows with kappa / K (docs/theory/graph.md).
 
 Two uses, and they differ. `design_pairs` says which pairs to label before anyone labels them: clean.
 `select_pairs` drops pairs that already have labels; an attacker who knows the dropped labels can
@@ -28,9 +28,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairveil.data.canonical import as_index, order_of_ids, ranks, records_of
+from pairveil.data.canonical import order_of_ids, ranks, records_of
 from pairveil.data.validation import row_blocks
 from pairveil.errors import InputError
+from pairveil.graph.adjacency import checked_pairs
 from pairveil.graph.choosing_loops import grow_forest, take_thriftily
 from pairveil.graph.selections import DESIGNS, NO_LIMIT, selection_named
 from pairveil.graph.thinning import MANY, PLENTY, complete, share_of_pairs
@@ -189,22 +190,10 @@ def _generator(random_state: int | np.random.Generator | None) -> np.random.Gene
 
 def _checked(pairs: Any) -> NDArray[Any]:
     """The pairs as int32 or int64 numbers of different people."""
-    try:
-        ends = np.asarray(getattr(pairs, "pairs", pairs))
-    except ValueError:  # ragged lists
-        raise InputError("pairs must be a (K, 2) array of integers, one row per pair") from None
-    if ends.size == 0:
-        raise InputError("there are no pairs to choose from")
-    if ends.ndim != 2 or ends.shape[1] != 2 or not np.issubdtype(ends.dtype, np.integer):
-        raise InputError("pairs must be a (K, 2) array of integers, one row per pair")
+    ends = checked_pairs(pairs)
     if len(ends) >= NO_LIMIT // 2:
         raise InputError("more than 2**30 pairs: choose within parts of the graph")
-    if ends.min() < 0:
-        raise InputError("a person number in pairs is negative; people count from 0")
-    if (ends[:, 0] == ends[:, 1]).any():
-        row = int(np.argmax(ends[:, 0] == ends[:, 1]))
-        raise InputError(f"pair {row} joins a person with herself; drop such pairs")
-    return as_index(ends)
+    return ends
 
 
 def _renumbered(ends: NDArray[Any]) -> tuple[NDArray[np.int32], int]:

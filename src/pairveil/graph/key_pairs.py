@@ -1,20 +1,9 @@
 """The paper's Fig. 3 for one target: which pairs an attacker must miss, and how many.
 
-Every path between s and t lets labels be chained along it, and (the paper's premise) a cycle through
-s pins down her features. So pairs must be missing until s and t are in different components and one
-of them, the cheaper, is on no cycle.
-
-How many: exactly b(v) = degree - blocks + 1 at the cheaper end v (one less when s and t are not
-connected). Enough: at v drop every pair into the component of G - v that holds the other end, and
-all but one into each other component; those are degree - blocks + 1 pairs. Needed: whoever wants to
-keep j of the m pairs into the component with the other end must split that component into j + 1
-parts, which costs j pairs elsewhere; j of the m pairs into another component cost j - 1. So nothing
-is gained away from v. The largest such count over all targets is the second largest b, the
-relationship-level kappa.
-
-The paper's own count |P_st| + min(c_s, c_t) is never larger, and can be too small. In Fig. 3 it is 2
-for the target st, though the figure rightly takes away 3: without st and sc alone, s is on the cycle
-s, a, b and t on c, e, t, u. The second largest b has no such gap.
+Pairs must be missing until s and t are in different components and one of them, the cheaper end v, is on no
+cycle. That takes exactly b(v) = degree - blocks + 1 pairs (one less when s and t are not connected), and the
+largest such count over all targets is the second largest b, the relationship-level kappa. The proof, and why
+the paper's own count can be too small, is in docs/theory/graph.md.
 """
 
 from __future__ import annotations

@@ -1,1 +1,40 @@
-"""The learners: one file or one small package each, on `pairveil.learners.base.PrivateLearner`."""
+"""The learners: one file or one small package each, on `pairveil.learners.base.PrivateLearner`.
+
+`LEARNERS` is the registry: the tests of the contract, the audit and the tables of the docs run over it, so a
+learner that is listed is certified, audited and documented like the others.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pairveil.learners.base import PrivateLearner
+
+LEARNERS: dict[str, str] = {
+    "contrastive": "pairveil.learners.contrastive.learner:DPPMetricLearner",
+}
+"""Private learners by name: 'module:class'. Nothing is imported before it is asked for."""
+
+
+def learner_class(name: str) -> type[PrivateLearner]:
+    """The class of a registered learner.
+
+    Parameters
+    ----------
+    name : str
+        One of `LEARNERS`.
+
+    Examples
+    --------
+    >>> learner_class("contrastive").__name__
+    'DPPMetricLearner'
+    """
+    from pairveil.errors import InputError
+
+    if name not in LEARNERS:
+        raise InputError(f"learner must be one of {', '.join(LEARNERS)}")
+    module, _, kind = LEARNERS[name].partition(":")
+    found: type[PrivateLearner] = getattr(import_module(module), kind)
+    return found

@@ -2,15 +2,18 @@
 
 A learner prepares once (its records in canonical order, which of them are used, the costs of each unit, the
 plan and its certificate), charges, runs its recipe, checks that the plan was followed, and keeps the model.
-A new learner writes its parameters, `_recipe` and `_keep`; see docs/guides/new-learner.md.
+A new learner writes its own parameters, `_recipe`, and `_check` or `_keep` where it needs them; see
+docs/guides/new-learner.md.
 """
 
 from __future__ import annotations
 
 import warnings
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 
@@ -22,25 +25,65 @@ from pairveil.errors import ClusterError, InputError, PrivacyLeakWarning
 from pairveil.learners import charging
 from pairveil.learners.inputs import resolve_training
 from pairveil.learners.material import material_of_pairs
-from pairveil.learners.parameters import check_bound, check_parameters, plain_parameters
+from pairveil.learners.parameters import check_bound, check_common, plain_parameters
 from pairveil.learners.preparing import Prepared, prepare
 from pairveil.learners.progress import OnStep, Progress
 from pairveil.privacy.certificate import Certificate
+from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.noise import NoiseSource, SeededNoise, TrustedNoise
+from pairveil.privacy.units import Adjacency, Unit
 
 
 class PrivateLearner(BaseEstimator):
-    """Base of the learners: from parameters and records to a certified model."""
+    """Base of the learners: from parameters and records to a certified model.
+
+    Parameters
+    ----------
+    epsilon, delta, unit, adjacency
+        The promise: budget of one fit, and what it protects.
+    select, kappa
+        Which of the given pairs are used, and how many of them one unit may touch.
+    mechanism, data_norm
+        Kind of noise; public bound on a person's l2 norm.
+    accountant, preprocessor, backend, random_state
+        Ledger, people's features, where sums are taken, and a seed for fits that are not released.
+
+    Notes
+    -----
+    A learner with parameters of its own takes these as ``**common`` and hands them to ``super().__init__``.
+    """
 
     certificate_: Certificate | None
     kappa_: int
     noise_multiplier_: float
-    accountant: Any
-    backend: str
-    data_norm: float
-    preprocessor: Any
-    random_state: Any
-    unit: Any
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        unit: Unit = "relationship",
+        select: str = "paths",
+        kappa: int | Literal["auto"] = "auto",
+        adjacency: Adjacency = "zero-out",
+        mechanism: Literal["gaussian", "laplace"] = "gaussian",
+        data_norm: float = 1.0,
+        accountant: PrivacyLedger | None = None,
+        preprocessor: Any = None,
+        backend: Literal["auto", "numpy", "dask"] = "auto",
+        random_state: int | np.random.Generator | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.unit: Unit = unit
+        self.select = select
+        self.kappa = kappa
+        self.adjacency: Adjacency = adjacency
+        self.mechanism = mechanism
+        self.data_norm = data_norm
+        self.accountant = accountant
+        self.preprocessor = preprocessor
+        self.backend = backend
+        self.random_state = random_state
 
     # ---- what a learner writes -------------------------------------------------------------------
 
@@ -48,11 +91,27 @@ class PrivateLearner(BaseEstimator):
         """What is asked of the data, from the parameters as plain numbers (attributes of ``given``)."""
         raise NotImplementedError
 
+    def _check(self, given: Any, n_features: int) -> None:
+        """Refuse values of the learner's own parameters that make no sense; nothing has been spent yet."""
+
     def _keep(self, model: Any, prepared: Prepared) -> None:
         """Take the model that the recipe made into fitted attributes."""
         raise NotImplementedError
 
     # ---- what all of them have --------------------------------------------------------------------
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        """scikit-learn's list of parameters; ``**common`` stands for those of the class above."""
+        names: set[str] = set()
+        for kind in cls.__mro__:
+            if "__init__" not in vars(kind):
+                continue
+            taken = list(signature(vars(kind)["__init__"]).parameters.values())[1:]
+            names.update(one.name for one in taken if one.kind is not Parameter.VAR_KEYWORD)
+            if all(one.kind is not Parameter.VAR_KEYWORD for one in taken):
+                break
+        return sorted(names)
 
     def __sklearn_clone__(self) -> Self:
         """A clone knows it is one: searches and cross-validation fit clones, and each fit spends."""
@@ -87,7 +146,8 @@ class PrivateLearner(BaseEstimator):
         given = plain_parameters(self)
         check_bound("data_norm", given.data_norm)
         found = resolve_training(pairs, y, self.preprocessor, self.backend, stacklevel=4)
-        check_parameters(given, found.data.n_features)
+        check_common(given)
+        self._check(given, found.data.n_features)
         material = material_of_pairs(given, found, stacklevel=4)
         return prepare(self._recipe(given), given, material, self._noise(), stacklevel=4)
 

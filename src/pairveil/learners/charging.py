@@ -1,8 +1,8 @@
-"""Charging a ledger for a fit, once for each course that its noise takes.
+"""Charging a ledger for a fit: once, however often the fit is killed and resumed.
 
-A fit with a checkpoint is charged when it begins. When it is gone on with, the charge must be its own
-(the same events, kappas, graph and slack) and the checkpoint must begin with every sum that the ledger
-knows of; `pairveil.engine.checkpoint` says what that stops.
+A fit with a checkpoint is charged when it starts. When it is resumed, the charge must be its own (the same
+events, kappas, graph and slack) and the checkpoint must begin with every answer that the ledger knows of;
+docs/theory/resuming.md says what that prevents.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def charge(ledger: PrivacyLedger | None, prepared: Prepared, saved: Checkpoint |
         None keeps no account.
     prepared : Prepared
     saved : Checkpoint or None
-        Follows the ledger from here on: no sum is used that the ledger does not know of.
+        Tells the ledger of each answer from here on, before it is used.
 
     Raises
     ------
@@ -49,13 +49,13 @@ def charge(ledger: PrivacyLedger | None, prepared: Prepared, saved: Checkpoint |
     known = _charged_mark(ledger, cost, saved.content)
     if known is None:
         ledger.spend(**cost, note=note, checkpoint=(saved.content.name, saved.mark))
-    else:  # a file that is ahead: its last sum is about to be used
+    else:  # a file that is ahead: its last answer is about to be used
         ledger.advance(saved.content.name, known, saved.mark)
     saved.follow(ledger)
 
 
 def check(ledger: PrivacyLedger | None, prepared: Prepared, path: Path | str) -> None:
-    """Refuse a checkpoint that a fit would not go on from; charges and changes nothing.
+    """Refuse a checkpoint that a fit would not resume from; charges and changes nothing.
 
     Parameters
     ----------

@@ -115,8 +115,8 @@ class PairMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
         def metric(u: ArrayLike, v: ArrayLike, squared: bool = False) -> float:
             u, v = row_in_order(u, names), row_in_order(v, names)
-            gap = components @ (np.asarray(u, dtype=float) - np.asarray(v, dtype=float))
-            return float(gap @ gap) if squared else float(np.sqrt(gap @ gap))
+            mapped = components @ (np.asarray(u, dtype=float) - np.asarray(v, dtype=float))
+            return float(mapped @ mapped) if squared else float(np.sqrt(mapped @ mapped))
 
         return metric
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from pairveil.engine.losses import LOSSES
 from pairveil.engine.planning import too_large
 from pairveil.errors import InputError
 from pairveil.graph.selections import SELECTIONS
@@ -22,17 +21,14 @@ from pairveil.privacy.units import ADJACENCIES, UNITS, float_at_most
 
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-12, 1e6
 
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "unit": UNITS,
+    "select": tuple(SELECTIONS),
+    "adjacency": ADJACENCIES,
+    "mechanism": tuple(MECHANISMS),
+    "backend": ("auto", "numpy", "dask"),
+}
 _LIMITS = ("epsilon", "delta")  # what must not be exceeded
-_NUMBERS = (
-    "kappa",
-    "n_components",
-    "margin",
-    "max_grad_norm",
-    "sample_rate",
-    "n_steps",
-    "learning_rate",
-    "data_norm",
-)
 
 
 def plain_parameters(learner: Any) -> Any:
@@ -50,10 +46,10 @@ def plain_parameters(learner: Any) -> Any:
     >>> parameters.epsilon, parameters.n_steps, parameters.margin
     (1.0, 9, 'auto')
     """
-    parameters = dict(learner.get_params(deep=False))
-    for name in (*_LIMITS, *_NUMBERS):
-        parameters[name] = _plain(parameters[name], limit=name in _LIMITS)
-    return SimpleNamespace(**parameters)
+    parameters = learner.get_params(deep=False)
+    return SimpleNamespace(
+        **{name: _plain(value, limit=name in _LIMITS) for name, value in parameters.items()}
+    )
 
 
 def _plain(value: Any, *, limit: bool) -> Any:
@@ -86,40 +82,32 @@ def check_epsilon(epsilon: Any) -> None:
         raise too_large(epsilon)
 
 
-def check_parameters(learner: Any, n_features: int) -> None:
-    """Refuse parameters that make no sense; nothing has been spent yet."""
-    delta = learner.delta
-    check_epsilon(learner.epsilon)
+def check_common(given: Any) -> None:
+    """Refuse what makes no sense for any learner; each checks its own parameters in ``_check``.
+
+    A learner need not have all of them: one of people selects no pairs.
+    """
+    delta, named = given.delta, vars(given)
+    check_epsilon(given.epsilon)
     if not (_is_number(delta) and 0 < delta < 1):
         raise InputError("delta must be a number between 0 and 1, both excluded")
-    _check_choice("unit", learner.unit, UNITS)
-    _check_choice("select", learner.select, tuple(SELECTIONS))
-    if not isinstance(learner.accountant, PrivacyLedger | None):
+    for name, allowed in _CHOICES.items():
+        if name in named:
+            check_choice(name, named[name], allowed)
+    if not isinstance(given.accountant, PrivacyLedger | None):
         raise InputError("accountant must be a PrivacyLedger or None")
-    _check_choice("adjacency", learner.adjacency, ADJACENCIES)
-    _check_choice("mechanism", learner.mechanism, tuple(MECHANISMS))
-    _check_choice("sampling", learner.sampling, ("poisson", "disjoint"))
-    _check_choice("loss", learner.loss, tuple(LOSSES))
-    _check_choice("backend", learner.backend, ("auto", "numpy", "dask"))
-    if learner.kappa != "auto" and not (_is_whole(learner.kappa) and learner.kappa >= 1):
+    kappa = named.get("kappa", "auto")
+    if kappa != "auto" and not (is_whole(kappa) and kappa >= 1):
         raise InputError("kappa must be 'auto' or a whole number of at least 1")
-    k = learner.n_components
-    if k is not None and not (_is_whole(k) and 1 <= k <= n_features):
-        raise InputError(
-            f"n_components must be None or from 1 to {n_features}, the number of features"
-        )
-    if learner.margin not in ("auto", "private"):
-        check_bound("margin", learner.margin)
-    for name in ("max_grad_norm", "sample_rate", "n_steps", "learning_rate"):
-        if getattr(learner, name) != "auto":
-            check_bound(name, getattr(learner, name))
-    if learner.sample_rate != "auto" and learner.sample_rate > 1:
-        raise InputError("sample_rate must be at most 1")
-    if learner.n_steps != "auto" and not _is_whole(learner.n_steps):
-        raise InputError("n_steps must be 'auto' or a whole number")
 
 
-def _check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
+def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    """Refuse what is none of the names allowed.
+
+    Examples
+    --------
+    >>> check_choice("unit", "pair", UNITS)
+    """
     if value not in allowed:
         raise InputError(f"{name} must be one of {', '.join(allowed)}")
 
@@ -138,5 +126,12 @@ def _is_number(value: object) -> bool:
     )
 
 
-def _is_whole(value: object) -> bool:
+def is_whole(value: object) -> bool:
+    """Whether a value is a whole number; True and False are not.
+
+    Examples
+    --------
+    >>> is_whole(3), is_whole(3.0), is_whole(True)
+    (True, False, False)
+    """
     return isinstance(value, int | np.integer) and not isinstance(value, bool)

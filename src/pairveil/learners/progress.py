@@ -38,7 +38,7 @@ class Progress:
             self._on_step(done / self._total, self._spent(done))
 
     def _spent(self, done: int) -> float:
-        """Epsilon of the releases made so far (in closed form; the whole at the end)."""
+        """Epsilon of the answers given so far (in closed form; the whole at the end)."""
         certificate = self._prepared.certificate
         if certificate is None:
             return math.inf

@@ -29,14 +29,11 @@ def checkpoint_bytes(plan: Mapping[str, Any]) -> int:
 
     Examples
     --------
-    >>> release = {"name": "gradients", "steps": 100}
-    >>> checkpoint_bytes({"n_features": 30, "n_components": None, "releases": [release]})
+    >>> checkpoint_bytes({"releases": [{"entries": 300, "steps": 100}]})
     281000
     """
-    d = int(plan["n_features"])
-    directions = min(d, plan["n_components"] or MAX_DIRECTIONS)
-    total = _FIRST_LINE
-    for release in plan["releases"]:
-        numbers = d * directions if release["name"] == "gradients" else max(d + 2, 8)
-        total += release["steps"] * (8 * numbers + _RECORD)
+    queries = plan["releases"]
+    total: int = _FIRST_LINE + sum(
+        query["steps"] * (8 * query["entries"] + _RECORD) for query in queries
+    )
     return total

@@ -219,7 +219,7 @@ def compose(parts: Iterable[Part], adjacency: Adjacency) -> Composition | None:
         checked = check_events(events)
         costs = group if isinstance(group, tuple) else (_checked_cost(group),) * len(checked)
         for event, cost in zip(checked, costs, strict=True):
-            reach = cost.reach(adjacency)
+            reach = cost.sensitivity(adjacency)
             noise = _noise_of(event)
             # What is beyond the floats has no epsilon that a float could state.
             if noise == 0.0 or math.isinf(reach):

@@ -1,19 +1,13 @@
 """What a noisy choice costs: the profile of an eta-bounded-range mechanism, exactly and on a grid.
 
 A mechanism has *bounded range* eta when, between neighbouring inputs, the largest and the smallest
-log-ratio of its outputs' probabilities differ by at most eta (Durfee and Rogers 2019). Choosing c with
-probability proportional to exp(eta u_c) has range eta * (max_c - min_c of the change of u_c).
+log-ratio of its outputs' probabilities differ by at most eta (Durfee and Rogers 2019). All of them are
+dominated by one pair of densities with the profile
 
-Theorem (docs/theory/choice.md). Every eta-bounded-range mechanism is dominated, both ways, by
+    H(e^epsilon) = (1 - e^((epsilon - eta)/2))^2 / (1 - e^(-eta))   for |epsilon| <= eta
 
-    P(x) = e^(x/2) / (4 sinh(eta/2)),   Q(x) = e^(-x/2) / (4 sinh(eta/2)),   x in [-eta, eta],
-
-whose privacy loss at x is x itself, and whose hockey-stick divergence at e^epsilon is
-
-    H(e^epsilon) = (1 - e^((epsilon - eta)/2))^2 / (1 - e^(-eta))   for |epsilon| <= eta.
-
-No smaller function of epsilon holds for all such mechanisms. They are also eta-DP and eta^2/8-zCDP.
-In this module ``eta`` is the whole range: kappa, and 2 for replace, are already in it.
+(docs/theory/choice.md, Theorem 2). In this module ``eta`` is the whole range: kappa, and 2 for replace, are
+already in it.
 """
 
 from __future__ import annotations

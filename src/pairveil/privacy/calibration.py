@@ -38,10 +38,6 @@ def _check_epsilon(epsilon: object) -> float:
     return float(epsilon)
 
 
-def _cost(kappa: int | Cost) -> Cost:
-    return kappa if isinstance(kappa, Cost) else Cost(check_kappa(kappa))
-
-
 def calibrate_gaussian(
     epsilon: float,
     delta: float,
@@ -85,27 +81,19 @@ def calibrate_gaussian(
     >>> epsilon_of([GaussianEvent(s, steps=100)], kappa=1, delta=1e-5) <= 1.0
     True
     """
-    epsilon, delta = _check_epsilon(epsilon), check_delta(delta)
-    kappa, adjacency = _cost(kappa), check_adjacency(adjacency)
-    others = check_events(other_events)
-    GaussianEvent(1.0, sample_rate, steps)  # validates both
-    if math.isinf(epsilon):
-        return 0.0
-    if delta == 0.0:
+
+    if check_delta(delta) == 0.0 and _check_epsilon(epsilon) < math.inf:
         raise InputError("Gaussian noise needs delta > 0; use Laplace noise for pure epsilon")
 
-    def cost(noise_multiplier: float) -> float:
-        events = (*others, GaussianEvent(noise_multiplier, sample_rate, steps))
-        return epsilon_of(events, kappa=kappa, adjacency=adjacency, delta=delta)
+    def enough(reach: float, epsilon: float) -> float:
+        # Without sampling mu = kappa sqrt(steps) / s (replace: twice that): enough noise in any case.
+        mu = mu_from_epsilon(epsilon, check_delta(delta))
+        return math.inf if mu == 0.0 else reach * math.sqrt(steps) / mu
 
-    # Without sampling mu = kappa sqrt(steps) / s (replace: twice that): enough noise in any case.
-    mu = mu_from_epsilon(epsilon, delta)
-    if mu == 0.0:
-        raise InputError("epsilon and delta are too small: no finite noise is enough")
-    enough = kappa.reach(adjacency) * math.sqrt(steps) / mu
-    if sample_rate == 1.0 and not others:
-        return _nudge(cost, epsilon, enough)
-    return _search(cost, epsilon, enough)
+    return _calibrate(
+        lambda noise: GaussianEvent(noise, sample_rate, steps), enough,
+        epsilon, delta, kappa, adjacency, other_events, exact=sample_rate == 1.0,
+    )  # fmt: skip
 
 
 def calibrate_laplace(
@@ -126,21 +114,10 @@ def calibrate_laplace(
     >>> calibrate_laplace(1.0, kappa=2, steps=10)
     20.0...
     """
-    epsilon, delta = _check_epsilon(epsilon), check_delta(delta)
-    kappa, adjacency = _cost(kappa), check_adjacency(adjacency)
-    others = check_events(other_events)
-    LaplaceEvent(1.0, steps)  # validates
-    if math.isinf(epsilon):
-        return 0.0
-
-    def cost(scale_multiplier: float) -> float:
-        events = (*others, LaplaceEvent(scale_multiplier, steps))
-        return epsilon_of(events, kappa=kappa, adjacency=adjacency, delta=delta)
-
-    enough = kappa.reach(adjacency) * steps / epsilon
-    if delta == 0.0 and not others:
-        return _nudge(cost, epsilon, enough)
-    return _search(cost, epsilon, enough)
+    return _calibrate(
+        lambda noise: LaplaceEvent(noise, steps), lambda reach, epsilon: reach * steps / epsilon,
+        epsilon, delta, kappa, adjacency, other_events, exact=delta == 0.0,
+    )  # fmt: skip
 
 
 def calibrate_choice(
@@ -156,26 +133,15 @@ def calibrate_choice(
 
     Parameters
     ----------
-    epsilon, delta : float
-        The budget for the choices together with ``other_events``. ``epsilon=inf`` returns ``inf``;
-        ``delta=0`` is a pure guarantee.
-    kappa : int or Cost
-        How many pairs' contents may change together; a cost where records are not pairs.
-    adjacency : {"zero-out", "replace"}
+    epsilon, delta, kappa, adjacency, other_events
+        As in `calibrate_gaussian`. ``epsilon=inf`` returns ``inf``; ``delta=0`` is a pure guarantee.
     n_choices : int, default 1
         Choices with one eta each, for instance k columns chosen one after the other.
-    other_events : iterable of events, optional
-        What else is released under the same budget (at the same kappa).
 
     Returns
     -------
     float
         The eta of ``ChoiceEvent(eta, n_choices)``.
-
-    Raises
-    ------
-    BudgetError
-        When the other events alone leave nothing.
 
     Examples
     --------
@@ -184,24 +150,54 @@ def calibrate_choice(
     >>> calibrate_choice(0.1, 0.0, kappa=2, adjacency="replace")
     0.025
     """
+    # A choice is eta-DP: with basic composition 1/eta = reach n_choices / epsilon is enough in any case.
+    noise = _calibrate(
+        lambda noise: ChoiceEvent(1.0 / noise, n_choices),
+        lambda reach, epsilon: reach * n_choices / epsilon,
+        epsilon, delta, kappa, adjacency, other_events, exact=delta == 0.0,
+    )  # fmt: skip
+    return 1.0 / noise if noise else math.inf
+
+
+def _calibrate(
+    made: Callable[[float], Event],
+    enough: Callable[[float, float], float],
+    epsilon: float,
+    delta: float,
+    kappa: int | Cost,
+    adjacency: Adjacency,
+    other_events: Iterable[Event],
+    *,
+    exact: bool,
+) -> float:
+    """The least noise found with which the event fits beside the others; 0 where epsilon is inf.
+
+    Parameters
+    ----------
+    made : callable
+        The event with some noise. It checks its own numbers.
+    enough : callable
+        Noise that suffices on its own, from how far the sums can move and epsilon.
+    exact : bool
+        Whether that is the least noise, up to rounding, when there are no other events.
+    """
     epsilon, delta = _check_epsilon(epsilon), check_delta(delta)
-    kappa, adjacency = _cost(kappa), check_adjacency(adjacency)
-    others = check_events(other_events)
-    ChoiceEvent(1.0, n_choices)  # validates
+    kappa = kappa if isinstance(kappa, Cost) else Cost(check_kappa(kappa))
+    adjacency, others = check_adjacency(adjacency), check_events(other_events)
+    made(1.0)
     if math.isinf(epsilon):
-        return math.inf
+        return 0.0
 
     def cost(noise: float) -> float:
-        events = (*others, ChoiceEvent(1.0 / noise, n_choices))
-        return epsilon_of(events, kappa=kappa, adjacency=adjacency, delta=delta)
+        return epsilon_of((*others, made(noise)), kappa=kappa, adjacency=adjacency, delta=delta)
 
-    # A choice is eta-DP: with basic composition this noise is enough in any case.
-    enough = kappa.reach(adjacency) * n_choices / epsilon
-    if math.isinf(enough):
-        raise InputError("epsilon is too small, or kappa too large: no eta above 0 is small enough")
-    if delta == 0.0 and not others:
-        return 1.0 / _nudge(cost, epsilon, enough)
-    return 1.0 / _search(cost, epsilon, enough)
+    find = _nudge if exact and not others else _search
+    noise = enough(kappa.sensitivity(adjacency), epsilon)
+    if math.isinf(noise):
+        raise InputError(
+            "epsilon and delta are too small, or kappa too large: no finite noise is enough"
+        )
+    return find(cost, epsilon, noise)
 
 
 def _nudge(cost: Callable[[float], float], epsilon: float, noise: float) -> float:

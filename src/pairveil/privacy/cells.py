@@ -1,28 +1,14 @@
 """The table behind the exact samplers: [0, 1) cut so that the first bits of a number mostly decide.
 
-Let sigma = p/q, w(z) = exp(-z^2/2) (Gaussian) or exp(-z) (Laplace), and cut the integers i >= 0
-into cells of L, a power of two: i = kL + j, 0 <= j < L. `pairveil.privacy.discrete` needs
-
-- a cell k with probability P_k proportional to w(kL/sigma), and with it
-- a *hit* with probability alpha_k, a ratio of integers: whether the draw needs further coins.
-
-Both are read off one uniform real U. The lengths of the labels in [0, 1) are all that counts, so they
-are laid out for speed. With B = ``GUIDE_BITS`` and n_k = floor(2^B P_k (1 - alpha_k)):
+A draw needs a cell k with probability P_k and, with it, a *hit* with probability alpha_k. Both are read off
+one uniform real U. Only the lengths of the labels in [0, 1) count, so they are laid out for speed. With
+B = ``GUIDE_BITS`` and n_k = floor(2^B P_k (1 - alpha_k)):
 
     first, for each k, n_k whole intervals of length 2^-B labelled (k, no hit), G in all;
-    then, for each k, what is left of (k, no hit), of length P_k (1 - alpha_k) - n_k/2^B,
-                      and all of (k, hit), of length P_k alpha_k.
+    then, for each k, what is left of (k, no hit) and all of (k, hit).
 
-Label (k, no hit) has length P_k (1 - alpha_k) in all, (k, hit) has P_k alpha_k. So the first B bits g
-of U decide when g < G, by one look into ``guide``; 2 to 5 times in 100 they do not. Then U is compared
-with the ends of the intervals,
-
-    c_2k   = P_0 + ... + P_k - alpha_k P_k + (n_{k+1} + n_{k+2} + ...)/2^B,
-    c_2k+1 = P_0 + ... + P_k               + (n_{k+1} + n_{k+2} + ...)/2^B,
-
-digit by digit in base 2^64. The digits of c_r are floors, T_r = floor(2^(64 width) c_r): digits of U
-below those of T_r mean U < c_r, above mean U > c_r, and equal ones ask for a table with more digits.
-The intervals are the same in every such table: n_k depends on the distribution alone.
+The first B bits of U decide when they are below G, by one look into ``guide``. Otherwise U is compared with
+the ends of the later intervals, digit by digit in base 2^64 (docs/theory/exact-sampling.md, 'Step 1').
 """
 
 from __future__ import annotations

@@ -211,7 +211,7 @@ class Certificate:
 
         return verify(self)
 
-    # ---- what the promise means to a person (THEORY section 8) ----------------------------------
+    # ---- what the promise means to a person (docs/theory/accounting.md) ----------------------
 
     def best_guess(self, unit: Unit | None = None, prior: float = 0.5) -> float:
         """How often the best possible guesser between two contents of a unit is right, at most.
@@ -345,7 +345,7 @@ def costs_by_event(
 def all_epsilons(
     events: Iterable[Event], kappas: Mapping[Unit, Group], delta: float, delta_slack: float
 ) -> dict[str, dict[str, float]]:
-    """Return epsilon for every unit and adjacency at ``delta``, discrete noise's part included."""
+    """Return epsilon for every unit and adjacency at ``delta``, the slack of discrete noise included."""
     from pairveil.privacy.accounting import epsilon_of
 
     if delta_slack > 0.0 and delta_slack >= delta:

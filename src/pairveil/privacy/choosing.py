@@ -7,17 +7,8 @@ eta/unit is rounded down to r = (R_1 2^64 + R_0)/2^64, so that the range is neve
 1. Draw a candidate uniformly from all, *with replacement*.
 2. Return it with probability exp(-x), x = r (max u - u_c); otherwise start again at 1.
 
-An attempt returns c with probability (1/n) exp(-r (max u - u_c)), proportional to exp(r u_c), whatever
-the earlier attempts were. The best candidate is always kept, so n attempts are expected at most.
-Leaving out the candidates that were refused is another mechanism, permute-and-flip: eta-DP too, but its
-range reaches 2 eta, which the accounting of a choice does not cover (docs/theory/choice.md).
-
-The coin exp(-x) is that of Canonne, Kamath and Steinke (2020, Algorithm 1). With k = max u - u_c, a
-64-bit number, and k R_0 = h 2^64 + f, x is the sum of k R_1 + h ones and f/2^64: it comes up if all the
-coins exp(-1) and the one coin exp(-f/2^64) do. No number is longer than 64 bits.
-
-Time. The number of attempts, and so the time of a draw, depends on the scores (its mean is
-n / sum_c exp(-x_c)): like every rejection sampler, this one must not be timed by the adversary.
+Leaving out the candidates that were refused is another mechanism (permute-and-flip), whose range can be
+2 eta. Why the draw is exact, what its coins are and what its time tells: docs/theory/choice.md.
 """
 
 from __future__ import annotations

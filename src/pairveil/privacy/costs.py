@@ -38,7 +38,7 @@ class Cost:
 
     Examples
     --------
-    >>> Cost(records=3).reach("replace"), Cost(1, zero_out=2.0, empties=False).reach("zero-out")
+    >>> Cost(records=3).sensitivity("replace"), Cost(1, zero_out=2.0, empties=False).sensitivity("zero-out")
     (6.0, 2.0)
     """
 
@@ -62,7 +62,7 @@ class Cost:
         """How far one record's contribution moves, in units of the clip bound."""
         return float(self.zero_out if adjacency == "zero-out" else self.replace)
 
-    def reach(self, adjacency: Adjacency) -> float:
+    def sensitivity(self, adjacency: Adjacency) -> float:
         """How far a full sum moves, in units of the clip bound; infinitely far where no float holds it."""
         try:
             return self.records * self.moved(adjacency)
@@ -169,7 +169,7 @@ def costs_of_pairs(kappas: Mapping[Unit, int]) -> dict[Unit, Cost]:
 
     Examples
     --------
-    >>> costs_of_pairs({"pair": 1, "relationship": 1, "person": 2})["person"].reach("replace")
+    >>> costs_of_pairs({"pair": 1, "relationship": 1, "person": 2})["person"].sensitivity("replace")
     4.0
     """
     return {unit: Cost(int(kappas[unit])) for unit in UNITS}

@@ -2,39 +2,17 @@
 
 Integers only, no floating point: each draw is a function of uniform bits whose distribution *is* the
 one named, not near it. The method is rejection with the coin Bernoulli(exp(-y)) of Canonne, Kamath
-and Steinke (2020, Algorithm 1), over cells as in Karney (2016) instead of a Laplace proposal.
+and Steinke (2020, Algorithm 1), over cells as in Karney (2016) instead of a Laplace proposal:
 
-Let sigma = p/q and let w(z) be exp(-z^2/2) (Gaussian) or exp(-z) (Laplace). To draw i >= 0 with
-P(i) proportional to w(i/sigma), cut the integers into cells of L, a power of two with 48 L <= sigma,
-or 1 (`pairveil.privacy.cells`):
-
-1. cell k with probability P_k proportional to w(kL/sigma);
+1. a cell k, and whether its first coin hits, from the table of `pairveil.privacy.cells`;
 2. i = kL + j, j uniform below L: log2(L) bits;
-3. keep i with probability w(i/sigma)/w(kL/sigma) = exp(-y), or else start again at 1.
+3. after 'no hit' i is kept; after 'hit' the other coins decide, and a refusal starts again at 1.
 
-An attempt yields i with probability P_k (1/L) w(i/sigma)/w(kL/sigma), proportional to w(i/sigma);
-each i lies in one cell. A sign is added, and -0 refused (then 0 would count twice). With
-m = floor(sigma/L) the exponent is a product of rationals in [0, 1], as m q j < m q L <= p:
-
-    Gaussian  y = (2k+1)/(2m^2) * mqj/p * mq(2kL+j)/((2k+1)p),        Laplace  y = 1/m * mqj/p.
-
-A coin for a product is the conjunction of coins, so no product is formed. The coin of the first
-factor, alpha_k, does not depend on j. When it fails in the first toss of Algorithm 1, that toss fails,
-t = 1 is odd and i is kept. So (cell, coin alpha_k) is drawn in one piece, by the table of `cells`: 'no
-hit' is the end of the draw, 'hit' goes on with the other factors. (L = 1: y = 0, no coin at all.)
-
-One word serves for nearly all draws. Its bits, each used for one thing only:
+A sign is added, and -0 refused. One word serves for nearly all draws. Its bits, each used for one thing only:
 
     13 guide bits, the first digits of U | sign | not used | log2(L) <= 44 bits for j
 
-U < G/2^13 settles cell and coin. Otherwise the next digits of U are the leading 51 bits of the next
-word, then whole words; when all digits of the table tie, the table is built again with twice the
-digits and the attempt starts again over the same words.
-
-No overflow: p <= 2^50 and 48 <= m < 96 when L > 1, so L < 2^45. Gaussian cells in a table, which has
-16 digits at most, have kL/sigma < 40, so 2k+1 < 2^13, less than 2m^2, and (2k+1)p < 2^63; Laplace ones
-have kL/sigma < 800, so k < 2^17 and kL + j < 2^62. The coins' thresholds num * (M // den) with
-num <= den are at most M = 2^64 - 1.
+docs/theory/exact-sampling.md has the proof, which bits serve when, and why nothing overflows.
 """
 
 from __future__ import annotations
@@ -186,25 +164,26 @@ def _fill(out, done, words, signs, guide, ends, starts, numbers):  # type: ignor
 
 
 def _draw(
-    family: Family, scale: int | Fraction, count: int, stream: Keystream, signed: bool
+    family: Family,
+    scale: int | Fraction,
+    size: int | tuple[int, ...],
+    stream: Keystream,
+    *,
+    signed: bool = True,
 ) -> Ints:
     p, q = int(scale.numerator), int(scale.denominator)
     table = cell_table(family, p, q)
-    out = np.empty(count, dtype=np.int64)
+    out = np.empty(math.prod(size) if isinstance(size, tuple) else size, dtype=np.int64)
     done, signs = 0, -1 if signed else 0
     with stream.lock:
-        while done < count:
+        while done < out.size:
             done, spent, status = _fill(out, done, stream.unread(), signs, *table)
             stream.spend(spent)
             if status == _TIED:
                 table = cell_table(family, p, q, 2 * table.ends.shape[1])
             elif status == _EXHAUSTED:
                 stream.refill()
-    return out
-
-
-def _count(size: int | tuple[int, ...]) -> int:
-    return math.prod(size) if isinstance(size, tuple) else size
+    return out.reshape(size)
 
 
 @lru_cache(maxsize=256)
@@ -251,8 +230,7 @@ def discrete_gaussian(
     >>> noise.shape, noise.dtype
     ((2, 3), dtype('int64'))
     """
-    drawn = _draw("gaussian", sigma, _count(size), keystream, True)
-    return drawn.reshape(size)
+    return _draw("gaussian", sigma, size, keystream)
 
 
 def discrete_laplace(
@@ -262,24 +240,15 @@ def discrete_laplace(
 
     Parameters
     ----------
-    scale : int or Fraction
-        Scale in grid units, a ratio of integers, numerator at most 2^50.
-    size : int or tuple of int
-        Shape of the result.
-    keystream : Keystream
-        Where the bits come from.
-
-    Returns
-    -------
-    ndarray of int64
+    scale, size, keystream
+        As in `discrete_gaussian`.
 
     Examples
     --------
     >>> discrete_laplace(Fraction(1, 100), 4, Keystream())
     array([0, 0, 0, 0])
     """
-    drawn = _draw("laplace", scale, _count(size), keystream, True)
-    return drawn.reshape(size)
+    return _draw("laplace", scale, size, keystream)
 
 
 @lru_cache(maxsize=64)
@@ -331,14 +300,14 @@ def poisson_sample(n: int, rate: float, keystream: Keystream) -> Ints:
         raise InputError("the rate must be in (0, 1]")
     if rate == 1.0:
         return np.arange(n, dtype=np.int64)
-    gap = hazard(rate)
-    if gap <= 0:
+    step = hazard(rate)
+    if step <= 0:
         raise InputError("the rate must be at least 2^-49")
     # A block expects to pass n <= 2^48, h >= 2^-50: sums beyond 2^63 have a chance below exp(-7000).
     block = int(n * rate + 6 * math.sqrt(n * rate)) + 16
     blocks, last = [], -1
     while last < n:
-        chosen = _draw("laplace", 1 / gap, block, keystream, False)
+        chosen = _draw("laplace", 1 / step, block, keystream, signed=False)
         chosen += 1
         np.cumsum(chosen, out=chosen)
         chosen += last

@@ -1,19 +1,9 @@
 """Dominating pairs and their privacy loss distributions on a grid, rounded pessimistically.
 
-A dominating pair (P, Q) has, for every alpha, a hockey-stick divergence
-H_alpha(P, Q) = sup_S P(S) - alpha Q(S) at least as large as that of any two neighbouring data sets.
-Dominating pairs compose (Zhu, Dong and Wang 2022, Theorem 10), also for adaptive mechanisms.
-
-Theorem (docs/theory/accounting.md, with its proof by the Neyman-Pearson lemma). Let each of the
-kappa protected pairs enter the sum with probability q. Then the following dominate, with noise of
-standard deviation 1 and one pair's clip bound equal to c:
-
-- zero-out, contents against null:  sum_i Bin(i) N(ic, 1)  against  N(0, 1);
-- zero-out, null against contents:  N(0, 1)  against  sum_i Bin(i) N(-ic, 1);
-- replace, both ways:               sum_i Bin(i) N(ic, 1)  against  sum_i Bin(i) N(-ic, 1).
-
-Raising a mean of the first or lowering one of the second only increases H_alpha (the likelihood
-ratio stays monotone), which is what makes the truncation and the binning below sound.
+A dominating pair (P, Q) has, for every alpha, a hockey-stick divergence sup_S P(S) - alpha Q(S) at least as
+large as that of any two neighbouring data sets. Each of kappa protected pairs enters a sum with probability
+q; the pairs that dominate are then mixtures of Gaussians with binomial weights. Theorem 1 and Lemma 2 of
+docs/theory/accounting.md say which ones, why, and why truncating and binning as done below is sound.
 """
 
 from __future__ import annotations
@@ -185,12 +175,12 @@ def on_grid(interval: float, first: int, probs: Array, infinite: float = 0.0) ->
 
 def _range(pair: GaussianPair, tail: float) -> tuple[float, float]:
     """Return x outside which the upper mixture has at most about ``tail`` on either side."""
-    reach = -float(ndtri(min(tail, 0.25)))
+    quantile = -float(ndtri(min(tail, 0.25)))
     # A component of weight w needs only a tail of tail/w: rare far components stay short.
     with np.errstate(over="ignore"):
         share = np.minimum(tail / (pair.upper_weights * pair.upper_weights.size), 0.5)
     high = float(np.max(pair.upper_means - ndtri(share)))
-    return float(pair.upper_means.min()) - reach, high
+    return float(pair.upper_means.min()) - quantile, high
 
 
 def _invert(pair: GaussianPair, losses: Array, low: float, high: float) -> Array:
@@ -203,19 +193,19 @@ def _invert(pair: GaussianPair, losses: Array, low: float, high: float) -> Array
     active = np.arange(losses.size)
     for _ in range(80):
         value, slope = pair.loss(x[active])
-        gap = value - losses[active]
+        error = value - losses[active]
         # A step too small to change x ends the search even where the loss is flat.
-        open_ = (np.abs(gap) > INVERSION_ERROR) & (
+        open_ = (np.abs(error) > INVERSION_ERROR) & (
             right[active] - left[active] > 4e-16 * (1.0 + np.abs(x[active]))
         )
-        active, value, slope, gap = active[open_], value[open_], slope[open_], gap[open_]
+        active, value, slope, error = active[open_], value[open_], slope[open_], error[open_]
         if active.size == 0:
             break
-        above = gap > 0.0
+        above = error > 0.0
         right[active[above]] = x[active[above]]
         left[active[~above]] = x[active[~above]]
         with np.errstate(divide="ignore", invalid="ignore"):
-            step = x[active] - gap / slope
+            step = x[active] - error / slope
         inside = (step > left[active]) & (step < right[active])
         x[active] = np.where(inside, step, 0.5 * (left[active] + right[active]))
     return x
@@ -259,7 +249,7 @@ def discretise(pair: GaussianPair, interval: float, tail: float) -> DensePLDPmf:
 
 
 def discretise_pure(epsilon: float, interval: float) -> DensePLDPmf:
-    """Return the distribution of randomised response, which dominates every pure-epsilon release.
+    """Return the distribution of randomised response, which dominates every pure-epsilon mechanism.
 
     Kairouz, Oh and Viswanath 2015: losses +epsilon with probability e^epsilon/(1+e^epsilon), else
     -epsilon; each is spread onto its cell's two ends.

@@ -1,6 +1,6 @@
 """What a mechanism did, as plain data from which anyone can recompute epsilon.
 
-Every event describes a release from sums over pairs in which each pair's contribution is clipped: the
+Every event describes answers made of sums over pairs in which each pair's contribution is clipped: the
 noisy sum itself, or (`ChoiceEvent`) the index of a candidate chosen by its sum. Its numbers are in units
 of that clip bound, so that zeroing one pair out moves the sum by at most 1 (a choice: by amounts whose
 range over the candidates is at most 1) and replacing it by at most 2 (the triangle inequality; no
@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar, get_args
 
 from pairveil.errors import InputError
 
@@ -37,7 +37,30 @@ def _check_count(value: object, name: str) -> None:
 
 
 @dataclass(frozen=True)
-class GaussianEvent:
+class _Event:
+    """What all events share: numbers that are checked and made Python's own, and their kind in JSON."""
+
+    kind: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.type == "int":
+                _check_count(value, field.name)
+            elif field.name.endswith("_multiplier"):
+                _check_noise(value, field.name)
+            # Not numpy's numbers: equal events are equal as JSON too.
+            object.__setattr__(
+                self, field.name, int(value) if field.type == "int" else float(value)
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the event as JSON-able data with its kind."""
+        return {"kind": self.kind, **asdict(self)}
+
+
+@dataclass(frozen=True)
+class GaussianEvent(_Event):
     """Gaussian noise on clipped sums of a Poisson sample of the pairs.
 
     Parameters
@@ -47,7 +70,7 @@ class GaussianEvent:
     sample_rate : float, default 1.0
         Each pair enters each sum independently with this probability; 1.0 is the full batch.
     steps : int, default 1
-        How many such sums are released; each may depend on the earlier outputs.
+        How many such sums are answered; each may depend on the earlier outputs.
 
     Examples
     --------
@@ -55,26 +78,21 @@ class GaussianEvent:
     'gaussian'
     """
 
+    kind = "gaussian"
     noise_multiplier: float
     sample_rate: float = 1.0
     steps: int = 1
 
     def __post_init__(self) -> None:
-        _check_noise(self.noise_multiplier, "noise_multiplier")
         if isinstance(self.sample_rate, bool) or not isinstance(self.sample_rate, Real):
             raise InputError("sample_rate must be a number in (0, 1]")
         if not 0.0 < float(self.sample_rate) <= 1.0:
             raise InputError("sample_rate must be in (0, 1]")
-        _check_count(self.steps, "steps")
-        _make_plain(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the event as JSON-able data with its kind."""
-        return {"kind": "gaussian", **asdict(self)}
+        super().__post_init__()
 
 
 @dataclass(frozen=True)
-class DisjointGaussianEvent:
+class DisjointGaussianEvent(_Event):
     """Gaussian noise on clipped sums over batches that partition the pairs, epoch after epoch.
 
     The partition must not depend on the pairs' contents. In one epoch the kappa pairs fall into
@@ -94,21 +112,13 @@ class DisjointGaussianEvent:
     4
     """
 
+    kind = "disjoint-gaussian"
     noise_multiplier: float
     epochs: int
 
-    def __post_init__(self) -> None:
-        _check_noise(self.noise_multiplier, "noise_multiplier")
-        _check_count(self.epochs, "epochs")
-        _make_plain(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the event as JSON-able data with its kind."""
-        return {"kind": "disjoint-gaussian", **asdict(self)}
-
 
 @dataclass(frozen=True)
-class LaplaceEvent:
+class LaplaceEvent(_Event):
     """Laplace noise on every entry of clipped sums (pure epsilon).
 
     Parameters
@@ -125,21 +135,13 @@ class LaplaceEvent:
     LaplaceEvent(scale_multiplier=10.0, steps=5)
     """
 
+    kind = "laplace"
     scale_multiplier: float
     steps: int = 1
 
-    def __post_init__(self) -> None:
-        _check_noise(self.scale_multiplier, "scale_multiplier")
-        _check_count(self.steps, "steps")
-        _make_plain(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the event as JSON-able data with its kind."""
-        return {"kind": "laplace", **asdict(self)}
-
 
 @dataclass(frozen=True)
-class ChoiceEvent:
+class ChoiceEvent(_Event):
     """A noisy choice: a candidate c with probability proportional to exp(eta * u_c), over all pairs.
 
     The scores u_c are sums of the pairs' contributions. Zeroing one pair out must move them by amounts
@@ -162,6 +164,7 @@ class ChoiceEvent:
     {'kind': 'choice', 'eta': 0.1, 'steps': 2}
     """
 
+    kind = "choice"
     eta: float
     steps: int = 1
 
@@ -173,8 +176,7 @@ class ChoiceEvent:
             raise InputError(f"eta must be a number, not {type(self.eta).__name__}")
         if not float(self.eta) > 0.0:
             raise InputError("eta must be greater than 0 (inf: no noise, epsilon is inf)")
-        _check_count(self.steps, "steps")
-        _make_plain(self)
+        super().__post_init__()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the event as JSON-able data with its kind."""
@@ -184,20 +186,7 @@ class ChoiceEvent:
 
 Event = GaussianEvent | DisjointGaussianEvent | LaplaceEvent | ChoiceEvent
 
-_KINDS: dict[str, type[Event]] = {
-    "gaussian": GaussianEvent,
-    "disjoint-gaussian": DisjointGaussianEvent,
-    "laplace": LaplaceEvent,
-    "choice": ChoiceEvent,
-}
-
-
-def _make_plain(event: Event) -> None:
-    """Turn numpy scalars into Python numbers, so that equal events are equal as JSON too."""
-    for field in fields(event):
-        value = getattr(event, field.name)
-        plain = float(value) if field.type == "float" else int(value)
-        object.__setattr__(event, field.name, plain)
+_KINDS: dict[str, type[Event]] = {cls.kind: cls for cls in get_args(Event)}
 
 
 def event_from_dict(data: Mapping[str, Any]) -> Event:

@@ -69,10 +69,10 @@ def choose_grid(clip: float, n_entries: int, *, norm: Norm = "l2", n_pairs: int 
 
 
 def check_noise(noise_multiplier: float, n_entries: int, norm: Norm = "l2") -> None:
-    """Refuse, while nothing is spent, more noise than 64-bit integers can be drawn with.
+    """Refuse, while nothing is spent, noise that cannot be drawn exactly on the grid of any clip bound.
 
-    Noise of ``MAX_NOISE_IN_GRID`` steps makes the grid coarser, and the grid's own part of the sensitivity,
-    a step an entry, then grows with the noise: this many steps of noise cannot be had less of.
+    Less than a grid step is too little. Much noise makes the grid coarser, and the grid's own part of the
+    sensitivity, a step an entry, then grows with the noise: beyond a point it cannot be had at all.
 
     Examples
     --------
@@ -82,6 +82,10 @@ def check_noise(noise_multiplier: float, n_entries: int, norm: Norm = "l2") -> N
     ...
     pairveil.errors.InputError: so small an epsilon or delta, or so large a kappa, asks for more ...
     """
+    if not noise_multiplier >= 2.0 * choose_grid(1.0, 1):
+        raise InputError(
+            "so large an epsilon asks for noise that is finer than exact noise can be: choose a smaller one"
+        )
     # The sensitivity is below 1.01 (clip + grid * width), so the noise stays below 2^49 steps.
     if not noise_multiplier * _width(n_entries, norm) <= MAX_NOISE_IN_GRID / 2:
         raise InputError(
@@ -159,11 +163,11 @@ def delta_slack(n_samples: int, sigma_in_grid: float, *, shift: float = 10.0) ->
     """
     if n_samples < 0 or not sigma_in_grid >= 2.0 or not shift >= 0.0:
         raise InputError("discrete noise needs n_samples >= 0, sigma_in_grid >= 2 and shift >= 0")
-    reach = 20.0 + 2.0 * shift
+    radius = 20.0 + 2.0 * shift
     variance = sigma_in_grid * sigma_in_grid
     above = n_samples / (8.0 * variance)
     # The discrete normaliser is 1 + 2 sum_k exp(-2 pi^2 s^2 k^2), below 1 + 3 exp(-2 pi^2 s^2).
-    below = n_samples * (reach**2 / (24.0 * variance) + 3.0 * math.exp(-19.7 * variance))
+    below = n_samples * (radius**2 / (24.0 * variance) + 3.0 * math.exp(-19.7 * variance))
     if above + below > 1.0:
         return 1.0
     tail = n_samples * 2.0 * math.exp(-200.0)

@@ -168,7 +168,7 @@ class PrivacyLedger:
             A name for who is paired with whom in this release; releases with the same name are known
             to use the very same pairs.
         checkpoint : (str, str), optional
-            Name and digest of the checkpoint of a fit that may be gone on with; see `advance`.
+            Name and digest of the checkpoint of a fit that can be resumed; see `advance`.
 
         Returns
         -------
@@ -257,8 +257,8 @@ class PrivacyLedger:
     def advance(self, name: str, known: str, reached: str) -> None:
         """Record, durably, how far a charged fit has come; costs nothing.
 
-        One of two runs that set out from the same place gets through, the other is refused: a charge
-        pays for one course of a fit.
+        Of two runs that resume from the same place one gets through and the other is refused: a charge
+        pays for one sequence of answers.
 
         Parameters
         ----------
@@ -286,8 +286,8 @@ class PrivacyLedger:
             place = _place_of(entries, name)
             if place is None or entries[place].checkpoint != (name, known):
                 raise InputError(
-                    "another run has gone on with this checkpoint or a copy of it: this one stops, "
-                    "and the sum it drew last is not used"
+                    "another run has resumed from this checkpoint or a copy of it: this one stops, "
+                    "and the answer it drew last is not used"
                 )
             if reached != known:
                 entries[place] = replace(entries[place], checkpoint=(name, reached))

@@ -19,8 +19,8 @@ _FIELDS = {"events", "kappas", "note", "delta_slack", "time", "graph"}
 class LedgerEntry:
     """One spend: what was released, and what a unit can move of it (kappa, where records are pairs).
 
-    ``checkpoint`` is of a fit that can be gone on with: its checkpoint's name, and a digest of that file as
-    far as the fit has come (`pairveil.engine.checkpoint` says why).
+    ``checkpoint`` is there if the fit can be resumed: the name of its checkpoint, and a digest of that
+    file up to the last answer that was used (docs/theory/resuming.md says why).
     """
 
     events: tuple[Event, ...]

@@ -8,7 +8,9 @@ marks what it touches as not for release.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, Protocol
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, Protocol
 
 import numpy as np
 from numba import njit
@@ -22,7 +24,7 @@ from pairveil.privacy.discrete import (
     poisson_sample,
     scale_above,
 )
-from pairveil.privacy.keystream import process_keystream
+from pairveil.privacy.keystream import Keystream, process_keystream
 from pairveil.privacy.units import SEEDED_NOISE, TRUSTED_NOISE
 
 _MAX_SCALE = 2.0**49  # in grid units: what the compiled sampler takes; 2**14 of it fit 64 bits
@@ -129,8 +131,8 @@ class SeededNoise:
         while last < n:
             # Gaps between hits are geometric; draw a few more than are expected to be needed.
             expected = (n - last) * q
-            gaps = self._rng.geometric(q, int(expected + 4.0 * math.sqrt(expected) + 8.0))
-            hits.append(last + np.cumsum(np.minimum(gaps, n + 1)))
+            skips = self._rng.geometric(q, int(expected + 4.0 * math.sqrt(expected) + 8.0))
+            hits.append(last + np.cumsum(np.minimum(skips, n + 1)))
             last = int(hits[-1][-1])
         found = np.concatenate(hits)
         return found[found < n].astype(np.int64)
@@ -164,10 +166,8 @@ def _on_grid(
 class TrustedNoise:
     """Noise for a release: operating-system entropy, exact discrete distributions on a grid.
 
-    It holds no state, so that forked or copied processes never share a stream.
-
-    Its samplers are `pairveil.privacy.discrete` and `pairveil.privacy.choosing`; OpenDP's, exact too, are
-    the reference that tests hold them against.
+    It holds no state, so that forked or copied processes never share a stream. The samplers are those of
+    `pairveil.privacy.discrete` and `pairveil.privacy.choosing`; the tests hold them against OpenDP's.
 
     Examples
     --------
@@ -177,20 +177,20 @@ class TrustedNoise:
     True
     """
 
-    for_release = True
     name = TRUSTED_NOISE.format(sampler="compiled")
+    for_release = True
 
     def gaussian(
         self, total: NDArray[Any], scale: float, grid: float | None = None
     ) -> NDArray[np.float64]:
         """Return (total + discrete Gaussian noise) * grid; ``total`` counts grid steps."""
-        return self._exact("gaussian", total, scale, grid)
+        return _exact(discrete_gaussian, total, scale, grid)
 
     def laplace(
         self, total: NDArray[Any], scale: float, grid: float | None = None
     ) -> NDArray[np.float64]:
         """Return (total + discrete Laplace noise) * grid; ``total`` counts grid steps."""
-        return self._exact("laplace", total, scale, grid)
+        return _exact(discrete_laplace, total, scale, grid)
 
     def sample(self, n: int, q: float) -> NDArray[np.int64]:
         """Return a Poisson sample; each item's chance is ``q``, rounded down, exactly."""
@@ -210,28 +210,28 @@ class TrustedNoise:
         whole = check_choice(scores, eta, unit)
         return int(choose_exactly(whole, eta, unit, process_keystream())[0])
 
-    def _exact(
-        self,
-        kind: Literal["gaussian", "laplace"],
-        total: NDArray[Any],
-        scale: float,
-        grid: float | None,
-    ) -> NDArray[np.float64]:
-        if grid is None:
-            raise InputError("trusted noise is exact on a grid: give the grid")
-        _check(total, scale, grid)
-        if total.size == 0:
-            return np.zeros(total.shape)
-        draw = discrete_gaussian if kind == "gaussian" else discrete_laplace
-        drawn = draw(scale_above(scale / grid), total.size, process_keystream())
-        noisy = np.empty(total.shape)
-        _add(total.astype(np.int64, copy=False).ravel(), drawn, grid, noisy.ravel())
-        return noisy
+
+def _exact(
+    draw: Callable[[Fraction, int, Keystream], NDArray[np.int64]],
+    total: NDArray[Any],
+    scale: float,
+    grid: float | None,
+) -> NDArray[np.float64]:
+    """(total + drawn noise) * grid."""
+    if grid is None:
+        raise InputError("trusted noise is exact on a grid: give the grid")
+    _check(total, scale, grid)
+    if total.size == 0:
+        return np.zeros(total.shape)
+    drawn = draw(scale_above(scale / grid), total.size, process_keystream())
+    noisy = np.empty(total.shape)
+    _add(total.astype(np.int64, copy=False).ravel(), drawn, grid, noisy.ravel())
+    return noisy
 
 
 @njit(cache=True, _nrt=False)  # allocates nothing: see `discrete`
 def _add_exactly(one, other):  # type: ignore[no-untyped-def]
-    """Add in 64 bits; saturate, as OpenDP does, where that would wrap around."""
+    """Add in 64 bits; saturate where that would wrap around, which could leak."""
     result = one + other
     # Two numbers of one sign whose sum has the other have wrapped around.
     wrapped = ((one ^ result) & (other ^ result)) < 0

@@ -103,7 +103,7 @@ def _delta(composition: Composition, epsilon: float) -> float:
 
 
 def _closed_delta(mu: float, pure: float, epsilon: float) -> float:
-    """Delta when sampling is ignored and the pure part is one release of its whole epsilon."""
+    """Delta when sampling is ignored and the pure part is one mechanism of its whole epsilon."""
     if mu == 0.0:  # randomised response, which dominates
         share = -math.expm1(min(0.0, epsilon - pure)) / (1.0 + math.exp(-pure))
         return min(1.0, share * (1.0 + 1e-12))

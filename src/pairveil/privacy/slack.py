@@ -6,22 +6,26 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from pairveil.privacy.costs import MAX_KAPPA, Cost
 from pairveil.privacy.grid import MAX_NOISE_IN_GRID, choose_grid, delta_slack
 
 _VERSION_1_DIRECTIONS = 10
+_MOST_SAMPLES = 1 << 62  # of no fit; beyond the floats there is nothing to compute
 
 
 def slack_of_plan(plan: Mapping[str, Any], largest_kappa: int) -> float:
-    """What discrete instead of continuous Gaussian noise can add to delta, over all releases of a plan.
+    """What discrete instead of continuous Gaussian noise can add to delta, over all queries of a plan.
 
     Parameters
     ----------
     plan : mapping
-        Public description of the releases, as certificates hold it: each release with its ``mechanism``,
+        Public description of the queries, as certificates hold it: each query with its ``mechanism``,
         ``noise_multiplier``, ``steps`` and ``entries`` (numbers in one sum). Plans of version 0.1 do not
         state the entries; they follow from its names and the numbers of features and components.
     largest_kappa : int
-        The largest that is reported.
+        The largest number of records that a reported unit touches. Not twice that for replace: both worlds
+        are compared with the one in which these records are null, and neither is further from it than one
+        clip bound a record (docs/theory/noise.md).
 
     Returns
     -------
@@ -40,6 +44,8 @@ def slack_of_plan(plan: Mapping[str, Any], largest_kappa: int) -> float:
     >>> 0.0 < slack_of_plan({"releases": [release]}, largest_kappa=2) < 1e-12
     True
     """
+    if largest_kappa > MAX_KAPPA:
+        return 1.0
     samples, finest, shift = 0, math.inf, 0.0
     for release in plan["releases"]:
         if release["mechanism"] != "gaussian":
@@ -50,11 +56,11 @@ def slack_of_plan(plan: Mapping[str, Any], largest_kappa: int) -> float:
         samples += _entries(release, plan) * int(release["steps"])
         # In units of the clip bound; a sum of more entries has a finer grid, never a coarser one.
         finest = min(finest, noise / choose_grid(1.0, 1))
-        shift = max(shift, largest_kappa / noise)
+        shift = max(shift, Cost(largest_kappa).sensitivity("zero-out") / noise)
     if samples == 0:
         return 0.0
     finest = min(finest, MAX_NOISE_IN_GRID / 2)  # where the engine coarsens the grid
-    if finest < 2.0 or not shift < 1e100:
+    if finest < 2.0 or not shift < 1e100 or samples > _MOST_SAMPLES:
         return 1.0
     return delta_slack(samples, finest, shift=max(10.0, shift))
 

@@ -1,1 +1,4 @@
-"""What goes out: the released metric and its certificate. Nothing here touches training data."""
+"""What goes out: the released metric, its certificate, signatures and exports.
+
+This is all that a receiver needs. Nothing here imports code that touches training data.
+"""

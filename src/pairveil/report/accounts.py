@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pairveil.report.charts import Bar, horizontal_bars
 from pairveil.report.data import Budget, ReportData
-from pairveil.report.markup import Html, bullets, figure, join, table, tabs, tag
+from pairveil.report.markup import Html, bullets, figure, join, section, table, tabs, tag
 from pairveil.report.words import caveats, cost, number, one_in, percent
 
 if TYPE_CHECKING:
@@ -38,9 +38,9 @@ def noise(data: ReportData) -> Html:
         ]
         for i, event in enumerate(certificate.events, start=1)
     ]
-    return tag(
-        "section",
-        tag("h2", "Noise and budget"),
+    return section(
+        "noise",
+        "Noise and budget",
         tag("p", "Randomness: ", tag("b", certificate.noise_source), "."),
         table(
             "Everything that was released, with its noise",
@@ -49,8 +49,6 @@ def noise(data: ReportData) -> Html:
             class_="wide",
         ),
         _budget(data.summary.budget),
-        class_="card",
-        id="noise",
     )
 
 
@@ -113,10 +111,10 @@ def _budget(budget: Budget | None) -> Html:
 
 def limits(data: ReportData) -> Html:
     """What is not promised."""
-    parts = [tag("h2", "What is not promised"), bullets(caveats(data.certificate))]
+    parts = [bullets(caveats(data.certificate))]
     if data.certificate is not None:
         parts += [tag("h3", "Treated as public"), bullets(data.certificate.public)]
-    return tag("section", *parts, class_="card", id="limits")
+    return section("limits", "What is not promised", *parts)
 
 
 def recompute(data: ReportData) -> Html:
@@ -138,9 +136,9 @@ def recompute(data: ReportData) -> Html:
         "print(metric.certificate.promise())"
     )
     shell = [f"pairveil certificate {folder}", *_account(certificate)]
-    return tag(
-        "section",
-        tag("h2", "Recompute it yourself"),
+    return section(
+        "recompute",
+        "Recompute it yourself",
         tag("p", verdict),
         tabs(
             "How to recompute",
@@ -155,8 +153,6 @@ def recompute(data: ReportData) -> Html:
             "SHA-256 of metric.safetensors: ",
             tag("code", certificate.metric_sha256 or "not yet saved", class_="hash"),
         ),
-        class_="card",
-        id="recompute",
     )
 
 

@@ -14,7 +14,7 @@ from pairveil.report.data import (
     UtilityCurve,
     UtilityPoint,
 )
-from pairveil.report.markup import Html, figure, join, table, tag
+from pairveil.report.markup import Html, figure, join, section, table, tag
 from pairveil.report.words import number, percent
 
 MAX_WEIGHTS = 8
@@ -40,9 +40,7 @@ def utility(data: ReportData) -> Html:
         )
     else:
         body = _curve(curve)
-    return tag(
-        "section", tag("h2", "What privacy costs in quality"), body, class_="card", id="utility"
-    )
+    return section("utility", "What privacy costs in quality", body)
 
 
 def _curve(curve: UtilityCurve) -> Html:
@@ -120,13 +118,11 @@ def picture(data: ReportData) -> Html:
         )
     else:
         body = _points(points)
-    return tag(
-        "section",
-        tag("h2", "What the metric does"),
+    return section(
+        "picture",
+        "What the metric does",
         body,
         _weights(data.metric),
-        class_="card",
-        id="picture",
     )
 
 
@@ -177,10 +173,10 @@ def separation(places: tuple[tuple[float, float], ...], groups: tuple[str, ...])
         return 0.0
     centres = np.array([where[names == kind].mean(axis=0) for kind in kinds])
     spreads = [_spread(where[names == kind]) for kind in kinds]
-    gaps = [
+    distances = [
         float(np.linalg.norm(centres[i] - centres[j])) for i in range(len(kinds)) for j in range(i)
     ]
-    return min(gaps) / max(float(np.mean(spreads)), 1e-12)
+    return min(distances) / max(float(np.mean(spreads)), 1e-12)
 
 
 def _spread(where: np.ndarray) -> float:

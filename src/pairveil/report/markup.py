@@ -97,6 +97,11 @@ def figure(chart: Html, caption: str, data: Html) -> Html:
     )
 
 
+def section(id: str, title: str, *parts: Child) -> Html:
+    """One of the page's cards, under a heading."""
+    return tag("section", tag("h2", title), *parts, class_="card", id=id)
+
+
 def tabs(label: str, panels: Sequence[tuple[str, Html]]) -> Html:
     """Panels of which the script shows one at a time; without it, and on paper, all are shown."""
     return tag(

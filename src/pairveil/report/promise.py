@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pairveil.privacy.units import UNITS
 from pairveil.report.charts import Bar, histogram, horizontal_bars
 from pairveil.report.data import GraphSummary, ReportData
-from pairveil.report.markup import Html, bullets, figure, join, table, tabs, tag
+from pairveil.report.markup import Html, bullets, figure, join, section, table, tabs, tag
 from pairveil.report.words import (
     ADJACENCY_MEANINGS,
     UNIT_MEANINGS,
@@ -100,9 +100,9 @@ def protected(data: ReportData) -> Html:
     if certificate is None:
         return Html("")
     replace = certificate.epsilons[certificate.unit]["replace"]
-    return tag(
-        "section",
-        tag("h2", "Who is protected, and how well"),
+    return section(
+        "protected",
+        "Who is protected, and how well",
         tag(
             "p",
             "One and the same noise protects small things strongly and large things less. The table gives "
@@ -144,8 +144,6 @@ def protected(data: ReportData) -> Html:
             ),
             class_="columns",
         ),
-        class_="card",
-        id="protected",
     )
 
 
@@ -232,9 +230,9 @@ def graph(data: ReportData) -> Html:
             "numbers kappa above come from the certificate.",
             class_="absent",
         )
-    return tag(
-        "section",
-        tag("h2", "How the pairs hang together"),
+    return section(
+        "graph",
+        "How the pairs hang together",
         tag(
             "p",
             "Pairs that share people reveal each other. Kappa says how many pairs must be hidden together "
@@ -243,8 +241,6 @@ def graph(data: ReportData) -> Html:
         _selection(certificate, summary.given) if certificate is not None else Html(""),
         body,
         _why_rank_two() if panels else Html(""),
-        class_="card",
-        id="graph",
     )
 
 

@@ -21,7 +21,7 @@ from pairveil.files import file_draft
 
 FloatArray = NDArray[np.float64]
 
-#: Training people and whether the majority class is downsampled first (EVALUATION.md, step 2; the
+#: Training people and whether the majority class is downsampled first (docs/theory/protocol.md, step 2; the
 #: paper's Table I: with E = 2V the number of positive pairs is the number of people).
 KNOWN = {
     "adult": (18_700, True),

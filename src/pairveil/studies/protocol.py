@@ -1,6 +1,6 @@
 """How every experiment is set up: scaling, who trains, which pairs, how a metric is scored.
 
-The steps are those of EVALUATION.md, in its order.
+The steps are those of docs/theory/protocol.md, in its order.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairveil.data.embedded import label_pairs
 from pairveil.errors import InputError
 from pairveil.evaluation.scores import knn_accuracy, pair_auc
 from pairveil.graph.choosing import design_pairs
@@ -119,11 +120,10 @@ def make_split(
     return Split(benchmark.name, X[train], classes[train], X[test], classes[test])
 
 
-def label_pairs(pairs: ArrayLike, classes: ArrayLike) -> LabelledPairs:
-    """Look the labels up: +1 when both people are of one class, else -1."""
-    index, codes = np.asarray(pairs, dtype=np.int64), np.asarray(classes)
-    same = codes[index[:, 0]] == codes[index[:, 1]]
-    return LabelledPairs(index, np.where(same, 1, -1).astype(np.int8))
+def labelled(pairs: ArrayLike, classes: ArrayLike) -> LabelledPairs:
+    """Pairs with the labels that people's classes give them."""
+    index = np.asarray(pairs, dtype=np.int64)
+    return LabelledPairs(index, label_pairs(index, classes))
 
 
 def paper_graph(split: Split, rng: np.random.Generator, density: float = 2.0) -> LabelledPairs:
@@ -161,13 +161,13 @@ def paper_graph(split: Split, rng: np.random.Generator, density: float = 2.0) ->
             if np.count_nonzero(same == (label > 0)) >= wanted
         }
     chosen = rng.permutation(np.concatenate([kept[1], kept[-1]]))
-    return label_pairs(np.column_stack([chosen // people, chosen % people]), classes)
+    return labelled(np.column_stack([chosen // people, chosen % people]), classes)
 
 
 def design(split: Split, how: How, rng: np.random.Generator) -> LabelledPairs:
     """Pairs that pairveil asks to have labelled (chosen before any label is seen)."""
     pairs = design_pairs(split.n_people, how=how, random_state=int(rng.integers(2**31)))
-    return label_pairs(pairs, split.y_train)
+    return labelled(pairs, split.y_train)
 
 
 def untrained(split: Split, n_components: int, rng: np.random.Generator) -> FloatArray:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from pairveil.audit.auditor import audit_scores
+from pairveil.audit.auditor import Claim, Target, audit_scores
 from pairveil.studies.published.audit_targets import (
-    analytic_gaussian,
     published_dpp,
     published_dpp_s,
     staircase_iid,
     staircase_joint,
 )
+from pairveil.studies.published.mechanisms import AnalyticGaussian
 
 
 def bound(target, runs, **options):
@@ -19,21 +20,32 @@ def bound(target, runs, **options):
 
 
 def test_published_dpp_pays_for_every_row():
-    """THEORY.md 3a: at claimed 1.0 the cost is d'."""
+    """docs/theory/published.md, Rows: at claimed 1.0 the cost is d'."""
     assert bound(published_dpp(1.0, 4, 3), 20_000).lower_bound >= 3.0
     one_row = bound(published_dpp(1.0, 1, 3), 10_000, confidence=0.999)
     assert 0.8 <= one_row.lower_bound <= 1.0
 
 
 def test_published_dpp_s_reads_its_noise_off_the_batch():
-    """THEORY.md 3b: no finite epsilon."""
+    """docs/theory/published.md, Noise that follows the batch: no finite epsilon."""
     assert bound(published_dpp_s(1.0, 1, 10), 16_000).lower_bound >= 4.0
 
 
 def test_independent_staircases_cost_more_than_one():
-    """THEORY.md 3g."""
+    """docs/theory/published.md, Staircase noise on vectors."""
     assert bound(staircase_iid(1.0, 8), 800_000).lower_bound >= 3.0
     assert bound(staircase_iid(1.0, 1), 20_000, confidence=0.999).verdict == "consistent"
+
+
+def analytic_gaussian(epsilon, delta):
+    """Balle and Wang's Gaussian mechanism on one number that moves by its sensitivity."""
+    mechanism = AnalyticGaussian(epsilon, delta)
+
+    def scores(which, n, rng):
+        return mechanism.sample(rng, np.full(n, float(which)), 1.0)
+
+    claim = Claim(epsilon, delta, assume="gaussian")
+    return Target("analytic-gaussian", scores, claim, "unit shift", "replace", 200_000)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Sums over pairs that lie with the workers of a Dask cluster.
 
 The used pairs are cut into parts; each part, with the features of its own people, becomes one task's result
-and stays with a worker. For every release each worker sums its parts into whole multiples of the grid and
+and stays with a worker. For every query each worker sums its parts into whole multiples of the grid and
 sends back one integer array; the driver adds those, and adds noise once. Noise, sampling, kappa, selection
 and the ledger stay with the driver.
 
@@ -114,6 +114,8 @@ class OnCluster:
     compiled : bool
         Workers use compiled loops where there are some.
     """
+
+    records = "pairs"
 
     def __init__(
         self,

@@ -23,7 +23,7 @@ integers of a local one.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -196,16 +196,11 @@ class DaskPairs:
     @cached_property
     def degrees(self) -> NDArray[np.int32]:
         """How many of all pairs each person has: counted by the workers, added up on the way."""
-        counts = [
-            delayed_task(_degrees)(part, digest, self.n_people)
-            for part, digest in zip(self.partitions, self.digests, strict=True)
-        ]
+        counts = self._each(_degrees, self.n_people)
         while len(counts) > 1:
             groups = [counts[i : i + FAN_IN] for i in range(0, len(counts), FAN_IN)]
             counts = [delayed_task(_add)(group) for group in groups]
-        found: NDArray[np.int32] | None = fetch(connected_client(), counts, "pairs")[0]
-        if found is None:
-            raise InputError(CHANGED)
+        found: NDArray[np.int32] = _unchanged(fetch(connected_client(), counts, "pairs"))[0]
         # Each pair has two ends. Of a count that left int32, or a partition lost, kappa would be too small.
         if found.min() < 0 or found.sum(dtype=np.int64) != 2 * self.starts[-1]:
             raise InputError(
@@ -243,28 +238,24 @@ class DaskPairs:
         wanted = np.arange(self.n_pairs) if kept is None else kept
         cuts = np.searchsorted(wanted, self.starts)
         tasks = [
-            delayed_task(_positions)(part, wanted[a:b] - start, digest)
-            for part, digest, start, (a, b) in zip(
-                self.partitions, self.digests, self.starts[:-1], pairwise(cuts), strict=True
-            )
+            self._checked(i, _positions, wanted[a:b] - self.starts[i])
+            for i, (a, b) in enumerate(pairwise(cuts))
             if b > a
         ]
-        found = fetch(connected_client(), tasks, "pairs")
-        if any(some is None for some in found):
-            raise InputError(CHANGED)
-        return np.sort(np.concatenate(found))
+        return np.sort(np.concatenate(_unchanged(fetch(connected_client(), tasks, "pairs"))))
+
+    def _checked(self, i: int, task: Callable[..., Any], *arguments: Any) -> Any:
+        """Delayed: what a task makes of a partition; None where it is not what was read before."""
+        return delayed_task(_of_same)(self.partitions[i], self.digests[i], task, *arguments)
+
+    def _each(self, task: Callable[..., Any], *arguments: Any) -> list[Any]:
+        return [self._checked(i, task, *arguments) for i in range(len(self.partitions))]
 
     @cached_property
     def _set_digest(self) -> int:
         """A number for the set of all pairs, however they are divided into partitions."""
-        tasks = [
-            delayed_task(_checked_digest)(part, digest)
-            for part, digest in zip(self.partitions, self.digests, strict=True)
-        ]
-        found = fetch(connected_client(), tasks, "pairs")
-        if any(one is None for one in found):
-            raise InputError(CHANGED)
-        return int(sum(found)) % 2**256
+        found = fetch(connected_client(), self._each(set_digest), "pairs")
+        return int(sum(_unchanged(found))) % 2**256
 
     def topology(self) -> bytes:
         """A name for who is paired with whom among the pairs meant."""
@@ -316,7 +307,7 @@ class DaskPairs:
             else:
                 between = rows[first:last]
                 at = between[slice(*np.searchsorted(between, [start, stop]))] - start
-            pieces.append(delayed_task(_cut)(self.partitions[i], at, self.digests[i]))
+            pieces.append(self._checked(i, _cut, at))
         return pieces
 
     def _kappa(self) -> Kappa:
@@ -325,18 +316,18 @@ class DaskPairs:
     def _ends(self) -> Iterator[Ends]:
         """Who is paired with whom, a partition at a time."""
         client = connected_client()
-        everything = [
-            delayed_task(_ends)(part, digest)
-            for part, digest in zip(self.partitions, self.digests, strict=True)
-        ]
         # All at once, so that what partitions have in common (a shuffle) is computed once; workers have
         # room for 8 bytes a pair. The driver holds one partition at a time.
-        waiting = client.compute(everything)[::-1]
+        waiting = client.compute(self._each(_ends))[::-1]
         while waiting:
-            ends = gathered(client, [waiting.pop()], "pairs")[0]
-            if ends is None:
-                raise InputError(CHANGED)
-            yield ends
+            yield _unchanged(gathered(client, [waiting.pop()], "pairs"))[0]
+
+
+def _unchanged(found: list[Any]) -> list[Any]:
+    """Results of the workers; refused where one of them read other pairs than before."""
+    if any(one is None for one in found):
+        raise InputError(CHANGED)
+    return found
 
 
 def _refuse_problems(
@@ -392,9 +383,11 @@ def _whole_numbers(column: Any) -> NDArray[np.int64] | None:
     return whole if bool((whole == values).all()) else None
 
 
-def _degrees(part: Partition, digest: bytes, n_people: int) -> NDArray[np.int32] | None:
-    if part.digest != digest:
-        return None
+def _of_same(part: Partition, digest: bytes, task: Callable[..., Any], *arguments: Any) -> Any:
+    return task(part, *arguments) if part.digest == digest else None
+
+
+def _degrees(part: Partition, n_people: int) -> NDArray[np.int32]:
     return np.bincount(part.ends.ravel(), minlength=n_people).astype(np.int32)
 
 
@@ -407,20 +400,16 @@ def _add(counts: list[Any]) -> NDArray[np.int32] | None:
     return total
 
 
-def _positions(part: Partition, at: Any, digest: bytes) -> NDArray[np.int64] | None:
-    return part.positions[at] if part.digest == digest else None
+def _positions(part: Partition, at: NDArray[np.int64]) -> NDArray[np.int64]:
+    return part.positions[at]
 
 
-def _checked_digest(part: Partition, digest: bytes) -> int | None:
-    return set_digest(part) if part.digest == digest else None
+def _ends(part: Partition) -> Ends:
+    return part.ends
 
 
-def _ends(part: Partition, digest: bytes) -> Ends | None:
-    return part.ends if part.digest == digest else None
-
-
-def _cut(part: Partition, at: Any, digest: bytes) -> tuple[Ends, NDArray[np.int8]] | None:
-    return (part.ends[at], part.labels[at]) if part.digest == digest else None
+def _cut(part: Partition, at: Any) -> tuple[Ends, NDArray[np.int8]]:
+    return part.ends[at], part.labels[at]
 
 
 def _join(pieces: list[Any]) -> tuple[Ends, NDArray[np.int8]] | None:

@@ -28,6 +28,11 @@ class Backend(Protocol):
         ...
 
     @property
+    def records(self) -> str:
+        """What they are, as `Query.records` has it: a unit's cost depends on it."""
+        ...
+
+    @property
     def dtype(self) -> Any:
         """Type of the features."""
         ...
@@ -80,6 +85,7 @@ class Local:
 
     def __init__(self, data: Any, *, compiled: bool = True) -> None:
         self._data, self._compiled = data, compiled
+        self.records: str = data.kind
 
     @property
     def n_records(self) -> int:

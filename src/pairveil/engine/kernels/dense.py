@@ -1,42 +1,20 @@
 """The hot loop: the clipped sum of the contrastive gradients of many pairs, as exact integers.
 
-Pairs are taken in tiles. In a tile the differences are gathered into dX, then
-
-    P = dX W^T,  D_b = ||P_b||,  a_b = s_b P_b,  G = sum_b a_b dx_b^T        (THEORY.md section 1)
-
-where s_b is the loss coefficient times the clip factor. The tile's G is rounded to integers, in
-multiples of the grid, and added to 64-bit integers. Integer sums are exact, so the total depends
-neither on the number of threads nor on the order of the tiles.
-
-What one pair can change (`tile_error_bound`). Which pair sits in which tile is decided without
-looking at contents, so zeroing a pair's contents changes one tile and nothing else. With u the unit
-roundoff of the array's type, B pairs a tile, gamma_B = B u / (1 - B u):
-
-1. a_b and dx_b (a difference, times the columns' scale, rounded: still a function of this pair's
-   contents alone) are floating-point numbers, the norms are summed in float64, and the factor is
-   rounded to the type: ||a_b dx_b^T|| <= C (1 + eta), eta = (d + k + 16) 2^-52 + 2 u.
-2. A sum of B products, in any order, fused or not, errs by at most gamma_B sum_b |a_b| |dx_b|^T entry
-   by entry (Higham 2002, section 3.1), which has norm at most gamma_B B C (1 + eta), in l2 and in l1.
-   It errs so with the pair and without it: twice. Each product that underflows adds a subnormal,
-   and each entry of a_b that does adds a subnormal times |dx_b|.
-3. Rounding moves an entry by at most half a grid unit, with the pair and without: one unit in all.
-
-So zeroing a pair moves the total by at most C + tile_error_bound(...), kappa pairs by kappa times that
-(one after the other), and replacing counts twice. In point 2 the order is free, so the compiler may
-reassociate sums and fuse products; it may not assume that numbers are finite. A pair whose numbers
-leave the range in which point 1 holds (overflow, or squares near underflow) contributes zero.
+Pairs are taken in tiles. A tile's sum is two matrix products; it is rounded to whole multiples of the grid
+and added to 64-bit integers, so the total depends neither on the number of threads nor on the order of the
+tiles. Zeroing a pair changes one tile, by at most C + `tile_error_bound`: docs/theory/sums.md has the proof.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.engine.kernels.loops import LANES, LONGEST, ROWS, sum_tiles
-from pairveil.engine.kernels.tiles import over_tiles
+from pairveil.engine.kernels.tiles import add_up
 from pairveil.errors import InputError
 
 TILE = 128
@@ -92,16 +70,38 @@ def tile_error_bound(
     return (clip * drift + lost + grid * entries) * (1 + 2.0**-40)
 
 
-def padded(weights: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """W in the type of the features, filled up with zeros to whole blocks."""
-    k, d = weights.shape
-    matrix = np.zeros((-(-k // ROWS) * ROWS, -(-d // LANES) * LANES), dtype=dtype)
-    matrix[:k, :d] = weights
-    return matrix
+class Options(TypedDict):
+    """How gradients are weighted, clipped and rounded, by every loop as `clipped_sum` says."""
+
+    margin: float
+    clip: float
+    grid: float
+    norm: NotRequired[Literal["l2", "l1"]]
+    scale: NotRequired[NDArray[Any] | None]
+    weight_similar: NotRequired[float]
+    weight_dissimilar: NotRequired[float]
 
 
-def check_sum(d: int, weights: NDArray[Any], clip: float, grid: float, n: int) -> None:
-    """Refuse a sum of n pairs' gradients whose clip, grid or shape the proof does not cover."""
+def checked(
+    d: int,
+    dtype: Any,
+    pairs: NDArray[Any],
+    labels: NDArray[np.int8],
+    weights: NDArray[Any],
+    n: int,
+    *,
+    margin: float,
+    clip: float,
+    grid: float,
+    norm: Literal["l2", "l1"] = "l2",
+    scale: NDArray[Any] | None = None,
+    weight_similar: float = 1.0,
+    weight_dissimilar: float = 1.0,
+) -> tuple[NDArray[Any], tuple[float, tuple[float, float], float, bool]]:
+    """The columns' scale, and (margin, weights, clip, is l1) of the loss, as the compiled loops take them.
+
+    Refuses a sum of n pairs' gradients whose clip, grid or shape the proof does not cover.
+    """
     if weights.ndim != 2 or weights.shape[1] != d:
         raise InputError("the weights need one column for each feature")
     if not 1e-20 <= clip <= 1e20:
@@ -111,6 +111,13 @@ def check_sum(d: int, weights: NDArray[Any], clip: float, grid: float, n: int) -
     # |total| <= n C (1 + drift) / grid + one unit for each tile
     if n * (1.1 * clip / grid + 1.0) >= 2.0**62:
         raise InputError("the grid is too fine for so many pairs: sums must stay below 2^62 units")
+    if len(labels) != len(pairs):
+        raise InputError("there must be one label for each pair")
+    columns = np.ascontiguousarray(np.ones(d) if scale is None else scale, dtype=dtype)
+    if columns.shape != (d,):
+        raise InputError("the scale needs one number for each feature")
+    both = float(weight_similar), float(weight_dissimilar)
+    return columns, (float(margin), both, float(clip), norm == "l1")
 
 
 def checked_table(
@@ -118,22 +125,17 @@ def checked_table(
     pairs: NDArray[Any],
     labels: NDArray[np.int8],
     weights: NDArray[Any],
-    clip: float,
-    grid: float,
     n: int,
-    scale: NDArray[Any] | None,
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[np.int8]]:
-    """Features, scale, pairs and labels as the compiled loops take them, for a sum of n pairs."""
+    **options: Unpack[Options],
+) -> tuple[tuple[NDArray[Any], ...], tuple[Any, ...]]:
+    """(features, scale, pairs, labels) and (W in whole blocks, loss) for the loops over dense rows."""
     if features.dtype not in (np.float32, np.float64) or not features.flags.c_contiguous:
         raise InputError("features must be a C-contiguous array of float32 or float64")
-    check_sum(features.shape[1], weights, clip, grid, n)
-    if len(labels) != len(pairs):
-        raise InputError("there must be one label for each pair")
-    columns = np.ones(features.shape[1]) if scale is None else scale
-    columns = np.ascontiguousarray(columns, dtype=features.dtype)
-    if columns.shape != (features.shape[1],):
-        raise InputError("the scale needs one number for each feature")
-    return np.asarray(features), columns, pairs, labels
+    columns, loss = checked(features.shape[1], features.dtype, pairs, labels, weights, n, **options)
+    k, d = weights.shape
+    matrix = np.zeros((-(-k // ROWS) * ROWS, -(-d // LANES) * LANES), dtype=features.dtype)
+    matrix[:k, :d] = weights
+    return (np.asarray(features), columns, pairs, labels), (matrix, loss)
 
 
 def clipped_sum(
@@ -143,15 +145,9 @@ def clipped_sum(
     rows: NDArray[Any] | None,
     weights: NDArray[Any],
     *,
-    margin: float,
-    clip: float,
-    grid: float,
-    norm: Literal["l2", "l1"] = "l2",
-    scale: NDArray[Any] | None = None,
-    weight_similar: float = 1.0,
-    weight_dissimilar: float = 1.0,
     tile: int = TILE,
     threads: int | None = None,
+    **options: Unpack[Options],
 ) -> NDArray[np.int64]:
     """Sum the clipped contrastive gradients of some pairs, in whole multiples of ``grid``.
 
@@ -167,21 +163,21 @@ def clipped_sum(
         Which pairs; None is all of them. The choice must not depend on contents.
     weights : ndarray, shape (k, d)
         The matrix W.
+    tile : int
+        Pairs rounded together. Part of the result: the same tile gives the same integers.
+    threads : int, optional
+        By default one up to 512 pairs, then numba's number. Not part of the result.
     margin, weight_similar, weight_dissimilar : float
-        Of the loss; the weights multiply the gradients before clipping.
+        Of the loss; the weights (1 by default) multiply the gradients before clipping.
     clip : float
         Bound on the norm of each pair's gradient.
     grid : float
         A power of two.
     norm : {"l2", "l1"}
-        Norm of the full matrix in which gradients are clipped.
+        Norm of the full matrix in which gradients are clipped; l2 by default.
     scale : ndarray of shape (d,), optional
         Differences are multiplied by it, column by column: public, or released already. So scaled
         features need no second table.
-    tile : int
-        Pairs rounded together. Part of the result: the same tile gives the same integers.
-    threads : int, optional
-        By default one up to 512 pairs, then numba's number. Not part of the result.
 
     Returns
     -------
@@ -198,21 +194,9 @@ def clipped_sum(
            [2.4, 3.2]])
     """
     n = len(pairs) if rows is None else len(rows)
-    table = checked_table(features, pairs, labels, weights, clip, grid, n, scale)
+    table, (matrix, loss) = checked_table(features, pairs, labels, weights, n, **options)
     if tile < 1:
         raise InputError("a tile holds at least one pair")
-    chosen = np.empty(0, dtype=np.int64) if rows is None else np.asarray(rows)
-    matrix = padded(weights, features.dtype)
-    both = (float(weight_similar), float(weight_dissimilar))
-
-    def part(first: int, last: int) -> tuple[NDArray[np.int64], bool]:
-        result: tuple[NDArray[np.int64], bool] = sum_tiles(
-            *table, chosen, rows is None, first, last, tile, matrix, float(margin), both,
-            float(clip), norm == "l1", 1.0 / grid,
-        )  # fmt: skip
-        return result
-
-    total, sound = over_tiles(part, n, tile, threads, matrix.shape)
-    if not sound:
-        raise InputError("a pair or a row index is outside its table")
+    behind = (tile, matrix, *loss, 1.0 / options["grid"])
+    total = add_up(sum_tiles, table, behind, rows, n, tile, threads, matrix.shape)
     return total[: weights.shape[0], : weights.shape[1]]

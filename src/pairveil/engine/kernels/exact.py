@@ -1,18 +1,8 @@
 """Sums to which each pair adds a whole number of units of its own, and the small steps made of them.
 
 A Poisson batch must not show whether a null pair was drawn, not even in the rounding of its neighbours. So
-what a pair adds here depends on that pair alone:
-
-    a dx^T = (a ||dx||) (dx / ||dx||)^T.
-
-Both vectors are cut, towards zero, to whole numbers of units whose product is the grid. Cutting
-lengthens no norm beyond the C (1 + eta) of point 1 in `pairveil.engine.kernels.dense`, which
-`tile_error_bound` covers with any tile. Products and sums of a tile are whole numbers below 2^53, which
-float64 adds exactly in any order, and tiles are added as 64-bit integers. A null pair's part is
-zero: drawn or not, the total is the same.
-
-P = W dx is summed in floating point, but one pair at a time, by the same instructions for every
-pair: it is a function of that pair's contents and of W.
+each pair's contribution is cut to whole multiples of the grid on its own, and all that is added up are whole
+numbers below 2^53: docs/theory/sums.md, 'Poisson samples'.
 
 A batch of fifty pairs is summed in less time than an interpreter takes to ask for it. `descend`
 therefore runs many steps at once: gather, products, clip, noise and update, for batches and noise that
@@ -22,7 +12,7 @@ were drawn before. It runs on one thread: two would wait for each other longer t
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +20,7 @@ from numpy.typing import NDArray
 from pairveil.engine.kernels import dense as kernels
 from pairveil.engine.kernels.loops import EXACT_TILE as TILE
 from pairveil.engine.kernels.loops import descend_exactly, sum_exactly
-from pairveil.engine.kernels.tiles import over_tiles
+from pairveil.engine.kernels.tiles import OUTSIDE, add_up
 from pairveil.errors import InputError
 
 _MOST_BITS = 44  # of the clip bound in grid units: with a tile's pairs on top, below 2^53
@@ -52,23 +42,15 @@ def clipped_sum(
     rows: NDArray[Any] | None,
     weights: NDArray[Any],
     *,
-    margin: float,
-    clip: float,
-    grid: float,
-    norm: Literal["l2", "l1"] = "l2",
-    scale: NDArray[Any] | None = None,
-    weight_similar: float = 1.0,
-    weight_dissimilar: float = 1.0,
     threads: int | None = None,
+    **options: Unpack[kernels.Options],
 ) -> NDArray[np.int64]:
     """Sum the clipped contrastive gradients of some pairs, each cut to whole units on its own.
 
     Parameters
     ----------
-    features, pairs, labels, rows, weights, margin, clip, grid, norm, scale
+    features, pairs, labels, rows, weights, threads, options
         As in `pairveil.engine.kernels.dense.clipped_sum`.
-    weight_similar, weight_dissimilar, threads
-        As there.
 
     Returns
     -------
@@ -89,21 +71,9 @@ def clipped_sum(
            [2.4, 3.2]])
     """
     n = len(pairs) if rows is None else len(rows)
-    table = kernels.checked_table(features, pairs, labels, weights, clip, grid, n, scale)
-    chosen = np.empty(0, dtype=np.int64) if rows is None else np.asarray(rows)
-    matrix = kernels.padded(weights, features.dtype)
-    both, units = (float(weight_similar), float(weight_dissimilar)), _units(clip, grid)
-
-    def part(first: int, last: int) -> tuple[NDArray[np.int64], bool]:
-        result: tuple[NDArray[np.int64], bool] = sum_exactly(
-            *table, chosen, rows is None, first, last, matrix, float(margin), both, float(clip),
-            norm == "l1", units,
-        )  # fmt: skip
-        return result
-
-    total, sound = over_tiles(part, n, TILE, threads, matrix.shape)
-    if not sound:
-        raise InputError("a pair or a row index is outside its table")
+    table, (matrix, loss) = kernels.checked_table(features, pairs, labels, weights, n, **options)
+    behind = (matrix, *loss, _units(options["clip"], options["grid"]))
+    total = add_up(sum_exactly, table, behind, rows, n, TILE, threads, matrix.shape)
     return total[: weights.shape[0], : weights.shape[1]]
 
 
@@ -115,20 +85,13 @@ def descend(
     weights: NDArray[np.float64],
     noise: NDArray[np.float64],
     rate: float,
-    *,
-    margin: float,
-    clip: float,
-    grid: float,
-    norm: Literal["l2", "l1"] = "l2",
-    scale: NDArray[Any] | None = None,
-    weight_similar: float = 1.0,
-    weight_dissimilar: float = 1.0,
+    **options: Unpack[kernels.Options],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Take several steps ``W -= rate * (clipped sum + noise)``, one batch each.
 
     Parameters
     ----------
-    features, pairs, labels, margin, clip, grid, norm, scale, weight_similar, weight_dissimilar
+    features, pairs, labels, options
         As in `clipped_sum`.
     batches : (rows, edges)
         Step t takes the pairs ``rows[edges[t]:edges[t + 1]]``.
@@ -155,14 +118,14 @@ def descend(
     """
     rows, edges = batches
     longest = int(np.diff(edges).max(initial=0))
-    table = kernels.checked_table(features, pairs, labels, weights, clip, grid, longest, scale)
-    matrix = kernels.padded(weights, features.dtype)
+    table, (matrix, loss) = kernels.checked_table(
+        features, pairs, labels, weights, longest, **options
+    )
     noisy = np.array(noise, dtype=np.float64)  # a copy: it is written over
+    clip, grid = options["clip"], options["grid"]
     moved, sound = descend_exactly(
-        *table, rows, edges, weights, matrix, float(rate), noisy, grid, float(margin),
-        (float(weight_similar), float(weight_dissimilar)), float(clip), norm == "l1",
-        _units(clip, grid),
-    )  # fmt: skip
+        *table, rows, edges, weights, matrix, float(rate), noisy, grid, *loss, _units(clip, grid)
+    )
     if not sound:
-        raise InputError("a pair or a row index is outside its table")
+        raise InputError(OUTSIDE)
     return moved, noisy

@@ -1,7 +1,7 @@
 """The compiled loops behind `kernels`, `exact_kernels` and `sparse_kernels`, which say what they compute.
 
 They share one file because numba's cache on disk watches a function's own file only. A loop that called the
-clip of another file would go on with the old clip after that file was changed, and release with it.
+clip of another file would keep the old clip after that file was changed, and release with it.
 """
 
 from __future__ import annotations

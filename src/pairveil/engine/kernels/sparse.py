@@ -1,27 +1,20 @@
 """The clipped sum of contrastive gradients over sparse rows (CSR), as exact integers.
 
 Nothing is densified: a pair costs k operations for each column in which it differs, and the only dense
-arrays are W and the sum, both turned so that a column's k numbers lie together.
-
-Each pair is its own tile (`pairveil.engine.kernels.dense`): its clipped gradient is rounded to the grid
-entry by entry and added as a whole number. All arithmetic is float64, whatever the type of the features.
-Hence zeroing a pair takes away exactly what it had added, at most C (1 + eta) and half a grid unit an entry:
-less than `kernels.tile_error_bound` with any tile, which therefore bounds this loop too.
-
-Whole numbers are first added up as float64, which vectors can do, and moved to 64-bit integers before
-any of them can reach 2^53: below, float64 adds whole numbers without error.
+arrays are W and the sum, both turned so that a column's k numbers lie together. Each pair is rounded to the
+grid on its own, in float64; `tile_error_bound` covers it: docs/theory/sums.md, 'Sparse rows'.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairveil.engine.kernels.dense import check_sum
+from pairveil.engine.kernels.dense import Options, checked
 from pairveil.engine.kernels.loops import sum_sparse
-from pairveil.engine.kernels.tiles import over_tiles
+from pairveil.engine.kernels.tiles import add_up
 from pairveil.errors import InputError
 
 _SHARE = 128  # pairs that go to one thread together
@@ -34,14 +27,8 @@ def clipped_sum(
     rows: NDArray[Any] | None,
     weights: NDArray[Any],
     *,
-    margin: float,
-    clip: float,
-    grid: float,
-    norm: Literal["l2", "l1"] = "l2",
-    scale: NDArray[Any] | None = None,
-    weight_similar: float = 1.0,
-    weight_dissimilar: float = 1.0,
     threads: int | None = None,
+    **options: Unpack[Options],
 ) -> NDArray[np.int64]:
     """Sum the clipped contrastive gradients of some pairs, in whole multiples of ``grid``.
 
@@ -49,7 +36,7 @@ def clipped_sum(
     ----------
     features : scipy CSR array or matrix of shape (n, d)
         In canonical format (each column once a row, ascending).
-    pairs, labels, rows, weights, margin, clip, grid, norm, scale, weight_similar, weight_dissimilar, threads
+    pairs, labels, rows, weights, threads, options
         As in `pairveil.engine.kernels.dense.clipped_sum`.
 
     Returns
@@ -70,28 +57,12 @@ def clipped_sum(
     d = features.shape[1]
     if not features.has_canonical_format:
         raise InputError("sparse features need each column once a row: call sum_duplicates() first")
-    check_sum(d, weights, clip, grid, n)
-    if len(labels) != len(pairs):
-        raise InputError("there must be one label for each pair")
-    columns = np.ones(d) if scale is None else np.ascontiguousarray(scale, dtype=np.float64)
-    if columns.shape != (d,):
-        raise InputError("the scale needs one number for each feature")
-    chosen = np.empty(0, dtype=np.int64) if rows is None else np.asarray(rows)
+    columns, loss = checked(d, np.float64, pairs, labels, weights, n, **options)
     turned = np.ascontiguousarray(weights.T, dtype=np.float64)
     longest = max(1, 2 * int(np.diff(features.indptr).max()))
-    # A pair adds at most this to an entry (`check_sum`). One alone is a whole number however large.
-    room = max(1, int(2.0**53 / (1.1 * clip / grid + 1.0)))
-
-    def part(first: int, last: int) -> tuple[NDArray[np.int64], bool]:
-        result: tuple[NDArray[np.int64], bool] = sum_sparse(
-            features.data, features.indices, features.indptr, longest, columns, pairs, labels,
-            chosen, rows is None, first, last, turned, float(margin),
-            (float(weight_similar), float(weight_dissimilar)), float(clip), norm == "l1", 1.0 / grid,
-            room,
-        )  # fmt: skip
-        return result
-
-    total, sound = over_tiles(part, n, _SHARE, threads, turned.shape)
-    if not sound:
-        raise InputError("a pair or a row index is outside its table")
+    # A pair adds at most this to an entry (`checked`). One alone is a whole number however large.
+    room = max(1, int(2.0**53 / (1.1 * options["clip"] / options["grid"] + 1.0)))
+    table = (features.data, features.indices, features.indptr, longest, columns, pairs, labels)
+    behind = (turned, *loss, 1.0 / options["grid"], room)
+    total = add_up(sum_sparse, table, behind, rows, n, _SHARE, threads, turned.shape)
     return np.ascontiguousarray(total.T)

@@ -2,41 +2,21 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
-from pairveil.engine.engine import Engine
+from pairveil.engine.losses import LOSSES
 from pairveil.errors import InputError
-from pairveil.graph.digest import graph_digest
-from pairveil.graph.kappa import kappa as kappa_of
-from pairveil.learners.base import PrivateLearner
-from pairveil.learners.calibrations import Calibration, with_calibrations
-from pairveil.learners.contract import PairMetric
 from pairveil.learners.contrastive.defaults import MARGIN
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe
-from pairveil.learners.inputs import resolve_pairs
-from pairveil.learners.preparing import (
-    Prepared,
-)
-from pairveil.learners.thresholds import (
-    DistanceHistogram,
-    Strategy,
-    best_threshold,
-    check_strategy,
-)
-from pairveil.privacy.calibration import calibrate_laplace
+from pairveil.learners.metric import PrivateMetricLearner
+from pairveil.learners.parameters import check_bound, check_choice, is_whole
 from pairveil.privacy.ledger import PrivacyLedger
-from pairveil.privacy.mechanisms.laplace import LAPLACE
-from pairveil.privacy.noise import SeededNoise, TrustedNoise
-from pairveil.privacy.queries import Query
-from pairveil.privacy.units import UNITS, Adjacency, Unit
+from pairveil.privacy.units import Adjacency, Unit
 
 
-class DPPMetricLearner(PrivateLearner, PairMetric):
+class DPPMetricLearner(PrivateMetricLearner):
     """Learn a Mahalanobis metric from labelled pairs under differential pairwise privacy.
 
     Parameters
@@ -61,8 +41,8 @@ class DPPMetricLearner(PrivateLearner, PairMetric):
         A number gives that many learned directions and nothing else: no room is left for Euclid.
     loss : {'contrastive'}
     margin : float, 'auto' or 'private'
-        Distance beyond which dissimilar pairs are left alone. 'private' releases the mean distance
-        of dissimilar pairs for a named, charged share of the budget.
+        Distance beyond which dissimilar pairs are left alone. 'private' asks for the mean distance
+        of dissimilar pairs, for a named, charged share of the budget.
     max_grad_norm, sample_rate, n_steps, learning_rate : float or 'auto'
         'auto' follows public rules in (d, K, epsilon, delta, kappa); see docs/theory/learner.md.
     sampling : {'poisson', 'disjoint'}
@@ -132,13 +112,10 @@ class DPPMetricLearner(PrivateLearner, PairMetric):
         random_state: int | np.random.Generator | None = None,
         verbose: int = 0,
     ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.unit = unit
-        self.select = select
-        self.kappa = kappa
-        self.adjacency = adjacency
-        self.mechanism = mechanism
+        super().__init__(
+            epsilon, delta, unit, select, kappa, adjacency, mechanism, data_norm, accountant, preprocessor,
+            backend, random_state,
+        )  # fmt: skip
         self.n_components = n_components
         self.loss = loss
         self.margin = margin
@@ -147,12 +124,25 @@ class DPPMetricLearner(PrivateLearner, PairMetric):
         self.n_steps = n_steps
         self.learning_rate = learning_rate
         self.sampling = sampling
-        self.data_norm = data_norm
-        self.accountant = accountant
-        self.preprocessor = preprocessor
-        self.backend = backend
-        self.random_state = random_state
         self.verbose = verbose
+
+    def _check(self, given: Any, n_features: int) -> None:
+        check_choice("sampling", given.sampling, ("poisson", "disjoint"))
+        check_choice("loss", given.loss, tuple(LOSSES))
+        k = given.n_components
+        if k is not None and not (is_whole(k) and 1 <= k <= n_features):
+            raise InputError(
+                f"n_components must be None or from 1 to {n_features}, the number of features"
+            )
+        if given.margin not in ("auto", "private"):
+            check_bound("margin", given.margin)
+        for name in ("max_grad_norm", "sample_rate", "n_steps", "learning_rate"):
+            if getattr(given, name) != "auto":
+                check_bound(name, getattr(given, name))
+        if given.sample_rate != "auto" and given.sample_rate > 1:
+            raise InputError("sample_rate must be at most 1")
+        if given.n_steps != "auto" and not is_whole(given.n_steps):
+            raise InputError("n_steps must be 'auto' or a whole number")
 
     def _recipe(self, given: Any) -> ContrastiveRecipe:
         """What this learner asks of the data, from its parameters as plain numbers."""
@@ -165,87 +155,3 @@ class DPPMetricLearner(PrivateLearner, PairMetric):
             sampling=given.sampling,
             sample_rate=1.0 if given.sample_rate == "auto" else given.sample_rate,
         )
-
-    def _keep(self, model: Any, prepared: Prepared) -> None:
-        self.components_ = model
-        self.n_pairs_used_ = prepared.plan.n_records
-        self.used_pairs_ = prepared.material.used_rows
-        self.n_features_in_ = prepared.plan.n_features
-        self._set_names(prepared.material.used.feature_names)
-        for name in ("threshold_", "threshold_certificate_", "_calibrations"):
-            self.__dict__.pop(name, None)
-
-    def calibrate_threshold(
-        self,
-        pairs_valid: Any,
-        y_valid: ArrayLike,
-        strategy: Strategy = "accuracy",
-        min_rate: float | None = None,
-        beta: float = 1.0,
-        *,
-        public: bool = False,
-        epsilon: float | None = None,
-    ) -> Self:
-        """Choose the threshold on labelled pairs, privately or on public ones.
-
-        Parameters
-        ----------
-        pairs_valid, y_valid, strategy, min_rate, beta
-            As in metric-learn.
-        public : bool
-            The validation pairs are public: nothing is charged.
-        epsilon : float, optional
-            The validation pairs are private: a histogram of their distances is released with Laplace
-            noise for this pure epsilon, for ``unit`` and ``adjacency``, charged to ``accountant``, and
-            put together with the fit's releases, and with every threshold calibrated privately since
-            the fit, in ``threshold_certificate_``: what the metric and its thresholds cost together.
-
-        Raises
-        ------
-        InputError
-            When neither is said: a threshold read off private pairs would be an uncharged release.
-        """
-        check_is_fitted(self, "components_")
-        if self.certificate_ is None or public:
-            return super().calibrate_threshold(pairs_valid, y_valid, strategy, min_rate, beta)
-        if epsilon is None:
-            raise InputError(
-                "a threshold chosen on private pairs is a release of its own: say public=True if these "
-                "pairs are public, or epsilon=... to charge it"
-            )
-        if not 0 < epsilon < math.inf:
-            raise InputError("epsilon must be a number above 0, not infinite")
-        check_strategy(strategy, min_rate)  # before anything is spent on it
-        data, guessed = resolve_pairs(pairs_valid, y_valid, self.preprocessor)
-        group = kappa_of(data.pairs)
-        noise = calibrate_laplace(epsilon, kappa=group.of(self.unit), adjacency=self.adjacency)
-        longest = 2 * self.data_norm * float(np.linalg.norm(self.components_, 2))
-        histogram = DistanceHistogram(self.components_, longest)
-        query = Query("threshold", histogram.shape, noise, mechanism=LAPLACE)
-        kappas = {unit: group.of(unit) for unit in UNITS}
-        source = TrustedNoise() if self.random_state is None else SeededNoise(self.random_state)
-        made = Calibration(query, kappas, data.n_pairs, source.name, guessed)
-        made_so_far = (*getattr(self, "_calibrations", ()), made)
-        together = with_calibrations(self.certificate_, made_so_far)
-        if self.accountant is not None:
-            self.accountant.spend(
-                [query.event()], kappas, note="threshold", graph=graph_digest(data)
-            )
-        # Before the noise is drawn: what fails after that counts, and no older certificate speaks for it.
-        self._calibrations = made_so_far
-        self.__dict__.pop("threshold_certificate_", None)
-        similar, dissimilar = Engine(data, source).answer(query, histogram)
-        found = best_threshold(histogram.edges, similar, dissimilar, strategy, min_rate, beta)
-        self.set_threshold(found)
-        self.threshold_certificate_ = together
-        return self
-
-    def set_threshold(self, threshold: float) -> Self:
-        """Call pairs nearer than ``threshold`` similar, others dissimilar.
-
-        Nobody knows where a number set by hand comes from, so no certificate speaks for it:
-        ``threshold_certificate_`` goes. Thresholds calibrated before stay counted in the next one's.
-        """
-        super().set_threshold(threshold)
-        self.__dict__.pop("threshold_certificate_", None)
-        return self

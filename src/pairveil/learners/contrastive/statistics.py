@@ -176,9 +176,9 @@ class DistanceMoments(Statistic):
     def tile_sum(self, differences: Any, labels: Labels, norm: Norm) -> FloatArray:  # noqa: ARG002
         """Sum of the clipped (q, q^2)."""
         logs = self.candidates.log_distances(differences)
-        parts = np.concatenate([logs, logs**2], axis=1)
-        factor = shrink(row_norms(parts, norm), self.clip) * (row_norms(differences) > TINY)
-        total: FloatArray = factor @ parts
+        contributions = np.concatenate([logs, logs**2], axis=1)
+        factor = shrink(row_norms(contributions, norm), self.clip) * (row_norms(differences) > TINY)
+        total: FloatArray = factor @ contributions
         return total
 
 
@@ -206,10 +206,10 @@ class Contest(Statistic):
     def tile_sum(self, differences: Any, labels: Labels, norm: Norm) -> FloatArray:
         """Sum of the clipped, signed differences of ranks."""
         ranks = ndtr((self.candidates.log_distances(differences) - self.mean) / self.std)
-        parts = ranks[:, :-1] - ranks[:, -1:]
+        contributions = ranks[:, :-1] - ranks[:, -1:]
         sign = np.where(labels > 0, -self.weights[0], self.weights[1])
-        factor = sign * shrink(np.abs(sign) * row_norms(parts, norm), self.clip)
-        total: FloatArray = (factor * (row_norms(differences) > TINY)) @ parts
+        factor = sign * shrink(np.abs(sign) * row_norms(contributions, norm), self.clip)
+        total: FloatArray = (factor * (row_norms(differences) > TINY)) @ contributions
         return total
 
 
@@ -242,7 +242,9 @@ class DissimilarDistances(Statistic):
     def tile_sum(self, differences: Any, labels: Labels, norm: Norm) -> FloatArray:
         """Sum of the contributions; `shrink` only guards against rounding."""
         sizes = row_norms(differences)
-        parts = np.column_stack([np.minimum(1.0, sizes / self.longest), np.ones(len(sizes))])
-        factor = shrink(row_norms(parts, norm), self.clip) * ((labels < 0) & (sizes > TINY))
-        total: FloatArray = factor @ parts
+        contributions = np.column_stack(
+            [np.minimum(1.0, sizes / self.longest), np.ones(len(sizes))]
+        )
+        factor = shrink(row_norms(contributions, norm), self.clip) * ((labels < 0) & (sizes > TINY))
+        total: FloatArray = factor @ contributions
         return total

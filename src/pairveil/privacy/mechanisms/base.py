@@ -36,7 +36,7 @@ class Budget(NamedTuple):
 
     Examples
     --------
-    >>> Budget(1.0, 1e-5, 3, "replace").reach
+    >>> Budget(1.0, 1e-5, 3, "replace").sensitivity
     6.0
     """
 
@@ -46,9 +46,9 @@ class Budget(NamedTuple):
     adjacency: Adjacency
 
     @property
-    def reach(self) -> float:
+    def sensitivity(self) -> float:
         """How far the protected unit can move a sum, in units of one record's clip bound."""
-        return cost_of(self.kappa).reach(self.adjacency)
+        return cost_of(self.kappa).sensitivity(self.adjacency)
 
     @property
     def is_private(self) -> bool:

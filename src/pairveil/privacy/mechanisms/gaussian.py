@@ -46,11 +46,11 @@ class Gaussian:
         )
 
     def multiplier(self, budget: Budget, share: float, times: int = 1) -> float:
-        """Shares are parts of mu^2: n full-batch sums with noise s have mu^2 = n (reach / s)^2."""
+        """Shares are parts of mu^2: n full-batch sums with noise s have mu^2 = n (sensitivity / s)^2."""
         if not budget.is_private:
             return 0.0
         mu = mu_from_epsilon(budget.epsilon, budget.delta)
-        return math.sqrt(times) * (budget.reach / (mu * math.sqrt(share)) * ROUNDING)
+        return math.sqrt(times) * (budget.sensitivity / (mu * math.sqrt(share)) * ROUNDING)
 
     def draw(
         self, noise: NoiseSource, total: NDArray[Any], scale: float, grid: float

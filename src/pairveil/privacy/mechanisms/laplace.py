@@ -47,10 +47,10 @@ class Laplace:
         return LaplaceEvent(query.noise_multiplier, steps=query.epochs)
 
     def multiplier(self, budget: Budget, share: float, times: int = 1) -> float:
-        """Shares are parts of epsilon: n sums with noise s cost n reach / s."""
+        """Shares are parts of epsilon: n sums with noise s cost n sensitivity / s."""
         if not budget.is_private:
             return 0.0
-        return times * (budget.reach / (budget.epsilon * share) * ROUNDING)
+        return times * (budget.sensitivity / (budget.epsilon * share) * ROUNDING)
 
     def draw(
         self, noise: NoiseSource, total: NDArray[Any], scale: float, grid: float

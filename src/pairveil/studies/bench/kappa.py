@@ -20,9 +20,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairveil.errors import InputError
-from pairveil.files import file_draft, write_file
-from pairveil.studies.bench.measuring import in_fresh_process, machine, peak_mb
+from pairveil.studies.bench.measuring import (
+    check_sizes,
+    growth,
+    in_fresh_process,
+    machine,
+    peak_mb,
+    write_result,
+)
 
 OURS = "pairveil"
 # The largest number of pairs each method is asked for: beyond, it takes many minutes or the memory.
@@ -66,10 +71,7 @@ def run(
     >>> [(row["method"], row["n_pairs"], row["ratio"]) for row in found["rows"]]
     [('pairveil', 1000, 1.0)]
     """
-    if not sizes or min(sizes) < 100:
-        raise InputError("sizes must be numbers of pairs of at least 100")
-    if out is not None:
-        _need_matplotlib()
+    check_sizes(sizes, 100, out)
     methods, notes = [OURS], []
     for method in list(LARGEST)[1:] if peers else []:
         if method in NEEDS and importlib.util.find_spec(NEEDS[method]) is None:
@@ -84,8 +86,7 @@ def run(
         rows += measured
     notes += [f"{m}: asked up to {LARGEST[m]:,} pairs" for m in methods[1:]]
     result = {"rows": rows, "exponent": _exponent(rows), "machine": machine(), "notes": notes}
-    if out is not None:
-        _write(result, Path(out))
+    write_result(result, out, "kappa", _draw)
     return result
 
 
@@ -204,38 +205,14 @@ def _second_largest(pairs: Pairs, blocks: Any, n_people: int) -> int:
 def _exponent(rows: list[dict[str, Any]]) -> float | None:
     """Slope of log time over log pairs, ours only: 1 is linear."""
     ours = [r for r in rows if r["method"] == OURS and r["n_pairs"] >= _FIT_FROM]
-    if len({r["n_pairs"] for r in ours}) < 2:
-        return None
-    x, y = (np.log([r[key] for r in ours]) for key in ("n_pairs", "cpu_seconds"))
-    return round(float(np.polyfit(x, y, 1)[0]), 3)
+    return growth([r["n_pairs"] for r in ours], [r["cpu_seconds"] for r in ours])
 
 
-def _need_matplotlib() -> None:
-    """Say what is missing before anything is measured."""
-    if importlib.util.find_spec("matplotlib") is None:
-        raise InputError("the plot needs matplotlib: pip install 'pairveil[plots]'")
-
-
-def _write(result: dict[str, Any], folder: Path) -> None:
-    """kappa.json and kappa.png, each whole or not at all."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with file_draft(folder / "kappa.png") as plot:
-        _plot(result, plot)
-    write_file(folder / "kappa.json", json.dumps(result, indent=2) + "\n")
-
-
-def _plot(result: dict[str, Any], path: Path) -> None:
+def _draw(result: dict[str, Any], axes: Any) -> str:
     """Time per pair against the number of pairs: a flat line is a linear method."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
-    axes = figure.subplots()
     for method in dict.fromkeys(row["method"] for row in result["rows"]):
         mine = [row for row in result["rows"] if row["method"] == method]
         x, y = ([row[key] for row in mine] for key in ("n_pairs", "ns_per_pair"))
         axes.plot(x, y, marker="o", label=method)
-    axes.set(xscale="log", yscale="log", xlabel="pairs", ylabel="nanoseconds per pair")
-    axes.set_title("Relationship-level kappa of a random graph, two pairs per person")
-    axes.grid(alpha=0.3)
-    axes.legend()
-    figure.savefig(path, dpi=150)
+    axes.set_ylabel("nanoseconds per pair")
+    return "Relationship-level kappa of a random graph, two pairs per person"

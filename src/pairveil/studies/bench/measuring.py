@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import platform
 import resource
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pairveil.errors import PairveilError
+from pairveil.errors import InputError, PairveilError
+from pairveil.files import file_draft, write_file
 
 
 def in_fresh_process(
@@ -32,20 +34,58 @@ def in_fresh_process(
         Libraries that compute in parallel are told to use one thread.
     """
     code = f"from {module} import {function}; import sys; {function}(*sys.argv[1:])"
+    command = [sys.executable, "-c", code, *arguments]
+    return last_object(command, f"measuring {' '.join(arguments)} failed", one_core)
+
+
+def last_object(command: Sequence[str], failed: str, one_core: bool) -> dict[str, Any]:
+    """Run a command whose last line is a JSON object; an error begins with ``failed``."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
     limits = dict.fromkeys(names, "1") if one_core else {}
     done = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | limits,
+        command, capture_output=True, text=True, check=False, env=os.environ | limits
     )
     if done.returncode != 0:
         reason = done.stderr.strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
-        raise PairveilError(f"measuring {' '.join(arguments)} failed: {reason[0]}")
-    found: dict[str, Any] = json.loads(done.stdout)
+        raise PairveilError(f"{failed}: {reason[0][:200]}")
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
+
+
+def check_sizes(sizes: Sequence[int], least: int, out: str | Path | None) -> None:
+    """Say what is wrong or missing before anything is measured."""
+    if not sizes or min(sizes) < least:
+        raise InputError(f"sizes must be numbers of pairs of at least {least:,}")
+    if out is not None and importlib.util.find_spec("matplotlib") is None:
+        raise InputError("the plot needs matplotlib: pip install 'pairveil[plots]'")
+
+
+def write_result(
+    result: dict[str, Any],
+    folder: str | Path | None,
+    name: str,
+    draw: Callable[[dict[str, Any], Any], str] | None = None,
+) -> None:
+    """``name.json`` and ``name.png`` into a folder, each whole or not at all; None writes nothing.
+
+    ``draw`` puts the lines over the number of pairs into matplotlib axes and returns the title.
+    """
+    if folder is None:
+        return
+    path = Path(folder) / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if draw is not None:
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+        axes = figure.subplots()
+        axes.set_title(draw(result, axes))
+        axes.set(xscale="log", yscale="log", xlabel="pairs")
+        axes.grid(alpha=0.3)
+        axes.legend()
+        with file_draft(path.with_suffix(".png")) as plot:
+            figure.savefig(plot, dpi=150, format="png")
+    write_file(path, json.dumps(result, indent=2) + "\n")
 
 
 def growth(sizes: Sequence[float], seconds: Sequence[float]) -> float | None:

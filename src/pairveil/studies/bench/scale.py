@@ -12,7 +12,6 @@ seconds on the clock; both are in the rows. Compiling and importing are not time
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import tempfile
 import time
@@ -25,9 +24,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pairveil.errors import InputError
-from pairveil.files import file_draft, write_file
-from pairveil.studies.bench.measuring import growth, in_fresh_process, machine, peak_mb
+from pairveil.studies.bench.measuring import (
+    check_sizes,
+    growth,
+    in_fresh_process,
+    machine,
+    peak_mb,
+    write_result,
+)
 
 SIZES = (10**5, 10**6, 10**7, 10**8)
 N_FEATURES = 64
@@ -71,10 +75,7 @@ def run(
     >>> [(row["n_pairs"], row["n_people"], row["n_pairs_used"]) for row in found["rows"]]
     [(1000, 10, 9)]
     """
-    if not sizes or min(sizes) < 1000:
-        raise InputError("sizes must be numbers of pairs of at least 1,000")
-    if out is not None and importlib.util.find_spec("matplotlib") is None:
-        raise InputError("the plot needs matplotlib: pip install 'pairveil[plots]'")
+    check_sizes(sizes, 1000, out)
     rows = []
     for n_pairs in sorted(int(size) for size in sizes):
         with tempfile.TemporaryDirectory(dir=scratch) as folder:
@@ -93,8 +94,7 @@ def run(
         for part in _PARTS
     }
     result = {"rows": rows, "exponents": exponents, "machine": machine(), "notes": _notes()}
-    if out is not None:
-        _write(result, Path(out))
+    write_result(result, out, "scale", _draw)
     return result
 
 
@@ -178,26 +178,11 @@ def _steps(folder: str) -> dict[str, Any]:
     return row
 
 
-def _write(result: dict[str, Any], folder: Path) -> None:
-    """scale.json and scale.png, each whole or not at all."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with file_draft(folder / "scale.png") as plot:
-        _plot(result, plot)
-    write_file(folder / "scale.json", json.dumps(result, indent=2) + "\n")
-
-
-def _plot(result: dict[str, Any], path: Path) -> None:
+def _draw(result: dict[str, Any], axes: Any) -> str:
     """Processor time against the number of pairs, with each part's fitted exponent."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
-    axes = figure.subplots()
     x = [row["n_pairs"] for row in result["rows"]]
     for part in _PARTS[1:]:
         y = [row[f"{part}_cpu_seconds"] for row in result["rows"]]
         axes.plot(x, y, marker="o", label=f"{part} (exponent {result['exponents'][part]})")
-    axes.set(xscale="log", yscale="log", xlabel="pairs", ylabel="processor seconds")
-    axes.set_title(f"{PAIRS_PER_PERSON} pairs a person, {N_FEATURES} features")
-    axes.grid(alpha=0.3)
-    axes.legend()
-    figure.savefig(path, dpi=150)
+    axes.set_ylabel("processor seconds")
+    return f"{PAIRS_PER_PERSON} pairs a person, {N_FEATURES} features"

@@ -16,7 +16,6 @@ their own.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -32,9 +31,8 @@ from numpy.typing import NDArray
 
 from pairveil.data.pairset import PairSet
 from pairveil.errors import InputError, PairveilError
-from pairveil.files import write_file
 from pairveil.studies.bench import speed_peers
-from pairveil.studies.bench.measuring import in_fresh_process, machine
+from pairveil.studies.bench.measuring import in_fresh_process, last_object, machine, write_result
 from pairveil.studies.bench.speed_peers import PEERS, SHAPES, Shape
 
 OURS, FULL, NO_NOISE = "pairveil", "full batch", "without noise"
@@ -104,8 +102,7 @@ def run(
         found_rows, said = _measure_peers(shapes, environment, progress)
         rows, notes = rows + found_rows, notes + said
     result = {"rows": rows, "limits": _ratios(rows), "machine": machine(), "notes": notes}
-    if out is not None:
-        _write(result, Path(out))
+    write_result(result, out, "speed")
     return result
 
 
@@ -271,23 +268,5 @@ def _environment(folder: Path) -> Path:
 
 
 def _peer(python: Path, name: str, method: str) -> dict[str, Any]:
-    script = str(speed_peers.__file__)
-    one = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-    done = subprocess.run(
-        [str(python), script, name, method],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | one,
-    )
-    if done.returncode != 0:
-        reason = done.stderr.strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
-        raise PairveilError(f"{method} failed on shape {name}: {reason[0][:200]}")
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
-
-
-def _write(result: dict[str, Any], folder: Path) -> None:
-    """speed.json, whole or not at all."""
-    folder.mkdir(parents=True, exist_ok=True)
-    write_file(folder / "speed.json", json.dumps(result, indent=2) + "\n")
+    command = [str(python), str(speed_peers.__file__), name, method]
+    return last_object(command, f"{method} failed on shape {name}", one_core=True)

@@ -105,8 +105,8 @@ def _grad_sample(
     def step() -> None:
         rows = torch.randint(shape.pairs, (shape.batch,))
         optimizer.zero_grad()
-        gaps = people[left[rows]] - people[right[rows]]
-        _losses(module(gaps), similar[rows]).sum().backward()
+        differences = people[left[rows]] - people[right[rows]]
+        _losses(module(differences), similar[rows]).sum().backward()
         optimizer.step()
 
     return step
@@ -139,8 +139,8 @@ def _ghost(shape: Shape, people: Any, left: Any, right: Any, similar: Any) -> Ca
     def step() -> None:
         rows = torch.randint(shape.pairs, (shape.batch,))
         optimizer.zero_grad()
-        gaps = people[left[rows]] - people[right[rows]]
-        criterion(module(gaps), similar[rows]).backward()
+        differences = people[left[rows]] - people[right[rows]]
+        criterion(module(differences), similar[rows]).backward()
         optimizer.step()
 
     return step
@@ -169,9 +169,9 @@ def _privacy_engine(
     batches = iter(private)
 
     def step() -> None:
-        gaps, same = next(batches)
+        differences, same = next(batches)
         optimizer.zero_grad()
-        _losses(module(gaps), same).sum().backward()
+        _losses(module(differences), same).sum().backward()
         optimizer.step()
 
     return step

@@ -1,7 +1,8 @@
 """`pairveil bench utility`: what accuracy is kept at which epsilon, with one set of defaults.
 
-The protocol is EVALUATION.md's. The reference of a data set is the better of our own non-private learner
-on the paper's graph and scikit-learn's supervised learners, which see every training person's class.
+The protocol is that of docs/theory/protocol.md. The reference of a data set is the better of our own
+non-private learner on the paper's graph and scikit-learn's supervised learners, which see every
+training person's class.
 """
 
 from __future__ import annotations

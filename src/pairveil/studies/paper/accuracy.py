@@ -8,27 +8,20 @@ l1-normalised people and the paper's graph; ours gets l2-normalised people and l
 
 from __future__ import annotations
 
-import functools
 import math
 import warnings
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
-from pairveil.errors import DataWarning, PrivacyLeakWarning
+from pairveil.errors import DataWarning
 from pairveil.graph.kappa import Kappa, kappa
 from pairveil.learners.contrastive.learner import DPPMetricLearner
-from pairveil.studies.cells import Job, Key, Progress, finite, run_jobs, write_table
-from pairveil.studies.data import Benchmark, available, load
-from pairveil.studies.paper.drawing import (
-    COLOURS,
-    LABELS,
-    mean_and_half_width,
-    require_plots,
-    save,
-)
+from pairveil.studies.cells import Job, Key, finite
+from pairveil.studies.data import Benchmark, available
+from pairveil.studies.paper.drawing import COLOURS, LABELS, mean_and_half_width, require_plots
+from pairveil.studies.paper.experiment import Data, Experiment, Rows, repeats, rerun
 from pairveil.studies.protocol import (
     LabelledPairs,
     Split,
@@ -50,68 +43,20 @@ DELTA = 1e-5
 KNN_PEOPLE = 5_000
 
 
-def run(
-    data: str | Path | None,
-    out: str | Path,
-    seeds: int = 20,
-    quick: bool = False,
-    jobs: int = 2,
-    progress: Progress | None = None,
-) -> dict[str, Any]:
-    """Score every method on every data set found.
-
-    Parameters
-    ----------
-    data : path or None
-        Folder of benchmark files; None is PAIRVEIL_DATA or the embedded tables.
-    out : path
-        Folder for accuracy.csv (a row a repeat), accuracy-summary.csv and the figure.
-    seeds : int
-        Repeats: people, pairs, start and noise all change.
-    quick : bool
-        At most 300 people, two epsilons, one epoch.
-    jobs, progress
-        See ``cells.run_jobs``.
-
-    Returns
-    -------
-    dict
-        ``rows``, ``summary`` and ``files``.
-    """
-    require_plots()
-    out = Path(out)
-    todo = []
-    for name in available(data):
-        benchmark = load(name, data)
-        todo += [_job(benchmark, seed, quick) for seed in range(seeds)]
-    rows = run_jobs("accuracy", todo, out, jobs, progress)
-    summary = summarise(rows)
-    files = [
-        write_table(out / "accuracy.csv", rows).name,
-        write_table(out / "accuracy-summary.csv", summary).name,
-        *save(_figure(summary), out / "accuracy"),
-    ]
-    return {"rows": rows, "summary": summary, "files": files}
-
-
-def _job(benchmark: Benchmark, seed: int, quick: bool) -> Job:
-    shared = {
-        "data": benchmark.name,
-        "people": len(benchmark.classes),
-        "seed": seed,
+def _jobs(data: Data, seeds: int, quick: bool) -> list[Job]:
+    """Every method on every data set found; quick: at most 300 people, two epsilons, one epoch."""
+    sizes = {
         "epochs": 1 if quick else 3,
         "n_components": 4 if quick else 16,
         "max_people": 300 if quick else None,
         "test_pairs": 5_000 if quick else 200_000,
     }
-    cells = [(method, math.inf) for method in FIXED]
-    for epsilon in EPSILONS[1:4:2] if quick else EPSILONS:
-        cells += [(method, epsilon) for method in (*PUBLISHED, *OURS)]
     # JSON has no infinity: "none" stands for no privacy
-    keys = tuple(
-        {**shared, "method": m, "epsilon": "none" if math.isinf(e) else e} for m, e in cells
-    )
-    return Job(f"{benchmark.name}, repeat {seed}", keys, functools.partial(measure, benchmark))
+    methods: list[tuple[str, float | str]] = [(method, "none") for method in FIXED]
+    for epsilon in EPSILONS[1:4:2] if quick else EPSILONS:
+        methods += [(method, epsilon) for method in (*PUBLISHED, *OURS)]
+    cells = [{**sizes, "method": method, "epsilon": epsilon} for method, epsilon in methods]
+    return repeats(available(data), data, seeds, cells, measure)
 
 
 def measure(benchmark: Benchmark, keys: Sequence[Key]) -> Iterator[dict[str, Any]]:
@@ -176,9 +121,7 @@ def _published(key: Key, split: Split, graph: LabelledPairs, found: Kappa) -> Le
         epochs=key["epochs"],
     )
     learn = input_perturbation if method == "inputper" else algorithm1
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrivacyLeakWarning)
-        result = learn(split.X_train, graph.pairs, graph.labels, plan, rng)
+    result = rerun(split.X_train, graph, plan, rng, learn)
     sound = finite(result.epsilon_sound)
     return Learned(result.W, group, finite(result.epsilon_claimed), sound, sound)
 
@@ -209,9 +152,9 @@ def fit_ours(
     return Learned(learner.components_, learner.kappa_, epsilon, finite(proof.epsilon), replace)
 
 
-def summarise(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def summarise(rows: Rows) -> Rows:
     """Mean and half the 95 % interval over repeats, for each data set, method and epsilon."""
-    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    groups: dict[tuple[Any, ...], Rows] = {}
     for row in rows:
         groups.setdefault((row["data"], row["method"], row["epsilon"]), []).append(row)
     summary = []
@@ -226,7 +169,7 @@ def summarise(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return summary
 
 
-def _figure(summary: list[dict[str, Any]]) -> Any:
+def _figure(summary: Rows) -> Any:
     """A column of panels a data set: kNN accuracy above, pair AUC below."""
     names = list(dict.fromkeys(row["data"] for row in summary))
     figure = require_plots()(figsize=(3.6 * len(names) + 1.6, 6.0), layout="constrained")
@@ -241,7 +184,7 @@ def _figure(summary: list[dict[str, Any]]) -> Any:
     return figure
 
 
-def _panel(ax: Any, rows: list[dict[str, Any]], column: str) -> None:
+def _panel(ax: Any, rows: Rows, column: str) -> None:
     ax.spines[["top", "right"]].set_visible(False)
     for method in (*PUBLISHED, *OURS):
         mine = sorted((r for r in rows if r["method"] == method), key=lambda r: float(r["epsilon"]))
@@ -256,3 +199,11 @@ def _panel(ax: Any, rows: list[dict[str, Any]], column: str) -> None:
         ax.axhline(level, color=COLOURS[method], ls=style, lw=1, label=LABELS[method])
     ax.set_xscale("log", base=2)
     ax.set_xlabel("epsilon (as claimed)")
+
+
+run = Experiment(
+    "accuracy",
+    _jobs,
+    tables=lambda rows: {"accuracy": rows, "accuracy-summary": summarise(rows)},
+    figures=lambda rows: {"accuracy": _figure(summarise(rows))},
+).run

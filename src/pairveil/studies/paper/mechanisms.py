@@ -6,22 +6,19 @@ the pair AUC of the metric at the end stands beside the objective.
 
 from __future__ import annotations
 
-import functools
-import warnings
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pairveil.errors import PrivacyLeakWarning
 from pairveil.evaluation.scores import pair_auc
 from pairveil.graph.kappa import kappa
-from pairveil.studies.cells import Job, Key, Progress, run_jobs, write_table
-from pairveil.studies.data import Benchmark, available, load
-from pairveil.studies.paper.drawing import band, require_plots, save
+from pairveil.studies.cells import Job, Key
+from pairveil.studies.data import Benchmark, available
+from pairveil.studies.paper.drawing import band, require_plots
+from pairveil.studies.paper.experiment import Data, Experiment, Rows, repeats, rerun
 from pairveil.studies.protocol import make_split, paper_graph
-from pairveil.studies.published.algorithm1 import Settings, algorithm1
+from pairveil.studies.published.algorithm1 import Settings
 from pairveil.studies.published.mechanisms import Laplace, ReducedLaplace
 from pairveil.studies.published.responses import Duchi
 from pairveil.studies.published.staircase import GengViswanath, JointStaircase, Staircase
@@ -44,60 +41,21 @@ EPSILONS = (1.0, 4.0)
 PAPER_SETS = ("adult", "bank")
 
 
-def run(
-    data: str | Path | None,
-    out: str | Path,
-    seeds: int = 20,
-    quick: bool = False,
-    jobs: int = 2,
-    progress: Progress | None = None,
-) -> dict[str, Any]:
-    """One epoch under every mechanism, on Adult and Bank (or on what there is).
-
-    Parameters
-    ----------
-    data : path or None
-    out : path
-        Folder for mechanisms.csv and the figure.
-    seeds, quick, jobs, progress
-        As for the other experiments; quick takes 200 people and one epsilon.
-
-    Returns
-    -------
-    dict
-        ``rows`` (with the objective curves) and ``files``.
-    """
-    require_plots()
-    out = Path(out)
-    names = available(data)
-    chosen = [name for name in PAPER_SETS if name in names] or list(names)[:1]
-    todo = []
-    for name in chosen:
-        benchmark = load(name, data)
-        todo += [_job(benchmark, seed, quick) for seed in range(seeds)]
-    rows = run_jobs("mechanisms", todo, out, jobs, progress)
-    files = [
-        write_table(out / "mechanisms.csv", rows).name,
-        *save(_figure(rows), out / "mechanisms"),
-    ]
-    return {"rows": rows, "files": files}
-
-
-def _job(benchmark: Benchmark, seed: int, quick: bool) -> Job:
-    shared = {
-        "data": benchmark.name,
-        "people": len(benchmark.classes),
-        "seed": seed,
+def _jobs(data: Data, seeds: int, quick: bool) -> list[Job]:
+    """Adult and Bank, or what there is; quick takes 200 people and one epsilon."""
+    sizes = {
         "n_components": 4 if quick else 16,
         "max_people": 200 if quick else None,
         "test_pairs": 5_000 if quick else 200_000,
     }
-    keys = tuple(
-        {**shared, "method": method, "epsilon": epsilon}
+    cells = [
+        {**sizes, "method": method, "epsilon": epsilon}
         for epsilon in (EPSILONS[-1:] if quick else EPSILONS)
         for method in METHODS
-    )
-    return Job(f"{benchmark.name}, repeat {seed}", keys, functools.partial(measure, benchmark))
+    ]
+    names = available(data)
+    chosen = [name for name in PAPER_SETS if name in names] or names[:1]
+    return repeats(chosen, data, seeds, cells, measure)
 
 
 def measure(benchmark: Benchmark, keys: Sequence[Key]) -> Iterator[dict[str, Any]]:
@@ -113,11 +71,7 @@ def measure(benchmark: Benchmark, keys: Sequence[Key]) -> Iterator[dict[str, Any
             variant, epsilon=key["epsilon"], n_components=key["n_components"], kappa=group,
             epochs=1, mechanism=mechanism, record_every=max(1, steps // 25),
         )  # fmt: skip
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PrivacyLeakWarning)
-            result = algorithm1(
-                split.X_train, graph.pairs, graph.labels, plan, np.random.default_rng([seed, 3])
-            )
+        result = rerun(split.X_train, graph, plan, np.random.default_rng([seed, 3]))
         auc = pair_auc(result.W, split.X_test, split.y_test, key["test_pairs"], seed)
         yield {
             "kappa": group,
@@ -129,7 +83,7 @@ def measure(benchmark: Benchmark, keys: Sequence[Key]) -> Iterator[dict[str, Any
         }
 
 
-def _figure(rows: list[dict[str, Any]]) -> Any:
+def _figure(rows: Rows) -> Any:
     names = list(dict.fromkeys(row["data"] for row in rows))
     budgets = list(dict.fromkeys(row["epsilon"] for row in rows))
     figure = require_plots()(
@@ -154,3 +108,11 @@ def _figure(rows: list[dict[str, Any]]) -> Any:
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center", fontsize=7, frameon=False)
     return figure
+
+
+run = Experiment(
+    "mechanisms",
+    _jobs,
+    tables=lambda rows: {"mechanisms": rows},
+    figures=lambda rows: {"mechanisms": _figure(rows)},
+).run

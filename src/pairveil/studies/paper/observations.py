@@ -50,6 +50,15 @@ def _cases(rows: Rows) -> list[tuple[str, Any]]:
     return list(dict.fromkeys((r["data"], r["epsilon"]) for r in rows if r["epsilon"] != "none"))
 
 
+def _methods(rows: Rows, column: str, higher: str, lower: str) -> tuple[bool, str]:
+    """Whether one method's mean is above the other's in every case; and in how many, in words."""
+    cases = [{"data": name, "epsilon": e} for name, e in _cases(rows)]
+    ends = ({"method": higher}, {"method": lower})
+    differences = [_paired(rows, column, *({**case, **end} for end in ends)) for case in cases]
+    right, *_, words = _tally(differences)
+    return right == len(cases), words
+
+
 # --- toy -----------------------------------------------------------------------------------------
 
 
@@ -132,22 +141,10 @@ def rises(results: Results) -> Finding:
 
 def _above(results: Results, better: str, worse: str) -> Finding:
     rows = results["accuracy"]["rows"]
-    found = {}
-    for column in ("knn_accuracy", "pair_auc"):
-        found[column] = _tally(
-            [
-                _paired(
-                    rows, column,
-                    {"data": name, "epsilon": e, "method": better},
-                    {"data": name, "epsilon": e, "method": worse},
-                )
-                for name, e in _cases(rows)
-            ]
-        )  # fmt: skip
-    right, _, _, words = found["knn_accuracy"]
+    always, words = _methods(rows, "knn_accuracy", better, worse)
+    auc = _methods(rows, "pair_auc", better, worse)[1]
     return Finding(
-        f"kNN accuracy of {better} above {worse} {words}; pair AUC {found['pair_auc'][3]}",
-        verdict_of(right == len(_cases(rows))),
+        f"kNN accuracy of {better} above {worse} {words}; pair AUC {auc}", verdict_of(always)
     )
 
 
@@ -252,17 +249,8 @@ def ipums_us(results: Results) -> Finding:
 
 
 def _lower(rows: Rows, better: str, worse: str) -> tuple[bool, str]:
-    cases = _cases(rows)
-    differences = [
-        _paired(
-            rows, "objective_mean",
-            {"data": name, "epsilon": e, "method": worse},
-            {"data": name, "epsilon": e, "method": better},
-        )
-        for name, e in cases
-    ]  # fmt: skip
-    right, _, _, words = _tally(differences)
-    return right == len(cases), f"{better} below {worse} {words}"
+    always, words = _methods(rows, "objective_mean", worse, better)
+    return always, f"{better} below {worse} {words}"
 
 
 def scdf_faster(results: Results) -> Finding:

@@ -7,22 +7,19 @@ too.
 
 from __future__ import annotations
 
-import functools
-import warnings
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pairveil.errors import PrivacyLeakWarning
 from pairveil.graph.kappa import kappa
-from pairveil.studies.cells import Job, Key, Progress, run_jobs, write_table
-from pairveil.studies.data import Benchmark, available, load
+from pairveil.studies.cells import Job, Key
+from pairveil.studies.data import Benchmark, available
 from pairveil.studies.paper.accuracy import KNN_PEOPLE
-from pairveil.studies.paper.drawing import band, mean_and_half_width, panels, require_plots, save
+from pairveil.studies.paper.drawing import band, mean_and_half_width, panels
+from pairveil.studies.paper.experiment import Data, Experiment, Rows, repeats, rerun
 from pairveil.studies.protocol import make_split, paper_graph, score
-from pairveil.studies.published.algorithm1 import Settings, algorithm1
+from pairveil.studies.published.algorithm1 import Settings
 
 #: Panel -> (variant, values). Only 0.5 and 2, 50, 1 and 2, 16 and 32 are named in the paper.
 PANELS: dict[str, tuple[Any, tuple[float, ...]]] = {
@@ -35,57 +32,21 @@ DEFAULT = {"h": 0.5, "batch_size": 50, "rho": 1.0, "n_components": 16}
 RECORDS = 40
 
 
-def run(
-    data: str | Path | None,
-    out: str | Path,
-    seeds: int = 20,
-    quick: bool = False,
-    jobs: int = 2,
-    progress: Progress | None = None,
-) -> dict[str, Any]:
-    """Change one parameter at a time, on Bank (or on what there is).
-
-    Parameters
-    ----------
-    data : path or None
-    out : path
-        Folder for parameters.csv and the figure.
-    seeds, quick, jobs, progress
-        As for the other experiments; quick takes 200 people and one epoch.
-
-    Returns
-    -------
-    dict
-        ``rows`` (with the objective curves) and ``files``.
-    """
-    require_plots()
-    out = Path(out)
-    names = available(data)
-    benchmark = load("bank" if "bank" in names else names[0], data)
-    todo = [_job(benchmark, seed, quick) for seed in range(seeds)]
-    rows = run_jobs("parameters", todo, out, jobs, progress)
-    files = [
-        write_table(out / "parameters.csv", rows).name,
-        *save(_figure(rows), out / "parameters"),
-    ]
-    return {"rows": rows, "files": files}
-
-
-def _job(benchmark: Benchmark, seed: int, quick: bool) -> Job:
-    shared = {
-        "data": benchmark.name,
-        "people": len(benchmark.classes),
-        "seed": seed,
+def _jobs(data: Data, seeds: int, quick: bool) -> list[Job]:
+    """One parameter changed at a time, on Bank or on what there is; quick: 200 people, one epoch."""
+    sizes = {
         "epochs": 1 if quick else 3,
         "max_people": 200 if quick else None,
         "test_pairs": 5_000 if quick else 200_000,
     }
-    keys = tuple(
-        {**shared, "panel": panel, "value": value}
+    cells = [
+        {**sizes, "panel": panel, "value": value}
         for panel, (_, values) in PANELS.items()
         for value in values
-    )
-    return Job(f"{benchmark.name}, repeat {seed}", keys, functools.partial(measure, benchmark))
+    ]
+    names = available(data)
+    chosen = "bank" if "bank" in names else names[0]
+    return repeats([chosen], data, seeds, cells, measure)
 
 
 def measure(benchmark: Benchmark, keys: Sequence[Key]) -> Iterator[dict[str, Any]]:
@@ -101,11 +62,7 @@ def measure(benchmark: Benchmark, keys: Sequence[Key]) -> Iterator[dict[str, Any
             PANELS[key["panel"]][0], epsilon=4.0, kappa=group, epochs=key["epochs"],
             record_every=max(1, steps // RECORDS), **chosen,
         )  # fmt: skip
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PrivacyLeakWarning)
-            result = algorithm1(
-                split.X_train, graph.pairs, graph.labels, plan, np.random.default_rng([seed, 3])
-            )
+        result = rerun(split.X_train, graph, plan, np.random.default_rng([seed, 3]))
         scores = score(result.W, split, seed, n_pairs=key["test_pairs"], knn_people=KNN_PEOPLE)
         yield {
             **scores,
@@ -123,7 +80,7 @@ def of(rows: Sequence[dict[str, Any]], panel: str, value: float, column: str) ->
     return [r[column] for r in rows if r["panel"] == panel and r["value"] == value]
 
 
-def _figure(rows: list[dict[str, Any]]) -> Any:
+def _figure(rows: Rows) -> Any:
     figure, axes = panels(4)
     shades = ("#56B4E9", "#009E73", "#000000", "#E69F00", "#D55E00")
     for ax, panel, symbol in zip(axes[:2], ("h", "batch_size"), ("h", "|B|"), strict=True):
@@ -146,3 +103,11 @@ def _figure(rows: list[dict[str, Any]]) -> Any:
         ax.set(xlabel=symbol, ylabel="test score")
         ax.legend(fontsize=7, frameon=False)
     return figure
+
+
+run = Experiment(
+    "parameters",
+    _jobs,
+    tables=lambda rows: {"parameters": rows},
+    figures=lambda rows: {"parameters": _figure(rows)},
+).run

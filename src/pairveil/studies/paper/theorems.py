@@ -7,6 +7,7 @@ that a search found no violation (and how tight it came); 'does not hold' always
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -36,8 +37,8 @@ def _differences(rng: np.random.Generator, n: int, d: int, norm: int = 1) -> Flo
     """Differences of people of norm 1, some at the extremes of the ball."""
     people = rng.laplace(size=(2, n, d)) * (rng.random((2, n, d)) < rng.choice([0.3, 1.0]))
     people /= np.maximum(1e-12, np.linalg.norm(people, ord=norm, axis=2, keepdims=True))
-    gap: FloatArray = people[0] - people[1]
-    return gap
+    difference: FloatArray = people[0] - people[1]
+    return difference
 
 
 def _neighbour_ratio(bound: Literal["theorem 1", "theorem 2"], trials: int = 3000) -> float:
@@ -53,23 +54,33 @@ def _neighbour_ratio(bound: Literal["theorem 1", "theorem 2"], trials: int = 300
         if rng.random() < 0.5:  # the same pair with the other label often moves most
             dx2[:group], y2[:group] = dx[:group], 1 - y[:group]
         g, g2 = (row_gradients(W, 0, a, b, margin, h) for a, b in ((dx, y), (dx2, y2)))
-        reach = 2 * h
+        sensitivity = 2 * h
         if bound == "theorem 2":
             far = min(h, max(4 * np.abs(W[0]).sum(), 2 * margin * math.sqrt(rows)))
-            reach = float(np.abs(g).sum(axis=1).max()) + far
+            sensitivity = float(np.abs(g).sum(axis=1).max()) + far
         moved = np.abs(g.mean(axis=0) - g2.mean(axis=0)).sum()
-        worst = max(worst, float(moved / (group * reach / n)))
+        worst = max(worst, float(moved / (group * sensitivity / n)))
     return worst
+
+
+def _neighbours(bound: Literal["theorem 1", "theorem 2"], said: str, but: str) -> Finding:
+    worst = _neighbour_ratio(bound)
+    return Finding(
+        f"3,000 random neighbouring batches{said} moved one row by at most {worst:.3f} of {but}",
+        verdict_of(worst <= 1 + 1e-9),
+    )
 
 
 def theorem_1() -> Finding:
     """Sensitivity of one row's batch gradient."""
-    worst = _neighbour_ratio("theorem 1")
-    return Finding(
-        f"3,000 random neighbouring batches (kappa 1 to 3) moved one row by at most {worst:.3f} of "
-        "2 kappa h/|B|. It is the sensitivity of one row, not of W",
-        verdict_of(worst <= 1 + 1e-9),
-    )
+    but = "2 kappa h/|B|. It is the sensitivity of one row, not of W"
+    return _neighbours("theorem 1", " (kappa 1 to 3)", but)
+
+
+def theorem_2() -> Finding:
+    """The inequality of Theorem 2, batch by batch."""
+    but = "kappa(g' + g'')/|B|. It bounds the sensitivity at this batch, not over all batches"
+    return _neighbours("theorem 2", "", but)
 
 
 def _relabelled(rows: int, epsilon: float) -> float:
@@ -95,30 +106,27 @@ def noise_of_theorem_1() -> Finding:
     )
 
 
-def lemma_1() -> Finding:
-    """'Infinite if and only if y = 0 and ||W_r|| is unbounded'."""
-    rng, worst = np.random.default_rng(1), 0.0
+def _dissimilar_ratio(seed: int, norm: int, bound: Callable[[float, int], float]) -> float:
+    """Largest row gradient of a dissimilar pair over ``bound(margin, rows)``, over random pairs and W."""
+    rng, worst = np.random.default_rng(seed), 0.0
     for _ in range(3000):
         rows, d, margin = int(rng.integers(1, 5)), int(rng.integers(1, 5)), rng.uniform(0.1, 3)
         W = rng.normal(scale=10 ** rng.uniform(-2, 2), size=(rows, d))
-        g = row_gradients(W, 0, _differences(rng, 5, d), np.ones(5), margin, math.inf)
-        worst = max(worst, float(np.abs(g).sum(axis=1).max() / (2 * margin * math.sqrt(rows))))
+        dx = _differences(rng, 5, d, norm)
+        g = row_gradients(W, 0, dx, np.ones(5), margin, math.inf, norm)
+        worst = max(worst, float(np.linalg.norm(g, norm, axis=1).max() / bound(margin, rows)))
+    return worst
+
+
+def lemma_1() -> Finding:
+    """'Infinite if and only if y = 0 and ||W_r|| is unbounded'."""
+    worst = _dissimilar_ratio(1, norm=1, bound=lambda margin, rows: 2 * margin * math.sqrt(rows))
     row, gap = np.array([[1e12, -1e12]]), np.array([[0.5, 0.5]])
     stays = float(np.abs(row_gradients(row, 0, gap, np.zeros(1), 1.0, math.inf)).sum())
     return Finding(
         f"'only if': dissimilar gradients reached {worst:.3f} of 2 m sqrt(d') in 15,000 pairs, never "
         f"more. 'If': a similar pair orthogonal to W_r has gradient {stays:g} at ||W_r|| = 2e12",
         verdict_of(worst <= 1 and stays > 0),
-    )
-
-
-def theorem_2() -> Finding:
-    """The inequality of Theorem 2, batch by batch."""
-    worst = _neighbour_ratio("theorem 2")
-    return Finding(
-        f"3,000 random neighbouring batches moved one row by at most {worst:.3f} of "
-        "kappa(g' + g'')/|B|. It bounds the sensitivity at this batch, not over all batches",
-        verdict_of(worst <= 1 + 1e-9),
     )
 
 
@@ -135,7 +143,9 @@ def noise_of_theorem_2() -> Finding:
     mechanism, costs = Laplace(epsilon), []
     for widths in (1, 10, 100):
         output = np.array([widths * sides[1][1]])
-        one, other = (mechanism.log_density(output, value, reach) for value, reach in sides)
+        one, other = (
+            mechanism.log_density(output, value, sensitivity) for value, sensitivity in sides
+        )
         costs.append(abs(one - other))
     return Finding(
         f"a batch of {n} dissimilar pairs beyond the margin, one relabelled: the noise scale changes "
@@ -147,13 +157,7 @@ def noise_of_theorem_2() -> Finding:
 
 def corollary_1() -> Finding:
     """The l2 bound 2m of Appendix C."""
-    rng, worst = np.random.default_rng(2), 0.0
-    for _ in range(3000):
-        rows, d, margin = int(rng.integers(1, 5)), int(rng.integers(1, 5)), rng.uniform(0.1, 3)
-        W = rng.normal(scale=10 ** rng.uniform(-2, 2), size=(rows, d))
-        dx = _differences(rng, 5, d, norm=2)
-        g = row_gradients(W, 0, dx, np.ones(5), margin, math.inf, norm=2)
-        worst = max(worst, float(np.linalg.norm(g, axis=1).max() / (2 * margin)))
+    worst = _dissimilar_ratio(2, norm=2, bound=lambda margin, _: 2 * margin)
     return Finding(
         f"15,000 dissimilar pairs reached {worst:.3f} of 2m, none more; as noise scale it has Theorem "
         "2's defect, the batch's own peak",
@@ -228,9 +232,9 @@ def duchi_ratio() -> Finding:
 def noise_follows_sensitivity() -> Finding:
     """Var of the noisy gradient is proportional to (sensitivity/epsilon')^2."""
     shape = [
-        Laplace(e).variance(1, reach) / (reach / e) ** 2
+        Laplace(e).variance(1, sensitivity) / (sensitivity / e) ** 2
         for e in (0.1, 1.0, 4.0)
-        for reach in (0.01, 0.5)
+        for sensitivity in (0.01, 0.5)
     ]
     return Finding(
         f"variance/(sensitivity/epsilon)^2 lies between {min(shape):.6f} and {max(shape):.6f}",

@@ -6,20 +6,18 @@ data, so DPP has a sound epsilon here: 2 rows times the claim.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairveil.errors import PrivacyLeakWarning
 from pairveil.graph.kappa import kappa
-from pairveil.studies.cells import Job, Key, Progress, finite, run_jobs, write_table
-from pairveil.studies.paper.drawing import COLOURS, LABELS, band, panels, require_plots, save
-from pairveil.studies.protocol import LabelledPairs, label_pairs
-from pairveil.studies.published.algorithm1 import Settings, algorithm1
+from pairveil.studies.cells import Job, Key, finite
+from pairveil.studies.paper.drawing import COLOURS, LABELS, band, panels
+from pairveil.studies.paper.experiment import Data, Experiment, Rows, rerun
+from pairveil.studies.protocol import LabelledPairs, labelled
+from pairveil.studies.published.algorithm1 import Settings
 from pairveil.studies.published.mechanisms import FloatArray
 
 VARIANTS = ("nonpriv", "dpp", "dpp-s")
@@ -61,49 +59,20 @@ def acyclic_pairs(
             if find(a) != find(b):
                 root[find(a)] = find(b)
                 chosen.append((a, b))
-    return label_pairs(chosen, classes)
+    return labelled(chosen, classes)
 
 
-def run(
-    data: str | Path | None,  # noqa: ARG001 - every experiment has the same signature
-    out: str | Path,
-    seeds: int = 20,
-    quick: bool = False,
-    jobs: int = 2,
-    progress: Progress | None = None,
-) -> dict[str, Any]:
-    """Run the toy example and draw its panels.
-
-    Parameters
-    ----------
-    data : ignored
-    out : path
-        Folder for toy.csv, toy-scatter and toy-curves (.png, .svg).
-    seeds : int
-        Repeats.
-    quick : bool
-        Two epochs instead of ten.
-    jobs, progress
-        See ``cells.run_jobs``.
-
-    Returns
-    -------
-    dict
-        ``rows`` (one a repeat and variant, with curves) and ``files``.
-    """
-    require_plots()
-    out = Path(out)
+def _jobs(_: Data, seeds: int, quick: bool) -> list[Job]:
+    """Quick takes two epochs instead of ten."""
     epochs = 2 if quick else 10
-    rows = run_jobs("toy", [_job(seed, epochs) for seed in range(seeds)], out, jobs, progress)
-    files = [write_table(out / "toy.csv", _long(rows)).name]
-    files += save(_scatter(rows), out / "toy-scatter")
-    files += save(_curves(rows), out / "toy-curves")
-    return {"rows": rows, "files": files}
-
-
-def _job(seed: int, epochs: int) -> Job:
-    keys = tuple({"variant": v, "seed": seed, "epochs": epochs} for v in VARIANTS)
-    return Job(f"repeat {seed}", keys, measure)
+    return [
+        Job(
+            f"repeat {seed}",
+            tuple({"variant": v, "seed": seed, "epochs": epochs} for v in VARIANTS),
+            measure,
+        )
+        for seed in range(seeds)
+    ]
 
 
 def measure(keys: Sequence[Key]) -> Iterator[dict[str, Any]]:
@@ -116,11 +85,7 @@ def measure(keys: Sequence[Key]) -> Iterator[dict[str, Any]]:
             key["variant"], epsilon=2.0, n_components=2, margin=1.0, h=0.5, batch_size=30,
             epochs=key["epochs"], kappa=kappa(graph.pairs).paper_bound, record_every=1,
         )  # fmt: skip
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PrivacyLeakWarning)
-            result = algorithm1(
-                X, graph.pairs, graph.labels, plan, np.random.default_rng([key["seed"], 1])
-            )
+        result = rerun(X, graph, plan, np.random.default_rng([key["seed"], 1]))
         yield {
             "kappa": result.kappa,
             "epsilon_claimed": finite(result.epsilon_claimed),
@@ -132,17 +97,17 @@ def measure(keys: Sequence[Key]) -> Iterator[dict[str, Any]]:
         }
 
 
-def _long(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _long(rows: Rows) -> Rows:
     """One row an iteration."""
     table = []
     for row in rows:
         for step, value in enumerate(row["objective"]):
-            reach = row["sensitivity"][step - 1] if step else [float("nan")] * 2
+            sensitivity = row["sensitivity"][step - 1] if step else [float("nan")] * 2
             table.append(
                 {
                     "variant": row["variant"], "seed": row["seed"], "iteration": step,
-                    "objective": value, "sensitivity_row_1": reach[0],
-                    "sensitivity_row_2": reach[1], "theorem_1": row["theorem1"],
+                    "objective": value, "sensitivity_row_1": sensitivity[0],
+                    "sensitivity_row_2": sensitivity[1], "theorem_1": row["theorem1"],
                     "epsilon_claimed": row["epsilon_claimed"],
                     "epsilon_sound": row["epsilon_sound"],
                 }
@@ -150,7 +115,7 @@ def _long(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return table
 
 
-def _scatter(rows: list[dict[str, Any]]) -> Any:
+def _scatter(rows: Rows) -> Any:
     X, classes = strips(np.random.default_rng([0, 0]))
     figure, axes = panels(4)
     first = {row["variant"]: np.array(row["W"]) for row in rows if row["seed"] == 0}
@@ -166,7 +131,7 @@ def _scatter(rows: list[dict[str, Any]]) -> Any:
     return figure
 
 
-def _curves(rows: list[dict[str, Any]]) -> Any:
+def _curves(rows: Rows) -> Any:
     figure, (left, right) = panels(2, width=4.2)
     for variant in VARIANTS:
         curves = [row["objective"] for row in rows if row["variant"] == variant]
@@ -181,3 +146,11 @@ def _curves(rows: list[dict[str, Any]]) -> Any:
     for ax in (left, right):
         ax.legend(fontsize=7, frameon=False)
     return figure
+
+
+run = Experiment(
+    "toy",
+    _jobs,
+    tables=lambda rows: {"toy": _long(rows)},
+    figures=lambda rows: {"toy-scatter": _scatter(rows), "toy-curves": _curves(rows)},
+).run

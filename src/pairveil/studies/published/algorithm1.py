@@ -1,7 +1,7 @@
 """Algorithm 1 of Li, Pan, Sui and Tsang (2020), as published, with what it really costs.
 
 The loop in :func:`train` reads like the paper's box; the numbers in its comments are the box's lines.
-What the box leaves open is an option with a name (THEORY.md 3e, 3f):
+What the box leaves open is an option with a name (docs/theory/published.md):
 
 - ``step_rule``: line 5 read literally is ``eta = 1/sqrt(tau!)`` ("recursive"), which stops learning
   after about ten steps; ``eta = 1/sqrt(tau)`` ("sqrt") works.
@@ -239,9 +239,9 @@ def train(
                 # lines 7 and 8: gradients of row r, clipped to h; their mean and largest norm
                 gradient, peak = _clipped_row(dx_of[it], y_of[it], size_of[it], P, r, margin, s.h)
                 if mechanism is not None:
-                    reach = _sensitivity(s, mechanism, W[r], peak, margin)  # line 9
-                    gradient = mechanism.sample(rng, gradient, reach)  # line 10
-                    sensitivity[tau - 1, r] = reach
+                    longest = _sensitivity(s, mechanism, W[r], peak, margin)  # line 9
+                    gradient = mechanism.sample(rng, gradient, longest)  # line 10
+                    sensitivity[tau - 1, r] = longest
                 W[r] -= eta * gradient  # line 11
                 if s.update == "rowwise":
                     _refresh(dx_of[it], W[r], P, r)
@@ -269,8 +269,8 @@ def data_margin(dx: FloatArray, y: FloatArray, settings: Settings) -> float:
 def mean_loss(W: FloatArray, dx: FloatArray, y: FloatArray, margin: float) -> float:
     """Mean contrastive loss (the paper's Eq. 5) over the pairs given."""
     distance = np.linalg.norm(dx @ W.T, axis=1)
-    gap = np.maximum(0.0, margin - distance)
-    return float(np.mean(0.5 * (1 - y) * distance**2 + 0.5 * y * gap**2))
+    below = np.maximum(0.0, margin - distance)
+    return float(np.mean(0.5 * (1 - y) * distance**2 + 0.5 * y * below**2))
 
 
 @njit(cache=True)
@@ -323,18 +323,18 @@ def _sensitivity(
     factor = s.kappa if s.kappa_factor == "once" else s.kappa**2
     if not s.reduced:
         return factor * 2 * s.h / s.batch_size
-    reach = np.abs(row).sum() if s.norm == 1 else np.sqrt(row @ row)
+    longest = np.abs(row).sum() if s.norm == 1 else np.sqrt(row @ row)
     push = 2 * margin * np.sqrt(s.n_components) if s.norm == 1 else 2 * margin
-    counterpart = min(s.h, max(4 * reach, push))
+    counterpart = min(s.h, max(4 * longest, push))
     return float(factor * (peak + counterpart) / s.batch_size)
 
 
 def _cost(s: Settings, mechanism: Mechanism | None, d: int, n_batches: int) -> tuple[float, float]:
     """Claimed and sound epsilon.
 
-    Every row of W is a further answer about the same batch, so d' rows cost d' times (THEORY.md 3a;
-    sqrt(d') in the Gaussian case). kappa pairs may lie in kappa batches: a mechanism whose cost is
-    linear in the shift pays the same in sum, another pays each time.
+    Every row of W is a further answer about the same batch, so d' rows cost d' times
+    (docs/theory/published.md; sqrt(d') in the Gaussian case). kappa pairs may lie in kappa batches: a
+    mechanism whose cost is linear in the shift pays the same in sum, another pays each time.
     """
     if mechanism is None:
         return float("inf"), float("inf")

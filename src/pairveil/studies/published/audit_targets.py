@@ -15,7 +15,6 @@ from pairveil.audit.auditor import Claim, Target
 from pairveil.audit.canaries import Neighbours, beyond_margin, label_flip
 from pairveil.errors import PrivacyLeakWarning
 from pairveil.studies.published.algorithm1 import Settings, train
-from pairveil.studies.published.mechanisms import AnalyticGaussian
 from pairveil.studies.published.staircase import JointStaircase, Staircase
 
 FloatArray = NDArray[np.float64]
@@ -25,7 +24,7 @@ def staircase_iid(epsilon: float, n_features: int) -> Target:
     """Staircase noise on each coordinate, against a shift spread evenly over all of them.
 
     A shift of 1/d crosses an edge of the staircase in each coordinate with some probability, and
-    every crossing is worth epsilon: together up to d times that (THEORY.md 3g).
+    every crossing is worth epsilon: together up to d times that (docs/theory/published.md).
     """
     mechanism = Staircase(epsilon)
     shift = np.full(n_features, 1.0 / n_features)
@@ -51,17 +50,6 @@ def staircase_joint(epsilon: float, n_features: int) -> Target:
         return np.asarray(epsilon * (levels[0] - levels[1]))
 
     return Target("staircase-joint", scores, Claim(epsilon), "even shift", "replace", 40_000)
-
-
-def analytic_gaussian(epsilon: float, delta: float) -> Target:
-    """Balle and Wang's Gaussian mechanism on one number that moves by its sensitivity."""
-    mechanism = AnalyticGaussian(epsilon, delta)
-
-    def scores(which: int, n: int, rng: np.random.Generator) -> FloatArray:
-        return mechanism.sample(rng, np.full(n, float(which)), 1.0)
-
-    claim = Claim(epsilon, delta, assume="gaussian")
-    return Target("analytic-gaussian", scores, claim, "unit shift", "replace", 200_000)
 
 
 def published_dpp(epsilon: float, n_components: int, n_features: int) -> Target:

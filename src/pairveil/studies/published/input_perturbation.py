@@ -2,7 +2,7 @@
 
 Laplace noise on each coordinate of the difference, Warner's randomised response on the label. With
 l1-normalised people two differences are at most 4 apart in l1, so scale ``4 / epsilon_x`` hides one;
-a flip with probability ``1/(1 + e^epsilon_y)`` hides the label (THEORY.md 3i).
+a flip with probability ``1/(1 + e^epsilon_y)`` hides the label (docs/theory/published.md).
 """
 
 from __future__ import annotations

@@ -82,8 +82,8 @@ class Laplace(Mechanism):
 
     def log_density(self, output: FloatArray, value: FloatArray, sensitivity: float) -> float:
         scale = sensitivity / self.epsilon
-        gap = np.abs(np.asarray(output) - value)
-        return float(-gap.sum() / scale - gap.size * np.log(2 * scale))
+        distance = np.abs(np.asarray(output) - value)
+        return float(-distance.sum() / scale - distance.size * np.log(2 * scale))
 
     def variance(self, d: int, sensitivity: float) -> float:  # noqa: ARG002
         return 2.0 * (sensitivity / self.epsilon) ** 2
@@ -94,7 +94,7 @@ class ReducedLaplace(Laplace):
 
     The caller passes the sensitivity of *this* batch, so two neighbouring batches use two scales
     b < b', and the log ratio ``|x| (1/b - 1/b')`` has no bound over x: no finite epsilon holds
-    (THEORY.md 3b).
+    (docs/theory/published.md).
 
     Examples
     --------
@@ -144,8 +144,8 @@ class ClassicGaussian(Mechanism):
 
     def log_density(self, output: FloatArray, value: FloatArray, sensitivity: float) -> float:
         sigma = sensitivity * self.noise_multiplier()
-        gap = (np.asarray(output) - value) / sigma
-        return float(-(gap**2).sum() / 2 - gap.size * np.log(sigma * np.sqrt(2 * np.pi)))
+        distance = (np.asarray(output) - value) / sigma
+        return float(-(distance**2).sum() / 2 - distance.size * np.log(sigma * np.sqrt(2 * np.pi)))
 
     def variance(self, d: int, sensitivity: float) -> float:  # noqa: ARG002
         return (sensitivity * self.noise_multiplier()) ** 2

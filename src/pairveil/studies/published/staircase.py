@@ -4,7 +4,7 @@ The density is constant on shells and falls by exp(-epsilon) from one to the nex
 ``k - 1 + gamma <= |x| / sensitivity < k + gamma`` (shell 0 starts at 0), so that a shift by the
 sensitivity crosses at most one edge. In one dimension this is exactly epsilon-private. Independent
 coordinates under an l1 sensitivity are not: every coordinate may cross an edge, and d edges cost
-d * epsilon (THEORY.md 3g). The joint form puts the shells in the l1 norm of the whole vector.
+d * epsilon (docs/theory/published.md). The joint form puts the shells in the l1 norm of the whole vector.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class Staircase(Mechanism):
 
     def log_density(self, output: FloatArray, value: FloatArray, sensitivity: float) -> float:
         q, gamma = np.exp(-self.epsilon), self.gamma()
-        reach = np.abs(np.asarray(output) - value) / sensitivity
-        level = np.floor(reach + 1 - gamma)
+        distance = np.abs(np.asarray(output) - value) / sensitivity
+        level = np.floor(distance + 1 - gamma)
         top = np.log(1 - q) - np.log(2 * sensitivity * (gamma + q * (1 - gamma)))
         return float((top - self.epsilon * level).sum())
 
@@ -142,12 +142,12 @@ class JointStaircase(Staircase):
         return value + noise
 
     def log_density(self, output: FloatArray, value: FloatArray, sensitivity: float) -> float:
-        gap = np.abs(np.asarray(output) - value) / sensitivity
-        d, gamma = gap.size, self.gamma()
+        distance = np.abs(np.asarray(output) - value) / sensitivity
+        d, gamma = distance.size, self.gamma()
         log_weight = _shells(self.epsilon, gamma, d).log_weight
         # the l1 ball of radius r has volume (2 r)^d / d!
         log_ball = d * np.log(2 * sensitivity) - gammaln(d + 1)
-        level = np.floor(gap.sum() + 1 - gamma)
+        level = np.floor(distance.sum() + 1 - gamma)
         return float(-self.epsilon * level - logsumexp(log_weight) - log_ball)
 
     def variance(self, d: int, sensitivity: float) -> float:
