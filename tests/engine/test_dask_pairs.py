@@ -153,7 +153,7 @@ def test_the_driver_sees_degrees_or_pairs_and_never_contents(client, data, monke
     watched = Watched(client, monkeypatch)
     learner = DPPMetricLearner(backend="dask", unit=unit, select="all", **OPTIONS)
     monkeypatch.setattr("pairveil.engine.backends.dask_pairs.connected_client", lambda: client)
-    monkeypatch.setattr("pairveil.learners.contrastive.learner.connected_client", lambda: client)
+    monkeypatch.setattr("pairveil.engine.backends.records.connected_client", lambda: client)
     learner.fit(remote)
     arrays = list(watched.arrays())
     sums = [a for a in arrays if a.dtype == np.int64]  # of the statistic, far smaller than a part
