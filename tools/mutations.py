@@ -377,6 +377,24 @@ ACCOUNTING = [
         _in("test_accounting", "test_accounting_oracle", "test_fuzz_accountant"),
     ),
     Mutation(
+        "accounting: events beyond the limit are forgotten",
+        "aside=_sum_up(aside),",
+        "aside=0.0,",
+        _in("test_foreign_releases"),
+    ),
+    Mutation(
+        "accounting: choices beyond the limit are no part of zCDP",
+        "choice_rho(_round_up(eta)) for eta, n in ranges)",
+        "choice_rho(_round_up(eta)) for eta, n in ranges[:MAX_DISTINCT])",
+        _in("test_foreign_releases"),
+    ),
+    Mutation(
+        "profile: events beyond the limit do not shift it",
+        "left = epsilon - composition.aside",
+        "left = epsilon",
+        _in("test_foreign_releases"),
+    ),
+    Mutation(
         "accounting: sampled replacement is compared with nulls",
         "return (GaussianPair(means, weights, -means, weights, given_up),)",
         "return (GaussianPair(means, weights, np.zeros(1), np.array([1.0 - given_up]), given_up),)",

@@ -20,7 +20,7 @@ from pairveil.engine.statistics import clipped_sum
 from pairveil.errors import DataWarning, InputError
 from pairveil.graph.kappa import kappa
 from pairveil.learners.contrastive.learner import DPPMetricLearner
-from pairveil.learners.preparing import BOUNDED_BY_DEGREES
+from pairveil.learners.material import BOUNDED_BY_DEGREES
 from pairveil.privacy.ledger import PrivacyLedger
 
 dd = pytest.importorskip("dask.dataframe")
@@ -153,7 +153,7 @@ def test_the_driver_sees_degrees_or_pairs_and_never_contents(client, data, monke
     watched = Watched(client, monkeypatch)
     learner = DPPMetricLearner(backend="dask", unit=unit, select="all", **OPTIONS)
     monkeypatch.setattr("pairveil.engine.backends.dask_pairs.connected_client", lambda: client)
-    monkeypatch.setattr("pairveil.learners.contrastive.learner.connected_client", lambda: client)
+    monkeypatch.setattr("pairveil.engine.backends.records.connected_client", lambda: client)
     learner.fit(remote)
     arrays = list(watched.arrays())
     sums = [a for a in arrays if a.dtype == np.int64]  # of the statistic, far smaller than a part

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 from typing import Any
@@ -64,16 +65,22 @@ def forged(data: Any, rng: random.Random) -> Any:
         if kind == 0:
             del owner[key]
         elif kind == 1 and isinstance(owner, dict):
-            owner[rng.choice(("x", ESCAPE, "", "epsilon"))] = rng.choice(VALUES)
+            owner[rng.choice(("x", ESCAPE, "", "epsilon"))] = _value(rng)
         elif kind == 2 and isinstance(owner, list):
-            owner.extend([owner[key]] * rng.choice((1, 3, 300)))
+            again = json.dumps(owner[key])
+            owner.extend(json.loads(again) for _ in range(rng.choice((1, 3, 300))))
         elif kind == 3 and isinstance(owner[key], str):
             owner[key] += ESCAPE
         elif kind == 4 and isinstance(owner[key], int | float) and not isinstance(owner[key], bool):
             owner[key] *= rng.choice((0, -1, 2, 0.5, 1e-9, 1e9, 10**30))
         else:
-            owner[key] = rng.choice(VALUES)
+            owner[key] = _value(rng)
     return data
+
+
+def _value(rng: random.Random) -> Any:
+    """One of the values, as a copy: a later blow must not land in the list, nor a value in itself."""
+    return copy.deepcopy(rng.choice(VALUES))
 
 
 def as_text(data: Any) -> str:

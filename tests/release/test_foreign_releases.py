@@ -22,7 +22,7 @@ from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.noise import TrustedNoise
 from pairveil.privacy.tradeoff import best_guess_of
 from pairveil.release.metric import ReleasedMetric
-from pairveil.report.data import Summary
+from pairveil.report.data import ProjectedPoints, Summary
 from pairveil.report.page import render
 from pairveil.report.summaries import MAX_LISTED, read_release
 
@@ -171,6 +171,7 @@ def test_a_ledger_of_wrong_kinds_is_refused(tmp_path: Path) -> None:
     for change in (
         {"budget": "x"},
         {"budget": {}},
+        {"budget": whole["budget"] | {"epsilon": "inf"}},
         {"entries": 5},
         {"entries": ["x"]},
         {"entries": [{"events": 1}]},
@@ -288,6 +289,12 @@ def test_the_page_of_a_wide_metric_lists_some_features(tmp_path: Path) -> None:
 def test_a_metric_of_huge_numbers_has_a_page(tmp_path: Path) -> None:
     folder = ReleasedMetric(np.array([[1e300, 1e-300]])).save(tmp_path / "huge")
     assert read_release(folder).metric.weights[0] == ("feature 1", 1.0)
+
+
+def test_points_that_no_page_can_hold_are_refused() -> None:
+    for far in (1e200, np.inf, np.nan):
+        with pytest.raises(InputError, match="can be drawn"):
+            ProjectedPoints("public", "a note", ((0.0, far),), ((0.0, 1.0),), ("a",))
 
 
 # ---- what is shown --------------------------------------------------------------------------------

@@ -50,6 +50,8 @@ def ledger_fields(path: Path) -> Any:
     if set(budget) != set(_BUDGET):
         raise InputError(f"{title} is not valid: its budget has missing or unknown fields")
     check_kinds(data.get("budget", {}), _BUDGET, f"the budget of {title}")
+    if "inf" in (budget["epsilon"], budget["delta"]):
+        raise InputError(f"{title} is not valid: its budget has no end")
     for entry in data.get("entries", ()):
         check_kinds(entry, _ENTRY, f"an entry of {title}")
     return data

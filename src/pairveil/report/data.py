@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 SUMMARY_FILE = "summary.json"
 FORMAT, VERSION = "pairveil-summary", 1
+MAX_PLACE = 1e100  # of a point: distances are squared
 MAX_SCORE = 1e6  # a score is a share or a distance; an axis cannot show what is beyond all measure
 KAPPAS = ("pair", "relationship", "paper_bound", "person", "intransitive")
 
@@ -144,8 +145,8 @@ class ProjectedPoints:
             raise InputError("before, after and groups must have one entry for each point")
         if len(set(self.groups)) > 4:
             raise InputError("at most four groups can be told apart on the page")
-        if not np.all(np.isfinite([self.before, self.after])):
-            raise InputError("points must be finite numbers")
+        if not np.all(np.abs([self.before, self.after]) <= MAX_PLACE):
+            raise InputError("points must be finite numbers, of a size that can be drawn")
 
 
 @dataclass(frozen=True)
