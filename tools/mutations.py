@@ -282,9 +282,15 @@ KAPPA = [
     ),
     Mutation(
         "kappa: the plan is made for one pair, whatever the unit",
-        "Budget(given.epsilon, left, costs[given.unit], given.adjacency)",
-        'Budget(given.epsilon, left, costs["pair"], given.adjacency)',
+        "Budget(given.epsilon, delta, material.costs[given.unit], given.adjacency)",
+        'Budget(given.epsilon, delta, material.costs["pair"], given.adjacency)',
         _in("test_dpp", "test_exact_audit", "test_contract"),
+    ),
+    Mutation(
+        "kappa: a fact about two people is in one record",
+        '"relationship": Cost(2),',
+        '"relationship": Cost(1),',
+        _in("test_people_audit", "test_scatter"),
     ),
     Mutation(
         "kappa: a kappa below the graph's is accepted",
