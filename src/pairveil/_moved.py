@@ -12,21 +12,19 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 MOVED = {
-    "pairveil.pairs": "pairveil.data",
     "pairveil.pairs.choosing": "pairveil.graph.choosing",
     "pairveil.pairs.embedded": "pairveil.data.embedded",
     "pairveil.pairs.ondisk": "pairveil.data.ondisk",
     "pairveil.pairs.pairset": "pairveil.data.pairset",
     "pairveil.pairs.readers": "pairveil.data.readers",
     "pairveil.pairs.scaling": "pairveil.data.scaling",
-    "pairveil.learning": "pairveil.learners",
     "pairveil.learning.contrastive": "pairveil.learners.contrastive.nonprivate",
     "pairveil.learning.dask_pairs": "pairveil.engine.backends.dask_pairs",
     "pairveil.learning.dpp": "pairveil.learners.contrastive.learner",
 }
 """Documented modules of version 1 and where they are now."""
 
-_OLD = ("pairveil.pairs.", "pairveil.learning.")
+_FOLDERS = ("pairveil.pairs", "pairveil.learning")
 
 
 class _Loader(importlib.abc.Loader):
@@ -50,12 +48,10 @@ class _Finder(importlib.abc.MetaPathFinder):
         path: Sequence[str] | None,  # noqa: ARG002
         target: ModuleType | None = None,  # noqa: ARG002
     ) -> ModuleSpec | None:
+        if fullname in _FOLDERS:  # empty: what is imported below it must not change the new folder
+            return importlib.util.spec_from_loader(fullname, None, is_package=True)
         new = MOVED.get(fullname)
         if new is None:
-            if fullname.startswith(
-                _OLD
-            ):  # or else it would be loaded a second time, under its old name
-                raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
             return None
         warnings.warn(
             f"{fullname} is now {new}; the old name goes with version 0.3",

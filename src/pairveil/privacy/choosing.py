@@ -23,7 +23,6 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from pairveil.errors import InputError
-from pairveil.privacy.discrete import _coin
 from pairveil.privacy.keystream import Keystream
 
 Ints = NDArray[np.int64]
@@ -39,6 +38,18 @@ _NONE, _ONE, _HALF = np.uint64(0), np.uint64(1), np.uint64(32)
 
 # As in `discrete`: nothing is allocated, and a negative position says that the words ran out.
 _compiled = njit(cache=True, _nrt=False)
+
+
+@_compiled
+def _coin(words, at, numerator, denominator):  # type: ignore[no-untyped-def]
+    """Bernoulli(numerator/denominator). Also in `discrete`: numba's cache sees no other file's changes."""
+    share = _ALL_ONES // denominator
+    while at < words.size:
+        word = words[at]
+        at += 1
+        if word < share * denominator:
+            return word < share * numerator, at
+    return False, _EXHAUSTED
 
 
 @_compiled

@@ -20,6 +20,7 @@ EVENT_NAMES = {
     "gaussian": "Gaussian noise on sums over a random sample of the pairs",
     "disjoint-gaussian": "Gaussian noise on sums over disjoint batches",
     "laplace": "Laplace noise on sums over the pairs",
+    "choice": "a noisy choice among candidates",
 }
 
 
