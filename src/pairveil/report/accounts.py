@@ -54,6 +54,8 @@ def noise(data: ReportData) -> Html:
 
 
 def _noise(event: Mapping[str, Any]) -> float:
+    if "eta" in event:  # a choice: Gumbel noise of scale 1/eta; "inf" is none
+        return 0.0 if event["eta"] == "inf" else 1 / float(event["eta"])
     return float(event["noise_multiplier" if "noise_multiplier" in event else "scale_multiplier"])
 
 
