@@ -265,8 +265,8 @@ def radius(noise: float) -> float:
 
     Examples
     --------
-    >>> radius(0.0), round(radius(0.003), 2), radius(1.0)
-    (1.2, 0.82, 0.4)
+    >>> [round(radius(noise), 2) for noise in (0.0, 0.003, 1.0)]
+    [1.2, 0.82, 0.4]
     """
     return 0.4 + 0.8 * float(np.clip(math.log10(0.01 / max(noise, 1e-9)), 0.0, 1.0))
 
