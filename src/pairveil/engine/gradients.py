@@ -1,4 +1,4 @@
-"""Gradients of a pair loss as a statistic: rank one a pair, so no gradient of a pair is ever formed."""
+"""Gradients of a pair loss as a statistic: each has rank one, so the sum is taken without forming any."""
 
 from __future__ import annotations
 

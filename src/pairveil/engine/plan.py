@@ -1,8 +1,8 @@
 """What will be asked of the data during a fit, fixed before any data are touched.
 
 A plan is a tuple of queries and a few public numbers. The same frozen object tells the engine what to
-run and the accountant what was run, so the two cannot disagree. A *recipe* is all that a new learner
-writes: which queries it asks for, and how it makes a model of the answers.
+run and the accountant what was run, so the two cannot disagree. A *recipe* is the heart of a
+learner: which queries it asks for, and how it makes a model of the answers.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Plan:
 
 
 class Recipe(Protocol):
-    """How one learner turns answers into a model: all that a new learner has to write."""
+    """The heart of a learner: which queries it asks, and what model it makes of the answers."""
 
     @property
     def headline(self) -> str:

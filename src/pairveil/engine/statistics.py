@@ -1,4 +1,4 @@
-"""Clipped sums over pairs: all that ever leaves the data, before noise.
+"""Clipped sums over records: all that ever leaves the data, before noise.
 
 Sums are taken tile by tile, and each tile's partial sum is rounded to whole multiples of a public
 ``grid`` and added as int64. Integer addition is exact, so the total does not depend on the order of the

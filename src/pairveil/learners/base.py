@@ -217,6 +217,12 @@ class PrivateLearner(BaseEstimator):
             watcher = Progress(prepared, on_step, on_answer)
             engine = Engine(backend, prepared.noise, watcher, checkpoint=saved)
             model = prepared.recipe.run(prepared.plan, engine)
+            if not engine.followed(prepared.plan.queries):
+                raise RuntimeError("the engine did not follow its plan; nothing is released")
+            self.certificate_ = prepared.certificate
+            self.kappa_ = prepared.material.kappas[self.unit]
+            self.noise_multiplier_ = prepared.plan[prepared.recipe.headline].noise_multiplier
+            self._keep(model, prepared)
         except BaseException as problem:
             if saved is not None:
                 saved.close()
@@ -224,14 +230,8 @@ class PrivateLearner(BaseEstimator):
                 resume = charging.how_to_resume(self.accountant, saved)
                 raise ClusterError(f"{problem}. {resume}") from None
             raise
-        if saved is not None:
+        if saved is not None:  # only now: answers that were paid for outlive whatever fails above
             saved.close() if keep_checkpoint else saved.finish()
-        if not engine.followed(prepared.plan.queries):
-            raise RuntimeError("the engine did not follow its plan; nothing is released")
-        self.certificate_ = prepared.certificate
-        self.kappa_ = prepared.material.kappas[self.unit]
-        self.noise_multiplier_ = prepared.plan[prepared.recipe.headline].noise_multiplier
-        self._keep(model, prepared)
         return self
 
     def _warn_of_clones(self, certificate: Certificate | None) -> None:

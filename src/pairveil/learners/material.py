@@ -1,4 +1,4 @@
-"""What a fit will learn from, and what is public of it: the same questions for every kind of record."""
+"""Records made ready for a fit: clipped, selected, and the public numbers read off them."""
 
 from __future__ import annotations
 

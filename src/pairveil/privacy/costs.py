@@ -1,8 +1,8 @@
 """What changing one protected unit does to the records: the cost of a query, in units of its clip.
 
 Records differ by learner. A record may be a pair, a group of people or a person; a person may be in two
-pairs, in one group, or be one record. Each of them says here how many records a unit touches and how
-far each of those records' contributions can move.
+pairs, in one group, or be one record. For each kind of record a `Cost` says how many records a unit
+touches and how far the contribution of each can move.
 """
 
 from __future__ import annotations

@@ -9,6 +9,9 @@ from typing import Any
 from pairveil.privacy.costs import MAX_KAPPA, Cost
 from pairveil.privacy.grid import MAX_NOISE_IN_GRID, choose_grid, delta_slack
 
+PURE = ("laplace", "exponential")
+"""Mechanisms whose exact discrete noise takes nothing off delta (docs/theory/noise.md and choice.md)."""
+
 _VERSION_1_DIRECTIONS = 10
 _MOST_SAMPLES = 1 << 62  # of no fit; beyond the floats there is nothing to compute
 
@@ -48,8 +51,10 @@ def slack_of_plan(plan: Mapping[str, Any], largest_kappa: int) -> float:
         return 1.0
     samples, finest, shift = 0, math.inf, 0.0
     for release in plan["releases"]:
-        if release["mechanism"] != "gaussian":
+        if release["mechanism"] in PURE:  # exact discrete noise of these is pure as it stands
             continue
+        if release["mechanism"] != "gaussian":
+            return 1.0  # no proof of what its discrete noise costs
         noise = float(release["noise_multiplier"])
         if not noise > 0.0:
             return 1.0

@@ -1,1 +1,1 @@
-"""Studies of the method: the published algorithm, the paper rerun, benchmarks. Nothing else imports them."""
+"""Studies of the method: the published algorithm, the paper rerun, benchmarks. No library code needs them."""

@@ -1,8 +1,8 @@
 """The kinds of noise that can be certified: one file each, and one line here.
 
 A mechanism is an object. It knows the norm in which contributions are clipped, the event that the
-accountant is told, how its noise follows from a share of a budget, and how that noise is drawn. Nothing
-else in pairveil asks which mechanism it has before it.
+accountant is told, how its noise follows from a share of a budget, and how that noise is drawn. By name
+it is asked for in few places only: docs/architecture.md lists them.
 """
 
 from __future__ import annotations
