@@ -13,12 +13,13 @@ from pairveil.audit.attack import (
     games,
     patients,
 )
-from pairveil.audit.attacked import attack_learners, watch_published
+from pairveil.audit.attacked import attack_learners
 from pairveil.audit.canaries import Neighbours
 from pairveil.data.pairset import PairSet
 from pairveil.errors import InputError
 from pairveil.graph.kappa import kappa
 from pairveil.studies.published.algorithm1 import Settings
+from pairveil.studies.published.attacked import watch_published
 
 TARGETS = 200
 # A share over 200 independent targets has a standard deviation of at most 0.0354 (0.005 when the noise
@@ -32,7 +33,7 @@ def rows():
     return {
         (row.attacker, row.learner, row.epsilon): row
         for attacker in ATTACKERS
-        for row in attack_learners(data, attacker, TARGETS, 0)
+        for row in attack_learners(data, attacker, TARGETS, 0, published_learners)
     }
 
 

@@ -85,6 +85,7 @@ class PublicBounds:
 
         Examples
         --------
+        >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     PublicBounds([0], [120], ["age"]).write(Path(folder) / "bounds.csv")
         ...     PublicBounds.read(Path(folder) / "bounds.csv").upper

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 
-from pairveil.engine.backends.records import backend_for
+from pairveil.engine.backends.records import backend_for, check_backend
 from pairveil.engine.checkpoint import Checkpoint, Hold
 from pairveil.engine.engine import Engine, OnAnswer
 from pairveil.engine.plan import Recipe
@@ -207,6 +207,7 @@ class PrivateLearner(BaseEstimator):
         """
         if checkpoint is not None and self.random_state is not None:
             raise InputError("a checkpoint is for releases: leave random_state=None")
+        check_backend(self.backend)
         prepared = self._prepare(pairs, y)
         self._warn_of_clones(prepared.certificate)
         used = prepared.material.used

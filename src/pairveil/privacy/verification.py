@@ -148,7 +148,7 @@ def _said(c: Certificate) -> list[str]:
     if caveat not in (None, SELECTED_CAVEAT):
         problems.append("the caveat is none that pairveil writes")
     pairs = _kappas_of_pairs(c)
-    if pairs is None:
+    if pairs is None or _kinds(c) != {"pairs"}:  # the fit was not about pairs: none were selected
         return problems
     used = pairs["relationship"]
     if (how == "all" and dropped) or (not dropped and full > used):

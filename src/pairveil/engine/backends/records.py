@@ -67,6 +67,12 @@ def topology_digest(records: Any) -> bytes:
     return np.ascontiguousarray(ends, dtype=np.int64).tobytes()
 
 
+def check_backend(name: str) -> None:
+    """Refuse a backend that is not there, before anything else is done."""
+    if name == "dask":
+        connected_client()
+
+
 def backend_for(records: Any, name: str) -> Backend:
     """Where sums over these records are taken: ``'auto'``, ``'numpy'`` or ``'dask'``.
 
