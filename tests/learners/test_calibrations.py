@@ -172,3 +172,15 @@ def test_the_engine_releases_no_larger_sum_than_the_plan_states():
     signal = ColumnSignal(X.shape[1], (1.0, 1.0), clip=1.0)
     with pytest.raises(RuntimeError, match="more numbers"):
         Engine(PairSet(X, PAIRS, Y), TrustedNoise()).answer(query, signal)
+
+
+def test_a_short_float_costs_no_more_than_it_says():
+    learner = fitted(epsilon=4.0)
+    for asked in (np.float16(0.1), np.float32(0.1), np.float64(0.1)):
+        ledger = PrivacyLedger(10.0, 1e-3, unit="pair")
+        learner.set_params(accountant=ledger, unit="pair")
+        learner.calibrate_threshold(PAIRS, Y, epsilon=asked)
+        assert ledger.spent() <= float(asked)
+    for wrong in ("1", True, None, [1.0], float("nan")):
+        with pytest.raises(InputError):
+            learner.calibrate_threshold(PAIRS, Y, epsilon=wrong)

@@ -90,7 +90,7 @@ def check_common(given: Any) -> None:
     """
     delta, named = given.delta, vars(given)
     check_epsilon(given.epsilon)
-    if not (_is_number(delta) and 0 < delta < 1):
+    if not (is_number(delta) and 0 < delta < 1):
         raise InputError("delta must be a number between 0 and 1, both excluded")
     for name, allowed in _CHOICES.items():
         if name in named:
@@ -128,11 +128,18 @@ def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
 
 def check_bound(name: str, value: object) -> None:
     """Refuse what is no positive number, or so far out that sums would leave the range of floats."""
-    if not (_is_number(value) and 1e-9 <= float(value) <= 1e9):  # type: ignore[arg-type]
+    if not (is_number(value) and 1e-9 <= float(value) <= 1e9):  # type: ignore[arg-type]
         raise InputError(f"{name} must be a number above 0 (from 1e-9 to 1e9)")
 
 
-def _is_number(value: object) -> bool:
+def is_number(value: object) -> bool:
+    """Whether a value is a real number, Python's or numpy's; NaN, True and False are not.
+
+    Examples
+    --------
+    >>> is_number(0.5), is_number("1"), is_number(float("nan"))
+    (True, False, False)
+    """
     return (
         isinstance(value, int | float | np.integer | np.floating)
         and not isinstance(value, bool)

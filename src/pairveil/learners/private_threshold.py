@@ -15,6 +15,7 @@ from pairveil.graph.digest import graph_digest
 from pairveil.graph.kappa import kappa as kappa_of
 from pairveil.learners.calibrations import Calibration, with_calibrations
 from pairveil.learners.inputs import resolve_pairs
+from pairveil.learners.parameters import is_number
 from pairveil.learners.thresholds import (
     DistanceHistogram,
     Strategy,
@@ -27,7 +28,7 @@ from pairveil.privacy.grid import check_noise
 from pairveil.privacy.mechanisms.laplace import LAPLACE
 from pairveil.privacy.noise import SeededNoise, TrustedNoise
 from pairveil.privacy.queries import Query
-from pairveil.privacy.units import UNITS
+from pairveil.privacy.units import UNITS, float_at_most
 
 if TYPE_CHECKING:
     from pairveil.learners.contract import PairMetric as _Metric
@@ -88,8 +89,11 @@ class PrivateThreshold(_Metric):
                 "a threshold chosen on private pairs is a release of its own: say public=True if these "
                 "pairs are public, or epsilon=... to charge it"
             )
-        if not 0 < epsilon < math.inf:
+        if not (is_number(epsilon) and 0 < epsilon < math.inf):
             raise InputError("epsilon must be a number above 0, not infinite")
+        epsilon = float_at_most(
+            epsilon
+        )  # short floats of numpy's would do the arithmetic in their own way
         check_strategy(strategy, min_rate)  # before anything is spent on it
         data, guessed = resolve_pairs(pairs_valid, y_valid, self.preprocessor)
         group = kappa_of(data.pairs)
