@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -132,7 +131,6 @@ def test_what_weakens_the_guarantee_is_said_to_the_quiet_too(
     command = ["fit", str(files / "people.csv"), str(files / "pairs.csv"), *words]
     done = CliRunner().invoke(app, [*command, "--delta", "0.1", "--seed", "0"])
     assert done.exit_code == 0, done.output
-    told = [line for line in said if re.search(r"--delta 0.1 is not below 1 / \d+ pairs", line)]
-    assert len(told) == 1
+    assert sum("--delta 0.1 is not below 1 / 88 pairs" in line for line in said) == 1
     if words == ["--json"]:
         json.loads(done.stdout)
