@@ -26,7 +26,12 @@ def test_rows_ratios_and_file(tmp_path):
 
 
 def test_both_epochs_descend_alike(monkeypatch):
-    """Without noise, numpy's epoch and the engine's lead to nearly the same loss from one start."""
+    """Without noise, numpy's epoch and the engine's lead to nearly the same loss from one start.
+
+    The engine draws its batches from the operating system: one epoch ends at .164 with a standard
+    deviation of .0043 (400 runs), numpy's seeded one at .173. The mean of 20 has .001, so that it
+    is seven deviations from the limit: this fails by chance less than once in 10^11 runs.
+    """
     monkeypatch.setattr(bench_speed, "NOISE", 0.0)
     monkeypatch.setattr(bench_speed, "RATE", 5.0)
     case = bench_speed._case(SHAPES["tiny"])
@@ -37,7 +42,7 @@ def test_both_epochs_descend_alike(monkeypatch):
         push = np.maximum(0, bench_speed.MARGIN - distance) ** 2
         return float(np.mean(np.where(case.data.labels > 0, distance**2, push)) / 2)
 
-    engine = loss(bench_speed._engine_epoch(case, 0.0))
+    engine = float(np.mean([loss(bench_speed._engine_epoch(case, 0.0)) for _ in range(20)]))
     assert engine < 0.95 * loss(case.start)
     assert loss(bench_speed._numpy_epoch(case)) == pytest.approx(engine, rel=0.1)
 
