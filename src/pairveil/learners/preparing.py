@@ -103,6 +103,8 @@ def _warn(given: Any, n: int, plan: Plan, stacklevel: int) -> None:
             GuaranteeWarning,
             stacklevel=stacklevel + 1,
         )
+    if kind == "counted pairs":  # counts have no features to hide behind noise
+        return
     noise = plan.queries[0].noise_multiplier  # of the first look at the data
     if n / (noise * math.sqrt(plan.n_features)) < 3:
         warnings.warn(

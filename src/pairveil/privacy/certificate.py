@@ -22,6 +22,7 @@ from pairveil.privacy.events import Event, GaussianEvent, check_events, event_fr
 from pairveil.privacy.units import (
     ADJACENCIES,
     ASSUMED_CLASSES,
+    ASSUMED_LEVELS,
     ASSUMED_TOPOLOGY,
     NOISE_SOURCES,
     SEEDED_NOISE,
@@ -51,7 +52,19 @@ PUBLIC_OF_PEOPLE = (
 )
 """What every certificate of statistics of people treats as public."""
 
-_PUBLIC = {"pairs": PUBLIC, "groups": PUBLIC, "people": PUBLIC_OF_PEOPLE}
+PUBLIC_OF_COUNTS = (
+    PUBLIC[0],
+    "kappa, the clip bound and the noise scale",
+    "the columns that pairs are counted by: comparisons and their levels, or the range of scores",
+)
+"""What every certificate of counted pairs treats as public."""
+
+_PUBLIC = {
+    "pairs": PUBLIC,
+    "groups": PUBLIC,
+    "people": PUBLIC_OF_PEOPLE,
+    "counted pairs": PUBLIC_OF_COUNTS,
+}
 
 
 @dataclass(frozen=True)
@@ -326,6 +339,8 @@ class Certificate:
             reasons.append("its randomness can be reproduced")
         if ASSUMED_CLASSES in self.public:
             reasons.append("the list of classes was read off the people")
+        if ASSUMED_LEVELS in self.public:
+            reasons.append("the number of levels was read off the pairs")
         if ASSUMED_TOPOLOGY in self.public or not reasons:
             reasons.append("people were recognised by equal rows of features")
         return tuple(reasons)

@@ -160,8 +160,24 @@ RECORD_KINDS: dict[str, Cost] = {
     "pairs": Cost(1),
     "groups": Cost(1, 2.0, 2.0, empties=False),
     "people": Cost(1),
+    "counted pairs": Cost(1, replace=math.sqrt(2.0)),
 }
 """Kinds of records and the least that one of them moves by proof (docs/theory/guarantee.md)."""
+
+
+def least_cost(kind: str, *, l1: bool) -> Cost:
+    """The least that one record of a kind moves by proof, in the norm of the noise.
+
+    Counted pairs contribute vectors without negative entries. Two of them, of length C at most, are sqrt(2) C
+    apart at most in l2, but 2 C in l1 (docs/theory/linkage.md).
+
+    Examples
+    --------
+    >>> least_cost("counted pairs", l1=True).replace
+    2.0
+    """
+    least = RECORD_KINDS[kind]
+    return Cost(least.records) if l1 and kind == "counted pairs" else least
 
 
 def costs_of_pairs(kappas: Mapping[Unit, int]) -> dict[Unit, Cost]:

@@ -35,10 +35,11 @@ def promise(certificate: Certificate) -> str:
     units = UNIT_SENTENCES_OF_PEOPLE if of_people else UNIT_SENTENCES
     compared = ADJACENCY_SENTENCES_OF_PEOPLE if of_people else ADJACENCY_SENTENCES
     those = "people" if of_people else "pairs"
+    what = "linkage model" if "linkage" in c.plan else "metric"
     why = " and ".join(c.why_not_for_release())
     sentences = [
         f"NOT FOR RELEASE: {why}." if why else "",
-        f"This metric is (epsilon={round_up(c.epsilon)}, delta={c.delta:g})-differentially "
+        f"This {what} is (epsilon={round_up(c.epsilon)}, delta={c.delta:g})-differentially "
         f"private for the contents of {records}, which covers {units[c.unit]} "
         f"(adjacency '{c.adjacency}': {compared[c.adjacency]}).",
         _guess_sentence(c.best_guess(), of_people),

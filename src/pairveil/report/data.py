@@ -22,6 +22,7 @@ from pairveil.foreign import parse_json, read_regular
 
 if TYPE_CHECKING:
     from pairveil.privacy.certificate import Certificate
+    from pairveil.report.linkage import WeightRow
 
 SUMMARY_FILE = "summary.json"
 FORMAT, VERSION = "pairveil-summary", 1
@@ -258,6 +259,8 @@ class ReportData:
         What `Certificate.verify` found when the page was made; None when it was not asked.
     made : str
         The day, for the foot of the page.
+    linkage : tuple of WeightRow
+        Match weights, where the release is a linkage model.
     """
 
     certificate: Certificate | None
@@ -266,6 +269,7 @@ class ReportData:
     folder: str = "RELEASE"
     problems: tuple[str, ...] | None = None
     made: str = ""
+    linkage: tuple[WeightRow, ...] = ()
 
 
 def read_summary(folder: Path) -> Summary:

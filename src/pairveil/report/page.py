@@ -12,6 +12,7 @@ from pathlib import Path
 from pairveil.files import write_file
 from pairveil.report import accounts, evidence, promise
 from pairveil.report.data import ReportData
+from pairveil.report.linkage import match_weights_section
 from pairveil.report.markup import Html, join, tag
 
 SECTIONS = (
@@ -37,14 +38,16 @@ def render(data: ReportData) -> str:
     >>> page.startswith("<!doctype html>"), "promises no privacy" in page
     (True, True)
     """
-    title = data.summary.title or "A learned distance metric"
+    title = data.summary.title or (
+        "A linkage model" if data.linkage else "A learned distance metric"
+    )
     main = join(
         promise.hero(data),
         promise.problems(data),
         promise.protected(data),
         promise.graph(data),
         evidence.utility(data),
-        evidence.picture(data),
+        match_weights_section(data.linkage) if data.linkage else evidence.picture(data),
         accounts.noise(data),
         accounts.limits(data),
         accounts.recompute(data),
