@@ -197,7 +197,7 @@ def test_releases_are_named(full_data) -> None:
     assert "all pairs" in page.text
     for foreign in ({}, {"releases": 7}, {"releases": ["x"]}, {"releases": [{"entries": True}]}):
         page = Outline(render(replace(full_data, certificate=replace(certificate, plan=foreign))))
-        assert "a noisy sum" in page.text
+        assert "noise on sums" in page.text
 
 
 def test_icons_show_the_bound_that_the_words_say(full_data) -> None:

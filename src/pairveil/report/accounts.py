@@ -6,6 +6,8 @@ import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from pairveil.privacy.events import event_from_dict
+from pairveil.privacy.mechanisms import NOISES
 from pairveil.report.charts import Bar, horizontal_bars
 from pairveil.report.data import Budget, ReportData
 from pairveil.report.parts import Figure, Table, table
@@ -15,12 +17,6 @@ if TYPE_CHECKING:
     from pairveil.privacy.certificate import Certificate
 
 MAX_BARS = 9  # the last spendings and the budget; the table has them all
-EVENT_NAMES = {
-    "gaussian": "a noisy sum",
-    "disjoint-gaussian": "noisy sums over batches",
-    "laplace": "a noisy sum",
-    "choice": "a noisy choice among candidates",
-}
 RELEASES = {
     "survey": "survey of the columns: how they spread, how many pairs are alike",
     "signal": "signal: which columns differ more between people who differ",
@@ -44,17 +40,18 @@ def _noise_table(certificate: Certificate, one: str) -> Table:
     named = _names(certificate)
     rows = []
     for event, (name, entries) in zip(certificate.events, named, strict=True):
+        told = event_from_dict(event)
         rate = float(event.get("sample_rate", 1.0))
         over = f"all {certificate.records}"
-        if event["kind"] == "disjoint-gaussian":
+        if "epochs" in event:
             over = f"batches of the {certificate.records}"
         elif rate < 1:
             over = f"a random sample, {percent(rate)}"
         rows.append(
             (
-                name or EVENT_NAMES[str(event["kind"])],
+                name or told.words,
                 entries,
-                number(_noise(event)),
+                number(told.noise),
                 over,
                 number(float(event.get("steps", event.get("epochs", 1)))),
             )
@@ -84,12 +81,6 @@ def _names(certificate: Certificate) -> list[tuple[str, str]]:
         else:
             found.append((RELEASES.get(name, name), number(entries)))
     return found
-
-
-def _noise(event: Mapping[str, Any]) -> float:
-    if "eta" in event:  # a choice: Gumbel noise of scale 1/eta; "inf" is none
-        return 0.0 if event["eta"] == "inf" else 1 / float(event["eta"])
-    return float(event["noise_multiplier" if "noise_multiplier" in event else "scale_multiplier"])
 
 
 def budget(found: Budget | None) -> dict[str, Any] | None:
@@ -150,20 +141,19 @@ def recompute(data: ReportData, certificate: Certificate) -> dict[str, Any]:
 
 def _account(certificate: Certificate) -> list[str]:
     """The command that recomputes epsilon from one event; more than one needs `certificate`."""
-    kinds = [str(event["kind"]) for event in certificate.events]
-    if kinds not in (["gaussian"], ["laplace"]):
-        return []
     event = certificate.events[0]
+    known = certificate.mechanism in NOISES and "steps" in event  # one batch, by noise on a sum
+    if len(certificate.events) != 1 or not known:
+        return []
     command = [
         "pairveil account",
         f"--kappa {certificate.kappa}",
-        f"--noise-multiplier {_noise(event)!r}",
+        f"--mechanism {certificate.mechanism}",
+        f"--noise-multiplier {event_from_dict(event).noise!r}",
         f"--steps {event['steps']}",
         f"--delta {certificate.delta - certificate.delta_slack!r}",
         f"--adjacency {certificate.adjacency}",
     ]
-    if kinds == ["gaussian"]:
+    if "sample_rate" in event:
         command.insert(2, f"--sample-rate {event['sample_rate']!r}")
-    else:
-        command.append("--mechanism laplace")
     return [" \\\n  ".join(command)]
