@@ -64,7 +64,9 @@ def test_the_charges_are_attained_over_all_pairs_and_root_two_is_the_least_that_
         apart = max(np.linalg.norm(a - b, ORDER[norm]) for a, b in itertools.combinations(sums, 2))
         assert lengths.max() == pytest.approx(moves[0], rel=1e-12)
         assert apart == pytest.approx(moves[1], rel=1e-12)
-        assert least_cost("counted pairs", l1=norm == "l1").replace == pytest.approx(moves[1])
+        assert least_cost("counted pairs", "pair", l1=norm == "l1").replace == pytest.approx(
+            moves[1]
+        )
 
 
 def test_counts_are_those_of_a_loop_in_any_order_and_exact():

@@ -92,8 +92,10 @@ def costs_of_counts(kappas: dict[Unit, int], *, l1: bool) -> dict[Unit, Cost]:
     >>> round(costs["person"].sensitivity("replace"), 3)
     2.828
     """
-    least = least_cost("counted pairs", l1=l1)
-    return {unit: replace(least, records=int(kappas[unit])) for unit in UNITS}
+    return {
+        unit: replace(least_cost("counted pairs", unit, l1=l1), records=int(kappas[unit]))
+        for unit in UNITS
+    }
 
 
 def pairs_of_entity(pairs: Any, entity_records: int) -> int:

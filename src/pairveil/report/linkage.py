@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from pairveil.release.linkage import ReleasedLinkage
 from pairveil.report.charts import Bar, horizontal_bars
-from pairveil.report.markup import Html, figure, section, table, tag
+from pairveil.report.evidence import short
+from pairveil.report.parts import Figure, table
 
 
 @dataclass(frozen=True)
@@ -55,16 +56,15 @@ def weight_rows(model: ReleasedLinkage) -> tuple[WeightRow, ...]:
     return tuple(rows)
 
 
-def match_weights_section(rows: tuple[WeightRow, ...]) -> Html:
+def weights_figure(rows: tuple[WeightRow, ...]) -> Figure:
     """Bars of each comparison's best level, and a table of all levels."""
     best = [row for row in rows if row.level == row.n_levels - 1]
-    most = max([abs(row.bits) for row in best] + [1.0])
     bars = [
         Bar(
-            _short(row.comparison),
+            short(row.comparison),
             max(row.bits, 0.0),
             f"{row.bits:.1f} ± {row.noise:.1g}" if row.noise else f"{row.bits:.1f}",
-            f"{row.comparison}: {row.bits:.2f} bits for the best agreement",
+            f"{short(row.comparison, 200)}: {row.bits:.2f} bits for the best agreement",
         )
         for row in best
     ]
@@ -72,35 +72,18 @@ def match_weights_section(rows: tuple[WeightRow, ...]) -> Html:
         bars,
         title="Bars: evidence for a match when a comparison agrees best.",
         start=0.0,
-        end=most,
+        end=max([abs(row.bits) for row in best] + [1.0]),
         label_width=168.0,
     )
-    data = table(
-        "Match weights",
-        ["Comparison", "level", "bits", "noise, ± bits"],
-        [
-            [
-                row.comparison,
-                f"{row.level} of {row.n_levels - 1}",
-                f"{row.bits:.3f}",
-                f"{row.noise:.2g}",
-            ]
-            for row in rows
-        ],
-    )
-    words = tag(
-        "p",
-        "A pair of records gets one weight for each comparison, by how well it agrees; a null gets none. "
-        "The sum, in bits, is the evidence for a match: ten bits make the odds a thousand times larger. The "
-        "weights are read off the released tables; the noise is in them, and its size is public.",
-    )
-    return section(
-        "picture",
-        "What the model weighs",
-        words,
-        figure(chart, "Bits of evidence when a comparison agrees best.", data),
-    )
-
-
-def _short(name: str, longest: int = 23) -> str:
-    return name if len(name) <= longest else f"{name[: longest - 11]}…{name[-10:]}"
+    listed = [
+        (
+            row.comparison,
+            f"{row.level} of {row.n_levels - 1}",
+            f"{row.bits:.3f}",
+            f"{row.noise:.2g}",
+        )
+        for row in rows
+    ]
+    columns = ("Comparison", "level", "bits", "noise, ± bits")
+    caption = "Bits of evidence for a match when a comparison agrees best."
+    return Figure(chart, caption, table("Match weights", columns, listed))
