@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, Self
@@ -17,7 +16,7 @@ from pairveil.data.counted import counted_pairs, record_numbers
 from pairveil.engine.plan import Recipe
 from pairveil.errors import InputError
 from pairveil.learners.base import PrivateLearner
-from pairveil.learners.counting import material_of_counts
+from pairveil.learners.counting import material_of_counts, stated_plainly
 from pairveil.learners.inputs import as_labels
 from pairveil.learners.parameters import check_common, is_number, is_whole, plain_parameters
 from pairveil.learners.preparing import Prepared, prepare
@@ -26,7 +25,7 @@ from pairveil.linkage.estimating import in_order, probabilities
 from pairveil.linkage.inputs import beyond_bound, check_n_levels, check_u, read_off
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.ledger import PrivacyLedger
-from pairveil.privacy.units import ADJACENCIES, ASSUMED_LEVELS, UNKNOWN_TOPOLOGY, Adjacency, Unit
+from pairveil.privacy.units import ASSUMED_LEVELS, Adjacency, Unit
 from pairveil.release.linkage import ReleasedLinkage, as_levels, match_weights
 
 FloatArray = NDArray[np.float64]
@@ -189,7 +188,7 @@ class PrivateLinkageModel(PrivateLearner):
             for_release=n_levels is not None,
         )
         recipe = self._counting(given, sizes, known is not None)
-        return _stated(prepare(recipe, given, material, self._noise(), stacklevel=3))
+        return stated_plainly(prepare(recipe, given, material, self._noise(), stacklevel=3))
 
     def _check_own(self, given: Any, pairs: Any) -> None:
         if pairs is None and given.unit != "pair":
@@ -345,15 +344,3 @@ class PrivateLinkageModel(PrivateLearner):
 
 def _entity_sentence(records: int | None, entities: Any) -> str:
     return ENTITY.format(n=records, how=DECLARED if entities is None else ENFORCED)
-
-
-def _stated(prepared: Prepared) -> Prepared:
-    """Nothing is promised of units that nobody can count the pairs of."""
-    certificate = prepared.certificate
-    if certificate is None or UNKNOWN_TOPOLOGY not in certificate.public:
-        return prepared
-    nothing: dict[str, float] = dict.fromkeys(ADJACENCIES, math.inf)
-    epsilons: dict[str, Any] = {
-        unit: by if unit == "pair" else nothing for unit, by in certificate.epsilons.items()
-    }
-    return replace(prepared, certificate=replace(certificate, epsilons=epsilons))
