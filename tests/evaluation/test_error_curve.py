@@ -40,19 +40,19 @@ def curve(seed=0, **options):
 
 
 def test_the_realised_rate_is_near_the_one_asked_for():
-    """97 in 100 runs are within 1.5; fewer than 24 of 40 has probability below 1e-20 at 0.95."""
-    assert binom.cdf(24, 40, 0.95) < 1e-6
-    ratios = np.array([norm.sf(curve(s).threshold(fmr=0.01), 0.3, 0.1) / 0.01 for s in range(40)])
-    assert ((ratios < 1.5) & (ratios > 1 / 1.5)).sum() > 24
+    """95 in 100 runs are within 1.5; 14 of 20 or fewer have a probability below 1e-3, and seeds are fixed."""
+    assert binom.cdf(14, 20, 0.95) < 1e-3
+    ratios = np.array([norm.sf(curve(s).threshold(fmr=0.01), 0.3, 0.1) / 0.01 for s in range(20)])
+    assert ((ratios < 1.5) & (ratios > 1 / 1.5)).sum() > 14
     # The same claim about twice the rate fails.
-    assert ((ratios < 2 * 1.5) & (ratios > 2 / 1.5)).sum() < 24
+    assert ((ratios < 2 * 1.5) & (ratios > 2 / 1.5)).sum() < 14
 
 
 def test_bands_hold_sampling_and_noise_for_all_thresholds_together():
-    """95 % at least, in fact nearly all: 8 misses in 30 have probability below 1e-6 at 0.05."""
-    assert binom.sf(7, 30, 0.05) < 1e-3
+    """95 % at least: 6 misses in 15 have a probability below 1e-4, and seeds are fixed."""
+    assert binom.sf(5, 15, 0.05) < 1e-4
     missed = narrow = 0
-    for seed in range(30):
+    for seed in range(15):
         found = curve(seed)
         fmr, fnmr = norm.sf(found.thresholds, 0.3, 0.1), norm.cdf(found.thresholds, 0.7, 0.1)
         fmr[0], fnmr[0] = 1.0, 0.0
@@ -61,8 +61,8 @@ def test_bands_hold_sampling_and_noise_for_all_thresholds_together():
         missed += not inside.all()
         half = (found.fmr_high - found.fmr_low) / 8
         narrow += not (np.abs(fmr - found.fmr) <= half + 1e-12).all()
-    assert missed < 8
-    assert narrow > 8  # an eighth of the width would not do
+    assert missed < 6
+    assert narrow > 6  # an eighth of the width would not do
 
 
 def test_exact_counts_without_noise():
@@ -165,7 +165,7 @@ def test_mistakes_are_said_before_anything_is_charged(wrong, message):
 def test_a_rate_that_too_few_pairs_can_show_is_refused_with_their_number():
     found = curve()
     with pytest.raises(
-        InputError, match="takes about 37,4.. impostor pairs .* there are about (9,9|10,0)"
+        InputError, match=r"takes about 37,4.. impostor pairs .* there are about (9,9|10,0)"
     ):
         found.threshold(fmr=0.001)
     for wrong in (0, 1, "x", None):
