@@ -324,6 +324,48 @@ class PrivateLinkageModel(PrivateLearner):
         """Same as `match_weights`: larger means 'match'."""
         return self.match_weights(levels)
 
+    # ---- Splink ----------------------------------------------------------------------------------
+
+    def from_splink(
+        self, linker: Any, labels: Any, *, threshold: float = 0.5, entities: Any = None
+    ) -> Self:
+        """Fit on clerical labels, with levels that Splink computes for exactly the labelled pairs.
+
+        Parameters
+        ----------
+        linker : splink.Linker
+            Version 5; it is not changed.
+        labels : table or path
+            Splink's clerical labels: ``unique_id_l``, ``unique_id_r``, ``clerical_match_score``.
+        threshold : float
+            A score from here on is a match, one below is none.
+        entities : (K, 2) array, optional
+            As for `fit`.
+        """
+        from pairveil.linkage.splink import from_splink
+
+        found = from_splink(linker, labels, threshold)
+        self.fit(found.levels, found.labels, found.pairs, found.n_levels, entities=entities)
+        self.feature_names_in_ = np.array(found.names, dtype=object)
+        return self
+
+    def to_splink(self, settings: Any, *, prior: float | None = None) -> dict[str, Any]:
+        """Splink settings with m and u written in and fixed, for ``Linker(records, settings)``.
+
+        Parameters
+        ----------
+        settings : dict, path, SettingsCreator or Linker
+            Comparisons must be those of the levels, in the same order or by the same names.
+        prior : float, optional
+            For ``probability_two_random_records_match``, which is left as it is without one: the share of
+            matches among labels is not that of the pairs that Splink scores.
+        """
+        from pairveil.linkage.splink import to_splink
+
+        check_is_fitted(self, "m_")
+        names = getattr(self, "feature_names_in_", None)
+        return to_splink(self.m_, self.u_, settings, None if names is None else list(names), prior)
+
     def released(self) -> ReleasedLinkage:
         """The model as it is handed out: tables and certificate."""
         check_is_fitted(self, "m_")
