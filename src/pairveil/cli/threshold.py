@@ -249,12 +249,18 @@ def _longest(metric: Any) -> float:
 
 
 def _by_weights(model: Any, levels: Path, pairs: Path, names: dict[str, Any]) -> Scored:
-    from pairveil.data.pair_values import read_pair_values, rows_of
+    from pairveil.column_names import in_order_of
+    from pairveil.data.pair_values import read_levels, rows_of
 
     found = read_pair_file(pairs, **names)
-    wanted = None if model.names is None else list(model.names)
-    values = read_pair_values(levels, names["left"], names["right"], wanted, (names["label"],))
-    scores = model.match_weights(values.values[rows_of(found, values.pairs)])
+    values = read_levels(levels, names["left"], names["right"], (names["label"],))
+    order = list(range(len(values.names)))
+    if model.names is not None:
+        if not set(model.names) <= set(values.names):
+            raise InputError(f"{levels} lacks a comparison of the model: {', '.join(model.names)}")
+        in_order_of(values.names, list(model.names))
+        order = [values.names.index(name) for name in model.names]
+    scores = model.match_weights(values.values[:, order][rows_of(found, values.pairs)])
     bits = [np.append(np.log2(m / u), 0.0) for m, u in zip(model.m, model.u, strict=True)]
     most, least = sum(one.max() for one in bits), sum(one.min() for one in bits)
     around = 1e-9 * (1 + most - least)  # sums in another order may round otherwise
