@@ -14,23 +14,24 @@ from typing import Any, get_args
 from pairveil.errors import InputError
 from pairveil.privacy.costs import RECORD_KINDS
 from pairveil.privacy.events import Event
-from pairveil.privacy.mechanisms import Mechanism, Sampling, mechanism_named
+from pairveil.privacy.mechanisms import CHOICES, Mechanism, Sampling, mechanism_of_query
 from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
 
 
 @dataclass(frozen=True)
 class Query:
-    """A sequence of noisy sums over records, all with one noise multiplier.
+    """A sequence of noisy sums over records, or of choices by them, all with one noise multiplier.
 
     Parameters
     ----------
     name : str
         What is asked, for people.
     shape : tuple of int
-        Of each answer; an answer may have fewer numbers, never more.
+        Of each answer; an answer may have fewer numbers, never more. Of a choice: its candidates.
     noise_multiplier : float
         Noise scale in units of one record's clip bound: a standard deviation (Gaussian) or a scale
-        (Laplace). 0 is no noise. Because of this unit the bound itself may follow from earlier answers.
+        (Laplace); of a choice 1/eta. 0 is no noise. Because of this unit the bound itself may follow from
+        earlier answers.
     steps : int
         How many sums.
     mechanism : Mechanism
@@ -86,6 +87,11 @@ class Query:
         """Whether each sum takes a Poisson sample instead of all records."""
         return self.sampling == "poisson" and self.sample_rate < 1
 
+    @property
+    def is_choice(self) -> bool:
+        """Whether the answer is one of several candidates, not a sum."""
+        return self.mechanism.name in CHOICES
+
     def event(self) -> Event:
         """What the accountant is told."""
         return self.mechanism.event(self)
@@ -124,7 +130,7 @@ class Query:
             steps, noise, rate = data["steps"], data["noise_multiplier"], data["sample_rate"]
             kinds = (data["sampling"], data.get("records", "pairs"))
             shape = (data.get("entries", 1),)
-            mechanism = mechanism_named(data["mechanism"])
+            mechanism = mechanism_of_query(data["mechanism"])
         except (AttributeError, KeyError, TypeError):
             raise InputError("the plan does not describe its queries") from None
         whole = all(

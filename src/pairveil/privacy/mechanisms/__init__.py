@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pairveil.errors import InputError
 from pairveil.privacy.mechanisms.base import Budget, Mechanism, Sampling
+from pairveil.privacy.mechanisms.exponential import EXPONENTIAL
 from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
 from pairveil.privacy.mechanisms.laplace import LAPLACE
 
@@ -19,9 +20,20 @@ MECHANISMS: dict[str, Mechanism] = {
         LAPLACE,
     )
 }
-"""Every mechanism by the name that users and certificates give it."""
+"""Every kind of noise on sums by the name that users and certificates give it."""
 
-__all__ = ["MECHANISMS", "Budget", "Mechanism", "Sampling", "mechanism_named"]
+CHOICES: dict[str, Mechanism] = {EXPONENTIAL.name: EXPONENTIAL}
+"""Mechanisms whose answer is a choice. Nobody asks for one by name: recipes do (`Ask.choice`)."""
+
+__all__ = [
+    "CHOICES",
+    "MECHANISMS",
+    "Budget",
+    "Mechanism",
+    "Sampling",
+    "mechanism_named",
+    "mechanism_of_query",
+]
 
 
 def mechanism_named(name: object) -> Mechanism:
@@ -35,3 +47,14 @@ def mechanism_named(name: object) -> Mechanism:
     if not isinstance(name, str) or name not in MECHANISMS:
         raise InputError(f"mechanism must be one of {', '.join(MECHANISMS)}")
     return MECHANISMS[name]
+
+
+def mechanism_of_query(name: object) -> Mechanism:
+    """The mechanism of a query, which may be a choice.
+
+    Examples
+    --------
+    >>> mechanism_of_query("exponential").norm
+    'range'
+    """
+    return CHOICES[name] if isinstance(name, str) and name in CHOICES else mechanism_named(name)
