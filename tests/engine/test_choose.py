@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from pairveil import DPPMetricLearner
 from pairveil.data.pairset import PairSet
 from pairveil.engine.checkpoint import Checkpoint
 from pairveil.engine.engine import Engine
@@ -114,8 +115,10 @@ def test_no_choice_from_a_sample():
     for sampling in ("poisson", "disjoint"):
         with pytest.raises(InputError, match="all records"):
             Query("start", (4,), 1.0, mechanism=EXPONENTIAL, sampling=sampling, sample_rate=0.5)
-    with pytest.raises(InputError, match="mechanism must be"):
-        mechanism_named("exponential")  # nobody asks for it by name
+    with pytest.raises(
+        InputError, match="mechanism must be"
+    ):  # recipes ask for choices, nobody else
+        DPPMetricLearner(mechanism="exponential").fit(the_pairs())
 
 
 def test_a_kept_choice_is_not_drawn_again(tmp_path):

@@ -14,7 +14,7 @@ from typing import Any, get_args
 from pairveil.errors import InputError
 from pairveil.privacy.costs import RECORD_KINDS
 from pairveil.privacy.events import Event
-from pairveil.privacy.mechanisms import CHOICES, Mechanism, Sampling, mechanism_of_query
+from pairveil.privacy.mechanisms import Mechanism, Sampling, mechanism_named
 from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
 
 
@@ -90,7 +90,7 @@ class Query:
     @property
     def is_choice(self) -> bool:
         """Whether the answer is one of several candidates, not a sum."""
-        return self.mechanism.name in CHOICES
+        return not self.mechanism.on_sums
 
     def event(self) -> Event:
         """What the accountant is told."""
@@ -130,7 +130,7 @@ class Query:
             steps, noise, rate = data["steps"], data["noise_multiplier"], data["sample_rate"]
             kinds = (data["sampling"], data.get("records", "pairs"))
             shape = (data.get("entries", 1),)
-            mechanism = mechanism_of_query(data["mechanism"])
+            mechanism = mechanism_named(data["mechanism"])
         except (AttributeError, KeyError, TypeError):
             raise InputError("the plan does not describe its queries") from None
         whole = all(

@@ -15,7 +15,8 @@ from pairveil.errors import InputError
 from pairveil.graph.selections import SELECTIONS
 from pairveil.privacy.certificate import Certificate, all_epsilons, public_of
 from pairveil.privacy.costs import RECORD_KINDS
-from pairveil.privacy.events import ChoiceEvent, Event, LaplaceEvent, event_from_dict
+from pairveil.privacy.events import ChoiceEvent, Event, event_from_dict
+from pairveil.privacy.mechanisms import mechanism_named
 from pairveil.privacy.queries import Query
 from pairveil.privacy.slack import slack_of_plan
 from pairveil.privacy.units import (
@@ -108,12 +109,11 @@ def _events(c: Certificate) -> list[str]:
         return ["there are no events: a release without any is none"]
     problems = []
     events = [event_from_dict(event) for event in c.events]
-    # Choices go with both kinds of noise; thresholds have Laplace noise whatever the fit has.
-    kinds = {type(event) for event in events}
-    if c.mechanism == "laplace":
-        goes = kinds <= {LaplaceEvent, ChoiceEvent} and c.delta == 0.0
-    else:
-        goes = kinds != {LaplaceEvent}
+    pure = all(event.is_pure for event in events)
+    if mechanism_named(c.mechanism).is_pure:
+        goes = pure and c.delta == 0.0
+    else:  # choices go with every noise; thresholds have Laplace noise whatever the fit has
+        goes = not pure or any(isinstance(event, ChoiceEvent) for event in events)
     if not goes:
         problems.append("the mechanism or delta does not go with the events")
     releases = _releases(c)

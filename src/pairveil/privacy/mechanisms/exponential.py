@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,8 @@ from numpy.typing import NDArray
 
 from pairveil.errors import InputError
 from pairveil.privacy.events import ChoiceEvent, Event
-from pairveil.privacy.gdp import mu_from_epsilon
 from pairveil.privacy.grid import Norm
-from pairveil.privacy.mechanisms.base import ROUNDING, Budget
+from pairveil.privacy.mechanisms.base import ROUNDING, Budget, Drawn, Mechanism
 
 if TYPE_CHECKING:
     from pairveil.privacy.noise import NoiseSource
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Exponential:
+class Exponential(Mechanism):
     """The exponential mechanism: candidate c with probability proportional to exp(eta * u_c).
 
     That is the largest of the scores with Gumbel noise of scale 1/eta on each of them, so a query's
@@ -37,6 +37,7 @@ class Exponential:
     norm: Norm = "range"
     is_pure: bool = True
     deviation: float = math.pi / math.sqrt(6)  # of Gumbel noise of scale 1
+    on_sums: bool = False
 
     def check(self, query: Query) -> None:
         """Neither samples nor batches have a proof: every choice is made from all records."""
@@ -57,6 +58,8 @@ class Exponential:
             return 0.0
         if budget.delta == 0:
             return times * ROUNDING * budget.sensitivity / (budget.epsilon * share)
+        from pairveil.privacy.gdp import mu_from_epsilon  # loads SciPy, which reading does not need
+
         mu = mu_from_epsilon(budget.epsilon, budget.delta)
         return math.sqrt(times / share) * ROUNDING * budget.sensitivity / (2 * mu)
 
@@ -66,6 +69,10 @@ class Exponential:
         """Not there: the scores themselves are never released."""
         del noise, total, scale, grid
         raise RuntimeError("a choice has no noisy sum: ask the engine to choose")
+
+    def slack(self, drawn: Sequence[Drawn], largest_kappa: int) -> float:  # noqa: ARG002
+        """The draw is exact and takes nothing off delta (docs/theory/choice.md, section 5)."""
+        return 0.0
 
     @staticmethod
     def eta(noise_multiplier: float) -> float:
