@@ -39,6 +39,7 @@ def make_target(
     n_features: int = 2,
     unit: Unit = "pair",
     adjacency: Adjacency = "zero-out",
+    learner: str = "contrastive",
 ) -> Target:
     """Build a target with its claim and its worst case.
 
@@ -52,6 +53,8 @@ def make_target(
         d' of the published learners; the dimension of everything.
     unit, adjacency : str
         For "learner", "laplace" and "gaussian". The published mechanisms claim replace, for kappa 1.
+    learner : str
+        For "learner": which one, a name in `pairveil.learners.LEARNERS`.
 
     Examples
     --------
@@ -76,6 +79,7 @@ def make_target(
         "adjacency": adjacency,
         "n_components": n_components,
         "n_features": n_features,
+        "learner": learner,
     }
     target: Target = make(**{key: known[key] for key in signature(make).parameters})
     return target

@@ -9,26 +9,27 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from pairveil.audit.canaries import Neighbours
 from pairveil.audit.families import mixture_loss
-from pairveil.data.pairset import PairSet
 from pairveil.engine.statistics import Statistic, clipped_sum
 from pairveil.privacy.grid import choose_grid
 from pairveil.privacy.queries import Query
+
+if TYPE_CHECKING:
+    from pairveil.audit.exact import Inputs
 
 FloatArray = NDArray[np.float64]
 
 
 class _Part(NamedTuple):
-    """Some of an input's pairs, and where they stand in it (disjoint batches are dealt by position)."""
+    """Some of an input's records, and where they stand in it (disjoint batches are dealt by position)."""
 
-    data: PairSet
+    data: Any
     positions: NDArray[np.intp]
 
 
@@ -39,7 +40,7 @@ class Watcher:
 
     Parameters
     ----------
-    neighbours : Neighbours
+    neighbours : Neighbours, or inputs of other records with these attributes
 
     Attributes
     ----------
@@ -74,7 +75,7 @@ class Watcher:
     True
     """
 
-    def __init__(self, neighbours: Neighbours) -> None:
+    def __init__(self, neighbours: Inputs) -> None:
         self.score = 0.0
         self.reached: dict[str, float] = defaultdict(float)
         self._steps: Counter[Any] = Counter()
@@ -82,7 +83,7 @@ class Watcher:
         self._kappa = len(self._changed)
         self._first = _without_nulls(neighbours.first, self._changed)
         self._second = _without_nulls(neighbours.second, self._changed)
-        rest = np.setdiff1d(np.arange(neighbours.first.n_pairs), self._changed)
+        rest = np.setdiff1d(np.arange(neighbours.first.n_records), self._changed)
         self._others = _without_nulls(neighbours.second, rest)
         self._batches: dict[tuple[int, float], tuple[FloatArray, FloatArray]] = {}
 
@@ -119,7 +120,7 @@ class Watcher:
         if query.n_batches > 1:
             rows = np.flatnonzero(part.positions % query.n_batches == step % query.n_batches)
         n_entries, norm = math.prod(statistic.shape), query.mechanism.norm
-        grid = choose_grid(statistic.clip, n_entries, norm=norm, n_pairs=part.data.n_pairs)
+        grid = choose_grid(statistic.clip, n_entries, norm=norm, n_pairs=part.data.n_records)
         total = clipped_sum(part.data, rows, statistic, norm, grid)
         return np.asarray(total * grid, dtype=np.float64)
 
@@ -145,8 +146,7 @@ class Watcher:
         return self._batches[key]
 
 
-def _without_nulls(data: PairSet, positions: NDArray[np.intp]) -> _Part | None:
-    """The pairs with contents: null pairs add nothing to any sum, so there is no need to ask them."""
-    contents = np.asarray(abs(data.differences(positions)).sum(axis=1)).ravel()
-    positions = positions[contents > 0]
+def _without_nulls(data: Any, positions: NDArray[np.intp]) -> _Part | None:
+    """The records with contents: null ones add nothing to any sum, so there is no need to ask them."""
+    positions = data.occupied(positions)
     return _Part(data.subset(positions), positions) if len(positions) else None

@@ -11,7 +11,8 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from pairveil.cli.fit import Epsilon, learn, summarise, write_report
+from pairveil.cli.fit import Epsilon
+from pairveil.cli.learning import learn, summarise, write_report
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stderr, stdout
 from pairveil.cli.planned import print_plan
 from pairveil.errors import InputError

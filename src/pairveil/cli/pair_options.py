@@ -27,10 +27,6 @@ PairsFile = Annotated[
 FeaturesFile = Annotated[
     Path, typer.Argument(help="People's features: CSV or Parquet, a row each.", metavar="FEATURES")
 ]
-PairsPath = Annotated[
-    str,
-    typer.Argument(help="Pairs of people: CSV, Parquet or another tool's file.", metavar="PAIRS"),
-]
 FeaturesPath = Annotated[
     str, typer.Argument(help="People's features: CSV or Parquet, a row each.", metavar="FEATURES")
 ]

@@ -109,8 +109,10 @@ def _events(c: Certificate) -> list[str]:
         return ["there are no events: a release without any is none"]
     problems = []
     events = [event_from_dict(event) for event in c.events]
-    pure = all(event.is_pure for event in events)
-    if pure != mechanism_named(c.mechanism).is_pure or (pure and c.delta > 0.0):
+    pure, stated = all(event.is_pure for event in events), mechanism_named(c.mechanism)
+    # Choices go with every kind of noise; thresholds have Laplace noise whatever the fit has.
+    choices = all(event.is_choice for event in events)
+    if (not pure or c.delta > 0.0) if stated.is_pure else (pure and not choices):
         problems.append("the mechanism or delta does not go with the events")
     releases = _releases(c)
     if not releases and (c.for_release or c.metric_sha256 is not None):
