@@ -19,8 +19,18 @@ from pairveil.cli.choices import (
     SelectName,
     pure_noises,
 )
-from pairveil.cli.learning import hold_checkpoint, learn, summarise, write_report
+from pairveil.cli.learning import hold_checkpoint, learn, summarise
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stdout
+from pairveil.cli.page_options import (
+    Institution,
+    PageOptions,
+    PublicTestFile,
+    Purpose,
+    Recipient,
+    TestClasses,
+    Title,
+    write_page,
+)
 from pairveil.cli.pair_options import (
     PANEL,
     Exclude,
@@ -181,6 +191,12 @@ def fit(
     report: Annotated[
         bool, typer.Option("--report", help="Write the report page as well.")
     ] = False,
+    title: Title = "",
+    institution: Institution = "",
+    purpose: Purpose = "",
+    recipient: Recipient = "",
+    public_test: PublicTestFile = None,
+    test_classes: TestClasses = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace an earlier release.")
     ] = False,
@@ -230,6 +246,10 @@ def fit(
     elif class_list is not None:
         raise InputError("--class-list goes with --classes COLUMN")
     talk = not (json_ or quiet)
+    said = PageOptions(title, institution, purpose, recipient, public_test, test_classes, id_)
+    said.check()
+    if said != PageOptions(id=id_) and not report:
+        raise InputError("options of the report go with --report")
     if not dry_run:
         ReleasedMetric.check_folder(out, overwrite)
     if checkpoint is not None and seed is not None:
@@ -322,7 +342,7 @@ def fit(
         certificate = _learn_and_save(
             model, prepared, training, draft, overwrite, talk, held, digest
         )
-    page = write_report(out) if report else None
+    page = write_page(out, options=said)[0] if report else None
     if json_:
         shown = {"certificate": certificate.to_dict(), "out": str(out)}
         print_json(shown if page is None else {**shown, "report": str(page)})

@@ -69,14 +69,6 @@ def summarise(learner: Any, prepared: Any, **parts: Any) -> Any:
     )
 
 
-def write_report(folder: Path) -> Path:
-    """The page of a release, from what is in its folder alone."""
-    from pairveil.report.page import write
-    from pairveil.report.summaries import read_release
-
-    return write(read_release(folder), folder / "report.html")
-
-
 def progress_bar(hidden: bool) -> Progress:
     """Time left and epsilon spent so far, on stderr."""
     return Progress(
