@@ -32,6 +32,7 @@ from pairveil.cli.page_options import (
     write_page,
 )
 from pairveil.cli.pair_options import (
+    AUTO_LAYOUT,
     PANEL,
     Exclude,
     FeaturesPath,
@@ -205,7 +206,7 @@ def fit(
     left: Left = "left",
     right: Right = "right",
     label: Label = "label",
-    layout: Layout = "auto",
+    layout: Layout = AUTO_LAYOUT,
     zero_means: ZeroMeans = None,
     threshold: Threshold = 0.5,
     record_id: RecordId = "id",
@@ -267,7 +268,7 @@ def fit(
                 "--bounds": bounds,
                 "--exclude": exclude,
                 "--zero-means": zero_means,
-                "--layout": layout != "auto",
+                "--layout": layout != AUTO_LAYOUT,
                 "--graph-salt": graph_salt,
                 "--merge-similar-ids": merge_similar_ids,
             }

@@ -271,7 +271,8 @@ class PairSet:
         Examples
         --------
         >>> import numpy as np
-        >>> PairSet(np.eye(2), [[0, 1], [1, 1]]).occupied(np.arange(2))
+        >>> people = [[1.0], [0.0], [0.0]]
+        >>> PairSet(people, [[0, 1], [1, 2]]).occupied(np.arange(2))
         array([0])
         """
         contents = np.asarray(abs(self.differences(indices)).sum(axis=1)).ravel()
