@@ -19,6 +19,9 @@ LEARNERS: dict[str, str] = {
 }
 """Private learners by name: 'module:class'. Nothing is imported before it is asked for."""
 
+DEFAULT_LEARNER = "contrastive"
+"""What `pairveil fit` and `pairveil audit` take when no learner is named."""
+
 
 def learner_class(name: str) -> type[PrivateLearner]:
     """The class of a registered learner.

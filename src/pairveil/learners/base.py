@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -53,6 +53,10 @@ class PrivateLearner(BaseEstimator):
     -----
     A learner with parameters of its own takes these as ``**common`` and hands them to ``super().__init__``.
     """
+
+    learns_from: ClassVar[tuple[str, ...]] = ("pairs",)
+    """What it can be fitted to: 'pairs' (FEATURES and PAIRS on the command line), 'classes' (FEATURES with a
+    column of classes), or another kind that the learner documents. Audits play with the first."""
 
     certificate_: Certificate | None
     kappa_: int

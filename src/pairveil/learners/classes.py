@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
 
+from pairveil.data.people import People
 from pairveil.engine.plan import Recipe
 from pairveil.errors import InputError
 from pairveil.learners.material import Material, material_of_people
@@ -26,7 +27,15 @@ class LearnsFromClasses(_Learner):
     A learner writes `_class_recipe`.
     """
 
+    learns_from: ClassVar[tuple[str, ...]] = ("pairs", "classes")
+
     classes_: tuple[Any, ...]
+
+    def _prepare(self, pairs: Any, y: ArrayLike | None) -> Prepared:
+        """`People` know their classes: ``fit`` and ``prepare`` take them as they are."""
+        if isinstance(pairs, People):
+            return self.prepare_classes(pairs, y)
+        return super()._prepare(pairs, y)
 
     def _keep(self, model: Any, prepared: Prepared) -> None:
         super()._keep(model, prepared)

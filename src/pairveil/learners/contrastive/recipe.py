@@ -127,6 +127,12 @@ class ContrastiveRecipe:
             "learning_rate": "auto" if self.learning_rate is None else self.learning_rate,
         }
 
+    def most_rows(self, n_features: int) -> int:
+        """Rows of the metric, at most: no square matrix is formed of very many columns."""
+        if self.n_components is not None:
+            return self.n_components
+        return n_features if n_features <= WIDE else MAX_DIRECTIONS
+
     def run(self, plan: Plan, engine: Engine) -> FloatArray:
         """The components of a metric, array of shape (n_components, n_features)."""
         balance = take_survey(plan, engine)
