@@ -46,6 +46,8 @@ _HOME = {
     "Setting": "pairveil.engine.plan",
     "Plan": "pairveil.engine.plan",
     "LEARNERS": "pairveil.learners",
+    "error_curve": "pairveil.evaluation.error_curve",
+    "ErrorCurve": "pairveil.evaluation.error_curve",
     "PrivateLinkageModel": "pairveil.linkage.model",
     "level_frequencies": "pairveil.linkage.estimating",
     "ReleasedLinkage": "pairveil.release.linkage",
@@ -92,6 +94,7 @@ if TYPE_CHECKING:
         InputError,
         PrivacyLeakWarning,
     )
+    from pairveil.evaluation.error_curve import ErrorCurve, error_curve
     from pairveil.graph.choosing import design_pairs, select_pairs
     from pairveil.graph.exact import exact_kappa
     from pairveil.graph.kappa import Kappa, kappa
