@@ -49,7 +49,14 @@ PUBLIC_OF_PEOPLE = (
 )
 """What every certificate of statistics of people treats as public."""
 
-_PUBLIC = {"pairs": PUBLIC, "groups": PUBLIC, "people": PUBLIC_OF_PEOPLE}
+PUBLIC_OF_GROUPS = (
+    "who is in which group and paired with whom, the number of people and of groups",
+    "the records that each unit touches, the number of steps, the clip bound and the noise scale",
+    "the bound on the features' norm, the margin's rule, and where the learning started",
+)
+"""What every certificate of groups treats as public."""
+
+_PUBLIC = {"pairs": PUBLIC, "groups": PUBLIC_OF_GROUPS, "people": PUBLIC_OF_PEOPLE}
 
 
 @dataclass(frozen=True)

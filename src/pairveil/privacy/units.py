@@ -50,6 +50,18 @@ ADJACENCY_SENTENCES_OF_PEOPLE: dict[Adjacency, str] = {
     ),
 }
 
+UNIT_SENTENCES_OF_GROUPS: dict[Unit, str] = {
+    "pair": "one pair: the features and the label of any two people of one group",
+    "relationship": "one relationship: how any two people of one group relate",
+    "person": "one person: all features and labels (or the class) of that person",
+}
+"""The same where the records are groups of people: everything about a person is in her one group."""
+
+ADJACENCY_SENTENCES_OF_GROUPS: dict[Adjacency, str] = {
+    "zero-out": "what is protected is compared with contents that say nothing; the others of its group stay",
+    "replace": "what is protected is compared with any other contents; the others of its group stay",
+}
+
 SEEDED_NOISE = "seeded NumPy floating-point noise"
 TRUSTED_NOISE = "operating-system entropy, exact discrete noise ({sampler} sampler)"
 NOISE_SOURCES: dict[str, bool] = {

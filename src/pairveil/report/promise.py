@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pairveil.privacy.promise import one_number
 from pairveil.privacy.units import UNITS
 from pairveil.report.charts import Bar, histogram, horizontal_bars
 from pairveil.report.data import GraphSummary, ReportData
 from pairveil.report.markup import Html, bullets, figure, join, section, table, tabs, tag
 from pairveil.report.words import (
-    UNIT_MEANINGS,
-    UNIT_MEANINGS_OF_PEOPLE,
+    MEANINGS,
     adjacency_meaning,
     at_most,
     cost,
@@ -78,7 +78,7 @@ def _facts(certificate: Certificate) -> Html:
         ("Best guess right at most", at_most(certificate.best_guess()), "a coin: 50 %"),
         ("Kappa", number(certificate.kappa), f"{records} that move together"),
         (
-            f"{records.capitalize()} used",
+            f"{'Pairs' if records == 'groups' else records.capitalize()} used",
             number(certificate.n_pairs_used),
             f"of {number(certificate.n_pairs_given)} given",
         ),
@@ -105,14 +105,17 @@ def protected(data: ReportData) -> Html:
         return Html("")
     replace = certificate.epsilons[certificate.unit]["replace"]
     records = certificate.records
-    meanings = UNIT_MEANINGS_OF_PEOPLE if records == "people" else UNIT_MEANINGS
+    meanings = MEANINGS[records]
     return section(
         "protected",
         "Who is protected, and how well",
         tag(
             "p",
-            "One and the same noise protects small things strongly and large things less. The table gives "
-            "the guarantee for each of them, so that nobody has to guess which one was meant.",
+            "Everything about a person is in one group, and groups are hidden as a whole: one number holds "
+            "for a pair, a relationship and a person, blanked or replaced."
+            if one_number(certificate)
+            else "One and the same noise protects small things strongly and large things less. The table "
+            "gives the guarantee for each of them, so that nobody has to guess which one was meant.",
         ),
         _units_table(certificate),
         tag(
@@ -224,6 +227,8 @@ def graph(data: ReportData) -> Html:
     certificate, summary = data.certificate, data.summary
     if certificate is not None and certificate.records == "people":
         return _people(certificate)
+    if certificate is not None and certificate.records == "groups":
+        return _groups(certificate)
     panels = [
         (name, _graph_panel(found))
         for name, found in (("Pairs used", summary.used), ("All pairs given", summary.given))
@@ -264,6 +269,22 @@ def _people(certificate: Certificate) -> Html:
         ),
         class_="card",
         id="graph",
+    )
+
+
+def _groups(certificate: Certificate) -> Html:
+    size = certificate.plan.get("group_size")
+    of = f" of at most {number(size)} people" if isinstance(size, int) else ""
+    return section(
+        "graph",
+        "How groups enter",
+        tag(
+            "p",
+            f"The metric was made of sums over disjoint groups{of}, with noise. "
+            f"{number(certificate.n_pairs_used)} of {number(certificate.n_pairs_given)} pairs are inside a "
+            "group; what a group says is the mean over its pairs, bounded as a whole. Each person is in one "
+            "group at most, and so is each pair and each relationship: kappa is 1 for all of them.",
+        ),
     )
 
 

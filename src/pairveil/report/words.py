@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from pairveil.privacy.promise import one_number
 from pairveil.privacy.units import round_up
 
 if TYPE_CHECKING:
@@ -33,6 +34,27 @@ UNIT_MEANINGS_OF_PEOPLE = {
     "relationship": "How two people relate: all that is known of both of them.",
     "person": "All features and the class of one person at once, as if the person had never been asked.",
 }
+UNIT_QUESTIONS_OF_GROUPS = {
+    "pair": "whether two people of one group were marked 'same' or 'different'",
+    "relationship": "whether two people of one group belong together",
+    "person": "which of two accounts of one person, all she is known by, is true",
+}
+UNIT_MEANINGS_OF_GROUPS = {
+    "pair": "Any two people of one group: their features and their label.",
+    "relationship": "How any two people of one group relate.",
+    "person": "All features and labels (or the class) of one person at once; she is in one group.",
+}
+_QUESTIONS = {
+    "pairs": UNIT_QUESTIONS,
+    "groups": UNIT_QUESTIONS_OF_GROUPS,
+    "people": UNIT_QUESTIONS_OF_PEOPLE,
+}
+MEANINGS = {
+    "pairs": UNIT_MEANINGS,
+    "groups": UNIT_MEANINGS_OF_GROUPS,
+    "people": UNIT_MEANINGS_OF_PEOPLE,
+}
+"""What each unit means, by kind of records."""
 ADJACENCY_MEANINGS = {
     "zero-out": "what anyone can learn compared with a world in which these pairs say nothing at all",
     "replace": (
@@ -157,8 +179,7 @@ def headline(certificate: Certificate | None) -> str:
     if certificate is None:
         return "This metric promises no privacy. It was learned without noise and must not leave the house."
     share = certificate.best_guess()
-    of_people = certificate.records == "people"
-    question = (UNIT_QUESTIONS_OF_PEOPLE if of_people else UNIT_QUESTIONS)[certificate.unit]
+    question = _QUESTIONS[certificate.records][certificate.unit]
     if is_weak(certificate):
         return f"This metric gives no useful bound on how well someone can guess {question}."
     times = math.ceil(100 * share - 1e-9)  # up: the sentence must stay true
@@ -168,7 +189,8 @@ def headline(certificate: Certificate | None) -> str:
     return (
         f"Someone who knows everything but {missing}, holds this metric and guesses {question} is right "
         f"at most {times} times in 100, when both answers were equally likely before. "
-        f"A coin is right 50 times. (Epsilon is {cost(certificate.epsilon)}.)"
+        f"A coin is right 50 times. (Epsilon is {cost(certificate.epsilon)}"
+        f"{', one number for a pair, a relationship and a person' if one_number(certificate) else ''}.)"
     )
 
 
@@ -190,6 +212,12 @@ def _not_for_release(certificate: Certificate) -> str:
     return text
 
 
+_PUBLIC = {
+    "pairs": "Who is paired with whom",
+    "groups": "Who is in which group and paired with whom",
+}
+
+
 def caveats(certificate: Certificate | None) -> list[str]:
     """What the promise does not cover, most important first."""
     if certificate is None:
@@ -201,8 +229,8 @@ def caveats(certificate: Certificate | None) -> list[str]:
         "Who the people are, how many there are and the list of classes are public. The promise covers "
         "people's features and classes, and not that they are in the data."
         if certificate.records == "people"
-        else "Who is paired with whom is public. The promise covers what the pairs hold, features and "
-        "labels, and not that a pair exists."
+        else f"{_PUBLIC[certificate.records]} is public. The promise covers what the pairs hold, features "
+        "and labels, and not that a pair exists."
     )
     caveat = certificate.selection.get("caveat")
     if caveat:

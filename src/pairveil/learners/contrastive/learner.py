@@ -11,6 +11,7 @@ from pairveil.engine.plan import Recipe
 from pairveil.errors import InputError
 from pairveil.learners.classes import LearnsFromClasses
 from pairveil.learners.contrastive.defaults import MARGIN, learns_from_pairs
+from pairveil.learners.contrastive.groups import GroupRecipe
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe
 from pairveil.learners.material import Material, designed_pairs
 from pairveil.learners.metric import PrivateMetricLearner
@@ -36,8 +37,9 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
         Must be well below 1 / number of pairs. Not used where the noise is pure.
     unit : {'relationship', 'person', 'pair'}
         What is protected; it decides kappa.
-    select : {'paths', 'forest', 'matching', 'all'}
-        Which of the given pairs to use. Looks at who is paired with whom only.
+    select : {'paths', 'forest', 'matching', 'groups', 'all'}
+        Which of the given pairs to use. Looks at who is paired with whom only. 'groups' cuts the pairs into
+        disjoint groups of people that are records: one epsilon holds for pair, relationship and person.
     kappa : 'auto' or int
         'auto' reads it off the graph of the used pairs. A number is taken as a public constant and
         refused when the graph needs more.
@@ -162,6 +164,23 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
             n_steps=None if given.n_steps == "auto" else given.n_steps,
             sampling=given.sampling,
             sample_rate=1.0 if given.sample_rate == "auto" else given.sample_rate,
+        )
+
+    def _group_recipe(self, given: Any, material: Material) -> GroupRecipe:
+        """What this learner asks of groups."""
+        if given.margin == "private":
+            raise InputError("margin='private' is for pairs: with groups give a number, or 'auto'")
+        asked = self._recipe(given)
+        return GroupRecipe(
+            size=material.used.size,
+            n_classes=None if material.classes is None else len(material.classes),
+            n_components=asked.n_components,
+            margin=MARGIN if given.margin == "auto" else given.margin,
+            max_grad_norm=asked.max_grad_norm,
+            learning_rate=asked.learning_rate,
+            n_steps=asked.n_steps,
+            sampling=asked.sampling,
+            sample_rate=asked.sample_rate,
         )
 
     def _class_recipe(self, given: Any, people: Material) -> tuple[Recipe, Material]:
