@@ -10,8 +10,8 @@ from pairveil.engine.group_gradients import GroupGradient
 from pairveil.engine.losses import ContrastiveLoss
 from pairveil.engine.statistics import clipped_sum
 from pairveil.graph.grouping import design_groups
-from pairveil.learners.contrastive.group_statistics import GroupContest, GroupMoments, GroupSurvey
-from pairveil.learners.contrastive.statistics import Candidates, Survey
+from pairveil.learners.contrastive.group_statistics import GroupContest, GroupSurvey
+from pairveil.learners.contrastive.statistics import Survey
 from pairveil.privacy.grid import choose_grid
 
 LOSS = ContrastiveLoss(1.0)
@@ -124,12 +124,10 @@ def test_a_person_never_moves_the_side_queries_further_than_two_clips(seed, scal
     rng = np.random.default_rng(seed)
     groups = _groups(rng, 12, 4, 4, scale)
     near = _changed(rng, groups, int(groups.members[0, 0]), rng.choice([1e-6, 1.0, 1e8]))
-    candidates = Candidates(rng.normal(size=(2, 4)), np.ones(4), (0.2, 1.0))
     columns = np.linspace(0.5, 2.0, 4)
     for statistic in (
         GroupSurvey(4, 2.0, 0.5, Survey.bound(0.5, norm)),
-        GroupMoments(candidates, clip, columns),
-        GroupContest(candidates, np.zeros(2), np.full(2, 0.3), (0.5, 1.0), clip, columns),
+        GroupContest((0.8, rng.normal(size=(2, 4))), (0.2, np.ones(4)), clip, columns),
     ):
         grid = choose_grid(statistic.clip, int(np.prod(statistic.shape)), norm=norm, n_pairs=12)
         one, two = (clipped_sum(found, None, statistic, norm, grid) for found in (groups, near))
@@ -163,3 +161,21 @@ def test_sparse_and_dense_features_give_the_same_sum():
     gradient = GroupGradient(rng.normal(size=(2, 4)), LOSS, 0.1)
     one, two = (clipped_sum(found, None, gradient, "l2", GRID) * GRID for found in (groups, thin))
     np.testing.assert_allclose(one, two, atol=1e-9)
+
+
+def test_the_contest_is_the_difference_of_aucs_inside_each_group():
+    from sklearn.metrics import roc_auc_score
+
+    rng = np.random.default_rng(4)
+    groups = _groups(rng, 40, 3, 5)
+    W, total = rng.normal(size=(2, 3)), 0.0
+    first, second = slots(5)
+    for members, labels in zip(groups.members, groups.labels, strict=True):
+        z = (groups.features[members][first] - groups.features[members][second])[labels != 0]
+        own = labels[labels != 0]
+        if len(set(own.tolist())) == 2:
+            plain = (z**2).sum(axis=1)
+            blended = 0.7 * ((z @ W.T) ** 2).sum(axis=1) + 0.3 * plain
+            total += roc_auc_score(own, -blended) - roc_auc_score(own, -plain)
+    contest = GroupContest((0.7, W), (0.3, np.ones(3)), clip=1.0)
+    assert clipped_sum(groups, None, contest, "l2", GRID)[0] * GRID == pytest.approx(total)

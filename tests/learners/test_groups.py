@@ -176,7 +176,7 @@ def test_groups_bring_their_labels():
 
 
 def test_the_non_private_limit_learns_from_groups():
-    learner = DPPMetricLearner(epsilon=float("inf"), preprocessor=X, n_steps=50)
+    learner = DPPMetricLearner(epsilon=float("inf"), preprocessor=X)
     learner.fit_classes(X, CLASSES, [0, 1], groups=8)
     assert learner.certificate_ is None
     pairs = design_pairs(569, random_state=0)

@@ -125,7 +125,7 @@ def _shrinking(pulled: FloatArray, people: FloatArray, clip: float, norm: Norm) 
     lengths = np.linalg.norm(pulled, order, axis=2), np.linalg.norm(people, order, axis=2)
     terms = np.einsum("gi,gi->g", *lengths)
     if norm == "l1":
-        longest = terms * (1 + 2.0**-40)  # |A^T X|_1 <= sum |a_i|_1 |x_i|_1
+        longest = terms * (1 + 2.0**-30)  # |A^T X|_1 <= sum |a_i|_1 |x_i|_1
     else:
         gram = (pulled @ pulled.transpose(0, 2, 1)) * (people @ people.transpose(0, 2, 1))
         (m, d), k = people.shape[1:], pulled.shape[2]

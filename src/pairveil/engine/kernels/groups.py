@@ -180,7 +180,7 @@ def _shrinking(a, x, m, d, k, clip, l1, error):  # type: ignore[no-untyped-def]
             if not (size_a < HUGE and size_x < HUGE):
                 return 0.0
             terms += size_a * size_x
-        longest = terms * (1.0 + 2.0**-40)
+        longest = terms * (1.0 + 2.0**-30)
     else:
         gram = np.dot(x, x.T)
         for i in range(m):

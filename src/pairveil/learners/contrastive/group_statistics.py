@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
+from pairveil.data.groups import slots
 from pairveil.engine.group_statistics import GroupStatistic
-from pairveil.engine.statistics import Labels, row_norms
-from pairveil.learners.contrastive.statistics import Candidates
+from pairveil.engine.statistics import Labels, Statistic, row_norms
 from pairveil.privacy.grid import Norm
 
 FloatArray = NDArray[np.float64]
@@ -60,43 +60,58 @@ class GroupSurvey(GroupStatistic):
 
 
 @dataclass(frozen=True)
-class GroupMoments(GroupStatistic):
-    """First and second moments of each candidate's log distances."""
+class GroupContest(Statistic):
+    """How much better than Euclid a metric orders the pairs inside each group.
 
-    candidates: Candidates
+    A group says AUC(metric) - AUC(Euclid) of its own pairs, in [-1, 1]: how often a similar pair is nearer
+    than a dissimilar one. Nothing has to be released before, as ranks are taken inside the group; a group
+    without both kinds of pairs says nothing.
+
+    Parameters
+    ----------
+    learned : (float, array of shape (k, d))
+        Weight and matrix of the learned part.
+    euclid : (float, array of shape (d,))
+        Weight of Euclid beside it, and the factors that make rows Euclidean again.
+    clip : float
+    """
+
+    learned: tuple[float, FloatArray]
+    euclid: tuple[float, FloatArray]
     clip: float
     scale: FloatArray | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Two entries a candidate."""
-        return (2 * len(self.candidates.blends),)
+        """One number."""
+        return (1,)
 
-    def contributions(self, differences: FloatArray, labels: Labels, norm: Norm) -> FloatArray:  # noqa: ARG002
-        """(q, q^2) of each pair."""
-        logs = self.candidates.log_distances(differences)
-        return np.concatenate([logs, logs**2], axis=1)
+    def tile_sum(self, people: Any, labels: Labels, norm: Norm) -> FloatArray:  # type: ignore[override] # noqa: ARG002
+        """Sum of the clipped differences of AUCs of some groups: people (g, m, d), labels of their pairs."""
+        g, m, d = people.shape
+        first, second = slots(m)
+        flat = people.reshape(-1, d)
+        plain = _squares((flat * self.euclid[1]).reshape(g, m, d), first, second)
+        projected = _squares((flat @ self.learned[1].T).reshape(g, m, -1), first, second)
+        blended = self.learned[0] * projected + self.euclid[0] * plain
+        said = _auc(blended, labels) - _auc(plain, labels)
+        return np.array([np.clip(said, -self.clip, self.clip).sum()])
 
 
-@dataclass(frozen=True)
-class GroupContest(GroupStatistic):
-    """How much better than Euclid each blend orders the pairs inside groups (`Contest` of pairs)."""
+def _squares(rows: FloatArray, first: Any, second: Any) -> FloatArray:
+    """Squared distances of the pairs of each group, from its Gram matrix."""
+    gram = rows @ rows.transpose(0, 2, 1)
+    own = np.einsum("gii->gi", gram)
+    found: FloatArray = own[:, first] + own[:, second] - 2 * gram[:, first, second]
+    return np.maximum(found, 0.0)
 
-    candidates: Candidates
-    mean: FloatArray
-    std: FloatArray
-    weights: tuple[float, float]
-    clip: float
-    scale: FloatArray | None = None
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """One entry a blend other than Euclid."""
-        return (len(self.candidates.blends) - 1,)
-
-    def contributions(self, differences: FloatArray, labels: Labels, norm: Norm) -> FloatArray:  # noqa: ARG002
-        """Signed differences of ranks: positive where dissimilar pairs move up and similar ones down."""
-        ranks = ndtr((self.candidates.log_distances(differences) - self.mean) / self.std)
-        sign = np.where(labels > 0, -self.weights[0], self.weights[1])
-        signed: FloatArray = sign[:, None] * (ranks[:, :-1] - ranks[:, -1:])
-        return signed
+def _auc(distances: FloatArray, labels: Labels) -> FloatArray:
+    """How often a similar pair of a group is nearer than a dissimilar one, less one half; 0 without both."""
+    similar, dissimilar = labels > 0, labels < 0
+    order = (
+        np.sign(distances[:, None, :] - distances[:, :, None]) / 2
+    )  # row similar, column dissimilar
+    won = np.einsum("gi,gij,gj->g", similar.astype(float), order, dissimilar.astype(float))
+    both = similar.sum(axis=1) * dissimilar.sum(axis=1)
+    return np.where(both > 0, won / np.maximum(both, 1), 0.0)

@@ -19,14 +19,13 @@ from pairveil.engine.group_gradients import GroupGradient
 from pairveil.engine.losses import ContrastiveLoss
 from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.learners.contrastive.defaults import MARGIN, usual_steps
-from pairveil.learners.contrastive.group_statistics import GroupContest, GroupMoments, GroupSurvey
+from pairveil.learners.contrastive.group_statistics import GroupContest, GroupSurvey
 from pairveil.learners.contrastive.recipe import (
     MAX_DIRECTIONS,
     MAX_STEP,
     SIDE,
     START_LENGTH,
     TOTAL_STEP,
-    TOTAL_STEP_WITHOUT_NOISE,
     TYPICAL_DISTANCE,
     Balance,
     assemble,
@@ -35,25 +34,21 @@ from pairveil.learners.contrastive.recipe import (
     shrink_columns,
     shrink_singular_values,
 )
-from pairveil.learners.contrastive.statistics import Candidates, Survey
+from pairveil.learners.contrastive.statistics import Survey
 from pairveil.privacy.mechanisms import Sampling
 
 FloatArray = NDArray[np.float64]
 
-SHARES = {"survey": 0.13, "gradients": 0.77, "moments": 0.04, "contest": 0.06}
-CLIP = (0.03, 0.5)  # of a group of one pair, at little and at much signal; falls with sqrt(pairs)
+SHARES = {"survey": 0.13, "gradients": 0.79, "contest": 0.08}
+CLIP = (0.03, 0.4)  # of a group of one pair, at little and at much signal; falls with sqrt(pairs)
 CLEAR = 300.0  # signal at which the second of them holds
 STEP_PER_SIGNAL = (2.5, 8.0)
+TOTAL_STEP_WITHOUT_NOISE = 400.0  # further steps fit the people at hand and no others
 SHRINKAGE = 0.5
 BLEND = (0.25, 0.05)  # of Euclid, beside what was learned: for many classes, for two
 MANY_CLASSES = 0.35  # share of similar pairs below which there are more than two
-CONTEST_CLIP = 0.2  # of one pair's difference of ranks; falls with sqrt(pairs)
+CONTEST_CLIP = 0.1  # of the difference of two AUCs inside a group
 START_SEED = 0
-USUAL_LOGS = (
-    (0.1, 0.0),
-    (0.1, 0.03),
-)  # log distances over 3 of few learned directions and of Euclid
-USUAL_VARIANCES = (0.06, 0.01)  # theirs; the second of each pair above is how far they stray
 USUAL_SHARE = 0.3  # of similar pairs, where the number of classes is not known
 
 
@@ -86,12 +81,11 @@ class GroupRecipe:
         """Shares of the budget; the contest's go to the descent where Euclid has no room."""
         d, shares = setting.n_features, dict(SHARES)
         if self.n_components is not None:
-            shares["gradients"] += shares.pop("moments") + shares.pop("contest")
+            shares["gradients"] += shares.pop("contest")
         descent = (self.n_steps or usual_steps(setting), self.sampling, self.sample_rate)
         shapes = {
             "survey": (d + 2,),
             "gradients": (self._rows(d), d),
-            "moments": (4,),
             "contest": (1,),
         }
         return tuple(
@@ -150,24 +144,13 @@ class GroupRecipe:
     def _hold_contest(self, plan: Plan, engine: Engine, balance: Balance, W: FloatArray) -> float:
         """Weight of Euclid in the metric: little if the learned metric orders the pairs better, else 1."""
         blend = BLEND[0] if balance.share < MANY_CLASSES else BLEND[1]
-        candidates = Candidates(
-            W / TYPICAL_DISTANCE, 1 / (balance.scale * balance.length), (blend, 1.0)
-        )
-        query = plan["moments"]
-        wide = 2.0 if query.mechanism.norm == "l1" else 1.0
-        moments = engine.answer(query, GroupMoments(candidates, 0.6 * wide, balance.scale))
-        first, second = np.split(moments / plan.n_records, 2)
-        noise = query.noise_std(0.6 * wide) / plan.n_records
-        mean = np.clip(drawn_to(first, *USUAL_LOGS, noise), -1, 1)
-        variance = drawn_to(second - mean**2, USUAL_VARIANCES, USUAL_VARIANCES, noise)
-        std = np.sqrt(np.clip(variance, 0.03**2, 1.0))
-        similar, dissimilar = balance.weights
-        usual = balance.share * similar**2 + (1 - balance.share) * dissimilar**2
-        clip = CONTEST_CLIP * math.sqrt(usual / _pairs(self.size))
         query = plan["contest"]
-        contest = GroupContest(candidates, mean, std, balance.weights, clip, balance.scale)
+        learned = (1 - blend, W / TYPICAL_DISTANCE)
+        euclid = (blend, 1 / (balance.scale * balance.length))
+        contest = GroupContest(learned, euclid, CONTEST_CLIP, balance.scale)
         score = engine.answer(query, contest)[0]
-        return blend if score > demand(signal_of(plan, len(W))) * query.noise_std(clip) else 1.0
+        needed = demand(signal_of(plan, len(W))) * query.noise_std(CONTEST_CLIP)
+        return blend if score > needed else 1.0
 
 
 def take_survey(plan: Plan, engine: Engine, n_classes: int | None = None) -> Balance:
