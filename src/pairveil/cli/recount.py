@@ -68,8 +68,8 @@ def recount(certificate: Any, indexed: Any, salt: bytes | None) -> Recount:
     elif used is not None and c.records == "groups":
         # Whatever the graph, its clusters are disjoint: each unit is in one of them.
         sentences.append(
-            f"the selection '{c.selection['how']}' was made again: its {len(used):,} pairs fall into disjoint "
-            "groups, so each unit is in one record"
+            f"the selection '{c.selection['how']}' was made again: its {len(used):,} pairs fall into "
+            "disjoint groups, so each unit is in one record"
         )
     elif used is not None:
         found = kappa(used)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from pairveil.printable import printable
 from pairveil.privacy.units import (
     ADJACENCY_SENTENCES,
+    ADJACENCY_SENTENCES_OF_CHOICES,
     ADJACENCY_SENTENCES_OF_GROUPS,
     ADJACENCY_SENTENCES_OF_PEOPLE,
     UNIT_SENTENCES,
@@ -23,6 +24,54 @@ if TYPE_CHECKING:
     from pairveil.privacy.certificate import Certificate
 
 
+@dataclass(frozen=True)
+class _Words:
+    """How a promise about some kind of records is worded."""
+
+    one: str = "1 used pair"
+    several: str = "at most {} used pairs"
+    those: str = "pairs"
+    instance: str = "'same' and 'different'"
+    released: str = "metric"
+    public: str = "Who is paired with whom is public and not protected."
+    units: dict[Unit, str] = field(default_factory=lambda: UNIT_SENTENCES)
+    compared: dict[Adjacency, str] = field(default_factory=lambda: ADJACENCY_SENTENCES)
+
+
+_PEOPLE = _Words(
+    "1 person",
+    "{} people",
+    "people",
+    "one class and another",
+    public="Who the people are and the list of classes is public and not protected.",
+    units=UNIT_SENTENCES_OF_PEOPLE,
+    compared=ADJACENCY_SENTENCES_OF_PEOPLE,
+)
+_CHOICES = _Words(
+    "1 choice",
+    "at most {} choices",
+    "choices",
+    "one item and the other",
+    "ranking",
+    "Who the workers are and between which items each of them chose is public and not protected.",
+    compared=ADJACENCY_SENTENCES_OF_CHOICES,
+)
+_GROUPS = _Words(
+    "1 group of people",
+    "{} groups of people",
+    "contents",
+    public="Who is in which group is public and not protected.",
+    units=UNIT_SENTENCES_OF_GROUPS,
+    compared=ADJACENCY_SENTENCES_OF_GROUPS,
+)
+_WORDS = {
+    "people": _PEOPLE,
+    "groups": _GROUPS,
+    "choices": _CHOICES,
+    "workers": replace(_CHOICES, one="1 worker", several="at most {} workers"),
+}
+
+
 def promise(certificate: Certificate) -> str:
     """What is promised to whom; `Certificate.promise` is the usual way in.
 
@@ -35,15 +84,20 @@ def promise(certificate: Certificate) -> str:
     c = certificate
     if not math.isfinite(c.epsilon):
         return "No privacy is promised: this metric was learned without enough noise."
-    words, why = _WORDS[c.records], " and ".join(c.why_not_for_release())
+    by, words = c.epsilons[c.unit], _WORDS.get(c.records, _Words())
+    records = words.one if c.kappa == 1 else words.several.format(c.kappa)
+    why = " and ".join(c.why_not_for_release())
     sentences = [
         f"NOT FOR RELEASE: {why}." if why else "",
         "One number protects a pair, a relationship and a person alike." if one_number(c) else "",
-        f"This metric is (epsilon={round_up(c.epsilon)}, delta={c.delta:g})-differentially "
-        f"private for the contents of {words.counted(c.kappa)}, which covers {words.units[c.unit]} "
+        f"This {words.released} is (epsilon={round_up(c.epsilon)}, delta={c.delta:g})-differentially "
+        f"private for the contents of {records}, which covers {words.units[c.unit]} "
         f"(adjacency '{c.adjacency}': {words.compared[c.adjacency]}).",
         _guess_sentence(c.best_guess(), words),
-        _both_sentence(c, words),
+        "Epsilon is the same whether those contents are blanked or exchanged for others."
+        if one_number(c)
+        else f"Epsilon is {round_up(by['zero-out'])} when those {words.those} are compared with none at all "
+        f"and {round_up(by['replace'])} when they are compared with other contents.",
         words.public,
         _selection_sentence(c),
     ]
@@ -51,66 +105,17 @@ def promise(certificate: Certificate) -> str:
     return printable(" ".join(sentence for sentence in sentences if sentence))
 
 
-class _Words(NamedTuple):
-    """How one kind of records is spoken of."""
-
-    one: str
-    many: str
-    those: str
-    instance: str
-    public: str
-    units: Mapping[Unit, str]
-    compared: Mapping[Adjacency, str]
-
-    def counted(self, number: int) -> str:
-        return f"1 {self.one}" if number == 1 else f"{self.many.format(number)}"
-
-
-_WORDS = {
-    "pairs": _Words(
-        "used pair",
-        "at most {} used pairs",
-        "pairs",
-        "'same' and 'different'",
-        "Who is paired with whom is public and not protected.",
-        UNIT_SENTENCES,
-        ADJACENCY_SENTENCES,
-    ),
-    "groups": _Words(
-        "group of people",
-        "{} groups of people",
-        "contents",
-        "'same' and 'different'",
-        "Who is in which group is public and not protected.",
-        UNIT_SENTENCES_OF_GROUPS,
-        ADJACENCY_SENTENCES_OF_GROUPS,
-    ),
-    "people": _Words(
-        "person",
-        "{} people",
-        "people",
-        "one class and another",
-        "Who the people are and the list of classes is public and not protected.",
-        UNIT_SENTENCES_OF_PEOPLE,
-        ADJACENCY_SENTENCES_OF_PEOPLE,
-    ),
-}
-
-
 def one_number(certificate: Certificate) -> bool:
-    """Whether one epsilon holds for every unit and adjacency, as it does where records are groups."""
+    """Whether one epsilon holds for every unit and adjacency, as it does where records are groups.
+
+    Examples
+    --------
+    >>> from pairveil.privacy.certificate import _example
+    >>> one_number(_example())
+    False
+    """
     stated = {epsilon for by in certificate.epsilons.values() for epsilon in by.values()}
     return certificate.records == "groups" and len(stated) == 1
-
-
-def _both_sentence(c: Certificate, words: _Words) -> str:
-    by = c.epsilons[c.unit]
-    if one_number(c):
-        return "Epsilon is the same whether those contents are blanked or exchanged for others."
-    return (
-        f"Epsilon is {round_up(by['zero-out'])} when those {words.those} are compared with none at all "
-        f"and {round_up(by['replace'])} when they are compared with other contents."
-    )
 
 
 def times_in_100(share: float) -> str:
@@ -125,7 +130,7 @@ def times_in_100(share: float) -> str:
 
 
 def _guess_sentence(share: float, words: _Words) -> str:
-    those = "of what is protected" if words.those == "contents" else f"of these {words.those}"
+    those = f"of these {words.those}"
     if share > 0.99:
         return (
             "There is no real protection: someone who knows everything else and weighs two contents "
@@ -134,7 +139,7 @@ def _guess_sentence(share: float, words: _Words) -> str:
     return (
         f"Someone who knows everything else and weighs two contents {those} that were equally likely "
         f"before, {words.instance} for instance, is right at most {times_in_100(share)} "
-        "times in 100 after seeing this metric; a coin is right 50 times."
+        f"times in 100 after seeing this {words.released}; a coin is right 50 times."
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from pairveil.privacy.promise import one_number
+from pairveil.privacy.certificate import PUBLIC, PUBLIC_OF_PEOPLE
 from pairveil.privacy.units import round_up
 
 if TYPE_CHECKING:
@@ -44,17 +44,9 @@ UNIT_MEANINGS_OF_GROUPS = {
     "relationship": "How any two people of one group relate.",
     "person": "All features and labels (or the class) of one person at once; she is in one group.",
 }
-_QUESTIONS = {
-    "pairs": UNIT_QUESTIONS,
-    "groups": UNIT_QUESTIONS_OF_GROUPS,
-    "people": UNIT_QUESTIONS_OF_PEOPLE,
-}
-MEANINGS = {
-    "pairs": UNIT_MEANINGS,
-    "groups": UNIT_MEANINGS_OF_GROUPS,
-    "people": UNIT_MEANINGS_OF_PEOPLE,
-}
-"""What each unit means, by kind of records."""
+QUESTIONS = {"people": UNIT_QUESTIONS_OF_PEOPLE, "groups": UNIT_QUESTIONS_OF_GROUPS}
+MEANINGS = {"people": UNIT_MEANINGS_OF_PEOPLE, "groups": UNIT_MEANINGS_OF_GROUPS}
+"""By kind of records; of others, those of pairs."""
 ADJACENCY_MEANINGS = {
     "zero-out": "what anyone can learn compared with a world in which these pairs say nothing at all",
     "replace": (
@@ -74,6 +66,17 @@ def adjacency_meaning(adjacency: str, records: str) -> str:
     """
     return ADJACENCY_MEANINGS[adjacency].replace("these pairs", f"these {records}")
 
+
+PLAIN_PUBLIC = {
+    PUBLIC[1]: (
+        "how many pairs count together (kappa), how often sums were taken and over which share of the "
+        "pairs, and how much noise was added"
+    ),
+    PUBLIC[2]: "the limit on the size of a person's features, and the fixed rules of the learning",
+    PUBLIC_OF_PEOPLE[1]: "how many people one protected fact touches, and how much noise was added",
+    PUBLIC_OF_PEOPLE[2]: "the limit on the size of a person's features",
+}
+"""What certificates call public in the words of their makers, said for a reader who is none."""
 
 NO_BOUND = "no bound"
 WEAK = 0.99  # who guesses right more often than this is as good as sure
@@ -166,7 +169,18 @@ def one_in(delta: float) -> str:
 
 def one_record(certificate: Certificate) -> str:
     """What one of the certificate's records is called."""
-    return {"pairs": "pair", "groups": "group", "people": "person"}[certificate.records]
+    records = certificate.records
+    return "person" if records == "people" else records.removesuffix("s")
+
+
+def counted(count: int, certificate: Certificate) -> str:
+    """So many of the certificate's records, with their name."""
+    return f"{number(count)} {one_record(certificate) if count == 1 else certificate.records}"
+
+
+def guesses_in_100(certificate: Certificate) -> int:
+    """How many of 100 guesses are right at most, as a whole number; rounded up, so that it stays true."""
+    return min(100, math.ceil(100 * certificate.best_guess() - 1e-9))
 
 
 def is_weak(certificate: Certificate) -> bool:
@@ -178,19 +192,17 @@ def headline(certificate: Certificate | None) -> str:
     """The promise in one sentence for the top of the page."""
     if certificate is None:
         return "This metric promises no privacy. It was learned without noise and must not leave the house."
-    share = certificate.best_guess()
-    question = _QUESTIONS[certificate.records][certificate.unit]
+    question = QUESTIONS.get(certificate.records, UNIT_QUESTIONS)[certificate.unit]
     if is_weak(certificate):
         return f"This metric gives no useful bound on how well someone can guess {question}."
-    times = math.ceil(100 * share - 1e-9)  # up: the sentence must stay true
+    times = guesses_in_100(certificate)
     missing = f"one {one_record(certificate)}"
     if certificate.kappa != 1:
         missing = f"{certificate.kappa} {certificate.records}"
     return (
         f"Someone who knows everything but {missing}, holds this metric and guesses {question} is right "
         f"at most {times} times in 100, when both answers were equally likely before. "
-        f"A coin is right 50 times. (Epsilon is {cost(certificate.epsilon)}"
-        f"{', one number for a pair, a relationship and a person' if one_number(certificate) else ''}.)"
+        "A coin is right 50 times."
     )
 
 
@@ -212,25 +224,20 @@ def _not_for_release(certificate: Certificate) -> str:
     return text
 
 
-_PUBLIC = {
-    "pairs": "Who is paired with whom",
-    "groups": "Who is in which group and paired with whom",
-}
-
-
 def caveats(certificate: Certificate | None) -> list[str]:
     """What the promise does not cover, most important first."""
     if certificate is None:
         return ["Nothing is promised: treat this metric as you treat the data it was learned from."]
     found = []
+    together = counted(certificate.kappa, certificate)
     if not certificate.for_release:
         found.append(_not_for_release(certificate))
     found.append(
         "Who the people are, how many there are and the list of classes are public. The promise covers "
         "people's features and classes, and not that they are in the data."
         if certificate.records == "people"
-        else f"{_PUBLIC[certificate.records]} is public. The promise covers what the pairs hold, features "
-        "and labels, and not that a pair exists."
+        else "Who is paired with whom is public. The promise covers what the pairs hold, features and "
+        "labels, and not that a pair exists."
     )
     caveat = certificate.selection.get("caveat")
     if caveat:
@@ -240,8 +247,7 @@ def caveats(certificate: Certificate | None) -> list[str]:
     found += [
         f"Epsilon bounds how much the odds can change except with a probability of about delta, "
         f"{one_in(certificate.delta)}; the best guess counts that in.",
-        f"The promise is for at most {certificate.kappa} "
-        f"{one_record(certificate) if certificate.kappa == 1 else certificate.records} changing together. "
+        f"The promise is for at most {together} changing together. "
         f"Knowledge from elsewhere that ties more of the used {certificate.records} together, a family tree "
         "for instance, is outside it.",
         "Every further release from the same people adds up. A ledger keeps the sum; releases that are not "
