@@ -48,6 +48,7 @@ SHRINKAGE = 0.5
 BLEND = (0.25, 0.05)  # of Euclid, beside what was learned: for many classes, for two
 MANY_CLASSES = 0.35  # share of similar pairs below which there are more than two
 CONTEST_CLIP = 0.1  # of the difference of two AUCs inside a group
+DEMAND, LUCK = 2.0, 1.4  # standard deviations of noise, and of chance, by which the contest must be won
 START_SEED = 0
 USUAL_SHARE = 0.3  # of similar pairs, where the number of classes is not known
 
@@ -149,7 +150,9 @@ class GroupRecipe:
         euclid = (blend, 1 / (balance.scale * balance.length))
         contest = GroupContest(learned, euclid, CONTEST_CLIP, balance.scale)
         score = engine.answer(query, contest)[0]
-        needed = demand(signal_of(plan, len(W))) * query.noise_std(CONTEST_CLIP)
+        # The same groups taught the metric: it must win by more than the luck of so many groups, too.
+        luck = CONTEST_CLIP * math.sqrt(plan.n_records)
+        needed = math.hypot(DEMAND * query.noise_std(CONTEST_CLIP), LUCK * luck)
         return blend if score > needed else 1.0
 
 
@@ -182,17 +185,6 @@ def signal_of(plan: Plan, k: int) -> float:
     noise = descent_noise(plan, k)
     batch = plan["gradients"].sample_rate * plan.n_records
     return batch / (noise * math.sqrt(plan.n_features)) if noise > 0 else math.inf
-
-
-def demand(signal: float) -> float:
-    """Standard deviations of noise by which the contest must be won: none with much signal, two with little.
-
-    Examples
-    --------
-    >>> [round(demand(signal), 2) for signal in (1.0, 6.0, 30.0)]
-    [2.5, 0.0, -2.0]
-    """
-    return float(np.clip(24 / signal - 4, -2.0, 2.5))
 
 
 def drawn_to(found: Any, usual: Any, spread: Any, noise: float) -> FloatArray:
