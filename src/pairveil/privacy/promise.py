@@ -67,6 +67,7 @@ _GROUPS = _Words(
 _WORDS = {
     "people": _PEOPLE,
     "groups": _GROUPS,
+    "counted pairs": _Words(instance="'match' and 'no match'", released="linkage model"),
     "choices": _CHOICES,
     "workers": replace(_CHOICES, one="1 worker", several="at most {} workers"),
 }

@@ -48,7 +48,10 @@ SHRINKAGE = 0.5
 BLEND = (0.25, 0.05)  # of Euclid, beside what was learned: for many classes, for two
 MANY_CLASSES = 0.35  # share of similar pairs below which there are more than two
 CONTEST_CLIP = 0.1  # of the difference of two AUCs inside a group
-DEMAND, LUCK = 2.0, 1.4  # standard deviations of noise, and of chance, by which the contest must be won
+DEMAND, LUCK = (
+    2.0,
+    1.4,
+)  # standard deviations of noise, and of chance, by which the contest must be won
 START_SEED = 0
 USUAL_SHARE = 0.3  # of similar pairs, where the number of classes is not known
 
