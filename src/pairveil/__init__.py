@@ -14,11 +14,13 @@ __version__ = "0.2.0.dev0"
 
 _HOME = {
     "PairSet": "pairveil.data.pairset",
+    "GroupSet": "pairveil.data.groups",
     "Choices": "pairveil.data.choices",
     "read_features": "pairveil.data.readers",
     "read_pairs": "pairveil.data.readers",
     "select_pairs": "pairveil.graph.choosing",
     "design_pairs": "pairveil.graph.choosing",
+    "design_groups": "pairveil.graph.grouping",
     "kappa": "pairveil.graph.kappa",
     "Kappa": "pairveil.graph.kappa",
     "exact_kappa": "pairveil.graph.exact",
@@ -80,6 +82,7 @@ _moved.install()
 if TYPE_CHECKING:
     from pairveil.data.choices import Choices
     from pairveil.data.embedded import label_pairs, load_patients
+    from pairveil.data.groups import GroupSet
     from pairveil.data.pairset import PairSet
     from pairveil.data.readers import read_features, read_pairs
     from pairveil.data.scaling import PublicBounds, scale_to_bounds
@@ -97,6 +100,7 @@ if TYPE_CHECKING:
     from pairveil.evaluation.error_curve import ErrorCurve, error_curve
     from pairveil.graph.choosing import design_pairs, select_pairs
     from pairveil.graph.exact import exact_kappa
+    from pairveil.graph.grouping import design_groups
     from pairveil.graph.kappa import Kappa, kappa
     from pairveil.graph.key_pairs import key_pairs
     from pairveil.learners import LEARNERS

@@ -57,6 +57,13 @@ PUBLIC_OF_PEOPLE = (
 )
 """What every certificate of statistics of people treats as public."""
 
+PUBLIC_OF_GROUPS = (
+    "who is in which group and paired with whom, the number of people and of groups",
+    "the records that each unit touches, the number of steps, the clip bound and the noise scale",
+    "the bound on the features' norm, the margin's rule, and where the learning started",
+)
+"""What every certificate of groups treats as public."""
+
 PUBLIC_OF_COUNTS = (
     PUBLIC[0],
     "kappa, the clip bound and the noise scale",
@@ -72,7 +79,7 @@ PUBLIC_OF_CHOICES = (
 
 _PUBLIC = {
     "pairs": PUBLIC,
-    "groups": PUBLIC,
+    "groups": PUBLIC_OF_GROUPS,
     "people": PUBLIC_OF_PEOPLE,
     "counted pairs": PUBLIC_OF_COUNTS,
     "choices": PUBLIC_OF_CHOICES,
