@@ -40,8 +40,8 @@ def guide(tmp_path_factory):
     del sys.modules["diagonal"]
 
 
-# The scatter learner learns from people with classes: test_scatter.py has its own contract.
-OF_PAIRS = [name for name in LEARNERS if name != "scatter"]
+# Learners of people and of tuples have a contract of their own: test_scatter.py, test_tuples.py.
+OF_PAIRS = [name for name in LEARNERS if name not in ("scatter", "triplet", "tuplet")]
 
 
 @pytest.fixture(params=[*OF_PAIRS, "guide"])

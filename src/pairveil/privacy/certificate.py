@@ -51,7 +51,20 @@ PUBLIC_OF_PEOPLE = (
 )
 """What every certificate of statistics of people treats as public."""
 
-_PUBLIC = {"pairs": PUBLIC, "groups": PUBLIC, "people": PUBLIC_OF_PEOPLE}
+PUBLIC_OF_TUPLES = (
+    "who is in a tuple with whom, the number of people and of tuples, and which tuples were used",
+    "the tuples that each unit touches, the sampling rate, the number of steps, the clip bound and the noise "
+    "scale",
+    "the bound on the features' norm, the margin, and where the learning started",
+)
+"""What every certificate of tuples treats as public."""
+
+_PUBLIC = {
+    "pairs": PUBLIC,
+    "groups": PUBLIC,
+    "people": PUBLIC_OF_PEOPLE,
+    "tuples": PUBLIC_OF_TUPLES,
+}
 
 
 @dataclass(frozen=True)

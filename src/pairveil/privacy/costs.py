@@ -160,8 +160,9 @@ RECORD_KINDS: dict[str, Cost] = {
     "pairs": Cost(1),
     "groups": Cost(1, 2.0, 2.0, empties=False),
     "people": Cost(1),
+    "tuples": Cost(1),
 }
-"""Kinds of records and the least that one of them moves by proof (docs/theory/guarantee.md)."""
+"""Kinds of records and the least that one of them moves by proof (docs/theory: guarantee, people, tuples)."""
 
 
 def costs_of_pairs(kappas: Mapping[Unit, int]) -> dict[Unit, Cost]:

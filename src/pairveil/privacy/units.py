@@ -84,6 +84,9 @@ SELECTED_CAVEAT = (
 )
 """Said where labelled pairs were dropped."""
 
+SELECTED_TUPLES_CAVEAT = SELECTED_CAVEAT.replace("pairs", "tuples").replace("labels", "answers")
+"""Said where tuples with answers were dropped."""
+
 
 def float_at_most(value: SupportsFloat) -> float:
     """A number as a float that is not above it: what was asked for is never exceeded by rounding.

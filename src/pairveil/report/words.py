@@ -144,7 +144,9 @@ def one_in(delta: float) -> str:
 
 def one_record(certificate: Certificate) -> str:
     """What one of the certificate's records is called."""
-    return {"pairs": "pair", "groups": "group", "people": "person"}[certificate.records]
+    return {"pairs": "pair", "groups": "group", "people": "person", "tuples": "tuple"}[
+        certificate.records
+    ]
 
 
 def is_weak(certificate: Certificate) -> bool:
