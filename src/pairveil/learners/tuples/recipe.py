@@ -30,21 +30,20 @@ FloatArray = NDArray[np.float64]
 
 MOST_FEATURES = 1024
 """The contrast of more columns than this is too many numbers to release."""
-SHARES = {"survey": 0.12, "contrast": 0.28, "gradients": 0.6}
+SHARES = {"survey": 0.1, "contrast": 0.35, "gradients": 0.55}
 SIDE = 0.5  # weight of the survey's length and count beside the columns
 DIRECTIONS = 10
 CONTRAST_CLIP = 0.5
 CLIP = 0.3
 N_STEPS, N_STEPS_PURE, N_STEPS_WITHOUT_NOISE = 30, 8, 60
 START_LENGTH = 2.0
-LEAST_TRUST = 0.02  # of a direction that does not stand out of the noise
+LEAST_TRUST = 0.3  # in the start, of a direction that does not stand out of the noise
 TOTAL_STEP = 60.0  # summed step sizes, in units of the clip bound, at most
 STEP_PER_SIGNAL = 2.5
 SHRINKAGE = 0.5  # of what noise alone would add to a singular value, and to a column
 TYPICAL_DISTANCE = 0.6
 BLEND = (0.05, 0.65)  # weight of Euclid beside one direction, and beside many
-TRUST_POWER = 0.5
-DEBUG = False
+TRUST_POWER = 0.35  # how fast what was learned gains weight as it stands out of the noise
 L1_PER_L2 = 0.5  # clip in l1 relative to sqrt(entries) times the clip in l2
 
 
@@ -114,17 +113,15 @@ class TupleRecipe:
         stage = take_survey(plan, engine, self.size)
         W, trust = find_start(plan, engine, stage, self.size, self._rows(plan.n_features))
         W, heard = self._descend(plan, engine, stage, W)
-        if DEBUG: print("trust", round(trust,3), "heard", round(heard,3))
-        trust = max(trust, heard)
         learned = W * stage.scale / TYPICAL_DISTANCE
         if self.n_components is not None:
             return learned
-        return with_euclid(learned, blend_of(W, trust), stage.length)
+        return with_euclid(learned, blend_of(W, max(trust, heard)), stage.length)
 
     def _descend(
         self, plan: Plan, engine: Engine, stage: Stage, W: FloatArray
     ) -> tuple[FloatArray, float]:
-        """Clipped noisy steps, shrunk against the noise, averaged."""
+        """Clipped noisy steps, shrunk against the noise, averaged; and how much of the answers is no noise."""
         query, (k, d) = plan["gradients"], W.shape
         clip, width = self.max_grad_norm or CLIP, l1_width(plan, "gradients")
         noise = query.noise_std(width) / math.sqrt(
@@ -184,8 +181,8 @@ def find_start(
     leading, directions = np.maximum(values[::-1][:k], 1e-9), vectors[:, ::-1][:, :k].T
     # The largest eigenvalue of noise alone: a symmetric matrix, sigma / sqrt(2) off the diagonal.
     edge = query.noise_std(clip) * math.sqrt(2 * d)
-    trust = np.clip(1 - (edge / leading) ** 2, LEAST_TRUST, 1.0)
-    W = np.sqrt(leading * trust)[:, None] * directions
+    trust = np.clip(1 - (edge / leading) ** 2, 0.0, 1.0)
+    W = np.sqrt(leading * np.maximum(trust, LEAST_TRUST))[:, None] * directions
     # A direction and its opposite are one metric: the largest entry of a row is made positive.
     largest = np.take_along_axis(W, np.abs(W).argmax(axis=1)[:, None], axis=1)
     W = W * np.where(largest < 0, -1.0, 1.0)
