@@ -40,8 +40,10 @@ def guide(tmp_path_factory):
     del sys.modules["diagonal"]
 
 
-# Learners of people and of tuples have a contract of their own: test_scatter.py, test_tuples.py.
-OF_PAIRS = [name for name in LEARNERS if name not in ("scatter", "triplet", "tuplet")]
+# These learn from people with classes, from workers' choices and from tuples: test_scatter.py,
+# test_ranking.py and test_tuples.py have their own contracts.
+OF_OTHERS = {"scatter", "ranking", "triplet", "tuplet"}
+OF_PAIRS = [name for name in LEARNERS if name not in OF_OTHERS]
 
 
 @pytest.fixture(params=[*OF_PAIRS, "guide"])

@@ -81,6 +81,9 @@ def test_a_release_has_exact_noise_and_is_for_release(build, data):
     assert learner.certificate_.verify()
     assert learner.n_tuples_used_ == data.n_records
     assert not hasattr(learner, "n_pairs_used_")
+    said = learner.certificate_.promise() + " ".join(learner.certificate_.public)
+    assert "used tuples" in said
+    assert "paired" not in said
     assert "used_tuples_" not in pickle.loads(pickle.dumps(learner)).__dict__
 
 

@@ -12,7 +12,7 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from pairveil.cli.budget import Budget
-from pairveil.cli.choices import SelectName
+from pairveil.cli.choices import DEFAULT_NOISE, NoiseName, SelectName, pure_noises
 from pairveil.cli.output import (
     JsonFlag,
     QuietFlag,
@@ -20,6 +20,16 @@ from pairveil.cli.output import (
     spoken_warnings,
     stderr,
     stdout,
+)
+from pairveil.cli.page_options import (
+    Institution,
+    PageOptions,
+    PublicTestFile,
+    Purpose,
+    Recipient,
+    TestClasses,
+    Title,
+    write_page,
 )
 from pairveil.cli.pair_options import (
     PANEL,
@@ -77,8 +87,8 @@ def fit(
     ] = SelectName("paths"),
     adjacency: AdjacencyOption = "zero-out",
     mechanism: Annotated[
-        Literal["gaussian", "laplace"], _privacy("--mechanism", "laplace: pure epsilon.")
-    ] = "gaussian",
+        NoiseName, _privacy("--mechanism", f"Kind of noise. {pure_noises()}")
+    ] = DEFAULT_NOISE,
     kappa: Annotated[
         int | None,
         _privacy("--kappa", "Public constant instead of the graph's own number.", min=1),
@@ -138,6 +148,12 @@ def fit(
     report: Annotated[
         bool, typer.Option("--report", help="Write the report page as well.")
     ] = False,
+    title: Title = "",
+    institution: Institution = "",
+    purpose: Purpose = "",
+    recipient: Recipient = "",
+    public_test: PublicTestFile = None,
+    test_classes: TestClasses = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace an earlier release.")
     ] = False,
@@ -172,6 +188,10 @@ def fit(
     from pairveil.release.metric import ReleasedMetric
 
     talk = not (json_ or quiet)
+    said = PageOptions(title, institution, purpose, recipient, public_test, test_classes, id_)
+    said.check()
+    if said != PageOptions(id=id_) and not report:
+        raise InputError("options of the report go with --report")
     if not dry_run:
         ReleasedMetric.check_folder(out, overwrite)
     if checkpoint is not None and seed is not None:
@@ -216,7 +236,7 @@ def fit(
             select=str(select),
             kappa="auto" if kappa is None else kappa,
             adjacency=adjacency,
-            mechanism=mechanism,
+            mechanism=str(mechanism),
             n_components=n_components,
             data_norm=data_norm,
             random_state=seed,
@@ -233,7 +253,7 @@ def fit(
         if talk:
             if context.find_root().obj is not None:
                 stdout.print(f"Options not given here come from {context.find_root().obj}.")
-            print_plan(planned)
+            print_plan(planned, prepared.recipe.headline)
         after = budget_file.rehearse(prepared)
         if talk and after is not None:
             stdout.print(f"Ledger: {after}")
@@ -258,7 +278,7 @@ def fit(
         certificate = _learn_and_save(
             learner, prepared, training, draft, overwrite, talk, held, digest
         )
-    page = write_report(out) if report else None
+    page = write_page(out, options=said)[0] if report else None
     if json_:
         shown = {"certificate": certificate.to_dict(), "out": str(out)}
         print_json(shown if page is None else {**shown, "report": str(page)})
@@ -363,14 +383,6 @@ def summarise(learner: Any, prepared: Any, **parts: Any) -> Any:
         budget=budget,
         **parts,
     )
-
-
-def write_report(folder: Path) -> Path:
-    """The page of a release, from what is in its folder alone."""
-    from pairveil.report.page import write
-    from pairveil.report.summaries import read_release
-
-    return write(read_release(folder), folder / "report.html")
 
 
 def progress_bar(hidden: bool) -> Progress:

@@ -17,6 +17,7 @@ LEARNERS: dict[str, str] = {
     "scatter": "pairveil.learners.scatter:DPPScatterLearner",
     "triplet": "pairveil.learners.tuples.learner:DPPTripletLearner",
     "tuplet": "pairveil.learners.tuples.learner:DPPTupletLearner",
+    "ranking": "pairveil.learners.ranking:PrivatePreferenceRanker",
 }
 """Private learners by name: 'module:class'. Nothing is imported before it is asked for."""
 

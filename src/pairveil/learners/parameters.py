@@ -16,7 +16,7 @@ from pairveil.engine.planning import too_large
 from pairveil.errors import InputError
 from pairveil.graph.selections import SELECTIONS
 from pairveil.privacy.ledger import PrivacyLedger
-from pairveil.privacy.mechanisms import MECHANISMS
+from pairveil.privacy.mechanisms import NOISES
 from pairveil.privacy.units import ADJACENCIES, UNITS, float_at_most
 
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-12, 1e6
@@ -26,7 +26,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "unit": UNITS,
     "select": tuple(SELECTIONS),
     "adjacency": ADJACENCIES,
-    "mechanism": tuple(MECHANISMS),
+    "mechanism": NOISES,
     "backend": ("auto", "numpy", "dask"),
 }
 _LIMITS = ("epsilon", "delta")  # what must not be exceeded
@@ -83,7 +83,7 @@ def check_epsilon(epsilon: Any) -> None:
         raise too_large(epsilon)
 
 
-def check_common(given: Any) -> None:
+def check_common(given: Any, units: tuple[str, ...] = UNITS) -> None:
     """Refuse what makes no sense for any learner; each checks its own parameters in ``_check``.
 
     A learner need not have all of them: one of people selects no pairs.
@@ -94,7 +94,7 @@ def check_common(given: Any) -> None:
         raise InputError("delta must be a number between 0 and 1, both excluded")
     for name, allowed in _CHOICES.items():
         if name in named:
-            check_choice(name, named[name], allowed)
+            check_choice(name, named[name], units if name == "unit" else allowed)
     if not isinstance(given.accountant, PrivacyLedger | None):
         raise InputError("accountant must be a PrivacyLedger or None")
     kappa = named.get("kappa", "auto")

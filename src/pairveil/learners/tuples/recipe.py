@@ -121,7 +121,7 @@ class TupleRecipe:
     def _descend(
         self, plan: Plan, engine: Engine, stage: Stage, W: FloatArray
     ) -> tuple[FloatArray, float]:
-        """Clipped noisy steps, shrunk against the noise, averaged; and how much of the answers is no noise."""
+        """Clipped noisy steps, shrunk and averaged; and how much of the answers is more than noise."""
         query, (k, d) = plan["gradients"], W.shape
         clip, width = self.max_grad_norm or CLIP, l1_width(plan, "gradients")
         noise = query.noise_std(width) / math.sqrt(
