@@ -55,13 +55,13 @@ def kappa_of_tuples(tuples: Any) -> Kappa:
     n, (k, m) = len(people), members.shape
     incidence = np.stack([numbers.ravel(), n + np.repeat(np.arange(k), m)], axis=1)
     b = correlate(build_adjacency(incidence, n_people=n + k)).b[:n].copy()
-    second, largest = np.sort(b)[-2:].tolist()
+    next_largest, largest = np.sort(b)[-2:].tolist()
     return Kappa(
         pair=_most_shared(numbers, n),
-        relationship=second,
+        relationship=next_largest,
         paper_bound=largest,
         person=int(np.bincount(numbers.ravel()).max()),
-        intransitive=second,
+        intransitive=next_largest,
         n_people=n,
         n_pairs=k,
         per_person=b.astype(np.int32),
