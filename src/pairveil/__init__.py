@@ -52,6 +52,9 @@ _HOME = {
     "Setting": "pairveil.engine.plan",
     "Plan": "pairveil.engine.plan",
     "LEARNERS": "pairveil.learners",
+    "PrivateLinkageModel": "pairveil.linkage.model",
+    "level_frequencies": "pairveil.linkage.estimating",
+    "ReleasedLinkage": "pairveil.release.linkage",
     "ReleasedMetric": "pairveil.release.metric",
     "InputError": "pairveil.errors",
     "BudgetError": "pairveil.errors",
@@ -109,6 +112,8 @@ if TYPE_CHECKING:
     from pairveil.learners.ranking import PrivatePreferenceRanker
     from pairveil.learners.scatter import DPPScatterLearner
     from pairveil.learners.tuples.learner import DPPTripletLearner, DPPTupletLearner
+    from pairveil.linkage.estimating import level_frequencies
+    from pairveil.linkage.model import PrivateLinkageModel
     from pairveil.privacy.accounting import epsilon_of
     from pairveil.privacy.calibration import (
         calibrate_choice,
@@ -117,4 +122,5 @@ if TYPE_CHECKING:
     )
     from pairveil.privacy.certificate import Certificate
     from pairveil.privacy.ledger import PrivacyLedger
+    from pairveil.release.linkage import ReleasedLinkage
     from pairveil.release.metric import ReleasedMetric

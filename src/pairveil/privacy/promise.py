@@ -68,6 +68,7 @@ _TUPLES = _Words(
 _WORDS = {
     "people": _PEOPLE,
     "tuples": _TUPLES,
+    "counted pairs": _Words(instance="'match' and 'no match'", released="linkage model"),
     "choices": _CHOICES,
     "workers": replace(_CHOICES, one="1 worker", several="at most {} workers"),
 }

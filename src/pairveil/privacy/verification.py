@@ -15,20 +15,31 @@ from pairveil.errors import InputError
 from pairveil.graph.selections import SELECTIONS
 from pairveil.privacy.certificate import Certificate, all_epsilons, public_of
 from pairveil.privacy.costs import least_cost
-from pairveil.privacy.events import Event, event_from_dict
+from pairveil.privacy.events import (
+    ChoiceEvent,
+    DisjointGaussianEvent,
+    Event,
+    GaussianEvent,
+    event_from_dict,
+)
 from pairveil.privacy.mechanisms import mechanism_named
 from pairveil.privacy.queries import Query
 from pairveil.privacy.slack import slack_of_plan
 from pairveil.privacy.units import (
     ADJACENCIES,
+    ASSUMED_LEVELS,
     ASSUMED_TOPOLOGY,
     DECLARED_KAPPA,
     NOISE_SOURCES,
     SELECTED_CAVEAT,
     SELECTED_TUPLES_CAVEAT,
     UNITS,
+    UNKNOWN_TOPOLOGY,
     Unit,
 )
+
+PAIR_KINDS = ("pairs", "counted pairs")
+"""Kinds of records of which each is one pair."""
 
 PEOPLE_IN_A_FACT = 2
 """A pair, or how two people relate, follows from both of them."""
@@ -85,6 +96,8 @@ def _headline(c: Certificate) -> list[str]:
         problems.append("more pairs used than given, or none")
     if c.for_release and ASSUMED_TOPOLOGY in c.public:
         problems.append("for release, but people were recognised by equal rows of features")
+    if c.for_release and ASSUMED_LEVELS in c.public:
+        problems.append("for release, but the number of levels was read off the pairs")
     return problems
 
 
@@ -110,8 +123,12 @@ def _events(c: Certificate) -> list[str]:
         return ["there are no events: a release without any is none"]
     problems = []
     events = [event_from_dict(event) for event in c.events]
-    pure = all(event.is_pure for event in events)
-    if pure != mechanism_named(c.mechanism).is_pure or (pure and c.delta > 0.0):
+    # Choices go with both kinds of noise; thresholds have Laplace noise whatever the fit has.
+    if mechanism_named(c.mechanism).is_pure:
+        goes = c.delta == 0.0 and all(event.is_pure for event in events)
+    else:
+        goes = any(not event.is_pure or isinstance(event, ChoiceEvent) for event in events)
+    if not goes:
         problems.append("the mechanism or delta does not go with the events")
     releases = _releases(c)
     if not releases and (c.for_release or c.metric_sha256 is not None):
@@ -151,9 +168,8 @@ def _said(c: Certificate) -> list[str]:
     if caveat not in (None, usual):
         problems.append("the caveat is none that pairveil writes")
     graph = _kappas_of_graph(c)
-    if (
-        graph is None or len(_kinds(c)) > 1
-    ):  # the fit was not about pairs or tuples: none were selected
+    kinds = _kinds(c)
+    if graph is None or not (kinds <= set(PAIR_KINDS) or kinds == {"tuples"}):  # none were selected
         return problems
     used = graph["relationship"]
     if (how == "all" and dropped) or (not dropped and full > used):
@@ -220,10 +236,10 @@ def _kappas_of_graph(c: Certificate) -> Mapping[str, int] | None:
     """How many pairs each unit holds, or tuples where there are no pairs; None where there are neither."""
     if c.costs is None:
         return c.kappas
-    for kind in ("pairs", "tuples"):
-        if kind in c.costs:
-            return {unit: cost.records for unit, cost in c.costs[kind].items()}
-    return None
+    kinds = [kind for kind in PAIR_KINDS if kind in c.costs] or ["tuples"]
+    if kinds[0] not in c.costs:
+        return None
+    return {unit: max(c.costs[kind][unit].records for kind in kinds) for unit in UNITS}
 
 
 def _thresholds(c: Certificate) -> list[Any]:
@@ -260,7 +276,7 @@ def _costs(c: Certificate) -> list[str]:
     problems = []
     for kind, by_unit in c.costs.items():
         for unit, cost in by_unit.items():
-            least = least_cost(kind, unit)
+            least = least_cost(kind, unit, l1=_has_l1(c))
             if kind == "people" and unit != "person" and cost.records < PEOPLE_IN_A_FACT:
                 problems.append(f"unit '{unit}' is about two people, and fewer are stated")
             less = any(cost.moved(a) < least.moved(a) for a in ADJACENCIES)
@@ -276,6 +292,12 @@ def _costs(c: Certificate) -> list[str]:
         if c.kappas[unit] != max(c.costs[kind][unit].records for kind in kinds):
             problems.append(f"kappa of unit '{unit}' is not the number of records that it costs")
     return problems
+
+
+def _has_l1(c: Certificate) -> bool:
+    """Whether any noise is other than Gaussian: only in l2 do counted pairs move by less than twice."""
+    gaussian = (GaussianEvent, DisjointGaussianEvent)
+    return not all(isinstance(event_from_dict(event), gaussian) for event in c.events)
 
 
 def _pair_counts(c: Certificate) -> list[float]:
@@ -299,6 +321,8 @@ def _epsilon(c: Certificate) -> list[str]:
             about = f"epsilon for unit '{unit}', {adjacency}, is stated as {stated:.6g}"
             if stated < true * (1.0 - _UNDERSTATED):
                 problems.append(f"{about} but the events give {true:.6g}")
+            elif math.isinf(stated) and unit != "pair" and UNKNOWN_TOPOLOGY in c.public:
+                continue  # nothing is promised of who is in how many pairs
             elif math.isfinite(true) and stated > true * (1.0 + _OVERSTATED) + 1e-9:
                 problems.append(f"{about}, far above the {true:.6g} that the events give")
     return problems
