@@ -38,6 +38,12 @@ _HOME = {
     "Certificate": "pairveil.privacy.certificate",
     "DPPMetricLearner": "pairveil.learners.contrastive.learner",
     "DPPScatterLearner": "pairveil.learners.scatter",
+    "DPPTripletLearner": "pairveil.learners.tuples.learner",
+    "DPPTupletLearner": "pairveil.learners.tuples.learner",
+    "TupleSet": "pairveil.data.tupleset",
+    "sample_tuples": "pairveil.graph.tuples",
+    "select_tuples": "pairveil.graph.tuples",
+    "kappa_of_tuples": "pairveil.graph.tuples",
     "ContrastiveMetricLearner": "pairveil.learners.contrastive.nonprivate",
     "PrivateLearner": "pairveil.learners.base",
     "PrivateMetricLearner": "pairveil.learners.metric",
@@ -86,6 +92,7 @@ if TYPE_CHECKING:
     from pairveil.data.pairset import PairSet
     from pairveil.data.readers import read_features, read_pairs
     from pairveil.data.scaling import PublicBounds, scale_to_bounds
+    from pairveil.data.tupleset import TupleSet
     from pairveil.engine.backends.dask_pairs import open_dask_pairs
     from pairveil.engine.plan import Ask, Plan, Recipe, Setting
     from pairveil.engine.statistics import Statistic
@@ -103,6 +110,7 @@ if TYPE_CHECKING:
     from pairveil.graph.grouping import design_groups
     from pairveil.graph.kappa import Kappa, kappa
     from pairveil.graph.key_pairs import key_pairs
+    from pairveil.graph.tuples import kappa_of_tuples, sample_tuples, select_tuples
     from pairveil.learners import LEARNERS
     from pairveil.learners.base import PrivateLearner
     from pairveil.learners.contrastive.learner import DPPMetricLearner
@@ -110,6 +118,7 @@ if TYPE_CHECKING:
     from pairveil.learners.metric import PrivateMetricLearner
     from pairveil.learners.ranking import PrivatePreferenceRanker
     from pairveil.learners.scatter import DPPScatterLearner
+    from pairveil.learners.tuples.learner import DPPTripletLearner, DPPTupletLearner
     from pairveil.linkage.estimating import level_frequencies
     from pairveil.linkage.model import PrivateLinkageModel
     from pairveil.privacy.accounting import epsilon_of

@@ -40,9 +40,9 @@ def guide(tmp_path_factory):
     del sys.modules["diagonal"]
 
 
-# These learn from people with classes and from workers' choices: test_scatter.py and test_ranking.py have
-# their own contracts.
-OF_OTHERS = {"scatter", "ranking"}
+# These learn from people with classes, from workers' choices and from tuples: test_scatter.py,
+# test_ranking.py and test_tuples.py have their own contracts.
+OF_OTHERS = {"scatter", "ranking", "triplet", "tuplet"}
 OF_PAIRS = [name for name in LEARNERS if name not in OF_OTHERS]
 
 
