@@ -67,7 +67,7 @@ def test_the_schema_is_one_and_names_every_field() -> None:
         {"for_release": "yes"},
         {"events": []},
         {"events": [{"kind": "exponential", "steps": 1}]},
-        {"mechanism": "staircase"},
+        {"mechanism": 1},
         {"metric_sha256": "abc"},
         {"signature": "mine"},
         {"epsilons": {"pair": {"zero-out": 1.0, "replace": 2.0}}},

@@ -19,7 +19,6 @@ from pairveil.engine.gradients import LossGradient
 from pairveil.engine.losses import ContrastiveLoss
 from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.calibration import calibrate_gaussian, calibrate_laplace
-from pairveil.privacy.events import Event
 from pairveil.privacy.mechanisms.laplace import LAPLACE
 from pairveil.privacy.noise import NoiseSource, SeededNoise
 from pairveil.privacy.queries import Query
@@ -76,7 +75,7 @@ def plan_claim(
     event = query.event()
 
     def curve(noise: float, at: float) -> float:
-        return epsilon_of([_with_noise(event, noise)], kappa=kappa, adjacency=adjacency, delta=at)
+        return epsilon_of([event.with_noise(noise)], kappa=kappa, adjacency=adjacency, delta=at)
 
     return Claim(epsilon, delta, assume="family", curve=curve, noise=query.noise_multiplier)
 
@@ -114,10 +113,3 @@ def watch(
         return round(watcher.score, 9)
 
     return lambda which, n, rng: np.array([score(which, rng) for _ in range(n)])
-
-
-def _with_noise(event: Event, noise: float) -> Event:
-    fields = event.to_dict()
-    kind = fields.pop("kind")
-    fields["scale_multiplier" if kind == "laplace" else "noise_multiplier"] = noise
-    return type(event)(**fields)

@@ -6,9 +6,24 @@ from enum import StrEnum
 
 from pairveil.audit.targets import TARGETS
 from pairveil.graph.selections import DESIGNS, SELECTIONS
+from pairveil.privacy.mechanisms import MECHANISMS, NOISES
 from pairveil.release.formats import FORMATS
 
 SelectName = StrEnum("SelectName", {name: name for name in SELECTIONS})  # type: ignore[misc]
 DesignName = StrEnum("DesignName", {name: name for name in DESIGNS})  # type: ignore[misc]
+NoiseName = StrEnum("NoiseName", {name: name for name in NOISES})  # type: ignore[misc]
 TargetName = StrEnum("TargetName", {name: name for name in TARGETS})  # type: ignore[misc]
 FormatName = StrEnum("FormatName", {name: name for name in FORMATS})  # type: ignore[misc]
+
+DEFAULT_NOISE = NoiseName(NOISES[0])
+
+
+def pure_noises() -> str:
+    """Which kinds of noise need no delta, for the help of an option.
+
+    Examples
+    --------
+    >>> pure_noises()
+    'Pure epsilon (no delta): laplace.'
+    """
+    return f"Pure epsilon (no delta): {', '.join(n for n in NOISES if MECHANISMS[n].is_pure)}."

@@ -71,7 +71,7 @@ def demo(
     with spoken_warnings(quiet=not talk):
         prepared = learner.prepare(data)
         if talk:
-            print_plan(prepared.certificate)
+            print_plan(prepared.certificate, prepared.recipe.headline)
         learn(learner, prepared, talk)
     with stderr.status("measuring on the test patients") if talk else nullcontext():
         scores, curve = score_public(data, X[test], classes[test], learner)

@@ -12,7 +12,7 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from pairveil.cli.budget import Budget
-from pairveil.cli.choices import SelectName
+from pairveil.cli.choices import DEFAULT_NOISE, NoiseName, SelectName, pure_noises
 from pairveil.cli.output import (
     JsonFlag,
     QuietFlag,
@@ -77,8 +77,8 @@ def fit(
     ] = SelectName("paths"),
     adjacency: AdjacencyOption = "zero-out",
     mechanism: Annotated[
-        Literal["gaussian", "laplace"], _privacy("--mechanism", "laplace: pure epsilon.")
-    ] = "gaussian",
+        NoiseName, _privacy("--mechanism", f"Kind of noise. {pure_noises()}")
+    ] = DEFAULT_NOISE,
     kappa: Annotated[
         int | None,
         _privacy("--kappa", "Public constant instead of the graph's own number.", min=1),
@@ -216,7 +216,7 @@ def fit(
             select=str(select),
             kappa="auto" if kappa is None else kappa,
             adjacency=adjacency,
-            mechanism=mechanism,
+            mechanism=str(mechanism),
             n_components=n_components,
             data_norm=data_norm,
             random_state=seed,
@@ -233,7 +233,7 @@ def fit(
         if talk:
             if context.find_root().obj is not None:
                 stdout.print(f"Options not given here come from {context.find_root().obj}.")
-            print_plan(planned)
+            print_plan(planned, prepared.recipe.headline)
         after = budget_file.rehearse(prepared)
         if talk and after is not None:
             stdout.print(f"Ledger: {after}")

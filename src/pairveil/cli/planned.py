@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from pairveil.cli.output import stdout, table
+from pairveil.privacy.mechanisms import mechanism_named
 from pairveil.privacy.promise import times_in_100
 from pairveil.privacy.units import round_up
 
@@ -26,16 +27,16 @@ def signal_of(planned: Any) -> float:
 
     The noise is that of one sum which had the whole budget: the fits' shares do not matter.
     """
-    power = sum(e.get("steps", 1) / e["noise_multiplier"] ** 2 for e in planned.events)
+    # Queries of other kinds (a noisy choice) have little of the budget, and no part in the tables above.
+    sums = [e for e in planned.events if "noise_multiplier" in e]
+    power = sum(e.get("steps", 1) / e["noise_multiplier"] ** 2 for e in sums)
     return float(planned.n_pairs_used * math.sqrt(power / planned.plan["n_features"]))
 
 
 def expected_effect(planned: Any) -> str:
     """One line on what to expect of a planned fit, from its certificate."""
-    if planned.mechanism == "laplace":
-        return (
-            "Expected effect: pure epsilon keeps less of the gain than --mechanism gaussian does."
-        )
+    if mechanism_named(planned.mechanism).is_pure:
+        return "Expected effect: pure epsilon keeps less of the gain than noise with a delta does."
     signal = signal_of(planned)
     kept = next(text for limit, text in EFFECTS if signal < limit)
     pairs, features = planned.n_pairs_used, planned.plan["n_features"]
@@ -46,8 +47,8 @@ def expected_effect(planned: Any) -> str:
     )
 
 
-def print_plan(planned: Any) -> None:
-    """What is about to be spent, before it is."""
+def print_plan(planned: Any, headline: str) -> None:
+    """What is about to be spent, before it is; ``headline`` is the query whose noise stands for the fit."""
     selection = planned.selection
     line = f"{planned.n_pairs_used:,} of {planned.n_pairs_given:,} pairs used"
     if planned.n_pairs_used < planned.n_pairs_given:
@@ -56,10 +57,10 @@ def print_plan(planned: Any) -> None:
             f"{selection['full_graph_relationship_kappa']}, of those used {planned.kappas['relationship']}"
         )
     stdout.print(f"{line}.")
-    descent = next(r for r in planned.plan["releases"] if r["name"] == "gradients")
+    main = next(r for r in planned.plan["releases"] if r["name"] == headline)
     stdout.print(
-        f"Noise: {descent['steps']} gradient sums, on each entry {descent['noise_multiplier']:.3g} times the "
-        f"most that one pair can add; {len(planned.events) - 1} sums besides."
+        f"Noise: {main['steps']} times '{headline}', on each entry {main['noise_multiplier']:.3g} times the "
+        f"most that one record can add; {len(planned.events) - 1} queries besides."
     )
     print_epsilons(planned, f"epsilon at delta {planned.delta:g}, by unit")
     stdout.print(expected_effect(planned))

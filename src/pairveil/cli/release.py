@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import typer
 
+from pairveil.cli.choices import DEFAULT_NOISE, NoiseName, pure_noises
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stdout, table
 from pairveil.cli.pair_options import FeaturesFile, IdColumn
 from pairveil.errors import InputError
@@ -120,14 +121,14 @@ def account(
         float, typer.Option("--noise-multiplier", help="Noise / clip bound.")
     ],
     steps: Annotated[int, typer.Option("--steps", min=1, help="Sums released.")],
-    delta: Annotated[float, typer.Option("--delta", help="0 with --mechanism laplace.")],
+    delta: Annotated[float, typer.Option("--delta", help="0 for pure epsilon.")],
     sample_rate: Annotated[float, typer.Option("--sample-rate", help="1 is the full batch.")] = 1.0,
     adjacency: Annotated[
         Literal["zero-out", "replace"], typer.Option("--adjacency", help="What is compared.")
     ] = "zero-out",
     mechanism: Annotated[
-        Literal["gaussian", "laplace"], typer.Option("--mechanism", help="Kind of noise.")
-    ] = "gaussian",
+        NoiseName, typer.Option("--mechanism", help=f"Kind of noise. {pure_noises()}")
+    ] = DEFAULT_NOISE,
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
@@ -136,17 +137,12 @@ def account(
     Example: `pairveil account --kappa 13 --sample-rate 0.05 --noise-multiplier 20 --steps 200 --delta 1e-5`
     """
     from pairveil.privacy.accounting import epsilon_of
-    from pairveil.privacy.events import GaussianEvent, LaplaceEvent
+    from pairveil.privacy.mechanisms import mechanism_named
+    from pairveil.privacy.queries import Query
 
-    if mechanism == "laplace":
-        if sample_rate != 1.0:
-            raise InputError(
-                "--sample-rate: the Laplace mechanism is accounted for the full batch only"
-            )
-        event: Any = LaplaceEvent(noise_multiplier, steps=steps)
-    else:
-        event = GaussianEvent(noise_multiplier, sample_rate=sample_rate, steps=steps)
-    epsilon = epsilon_of([event], kappa=kappa, adjacency=adjacency, delta=delta)
+    noise = mechanism_named(str(mechanism))
+    query = Query("plan", (1,), noise_multiplier, steps, noise, sample_rate=sample_rate)
+    epsilon = epsilon_of([query.event()], kappa=kappa, adjacency=adjacency, delta=delta)
     if json_:
         print_json(
             {
@@ -154,7 +150,7 @@ def account(
                 "delta": delta,
                 "kappa": kappa,
                 "adjacency": adjacency,
-                "mechanism": mechanism,
+                "mechanism": str(mechanism),
             }
         )
     elif not quiet:

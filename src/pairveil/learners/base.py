@@ -30,6 +30,7 @@ from pairveil.learners.preparing import Prepared, prepare
 from pairveil.learners.progress import OnStep, Progress
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.ledger import PrivacyLedger
+from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
 from pairveil.privacy.noise import NoiseSource, SeededNoise, TrustedNoise
 from pairveil.privacy.units import Adjacency, Unit
 
@@ -65,7 +66,7 @@ class PrivateLearner(BaseEstimator):
         select: str = "paths",
         kappa: int | Literal["auto"] = "auto",
         adjacency: Adjacency = "zero-out",
-        mechanism: Literal["gaussian", "laplace"] = "gaussian",
+        mechanism: str = GAUSSIAN.name,
         data_norm: float = 1.0,
         accountant: PrivacyLedger | None = None,
         preprocessor: Any = None,

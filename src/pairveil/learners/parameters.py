@@ -16,7 +16,7 @@ from pairveil.engine.planning import too_large
 from pairveil.errors import InputError
 from pairveil.graph.selections import SELECTIONS
 from pairveil.privacy.ledger import PrivacyLedger
-from pairveil.privacy.mechanisms import MECHANISMS
+from pairveil.privacy.mechanisms import NOISES
 from pairveil.privacy.units import ADJACENCIES, UNITS, float_at_most
 
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-12, 1e6
@@ -26,7 +26,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "unit": UNITS,
     "select": tuple(SELECTIONS),
     "adjacency": ADJACENCIES,
-    "mechanism": tuple(MECHANISMS),
+    "mechanism": NOISES,
     "backend": ("auto", "numpy", "dask"),
 }
 _LIMITS = ("epsilon", "delta")  # what must not be exceeded

@@ -96,7 +96,7 @@ def setting_of(given: Any, material: Material, delta: float) -> Setting:
 def _warn(given: Any, n: int, plan: Plan, stacklevel: int) -> None:
     """Say what a careful user would want to know; all of it follows from public numbers."""
     kind = plan.queries[0].records
-    if given.mechanism == "gaussian" and given.delta * n >= 1:
+    if not mechanism_named(given.mechanism).is_pure and given.delta * n >= 1:
         warnings.warn(
             f"delta={given.delta:g} is not below 1 / {n} {kind}: a release could show one of them "
             "outright and still keep the promise; choose a smaller delta",

@@ -27,6 +27,7 @@ from pairveil.learners.parameters import check_components
 from pairveil.learners.preparing import Prepared
 from pairveil.privacy.grid import Norm
 from pairveil.privacy.ledger import PrivacyLedger
+from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
 from pairveil.privacy.units import Adjacency, Unit
 
 FloatArray = NDArray[np.float64]
@@ -362,12 +363,13 @@ class DPPScatterLearner(LearnsFromClasses, PrivateMetricLearner):
     epsilon : float, default 1.0
         Privacy budget of one fit, for ``unit`` and ``adjacency``. ``inf`` is the non-private learner.
     delta : float, default 1e-5
-        Must be well below 1 / number of people. Not used by ``mechanism='laplace'`` (pure epsilon).
+        Must be well below 1 / number of people. Not used where the noise is pure.
     unit : {'person', 'relationship', 'pair'}
         What is protected. A person is one record; a fact about two people is in two.
     adjacency : {'zero-out', 'replace'}
         What epsilon compares; the certificate states both.
-    mechanism : {'gaussian', 'laplace'}
+    mechanism : str
+        Kind of noise: 'gaussian', or 'laplace' for pure epsilon (`pairveil.privacy.mechanisms`).
     n_components : int or None
         Rows of the metric: None for all, with some Euclid blended in; a number for the leading ones.
     data_norm : float, default 1.0
@@ -412,7 +414,7 @@ class DPPScatterLearner(LearnsFromClasses, PrivateMetricLearner):
         delta: float = 1e-5,
         unit: Unit = "person",
         adjacency: Adjacency = "zero-out",
-        mechanism: Literal["gaussian", "laplace"] = "gaussian",
+        mechanism: str = GAUSSIAN.name,
         n_components: int | None = None,
         data_norm: float = 1.0,
         accountant: PrivacyLedger | None = None,

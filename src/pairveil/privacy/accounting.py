@@ -220,7 +220,7 @@ def compose(parts: Iterable[Part], adjacency: Adjacency) -> Composition | None:
         costs = group if isinstance(group, tuple) else (_checked_cost(group),) * len(checked)
         for event, cost in zip(checked, costs, strict=True):
             reach = cost.sensitivity(adjacency)
-            noise = _noise_of(event)
+            noise = event.noise
             # What is beyond the floats has no epsilon that a float could state.
             if noise == 0.0 or math.isinf(reach):
                 return None
@@ -259,13 +259,6 @@ def compose(parts: Iterable[Part], adjacency: Adjacency) -> Composition | None:
         choices_rho=math.fsum(n * choice_rho(_round_up(eta)) for eta, n in ranges),
         aside=_sum_up(aside),
     )
-
-
-def _noise_of(event: Event) -> float:
-    """How much noise an event has; 0 is none."""
-    if isinstance(event, ChoiceEvent):
-        return 0.0 if math.isinf(event.eta) else 1.0
-    return event.scale_multiplier if isinstance(event, LaplaceEvent) else event.noise_multiplier
 
 
 def _inverse_noise(event: ChoiceEvent | LaplaceEvent) -> Fraction:

@@ -19,6 +19,7 @@ from pairveil.foreign import parse_json
 from pairveil.privacy.certificate_fields import FORMAT, VERSION, check_header, decoded, encoded
 from pairveil.privacy.costs import MAX_KAPPA, RECORD_KINDS, Cost, Group, costs_of_pairs
 from pairveil.privacy.events import Event, GaussianEvent, check_events, event_from_dict
+from pairveil.privacy.mechanisms import MECHANISMS
 from pairveil.privacy.units import (
     ADJACENCIES,
     ASSUMED_CLASSES,
@@ -33,9 +34,6 @@ from pairveil.privacy.units import (
 if TYPE_CHECKING:
     from pairveil.privacy.tradeoff import Tradeoff
     from pairveil.privacy.verification import VerificationResult
-
-MECHANISMS = ("gaussian", "laplace")
-"""Mechanisms that can be certified. The published algorithms are not among them, on purpose."""
 
 PUBLIC = (
     "who is paired with whom, the number of people and of pairs, and which pairs were used",
@@ -104,10 +102,10 @@ class Certificate:
         check_header(self.format, self.version)
         if self.unit not in UNITS or self.adjacency not in ADJACENCIES:
             raise InputError("the certificate names an unknown unit or adjacency")
-        if self.mechanism not in MECHANISMS:
+        if self.mechanism not in MECHANISMS:  # the published algorithms are not there, on purpose
             raise InputError(
-                f"only {' and '.join(MECHANISMS)} noise can be certified; the published "
-                "algorithms do not give the epsilon they claim"
+                f"only noise of the kinds {', '.join(MECHANISMS)} can be certified; the published algorithms "
+                "do not give the epsilon they claim"
             )
         object.__setattr__(self, "events", tuple(dict(event) for event in self.events))
         object.__setattr__(self, "public", tuple(self.public))
@@ -160,7 +158,8 @@ class Certificate:
             What the fit was calibrated for.
         kappas : mapping
             kappa of each of the three units in the graph of the pairs that were used.
-        mechanism : {"gaussian", "laplace"}
+        mechanism : str
+            One of `pairveil.privacy.mechanisms.MECHANISMS`.
         n_pairs_given, n_pairs_used : int
         selection : mapping
             ``how``, ``caveat`` (a sentence or None), ``full_graph_relationship_kappa``.

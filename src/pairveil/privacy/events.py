@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, Self, get_args
 
 from pairveil.errors import InputError
 
@@ -38,9 +38,14 @@ def _check_count(value: object, name: str) -> None:
 
 @dataclass(frozen=True)
 class _Event:
-    """What all events share: numbers that are checked and made Python's own, and their kind in JSON."""
+    """What all events share: numbers that are checked and made Python's own, and their kind in JSON.
+
+    A kind says whether it is pure (epsilon at delta = 0) and what it is, in words for people.
+    """
 
     kind: ClassVar[str]
+    is_pure: ClassVar[bool] = False
+    words: ClassVar[str]
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -53,6 +58,24 @@ class _Event:
             object.__setattr__(
                 self, field.name, int(value) if field.type == "int" else float(value)
             )
+
+    @property
+    def noise(self) -> float:
+        """Scale of the noise in clip bounds; 0 is none."""
+        return float(getattr(self, self._noise_field()))
+
+    def with_noise(self, noise: float) -> Self:
+        """The same answers with other noise.
+
+        Examples
+        --------
+        >>> LaplaceEvent(2.0, steps=3).with_noise(4.0)
+        LaplaceEvent(scale_multiplier=4.0, steps=3)
+        """
+        return replace(self, **{self._noise_field(): noise})
+
+    def _noise_field(self) -> str:
+        return next(field.name for field in fields(self) if field.name.endswith("_multiplier"))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the event as JSON-able data with its kind."""
@@ -79,6 +102,7 @@ class GaussianEvent(_Event):
     """
 
     kind = "gaussian"
+    words = "Gaussian noise on sums over a random sample of the records"
     noise_multiplier: float
     sample_rate: float = 1.0
     steps: int = 1
@@ -113,6 +137,7 @@ class DisjointGaussianEvent(_Event):
     """
 
     kind = "disjoint-gaussian"
+    words = "Gaussian noise on sums over disjoint batches"
     noise_multiplier: float
     epochs: int
 
@@ -136,6 +161,8 @@ class LaplaceEvent(_Event):
     """
 
     kind = "laplace"
+    is_pure = True
+    words = "Laplace noise on sums over the records"
     scale_multiplier: float
     steps: int = 1
 
@@ -165,6 +192,8 @@ class ChoiceEvent(_Event):
     """
 
     kind = "choice"
+    is_pure = True
+    words = "a noisy choice among candidates"
     eta: float
     steps: int = 1
 
@@ -177,6 +206,15 @@ class ChoiceEvent(_Event):
         if not float(self.eta) > 0.0:
             raise InputError("eta must be greater than 0 (inf: no noise, epsilon is inf)")
         super().__post_init__()
+
+    @property
+    def noise(self) -> float:
+        """Scale of the Gumbel noise that makes the same choice; 0 is none."""
+        return 1 / self.eta
+
+    def with_noise(self, noise: float) -> Self:
+        """The same choices with other noise."""
+        return replace(self, eta=1 / noise if noise > 0 else math.inf)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the event as JSON-able data with its kind."""

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
-from pairveil.privacy.costs import MAX_KAPPA, Cost
-from pairveil.privacy.grid import MAX_NOISE_IN_GRID, choose_grid, delta_slack
-
-PURE = ("laplace", "exponential")
-"""Mechanisms whose exact discrete noise takes nothing off delta (docs/theory/noise.md and choice.md)."""
+from pairveil.privacy.costs import MAX_KAPPA
+from pairveil.privacy.mechanisms import MECHANISMS, Drawn
 
 _VERSION_1_DIRECTIONS = 10
-_MOST_SAMPLES = 1 << 62  # of no fit; beyond the floats there is nothing to compute
 
 
 def slack_of_plan(plan: Mapping[str, Any], largest_kappa: int) -> float:
-    """What discrete instead of continuous Gaussian noise can add to delta, over all queries of a plan.
+    """What exact discrete noise can add to delta, over all queries of a plan.
 
     Parameters
     ----------
@@ -26,15 +21,13 @@ def slack_of_plan(plan: Mapping[str, Any], largest_kappa: int) -> float:
         ``noise_multiplier``, ``steps`` and ``entries`` (numbers in one sum). Plans of version 0.1 do not
         state the entries; they follow from its names and the numbers of features and components.
     largest_kappa : int
-        The largest number of records that a reported unit touches. Not twice that for replace: both worlds
-        are compared with the one in which these records are null, and neither is further from it than one
-        clip bound a record (docs/theory/noise.md).
+        The largest number of records that a reported unit touches.
 
     Returns
     -------
     float
-        0 for Laplace noise (exact discrete Laplace noise is pure epsilon as it stands); 1, all there is,
-        where the noise is too small for its grid.
+        The sum of what each mechanism says of its own noise; 1, all there is, for a mechanism that is unknown
+        or has no proof.
 
     Raises
     ------
@@ -49,25 +42,15 @@ def slack_of_plan(plan: Mapping[str, Any], largest_kappa: int) -> float:
     """
     if largest_kappa > MAX_KAPPA:
         return 1.0
-    samples, finest, shift = 0, math.inf, 0.0
+    drawn: dict[str, list[Drawn]] = {}
     for release in plan["releases"]:
-        if release["mechanism"] in PURE:  # exact discrete noise of these is pure as it stands
-            continue
-        if release["mechanism"] != "gaussian":
-            return 1.0  # no proof of what its discrete noise costs
-        noise = float(release["noise_multiplier"])
-        if not noise > 0.0:
-            return 1.0
-        samples += _entries(release, plan) * int(release["steps"])
-        # In units of the clip bound; a sum of more entries has a finer grid, never a coarser one.
-        finest = min(finest, noise / choose_grid(1.0, 1))
-        shift = max(shift, Cost(largest_kappa).sensitivity("zero-out") / noise)
-    if samples == 0:
-        return 0.0
-    finest = min(finest, MAX_NOISE_IN_GRID / 2)  # where the engine coarsens the grid
-    if finest < 2.0 or not shift < 1e100 or samples > _MOST_SAMPLES:
+        numbers = _entries(release, plan) * int(release["steps"])
+        noise = Drawn(float(release["noise_multiplier"]), numbers)
+        drawn.setdefault(release["mechanism"], []).append(noise)
+    if not all(name in MECHANISMS for name in drawn):
         return 1.0
-    return delta_slack(samples, finest, shift=max(10.0, shift))
+    taken = sum(MECHANISMS[name].slack(noise, largest_kappa) for name, noise in drawn.items())
+    return min(taken, 1.0)
 
 
 def _entries(release: Mapping[str, Any], plan: Mapping[str, Any]) -> int:

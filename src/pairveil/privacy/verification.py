@@ -15,7 +15,8 @@ from pairveil.errors import InputError
 from pairveil.graph.selections import SELECTIONS
 from pairveil.privacy.certificate import Certificate, all_epsilons, public_of
 from pairveil.privacy.costs import RECORD_KINDS
-from pairveil.privacy.events import Event, LaplaceEvent, event_from_dict
+from pairveil.privacy.events import Event, event_from_dict
+from pairveil.privacy.mechanisms import mechanism_named
 from pairveil.privacy.queries import Query
 from pairveil.privacy.slack import slack_of_plan
 from pairveil.privacy.units import (
@@ -108,8 +109,8 @@ def _events(c: Certificate) -> list[str]:
         return ["there are no events: a release without any is none"]
     problems = []
     events = [event_from_dict(event) for event in c.events]
-    pure = all(isinstance(event, LaplaceEvent) for event in events)
-    if pure != (c.mechanism == "laplace") or (pure and c.delta > 0.0):
+    pure = all(event.is_pure for event in events)
+    if pure != mechanism_named(c.mechanism).is_pure or (pure and c.delta > 0.0):
         problems.append("the mechanism or delta does not go with the events")
     releases = _releases(c)
     if not releases and (c.for_release or c.metric_sha256 is not None):

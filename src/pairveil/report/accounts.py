@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from pairveil.privacy.events import event_from_dict
+from pairveil.privacy.mechanisms import NOISES
 from pairveil.report.charts import Bar, horizontal_bars
 from pairveil.report.data import Budget, ReportData
 from pairveil.report.markup import Html, bullets, figure, join, section, table, tabs, tag
@@ -16,12 +17,6 @@ if TYPE_CHECKING:
     from pairveil.privacy.certificate import Certificate
 
 MAX_BARS = 9  # the last spendings and the budget; the table has them all
-EVENT_NAMES = {
-    "gaussian": "Gaussian noise on sums over a random sample of the pairs",
-    "disjoint-gaussian": "Gaussian noise on sums over disjoint batches",
-    "laplace": "Laplace noise on sums over the pairs",
-    "choice": "a noisy choice among candidates",
-}
 
 
 def noise(data: ReportData) -> Html:
@@ -32,8 +27,8 @@ def noise(data: ReportData) -> Html:
     rows = [
         [
             str(i),
-            EVENT_NAMES[str(event["kind"])],
-            f"{number(_noise(event))} × clip",
+            event_from_dict(event).words,
+            f"{number(event_from_dict(event).noise)} × clip",
             percent(float(event.get("sample_rate", 1.0))),
             number(float(event.get("steps", event.get("epochs", 1)))),
         ]
@@ -51,12 +46,6 @@ def noise(data: ReportData) -> Html:
         ),
         _budget(data.summary.budget),
     )
-
-
-def _noise(event: Mapping[str, Any]) -> float:
-    if "eta" in event:  # a choice: Gumbel noise of scale 1/eta; "inf" is none
-        return 0.0 if event["eta"] == "inf" else 1 / float(event["eta"])
-    return float(event["noise_multiplier" if "noise_multiplier" in event else "scale_multiplier"])
 
 
 def _budget(budget: Budget | None) -> Html:
@@ -161,21 +150,21 @@ def recompute(data: ReportData) -> Html:
 
 def _account(certificate: Certificate) -> list[str]:
     """The command that recomputes epsilon from one event; more than one needs `certificate`."""
-    if len(certificate.events) != 1 or certificate.events[0]["kind"] == "disjoint-gaussian":
-        return []
     event = certificate.events[0]
+    known = certificate.mechanism in NOISES and "steps" in event  # one batch, by noise on a sum
+    if len(certificate.events) != 1 or not known:
+        return []
     command = [
         "pairveil account",
         f"--kappa {certificate.kappa}",
-        f"--noise-multiplier {_noise(event)!r}",
+        f"--mechanism {certificate.mechanism}",
+        f"--noise-multiplier {event_from_dict(event).noise!r}",
         f"--steps {event['steps']}",
         f"--delta {certificate.delta - certificate.delta_slack!r}",
         f"--adjacency {certificate.adjacency}",
     ]
-    if event["kind"] == "gaussian":
+    if "sample_rate" in event:
         command.insert(2, f"--sample-rate {event['sample_rate']!r}")
-    else:
-        command.append("--mechanism laplace")
     return [" \\\n  ".join(command)]
 
 

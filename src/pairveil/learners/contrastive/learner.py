@@ -18,6 +18,7 @@ from pairveil.learners.parameters import check_bound, check_choice, check_compon
 from pairveil.learners.preparing import setting_of
 from pairveil.learners.scatter import ScatterRecipe
 from pairveil.privacy.ledger import PrivacyLedger
+from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
 from pairveil.privacy.units import Adjacency, Unit
 
 
@@ -32,7 +33,7 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
     epsilon : float, default 1.0
         Privacy budget of one fit, for ``unit`` and ``adjacency``. ``inf`` is the non-private learner.
     delta : float, default 1e-5
-        Must be well below 1 / number of pairs. Not used by ``mechanism='laplace'`` (pure epsilon).
+        Must be well below 1 / number of pairs. Not used where the noise is pure.
     unit : {'relationship', 'person', 'pair'}
         What is protected; it decides kappa.
     select : {'paths', 'forest', 'matching', 'all'}
@@ -42,7 +43,8 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
         refused when the graph needs more.
     adjacency : {'zero-out', 'replace'}
         What epsilon compares; the certificate states both.
-    mechanism : {'gaussian', 'laplace'}
+    mechanism : str
+        Kind of noise: 'gaussian', or 'laplace' for pure epsilon (`pairveil.privacy.mechanisms`).
     n_components : int or None
         Rows of the metric. None (default) learns few directions by a public rule and blends them
         with the Euclidean metric, so that a noisy fit does no harm; then ``components_`` is square.
@@ -106,7 +108,7 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
         select: str = "paths",
         kappa: int | Literal["auto"] = "auto",
         adjacency: Adjacency = "zero-out",
-        mechanism: Literal["gaussian", "laplace"] = "gaussian",
+        mechanism: str = GAUSSIAN.name,
         n_components: int | None = None,
         loss: Literal["contrastive"] = "contrastive",
         margin: float | Literal["auto", "private"] = "auto",

@@ -1,14 +1,14 @@
 """The kinds of noise that can be certified: one file each, and one line here.
 
 A mechanism is an object. It knows the norm in which contributions are clipped, the event that the
-accountant is told, how its noise follows from a share of a budget, and how that noise is drawn. By name
-it is asked for in few places only: docs/architecture.md lists them.
+accountant is told, how its noise follows from a share of a budget, how that noise is drawn, and what exact
+noise takes off delta. Options, certificates and their verification ask the object; none knows its name.
 """
 
 from __future__ import annotations
 
 from pairveil.errors import InputError
-from pairveil.privacy.mechanisms.base import Budget, Mechanism, Sampling
+from pairveil.privacy.mechanisms.base import Budget, Drawn, Mechanism, Sampling
 from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
 from pairveil.privacy.mechanisms.laplace import LAPLACE
 
@@ -21,7 +21,10 @@ MECHANISMS: dict[str, Mechanism] = {
 }
 """Every mechanism by the name that users and certificates give it."""
 
-__all__ = ["MECHANISMS", "Budget", "Mechanism", "Sampling", "mechanism_named"]
+NOISES: tuple[str, ...] = tuple(name for name, one in MECHANISMS.items() if one.on_sums)
+"""Those that a learner can be given as ``mechanism=``; the first is the default."""
+
+__all__ = ["MECHANISMS", "NOISES", "Budget", "Drawn", "Mechanism", "Sampling", "mechanism_named"]
 
 
 def mechanism_named(name: object) -> Mechanism:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,43 +58,64 @@ class Budget(NamedTuple):
         return not math.isinf(self.epsilon)
 
 
-class Mechanism(Protocol):
-    """A kind of noise on clipped sums."""
+class Drawn(NamedTuple):
+    """The noise of one query: how strong it is, in clip bounds, and how many numbers get some."""
 
-    @property
-    def name(self) -> str:
-        """What users and certificates call it."""
-        ...
+    noise_multiplier: float
+    numbers: int
 
-    @property
-    def norm(self) -> Norm:
-        """The norm in which a record's contribution is clipped."""
-        ...
 
-    @property
-    def is_pure(self) -> bool:
-        """Whether it gives epsilon at delta = 0."""
-        ...
+class Mechanism(ABC):
+    """A kind of noise on clipped sums.
 
-    @property
-    def deviation(self) -> float:
-        """Standard deviation of noise of scale 1."""
-        ...
+    Everything that depends on the kind is asked of this object: nobody compares names.
 
+    Attributes
+    ----------
+    name : str
+        What users and certificates call it.
+    norm : {'l1', 'l2'}
+        The norm in which a record's contribution is clipped.
+    is_pure : bool
+        Whether it gives epsilon at delta = 0.
+    deviation : float
+        Standard deviation of noise of scale 1.
+    on_sums : bool
+        Whether a learner can be given it as ``mechanism=``, for the noise on its sums.
+    """
+
+    name: str
+    norm: Norm
+    is_pure: bool
+    deviation: float
+    on_sums: bool = True
+
+    @abstractmethod
     def check(self, query: Query) -> None:
         """Refuse a query that this mechanism has no proof for."""
-        ...
 
+    @abstractmethod
     def event(self, query: Query) -> Event:
         """What the accountant is told of a query."""
-        ...
 
+    @abstractmethod
     def multiplier(self, budget: Budget, share: float, times: int = 1) -> float:
         """Noise multiplier of each of ``times`` sums that together cost ``share`` of the budget."""
-        ...
 
+    @abstractmethod
     def draw(
         self, noise: NoiseSource, total: NDArray[Any], scale: float, grid: float
     ) -> NDArray[np.float64]:
         """The total, in whole multiples of the grid, with noise of this scale on every entry."""
-        ...
+
+    def slack(self, drawn: Sequence[Drawn], largest_kappa: int) -> float:  # noqa: ARG002
+        """What its exact noise takes off delta over all that is drawn; without a proof, all of it.
+
+        Parameters
+        ----------
+        drawn : sequence of Drawn
+            All noise of this kind in one plan.
+        largest_kappa : int
+            The largest number of records that a reported unit touches.
+        """
+        return 1.0

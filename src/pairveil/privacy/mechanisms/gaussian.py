@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pairveil.privacy.costs import Cost
 from pairveil.privacy.events import DisjointGaussianEvent, Event, GaussianEvent
-from pairveil.privacy.gdp import mu_from_epsilon
-from pairveil.privacy.grid import Norm
-from pairveil.privacy.mechanisms.base import ROUNDING, Budget
+from pairveil.privacy.grid import MAX_NOISE_IN_GRID, Norm, choose_grid, delta_slack
+from pairveil.privacy.mechanisms.base import ROUNDING, Budget, Drawn, Mechanism
 
 if TYPE_CHECKING:
     from pairveil.privacy.noise import NoiseSource
     from pairveil.privacy.queries import Query
 
+_MOST_SAMPLES = 1 << 62  # of no fit; beyond the floats there is nothing to compute
+
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(Mechanism):
     """Gaussian noise on every entry of a sum.
 
     Examples
@@ -49,6 +52,8 @@ class Gaussian:
         """Shares are parts of mu^2: n full-batch sums with noise s have mu^2 = n (sensitivity / s)^2."""
         if not budget.is_private:
             return 0.0
+        from pairveil.privacy.gdp import mu_from_epsilon  # SciPy: not for who only reads a name
+
         mu = mu_from_epsilon(budget.epsilon, budget.delta)
         return math.sqrt(times) * (budget.sensitivity / (mu * math.sqrt(share)) * ROUNDING)
 
@@ -57,6 +62,24 @@ class Gaussian:
     ) -> NDArray[np.float64]:
         """Exact discrete Gaussian noise where the source is trusted."""
         return noise.gaussian(total, scale, grid)
+
+    def slack(self, drawn: Sequence[Drawn], largest_kappa: int) -> float:
+        """Discrete instead of continuous noise (docs/theory/noise.md); 1 where it is too small for its grid.
+
+        Not twice kappa for replace: both worlds are compared with the one in which these records are null,
+        and neither is further from it than one clip bound a record.
+        """
+        least = min(one.noise_multiplier for one in drawn)
+        samples = sum(one.numbers for one in drawn)
+        if not least > 0.0 or samples > _MOST_SAMPLES:
+            return 1.0
+        # In units of the clip bound; a sum of more entries has a finer grid, never a coarser one. Where the
+        # noise is very large the engine coarsens the grid.
+        finest = min(least / choose_grid(1.0, 1), MAX_NOISE_IN_GRID / 2)
+        shift = Cost(largest_kappa).sensitivity("zero-out") / least
+        if finest < 2.0 or not shift < 1e100:
+            return 1.0
+        return delta_slack(samples, finest, shift=max(10.0, shift))
 
 
 GAUSSIAN = Gaussian()

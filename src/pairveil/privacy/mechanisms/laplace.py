@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from pairveil.errors import InputError
 from pairveil.privacy.events import Event, LaplaceEvent
 from pairveil.privacy.grid import Norm
-from pairveil.privacy.mechanisms.base import ROUNDING, Budget
+from pairveil.privacy.mechanisms.base import ROUNDING, Budget, Drawn, Mechanism
 
 if TYPE_CHECKING:
     from pairveil.privacy.noise import NoiseSource
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Laplace:
+class Laplace(Mechanism):
     """Laplace noise on every entry of a sum.
 
     Examples
@@ -57,6 +58,10 @@ class Laplace:
     ) -> NDArray[np.float64]:
         """Exact discrete Laplace noise where the source is trusted."""
         return noise.laplace(total, scale, grid)
+
+    def slack(self, drawn: Sequence[Drawn], largest_kappa: int) -> float:  # noqa: ARG002
+        """Exact discrete Laplace noise is pure epsilon as it stands (docs/theory/noise.md)."""
+        return 0.0
 
 
 LAPLACE = Laplace()

@@ -25,6 +25,9 @@ from pairveil.evaluation.scores import gain_kept
 from pairveil.files import write_file
 from pairveil.learners.contrastive.learner import DPPMetricLearner
 from pairveil.learners.contrastive.nonprivate import ContrastiveMetricLearner
+from pairveil.privacy.mechanisms import mechanism_named
+from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
+from pairveil.privacy.mechanisms.laplace import LAPLACE
 from pairveil.studies.data import EMBEDDED, available, data_folder, load
 from pairveil.studies.protocol import (
     How,
@@ -50,14 +53,14 @@ class Setting:
     unit: Literal["pair", "relationship", "person"]
     pairs: How | Literal["paper", "classes"]
     epsilon: float
-    mechanism: Literal["gaussian", "laplace"] = "gaussian"
+    mechanism: str = GAUSSIAN.name
 
 
 SETTINGS = (
     *(Setting("paths", "relationship", "paths", e) for e in (4.0, 1.0, 0.5, 0.1, 0.03, 0.01)),
     *(Setting("matching", "person", "matching", e) for e in (1.0, 0.1)),
     *(
-        Setting("paths, pure epsilon", "relationship", "paths", e, "laplace")
+        Setting("paths, pure epsilon", "relationship", "paths", e, LAPLACE.name)
         for e in (4.0, 1.0, 0.1)
     ),
     Setting("paper's graph, all pairs", "relationship", "paper", 1.0),
@@ -214,7 +217,9 @@ def _summarise(name: str, cells: list[dict[Any, dict[str, float]]]) -> list[dict
                 "unit": key.unit if private else None,
                 "mechanism": key.mechanism if private else None,
                 "epsilon": key.epsilon if private else None,
-                "delta": (0.0 if key.mechanism == "laplace" else DELTA) if private else None,
+                "delta": (0.0 if mechanism_named(key.mechanism).is_pure else DELTA)
+                if private
+                else None,
                 "pair_auc": float(auc.mean()),
                 "pair_auc_interval": _interval(auc),
                 "euclidean_pair_auc": float(euclid.mean()),
