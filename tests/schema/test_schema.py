@@ -90,7 +90,8 @@ def test_each_type_by_hand():
     text = " ".join(str(one.message) for one in said)
     for part in ("'other'): 4, in age (1)", "cells missing", ": 3, in", "): 1, in visit (1)"):
         assert part in text
-    assert "zzz" not in text and "gestern" not in text
+    assert "zzz" not in text
+    assert "gestern" not in text
 
 
 def test_numbers_with_a_comma_where_the_schema_says_so():
@@ -135,7 +136,7 @@ def test_every_kind_of_table_gives_the_same():
     [
         ({"age": [1]}, "lacks 4 of the schema's columns"),
         (np.zeros((2, 2)), r"shape \(2, 2\)"),
-        (pa.table({**dict.fromkeys(SCHEMA.raw_names, [1])}), "'visit': the table holds numbers"),
+        (pa.table({name: [1] for name in SCHEMA.raw_names}), "'visit': the table holds numbers"),
     ],
 )
 def test_structure_that_does_not_fit_is_refused(table, problem):
@@ -188,12 +189,16 @@ NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6
 FINITE = st.floats(-1e9, 1e9)
 
 
-@given(st.dictionaries(NAMES, st.tuples(FINITE, FINITE, st.booleans(), NAMES), min_size=1, max_size=4))
+@given(
+    st.dictionaries(NAMES, st.tuples(FINITE, FINITE, st.booleans(), NAMES), min_size=1, max_size=4)
+)
 @settings(deadline=None)
 def test_a_schema_survives_its_files(columns):
     made = []
     for name, (low, width, indicator, unit) in columns.items():
-        made.append(NumberColumn(name, bounds=(low, low + abs(width) + 1), indicator=indicator, unit=unit))
+        made.append(
+            NumberColumn(name, bounds=(low, low + abs(width) + 1), indicator=indicator, unit=unit)
+        )
     try:
         schema = Schema(tuple(made))
     except InputError:  # 'a' with an indicator beside 'a missing'

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+from pairveil.privacy.mechanisms import mechanism_named
+
 # Gain kept (share of the non-private learner's gain in pair AUC over Euclid) by signal, the smallest and
 # the largest seen on breast cancer, digits, Bank, Adult and IPUMS-BR at five epsilons from 0.03 to 4,
 # with all and with 3,000 people. Data differ more than seeds do, hence the wide middle.
@@ -30,7 +32,9 @@ def signal_of(planned: Any) -> float:
 
     The noise is that of one sum which had the whole budget: the fits' shares do not matter.
     """
-    power = sum(e.get("steps", 1) / e["noise_multiplier"] ** 2 for e in planned.events)
+    # Queries of other kinds (a noisy choice) have little of the budget, and no part in the table above.
+    sums = [e for e in planned.events if "noise_multiplier" in e]
+    power = sum(e.get("steps", 1) / e["noise_multiplier"] ** 2 for e in sums)
     return float(planned.n_pairs_used * math.sqrt(power / planned.plan["n_features"]))
 
 
@@ -45,7 +49,9 @@ def expected_gain(planned: Any) -> ExpectedGain:
     >>> expected_gain(DPPMetricLearner(epsilon=4.0, preprocessor=X).certify(pairs, np.ones(len(pairs))))
     ExpectedGain(signal=8..., low=0.9, high=1.0)
     """
-    if planned.mechanism == "laplace":  # measured for Gaussian noise only; pure epsilon keeps less
+    if mechanism_named(
+        planned.mechanism
+    ).is_pure:  # measured for Gaussian noise only; pure epsilon keeps less
         return ExpectedGain(signal_of(planned), 0.0, 1.0)
     signal = signal_of(planned)
     low, high = next((low, high) for limit, low, high in GAINS if signal < limit)

@@ -308,9 +308,7 @@ def _check_shape(components: FloatArray, certificate: Certificate) -> None:
             )
 
 
-def _named(
-    metadata: dict[str, Any], file: Path
-) -> tuple[tuple[str, ...] | None, Schema | None]:
+def _named(metadata: dict[str, Any], file: Path) -> tuple[tuple[str, ...] | None, Schema | None]:
     """The columns' names and the schema that makes them, where the file has them."""
     names, schema = metadata.get("feature_names") or None, metadata.get("schema") or None
     if names is not None:
@@ -331,9 +329,7 @@ def _check_schema_file(folder: Path, schema: Schema | None) -> None:
         )
 
 
-def _read_tensors(
-    blob: bytes, file: Path
-) -> tuple[FloatArray, FloatArray | None, dict[str, Any]]:
+def _read_tensors(blob: bytes, file: Path) -> tuple[FloatArray, FloatArray | None, dict[str, Any]]:
     # The header is read here for its metadata, which safetensors gives of open files only: a file that is
     # opened twice may be two files.
     size = int.from_bytes(blob[:8], "little")
