@@ -12,6 +12,7 @@ import warnings
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any, Literal, Self
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,6 +34,9 @@ from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
 from pairveil.privacy.noise import NoiseSource, SeededNoise, TrustedNoise
 from pairveil.privacy.units import Adjacency, Unit
+
+# Not an attribute: scikit-learn holds that an estimator has its parameters and nothing else.
+_CLONES: WeakSet[Any] = WeakSet()
 
 
 class PrivateLearner(BaseEstimator):
@@ -123,8 +127,18 @@ class PrivateLearner(BaseEstimator):
                 for name, value in self.get_params(deep=False).items()
             }
         )
-        copy._is_clone = True
+        _CLONES.add(copy)
         return copy
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled; a clone stays one in another process."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        return state | {"_is_clone": True} if self in _CLONES else state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if state.pop("_is_clone", False):
+            _CLONES.add(self)
+        super().__setstate__(state)
 
     def prepare(self, pairs: Any, y: ArrayLike | None = None) -> Prepared:
         """All of a fit that comes before its noise: which pairs, kappa, plan and certificate.
@@ -237,11 +251,7 @@ class PrivateLearner(BaseEstimator):
         return self
 
     def _warn_of_clones(self, certificate: Certificate | None) -> None:
-        if (
-            certificate is not None
-            and self.accountant is None
-            and getattr(self, "_is_clone", False)
-        ):
+        if certificate is not None and self.accountant is None and self in _CLONES:
             warnings.warn(
                 "this learner is a clone, as cross-validation and parameter searches make them: every fit "
                 "spends its own epsilon and choosing between them spends too; pass "

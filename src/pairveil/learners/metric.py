@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from pairveil.data.pairset import PairSet
+from pairveil.errors import InputError
 from pairveil.learners.base import PrivateLearner
-from pairveil.learners.contract import PairMetric
+from pairveil.learners.contract import PairMetric, check_calibration
+from pairveil.learners.inputs import resolve_pairs
 from pairveil.learners.preparing import Prepared
 from pairveil.learners.private_threshold import PrivateThreshold
 
@@ -27,6 +31,51 @@ class PrivateMetricLearner(PrivateThreshold, PrivateLearner, PairMetric):
 
     n_pairs_used_: int
     used_pairs_: NDArray[np.int64] | range
+
+    def fit(
+        self,
+        pairs: Any,
+        y: ArrayLike | None = None,
+        *,
+        calibration_params: Mapping[str, Any] | None = None,
+        **watching: Any,
+    ) -> Self:
+        """Learn, and issue the certificate.
+
+        Parameters
+        ----------
+        pairs : (K, 2) row indices with ``preprocessor``, (K, 2, d) feature rows, PairSet or DaskPairs
+            What ``prepare`` returned is taken too.
+        y : array of shape (K,)
+            +1 similar, -1 dissimilar. None takes a PairSet's own labels.
+        calibration_params : mapping, optional
+            How to choose the threshold on the training pairs (``strategy``, ``min_rate``, ``beta``), as in
+            metric-learn. Only where epsilon is infinite, and then by default too: a threshold chosen on
+            private pairs is a release of its own, which `calibrate_threshold` makes and charges.
+        **watching
+            ``on_step``, ``on_answer``, ``checkpoint`` and ``keep_checkpoint``, as for
+            `pairveil.learners.base.PrivateLearner`.
+
+        Returns
+        -------
+        self
+        """
+        params = check_calibration(calibration_params)
+        prepared = self._prepare(pairs, y)
+        if calibration_params is not None and prepared.certificate is not None:
+            raise InputError(
+                "a threshold chosen on private pairs is a release of its own, and nothing was spent: leave "
+                "calibration_params out, and call calibrate_threshold(pairs, y, epsilon=...) after fit"
+            )
+        super().fit(prepared, **watching)
+        given = pairs if isinstance(pairs, PairSet) else prepared.material.given
+        if prepared.certificate is None and isinstance(given, PairSet):
+            if not isinstance(
+                pairs, Prepared | PairSet
+            ):  # rows as they were given, not as they were clipped
+                given = resolve_pairs(pairs, y, self.preprocessor, warn=False)[0]
+            self._threshold_by_fit(given, params)
+        return self
 
     def _keep(self, model: Any, prepared: Prepared) -> None:
         self.components_ = np.asarray(model, dtype=np.float64)
