@@ -15,8 +15,8 @@ from pairveil.report.data import (
     MetricShape,
     RankedPerson,
     ReportData,
-    read_summary,
 )
+from pairveil.report.stored import read_summary
 
 if TYPE_CHECKING:
     from pairveil.privacy.ledger import PrivacyLedger
