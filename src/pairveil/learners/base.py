@@ -29,6 +29,7 @@ from pairveil.learners.material import material_of_pairs
 from pairveil.learners.parameters import check_bound, check_common, plain_parameters
 from pairveil.learners.preparing import Prepared, prepare
 from pairveil.learners.progress import OnStep, Progress
+from pairveil.learners.raw_rows import RawRows
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
@@ -52,6 +53,8 @@ class PrivateLearner(BaseEstimator):
         Kind of noise; public bound on a person's l2 norm.
     accountant, preprocessor, backend, random_state
         Ledger, people's features, where sums are taken, and a seed for fits that are not released.
+    schema, bounds
+        Public facts by which raw rows become numbers (`pairveil.learners.raw_rows`).
 
     Notes
     -----
@@ -75,7 +78,9 @@ class PrivateLearner(BaseEstimator):
         accountant: PrivacyLedger | None = None,
         preprocessor: Any = None,
         backend: Literal["auto", "numpy", "dask"] = "auto",
-        random_state: int | np.random.Generator | None = None,
+        random_state: int | np.random.Generator | np.random.RandomState | None = None,
+        schema: Any = None,
+        bounds: Any = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -89,6 +94,8 @@ class PrivateLearner(BaseEstimator):
         self.preprocessor = preprocessor
         self.backend = backend
         self.random_state = random_state
+        self.schema = schema
+        self.bounds = bounds
 
     # ---- what a learner writes -------------------------------------------------------------------
 
@@ -160,7 +167,8 @@ class PrivateLearner(BaseEstimator):
             return pairs
         given = plain_parameters(self)
         check_bound("data_norm", given.data_norm)
-        found = resolve_training(pairs, y, self.preprocessor, self.backend, stacklevel=4)
+        read, preprocessor = RawRows.of(self).inputs(pairs, self.preprocessor, learning=True)
+        found = resolve_training(read, y, preprocessor, self.backend, stacklevel=4)
         check_common(given)
         self._check(given, found.data.n_features)
         material = material_of_pairs(given, found, stacklevel=4)

@@ -23,11 +23,12 @@ from sklearn.base import (
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import check_is_fitted
 
-from pairveil.column_names import in_order, row_in_order
+from pairveil.column_names import in_order, names_of, row_in_order
 from pairveil.data.pairset import PairSet
 from pairveil.errors import InputError
 from pairveil.learners.inputs import as_features, as_labels, as_pair_array, lookup
 from pairveil.learners.thresholds import Strategy, best_threshold, check_strategy
+from pairveil.schema.schema import Schema
 
 FloatArray = NDArray[np.float64]
 
@@ -69,12 +70,24 @@ class PairMetric(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
         array of shape (n, n_components)
         """
         check_is_fitted(self, "components_")
-        names = getattr(self, "feature_names_in_", None)
+        schema, names = getattr(self, "schema_", None), getattr(self, "feature_names_in_", None)
+        if schema is not None:
+            return self._project(self._by_schema(X, schema))
         X = in_order(X, names, stacklevel=3)
         array = X if sparse.issparse(X) else np.asarray(X)
         points = lookup(self.preprocessor, array, names) if array.ndim == 1 else as_features(array)
         self._check_width(points.shape[1])
         return self._project(points)
+
+    def _by_schema(self, X: Any, schema: Schema) -> FloatArray:
+        """Raw rows, or people by their row numbers, as the numbers that the schema makes."""
+        if isinstance(X, Mapping) or names_of(X) is not None or np.ndim(X) == 2:
+            return schema.apply(X, stacklevel=4)
+        rows = np.asarray(X)
+        if callable(self.preprocessor):
+            return schema.apply(self.preprocessor(rows), stacklevel=4)
+        table = None if self.preprocessor is None else schema.apply(self.preprocessor, stacklevel=4)
+        return lookup(table, rows)
 
     def _project(self, points: Any) -> FloatArray:
         projected: FloatArray = np.asarray(points @ self.components_.T)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from pairveil.data.pairset import PairSet
 from pairveil.errors import InputError
 from pairveil.learners.base import PrivateLearner
 from pairveil.learners.contract import PairMetric, check_calibration
-from pairveil.learners.inputs import resolve_pairs
 from pairveil.learners.preparing import Prepared
 from pairveil.learners.private_threshold import PrivateThreshold
+from pairveil.learners.raw_rows import RawRows
+from pairveil.schema.schema import Schema
+
+OF_A_FIT = ("n_pairs_used_", "used_pairs_", "n_people_used_")
 
 
 class PrivateMetricLearner(PrivateThreshold, PrivateLearner, PairMetric):
@@ -68,24 +73,66 @@ class PrivateMetricLearner(PrivateThreshold, PrivateLearner, PairMetric):
                 "calibration_params out, and call calibrate_threshold(pairs, y, epsilon=...) after fit"
             )
         super().fit(prepared, **watching)
-        given = pairs if isinstance(pairs, PairSet) else prepared.material.given
+        given = prepared.material.given
         if prepared.certificate is None and isinstance(given, PairSet):
-            if not isinstance(
-                pairs, Prepared | PairSet
-            ):  # rows as they were given, not as they were clipped
-                given = resolve_pairs(pairs, y, self.preprocessor, warn=False)[0]
+            if isinstance(pairs, Prepared):
+                given = given.with_features(given.features / getattr(self, "column_scale_", 1.0))
+            else:  # rows as they were given, not as they were clipped
+                given = self._measured_pairs(pairs, y, warn=False)[0]
             self._threshold_by_fit(given, params)
         return self
 
+    def release(self, folder: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the fitted metric, its certificate and, where there is one, its schema, to be handed out.
+
+        Parameters
+        ----------
+        folder : path
+            As ``pairveil fit --out``: written whole or not at all.
+        overwrite : bool
+            Whether an earlier release may be replaced.
+
+        Returns
+        -------
+        Path
+            The folder; `pairveil.ReleasedMetric.load` reads it.
+        """
+        import pairveil  # what is past the trust boundary stands above this part
+
+        check_is_fitted(self, "components_")
+        if self.certificate_ is None:
+            raise InputError("epsilon=inf promises nothing: there is nothing to release")
+        schema: Schema | None = getattr(self, "schema_", None)
+        names = getattr(self, "feature_names_in_", None)
+        metric = pairveil.ReleasedMetric(  # type: ignore[attr-defined]
+            self.components_,
+            self.certificate_,
+            None if names is None or schema is not None else tuple(names),
+            getattr(self, "column_scale_", None),
+            schema,
+        )
+        saved: Path = metric.save(folder, overwrite=overwrite)
+        return saved
+
     def _keep(self, model: Any, prepared: Prepared) -> None:
         self.components_ = np.asarray(model, dtype=np.float64)
-        for name in ("n_pairs_used_", "used_pairs_", "n_people_used_"):  # of an earlier fit
+        for name in (*OF_A_FIT, "column_scale_", "schema_"):  # of an earlier fit
             self.__dict__.pop(name, None)
+        raw = RawRows.of(self)
+        scale = raw.scale(prepared.plan.n_features)
+        if scale is not None:
+            self.components_ = self.components_ * scale
+            self.column_scale_ = scale
+        if raw.schema is not None:
+            self.schema_ = raw.schema
         if prepared.material.kind == "people":
             self.n_people_used_ = prepared.plan.n_records
         else:
             self.n_pairs_used_ = prepared.plan.n_records
             self.used_pairs_ = prepared.material.used_rows
-        self.n_features_in_ = prepared.plan.n_features
-        self._set_names(prepared.material.used.feature_names)
+        named = raw.names()
+        self._set_names(prepared.material.used.feature_names if named is None else named)
+        self.n_features_in_ = (
+            prepared.plan.n_features if raw.schema is None else len(raw.schema.raw_names)
+        )
         self._forget_thresholds()
