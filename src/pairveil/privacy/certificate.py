@@ -26,7 +26,7 @@ from pairveil.privacy.costs import (
     units_of,
 )
 from pairveil.privacy.events import Event, GaussianEvent, check_events, event_from_dict
-from pairveil.privacy.mechanisms import MECHANISMS
+from pairveil.privacy.mechanisms import MECHANISMS, NOISES
 from pairveil.privacy.units import (
     ADJACENCIES,
     ASSUMED_CLASSES,
@@ -126,9 +126,10 @@ class Certificate:
         units = self.units
         if self.unit not in units or self.adjacency not in ADJACENCIES:
             raise InputError("the certificate names an unknown unit or adjacency")
-        if self.mechanism not in MECHANISMS:  # the published algorithms are not there, on purpose
+        noise = MECHANISMS.get(self.mechanism)  # the published algorithms are not there, on purpose
+        if noise is None or not noise.on_sums:
             raise InputError(
-                f"only noise of the kinds {', '.join(MECHANISMS)} can be certified; the published algorithms "
+                f"only noise of the kinds {', '.join(NOISES)} can be certified; the published algorithms "
                 "do not give the epsilon they claim"
             )
         object.__setattr__(self, "events", tuple(dict(event) for event in self.events))
@@ -179,7 +180,7 @@ class Certificate:
         kappas : mapping
             kappa of each of the three units in the graph of the pairs that were used.
         mechanism : str
-            One of `pairveil.privacy.mechanisms.MECHANISMS`.
+            One of `pairveil.privacy.mechanisms.NOISES`.
         n_pairs_given, n_pairs_used : int
         selection : mapping
             ``how``, ``caveat`` (a sentence or None), ``full_graph_relationship_kappa``.

@@ -15,7 +15,7 @@ from pairveil.errors import InputError
 from pairveil.graph.selections import SELECTIONS
 from pairveil.privacy.certificate import Certificate, all_epsilons, public_of
 from pairveil.privacy.costs import least_cost
-from pairveil.privacy.events import Event, event_from_dict
+from pairveil.privacy.events import ChoiceEvent, Event, event_from_dict
 from pairveil.privacy.mechanisms import mechanism_named
 from pairveil.privacy.queries import Query
 from pairveil.privacy.slack import slack_of_plan
@@ -109,8 +109,12 @@ def _events(c: Certificate) -> list[str]:
         return ["there are no events: a release without any is none"]
     problems = []
     events = [event_from_dict(event) for event in c.events]
-    pure = all(event.is_pure for event in events)
-    if pure != mechanism_named(c.mechanism).is_pure or (pure and c.delta > 0.0):
+    # Choices go with both kinds of noise; thresholds have Laplace noise whatever the fit has.
+    if mechanism_named(c.mechanism).is_pure:
+        goes = c.delta == 0.0 and all(event.is_pure for event in events)
+    else:
+        goes = any(not event.is_pure or isinstance(event, ChoiceEvent) for event in events)
+    if not goes:
         problems.append("the mechanism or delta does not go with the events")
     releases = _releases(c)
     if not releases and (c.for_release or c.metric_sha256 is not None):
