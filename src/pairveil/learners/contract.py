@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from html import escape
 from typing import Any, Self
 
 import numpy as np
@@ -260,7 +261,7 @@ class PairMetric(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return f"{type(self).__name__}({', '.join(parts)})"
 
     def _repr_html_inner(self) -> str:
-        return f"<code>{self!r}</code>"
+        return f"<code>{escape(repr(self))}</code>"
 
 
 def check_calibration(params: Mapping[str, Any] | None) -> dict[str, Any]:
