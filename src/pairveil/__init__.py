@@ -48,6 +48,9 @@ _HOME = {
     "Setting": "pairveil.engine.plan",
     "Plan": "pairveil.engine.plan",
     "LEARNERS": "pairveil.learners",
+    "PrivateLinkageModel": "pairveil.linkage.model",
+    "level_frequencies": "pairveil.linkage.estimating",
+    "ReleasedLinkage": "pairveil.release.linkage",
     "ReleasedMetric": "pairveil.release.metric",
     "InputError": "pairveil.errors",
     "BudgetError": "pairveil.errors",
@@ -102,6 +105,8 @@ if TYPE_CHECKING:
     from pairveil.learners.metric import PrivateMetricLearner
     from pairveil.learners.ranking import PrivatePreferenceRanker
     from pairveil.learners.scatter import DPPScatterLearner
+    from pairveil.linkage.estimating import level_frequencies
+    from pairveil.linkage.model import PrivateLinkageModel
     from pairveil.privacy.accounting import epsilon_of
     from pairveil.privacy.calibration import (
         calibrate_choice,
@@ -110,6 +115,7 @@ if TYPE_CHECKING:
     )
     from pairveil.privacy.certificate import Certificate
     from pairveil.privacy.ledger import PrivacyLedger
+    from pairveil.release.linkage import ReleasedLinkage
     from pairveil.release.metric import ReleasedMetric
     from pairveil.schema.schema import Schema
     from pairveil.schema.toml import read_schema

@@ -21,6 +21,7 @@ from pairveil.cli import (
     demo,
     fit,
     graph,
+    link,
     plan,
     release,
     report,
@@ -82,7 +83,7 @@ def root(
         context.obj = found
 
 
-for part in (demo, graph, schema, plan, fit, release, trust, report, audit, reproduce, bench):
+for part in (demo, graph, schema, plan, fit, link, release, trust, report, audit, reproduce, bench):
     part.register(app)
 
 

@@ -105,6 +105,8 @@ def _warn(given: Any, n: int, plan: Plan, stacklevel: int) -> None:
             GuaranteeWarning,
             stacklevel=stacklevel + 1,
         )
+    if kind == "counted pairs":  # counts have no features to hide behind noise
+        return
     first = plan.queries[0]  # the first look at the data; a choice pays for one number only
     noise = first.noise_multiplier * math.sqrt(1 if first.is_choice else plan.n_features)
     if n / noise < 3:

@@ -30,6 +30,7 @@ from pairveil.privacy.mechanisms import MECHANISMS, NOISES
 from pairveil.privacy.units import (
     ADJACENCIES,
     ASSUMED_CLASSES,
+    ASSUMED_LEVELS,
     ASSUMED_TOPOLOGY,
     NOISE_SOURCES,
     SEEDED_NOISE,
@@ -56,6 +57,13 @@ PUBLIC_OF_PEOPLE = (
 )
 """What every certificate of statistics of people treats as public."""
 
+PUBLIC_OF_COUNTS = (
+    PUBLIC[0],
+    "kappa, the clip bound and the noise scale",
+    "the columns that pairs are counted by: comparisons and their levels, or the range of scores",
+)
+"""What every certificate of counted pairs treats as public."""
+
 PUBLIC_OF_CHOICES = (
     "the items with their features, who the workers are, and between which items each of them chose",
     "the records that each unit touches, the clip bound and the noise scale",
@@ -66,6 +74,7 @@ _PUBLIC = {
     "pairs": PUBLIC,
     "groups": PUBLIC,
     "people": PUBLIC_OF_PEOPLE,
+    "counted pairs": PUBLIC_OF_COUNTS,
     "choices": PUBLIC_OF_CHOICES,
     "workers": PUBLIC_OF_CHOICES,
 }
@@ -358,6 +367,8 @@ class Certificate:
             reasons.append("its randomness can be reproduced")
         if ASSUMED_CLASSES in self.public:
             reasons.append("the list of classes was read off the people")
+        if ASSUMED_LEVELS in self.public:
+            reasons.append("the number of levels was read off the pairs")
         if ASSUMED_TOPOLOGY in self.public or not reasons:
             reasons.append("people were recognised by equal rows of features")
         return tuple(reasons)

@@ -56,6 +56,7 @@ _CHOICES = _Words(
 )
 _WORDS = {
     "people": _PEOPLE,
+    "counted pairs": _Words(instance="'match' and 'no match'", released="linkage model"),
     "choices": _CHOICES,
     "workers": replace(_CHOICES, one="1 worker", several="at most {} workers"),
 }

@@ -81,6 +81,18 @@ ASSUMED_CLASSES = (
 )
 """Said where nobody gave the list of classes."""
 
+ASSUMED_LEVELS = (
+    "the number of levels of each comparison was read off the pairs: which levels occur counts as public, "
+    "also that of one pair alone"
+)
+"""Said where nobody gave the number of levels."""
+
+UNKNOWN_TOPOLOGY = (
+    "nobody said which records the pairs compare: the promise is for one pair, and none is made for a "
+    "relationship or a person, who may be in any number of pairs"
+)
+"""Said where pairs came without ids. Epsilon of the other units is stated as infinite."""
+
 DECLARED_KAPPA = (
     "kappa of the protected unit is a public constant that was declared, not counted; the used pairs need "
     "no more than it"

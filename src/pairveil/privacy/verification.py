@@ -15,19 +15,30 @@ from pairveil.errors import InputError
 from pairveil.graph.selections import SELECTIONS
 from pairveil.privacy.certificate import Certificate, all_epsilons, public_of
 from pairveil.privacy.costs import least_cost
-from pairveil.privacy.events import ChoiceEvent, Event, event_from_dict
+from pairveil.privacy.events import (
+    ChoiceEvent,
+    DisjointGaussianEvent,
+    Event,
+    GaussianEvent,
+    event_from_dict,
+)
 from pairveil.privacy.mechanisms import mechanism_named
 from pairveil.privacy.queries import Query
 from pairveil.privacy.slack import slack_of_plan
 from pairveil.privacy.units import (
     ADJACENCIES,
+    ASSUMED_LEVELS,
     ASSUMED_TOPOLOGY,
     DECLARED_KAPPA,
     NOISE_SOURCES,
     SELECTED_CAVEAT,
     UNITS,
+    UNKNOWN_TOPOLOGY,
     Unit,
 )
+
+PAIR_KINDS = ("pairs", "counted pairs")
+"""Kinds of records of which each is one pair."""
 
 PEOPLE_IN_A_FACT = 2
 """A pair, or how two people relate, follows from both of them."""
@@ -84,6 +95,8 @@ def _headline(c: Certificate) -> list[str]:
         problems.append("more pairs used than given, or none")
     if c.for_release and ASSUMED_TOPOLOGY in c.public:
         problems.append("for release, but people were recognised by equal rows of features")
+    if c.for_release and ASSUMED_LEVELS in c.public:
+        problems.append("for release, but the number of levels was read off the pairs")
     return problems
 
 
@@ -153,7 +166,7 @@ def _said(c: Certificate) -> list[str]:
     if caveat not in (None, SELECTED_CAVEAT):
         problems.append("the caveat is none that pairveil writes")
     pairs = _kappas_of_pairs(c)
-    if pairs is None or _kinds(c) != {"pairs"}:  # the fit was not about pairs: none were selected
+    if pairs is None or not _kinds(c) <= set(PAIR_KINDS):  # none were selected
         return problems
     used = pairs["relationship"]
     if (how == "all" and dropped) or (not dropped and full > used):
@@ -216,9 +229,10 @@ def _kappas_of_pairs(c: Certificate) -> Mapping[str, int] | None:
     """How many pairs each unit holds; None where no record is a pair."""
     if c.costs is None:
         return c.kappas
-    if "pairs" not in c.costs:
+    of_pairs = [c.costs[kind] for kind in PAIR_KINDS if kind in c.costs]
+    if not of_pairs:
         return None
-    return {unit: cost.records for unit, cost in c.costs["pairs"].items()}
+    return {unit: max(costs[unit].records for costs in of_pairs) for unit in UNITS}
 
 
 def _thresholds(c: Certificate) -> list[Any]:
@@ -252,7 +266,7 @@ def _costs(c: Certificate) -> list[str]:
     problems = []
     for kind, by_unit in c.costs.items():
         for unit, cost in by_unit.items():
-            least = least_cost(kind, unit)
+            least = least_cost(kind, unit, l1=_has_l1(c))
             if kind == "people" and unit != "person" and cost.records < PEOPLE_IN_A_FACT:
                 problems.append(f"unit '{unit}' is about two people, and fewer are stated")
             less = any(cost.moved(a) < least.moved(a) for a in ADJACENCIES)
@@ -268,6 +282,12 @@ def _costs(c: Certificate) -> list[str]:
         if c.kappas[unit] != max(c.costs[kind][unit].records for kind in kinds):
             problems.append(f"kappa of unit '{unit}' is not the number of records that it costs")
     return problems
+
+
+def _has_l1(c: Certificate) -> bool:
+    """Whether any noise is other than Gaussian: only in l2 do counted pairs move by less than twice."""
+    gaussian = (GaussianEvent, DisjointGaussianEvent)
+    return not all(isinstance(event_from_dict(event), gaussian) for event in c.events)
 
 
 def _pair_counts(c: Certificate) -> list[float]:
@@ -291,6 +311,8 @@ def _epsilon(c: Certificate) -> list[str]:
             about = f"epsilon for unit '{unit}', {adjacency}, is stated as {stated:.6g}"
             if stated < true * (1.0 - _UNDERSTATED):
                 problems.append(f"{about} but the events give {true:.6g}")
+            elif math.isinf(stated) and unit != "pair" and UNKNOWN_TOPOLOGY in c.public:
+                continue  # nothing is promised of who is in how many pairs
             elif math.isfinite(true) and stated > true * (1.0 + _OVERSTATED) + 1e-9:
                 problems.append(f"{about}, far above the {true:.6g} that the events give")
     return problems

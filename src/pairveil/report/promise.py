@@ -72,11 +72,17 @@ def _released(data: ReportData) -> str:
         f"A rule that says how alike two people are, as a table of {number(metric.n_components)} × "
         f"{number(metric.n_features)} numbers (a distance metric)."
     )
+    if data.linkage:
+        what = (
+            "A table that says how much each comparison of two records counts for or against a match "
+            "(a linkage model)."
+        )
     if certificate is None:
         return f"{what} It was learned without noise."
     each = {
         "pairs": "pairs of people, each marked 'same' or 'different'",
         "people": "people with a class each",
+        "counted pairs": "pairs of records, each marked 'match' or 'no match'",
     }.get(certificate.records, certificate.records)
     return (
         f"{what} It was learned from {number(certificate.n_pairs_used)} {each}; random noise was added "
