@@ -47,6 +47,8 @@ _HOME = {
     "Ask": "pairveil.engine.plan",
     "Setting": "pairveil.engine.plan",
     "Plan": "pairveil.engine.plan",
+    "outlook": "pairveil.learners.outlook",
+    "Outlook": "pairveil.learners.outlook",
     "LEARNERS": "pairveil.learners",
     "PrivateLinkageModel": "pairveil.linkage.model",
     "level_frequencies": "pairveil.linkage.estimating",
@@ -103,6 +105,7 @@ if TYPE_CHECKING:
     from pairveil.learners.contrastive.learner import DPPMetricLearner
     from pairveil.learners.contrastive.nonprivate import ContrastiveMetricLearner
     from pairveil.learners.metric import PrivateMetricLearner
+    from pairveil.learners.outlook import Outlook, outlook
     from pairveil.learners.ranking import PrivatePreferenceRanker
     from pairveil.learners.scatter import DPPScatterLearner
     from pairveil.linkage.estimating import level_frequencies
