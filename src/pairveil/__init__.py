@@ -30,6 +30,8 @@ _HOME = {
     "scale_to_bounds": "pairveil.data.scaling",
     "load_patients": "pairveil.data.embedded",
     "label_pairs": "pairveil.data.embedded",
+    "Schema": "pairveil.schema.schema",
+    "read_schema": "pairveil.schema.toml",
     "PrivacyLedger": "pairveil.privacy.ledger",
     "epsilon_of": "pairveil.privacy.accounting",
     "calibrate_gaussian": "pairveil.privacy.calibration",
@@ -53,6 +55,8 @@ _HOME = {
     "Ask": "pairveil.engine.plan",
     "Setting": "pairveil.engine.plan",
     "Plan": "pairveil.engine.plan",
+    "outlook": "pairveil.learners.outlook",
+    "Outlook": "pairveil.learners.outlook",
     "LEARNERS": "pairveil.learners",
     "error_curve": "pairveil.evaluation.error_curve",
     "ErrorCurve": "pairveil.evaluation.error_curve",
@@ -116,6 +120,7 @@ if TYPE_CHECKING:
     from pairveil.learners.contrastive.learner import DPPMetricLearner
     from pairveil.learners.contrastive.nonprivate import ContrastiveMetricLearner
     from pairveil.learners.metric import PrivateMetricLearner
+    from pairveil.learners.outlook import Outlook, outlook
     from pairveil.learners.ranking import PrivatePreferenceRanker
     from pairveil.learners.scatter import DPPScatterLearner
     from pairveil.learners.tuples.learner import DPPTripletLearner, DPPTupletLearner
@@ -131,3 +136,5 @@ if TYPE_CHECKING:
     from pairveil.privacy.ledger import PrivacyLedger
     from pairveil.release.linkage import ReleasedLinkage
     from pairveil.release.metric import ReleasedMetric
+    from pairveil.schema.schema import Schema
+    from pairveil.schema.toml import read_schema

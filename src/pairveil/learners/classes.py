@@ -14,6 +14,7 @@ from pairveil.learners.grouped import grouped_people
 from pairveil.learners.material import Material, material_of_people
 from pairveil.learners.parameters import check_bound, check_common, plain_parameters
 from pairveil.learners.preparing import Prepared, prepare
+from pairveil.learners.raw_rows import RawRows
 from pairveil.privacy.certificate import Certificate
 
 if TYPE_CHECKING:
@@ -73,7 +74,8 @@ class LearnsFromClasses(_Learner):
         check_bound("data_norm", given.data_norm)
         if given.backend == "dask":
             raise InputError("people with classes are summed on this machine: backend='auto'")
-        people = material_of_people(given, X, y, classes, ids, stacklevel=3)
+        read = RawRows.of(self).people(X)
+        people = material_of_people(given, read, y, classes, ids, stacklevel=3)
         check_common(given)
         self._check(given, people.used.n_features)
         if isinstance(groups, str):

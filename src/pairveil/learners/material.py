@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
@@ -277,4 +278,6 @@ def selection_seed(random_state: Any) -> Any:
         return 0  # the graph is public, so the choice may be too: certify and fit make the same one
     if isinstance(random_state, np.random.Generator):
         return np.random.default_rng(random_state.bit_generator.seed_seq.spawn(1)[0])  # type: ignore[attr-defined]
+    if isinstance(random_state, np.random.RandomState):
+        return int(deepcopy(random_state).randint(2**31))
     return random_state

@@ -388,6 +388,18 @@ class Certificate:
             reasons.append("people were recognised by equal rows of features")
         return tuple(reasons)
 
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        from pairveil.privacy.notebook import certificate_html
+
+        return certificate_html(self)
+
+    def plot(self, unit: Unit | None = None, ax: Any = None) -> Any:
+        """Draw `tradeoff` beside a coin's; returns matplotlib's axes (``pip install 'pairveil[plots]'``)."""
+        from pairveil.privacy.notebook import plot_tradeoff
+
+        return plot_tradeoff(self, unit, ax)
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON-able data; infinity is the string 'inf', optional fields only where set."""
         return encoded({field.name: getattr(self, field.name) for field in fields(self)})

@@ -68,10 +68,16 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
     backend : {'auto', 'numpy', 'dask'}
         Where sums are taken: compiled loops, numpy, or the workers of the connected Dask cluster
         (``pip install 'pairveil[dask]'``). Noise, sampling and the ledger are always here.
-    random_state : int, Generator or None
+    random_state : int, Generator, RandomState or None
         None: operating-system entropy and exact discrete noise, a release. A seed: repeatable,
         and the certificate says ``for_release: false``.
     verbose : int
+    schema : Schema or path, optional
+        Public facts of raw columns (`pairveil.read_schema`): rows are then raw ones everywhere, in fits and
+        in `transform`, and ``components_`` takes the numbers in [0, 1] that the schema makes.
+    bounds : {column: (lower, upper)}, PublicBounds or path, optional
+        Public bounds of columns that are numbers: values outside are set to them while learning, and
+        ``components_`` takes the raw columns.
 
     Attributes
     ----------
@@ -124,12 +130,14 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
         accountant: PrivacyLedger | None = None,
         preprocessor: Any = None,
         backend: Literal["auto", "numpy", "dask"] = "auto",
-        random_state: int | np.random.Generator | None = None,
+        random_state: int | np.random.Generator | np.random.RandomState | None = None,
         verbose: int = 0,
+        schema: Any = None,
+        bounds: Any = None,
     ) -> None:
         super().__init__(
             epsilon, delta, unit, select, kappa, adjacency, mechanism, data_norm, accountant, preprocessor,
-            backend, random_state,
+            backend, random_state, schema, bounds,
         )  # fmt: skip
         self.n_components = n_components
         self.loss = loss
