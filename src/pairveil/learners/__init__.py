@@ -16,6 +16,7 @@ LEARNERS: dict[str, str] = {
     "contrastive": "pairveil.learners.contrastive.learner:DPPMetricLearner",
     "scatter": "pairveil.learners.scatter:DPPScatterLearner",
     "ranking": "pairveil.learners.ranking:PrivatePreferenceRanker",
+    "clustering": "pairveil.learners.clustering:PrivateConstrainedKMeans",
 }
 """Private learners by name: 'module:class'. Nothing is imported before it is asked for."""
 
