@@ -50,6 +50,7 @@ _HOME = {
     "PrivateLearner": "pairveil.learners.base",
     "PrivateMetricLearner": "pairveil.learners.metric",
     "PrivatePreferenceRanker": "pairveil.learners.ranking",
+    "PrivateConstrainedKMeans": "pairveil.learners.clustering",
     "Statistic": "pairveil.engine.statistics",
     "Recipe": "pairveil.engine.plan",
     "Ask": "pairveil.engine.plan",
@@ -117,6 +118,7 @@ if TYPE_CHECKING:
     from pairveil.graph.tuples import kappa_of_tuples, sample_tuples, select_tuples
     from pairveil.learners import LEARNERS
     from pairveil.learners.base import PrivateLearner
+    from pairveil.learners.clustering import PrivateConstrainedKMeans
     from pairveil.learners.contrastive.learner import DPPMetricLearner
     from pairveil.learners.contrastive.nonprivate import ContrastiveMetricLearner
     from pairveil.learners.metric import PrivateMetricLearner

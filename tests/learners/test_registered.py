@@ -40,9 +40,8 @@ def guide(tmp_path_factory):
     del sys.modules["diagonal"]
 
 
-# These learn from people with classes, from workers' choices and from tuples: test_scatter.py,
-# test_ranking.py and test_tuples.py have their own contracts.
-OF_OTHERS = {"scatter", "ranking", "triplet", "tuplet"}
+# These learn from people with classes, choices, tuples and links: they have files, and contracts, of their own.
+OF_OTHERS = {"scatter", "ranking", "triplet", "tuplet", "clustering"}
 OF_PAIRS = [name for name in LEARNERS if name not in OF_OTHERS]
 
 

@@ -18,6 +18,7 @@ LEARNERS: dict[str, str] = {
     "triplet": "pairveil.learners.tuples.learner:DPPTripletLearner",
     "tuplet": "pairveil.learners.tuples.learner:DPPTupletLearner",
     "ranking": "pairveil.learners.ranking:PrivatePreferenceRanker",
+    "clustering": "pairveil.learners.clustering:PrivateConstrainedKMeans",
 }
 """Private learners by name: 'module:class'. Nothing is imported before it is asked for."""
 
