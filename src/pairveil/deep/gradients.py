@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -45,12 +46,16 @@ class NetworkGradient(Statistic):
     clip : float
     bucket : int
         Pairs, by position, whose sum is rounded at once (public; from the sample rate).
+    in_place : bool
+        Of a Poisson sample, put each pair at a place of its micro-batch that follows from its position alone:
+        for devices that compute a row differently at different places (`rows_stand_alone`).
     """
 
     network: Network
     values: NDArray[np.float64]
     clip: float
     bucket: int
+    in_place: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -88,15 +93,14 @@ class NetworkGradient(Statistic):
         total = torch.zeros(self.shape, dtype=torch.int64, device=self.network.device)
         for bucket in self._buckets(data, rows, separately):
             part = torch.zeros(self.shape, dtype=torch.float64, device=self.network.device)
-            for start in range(0, len(bucket), self.network.micro_batch):
-                part += self._micro_batch(
-                    data, bucket[start : start + self.network.micro_batch]
-                )
+            for rows_now, places in self._layers(bucket, in_place=separately and self.in_place):
+                part += self._micro_batch(data, rows_now, places)
             units = torch.round(part / grid)
             if not bool((units.abs() < 2.0**62).all()):
                 raise InputError("a sum of gradients is too large for its grid")
             total += units.to(torch.int64)
-        return total.cpu().numpy()
+        summed: IntArray = total.cpu().numpy()
+        return summed
 
     def _buckets(self, data: Any, rows: IntArray | None, separately: bool) -> Iterator[IntArray]:
         if not separately:
@@ -107,38 +111,57 @@ class NetworkGradient(Statistic):
         drawn = np.arange(data.n_records) if rows is None else rows
         drawn = drawn[data.labels[drawn] != NULL]
         edges = np.searchsorted(drawn, np.arange(0, data.n_records + self.bucket, self.bucket))
-        for start, stop in zip(edges[:-1], edges[1:], strict=True):
+        for start, stop in pairwise(edges):
             if stop > start:
                 yield drawn[start:stop]
 
-    def _micro_batch(self, data: Any, rows: IntArray) -> torch.Tensor:
+    def _layers(self, bucket: IntArray, *, in_place: bool) -> Iterator[tuple[IntArray, IntArray]]:
+        """A bucket's pairs as micro-batches: which pairs, and at which places."""
+        room = self.network.micro_batch
+        if not in_place:
+            for start in range(0, len(bucket), room):
+                now = bucket[start : start + room]
+                yield now, np.arange(len(now))
+            return
+        # One pair more moves those behind it that share its place to later layers, at the same place.
+        places = bucket % room
+        order = np.argsort(places, kind="stable")
+        sorted_places = places[order]
+        layer = np.arange(len(bucket)) - np.searchsorted(sorted_places, sorted_places)
+        for depth in range(int(layer.max()) + 1):
+            now = order[layer == depth]
+            yield bucket[now], places[now]
+
+    def _micro_batch(self, data: Any, rows: IntArray, places: IntArray) -> torch.Tensor:
         """Clipped sum over at most one micro-batch, always of one shape: the rest are null pairs."""
         network, room = self.network, self.network.micro_batch
         ends = np.zeros((2, room, data.n_features), dtype=data.features.dtype)
         labels = np.zeros(room, dtype=np.float32)
         for side in (0, 1):
-            ends[side, : len(rows)] = data.features[data.pairs[rows, side]]
-        labels[: len(rows)] = data.labels[rows]
+            ends[side, places] = data.features[data.pairs[rows, side]]
+        labels[places] = data.labels[rows]
         ends[:, labels == NULL] = 0  # a null pair has no contents
         inputs = as_inputs(ends, network)
         given = torch.from_numpy(labels).to(network.device)
         parts = network.gradients(inputs[0], inputs[1], given)
         safe = (parts.square + (parts.terms / CANCELLING) ** 2).sqrt()
-        factors = (self.clip / safe.clamp(min=self.clip)) * (given != 0)
+        # A gradient too long for floats contributes nothing: its own pair, and no other.
+        counted = torch.isfinite(safe) & (given != 0)
+        factors = torch.where(counted, self.clip / safe.clamp(min=self.clip), 0.0)
         return parts.weighted(factors)[0]
 
 
 def as_inputs(ends: NDArray[Any], network: Network) -> torch.Tensor:
     """Stored rows (..., n, flattened) as the network takes them."""
     tensor = torch.from_numpy(ends).reshape(*ends.shape[:-1], *network.shape)
-    kind = torch.int64 if network.tokens else next(network.module.parameters()).dtype
+    kind = torch.int64 if network.tokens else network.dtype
     return tensor.to(network.device, kind)
 
 
 def rows_stand_alone(network: Network) -> bool:
     """Whether a row's slopes are the same bits wherever it stands in a micro-batch, on random inputs.
 
-    A Poisson sample moves pairs to other places of their micro-batch; they must not feel it.
+    Where it is not so, the pairs of a Poisson sample keep their places (`NetworkGradient.in_place`).
 
     Examples
     --------

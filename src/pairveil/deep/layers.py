@@ -10,8 +10,8 @@ is its exact norm, cross terms of the branches included (docs/theory/deep.md). A
 on patches. Everything here is float64, whatever the network computes in: what is clipped and summed are
 exact products of the numbers that the network computed.
 
-Each rule sees ``x`` (n, T, ...), a layer's inputs as sequences, and ``d`` (n, T, ...), the slope of each pair's
-own loss at the layer's output, and answers for each of the n pairs.
+Each rule sees ``x`` (n, 2, ...), a layer's inputs in both branches, and ``d`` (n, 2, ...), the slope of each
+pair's own loss at the layer's output, and answers for each of the n pairs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A torch module made ready for pairs: which parameters learn, how its pairs' gradients are found, what is refused.
+"""A torch module made ready for pairs: what learns, how pairs' gradients are found, what is refused.
 
 All checks run on random inputs of the data's shape, before any data are touched and anything is charged.
 """
@@ -84,7 +84,8 @@ class Network:
     def flat(self) -> NDArray[np.float64]:
         """All parameters that learn, as one vector."""
         parts = [one.detach().double().reshape(-1) for _, one in self.parameters]
-        return torch.cat(parts).cpu().numpy()
+        vector: NDArray[np.float64] = torch.cat(parts).cpu().numpy()
+        return vector
 
     def load(self, values: NDArray[np.float64]) -> None:
         """Set the parameters that learn."""
@@ -178,7 +179,12 @@ class Network:
             return torch.randint(0, self.vocabulary, (n, *self.shape), generator=draw).to(
                 self.device
             )
-        return torch.randn((n, *self.shape), generator=draw).to(self.device)
+        return torch.randn((n, *self.shape), generator=draw).to(self.device, self.dtype)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """What the network computes in."""
+        return next(self.module.parameters()).dtype
 
     @property
     def vocabulary(self) -> int:
@@ -210,14 +216,12 @@ class Network:
                     f"the module cannot embed data of shape {self.shape}: {problem}"
                 ) from None
         if not isinstance(first, Tensor) or first.ndim != 2 or len(first) != 4:
-            raise InputError(
-                "the module must map (n, ...) to (n, k) embeddings, one row a person"
-            )
+            raise InputError("the module must map (n, ...) to (n, k) embeddings, one row a person")
         kept = torch.tensor([0, 2, 3], device=first.device)
         if not torch.allclose(first[kept], second[kept], rtol=1e-4, atol=1e-6):
             raise InputError(
-                "the module mixes the samples of a batch: one row of data changes another row's embedding, so "
-                "that no bound holds on what one pair contributes; use layers that treat samples apart"
+                "the module mixes the samples of a batch: one row of data changes another row's embedding, "
+                "so that no bound holds on what one pair contributes; use layers that treat samples apart"
             )
 
     def _trial(self) -> tuple[Tensor, Tensor, Tensor]:

@@ -19,6 +19,7 @@ from pairveil.privacy.queries import Query
 BATCH = 4096
 """Pairs expected in a Poisson batch; fewer pairs than twice this are all used at every step."""
 FILLED = 0.75  # of a micro-batch that a bucket is expected to fill
+DEPTH = 16  # micro-batches a bucket is expected to fill where pairs keep their places
 
 
 def sample_rate_of(rate: float | str, n_records: int) -> float:
@@ -34,12 +35,15 @@ def sample_rate_of(rate: float | str, n_records: int) -> float:
     return 1.0 if n_records <= 2 * BATCH else BATCH / n_records
 
 
-def gradient_at(network: Network, query: Query, clip: float) -> NetworkGradient:
+def gradient_at(
+    network: Network, query: Query, clip: float, in_place: bool = False
+) -> NetworkGradient:
     """The statistic that a step asks for, at the network's present parameters."""
     bucket = network.micro_batch
     if query.is_sampled:
-        bucket = math.ceil(FILLED * network.micro_batch / query.sample_rate)
-    return NetworkGradient(network, network.flat(), clip, bucket)
+        filled = DEPTH if in_place else FILLED
+        bucket = math.ceil(filled * network.micro_batch / query.sample_rate)
+    return NetworkGradient(network, network.flat(), clip, bucket, in_place)
 
 
 def put_gradient(network_parameters: list[tuple[str, Any]], mean: NDArray[np.float64]) -> None:
@@ -62,6 +66,8 @@ class NetworkRecipe:
     n_steps : int
     sample_rate : float or 'auto'
     clip, learning_rate : float
+    in_place : bool
+        As in `NetworkGradient`.
     """
 
     network: Network
@@ -70,6 +76,7 @@ class NetworkRecipe:
     sample_rate: float | str
     clip: float
     learning_rate: float
+    in_place: bool = False
     headline: str = "gradients"
 
     def ask(self, setting: Setting) -> tuple[Ask, ...]:
@@ -87,7 +94,7 @@ class NetworkRecipe:
         mean, taken = np.zeros_like(start), 0
         try:
             for step in range(query.steps):
-                answer = engine.answer(query, gradient_at(network, query, self.clip))
+                answer = engine.answer(query, gradient_at(network, query, self.clip, self.in_place))
                 put_gradient(network.parameters, answer / expected)
                 optimiser.step()
                 if 2 * step >= query.steps - 1:

@@ -36,7 +36,8 @@ def embed(module: nn.Module, data: Any, shape: tuple[int, ...]) -> NDArray[np.fl
         tensor = tensor.to(next(module.parameters()).dtype)
     with torch.no_grad():
         parts = [module(part).double() for part in tensor.split(_AT_ONCE)]
-    return torch.cat(parts).numpy()
+    embedded: NDArray[np.float64] = torch.cat(parts).numpy()
+    return embedded
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +63,10 @@ class ReleasedNetwork:
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
         """Write the folder, whole or not at all."""
         weights = save_tensors(
-            {name: one.detach().contiguous().cpu() for name, one in self.module.state_dict().items()}
+            {
+                name: one.detach().contiguous().cpu()
+                for name, one in self.module.state_dict().items()
+            }
         )
         described = {
             "format": FORMAT,
@@ -116,7 +120,9 @@ def _write(folder: Path, files: dict[str, bytes], overwrite: bool) -> Path:
     if held - {NETWORK_FILE, DESCRIPTION_FILE, CERTIFICATE_FILE}:
         raise InputError(f"{folder} holds other files; name a new folder for the release")
     if held and not overwrite:
-        raise InputError(f"{folder} already holds a release; name another folder or allow overwriting")
+        raise InputError(
+            f"{folder} already holds a release; name another folder or allow overwriting"
+        )
     recover(folder)
     with FolderDraft(folder, room=sum(map(len, files.values()))) as draft:
         for name, content in files.items():

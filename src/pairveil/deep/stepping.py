@@ -1,9 +1,9 @@
 """Private steps for a training loop of one's own, in the shape that users of Opacus know.
 
-    steps = make_private(module, optimizer, pairs, y, data, epsilon=1.0, n_steps=200)
-    for _ in steps:                       # each turn: one private gradient, one optimizer.step()
-        ...                               # schedules, logging of public numbers
-    steps.certificate
+steps = make_private(module, optimizer, pairs, y, data, epsilon=1.0, n_steps=200)
+for _ in steps:                       # each turn: one private gradient, one optimizer.step()
+    ...                               # schedules, logging of public numbers
+steps.certificate
 """
 
 from __future__ import annotations
@@ -21,20 +21,21 @@ from pairveil.engine.backends.records import backend_for
 from pairveil.engine.engine import Engine
 from pairveil.errors import InputError
 from pairveil.learners import charging
+from pairveil.learners.preparing import Prepared
 from pairveil.privacy.certificate import Certificate
 
 
 class PrivateSteps:
     """A budget of private gradient steps that was charged at once; made by `make_private`.
 
-    Iterating takes them one after the other: the noisy mean gradient is written into the module's ``grad`` and
-    the optimiser makes its step.
+    Iterating takes them one after the other: the noisy mean gradient is written into the module's ``grad``
+    and the optimiser makes its step.
     """
 
-    def __init__(self, trainer: PrivateMetricTrainer, optimizer: Any, prepared: Any) -> None:
+    def __init__(self, trainer: PrivateMetricTrainer, optimizer: Any, prepared: Prepared) -> None:
         recipe = prepared.recipe
         assert isinstance(recipe, NetworkRecipe)
-        self._network, self._clip = recipe.network, recipe.clip
+        self._network, self._clip, self._in_place = recipe.network, recipe.clip, recipe.in_place
         self._plan, self._certificate = prepared.plan, prepared.certificate
         self._own = [one for one in trainer.module.parameters() if one.requires_grad]
         self._optimizer = optimizer
@@ -58,7 +59,8 @@ class PrivateSteps:
         with torch.no_grad():
             for (_, inner), outer in zip(self._network.parameters, self._own, strict=True):
                 inner.copy_(outer)
-        answer = self._engine.answer(query, gradient_at(self._network, query, self._clip))
+        gradient = gradient_at(self._network, query, self._clip, self._in_place)
+        answer = self._engine.answer(query, gradient)
         self._left -= 1
         expected = query.sample_rate * self._plan.n_records
         put_gradient([("", one) for one in self._own], answer / expected)
@@ -89,7 +91,7 @@ def make_private(
     pairs, y, data
         As for `PrivateMetricTrainer.fit`.
     **options
-        Parameters of `PrivateMetricTrainer`: epsilon, delta, unit, loss, n_steps, sample_rate, accountant, ...
+        Parameters of `PrivateMetricTrainer`: epsilon, delta, unit, loss, n_steps, accountant, ...
 
     Examples
     --------

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -13,14 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
 from pairveil.data.pairset import PairSet
-from pairveil.deep.gradients import as_inputs, rows_stand_alone
+from pairveil.deep.gradients import rows_stand_alone
 from pairveil.deep.losses import PairLoss, loss_named
 from pairveil.deep.network import Network
 from pairveil.deep.recipe import NetworkRecipe, sample_rate_of
 from pairveil.errors import InputError
 from pairveil.learners.base import PrivateLearner
 from pairveil.learners.inputs import resolve_training
-from pairveil.learners.material import Material, material_of_pairs
+from pairveil.learners.material import material_of_pairs
 from pairveil.learners.parameters import check_bound, check_common, is_whole, plain_parameters
 from pairveil.learners.preparing import Prepared, prepare
 from pairveil.privacy.certificate import Certificate
@@ -28,10 +26,6 @@ from pairveil.privacy.units import Unit
 
 NO_BOUND = 1e30
 """A network needs no bound on people's rows: gradients are clipped, not data."""
-ROWS_NOT_ALONE = (
-    "this device computes a row differently at different places of a batch, so that Poisson batches have no "
-    "proof here; with sample_rate=1 they would"
-)
 
 
 class PrivateMetricTrainer(PrivateLearner):
@@ -140,7 +134,8 @@ class PrivateMetricTrainer(PrivateLearner):
         )
         _check_tokens(rows, network)
         found = resolve_training(pairs, y, rows, "auto", stacklevel=3)
-        material = self._material(given, network, material_of_pairs(given, found, stacklevel=3))
+        material = material_of_pairs(given, found, stacklevel=3)
+        sampled = sample_rate_of(given.sample_rate, material.used.n_records) < 1
         recipe = NetworkRecipe(
             network,
             name,
@@ -148,16 +143,9 @@ class PrivateMetricTrainer(PrivateLearner):
             given.sample_rate,
             given.max_grad_norm,
             given.learning_rate,
+            in_place=sampled and not rows_stand_alone(network),
         )
         return prepare(recipe, given, material, self._noise(), stacklevel=3)
-
-    def _material(self, given: Any, network: Network, material: Material) -> Material:
-        """Poisson batches are for release only where the device computes rows alike at every place."""
-        sampled = sample_rate_of(given.sample_rate, material.used.n_records) < 1
-        if not sampled or math.isinf(given.epsilon) or rows_stand_alone(network):
-            return material
-        public = (*material.public, ROWS_NOT_ALONE)
-        return replace(material, public=public, for_release=False)
 
     def _check(self, given: Any, n_features: int) -> None:
         del n_features
@@ -249,7 +237,7 @@ def _people(pairs: Any, data: Any) -> tuple[NDArray[Any], tuple[int, ...], bool]
 
 
 def _check_tokens(rows: NDArray[Any], network: Network) -> None:
-    if network.tokens and rows.size and not (0 <= rows.min() and rows.max() < network.vocabulary):
+    if network.tokens and rows.size and not (rows.min() >= 0 and rows.max() < network.vocabulary):
         raise InputError(
             f"data hold tokens outside 0 to {network.vocabulary - 1}, which the module's embeddings know"
         )
