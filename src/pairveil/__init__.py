@@ -14,6 +14,7 @@ __version__ = "0.2.0.dev0"
 
 _HOME = {
     "PairSet": "pairveil.data.pairset",
+    "Choices": "pairveil.data.choices",
     "read_features": "pairveil.data.readers",
     "read_pairs": "pairveil.data.readers",
     "select_pairs": "pairveil.graph.choosing",
@@ -38,12 +39,16 @@ _HOME = {
     "ContrastiveMetricLearner": "pairveil.learners.contrastive.nonprivate",
     "PrivateLearner": "pairveil.learners.base",
     "PrivateMetricLearner": "pairveil.learners.metric",
+    "PrivatePreferenceRanker": "pairveil.learners.ranking",
     "Statistic": "pairveil.engine.statistics",
     "Recipe": "pairveil.engine.plan",
     "Ask": "pairveil.engine.plan",
     "Setting": "pairveil.engine.plan",
     "Plan": "pairveil.engine.plan",
     "LEARNERS": "pairveil.learners",
+    "PrivateLinkageModel": "pairveil.linkage.model",
+    "level_frequencies": "pairveil.linkage.estimating",
+    "ReleasedLinkage": "pairveil.release.linkage",
     "ReleasedMetric": "pairveil.release.metric",
     "InputError": "pairveil.errors",
     "BudgetError": "pairveil.errors",
@@ -71,6 +76,7 @@ def __dir__() -> list[str]:
 _moved.install()
 
 if TYPE_CHECKING:
+    from pairveil.data.choices import Choices
     from pairveil.data.embedded import label_pairs, load_patients
     from pairveil.data.pairset import PairSet
     from pairveil.data.readers import read_features, read_pairs
@@ -95,7 +101,10 @@ if TYPE_CHECKING:
     from pairveil.learners.contrastive.learner import DPPMetricLearner
     from pairveil.learners.contrastive.nonprivate import ContrastiveMetricLearner
     from pairveil.learners.metric import PrivateMetricLearner
+    from pairveil.learners.ranking import PrivatePreferenceRanker
     from pairveil.learners.scatter import DPPScatterLearner
+    from pairveil.linkage.estimating import level_frequencies
+    from pairveil.linkage.model import PrivateLinkageModel
     from pairveil.privacy.accounting import epsilon_of
     from pairveil.privacy.calibration import (
         calibrate_choice,
@@ -104,4 +113,5 @@ if TYPE_CHECKING:
     )
     from pairveil.privacy.certificate import Certificate
     from pairveil.privacy.ledger import PrivacyLedger
+    from pairveil.release.linkage import ReleasedLinkage
     from pairveil.release.metric import ReleasedMetric

@@ -283,7 +283,7 @@ def test_the_page_of_a_wide_metric_lists_some_features(tmp_path: Path) -> None:
     assert data.metric.weights[0][0] == "feature 1"
     page = render(data)
     assert len(page) < 500_000
-    assert f"The other {d - 12:d} features" in page or "features make up" in page
+    assert f"The other {d - 12:d} columns" in page or "columns make up" in page
 
 
 def test_a_metric_of_huge_numbers_has_a_page(tmp_path: Path) -> None:

@@ -5,9 +5,11 @@ Needs Debian's chromium and chromium-driver. ``PAIRVEIL_SCREENSHOT=FILE.png`` ke
 
 from __future__ import annotations
 
+import base64
 import itertools
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from importlib.resources import files
@@ -25,6 +27,7 @@ pytestmark = pytest.mark.skipif(
     CHROMIUM is None or DRIVER is None,
     reason="needs a browser: apt-get install chromium chromium-driver",
 )
+A4 = {"paperWidth": 8.27, "paperHeight": 11.69, "printBackground": True}
 FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -145,8 +148,7 @@ def test_the_policy_stops_what_does_not_belong(page) -> None:
 def test_every_chart_has_marks_with_a_size(page) -> None:
     charts = _all(page, "svg.chart")
     visible = [chart for chart in charts if chart.is_displayed()]
-    assert len(charts) == 10
-    assert len(visible) == 8  # the second tab's two histograms wait
+    assert len(charts) == len(visible) == 11
     for chart in visible:
         boxes = page.execute_script(
             "const frame = arguments[0].getBoundingClientRect();"
@@ -165,26 +167,26 @@ def test_every_chart_has_marks_with_a_size(page) -> None:
 
 
 def _shown(page: Any) -> list[bool]:
-    return [panel.is_displayed() for panel in _all(page, "#graph [role=tabpanel]")]
+    return [panel.is_displayed() for panel in _all(page, "#recompute [role=tabpanel]")]
 
 
 def test_tabs_work_by_mouse(page) -> None:
-    used, given = _all(page, "#graph [role=tab]")
-    assert [used.text, given.text] == ["Pairs used", "All pairs given"]
+    shell, python = _all(page, "#recompute [role=tab]")
+    assert [shell.text, python.text] == ["Command line", "Python"]
     assert _shown(page) == [True, False]
     page.execute_script(
-        "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", given
+        "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", python
     )
-    given.click()
+    python.click()
     assert _shown(page) == [False, True]
-    assert given.get_attribute("aria-selected") == "true"
-    assert used.get_attribute("aria-selected") == "false"
+    assert python.get_attribute("aria-selected") == "true"
+    assert shell.get_attribute("aria-selected") == "false"
 
 
 def test_tabs_work_by_keyboard(page) -> None:
     keys = webdriver.Keys
-    used, given = _all(page, "#graph [role=tab]")
-    page.execute_script("arguments[0].focus()", used)
+    shell, python = _all(page, "#recompute [role=tab]")
+    page.execute_script("arguments[0].focus()", shell)
     for key, shown in (
         (keys.ARROW_RIGHT, [False, True]),
         (keys.ARROW_RIGHT, [True, False]),
@@ -194,7 +196,7 @@ def test_tabs_work_by_keyboard(page) -> None:
         _press(page, key)
         assert _shown(page) == shown
     _press(page, keys.TAB)
-    assert page.switch_to.active_element not in (used, given)  # one stop for the whole list
+    assert page.switch_to.active_element not in (shell, python)  # one stop for the whole list
 
 
 # ---- tooltips ---------------------------------------------------------------------------------
@@ -207,7 +209,7 @@ def test_tooltips_follow_the_mouse(page) -> None:
     webdriver.ActionChains(page).move_to_element(mark).perform()
     assert tip.is_displayed()
     assert tip.text == "This metric: epsilon 0.9, pair AUC 0.861"
-    webdriver.ActionChains(page).move_to_element(_find(page, "#utility h2")).perform()
+    webdriver.ActionChains(page).move_to_element(_find(page, "#utility h3")).perform()
     assert not tip.is_displayed()
 
 
@@ -261,8 +263,9 @@ def test_paper_shows_every_panel_and_is_light(page) -> None:
     assert _shown(page) == [True, True]
     assert not _find(page, "nav").is_displayed()
     assert _colour(page, ".card", "backgroundColor") == "rgb(255, 255, 255)"
-    pdf = page.execute_cdp_cmd("Page.printToPDF", {})["data"]
-    assert len(pdf) > 20_000
+    pdf = base64.b64decode(page.execute_cdp_cmd("Page.printToPDF", A4)["data"])
+    assert len(re.findall(rb"/Type\s*/Page[^s]", pdf)) <= 4
+    assert not _find(page, "#graph details.data").is_displayed()  # no long tables on paper
 
 
 def test_a_telephone_needs_no_sideways_scrolling(page) -> None:
@@ -270,9 +273,16 @@ def test_a_telephone_needs_no_sideways_scrolling(page) -> None:
         "Emulation.setDeviceMetricsOverride",
         {"width": 375, "height": 800, "deviceScaleFactor": 2, "mobile": True},
     )
+    page.execute_script("document.querySelectorAll('details').forEach(d => { d.open = true; })")
     wide = page.execute_script("return document.documentElement.scrollWidth")
+    cut_off = page.execute_script(
+        "return [...document.querySelectorAll('table, tbody th, tbody td')].filter(cell => {"
+        "  const box = cell.getBoundingClientRect();"
+        "  return box.right > innerWidth || cell.scrollWidth > cell.clientWidth + 1; }).length"
+    )
     page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     assert wide <= 375
+    assert cut_off == 0
 
 
 def test_without_a_script_everything_is_there(page, tmp_path: Path) -> None:
@@ -281,7 +291,7 @@ def test_without_a_script_everything_is_there(page, tmp_path: Path) -> None:
     assert _all(page, "[role=tab]") == []
     titles = [title.text for title in _all(page, ".panel-title")]
     page.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
-    assert titles[:2] == ["Pairs used", "All pairs given"]
+    assert titles == ["Command line", "Python"]
 
 
 def _barriers(browser: Any) -> set[str]:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from pairveil.cli import report as commands
 from pairveil.errors import InputError
 from pairveil.release.metric import ReleasedMetric
-from pairveil.report.data import SUMMARY_FILE
+from pairveil.report.stored import SUMMARY_FILE
 
 app = typer.Typer()
 commands.register(app)
@@ -58,6 +58,42 @@ def test_report_says_when_the_certificate_is_false(release: Path) -> None:
     said = _run("report", release)
     assert said["valid"] is False
     assert "The certificate does not hold" in (release / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def public_table(tmp_path: Path, full_data) -> Path:
+    names = [name for name, _ in full_data.metric.weights]
+    rng = np.random.default_rng(2)
+    classes = rng.choice(["benign", "malignant", "benign & <b>odd</b>", "d", "e"], size=80)
+    rows = rng.normal(size=(80, 6)) + (classes == "malignant")[:, None]
+    file = tmp_path / "public.csv"
+    lines = [",".join(["id", *names, "diagnosis"])]
+    lines += [",".join([f"p{i}", *map(str, row), classes[i]]) for i, row in enumerate(rows)]
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return file
+
+
+def test_a_public_table_gives_scores_and_a_map(release: Path, public_table: Path) -> None:
+    said = _run(
+        "report", release, "--public-test", public_table, "--classes", "diagnosis",
+        "--title", "Tumours", "--institution", "St. Anna", "--purpose", "P", "--recipient", "R",
+    )  # fmt: skip
+    page = Path(said["out"]).read_text(encoding="utf-8")
+    assert "80 people (public.csv)" in page
+    assert "St. Anna · pairveil privacy report" in page
+    assert "<b>odd</b>" not in page
+    assert "No curve is shown" not in page
+    assert "No points are drawn" not in page
+
+
+def test_a_public_table_needs_its_classes(release: Path, public_table: Path) -> None:
+    with pytest.raises(InputError, match="goes with the column of its classes"):
+        _run("report", release, "--public-test", public_table)
+    with pytest.raises(InputError, match="there is no file"):
+        _run("report", release, "--public-test", "nowhere.csv", "--classes", "diagnosis")
+    with pytest.raises(InputError, match="has no column"):
+        _run("report", release, "--public-test", public_table, "--classes", "nothing")
+    assert not (release / "report.html").exists()
 
 
 @pytest.mark.parametrize("to", ["csv", "sql", "sklearn", "onnx"])

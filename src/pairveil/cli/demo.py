@@ -11,8 +11,9 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from pairveil.cli.fit import Epsilon, learn, summarise, write_report
+from pairveil.cli.fit import Epsilon, learn, summarise
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stderr, stdout
+from pairveil.cli.page_options import write_page
 from pairveil.cli.planned import print_plan
 from pairveil.errors import InputError
 from pairveil.privacy.promise import times_in_100
@@ -50,6 +51,7 @@ def demo(
     from pairveil.graph.choosing import design_pairs
     from pairveil.learners.contrastive.learner import DPPMetricLearner
     from pairveil.release.metric import ReleasedMetric
+    from pairveil.report.public_test import map_of
 
     talk = not (json_ or quiet)
     ReleasedMetric.check_folder(out, overwrite=True)
@@ -83,11 +85,13 @@ def demo(
         learner,
         prepared,
         utility=curve,
-        points=project_public(X[test], learner.components_, names),
+        points=map_of(
+            X[test], X[test] @ learner.components_.T, np.array(names), "kept for testing"
+        ),
         title="Patients: tumours measured under the microscope (embedded demo data)",
     )
     metric.save(out, overwrite=True, summary=summary.to_json())
-    page = write_report(out)
+    page, _ = write_page(out)
     if json_:
         shown = {"out": str(out), "certificate": certificate.to_dict(), **scores, "gain_kept": kept}
         print_json({**shown, "report": str(page)})
@@ -129,21 +133,6 @@ def score_public(data: Any, X: Any, classes: Any, learner: Any) -> tuple[dict[st
         reference=scores["reference_pair_auc"],
     )
     return scores, curve
-
-
-def project_public(X: Any, components: Any, groups: tuple[str, ...]) -> Any:
-    """The public test patients on their two main axes, before and after the metric."""
-    from pairveil.report.data import ProjectedPoints
-
-    def plane(points: Any) -> tuple[tuple[float, float], ...]:
-        centred = points - points.mean(axis=0)
-        axes = np.linalg.svd(centred, full_matrices=False)[2][:2]
-        flat = np.zeros((len(points), 2))
-        flat[:, : len(axes)] = centred @ axes.T
-        return tuple((float(x), float(y)) for x, y in flat)
-
-    note = "patients of the public table who were kept for testing"
-    return ProjectedPoints("public", note, plane(X), plane(X @ components.T), groups)
 
 
 def _say(certificate: Any, scores: dict[str, float], kept: float, page: Path) -> None:

@@ -21,6 +21,16 @@ from pairveil.cli.output import (
     stderr,
     stdout,
 )
+from pairveil.cli.page_options import (
+    Institution,
+    PageOptions,
+    PublicTestFile,
+    Purpose,
+    Recipient,
+    TestClasses,
+    Title,
+    write_page,
+)
 from pairveil.cli.pair_options import (
     PANEL,
     Exclude,
@@ -138,6 +148,12 @@ def fit(
     report: Annotated[
         bool, typer.Option("--report", help="Write the report page as well.")
     ] = False,
+    title: Title = "",
+    institution: Institution = "",
+    purpose: Purpose = "",
+    recipient: Recipient = "",
+    public_test: PublicTestFile = None,
+    test_classes: TestClasses = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace an earlier release.")
     ] = False,
@@ -172,6 +188,10 @@ def fit(
     from pairveil.release.metric import ReleasedMetric
 
     talk = not (json_ or quiet)
+    said = PageOptions(title, institution, purpose, recipient, public_test, test_classes, id_)
+    said.check()
+    if said != PageOptions(id=id_) and not report:
+        raise InputError("options of the report go with --report")
     if not dry_run:
         ReleasedMetric.check_folder(out, overwrite)
     if checkpoint is not None and seed is not None:
@@ -258,7 +278,7 @@ def fit(
         certificate = _learn_and_save(
             learner, prepared, training, draft, overwrite, talk, held, digest
         )
-    page = write_report(out) if report else None
+    page = write_page(out, options=said)[0] if report else None
     if json_:
         shown = {"certificate": certificate.to_dict(), "out": str(out)}
         print_json(shown if page is None else {**shown, "report": str(page)})
@@ -363,14 +383,6 @@ def summarise(learner: Any, prepared: Any, **parts: Any) -> Any:
         budget=budget,
         **parts,
     )
-
-
-def write_report(folder: Path) -> Path:
-    """The page of a release, from what is in its folder alone."""
-    from pairveil.report.page import write
-    from pairveil.report.summaries import read_release
-
-    return write(read_release(folder), folder / "report.html")
 
 
 def progress_bar(hidden: bool) -> Progress:

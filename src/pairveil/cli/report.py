@@ -8,7 +8,25 @@ from typing import Annotated
 import typer
 
 from pairveil.cli.choices import FormatName
-from pairveil.cli.output import JsonFlag, QuietFlag, print_json, stderr, stdout
+from pairveil.cli.output import (
+    JsonFlag,
+    QuietFlag,
+    print_json,
+    spoken_warnings,
+    stderr,
+    stdout,
+)
+from pairveil.cli.page_options import (
+    Institution,
+    PageOptions,
+    PublicClasses,
+    PublicTestFile,
+    Purpose,
+    Recipient,
+    Title,
+    write_page,
+)
+from pairveil.cli.pair_options import IdColumn
 from pairveil.cli.release import ReleaseFolder
 
 
@@ -24,20 +42,28 @@ def report(
         Path | None,
         typer.Option("--out", "-o", help="HTML file to write.", show_default="DIR/report.html"),
     ] = None,
+    title: Title = "",
+    institution: Institution = "",
+    purpose: Purpose = "",
+    recipient: Recipient = "",
+    public_test: PublicTestFile = None,
+    classes: PublicClasses = None,
+    id_: IdColumn = "id",
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
     """Write the page that says what is promised to whom, for people who do not code.
 
-    One HTML file that needs no network. Every epsilon on it is recomputed first.
+    One HTML file that needs no network. Every epsilon on it is recomputed first. Scores and maps come from
+    a public test table only.
 
     Example: `pairveil report release/ -o report.html`
-    """
-    from pairveil.report.page import write
-    from pairveil.report.summaries import read_release
 
-    data = read_release(folder)
-    page = write(data, folder / "report.html" if out is None else out)
+    Example: `pairveil report release/ --title "Tumours" --public-test public.csv --classes diagnosis`
+    """
+    options = PageOptions(title, institution, purpose, recipient, public_test, classes, id_)
+    with spoken_warnings(quiet or json_):
+        page, data = write_page(folder, out, options)
     if json_:
         print_json(
             {

@@ -99,6 +99,10 @@ class PrivateLearner(BaseEstimator):
         """Take the model that the recipe made into fitted attributes."""
         raise NotImplementedError
 
+    def _protected(self) -> Unit:
+        """The certificate's unit; a learner may know it by another name too."""
+        return self.unit
+
     # ---- what all of them have --------------------------------------------------------------------
 
     @classmethod
@@ -222,7 +226,7 @@ class PrivateLearner(BaseEstimator):
             if not engine.followed(prepared.plan.queries):
                 raise RuntimeError("the engine did not follow its plan; nothing is released")
             self.certificate_ = prepared.certificate
-            self.kappa_ = prepared.material.kappas[self.unit]
+            self.kappa_ = prepared.material.kappas[self._protected()]
             self.noise_multiplier_ = prepared.plan[prepared.recipe.headline].noise_multiplier
             self._keep(model, prepared)
         except BaseException as problem:

@@ -14,20 +14,31 @@ from typing import Any, TypeGuard
 from pairveil.errors import InputError
 from pairveil.graph.selections import SELECTIONS
 from pairveil.privacy.certificate import Certificate, all_epsilons, public_of
-from pairveil.privacy.costs import RECORD_KINDS
-from pairveil.privacy.events import Event, event_from_dict
+from pairveil.privacy.costs import least_cost
+from pairveil.privacy.events import (
+    ChoiceEvent,
+    DisjointGaussianEvent,
+    Event,
+    GaussianEvent,
+    event_from_dict,
+)
 from pairveil.privacy.mechanisms import mechanism_named
 from pairveil.privacy.queries import Query
 from pairveil.privacy.slack import slack_of_plan
 from pairveil.privacy.units import (
     ADJACENCIES,
+    ASSUMED_LEVELS,
     ASSUMED_TOPOLOGY,
     DECLARED_KAPPA,
     NOISE_SOURCES,
     SELECTED_CAVEAT,
     UNITS,
+    UNKNOWN_TOPOLOGY,
     Unit,
 )
+
+PAIR_KINDS = ("pairs", "counted pairs")
+"""Kinds of records of which each is one pair."""
 
 PEOPLE_IN_A_FACT = 2
 """A pair, or how two people relate, follows from both of them."""
@@ -84,6 +95,8 @@ def _headline(c: Certificate) -> list[str]:
         problems.append("more pairs used than given, or none")
     if c.for_release and ASSUMED_TOPOLOGY in c.public:
         problems.append("for release, but people were recognised by equal rows of features")
+    if c.for_release and ASSUMED_LEVELS in c.public:
+        problems.append("for release, but the number of levels was read off the pairs")
     return problems
 
 
@@ -109,8 +122,12 @@ def _events(c: Certificate) -> list[str]:
         return ["there are no events: a release without any is none"]
     problems = []
     events = [event_from_dict(event) for event in c.events]
-    pure = all(event.is_pure for event in events)
-    if pure != mechanism_named(c.mechanism).is_pure or (pure and c.delta > 0.0):
+    # Choices go with both kinds of noise; thresholds have Laplace noise whatever the fit has.
+    if mechanism_named(c.mechanism).is_pure:
+        goes = c.delta == 0.0 and all(event.is_pure for event in events)
+    else:
+        goes = any(not event.is_pure or isinstance(event, ChoiceEvent) for event in events)
+    if not goes:
         problems.append("the mechanism or delta does not go with the events")
     releases = _releases(c)
     if not releases and (c.for_release or c.metric_sha256 is not None):
@@ -149,7 +166,7 @@ def _said(c: Certificate) -> list[str]:
     if caveat not in (None, SELECTED_CAVEAT):
         problems.append("the caveat is none that pairveil writes")
     pairs = _kappas_of_pairs(c)
-    if pairs is None or _kinds(c) != {"pairs"}:  # the fit was not about pairs: none were selected
+    if pairs is None or not _kinds(c) <= set(PAIR_KINDS):  # none were selected
         return problems
     used = pairs["relationship"]
     if (how == "all" and dropped) or (not dropped and full > used):
@@ -198,7 +215,7 @@ def _is_declared(c: Certificate, unit: Unit) -> bool:
 def _group_sizes(c: Certificate) -> list[str]:
     """The kappas can be those of a graph with so many pairs, unless one was declared."""
     problems = []
-    counted = [c.kappas[unit] for unit in UNITS if not _is_declared(c, unit)]
+    counted = [c.kappas[unit] for unit in c.units if not _is_declared(c, unit)]
     if max(counted) > max(_pair_counts(c)):
         problems.append("kappa is larger than the number of used pairs and not said to be declared")
     pairs = _kappas_of_pairs(c)
@@ -212,9 +229,10 @@ def _kappas_of_pairs(c: Certificate) -> Mapping[str, int] | None:
     """How many pairs each unit holds; None where no record is a pair."""
     if c.costs is None:
         return c.kappas
-    if "pairs" not in c.costs:
+    of_pairs = [c.costs[kind] for kind in PAIR_KINDS if kind in c.costs]
+    if not of_pairs:
         return None
-    return {unit: cost.records for unit, cost in c.costs["pairs"].items()}
+    return {unit: max(costs[unit].records for costs in of_pairs) for unit in UNITS}
 
 
 def _thresholds(c: Certificate) -> list[Any]:
@@ -227,6 +245,8 @@ def _calibrations(c: Certificate) -> list[str]:
     thresholds = _thresholds(c)
     if not thresholds:
         return []
+    if c.units != UNITS:
+        return ["thresholds are chosen on pairs, and this is not about people"]
     try:
         least = {unit: max(int(t["kappas"][unit]) for t in thresholds) for unit in UNITS}
     except (KeyError, TypeError, ValueError):
@@ -245,8 +265,8 @@ def _costs(c: Certificate) -> list[str]:
         return []
     problems = []
     for kind, by_unit in c.costs.items():
-        least = RECORD_KINDS[kind]
         for unit, cost in by_unit.items():
+            least = least_cost(kind, unit, l1=_has_l1(c))
             if kind == "people" and unit != "person" and cost.records < PEOPLE_IN_A_FACT:
                 problems.append(f"unit '{unit}' is about two people, and fewer are stated")
             less = any(cost.moved(a) < least.moved(a) for a in ADJACENCIES)
@@ -258,10 +278,16 @@ def _costs(c: Certificate) -> list[str]:
     if used and used != set(c.costs):
         problems.append("costs are not stated for exactly the records that the plan asks about")
     kinds = used & set(c.costs) or set(c.costs)
-    for unit in UNITS:
+    for unit in c.units:
         if c.kappas[unit] != max(c.costs[kind][unit].records for kind in kinds):
             problems.append(f"kappa of unit '{unit}' is not the number of records that it costs")
     return problems
+
+
+def _has_l1(c: Certificate) -> bool:
+    """Whether any noise is other than Gaussian: only in l2 do counted pairs move by less than twice."""
+    gaussian = (GaussianEvent, DisjointGaussianEvent)
+    return not all(isinstance(event_from_dict(event), gaussian) for event in c.events)
 
 
 def _pair_counts(c: Certificate) -> list[float]:
@@ -277,14 +303,16 @@ def _epsilon(c: Certificate) -> list[str]:
     """Every stated epsilon is the one that the events give."""
     problems = []
     events = tuple(event_from_dict(event) for event in c.events)
-    groups = {unit: c.group_of(unit) for unit in UNITS}
+    groups = {unit: c.group_of(unit) for unit in c.units}
     recomputed = all_epsilons(events, groups, c.delta, c.delta_slack)
-    for unit in UNITS:
+    for unit in c.units:
         for adjacency in ADJACENCIES:
             stated, true = c.epsilons[unit][adjacency], recomputed[unit][adjacency]
             about = f"epsilon for unit '{unit}', {adjacency}, is stated as {stated:.6g}"
             if stated < true * (1.0 - _UNDERSTATED):
                 problems.append(f"{about} but the events give {true:.6g}")
+            elif math.isinf(stated) and unit != "pair" and UNKNOWN_TOPOLOGY in c.public:
+                continue  # nothing is promised of who is in how many pairs
             elif math.isfinite(true) and stated > true * (1.0 + _OVERSTATED) + 1e-9:
                 problems.append(f"{about}, far above the {true:.6g} that the events give")
     return problems

@@ -1,151 +1,142 @@
-"""The page's last sections: noise and budget, what is not promised, how to recompute all of it."""
+"""The page's last parts: what left the house with which noise, the budget, how to recompute all of it."""
 
 from __future__ import annotations
 
-import json
 import shlex
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from pairveil.privacy.events import event_from_dict
 from pairveil.privacy.mechanisms import NOISES
 from pairveil.report.charts import Bar, horizontal_bars
 from pairveil.report.data import Budget, ReportData
-from pairveil.report.markup import Html, bullets, figure, join, section, table, tabs, tag
-from pairveil.report.words import caveats, cost, number, one_in, percent
+from pairveil.report.parts import Figure, Table, table
+from pairveil.report.words import cost, number, one_in, one_record, percent
 
 if TYPE_CHECKING:
     from pairveil.privacy.certificate import Certificate
 
 MAX_BARS = 9  # the last spendings and the budget; the table has them all
+RELEASES = {
+    "survey": "survey of the columns: how they spread, how many pairs are alike",
+    "signal": "signal: which columns differ more between people who differ",
+    "gradients": "gradients: the steps of the learning itself",
+    "margins": "margins: how far apart people who differ are",
+    "moments": "moments: the lengths of distances, learned and plain",
+    "contest": "contest: whether learned distance beats plain distance",
+    "columns": "columns: their means and spreads",
+    "class statistics": "class statistics: counts, sums and second moments by class",
+}
+"""Names that our learners give their queries, said for people; other names stand as they are."""
 
 
-def noise(data: ReportData) -> Html:
-    """Everything that was released with noise, and what it cost."""
-    certificate = data.certificate
-    if certificate is None:
-        return Html("")
-    rows = [
-        [
-            str(i),
-            event_from_dict(event).words,
-            f"{number(event_from_dict(event).noise)} × clip",
-            percent(float(event.get("sample_rate", 1.0))),
-            number(float(event.get("steps", event.get("epochs", 1)))),
-        ]
-        for i, event in enumerate(certificate.events, start=1)
-    ]
-    return section(
-        "noise",
-        "Noise and budget",
-        tag("p", "Randomness: ", tag("b", certificate.noise_source), "."),
-        table(
-            "Everything that was released, with its noise",
-            ["#", "what", "noise", "share of pairs in each sum", "times"],
-            rows,
-            class_="wide",
-        ),
-        _budget(data.summary.budget),
-    )
+def noise(certificate: Certificate) -> dict[str, Any]:
+    """Everything that was released with noise."""
+    one = one_record(certificate)
+    return {"source": certificate.noise_source, "one": one, "table": _noise_table(certificate, one)}
 
 
-def _budget(budget: Budget | None) -> Html:
-    if budget is None:
-        return join(
-            tag("h3", "Ledger"),
-            tag(
-                "p",
-                "This fit was not charged to a ledger. If the same people were or will be used for another "
-                "release, the epsilons add up; ",
-                tag("code", "--ledger FILE"),
-                " keeps the sum.",
-                class_="absent",
-            ),
+def _noise_table(certificate: Certificate, one: str) -> Table:
+    named = _names(certificate)
+    rows = []
+    for event, (name, entries) in zip(certificate.events, named, strict=True):
+        told = event_from_dict(event)
+        rate = float(event.get("sample_rate", 1.0))
+        over = f"all {certificate.records}"
+        if "epochs" in event:
+            over = f"batches of the {certificate.records}"
+        elif rate < 1:
+            over = f"a random sample, {percent(rate)}"
+        rows.append(
+            (
+                name or told.words,
+                entries,
+                number(told.noise),
+                over,
+                number(float(event.get("steps", event.get("epochs", 1)))),
+            )
         )
+    columns = (
+        "What was asked",
+        "numbers",
+        f"noise, times the most one {one} can add",
+        "over",
+        "times",
+    )
+    return table("Everything that was computed from the private data", columns, rows)
+
+
+def _names(certificate: Certificate) -> list[tuple[str, str]]:
+    """Each event's name and count of numbers, where the plan tells of as many queries as there are events."""
+    queries = certificate.plan.get("releases")
+    n_events = len(certificate.events)
+    if not isinstance(queries, list | tuple) or len(queries) != n_events:
+        return [("", "")] * n_events
+    found = []
+    for query in queries:
+        told = query if isinstance(query, Mapping) else {}
+        name, entries = str(told.get("name", "")), told.get("entries")
+        if isinstance(entries, bool) or not isinstance(entries, int) or not 0 < entries < 2**53:
+            found.append((RELEASES.get(name, name), ""))
+        else:
+            found.append((RELEASES.get(name, name), number(entries)))
+    return found
+
+
+def budget(found: Budget | None) -> dict[str, Any] | None:
+    """What the ledger allows, what was spent and what is left; None without a ledger."""
+    if found is None:
+        return None
     rows, bars, before = [], [], 0.0
-    for i, entry in enumerate(budget.entries, start=1):
+    for i, entry in enumerate(found.entries, start=1):
         name = entry.note or f"spending {i}"
-        tip = f"{name}: epsilon {cost(entry.epsilon_so_far)} of {number(budget.epsilon)} in all"
+        tip = f"{name}: epsilon {cost(entry.epsilon_so_far)} of {number(found.epsilon)} in all"
         bars.append(Bar(f"after {i}", entry.epsilon_so_far, cost(entry.epsilon_so_far), tip))
         added = entry.epsilon_so_far - before
-        rows.append([str(i), name, entry.when, number(added), cost(entry.epsilon_so_far)])
+        rows.append((str(i), name, entry.when, number(added), cost(entry.epsilon_so_far)))
         before = entry.epsilon_so_far
-    left = max(budget.epsilon - before, 0.0)
-    bars.append(
-        Bar("budget", budget.epsilon, number(budget.epsilon), "the whole budget", strong=True)
+    whole = Bar("budget", found.epsilon, number(found.epsilon), "the whole budget", strong=True)
+    columns = ("#", "spent on", "when", "epsilon added", "epsilon in all")
+    chart = horizontal_bars(
+        [*bars[-MAX_BARS:], whole],
+        title="Bars: epsilon spent in all after each entry, and the budget.",
+        start=0.0,
+        end=found.epsilon,
+        label_width=80.0,
     )
-    ledger = table(
-        "The ledger",
-        ["#", "spent on", "when", "epsilon added", "epsilon in all"],
-        rows,
-        class_="wide",
-    )
-    return join(
-        tag("h3", "Ledger"),
-        tag(
-            "p",
-            f"Budget: epsilon {number(budget.epsilon)} at delta {one_in(budget.delta)} for one {budget.unit} "
-            f"({budget.adjacency}). Spent {cost(before)}, left {number(left)}. Several spendings together "
-            "usually cost less than the sum of their epsilons.",
+    return {
+        "sentence": (
+            f"Budget: epsilon {number(found.epsilon)} at delta {one_in(found.delta)} for one {found.unit} "
+            f"({found.adjacency}). Spent {cost(before)}, left {number(max(found.epsilon - before, 0.0))}. "
+            "Several spendings together usually cost less than the sum of their epsilons."
         ),
-        figure(
-            horizontal_bars(
-                bars[-MAX_BARS:],
-                title="Bars: epsilon spent in all after each entry, and the budget.",
-                start=0.0,
-                end=budget.epsilon,
-                label_width=80.0,
-            ),
+        "figure": Figure(
+            chart,
             "Epsilon spent in all after each entry of the ledger.",
-            ledger,
+            table("The ledger", columns, rows),
         ),
-    )
+    }
 
 
-def limits(data: ReportData) -> Html:
-    """What is not promised."""
-    parts = [bullets(caveats(data.certificate))]
-    if data.certificate is not None:
-        parts += [tag("h3", "Treated as public"), bullets(data.certificate.public)]
-    return section("limits", "What is not promised", *parts)
-
-
-def recompute(data: ReportData) -> Html:
+def recompute(data: ReportData, certificate: Certificate) -> dict[str, Any]:
     """How anyone can check every number on the page."""
-    certificate = data.certificate
-    if certificate is None:
-        return Html("")
-    verdict = {
-        True: "The numbers were recomputed from the certificate when this page was made, and they hold.",
-        False: "The numbers have not been recomputed for this page; the commands below do it.",
-    }[data.problems == ()]
-    if data.problems:
+    verdict = "The numbers have not been recomputed for this page; the commands below do it."
+    if data.problems == ():
+        verdict = "The numbers were recomputed from the certificate when this page was made, and they hold."
+    elif data.problems:
         verdict = "The numbers were recomputed when this page was made, and they do not hold."
-    folder = shlex.quote(data.folder)
     python = (
         "from pairveil import ReleasedMetric\n\n"
         f"metric = ReleasedMetric.load({data.folder!r})   # checks the file's SHA-256\n"
         "metric.certificate.verify()            # recomputes every epsilon\n"
         "print(metric.certificate.promise())"
     )
-    shell = [f"pairveil certificate {folder}", *_account(certificate)]
-    return section(
-        "recompute",
-        "Recompute it yourself",
-        tag("p", verdict),
-        tabs(
-            "How to recompute",
-            [
-                ("Command line", _code("\n".join(shell))),
-                ("Python", _code(python)),
-                ("The certificate", _code(json.dumps(certificate.to_dict(), indent=1))),
-            ],
-        ),
-        tag(
-            "p",
-            "SHA-256 of metric.safetensors: ",
-            tag("code", certificate.metric_sha256 or "not yet saved", class_="hash"),
-        ),
-    )
+    shell = [f"pairveil certificate {shlex.quote(data.folder)}", *_account(certificate)]
+    return {
+        "verdict": verdict,
+        "ways": [("Command line", "\n".join(shell)), ("Python", python)],
+        "sha256": certificate.metric_sha256 or "not yet saved",
+    }
 
 
 def _account(certificate: Certificate) -> list[str]:
@@ -166,7 +157,3 @@ def _account(certificate: Certificate) -> list[str]:
     if "sample_rate" in event:
         command.insert(2, f"--sample-rate {event['sample_rate']!r}")
     return [" \\\n  ".join(command)]
-
-
-def _code(text: str) -> Html:
-    return tag("pre", tag("code", text), tabindex=0)

@@ -8,26 +8,20 @@ anything else.
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
 from pairveil.errors import InputError
-from pairveil.foreign import parse_json, read_regular
 
 if TYPE_CHECKING:
     from pairveil.privacy.certificate import Certificate
+    from pairveil.report.linkage import WeightRow
 
-SUMMARY_FILE = "summary.json"
-FORMAT, VERSION = "pairveil-summary", 1
 MAX_PLACE = 1e100  # of a point: distances are squared
 MAX_SCORE = 1e6  # a score is a share or a distance; an axis cannot show what is beyond all measure
-KAPPAS = ("pair", "relationship", "paper_bound", "person", "intransitive")
 
 CurveSource = Literal["public", "charged"]
 PointsSource = Literal["public", "synthetic"]
@@ -197,30 +191,16 @@ class Summary:
 
     def to_json(self) -> str:
         """The text of ``summary.json``."""
-        content = {"format": FORMAT, "version": VERSION, **asdict(self)}
-        return json.dumps(_without_infinities(content), indent=1, allow_nan=False) + "\n"
+        from pairveil.report.stored import summary_to_json
+
+        return summary_to_json(self)
 
     @classmethod
     def from_json(cls, text: str) -> Summary:
         """Read ``summary.json``; InputError when it is damaged, foreign or of a newer version."""
-        content = parse_json(text, SUMMARY_FILE)
-        if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise InputError(f"{SUMMARY_FILE} is no pairveil summary")
-        if not isinstance(content.get("version"), int) or content["version"] > VERSION:
-            raise InputError(f"{SUMMARY_FILE} was written by a newer pairveil; update pairveil")
-        try:
-            return cls(
-                used=_graph(content["used"]),
-                given=_graph(content["given"]),
-                utility=_curve(content["utility"]),
-                points=_points(content["points"]),
-                budget=_budget(content["budget"]),
-                title=str(content["title"]),
-            )
-        except InputError:
-            raise
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-            raise InputError(f"{SUMMARY_FILE} lacks a field or holds one of a wrong type") from None
+        from pairveil.report.stored import summary_from_json
+
+        return summary_from_json(text)
 
 
 @dataclass(frozen=True)
@@ -243,6 +223,42 @@ class MetricShape:
 
 
 @dataclass(frozen=True)
+class PublicTest:
+    """How well the metric tells people of a public table apart; nothing private is in it.
+
+    Attributes
+    ----------
+    note : str
+        Which people, in a few words.
+    n_people, n_pairs : int
+        People of the table, and random pairs of them that were scored.
+    score, plain : float
+        Of 1: how often two people of different classes are farther apart than two of one class, by this
+        metric and by plain distance.
+    curve, plain_curve : tuple of (share wrongly taken for alike, share rightly found)
+        Ascending from (0, 0) to (1, 1).
+    """
+
+    note: str
+    n_people: int
+    n_pairs: int
+    score: float
+    plain: float
+    curve: tuple[tuple[float, float], ...]
+    plain_curve: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True)
+class Cover:
+    """What the sender writes on the page; every line may be empty."""
+
+    title: str = ""
+    institution: str = ""
+    purpose: str = ""
+    recipient: str = ""
+
+
+@dataclass(frozen=True)
 class ReportData:
     """Everything `pairveil.report.page.render` needs.
 
@@ -258,6 +274,12 @@ class ReportData:
         What `Certificate.verify` found when the page was made; None when it was not asked.
     made : str
         The day, for the foot of the page.
+    linkage : tuple of WeightRow
+        Match weights, where the release is a linkage model.
+    cover : Cover
+        The sender's own words.
+    public_test : PublicTest or None
+        Scores on a public table.
     """
 
     certificate: Certificate | None
@@ -266,113 +288,6 @@ class ReportData:
     folder: str = "RELEASE"
     problems: tuple[str, ...] | None = None
     made: str = ""
-
-
-def read_summary(folder: Path) -> Summary:
-    """The folder's ``summary.json``, or an empty summary when there is none."""
-    file = folder / SUMMARY_FILE
-    if not file.exists():
-        return Summary()
-    return Summary.from_json(read_regular(file).decode("utf-8", errors="replace"))
-
-
-def _without_infinities(value: Any) -> Any:
-    """Strict JSON has no infinity; the string 'inf' stands for it, and ``float`` reads it back."""
-    if isinstance(value, Mapping):
-        return {key: _without_infinities(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_infinities(item) for item in value]
-    return "inf" if isinstance(value, float) and math.isinf(value) else value
-
-
-def _graph(content: Mapping[str, Any] | None) -> GraphSummary | None:
-    if content is None:
-        return None
-    return GraphSummary(
-        n_people=_count(content["n_people"]),
-        n_pairs=_count(content["n_pairs"]),
-        kappa={name: _count(content["kappa"][name]) for name in KAPPAS},
-        degrees=_counts(content["degrees"]),
-        b=_counts(content["b"]),
-        top=tuple(
-            RankedPerson(_count(one["rank"]), _count(one["b"]), _count(one["degree"]))
-            for one in content["top"]
-        ),
-    )
-
-
-def _count(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise InputError(f"{SUMMARY_FILE} holds something that is not a count")
-    return value
-
-
-def _counts(content: Any) -> tuple[tuple[int, int], ...]:
-    """How many people have which value: ascending, each with somebody."""
-    found = tuple((_count(value), _count(people)) for value, people in content)
-    values = [value for value, _ in found]
-    if not found or values != sorted(set(values)) or not all(people for _, people in found):
-        raise InputError(f"{SUMMARY_FILE} holds counts that are none")
-    return found
-
-
-def _number(value: Any) -> float | None:
-    return None if value is None else float(value)
-
-
-def _known(value: Any) -> float:
-    """A number that may be infinite, but is one."""
-    if math.isnan(number := float(value)):
-        raise InputError(f"{SUMMARY_FILE} holds something that is not a number")
-    return number
-
-
-def _point(content: Mapping[str, Any]) -> UtilityPoint:
-    return UtilityPoint(
-        float(content["epsilon"]),
-        float(content["score"]),
-        _number(content["low"]),
-        _number(content["high"]),
-    )
-
-
-def _curve(content: Mapping[str, Any] | None) -> UtilityCurve | None:
-    if content is None:
-        return None
-    this_fit = content["this_fit"]
-    return UtilityCurve(
-        source=content["source"],
-        note=str(content["note"]),
-        points=tuple(_point(point) for point in content["points"]),
-        this_fit=None if this_fit is None else _point(this_fit),
-        euclidean=_number(content["euclidean"]),
-        reference=_number(content["reference"]),
-        score_name=str(content["score_name"]),
-    )
-
-
-def _points(content: Mapping[str, Any] | None) -> ProjectedPoints | None:
-    if content is None:
-        return None
-    return ProjectedPoints(
-        source=content["source"],
-        note=str(content["note"]),
-        before=tuple((float(x), float(y)) for x, y in content["before"]),
-        after=tuple((float(x), float(y)) for x, y in content["after"]),
-        groups=tuple(str(group) for group in content["groups"]),
-    )
-
-
-def _budget(content: Mapping[str, Any] | None) -> Budget | None:
-    if content is None:
-        return None
-    return Budget(
-        epsilon=_known(content["epsilon"]),
-        delta=_known(content["delta"]),
-        unit=str(content["unit"]),
-        adjacency=str(content["adjacency"]),
-        entries=tuple(
-            LedgerEntry(str(one["note"]), _known(one["epsilon_so_far"]), str(one["when"]))
-            for one in content["entries"]
-        ),
-    )
+    linkage: tuple[WeightRow, ...] = ()
+    cover: Cover = field(default_factory=Cover)
+    public_test: PublicTest | None = None

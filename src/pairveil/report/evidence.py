@@ -1,20 +1,31 @@
-"""The page's middle sections: how useful the metric is, what it looks like, what it weighs."""
+"""How useful the metric is, what it does to people on a map, and which columns it weighs."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from pairveil.report.charts import Bar, horizontal_bars, legend, scatter, utility_curve
+from pairveil.report.charts import (
+    Bar,
+    group_sign,
+    horizontal_bars,
+    match_curve,
+    read_off,
+    scatter,
+    utility_curve,
+)
 from pairveil.report.data import (
     MetricShape,
     ProjectedPoints,
+    PublicTest,
     ReportData,
     UtilityCurve,
     UtilityPoint,
 )
-from pairveil.report.markup import Html, figure, join, section, table, tag
+from pairveil.report.parts import Fact, Figure, table
+from pairveil.report.shapes import Chart, shape
 from pairveil.report.words import number, percent
 
 MAX_WEIGHTS = 8
@@ -23,65 +34,117 @@ SOURCES = {
     "charged": "Scored on private people: the cost of this evaluation is in the ledger below.",
     "synthetic": "These people are synthetic; none of them exists.",
 }
+WRONG_SHOWN = 0.05  # of pairs that differ, taken for alike: where the curve is read out
 
 
-def utility(data: ReportData) -> Html:
-    """Score against epsilon with this fit marked, or the reason why there is none."""
-    curve = data.summary.utility
-    if curve is None:
-        body = tag(
-            "p",
-            "No curve is shown. A score measured on the people behind the pairs would itself say "
-            "something about them, so this page draws only scores from public people or scores whose cost "
-            "was charged to the ledger; this release came with neither. Score it on people of your own: ",
-            tag("code", f"pairveil evaluate {data.folder} PEOPLE.csv --classes COLUMN"),
-            ".",
-            class_="absent",
+def quality(data: ReportData) -> dict[str, Any]:
+    """Everything that public numbers say about quality; parts are None where there are none."""
+    curve, test, points = data.summary.utility, data.public_test, data.summary.points
+    return {
+        "test": None if test is None else _public_test(test),
+        "curve": None if curve is None else _curve(curve),
+        "points": None if points is None else _points(points),
+        "weights": _weights(data.metric),
+        "folder": data.folder,
+    }
+
+
+def gain_in_brief(data: ReportData) -> Fact:
+    """The one number on quality for the first screen, or why there is none."""
+    curve, test = data.summary.utility, data.public_test
+    if test is not None:
+        return Fact(
+            "Right order of two pairs",
+            f"{100 * test.score:.0f} in 100",
+            f"plain distance {100 * test.plain:.0f}, a coin 50; {test.note}",
         )
-    else:
-        body = _curve(curve)
-    return section("utility", "What privacy costs in quality", body)
+    kept = None if curve is None else gain_kept(curve)
+    if curve is None or curve.this_fit is None:
+        return Fact("Quality", "not measured", "no public test file was given")
+    if kept is None:
+        score = curve.this_fit.score
+        return Fact(f"Quality ({curve.score_name})", number(score), SOURCES[curve.source])
+    share = percent(kept) if kept > 0 else "none"
+    return Fact("Gain kept", share, "of what learning without privacy gains over plain distance")
 
 
-def _curve(curve: UtilityCurve) -> Html:
+def gain_kept(curve: UtilityCurve) -> float | None:
+    """Share of the possible gain that this fit kept; None where there was none or it is not known."""
+    fit, plain, best = curve.this_fit, curve.euclidean, curve.reference
+    if fit is None or plain is None or best is None or best <= plain:
+        return None
+    return (fit.score - plain) / (best - plain)
+
+
+# ---- a public test file -----------------------------------------------------------------------
+
+
+def _public_test(test: PublicTest) -> dict[str, Any]:
+    ours, plain = (read_off(c, WRONG_SHOWN) for c in (test.curve, test.plain_curve))
+    rows = [
+        ("right order of two pairs, of 100", f"{100 * test.score:.1f}", f"{100 * test.plain:.1f}"),
+        *(
+            (
+                f"found, when {100 * wrong:g} of 100 are taken wrongly",
+                f"{100 * read_off(test.curve, wrong):.0f}",
+                f"{100 * read_off(test.plain_curve, wrong):.0f}",
+            )
+            for wrong in (0.01, 0.05, 0.1, 0.25)
+        ),
+    ]
+    return {
+        "figure": Figure(
+            match_curve(test, title="Curve: pairs rightly found against pairs wrongly taken."),
+            "Pairs of one class that are found, against pairs of two classes that are taken for alike. "
+            "Solid: this metric; dashed: plain distance.",
+            table("The curve in numbers", ("", "this metric", "plain distance"), rows),
+        ),
+        "sentences": [
+            f"Take one pair of people of one class and one of different classes. The metric puts the right "
+            f"pair closer {100 * test.score:.1f} times in 100; plain distance {100 * test.plain:.1f} times, "
+            "a coin 50 times.",
+            f"Where 5 of 100 pairs that differ may be taken for alike, the metric finds {100 * ours:.0f} of "
+            f"100 pairs that are alike, plain distance {100 * plain:.0f}.",
+        ],
+        "note": f"{SOURCES['public']} {number(test.n_people)} people ({test.note}), "
+        f"{number(test.n_pairs)} random pairs, each class equally often.",
+    }
+
+
+# ---- score against epsilon --------------------------------------------------------------------
+
+
+def _curve(curve: UtilityCurve) -> dict[str, Any]:
     rows = [_curve_row(number(p.epsilon), p) for p in sorted(curve.points, key=lambda p: p.epsilon)]
     if curve.this_fit is not None:
         rows.append(_curve_row(f"{number(curve.this_fit.epsilon)} (this metric)", curve.this_fit))
     for level, words in ((curve.euclidean, "no learning"), (curve.reference, "without privacy")):
         if level is not None:
-            rows.append([words, number(level), ""])
-    chart = table(
-        f"{curve.score_name} by epsilon", ["epsilon", curve.score_name, "95 % interval"], rows
-    )
+            rows.append((words, number(level), ""))
+    columns = ("epsilon", curve.score_name, "95 % interval")
+    behind = table(f"{curve.score_name} by epsilon", columns, rows)
+    figure = None
     if any(math.isfinite(p.epsilon) for p in (*curve.points, curve.this_fit) if p is not None):
-        chart = figure(
-            utility_curve(
-                curve, title=f"Curve: {curve.score_name} against epsilon, with this metric marked."
-            ),
-            f"{curve.score_name} against epsilon; bars are 95 % intervals. {SOURCES[curve.source]}",
-            chart,
-        )
-    text = [tag("h3", "What the curve says"), tag("p", _gain_sentence(curve))]
-    text.append(
-        tag(
-            "p",
-            "Pair AUC is the chance that two people who differ are farther apart than two who belong "
-            "together: 0.5 is useless, 1 is perfect.",
-        )
-        if curve.score_name == "pair AUC"
-        else Html("")
-    )
-    text.append(tag("p", tag("b", SOURCES[curve.source]), f" {curve.note}"))
-    return tag("div", chart, tag("div", *text), class_="columns")
+        title = f"Curve: {curve.score_name} against epsilon, with this metric marked."
+        caption = f"{curve.score_name} against epsilon; bars are 95 % intervals."
+        figure = Figure(utility_curve(curve, title=title), caption, behind)
+    return {
+        "figure": figure,
+        "table": behind,
+        "gain": _gain_sentence(curve),
+        "is_auc": curve.score_name == "pair AUC",
+        "source": SOURCES[curve.source],
+        "note": curve.note,
+    }
 
 
-def _curve_row(name: str, point: UtilityPoint) -> list[str]:
+def _curve_row(name: str, point: UtilityPoint) -> tuple[str, str, str]:
     interval = (
         f"{number(point.low)} to {number(point.high)}"
         if point.low is not None and point.high is not None
         else ""
     )
-    return [name, number(point.score), interval]
+    return name, number(point.score), interval
 
 
 def _gain_sentence(curve: UtilityCurve) -> str:
@@ -92,10 +155,9 @@ def _gain_sentence(curve: UtilityCurve) -> str:
     start = f"This metric reaches {number(fit.score)} {at}."
     if curve.euclidean is None or curve.reference is None:
         return start
-    possible = curve.reference - curve.euclidean
-    if possible <= 0:
+    kept = gain_kept(curve)
+    if kept is None:
         return f"{start} On these data learning gains nothing, private or not."
-    kept = (fit.score - curve.euclidean) / possible
     share = percent(kept) if kept > 0 else "none"
     return (
         f"{start} Without any learning the score is {number(curve.euclidean)}, and learning without privacy "
@@ -103,60 +165,36 @@ def _gain_sentence(curve: UtilityCurve) -> str:
     )
 
 
-# ---- points -----------------------------------------------------------------------------------
+# ---- a map of people --------------------------------------------------------------------------
 
 
-def picture(data: ReportData) -> Html:
-    """The same people before and after, and the features the metric weighs."""
-    points = data.summary.points
-    if points is None:
-        body = tag(
-            "p",
-            "No points are drawn: this page shows public or synthetic people only, and the release came "
-            "with none.",
-            class_="absent",
-        )
-    else:
-        body = _points(points)
-    return section(
-        "picture",
-        "What the metric does",
-        body,
-        _weights(data.metric),
-    )
-
-
-def _points(points: ProjectedPoints) -> Html:
+def _points(points: ProjectedPoints) -> dict[str, Any]:
     groups = sorted(set(points.groups))
-    before, after = (
-        separation(getattr(points, which), points.groups) for which in ("before", "after")
-    )
-    data = table(
-        "Each group's centre and spread",
-        ["Group", "people", "centre before", "spread before", "centre after", "spread after"],
-        [_group_row(points, group) for group in groups],
-    )  # fmt: skip
-    source = SOURCES["synthetic"] if points.source == "synthetic" else "These people are public."
-    return join(
-        tag("p", source, f" {points.note} ", legend(groups)),
-        tag(
-            "div",
-            tag(
-                "figure",
-                tag("h3", "Before"),
-                scatter(points, "before", title="Scatter plot of the points before the metric."),
-                tag("figcaption", f"Groups stand {number(before)} spreads apart."),
-            ),
-            tag(
-                "figure",
-                tag("h3", "After"),
-                scatter(points, "after", title="Scatter plot of the points after the metric."),
-                tag("figcaption", f"Groups stand {number(after)} spreads apart."),
-            ),
-            class_="columns",
+    columns = ("Group", "people", "centre before", "spread before", "centre after", "spread after")
+    panels = [
+        (
+            which.capitalize(),
+            scatter(points, which, title=f"Map of the people {which} the metric."),
+            f"Groups stand {number(separation(getattr(points, which), points.groups))} spreads apart.",
+        )
+        for which in ("before", "after")
+    ]
+    return {
+        "source": SOURCES["synthetic"] if points.source == "synthetic" else "These people are public.",
+        "note": points.note,
+        "legend": [(group, _sign(rank)) for rank, group in enumerate(groups)],
+        "panels": panels,
+        "table": table(
+            "Each group's centre and spread",
+            columns,
+            [_group_row(points, group) for group in groups],
         ),
-        tag("details", tag("summary", "Show the numbers"), data, class_="data"),
-    )
+    }  # fmt: skip
+
+
+def _sign(rank: int) -> Chart:
+    sign = shape("g", group_sign(rank, 7.0, 7.0), class_=f"point group{rank}")
+    return Chart("", 14.0, 14.0, (sign,))
 
 
 def separation(places: tuple[tuple[float, float], ...], groups: tuple[str, ...]) -> float:
@@ -193,49 +231,48 @@ def _group_row(points: ProjectedPoints, group: str) -> list[str]:
     return row
 
 
-def _weights(metric: MetricShape) -> Html:
+# ---- what the metric looks at -----------------------------------------------------------------
+
+
+def _weights(metric: MetricShape) -> dict[str, Any]:
     shown = metric.weights[:MAX_WEIGHTS]
     bars = [
         Bar(
-            _short(name),
+            short(name),
             share,
             percent(share),
-            f"{_short(name, 200)}: {percent(share)} of the metric",
+            f"{short(name, 200)}: {percent(share)} of the metric",
         )
         for name, share in shown
     ]
     chart = horizontal_bars(
         bars,
-        title="Bars: share of each feature in the metric.",
+        title="Bars: share of each column in the metric.",
         start=0.0,
         end=max(bar.value for bar in bars),
         label_width=168.0,
     )
-    data = table(
-        "Share of each feature",
-        ["Feature", "share"],
-        [[_short(name, 200), percent(share)] for name, share in metric.weights],
-    )
-    words = tag(
-        "div",
-        tag("h3", "What it looks at"),
-        tag(
-            "p",
-            f"The metric maps {metric.n_features} features to {metric.n_components} "
-            f"{'dimension' if metric.n_components == 1 else 'dimensions'}, in which the ordinary distance is "
-            "the learned one. The bars show how much of it each feature makes up, on the scale used for "
-            "learning. They are read off the released matrix and reveal nothing more than it does; the "
-            "noise is in them too.",
-        ),
-    )
-    caption = "Share of each feature in the squared length of the metric."
+    caption = "Share of each column in the metric."
     if metric.n_features > MAX_WEIGHTS:
         rest = sum(share for _, share in metric.weights[MAX_WEIGHTS:]) + metric.rest
-        caption += f" The other {metric.n_features - MAX_WEIGHTS} features make up {percent(rest)}."
+        caption += f" The other {metric.n_features - MAX_WEIGHTS} columns make up {percent(rest)}."
     if metric.n_features > len(metric.weights):
         caption += f" The table lists the {len(metric.weights)} with most."
-    return tag("div", words, figure(chart, caption, data), class_="columns")
+    rows = [(short(name, 200), percent(share)) for name, share in metric.weights]
+    return {
+        "figure": Figure(chart, caption, table("Share of each column", ("Column", "share"), rows)),
+        "n_features": number(metric.n_features),
+        "dimensions": f"{number(metric.n_components)} "
+        f"{'dimension' if metric.n_components == 1 else 'dimensions'}",
+    }
 
 
-def _short(name: str, longest: int = 23) -> str:
+def short(name: str, longest: int = 23) -> str:
+    """A name that fits beside a bar.
+
+    Examples
+    --------
+    >>> short("age"), len(short("a" * 99))
+    ('age', 23)
+    """
     return name if len(name) <= longest else f"{name[: longest - 11]}…{name[-10:]}"

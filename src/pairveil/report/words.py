@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from pairveil.privacy.certificate import PUBLIC, PUBLIC_OF_PEOPLE
 from pairveil.privacy.units import round_up
 
 if TYPE_CHECKING:
@@ -52,6 +53,17 @@ def adjacency_meaning(adjacency: str, records: str) -> str:
     """
     return ADJACENCY_MEANINGS[adjacency].replace("these pairs", f"these {records}")
 
+
+PLAIN_PUBLIC = {
+    PUBLIC[1]: (
+        "how many pairs count together (kappa), how often sums were taken and over which share of the "
+        "pairs, and how much noise was added"
+    ),
+    PUBLIC[2]: "the limit on the size of a person's features, and the fixed rules of the learning",
+    PUBLIC_OF_PEOPLE[1]: "how many people one protected fact touches, and how much noise was added",
+    PUBLIC_OF_PEOPLE[2]: "the limit on the size of a person's features",
+}
+"""What certificates call public in the words of their makers, said for a reader who is none."""
 
 NO_BOUND = "no bound"
 WEAK = 0.99  # who guesses right more often than this is as good as sure
@@ -144,7 +156,18 @@ def one_in(delta: float) -> str:
 
 def one_record(certificate: Certificate) -> str:
     """What one of the certificate's records is called."""
-    return {"pairs": "pair", "groups": "group", "people": "person"}[certificate.records]
+    records = certificate.records
+    return "person" if records == "people" else records.removesuffix("s")
+
+
+def counted(count: int, certificate: Certificate) -> str:
+    """So many of the certificate's records, with their name."""
+    return f"{number(count)} {one_record(certificate) if count == 1 else certificate.records}"
+
+
+def guesses_in_100(certificate: Certificate) -> int:
+    """How many of 100 guesses are right at most, as a whole number; rounded up, so that it stays true."""
+    return min(100, math.ceil(100 * certificate.best_guess() - 1e-9))
 
 
 def is_weak(certificate: Certificate) -> bool:
@@ -156,19 +179,18 @@ def headline(certificate: Certificate | None) -> str:
     """The promise in one sentence for the top of the page."""
     if certificate is None:
         return "This metric promises no privacy. It was learned without noise and must not leave the house."
-    share = certificate.best_guess()
     of_people = certificate.records == "people"
     question = (UNIT_QUESTIONS_OF_PEOPLE if of_people else UNIT_QUESTIONS)[certificate.unit]
     if is_weak(certificate):
         return f"This metric gives no useful bound on how well someone can guess {question}."
-    times = math.ceil(100 * share - 1e-9)  # up: the sentence must stay true
+    times = guesses_in_100(certificate)
     missing = f"one {one_record(certificate)}"
     if certificate.kappa != 1:
         missing = f"{certificate.kappa} {certificate.records}"
     return (
         f"Someone who knows everything but {missing}, holds this metric and guesses {question} is right "
         f"at most {times} times in 100, when both answers were equally likely before. "
-        f"A coin is right 50 times. (Epsilon is {cost(certificate.epsilon)}.)"
+        "A coin is right 50 times."
     )
 
 
@@ -195,6 +217,7 @@ def caveats(certificate: Certificate | None) -> list[str]:
     if certificate is None:
         return ["Nothing is promised: treat this metric as you treat the data it was learned from."]
     found = []
+    together = counted(certificate.kappa, certificate)
     if not certificate.for_release:
         found.append(_not_for_release(certificate))
     found.append(
@@ -212,8 +235,7 @@ def caveats(certificate: Certificate | None) -> list[str]:
     found += [
         f"Epsilon bounds how much the odds can change except with a probability of about delta, "
         f"{one_in(certificate.delta)}; the best guess counts that in.",
-        f"The promise is for at most {certificate.kappa} "
-        f"{one_record(certificate) if certificate.kappa == 1 else certificate.records} changing together. "
+        f"The promise is for at most {together} changing together. "
         f"Knowledge from elsewhere that ties more of the used {certificate.records} together, a family tree "
         "for instance, is outside it.",
         "Every further release from the same people adds up. A ledger keeps the sum; releases that are not "

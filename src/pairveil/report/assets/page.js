@@ -85,10 +85,10 @@
   // Focus itself may scroll the page, so the words move with their mark instead of vanishing.
   addEventListener("scroll", () => { if (said) say(said); }, { passive: true });
 
-  // On paper the tables stand open behind their charts.
+  // On paper the exact words stand open; the numbers behind charts stay on the screen.
   let opened = [];
   addEventListener("beforeprint", () => {
-    opened = [...document.querySelectorAll("details.data:not([open])")];
+    opened = [...document.querySelectorAll("details.exact:not([open])")];
     opened.forEach((box) => { box.open = true; });
   });
   addEventListener("afterprint", () => opened.forEach((box) => { box.open = false; }));
