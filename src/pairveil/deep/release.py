@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,20 +68,22 @@ class ReleasedNetwork:
                 for name, one in self.module.state_dict().items()
             }
         )
+        digest = hashlib.sha256(weights).hexdigest()
         described = {
             "format": FORMAT,
             "version": VERSION,
             "shape": list(self.shape),
             "architecture": str(self.module),
             "n_parameters": sum(one.numel() for one in self.module.parameters()),
-            "sha256": hashlib.sha256(weights).hexdigest(),
+            "sha256": digest,
         }
         files = {
             NETWORK_FILE: weights,
             DESCRIPTION_FILE: (json.dumps(described, indent=2) + "\n").encode(),
         }
         if self.certificate is not None:
-            files[CERTIFICATE_FILE] = (self.certificate.to_json() + "\n").encode()
+            certificate = replace(self.certificate, metric_sha256=digest)
+            files[CERTIFICATE_FILE] = (certificate.to_json() + "\n").encode()
         return _write(Path(folder), files, overwrite)
 
     @classmethod
