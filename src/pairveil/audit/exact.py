@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from pairveil.audit.auditor import Verdict
 from pairveil.audit.learner_target import on_canary
 from pairveil.engine.engine import Engine
+from pairveil.engine.scores import GRID
 from pairveil.engine.statistics import Statistic, clipped_sum
 from pairveil.errors import DataWarning, InputError, PrivateNote
 from pairveil.learners.base import PrivateLearner
@@ -69,7 +70,8 @@ class QueryMove:
     steps : int
         How often it was asked.
     largest_move : float
-        Distance of the two inputs' sums (l2 for Gaussian noise, l1 for Laplace), the largest over the steps.
+        Distance of the two inputs' sums (l2 for Gaussian noise, l1 for Laplace, for choices the range over
+        the candidates), the largest over the steps.
     charged : float
         What the accounting assumes: kappa, twice that under replace.
     ratio : float
@@ -242,6 +244,12 @@ def _epsilon_of_moves(
     )
 
 
+def _length(apart: FloatArray, norm: Norm) -> float:
+    if norm == "range":
+        return float(np.ptp(apart))
+    return float(np.linalg.norm(apart, 1 if norm == "l1" else 2))
+
+
 class _Recorder(SeededNoise):
     """Stands at the engine's three seams: what it sums, how much noise it asks for, and for which query."""
 
@@ -307,8 +315,12 @@ class _Recorder(SeededNoise):
         self._scale = scale
         return super().laplace(total, scale, grid)
 
+    def choose(self, scores: NDArray[Any], eta: float, unit: int = 1) -> int:
+        """A seeded choice; how much noise was asked for, in records, is kept."""
+        self._scale = unit * GRID / eta
+        return super().choose(scores, eta, unit)
+
     def answered(self, query: Query, statistic: Statistic, noisy: FloatArray) -> None:  # noqa: ARG002
         """One query was answered: measure its move in units of the noise that was asked for."""
-        order = 1 if query.mechanism.norm == "l1" else 2
-        length = float(np.linalg.norm(self._apart.ravel(), order))
+        length = _length(self._apart.ravel(), query.mechanism.norm)
         self.moves.setdefault(query, []).append(length * query.noise_multiplier / self._scale)

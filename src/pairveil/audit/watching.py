@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 from scipy.stats import binom
 
 from pairveil.audit.families import mixture_loss
+from pairveil.engine.scores import GRID, Scores
 from pairveil.engine.statistics import Statistic, clipped_sum
 from pairveil.privacy.grid import choose_grid
 from pairveil.privacy.queries import Query
@@ -56,7 +58,7 @@ class Watcher:
     of the kappa pairs in the batch is Binomial(kappa, q), so the ratio is that of two mixtures.
     Exact for full and for disjoint batches, and for sampled ones when the changed pairs are equal and the
     others null; otherwise the others' expected part is subtracted and the score is only a good one.
-    Laplace sums: the exact ratio entry by entry.
+    Laplace sums: the exact ratio entry by entry. Choices: the exact ratio of their probabilities.
 
     Examples
     --------
@@ -103,6 +105,9 @@ class Watcher:
             self._sum(part, query, statistic, step)
             for part in (self._first, self._second, self._others)
         )
+        if isinstance(statistic, Scores):
+            self.score += _choice(query, statistic, int(noisy[0]), first + others, second + others)
+            return
         rate = query.sample_rate if query.sampling == "poisson" else 1.0
         seen = noisy - rate * others
         scale = query.noise_multiplier * statistic.clip
@@ -120,7 +125,9 @@ class Watcher:
         if query.n_batches > 1:
             rows = np.flatnonzero(part.positions % query.n_batches == step % query.n_batches)
         n_entries, norm = math.prod(statistic.shape), query.mechanism.norm
-        grid = choose_grid(statistic.clip, n_entries, norm=norm, n_pairs=part.data.n_records)
+        grid = GRID
+        if not query.is_choice:
+            grid = choose_grid(statistic.clip, n_entries, norm=norm, n_pairs=part.data.n_records)
         total = clipped_sum(part.data, rows, statistic, norm, grid)
         return np.asarray(total * grid, dtype=np.float64)
 
@@ -144,6 +151,16 @@ class Watcher:
             counts = np.arange(self._kappa + 1, dtype=np.float64)
             self._batches[key] = counts, np.maximum(binom.pmf(counts, self._kappa, rate), 1e-300)
         return self._batches[key]
+
+
+def _choice(
+    query: Query, scores: Scores, chosen: int, first: FloatArray, second: FloatArray
+) -> float:
+    """Log of the probability of this choice by the second input's scores over that by the first's."""
+    ahead = np.zeros(len(first)) if scores.ahead is None else scores.ahead
+    logs = [(ahead + total) / query.noise_multiplier for total in (first, second)]
+    shares = [one[chosen] - logsumexp(one) for one in logs]
+    return float(shares[1] - shares[0])
 
 
 def _without_nulls(data: Any, positions: NDArray[np.intp]) -> _Part | None:

@@ -384,6 +384,8 @@ class DPPScatterLearner(LearnsFromClasses, PrivateMetricLearner):
         None: operating-system entropy and exact discrete noise, a release. A seed: repeatable, and the
         certificate says ``for_release: false``.
     verbose : int
+    schema, bounds
+        Public facts of raw columns, as for `DPPMetricLearner`.
 
     Attributes
     ----------
@@ -423,8 +425,10 @@ class DPPScatterLearner(LearnsFromClasses, PrivateMetricLearner):
         accountant: PrivacyLedger | None = None,
         preprocessor: Any = None,
         backend: Literal["auto", "numpy"] = "auto",
-        random_state: int | np.random.Generator | None = None,
+        random_state: int | np.random.Generator | np.random.RandomState | None = None,
         verbose: int = 0,
+        schema: Any = None,
+        bounds: Any = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -438,6 +442,8 @@ class DPPScatterLearner(LearnsFromClasses, PrivateMetricLearner):
         self.backend = backend
         self.random_state = random_state
         self.verbose = verbose
+        self.schema = schema
+        self.bounds = bounds
 
     def _check(self, given: Any, n_features: int) -> None:
         check_components(given.n_components, n_features)
