@@ -165,8 +165,8 @@ class GroupRecipe:
 def size_of_groups(setting: Setting) -> int | None:
     """Size of the groups that tell more than a matching, where `learns_from_pairs` says pairs; else None.
 
-    Replaced, a person moves two clip bounds in either. Blanked, she moves one of a matching and two of a group,
-    and a matching tells more (docs/guides/classes.md has the measurements). From public numbers alone.
+    Replaced, a person moves two clip bounds in either. Blanked, she moves one of a matching and two of a
+    group, and a matching tells more (docs/guides/classes.md has the measurements). From public numbers alone.
 
     Parameters
     ----------
