@@ -82,7 +82,7 @@ def index_pairs(table: PairTable, ids: np.ndarray | None = None) -> IndexedPairs
         pairs, people = _number_everybody(table)
     else:
         people = as_ids(ids)
-        pairs = _look_up(table, people)
+        pairs = look_up(table, people)
     refuse_self_pairs(pairs, table.rows)
     kept, labels = _merge(pairs, table.labels, table.rows)
     return IndexedPairs(pairs if len(kept) == len(pairs) else pairs[kept], labels, people, kept)
@@ -100,7 +100,8 @@ def _number_everybody(table: PairTable) -> tuple[np.ndarray, np.ndarray]:
     return places.astype(np.int32)[pairs], people[order]
 
 
-def _look_up(table: PairTable, people: np.ndarray) -> np.ndarray:
+def look_up(table: PairTable, people: np.ndarray) -> np.ndarray:
+    """Row numbers among ``people`` of every pair of a table, repeated ones too, shape (K, 2)."""
     left, known = same_kind(table.left, people)
     right, _ = same_kind(table.right, people)
     value_set = as_arrow(known)
