@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from pairveil.column_names import in_order, row_in_order
 from pairveil.errors import InputError
 from pairveil.learners.inputs import as_features, as_labels, as_pair_array, lookup
-from pairveil.learners.thresholds import Strategy, best_threshold
+from pairveil.learners.thresholds import Strategy, best_threshold, match_odds
 
 FloatArray = NDArray[np.float64]
 
@@ -134,6 +134,7 @@ class PairMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if not np.isfinite(threshold):
             raise InputError("threshold must be a finite number")
         self.threshold_ = float(threshold)
+        self.__dict__.pop("match_odds_", None)  # of an earlier calibration
         return self
 
     def calibrate_threshold(
@@ -161,7 +162,21 @@ class PairMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         similar, _ = np.histogram(distance[labels > 0], np.append(edges, np.inf))
         dissimilar, _ = np.histogram(distance[labels < 0], np.append(edges, np.inf))
         found = best_threshold(edges, similar, dissimilar, strategy, min_rate, beta)
-        return self.set_threshold(found)
+        self.set_threshold(found)
+        self.match_odds_ = match_odds(edges, similar, dissimilar)
+        return self
+
+    def match_probability(self, pairs: Any) -> NDArray[np.float64]:
+        """How likely each pair is similar, at the share of similar pairs that was calibrated on.
+
+        It needs `calibrate_threshold`, and is made of the same counts: it costs nothing more.
+        """
+        check_is_fitted(self, "components_")
+        if not hasattr(self, "match_odds_"):
+            raise InputError("match_probability needs calibrate_threshold(pairs, y) first")
+        a, b = self.match_odds_
+        odds = np.clip(a - b * np.asarray(self.pair_distance(pairs)) ** 2, -700, 700)
+        return np.asarray(1.0 / (1.0 + np.exp(-odds)))
 
     def predict(self, pairs: Any) -> NDArray[np.int64]:
         """+1 for pairs nearer than the threshold, -1 for the others."""
