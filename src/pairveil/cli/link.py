@@ -14,6 +14,7 @@ from pairveil.cli.choices import SelectName
 from pairveil.cli.fit import AdjacencyOption, Delta, Epsilon, _privacy
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stdout, table
 from pairveil.cli.pair_options import (
+    AUTO_LAYOUT,
     PANEL,
     Label,
     Layout,
@@ -115,7 +116,7 @@ def link(
     left: Left = "left",
     right: Right = "right",
     label: Label = "label",
-    layout: Layout = "auto",
+    layout: Layout = AUTO_LAYOUT,
     zero_means: ZeroMeans = None,
     threshold: Threshold = 0.5,
     record_id: RecordId = "id",

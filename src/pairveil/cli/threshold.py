@@ -14,6 +14,7 @@ from pairveil.cli.budget import Budget
 from pairveil.cli.fit import AdjacencyOption, Delta, Epsilon, _privacy
 from pairveil.cli.output import JsonFlag, QuietFlag, plain, print_json, spoken_warnings, stdout
 from pairveil.cli.pair_options import (
+    AUTO_LAYOUT,
     PANEL,
     IdColumn,
     Label,
@@ -98,7 +99,7 @@ def threshold(
     left: Left = "left",
     right: Right = "right",
     label: Label = "label",
-    layout: Layout = "auto",
+    layout: Layout = AUTO_LAYOUT,
     zero_means: ZeroMeans = None,
     record_id: RecordId = "id",
     merge_similar_ids: MergeSimilarIds = False,

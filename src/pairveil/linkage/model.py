@@ -25,6 +25,7 @@ from pairveil.linkage.estimating import in_order, probabilities
 from pairveil.linkage.inputs import beyond_bound, check_n_levels, check_u, read_off
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.ledger import PrivacyLedger
+from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
 from pairveil.privacy.units import ASSUMED_LEVELS, Adjacency, Unit
 from pairveil.release.linkage import ReleasedLinkage, as_levels, match_weights
 
@@ -58,7 +59,7 @@ class PrivateLinkageModel(PrivateLearner):
     kappa : int or 'auto'
     adjacency : {'zero-out', 'replace'}
         What epsilon compares; the certificate states both. Replacing costs sqrt(2) of zeroing out here.
-    mechanism : {'gaussian', 'laplace'}
+    mechanism : str
     entity_records : int, optional
         Public bound on the records of one person. With ``fit(entities=...)`` it is enforced.
     u : list of arrays, optional
@@ -111,7 +112,7 @@ class PrivateLinkageModel(PrivateLearner):
         select: str = "paths",
         kappa: int | Literal["auto"] = "auto",
         adjacency: Adjacency = "zero-out",
-        mechanism: Literal["gaussian", "laplace"] = "gaussian",
+        mechanism: str = GAUSSIAN.name,
         entity_records: int | None = None,
         u: Sequence[ArrayLike] | None = None,
         prior: float | None = None,
