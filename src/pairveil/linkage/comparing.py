@@ -27,7 +27,7 @@ def text_levels(
     Examples
     --------
     >>> text_levels(["garcia", "garcia", "garcia", None], ["garcia", "garzia", "smith", "smith"]).tolist()
-    [3, 1, 0, -1]
+    [3, 2, 0, -1]
     """
     bounds = [float(cut) for cut in cuts]
     if bounds != sorted(bounds) or not all(0 < cut < 1 for cut in bounds):
