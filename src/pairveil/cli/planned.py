@@ -30,7 +30,12 @@ def signal_of(planned: Any) -> float:
     # Queries of other kinds (a noisy choice) have little of the budget, and no part in the tables above.
     sums = [e for e in planned.events if "noise_multiplier" in e]
     power = sum(e.get("steps", 1) / e["noise_multiplier"] ** 2 for e in sums)
-    return float(planned.n_pairs_used * math.sqrt(power / planned.plan["n_features"]))
+    return float(_records_of(planned) * math.sqrt(power / planned.plan["n_features"]))
+
+
+def _records_of(planned: Any) -> int:
+    """What is summed over: groups of people where the plan has some, else pairs (or people)."""
+    return int(planned.plan.get("n_groups", planned.n_pairs_used))
 
 
 def expected_effect(planned: Any) -> str:
@@ -39,10 +44,10 @@ def expected_effect(planned: Any) -> str:
         return "Expected effect: pure epsilon keeps less of the gain than noise with a delta does."
     signal = signal_of(planned)
     kept = next(text for limit, text in EFFECTS if signal < limit)
-    pairs, features = planned.n_pairs_used, planned.plan["n_features"]
+    records, features = _records_of(planned), planned.plan["n_features"]
     return (
-        f"Expected effect: {pairs:,} pairs against this noise and {features} features give a signal of "
-        f"{signal:,.0f}. At such a signal our benchmarks kept {kept} of what learning without privacy gains "
+        f"Expected effect: {records:,} {planned.records} against this noise and {features} features give a "
+        f"signal of {signal:,.0f}. At such a signal our benchmarks kept {kept} of what learning without privacy gains "
         "over plain distance."
     )
 
