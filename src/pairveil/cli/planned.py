@@ -47,8 +47,8 @@ def expected_effect(planned: Any) -> str:
     records, features = _records_of(planned), planned.plan["n_features"]
     return (
         f"Expected effect: {records:,} {planned.records} against this noise and {features} features give a "
-        f"signal of {signal:,.0f}. At such a signal our benchmarks kept {kept} of what learning without privacy gains "
-        "over plain distance."
+        f"signal of {signal:,.0f}. At such a signal our benchmarks kept {kept} of what learning without "
+        "privacy gains over plain distance."
     )
 
 
