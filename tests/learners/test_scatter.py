@@ -288,4 +288,4 @@ def test_clones_warn_and_certify_spends_nothing():
         warnings.simplefilter("error", PrivacyLeakWarning)
         certificate = learner.certify_classes(X, GROUPS, (0, 1))
     assert certificate == learner.fit_classes(X, GROUPS, (0, 1)).certificate_
-    assert not hasattr(DPPScatterLearner(), "classes_")
+    assert "classes_" not in vars(DPPScatterLearner())

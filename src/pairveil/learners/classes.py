@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
 
+from pairveil.data.people import People
 from pairveil.engine.plan import Recipe
 from pairveil.errors import InputError
 from pairveil.learners.grouped import grouped_people
 from pairveil.learners.material import Material, material_of_people
 from pairveil.learners.parameters import check_bound, check_common, plain_parameters
 from pairveil.learners.preparing import Prepared, prepare
+from pairveil.learners.raw_rows import RawRows
 from pairveil.privacy.certificate import Certificate
 
 if TYPE_CHECKING:
@@ -27,7 +29,15 @@ class LearnsFromClasses(_Learner):
     A learner writes `_class_recipe`.
     """
 
+    learns_from: ClassVar[tuple[str, ...]] = ("pairs", "classes")
+
     classes_: tuple[Any, ...]
+
+    def _prepare(self, pairs: Any, y: ArrayLike | None) -> Prepared:
+        """`People` know their classes: ``fit`` and ``prepare`` take them as they are."""
+        if isinstance(pairs, People):
+            return self.prepare_classes(pairs, y)
+        return super()._prepare(pairs, y)
 
     def _keep(self, model: Any, prepared: Prepared) -> None:
         super()._keep(model, prepared)
@@ -64,7 +74,8 @@ class LearnsFromClasses(_Learner):
         check_bound("data_norm", given.data_norm)
         if given.backend == "dask":
             raise InputError("people with classes are summed on this machine: backend='auto'")
-        people = material_of_people(given, X, y, classes, ids, stacklevel=3)
+        read = RawRows.of(self).people(X)
+        people = material_of_people(given, read, y, classes, ids, stacklevel=3)
         check_common(given)
         self._check(given, people.used.n_features)
         if isinstance(groups, str):

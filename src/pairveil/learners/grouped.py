@@ -15,7 +15,7 @@ from pairveil.engine.backends.records import clipped, is_remote
 from pairveil.errors import InputError
 from pairveil.graph.grouping import check_size, design_groups
 from pairveil.learners.inputs import Resolved
-from pairveil.learners.material import Material, _selection_seed, material_of_pairs
+from pairveil.learners.material import Material, material_of_pairs, selection_seed
 from pairveil.privacy.costs import RECORD_KINDS, Cost
 from pairveil.privacy.units import UNITS, Unit
 
@@ -93,7 +93,7 @@ def grouped_people(given: Any, people: Material, groups: Any) -> Material:
         check_size(groups)
         if data.n_records < groups:
             raise InputError(f"{data.n_records} people are fewer than one group of {groups}")
-        seed = _selection_seed(given.random_state)
+        seed = selection_seed(given.random_state)
         members = design_groups(data.n_records, int(groups), random_state=seed)
     else:
         numbers = check_numbers(groups, data.n_records)

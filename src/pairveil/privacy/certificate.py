@@ -64,6 +64,13 @@ PUBLIC_OF_GROUPS = (
 )
 """What every certificate of groups treats as public."""
 
+PUBLIC_OF_TUPLES = (
+    "who is in a tuple with whom, the number of people and of tuples, and which tuples were used",
+    "the tuples that each unit touches, the sampling rate, the number of steps, the clip bound and the noise "
+    "scale",
+    "the bound on the features' norm, the margin, and where the learning started",
+)
+"""What every certificate of tuples treats as public."""
 PUBLIC_OF_COUNTS = (
     PUBLIC[0],
     "kappa, the clip bound and the noise scale",
@@ -81,6 +88,7 @@ _PUBLIC = {
     "pairs": PUBLIC,
     "groups": PUBLIC_OF_GROUPS,
     "people": PUBLIC_OF_PEOPLE,
+    "tuples": PUBLIC_OF_TUPLES,
     "counted pairs": PUBLIC_OF_COUNTS,
     "choices": PUBLIC_OF_CHOICES,
     "workers": PUBLIC_OF_CHOICES,
@@ -379,6 +387,18 @@ class Certificate:
         if ASSUMED_TOPOLOGY in self.public or not reasons:
             reasons.append("people were recognised by equal rows of features")
         return tuple(reasons)
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        from pairveil.privacy.notebook import certificate_html
+
+        return certificate_html(self)
+
+    def plot(self, unit: Unit | None = None, ax: Any = None) -> Any:
+        """Draw `tradeoff` beside a coin's; returns matplotlib's axes (``pip install 'pairveil[plots]'``)."""
+        from pairveil.privacy.notebook import plot_tradeoff
+
+        return plot_tradeoff(self, unit, ax)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON-able data; infinity is the string 'inf', optional fields only where set."""

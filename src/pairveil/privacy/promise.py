@@ -12,9 +12,11 @@ from pairveil.privacy.units import (
     ADJACENCY_SENTENCES_OF_CHOICES,
     ADJACENCY_SENTENCES_OF_GROUPS,
     ADJACENCY_SENTENCES_OF_PEOPLE,
+    ADJACENCY_SENTENCES_OF_TUPLES,
     UNIT_SENTENCES,
     UNIT_SENTENCES_OF_GROUPS,
     UNIT_SENTENCES_OF_PEOPLE,
+    UNIT_SENTENCES_OF_TUPLES,
     Adjacency,
     Unit,
     round_up,
@@ -64,9 +66,19 @@ _GROUPS = _Words(
     units=UNIT_SENTENCES_OF_GROUPS,
     compared=ADJACENCY_SENTENCES_OF_GROUPS,
 )
+_TUPLES = _Words(
+    "1 used tuple",
+    "at most {} used tuples",
+    "tuples",
+    "'closer to this one' and 'closer to that one'",
+    public="Who is in a tuple with whom is public and not protected.",
+    units=UNIT_SENTENCES_OF_TUPLES,
+    compared=ADJACENCY_SENTENCES_OF_TUPLES,
+)
 _WORDS = {
     "people": _PEOPLE,
     "groups": _GROUPS,
+    "tuples": _TUPLES,
     "counted pairs": _Words(instance="'match' and 'no match'", released="linkage model"),
     "choices": _CHOICES,
     "workers": replace(_CHOICES, one="1 worker", several="at most {} workers"),
@@ -86,6 +98,8 @@ def promise(certificate: Certificate) -> str:
     if not math.isfinite(c.epsilon):
         return "No privacy is promised: this metric was learned without enough noise."
     by, words = c.epsilons[c.unit], _WORDS.get(c.records, _Words())
+    if "error_curve" in c.plan:
+        words = replace(words, released="error curve")
     records = words.one if c.kappa == 1 else words.several.format(c.kappa)
     why = " and ".join(c.why_not_for_release())
     sentences = [

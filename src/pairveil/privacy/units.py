@@ -72,6 +72,23 @@ ADJACENCY_SENTENCES_OF_CHOICES: dict[Adjacency, str] = {
     "replace": "the protected choices are compared with any other choices between the same items",
 }
 
+UNIT_SENTENCES_OF_TUPLES: dict[Unit, str] = {
+    "pair": "one pair: how two people compare, in every tuple that holds both",
+    "relationship": (
+        "one relationship: the tuples that someone who knows all others would have to be missing to "
+        "be in doubt about how two people relate"
+    ),
+    "person": "one person: every tuple in which that person takes part",
+}
+"""The same where the records are tuples of people."""
+
+ADJACENCY_SENTENCES_OF_TUPLES: dict[Adjacency, str] = {
+    adjacency: sentence.replace("pairs", "tuples").replace(
+        "'same' against 'different'", "another answer"
+    )
+    for adjacency, sentence in ADJACENCY_SENTENCES.items()
+}
+
 SEEDED_NOISE = "seeded NumPy floating-point noise"
 TRUSTED_NOISE = "operating-system entropy, exact discrete noise ({sampler} sampler)"
 NOISE_SOURCES: dict[str, bool] = {
@@ -117,6 +134,9 @@ SELECTED_CAVEAT = (
     "pairs is not covered"
 )
 """Said where labelled pairs were dropped."""
+
+SELECTED_TUPLES_CAVEAT = SELECTED_CAVEAT.replace("pairs", "tuples").replace("labels", "answers")
+"""Said where tuples with answers were dropped."""
 
 
 def float_at_most(value: SupportsFloat) -> float:

@@ -49,8 +49,7 @@ FIRST_SEED = 300
 class Setting:
     """One private row of the table.
 
-    'classes' is `fit_classes`: people with classes, no pairs given; a number is the same with groups of so
-    many people.
+    'classes' is `fit_classes`: people with classes, no pairs given; a number: the same with groups of so many.
     """
 
     method: str
