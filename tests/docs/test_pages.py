@@ -21,6 +21,7 @@ RUN_WHOLE = {
     "docs/guides/record-linkage.md",
     "docs/guides/faces.md",
     "docs/guides/new-learner.md",
+    "docs/guides/any-trainer.md",
 }
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 

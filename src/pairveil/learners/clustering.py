@@ -233,6 +233,7 @@ class PrivateConstrainedKMeans(PrivateLearner):
     """
 
     backend: Any = "auto"
+    learns_from = ("links",)
 
     def __init__(
         self,
