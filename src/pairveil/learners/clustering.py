@@ -236,8 +236,6 @@ class PrivateConstrainedKMeans(PrivateLearner):
     backend: Any = "auto"
     learns_from = ("links",)
 
-    learns_from = ("links",)
-
     def __init__(
         self,
         n_clusters: int = 8,
