@@ -6,4 +6,10 @@ from pairveil.linkage.model import PrivateLinkageModel
 from pairveil.linkage.recordlinkage import to_recordlinkage
 from pairveil.release.linkage import ReleasedLinkage
 
-__all__ = ["PrivateLinkageModel", "ReleasedLinkage", "level_frequencies", "text_levels", "to_recordlinkage"]
+__all__ = [
+    "PrivateLinkageModel",
+    "ReleasedLinkage",
+    "level_frequencies",
+    "text_levels",
+    "to_recordlinkage",
+]

@@ -16,9 +16,9 @@ FloatArray = NDArray[np.float64]
 def to_recordlinkage(model: Any, prior: float | None = None) -> tuple[FloatArray, float]:
     """Coefficients and intercept for ``recordlinkage.LogisticRegressionClassifier``.
 
-    A model with its ``prior`` *is* a logistic regression on indicators of levels: the log odds are the log of the
-    prior's odds plus the natural logarithm of m / u of every level that a pair has. recordlinkage compares
-    into 0 and 1, so each comparison must have two levels; a null is not known to it, and counts as 0.
+    A model with its ``prior`` *is* a logistic regression on indicators of levels: the log odds are those of
+    the prior plus the natural logarithm of m / u of every level that a pair has. recordlinkage compares into
+    0 and 1, so each comparison must have two levels; a null is not known to it, and counts as 0.
 
     Parameters
     ----------
