@@ -509,4 +509,43 @@ ACCOUNTING = [
     ),
 ]
 
-MUTATIONS = [*SENSITIVITY, *CLIP, *NOISE, *CHOICES, *KAPPA, *EVENTS, *ACCOUNTING]
+COUNTS = [
+    Mutation(
+        "counts: replacing costs sqrt(2) under Laplace noise too",
+        'if l1 and kind == "counted pairs":',
+        'if False and l1 and kind == "counted pairs":',
+        _in("test_counts"),
+    ),
+    Mutation(
+        "counts: the cell of the label is not in the bound",
+        "return math.sqrt(n_comparisons + LABEL_WEIGHT**2)",
+        "return math.sqrt(n_comparisons)",
+        _in("test_counts"),
+    ),
+    Mutation(
+        "counts: an entity is charged for one record less",
+        "degrees[:entity_records].sum()",
+        "degrees[: entity_records - 1].sum()",
+        _in("test_counts"),
+    ),
+    Mutation(
+        "counts: one record more than the bound counts",
+        "late = (place >= most)[at]",
+        "late = (place > most)[at]",
+        _in("test_counts"),
+    ),
+    Mutation(
+        "counts: the bound of scores is that of the shortest column",
+        "column = root(n_cells)[:, 0]",
+        "column = root(n_cells)[:, -1]",
+        _in("test_error_curve"),
+    ),
+    Mutation(
+        "counts: a curve's bands leave the noise out",
+        "worst = np.clip(counts + z * noise, 0.0, fewest)",
+        "worst = np.clip(counts, 0.0, fewest)",
+        _in("test_error_curve"),
+    ),
+]
+
+MUTATIONS = [*SENSITIVITY, *CLIP, *NOISE, *CHOICES, *KAPPA, *EVENTS, *ACCOUNTING, *COUNTS]

@@ -10,7 +10,12 @@ from sklearn.base import clone
 
 from pairveil import BudgetError, InputError, PrivacyLedger
 from pairveil.errors import DataWarning, PrivateNote
-from pairveil.linkage import PrivateLinkageModel, ReleasedLinkage, level_frequencies
+from pairveil.linkage import (
+    PrivateLinkageModel,
+    ReleasedLinkage,
+    level_frequencies,
+    to_recordlinkage,
+)
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.units import UNITS
 
@@ -283,3 +288,14 @@ def test_a_release_is_read_back_and_a_changed_one_is_refused(tmp_path):
     file.write_text(file.read_text().replace("0.", "0.1", 1))
     with pytest.raises(InputError, match="was changed after the release"):
         ReleasedLinkage.load(tmp_path / "out")
+
+
+def test_recordlinkage_gets_the_same_odds():
+    binary = np.minimum(LEVELS, 1)
+    model = fitted(np.maximum(binary, 0), n_levels=2)
+    coefficients, intercept = to_recordlinkage(model, prior=0.1)
+    rows = np.array([[0, 0, 0], [1, 0, 1], [1, 1, 1]])
+    odds = np.exp(intercept + rows @ coefficients)
+    assert odds / (1 + odds) == pytest.approx(model.match_probability(rows, prior=0.1))
+    with pytest.raises(InputError, match="two levels"):
+        to_recordlinkage(fitted())
