@@ -40,9 +40,9 @@ def guide(tmp_path_factory):
     del sys.modules["diagonal"]
 
 
-# These learn from people with classes, from workers' choices and from tuples: test_scatter.py,
-# test_ranking.py and test_tuples.py have their own contracts.
-OF_OTHERS = {"scatter", "ranking", "triplet", "tuplet"}
+# These learn from workers' choices and from tuples: test_ranking.py and test_tuples.py have their own
+# contracts.
+OF_OTHERS = {"ranking", "triplet", "tuplet"}
 OF_PAIRS = [name for name in LEARNERS if name not in OF_OTHERS]
 
 
@@ -66,12 +66,12 @@ def test_the_dry_run_is_the_fit_and_both_verify(build):
 
 
 def test_parameters_are_known_to_scikit_learn(build):
-    learner = build(random_state=3, unit="person")
+    learner = build(random_state=3, unit="pair")
     assert {"epsilon", "unit", "preprocessor"} <= learner.get_params().keys()
     copy = clone(learner)
     assert copy.get_params(deep=False).keys() == learner.get_params(deep=False).keys()
-    assert (copy.unit, copy.random_state) == ("person", 3)
-    assert "unit='person'" in repr(copy)
+    assert (copy.unit, copy.random_state) == ("pair", 3)
+    assert "unit='pair'" in repr(copy)
     with pytest.raises(TypeError, match="unknown"):
         build(unknown=1)
 
@@ -151,7 +151,8 @@ def test_no_query_moves_further_than_is_charged(build, unit, kappa, adjacency, m
     learner = build(unit=unit, adjacency=adjacency, mechanism=mechanism, epsilon=1.0, delta=1e-5)
     found = audit_exactly(learner, kappa=kappa, n_features=3)
     assert found.verdict == "consistent"
-    assert max(query.ratio for query in found.queries) > 0.6
+    # Moments of similar and of dissimilar pairs are orthogonal: replacing one moves them by 0.71 at most.
+    assert max(query.ratio for query in found.queries) > 0.5
 
 
 def test_a_threshold_on_private_pairs_is_charged_or_refused(build):

@@ -22,7 +22,7 @@ from pairveil.data.people import People
 from pairveil.engine.checkpoint import Checkpoint
 from pairveil.errors import PrivateNote
 from pairveil.evaluation.scores import pair_auc
-from pairveil.learners.scatter import MOST_FEATURES
+from pairveil.learners.scatter_moments import MOST_FEATURES
 from pairveil.privacy.certificate import Certificate
 
 pytestmark = pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")
@@ -261,11 +261,9 @@ def test_bad_input_is_refused_before_anything_is_spent(options, message):
     assert ledger.entries == ()
 
 
-def test_groups_are_not_built_yet_and_pairs_are_refused():
+def test_groups_are_not_built_yet():
     with pytest.raises(InputError, match="groups are not built yet"):
         DPPMetricLearner().fit_classes(X, GROUPS, (0, 1), groups=8)
-    with pytest.raises(InputError, match="people with classes"):
-        DPPScatterLearner(preprocessor=X).fit([[0, 1]], [1])
 
 
 def test_a_threshold_on_private_pairs_is_charged_and_certified():

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pairveil.data.counted import CountedPairs
 from pairveil.graph.choosing import select_pairs
 from pairveil.graph.kappa import kappa
-from pairveil.learners.material import Material, _group_sizes, _selection_seed
+from pairveil.learners.material import Material, _group_sizes, selection_seed
 from pairveil.privacy.costs import Cost, least_cost
 from pairveil.privacy.mechanisms import mechanism_named
 from pairveil.privacy.units import (
@@ -43,7 +43,7 @@ def material_of_counts(
     if data.pairs is None:
         return _without_graph(data, l1)
     # Text ids are in order already: numbers are what the choice may depend on.
-    rows = select_pairs(data.pairs, given.select, random_state=_selection_seed(given.random_state))
+    rows = select_pairs(data.pairs, given.select, random_state=selection_seed(given.random_state))
     used = data if len(rows) == data.n_records else data.subset(rows)
     full, taken = kappa(data.pairs), kappa(used.pairs)
     if entity_records is not None:
