@@ -1,9 +1,9 @@
 """A metric from second moments of labelled pairs: one release, everything else is post-processing.
 
 After a survey that puts columns on one scale, one sum is released: how many pairs are similar and dissimilar,
-and the second moments of their differences. From those: RCA, KISSME, the geometric mean (GMML) or generalised
-eigenvectors (LDA-like), drawn together by as much as noise and sampling explain (docs/theory/people.md, 'From
-pairs').
+and the second moments of their differences. From those: generalised eigenvectors of dissimilar against
+similar ones (LDA-like), or the difference of the inverses (KISSME), drawn together by as much as noise and
+sampling explain (docs/theory/people.md, 'From pairs').
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pairveil.learners.scatter_moments import (
 from pairveil.privacy.grid import Norm
 
 FloatArray = NDArray[np.float64]
-Method = Literal["lda", "gmml", "kissme", "rca"]
+Method = Literal["lda", "kissme"]
 Moments = Literal["full", "diagonal"]
 METHODS: tuple[str, ...] = get_args(Method)
 
@@ -40,6 +40,7 @@ WEIGHTS = (0.05**0.5, 0.95**0.5)
 REACH = 1.3  # typical lengths after which a difference is shortened
 LEAST_EUCLID = 0.05
 TRUST_POWER = 0.5
+CHANCE = 0.5  # of what sampling gives eigenvalues, counted against them
 _TINY = 1e-12
 
 
@@ -132,7 +133,7 @@ class PairScatterRecipe:
 
     Parameters
     ----------
-    method : {'lda', 'gmml', 'kissme', 'rca'}
+    method : {'lda', 'kissme'}
     moments : {'full', 'diagonal'}
     n_components : int or None
         None returns the whole metric, blended with Euclid; a number its leading directions.
@@ -204,7 +205,7 @@ def learn(found: Scatters, method: str) -> tuple[FloatArray, float]:
     Parameters
     ----------
     found : Scatters
-    method : {'lda', 'gmml', 'kissme', 'rca'}
+    method : {'lda', 'kissme'}
 
     Examples
     --------
@@ -216,7 +217,7 @@ def learn(found: Scatters, method: str) -> tuple[FloatArray, float]:
     similar, dissimilar = found.sums / found.sizes[:, None, None]
     noise = found.noise / WEIGHTS[1] / found.sizes
     values, basis = np.linalg.eigh(similar)
-    solid, _ = shrunk(values, float(noise[0]), round(found.sizes[0]))
+    solid = _solid(values, float(noise[0]), float(found.sizes[0]))
     whiten = basis / np.sqrt(solid)  # columns: differences of similar pairs have unit spread
     apart = whiten.T @ (dissimilar - similar) @ whiten
     strength, mix = np.linalg.eigh((apart + apart.T) / 2)
@@ -227,7 +228,9 @@ def learn(found: Scatters, method: str) -> tuple[FloatArray, float]:
         weights, vectors = trusted * np.maximum(strength, 0.0), whiten @ mix
         rows = np.sqrt(weights)[:, None] * vectors.T
     else:
-        rows = _root(_matrix(method, similar, dissimilar, solid, basis, noise, found.sizes))
+        others, other = np.linalg.eigh(dissimilar)
+        wide = _solid(others, float(noise[1]), float(found.sizes[1]))
+        rows = _root((basis / solid) @ basis.T - (other / wide) @ other.T)
     typical = float(np.trace(rows @ (similar + dissimilar) @ rows.T)) / 2
     return rows / math.sqrt(max(typical, _TINY)), float(trusted[0])
 
@@ -236,36 +239,13 @@ def _edge(noise: FloatArray, solid: FloatArray, sizes: FloatArray) -> float:
     """The largest eigenvalue that noise and sampling alone give the whitened difference."""
     d = len(solid)
     by_noise = math.hypot(*noise) * math.sqrt(2 * d) * float(np.mean(1 / solid))
-    by_chance = 2 * math.sqrt(d * float(np.sum(1 / sizes)))
-    return by_noise + by_chance
+    return by_noise + CHANCE * math.sqrt(d * float(np.sum(1 / sizes)))
 
 
-def _matrix(
-    method: str,
-    similar: FloatArray,
-    dissimilar: FloatArray,
-    solid: FloatArray,
-    basis: FloatArray,
-    noise: FloatArray,
-    sizes: FloatArray,
-) -> FloatArray:
-    """The metric's matrix by the named method, of shrunk moments."""
-    del similar
-    inverse: FloatArray = (basis / solid) @ basis.T
-    if method == "rca":
-        return inverse
-    values, other = np.linalg.eigh(dissimilar)
-    wide, _ = shrunk(values, float(noise[1]), round(sizes[1]))
-    if method == "kissme":
-        less: FloatArray = inverse - (other / wide) @ other.T
-        return less
-    # GMML: the geometric mean of the inverse of one and the other.
-    half, back = (basis * np.sqrt(solid)) @ basis.T, (basis / np.sqrt(solid)) @ basis.T
-    middle = half @ ((other * wide) @ other.T) @ half
-    found, vectors = np.linalg.eigh((middle + middle.T) / 2)
-    root = (vectors * np.sqrt(np.maximum(found, 0.0))) @ vectors.T
-    mean: FloatArray = back @ root @ back
-    return mean
+def _solid(values: FloatArray, noise: float, size: float) -> FloatArray:
+    """Eigenvalues of second moments, shrunk, with the largest of pure noise added: what is divided by them
+    stays small where they are not known."""
+    return shrunk(values, noise, round(size))[0] + noise * math.sqrt(2 * len(values))
 
 
 def _root(matrix: FloatArray) -> FloatArray:

@@ -353,9 +353,9 @@ class DPPScatterLearner(LearnsFromClasses, PrivateMetricLearner):
     verbose : int
     select, kappa
         For pairs: which of them are used, and how many one unit touches; as for `DPPMetricLearner`.
-    method : {'lda', 'gmml', 'kissme', 'rca'}
-        For pairs: generalised eigenvectors of dissimilar against similar differences, the geometric mean of
-        both, the difference of their inverses, or the inverse of the similar one alone.
+    method : {'lda', 'kissme'}
+        For pairs: generalised eigenvectors of dissimilar against similar differences, or the difference of
+        the inverses of their second moments.
     moments : {'full', 'diagonal'}
         For pairs: all second moments, or those of each column alone (many columns, little budget).
 
