@@ -40,9 +40,8 @@ def guide(tmp_path_factory):
     del sys.modules["diagonal"]
 
 
-# These learn from workers' choices and from tuples: test_ranking.py and test_tuples.py have their own
-# contracts.
-OF_OTHERS = {"ranking", "triplet", "tuplet"}
+# These learn from choices, tuples and links: they have contracts of their own.
+OF_OTHERS = {"ranking", "triplet", "tuplet", "clustering"}
 OF_PAIRS = [name for name in LEARNERS if name not in OF_OTHERS]
 
 

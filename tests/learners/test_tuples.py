@@ -6,6 +6,7 @@ import json
 import pickle
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy import sparse
 from sklearn.base import clone
@@ -365,3 +366,17 @@ def test_wide_tables_are_refused():
     wide = TupleSet(np.zeros((3, 1025)), [[0, 1, 2]])
     with pytest.raises(InputError, match="at most 1024 features"):
         DPPTripletLearner().fit(wide)
+
+
+def test_raw_columns_are_read_by_public_bounds(build, data):
+    raw = 10 * X + 3
+    bounds = {f"c{j}": (-7.0, 13.0) for j in range(4)}
+    table = {f"c{j}": raw[:, j] for j in range(4)}
+    given = build(random_state=0, preprocessor=pa.table(table), bounds=bounds)
+    scaled = build(random_state=0, preprocessor=(raw - 3) / 20, data_norm=1.0).fit(data.tuples)
+    found = given.fit(data.tuples)
+    np.testing.assert_allclose(
+        found.transform(pa.table(table)).std(), scaled.transform((raw - 3) / 20).std(), rtol=0.2
+    )
+    with pytest.raises(InputError, match="leave schema and bounds out"):
+        build(bounds=bounds).fit(data)

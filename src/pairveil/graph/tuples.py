@@ -17,7 +17,7 @@ from pairveil.data.tupleset import FEWEST, MOST, check_tuples
 from pairveil.errors import InputError
 from pairveil.graph.adjacency import build_adjacency
 from pairveil.graph.blocks import correlate
-from pairveil.graph.choosing import MAX_PEOPLE, _generator
+from pairveil.graph.choosing import MAX_PEOPLE, generator_of
 from pairveil.graph.kappa import Kappa
 from pairveil.graph.selections import NO_LIMIT, selection_named
 
@@ -108,7 +108,7 @@ def select_tuples(
     members, rule = _members(tuples), selection_named(how)
     if rule.limit == NO_LIMIT and not rule.acyclic:
         return np.arange(len(members))
-    order = _generator(random_state).permutation(len(members))
+    order = generator_of(random_state).permutation(len(members))
     people, where = np.unique(members, return_inverse=True)
     numbers = where.reshape(members.shape).astype(np.int64)
     kept = np.zeros(len(members), dtype=np.bool_)
@@ -188,7 +188,7 @@ def sample_tuples(
         raise InputError(
             f"{size} members need {size} to {MAX_PEOPLE:,} people; n_people is {n_people}"
         )
-    rng = _generator(random_state)
+    rng = generator_of(random_state)
     whole = n_people // size * size
     rounds = [
         rng.permutation(int(n_people))[:whole].reshape(-1, size) for _ in range(max_per_person)

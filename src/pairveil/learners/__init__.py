@@ -18,8 +18,12 @@ LEARNERS: dict[str, str] = {
     "triplet": "pairveil.learners.tuples.learner:DPPTripletLearner",
     "tuplet": "pairveil.learners.tuples.learner:DPPTupletLearner",
     "ranking": "pairveil.learners.ranking:PrivatePreferenceRanker",
+    "clustering": "pairveil.learners.clustering:PrivateConstrainedKMeans",
 }
 """Private learners by name: 'module:class'. Nothing is imported before it is asked for."""
+
+DEFAULT_LEARNER = "contrastive"
+"""What `pairveil fit` and `pairveil audit` take when no learner is named."""
 
 
 def learner_class(name: str) -> type[PrivateLearner]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -12,9 +13,11 @@ from pairveil.data.counted import CountedPairs
 from pairveil.graph.choosing import select_pairs
 from pairveil.graph.kappa import kappa
 from pairveil.learners.material import Material, _group_sizes, selection_seed
+from pairveil.learners.preparing import Prepared
 from pairveil.privacy.costs import Cost, least_cost
 from pairveil.privacy.mechanisms import mechanism_named
 from pairveil.privacy.units import (
+    ADJACENCIES,
     DECLARED_KAPPA,
     SELECTED_CAVEAT,
     UNITS,
@@ -108,3 +111,15 @@ def pairs_of_entity(pairs: Any, entity_records: int) -> int:
     """
     degrees = np.sort(np.bincount(np.asarray(pairs).ravel()))[::-1]
     return int(min(degrees[:entity_records].sum(), len(pairs)))
+
+
+def stated_plainly(prepared: Prepared) -> Prepared:
+    """Nothing is promised of units that nobody can count the pairs of."""
+    certificate = prepared.certificate
+    if certificate is None or UNKNOWN_TOPOLOGY not in certificate.public:
+        return prepared
+    nothing: dict[str, float] = dict.fromkeys(ADJACENCIES, math.inf)
+    epsilons: dict[str, Any] = {
+        unit: by if unit == "pair" else nothing for unit, by in certificate.epsilons.items()
+    }
+    return replace(prepared, certificate=replace(certificate, epsilons=epsilons))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
@@ -58,6 +59,10 @@ class Material:
         Numbers of the graphs of all pairs and of the used ones, where records are pairs.
     classes : tuple or None
         The public list of classes, where people have one each.
+    n_given : int or None
+        Pairs given, where that is not the number of records given.
+    order : int array or None
+        Where people were brought into the order of their ids: who stands where.
     """
 
     given: Any
@@ -71,6 +76,15 @@ class Material:
     given_kappa: Kappa | None = None
     used_kappa: Kappa | None = None
     classes: tuple[Any, ...] | None = None
+    n_given: int | None = None
+    order: NDArray[np.int64] | None = None
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Pairs (or people) given and used, for the certificate."""
+        given = self.given.n_records if self.n_given is None else self.n_given
+        used = len(self.used_rows) if self.kind == "groups" else self.used.n_records
+        return int(given), int(used)
 
     @property
     def kappas(self) -> dict[Unit, int]:
@@ -184,6 +198,7 @@ def material_of_people(
         public=(ASSUMED_CLASSES,) if read_off else (),
         for_release=not read_off,
         classes=tuple(listed),
+        order=order,
     )
 
 
@@ -263,4 +278,6 @@ def selection_seed(random_state: Any) -> Any:
         return 0  # the graph is public, so the choice may be too: certify and fit make the same one
     if isinstance(random_state, np.random.Generator):
         return np.random.default_rng(random_state.bit_generator.seed_seq.spawn(1)[0])  # type: ignore[attr-defined]
+    if isinstance(random_state, np.random.RandomState):
+        return int(deepcopy(random_state).randint(2**31))
     return random_state

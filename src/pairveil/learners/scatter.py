@@ -358,6 +358,8 @@ class DPPScatterLearner(LearnsFromClasses, PrivateMetricLearner):
         the inverses of their second moments.
     moments : {'full', 'diagonal'}
         For pairs: all second moments, or those of each column alone (many columns, little budget).
+    schema, bounds
+        Public facts of raw columns, as for `DPPMetricLearner`.
 
     Attributes
     ----------
@@ -383,6 +385,8 @@ class DPPScatterLearner(LearnsFromClasses, PrivateMetricLearner):
     (1, 'person', 569)
     """
 
+    learns_from = ("classes",)
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -395,12 +399,14 @@ class DPPScatterLearner(LearnsFromClasses, PrivateMetricLearner):
         accountant: PrivacyLedger | None = None,
         preprocessor: Any = None,
         backend: Literal["auto", "numpy"] = "auto",
-        random_state: int | np.random.Generator | None = None,
+        random_state: int | np.random.Generator | np.random.RandomState | None = None,
         verbose: int = 0,
         select: str = "paths",
         kappa: int | Literal["auto"] = "auto",
         method: Method = "lda",
         moments: Moments = "full",
+        schema: Any = None,
+        bounds: Any = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -418,6 +424,8 @@ class DPPScatterLearner(LearnsFromClasses, PrivateMetricLearner):
         self.kappa = kappa
         self.method: Method = method
         self.moments: Moments = moments
+        self.schema = schema
+        self.bounds = bounds
 
     def _check(self, given: Any, n_features: int) -> None:
         check_components(given.n_components, n_features)

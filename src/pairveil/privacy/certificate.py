@@ -57,6 +57,13 @@ PUBLIC_OF_PEOPLE = (
 )
 """What every certificate of statistics of people treats as public."""
 
+PUBLIC_OF_GROUPS = (
+    "who is in which group and paired with whom, the number of people and of groups",
+    "the records that each unit touches, the number of steps, the clip bound and the noise scale",
+    "the bound on the features' norm, the margin's rule, and where the learning started",
+)
+"""What every certificate of groups treats as public."""
+
 PUBLIC_OF_TUPLES = (
     "who is in a tuple with whom, the number of people and of tuples, and which tuples were used",
     "the tuples that each unit touches, the sampling rate, the number of steps, the clip bound and the noise "
@@ -79,7 +86,7 @@ PUBLIC_OF_CHOICES = (
 
 _PUBLIC = {
     "pairs": PUBLIC,
-    "groups": PUBLIC,
+    "groups": PUBLIC_OF_GROUPS,
     "people": PUBLIC_OF_PEOPLE,
     "tuples": PUBLIC_OF_TUPLES,
     "counted pairs": PUBLIC_OF_COUNTS,
@@ -380,6 +387,18 @@ class Certificate:
         if ASSUMED_TOPOLOGY in self.public or not reasons:
             reasons.append("people were recognised by equal rows of features")
         return tuple(reasons)
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        from pairveil.privacy.notebook import certificate_html
+
+        return certificate_html(self)
+
+    def plot(self, unit: Unit | None = None, ax: Any = None) -> Any:
+        """Draw `tradeoff` beside a coin's; returns matplotlib's axes (``pip install 'pairveil[plots]'``)."""
+        from pairveil.privacy.notebook import plot_tradeoff
+
+        return plot_tradeoff(self, unit, ax)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON-able data; infinity is the string 'inf', optional fields only where set."""

@@ -55,6 +55,18 @@ ADJACENCY_SENTENCES_OF_PEOPLE: dict[Adjacency, str] = {
     ),
 }
 
+UNIT_SENTENCES_OF_GROUPS: dict[Unit, str] = {
+    "pair": "one pair: the features and the label of any two people of one group",
+    "relationship": "one relationship: how any two people of one group relate",
+    "person": "one person: all features and labels (or the class) of that person",
+}
+"""The same where the records are groups of people: everything about a person is in her one group."""
+
+ADJACENCY_SENTENCES_OF_GROUPS: dict[Adjacency, str] = {
+    "zero-out": "what is protected is compared with contents that say nothing; the others of its group stay",
+    "replace": "what is protected is compared with any other contents; the others of its group stay",
+}
+
 ADJACENCY_SENTENCES_OF_CHOICES: dict[Adjacency, str] = {
     "zero-out": "the protected choices are compared with choices that were never made",
     "replace": "the protected choices are compared with any other choices between the same items",

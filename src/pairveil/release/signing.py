@@ -25,6 +25,7 @@ from pairveil.release.metric import (
     CERTIFICATE_FILE,
     METRIC_FILE,
     README_FILE,
+    SCHEMA_FILE,
     SIGNATURE_FILE,
     SUMMARY_FILE,
 )
@@ -40,6 +41,7 @@ _RELEASE_FILES = {
     CERTIFICATE_FILE,
     README_FILE,
     SUMMARY_FILE,
+    SCHEMA_FILE,
 }
 
 

@@ -1,7 +1,7 @@
 """Triplets, tuplets and pairs side by side, at equal person-level epsilon.
 
-The protocol is that of docs/theory/protocol.md; gain kept is against LDA. All is drawn blind to labels: pairs
-are a matching (one pair a person), tuples come from `sample_tuples`.
+The protocol is that of docs/theory/protocol.md; gain kept is against LDA. All is drawn blind to labels:
+pairs are a matching (one pair a person), tuples come from `sample_tuples`.
 
 Run it as ``python -m pairveil.studies.bench.tuples --data DIR``.
 """
