@@ -15,6 +15,7 @@ from sklearn.base import clone
 from learners import chain, people
 from pairveil import BudgetError, InputError, PairSet, PrivacyLedger
 from pairveil.audit import audit_exactly
+from pairveil.audit.learner_target import canary_of_pairs
 from pairveil.audit.targets import KAPPA
 from pairveil.learners import LEARNERS, learner_class
 from pairveil.learners.metric import PrivateMetricLearner
@@ -148,7 +149,9 @@ def test_sparse_rows_give_the_same_metric(build):
 @pytest.mark.parametrize(("unit", "kappa"), list(KAPPA.items()))
 def test_no_query_moves_further_than_is_charged(build, unit, kappa, adjacency, mechanism):
     learner = build(unit=unit, adjacency=adjacency, mechanism=mechanism, epsilon=1.0, delta=1e-5)
-    found = audit_exactly(learner, kappa=kappa, n_features=3)
+    # By its name scatter would be audited on people (test_people_audit.py): here it learns from pairs.
+    canary = canary_of_pairs(learner, kappa, n_features=3)
+    found = audit_exactly(learner, canary=canary)
     assert found.verdict == "consistent"
     # Moments of similar and of dissimilar pairs are orthogonal: replacing one moves them by 0.71 at most.
     assert max(query.ratio for query in found.queries) > 0.5

@@ -22,6 +22,7 @@ from pairveil import (
     TupleSet,
     sample_tuples,
 )
+from pairveil.audit import audit_exactly
 from pairveil.audit.tuples import audit_tuples, tuple_canary
 from pairveil.engine.tuple_gradients import TupleGradient
 from pairveil.errors import PrivateNote
@@ -31,7 +32,7 @@ from pairveil.privacy.certificate import Certificate
 
 pytestmark = pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")
 X, GROUPS = people(600, 4)
-OF_TUPLES = [name for name in LEARNERS if getattr(learner_class(name), "records", "") == "tuples"]
+OF_TUPLES = [name for name in LEARNERS if "tuples" in learner_class(name).learns_from]
 ASKED = {
     "triplet": sample_tuples(600, 3, 2, random_state=0),
     "tuplet": sample_tuples(600, 5, 2, random_state=0),
@@ -228,6 +229,10 @@ def test_no_query_moves_further_than_is_charged(name, build, unit, kappa, adjace
     assert found.verdict == "consistent"
     assert found.kappa == kappa
     assert max(query.ratio for query in found.queries) > 0.6
+
+
+def test_it_is_audited_by_its_name_as_every_learner_is(name):
+    assert audit_exactly(name).verdict == "consistent"
 
 
 def test_an_implementation_that_charges_a_person_for_one_tuple_is_convicted(

@@ -30,7 +30,7 @@ MARGIN = 1.0
 class _TupleLearner(PrivateMetricLearner):
     """What both learners share: from tuples to a certified metric."""
 
-    records = "tuples"
+    learns_from = ("tuples",)
     n_tuples_used_: int
     used_tuples_: NDArray[np.int64]
 
