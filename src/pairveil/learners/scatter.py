@@ -385,7 +385,7 @@ class DPPScatterLearner(LearnsFromClasses, PrivateMetricLearner):
     (1, 'person', 569)
     """
 
-    learns_from = ("classes",)
+    learns_from = ("classes", "pairs")
 
     def __init__(
         self,
