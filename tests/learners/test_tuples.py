@@ -29,6 +29,7 @@ from pairveil.errors import PrivateNote
 from pairveil.learners import LEARNERS, learner_class
 from pairveil.learners.tuples import material
 from pairveil.privacy.certificate import Certificate
+from pairveil.report.words import caveats, headline
 
 pytestmark = pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")
 X, GROUPS = people(600, 4)
@@ -385,3 +386,10 @@ def test_raw_columns_are_read_by_public_bounds(build, data):
     )
     with pytest.raises(InputError, match="leave schema and bounds out"):
         build(bounds=bounds).fit(data)
+
+
+def test_the_report_speaks_of_tuples(build, data):
+    certificate = build(select="matching", random_state=0, unit="person").fit(data).certificate_
+    said = headline(certificate) + " ".join(caveats(certificate))
+    assert "in a tuple with whom" in said
+    assert "paired" not in said
