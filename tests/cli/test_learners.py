@@ -25,7 +25,7 @@ METRICS = [
     name
     for name in LEARNERS
     if issubclass(learner_class(name), PrivateMetricLearner)
-    and FILES.keys() & set(learner_class(name).learns_from)  # tuples are fitted in Python
+    and set(learner_class(name).learns_from) & set(FILES)
 ]
 LISTED = ["--classes", "ward", "--class-list", "x, y"]
 
