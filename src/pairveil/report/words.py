@@ -44,8 +44,29 @@ UNIT_MEANINGS_OF_GROUPS = {
     "relationship": "How any two people of one group relate.",
     "person": "All features and labels (or the class) of one person at once; she is in one group.",
 }
-QUESTIONS = {"people": UNIT_QUESTIONS_OF_PEOPLE, "groups": UNIT_QUESTIONS_OF_GROUPS}
-MEANINGS = {"people": UNIT_MEANINGS_OF_PEOPLE, "groups": UNIT_MEANINGS_OF_GROUPS}
+UNIT_QUESTIONS_OF_TUPLES = {
+    "pair": "which of two people a third was said to be closer to",
+    "relationship": "whether two people in the training data were said to be close",
+    "person": "which of two accounts of one person and her comparisons is true",
+}
+UNIT_MEANINGS_OF_TUPLES = {
+    "pair": "How two people compare, in every tuple that holds both of them.",
+    "relationship": (
+        "How two people relate, against someone who knows every tuple but the few (kappa) that would tell: "
+        "answers can be chained, so such tuples count together."
+    ),
+    "person": "All tuples of one person at once, as if the person had never been asked.",
+}
+QUESTIONS = {
+    "people": UNIT_QUESTIONS_OF_PEOPLE,
+    "groups": UNIT_QUESTIONS_OF_GROUPS,
+    "tuples": UNIT_QUESTIONS_OF_TUPLES,
+}
+MEANINGS = {
+    "people": UNIT_MEANINGS_OF_PEOPLE,
+    "groups": UNIT_MEANINGS_OF_GROUPS,
+    "tuples": UNIT_MEANINGS_OF_TUPLES,
+}
 """By kind of records; of others, those of pairs."""
 ADJACENCY_MEANINGS = {
     "zero-out": "what anyone can learn compared with a world in which these pairs say nothing at all",
@@ -236,13 +257,16 @@ def caveats(certificate: Certificate | None) -> list[str]:
         "Who the people are, how many there are and the list of classes are public. The promise covers "
         "people's features and classes, and not that they are in the data."
         if certificate.records == "people"
+        else "Who is in a tuple with whom is public. The promise covers what the tuples hold, features and "
+        "who plays which part, and not that a tuple exists."
+        if certificate.records == "tuples"
         else "Who is paired with whom is public. The promise covers what the pairs hold, features and "
         "labels, and not that a pair exists."
     )
     caveat = certificate.selection.get("caveat")
     if caveat:
         full = certificate.selection.get("full_graph_relationship_kappa")
-        tail = "" if full is None else f" In the graph of all given pairs kappa is {full}."
+        tail = "" if full is None else f" In the graph of all that was given kappa is {full}."
         found.append(str(caveat).rstrip(".") + "." + tail)
     found += [
         f"Epsilon bounds how much the odds can change except with a probability of about delta, "

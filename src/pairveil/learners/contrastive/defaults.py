@@ -9,7 +9,7 @@ import math
 from typing import NamedTuple
 
 from pairveil.engine.plan import Setting
-from pairveil.learners.scatter import MOST_FEATURES
+from pairveil.learners.scatter_moments import MOST_FEATURES
 from pairveil.privacy.costs import cost_of
 
 
