@@ -7,10 +7,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from pairveil.column_names import in_order, names_of
+from pairveil.data.labels import LabelColumn
 from pairveil.data.pairset import PairSet
 from pairveil.data.validation import neither
 from pairveil.engine.backends.records import is_remote
@@ -38,6 +40,14 @@ def as_labels(y: Any, n_pairs: int) -> NDArray[np.int8]:
             "y is missing: give +1 for each similar pair and -1 for each dissimilar one"
         )
     labels = np.asarray(y)
+    if (
+        labels.dtype.kind in "UOT"
+        and labels.ndim == 1
+        and any(isinstance(one, str) for one in labels.tolist())
+    ):
+        words = LabelColumn()
+        words.add(pa.array(labels.tolist()))
+        labels = words.finish(None)
     if labels.shape != (n_pairs,):
         raise InputError(
             f"y must have one label for each of the {n_pairs} pairs; got {labels.shape}"
