@@ -27,6 +27,7 @@ from pairveil.cli import (
     report,
     reproduce,
     schema,
+    threshold,
     trust,
 )
 from pairveil.cli.config import find_config, read_config
@@ -83,7 +84,9 @@ def root(
         context.obj = found
 
 
-for part in (demo, graph, schema, plan, fit, link, release, trust, report, audit, reproduce, bench):
+for part in (
+    demo, graph, schema, plan, fit, link, threshold, release, trust, report, audit, reproduce, bench,
+):  # fmt: skip
     part.register(app)
 
 

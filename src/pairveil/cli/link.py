@@ -14,6 +14,7 @@ from pairveil.cli.choices import SelectName
 from pairveil.cli.fit import AdjacencyOption, Delta, Epsilon, _privacy
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stdout, table
 from pairveil.cli.pair_options import (
+    AUTO_LAYOUT,
     PANEL,
     Label,
     Layout,
@@ -115,7 +116,7 @@ def link(
     left: Left = "left",
     right: Right = "right",
     label: Label = "label",
-    layout: Layout = "auto",
+    layout: Layout = AUTO_LAYOUT,
     zero_means: ZeroMeans = None,
     threshold: Threshold = 0.5,
     record_id: RecordId = "id",
@@ -215,13 +216,44 @@ def _read(
 
 
 def _by_splink(source: Path, found: Any, n_levels: str | None, records: Path | None) -> Levels:
-    del found, n_levels, records
-    raise InputError(f"{source}: Splink settings are not read yet")
+    """Levels of the labelled pairs by Splink itself, from its settings and the records."""
+    from pairveil.linkage.splink import from_splink, levels_of_settings, settings_of
+    from pairveil.release.exporters import need
+
+    if records is None:
+        raise InputError(
+            "Splink settings need --records FILE, the records that the labels are about"
+        )
+    if n_levels is not None:
+        raise InputError("--n-levels: Splink settings say how many levels there are; leave it out")
+    settings = settings_of(source)
+    levels_of_settings(settings)
+    splink = need("splink", "splink", "Splink settings")
+    duckdb = splink.DuckDBAPI()
+    linker = splink.Linker(duckdb.register(_records(records)), settings)
+    levels = from_splink(linker, found)
+    return Levels(levels.levels, levels.n_levels, levels.names, settings)
+
+
+def _records(path: Path) -> Any:
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    from pairveil.data.files import require_file
+
+    file = require_file(path)
+    try:
+        if file.suffix in (".parquet", ".pq"):
+            return pyarrow.parquet.read_table(file)
+        return pyarrow.csv.read_csv(file)
+    except (OSError, pyarrow.ArrowException):
+        raise InputError(f"{file} cannot be read as CSV or Parquet") from None
 
 
 def _splink_text(model: Any, settings: Any) -> str:
-    del model, settings
-    raise NotImplementedError
+    from pairveil.linkage.splink import splink_text
+
+    return splink_text(model.to_splink(settings))
 
 
 def _sizes(text: str, n_comparisons: int) -> tuple[int, ...]:

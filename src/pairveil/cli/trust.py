@@ -8,7 +8,15 @@ from typing import Annotated, Any
 import typer
 
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stdout
-from pairveil.cli.pair_options import PANEL, Layout, Left, RecordId, Right, read_pair_file
+from pairveil.cli.pair_options import (
+    AUTO_LAYOUT,
+    PANEL,
+    Layout,
+    Left,
+    RecordId,
+    Right,
+    read_pair_file,
+)
 from pairveil.cli.planned import print_epsilons
 from pairveil.cli.release import ReleaseFolder
 from pairveil.errors import InputError
@@ -40,7 +48,7 @@ def certificate(
     ] = None,
     left: Left = "left",
     right: Right = "right",
-    layout: Layout = "auto",
+    layout: Layout = AUTO_LAYOUT,
     record_id: RecordId = "id",
     json_: JsonFlag = False,
     quiet: QuietFlag = False,

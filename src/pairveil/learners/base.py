@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 from weakref import WeakSet
 
 import numpy as np
@@ -24,8 +24,9 @@ from pairveil.engine.engine import Engine, OnAnswer
 from pairveil.engine.plan import Recipe
 from pairveil.errors import ClusterError, InputError, PrivacyLeakWarning
 from pairveil.learners import charging
+from pairveil.learners.grouped import cut_pairs, material_of_groups, refuse_cluster
 from pairveil.learners.inputs import resolve_training
-from pairveil.learners.material import material_of_pairs
+from pairveil.learners.material import Material, material_of_pairs
 from pairveil.learners.named_people import rows_of, without_ids
 from pairveil.learners.parameters import check_bound, check_common, plain_parameters
 from pairveil.learners.preparing import Prepared, prepare
@@ -61,6 +62,10 @@ class PrivateLearner(BaseEstimator):
     -----
     A learner with parameters of its own takes these as ``**common`` and hands them to ``super().__init__``.
     """
+
+    learns_from: ClassVar[tuple[str, ...]] = ("pairs",)
+    """What it can be fitted to: 'pairs' (FEATURES and PAIRS on the command line), 'classes' (FEATURES with a
+    column of classes), or another kind that the learner documents. Audits play with the first."""
 
     certificate_: Certificate | None
     kappa_: int
@@ -103,6 +108,11 @@ class PrivateLearner(BaseEstimator):
     def _recipe(self, given: Any) -> Recipe:
         """What is asked of the data, from the parameters as plain numbers (attributes of ``given``)."""
         raise NotImplementedError
+
+    def _group_recipe(self, given: Any, material: Material) -> Recipe:
+        """What is asked of groups (select='groups', a GroupSet, people dealt into groups)."""
+        del given, material
+        raise InputError(f"{type(self).__name__} does not learn from groups of people")
 
     def _check(self, given: Any, n_features: int) -> None:
         """Refuse values of the learner's own parameters that make no sense; nothing has been spent yet."""
@@ -172,13 +182,29 @@ class PrivateLearner(BaseEstimator):
             return pairs
         given = plain_parameters(self)
         check_bound("data_norm", given.data_norm)
+        if getattr(pairs, "kind", None) == "groups":
+            return self._prepare_groups(given, pairs, y)
         named, people = rows_of(pairs, self.preprocessor), without_ids(self.preprocessor)
         read, preprocessor = RawRows.of(self).inputs(named, people, learning=True)
         found = resolve_training(read, y, preprocessor, self.backend, stacklevel=4)
         check_common(given)
         self._check(given, found.data.n_features)
+        if given.select == "groups":
+            material = cut_pairs(given, found, stacklevel=4)
+            asked = self._group_recipe(given, material)
+            return prepare(asked, given, material, self._noise(), stacklevel=4)
         material = material_of_pairs(given, found, stacklevel=4)
         return prepare(self._recipe(given), given, material, self._noise(), stacklevel=4)
+
+    def _prepare_groups(self, given: Any, groups: Any, y: ArrayLike | None) -> Prepared:
+        if y is not None:
+            raise InputError("groups hold the labels of the pairs inside them: leave y out")
+        check_common(given)
+        refuse_cluster(given.backend)
+        self._check(given, groups.n_features)
+        material = material_of_groups(given, groups, stacklevel=5)
+        asked = self._group_recipe(given, material)
+        return prepare(asked, given, material, self._noise(), stacklevel=5)
 
     def _noise(self) -> NoiseSource:
         return TrustedNoise() if self.random_state is None else SeededNoise(self.random_state)

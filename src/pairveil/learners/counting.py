@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -11,10 +12,12 @@ from numpy.typing import NDArray
 from pairveil.data.counted import CountedPairs
 from pairveil.graph.choosing import select_pairs
 from pairveil.graph.kappa import kappa
-from pairveil.learners.material import Material, _group_sizes, _selection_seed
+from pairveil.learners.material import Material, _group_sizes, selection_seed
+from pairveil.learners.preparing import Prepared
 from pairveil.privacy.costs import Cost, least_cost
 from pairveil.privacy.mechanisms import mechanism_named
 from pairveil.privacy.units import (
+    ADJACENCIES,
     DECLARED_KAPPA,
     SELECTED_CAVEAT,
     UNITS,
@@ -43,7 +46,7 @@ def material_of_counts(
     if data.pairs is None:
         return _without_graph(data, l1)
     # Text ids are in order already: numbers are what the choice may depend on.
-    rows = select_pairs(data.pairs, given.select, random_state=_selection_seed(given.random_state))
+    rows = select_pairs(data.pairs, given.select, random_state=selection_seed(given.random_state))
     used = data if len(rows) == data.n_records else data.subset(rows)
     full, taken = kappa(data.pairs), kappa(used.pairs)
     if entity_records is not None:
@@ -108,3 +111,15 @@ def pairs_of_entity(pairs: Any, entity_records: int) -> int:
     """
     degrees = np.sort(np.bincount(np.asarray(pairs).ravel()))[::-1]
     return int(min(degrees[:entity_records].sum(), len(pairs)))
+
+
+def stated_plainly(prepared: Prepared) -> Prepared:
+    """Nothing is promised of units that nobody can count the pairs of."""
+    certificate = prepared.certificate
+    if certificate is None or UNKNOWN_TOPOLOGY not in certificate.public:
+        return prepared
+    nothing: dict[str, float] = dict.fromkeys(ADJACENCIES, math.inf)
+    epsilons: dict[str, Any] = {
+        unit: by if unit == "pair" else nothing for unit, by in certificate.epsilons.items()
+    }
+    return replace(prepared, certificate=replace(certificate, epsilons=epsilons))

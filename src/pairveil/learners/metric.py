@@ -128,7 +128,7 @@ class PrivateMetricLearner(PrivateThreshold, PrivateLearner, PairMetric):
         if prepared.material.kind == "people":
             self.n_people_used_ = prepared.plan.n_records
         else:
-            self.n_pairs_used_ = prepared.plan.n_records
+            self.n_pairs_used_ = prepared.material.counts[1]
             self.used_pairs_ = prepared.material.used_rows
         named = raw.names()
         self._set_names(prepared.material.used.feature_names if named is None else named)

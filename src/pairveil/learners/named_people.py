@@ -1,7 +1,7 @@
 """People named by text: pairs of ids instead of row numbers, as files have them.
 
-A table names its people by a text index (pandas) or by a text column ``id`` (pandas, polars, arrow). Whole numbers
-in pairs are row numbers, as metric-learn has it, whatever the table's ids are.
+A table names its people by a text index (pandas) or by a text column ``id`` (pandas, polars, arrow). Whole
+numbers in pairs are row numbers, as metric-learn has it, whatever the table's ids are.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from pairveil.data.people import People
 from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.engine.statistics import Statistic, row_norms, shrink
@@ -410,6 +411,8 @@ class DPPScatterLearner(LearnsFromClasses, PrivateMetricLearner):
     (1, 'person', 569)
     """
 
+    learns_from = ("classes",)
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -445,9 +448,9 @@ class DPPScatterLearner(LearnsFromClasses, PrivateMetricLearner):
     def _check(self, given: Any, n_features: int) -> None:
         check_components(given.n_components, n_features)
 
-    def _prepare(self, pairs: Any, y: ArrayLike | None) -> Prepared:  # noqa: ARG002
-        if isinstance(pairs, Prepared):
-            return pairs
+    def _prepare(self, pairs: Any, y: ArrayLike | None) -> Prepared:
+        if isinstance(pairs, Prepared | People):
+            return super()._prepare(pairs, y)
         raise InputError(
             "this learner learns from people with classes: fit_classes(X, y, classes); for labelled pairs "
             "there is DPPMetricLearner"

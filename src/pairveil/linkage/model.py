@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, Self
@@ -17,7 +16,7 @@ from pairveil.data.counted import counted_pairs, record_numbers
 from pairveil.engine.plan import Recipe
 from pairveil.errors import InputError
 from pairveil.learners.base import PrivateLearner
-from pairveil.learners.counting import material_of_counts
+from pairveil.learners.counting import material_of_counts, stated_plainly
 from pairveil.learners.inputs import as_labels
 from pairveil.learners.parameters import check_common, is_number, is_whole, plain_parameters
 from pairveil.learners.preparing import Prepared, prepare
@@ -26,7 +25,8 @@ from pairveil.linkage.estimating import in_order, probabilities
 from pairveil.linkage.inputs import beyond_bound, check_n_levels, check_u, read_off
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.ledger import PrivacyLedger
-from pairveil.privacy.units import ADJACENCIES, ASSUMED_LEVELS, UNKNOWN_TOPOLOGY, Adjacency, Unit
+from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
+from pairveil.privacy.units import ASSUMED_LEVELS, Adjacency, Unit
 from pairveil.release.linkage import ReleasedLinkage, as_levels, match_weights
 
 FloatArray = NDArray[np.float64]
@@ -59,7 +59,7 @@ class PrivateLinkageModel(PrivateLearner):
     kappa : int or 'auto'
     adjacency : {'zero-out', 'replace'}
         What epsilon compares; the certificate states both. Replacing costs sqrt(2) of zeroing out here.
-    mechanism : {'gaussian', 'laplace'}
+    mechanism : str
     entity_records : int, optional
         Public bound on the records of one person. With ``fit(entities=...)`` it is enforced.
     u : list of arrays, optional
@@ -112,7 +112,7 @@ class PrivateLinkageModel(PrivateLearner):
         select: str = "paths",
         kappa: int | Literal["auto"] = "auto",
         adjacency: Adjacency = "zero-out",
-        mechanism: Literal["gaussian", "laplace"] = "gaussian",
+        mechanism: str = GAUSSIAN.name,
         entity_records: int | None = None,
         u: Sequence[ArrayLike] | None = None,
         prior: float | None = None,
@@ -189,7 +189,7 @@ class PrivateLinkageModel(PrivateLearner):
             for_release=n_levels is not None,
         )
         recipe = self._counting(given, sizes, known is not None)
-        return _stated(prepare(recipe, given, material, self._noise(), stacklevel=3))
+        return stated_plainly(prepare(recipe, given, material, self._noise(), stacklevel=3))
 
     def _check_own(self, given: Any, pairs: Any) -> None:
         if pairs is None and given.unit != "pair":
@@ -325,6 +325,48 @@ class PrivateLinkageModel(PrivateLearner):
         """Same as `match_weights`: larger means 'match'."""
         return self.match_weights(levels)
 
+    # ---- Splink ----------------------------------------------------------------------------------
+
+    def from_splink(
+        self, linker: Any, labels: Any, *, threshold: float = 0.5, entities: Any = None
+    ) -> Self:
+        """Fit on clerical labels, with levels that Splink computes for exactly the labelled pairs.
+
+        Parameters
+        ----------
+        linker : splink.Linker
+            Version 5; it is not changed.
+        labels : table or path
+            Splink's clerical labels: ``unique_id_l``, ``unique_id_r``, ``clerical_match_score``.
+        threshold : float
+            A score from here on is a match, one below is none.
+        entities : (K, 2) array, optional
+            As for `fit`.
+        """
+        from pairveil.linkage.splink import from_splink
+
+        found = from_splink(linker, labels, threshold)
+        self.fit(found.levels, found.labels, found.pairs, found.n_levels, entities=entities)
+        self.feature_names_in_ = np.array(found.names, dtype=object)
+        return self
+
+    def to_splink(self, settings: Any, *, prior: float | None = None) -> dict[str, Any]:
+        """Splink settings with m and u written in and fixed, for ``Linker(records, settings)``.
+
+        Parameters
+        ----------
+        settings : dict, path, SettingsCreator or Linker
+            Comparisons must be those of the levels, in the same order or by the same names.
+        prior : float, optional
+            For ``probability_two_random_records_match``, which is left as it is without one: the share of
+            matches among labels is not that of the pairs that Splink scores.
+        """
+        from pairveil.linkage.splink import to_splink
+
+        check_is_fitted(self, "m_")
+        names = getattr(self, "feature_names_in_", None)
+        return to_splink(self.m_, self.u_, settings, None if names is None else list(names), prior)
+
     def released(self) -> ReleasedLinkage:
         """The model as it is handed out: tables and certificate."""
         check_is_fitted(self, "m_")
@@ -345,15 +387,3 @@ class PrivateLinkageModel(PrivateLearner):
 
 def _entity_sentence(records: int | None, entities: Any) -> str:
     return ENTITY.format(n=records, how=DECLARED if entities is None else ENFORCED)
-
-
-def _stated(prepared: Prepared) -> Prepared:
-    """Nothing is promised of units that nobody can count the pairs of."""
-    certificate = prepared.certificate
-    if certificate is None or UNKNOWN_TOPOLOGY not in certificate.public:
-        return prepared
-    nothing: dict[str, float] = dict.fromkeys(ADJACENCIES, math.inf)
-    epsilons: dict[str, Any] = {
-        unit: by if unit == "pair" else nothing for unit, by in certificate.epsilons.items()
-    }
-    return replace(prepared, certificate=replace(certificate, epsilons=epsilons))

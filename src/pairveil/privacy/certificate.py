@@ -57,6 +57,20 @@ PUBLIC_OF_PEOPLE = (
 )
 """What every certificate of statistics of people treats as public."""
 
+PUBLIC_OF_GROUPS = (
+    "who is in which group and paired with whom, the number of people and of groups",
+    "the records that each unit touches, the number of steps, the clip bound and the noise scale",
+    "the bound on the features' norm, the margin's rule, and where the learning started",
+)
+"""What every certificate of groups treats as public."""
+
+PUBLIC_OF_TUPLES = (
+    "who is in a tuple with whom, the number of people and of tuples, and which tuples were used",
+    "the tuples that each unit touches, the sampling rate, the number of steps, the clip bound and the noise "
+    "scale",
+    "the bound on the features' norm, the margin, and where the learning started",
+)
+"""What every certificate of tuples treats as public."""
 PUBLIC_OF_COUNTS = (
     PUBLIC[0],
     "kappa, the clip bound and the noise scale",
@@ -72,8 +86,9 @@ PUBLIC_OF_CHOICES = (
 
 _PUBLIC = {
     "pairs": PUBLIC,
-    "groups": PUBLIC,
+    "groups": PUBLIC_OF_GROUPS,
     "people": PUBLIC_OF_PEOPLE,
+    "tuples": PUBLIC_OF_TUPLES,
     "counted pairs": PUBLIC_OF_COUNTS,
     "choices": PUBLIC_OF_CHOICES,
     "workers": PUBLIC_OF_CHOICES,

@@ -160,11 +160,12 @@ RECORD_KINDS: dict[str, Cost] = {
     "pairs": Cost(1),
     "groups": Cost(1, 2.0, 2.0, empties=False),
     "people": Cost(1),
+    "tuples": Cost(1),
     "counted pairs": Cost(1, replace=math.sqrt(2.0)),
     "choices": Cost(1),
     "workers": Cost(1),
 }
-"""Kinds of records and the least that one of them moves by proof (docs/theory/guarantee.md)."""
+"""Kinds of records and the least that one of them moves by proof (docs/theory: guarantee, people, tuples)."""
 
 A_CHOICE_OF_A_WORKER = Cost(1, 2.0, 2.0, empties=False)
 """One choice inside all of a worker's, which are clipped as one vector (docs/theory/choices.md)."""

@@ -55,9 +55,38 @@ ADJACENCY_SENTENCES_OF_PEOPLE: dict[Adjacency, str] = {
     ),
 }
 
+UNIT_SENTENCES_OF_GROUPS: dict[Unit, str] = {
+    "pair": "one pair: the features and the label of any two people of one group",
+    "relationship": "one relationship: how any two people of one group relate",
+    "person": "one person: all features and labels (or the class) of that person",
+}
+"""The same where the records are groups of people: everything about a person is in her one group."""
+
+ADJACENCY_SENTENCES_OF_GROUPS: dict[Adjacency, str] = {
+    "zero-out": "what is protected is compared with contents that say nothing; the others of its group stay",
+    "replace": "what is protected is compared with any other contents; the others of its group stay",
+}
+
 ADJACENCY_SENTENCES_OF_CHOICES: dict[Adjacency, str] = {
     "zero-out": "the protected choices are compared with choices that were never made",
     "replace": "the protected choices are compared with any other choices between the same items",
+}
+
+UNIT_SENTENCES_OF_TUPLES: dict[Unit, str] = {
+    "pair": "one pair: how two people compare, in every tuple that holds both",
+    "relationship": (
+        "one relationship: the tuples that someone who knows all others would have to be missing to "
+        "be in doubt about how two people relate"
+    ),
+    "person": "one person: every tuple in which that person takes part",
+}
+"""The same where the records are tuples of people."""
+
+ADJACENCY_SENTENCES_OF_TUPLES: dict[Adjacency, str] = {
+    adjacency: sentence.replace("pairs", "tuples").replace(
+        "'same' against 'different'", "another answer"
+    )
+    for adjacency, sentence in ADJACENCY_SENTENCES.items()
 }
 
 SEEDED_NOISE = "seeded NumPy floating-point noise"
@@ -105,6 +134,9 @@ SELECTED_CAVEAT = (
     "pairs is not covered"
 )
 """Said where labelled pairs were dropped."""
+
+SELECTED_TUPLES_CAVEAT = SELECTED_CAVEAT.replace("pairs", "tuples").replace("labels", "answers")
+"""Said where tuples with answers were dropped."""
 
 
 def float_at_most(value: SupportsFloat) -> float:

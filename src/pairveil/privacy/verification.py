@@ -32,6 +32,7 @@ from pairveil.privacy.units import (
     DECLARED_KAPPA,
     NOISE_SOURCES,
     SELECTED_CAVEAT,
+    SELECTED_TUPLES_CAVEAT,
     UNITS,
     UNKNOWN_TOPOLOGY,
     Unit,
@@ -159,16 +160,18 @@ def _said(c: Certificate) -> list[str]:
     if how not in SELECTIONS or "caveat" not in c.selection or not _is_count(full):
         return [*problems, "how the pairs were selected is not stated, or not all of it"]
     caveat, dropped = c.selection["caveat"], c.n_pairs_used < c.n_pairs_given
-    if dropped and caveat != SELECTED_CAVEAT:
+    usual = SELECTED_TUPLES_CAVEAT if c.records == "tuples" else SELECTED_CAVEAT
+    if dropped and caveat != usual:
         problems.append(
             "pairs were dropped, but the caveat that this demands is missing or altered"
         )
-    if caveat not in (None, SELECTED_CAVEAT):
+    if caveat not in (None, usual):
         problems.append("the caveat is none that pairveil writes")
-    pairs = _kappas_of_pairs(c)
-    if pairs is None or not _kinds(c) <= set(PAIR_KINDS):  # none were selected
+    graph = _kappas_of_graph(c)
+    kinds = _kinds(c)
+    if graph is None or not (kinds <= set(PAIR_KINDS) or kinds == {"tuples"}):  # none were selected
         return problems
-    used = pairs["relationship"]
+    used = graph["relationship"]
     if (how == "all" and dropped) or (not dropped and full > used):
         problems.append("all pairs are said to be used, but the numbers say that some were dropped")
     if full < used and not _thresholds(c) and not _is_declared(c, "relationship"):
@@ -218,21 +221,25 @@ def _group_sizes(c: Certificate) -> list[str]:
     counted = [c.kappas[unit] for unit in c.units if not _is_declared(c, unit)]
     if max(counted) > max(_pair_counts(c)):
         problems.append("kappa is larger than the number of used pairs and not said to be declared")
-    pairs = _kappas_of_pairs(c)
-    below = pairs is not None and pairs["person"] < pairs["relationship"]
+    graph = _kappas_of_graph(c)
+    below = graph is not None and graph["person"] < graph["relationship"]
     if below and not _is_declared(c, "relationship"):
         problems.append("no graph has a person-level kappa below its relationship-level kappa")
+    if c.costs is not None and "tuples" in c.costs:
+        shared, related = (c.costs["tuples"][unit].records for unit in ("pair", "relationship"))
+        if shared > related and not _is_declared(c, "pair"):
+            problems.append("two people share no more tuples than their relationship is in")
     return problems
 
 
-def _kappas_of_pairs(c: Certificate) -> Mapping[str, int] | None:
-    """How many pairs each unit holds; None where no record is a pair."""
+def _kappas_of_graph(c: Certificate) -> Mapping[str, int] | None:
+    """How many pairs each unit holds, or tuples where there are no pairs; None where there are neither."""
     if c.costs is None:
         return c.kappas
-    of_pairs = [c.costs[kind] for kind in PAIR_KINDS if kind in c.costs]
-    if not of_pairs:
+    kinds = [kind for kind in PAIR_KINDS if kind in c.costs] or ["tuples"]
+    if kinds[0] not in c.costs:
         return None
-    return {unit: max(costs[unit].records for costs in of_pairs) for unit in UNITS}
+    return {unit: max(c.costs[kind][unit].records for kind in kinds) for unit in UNITS}
 
 
 def _thresholds(c: Certificate) -> list[Any]:
@@ -252,6 +259,9 @@ def _calibrations(c: Certificate) -> list[str]:
     except (KeyError, TypeError, ValueError):
         return ["the plan does not describe its thresholds"]
     least["relationship"] = max(least["relationship"], c.kappas["person"])
+    tuples = {} if c.costs is None else c.costs.get("tuples", {})
+    if tuples and tuples["relationship"].records < tuples["person"].records:
+        return ["chains of tuples and of the thresholds' pairs are not counted"]
     return [
         f"kappa of unit '{unit}' is below what the thresholds need"
         for unit in UNITS

@@ -19,6 +19,14 @@ def graph(data: ReportData) -> dict[str, Any]:
     certificate, summary = data.certificate, data.summary
     if certificate is not None and certificate.records == "people":
         return {"people": number(certificate.n_pairs_used)}
+    if certificate is not None and certificate.records == "groups":
+        size, used = certificate.plan.get("group_size"), certificate.n_pairs_used
+        entered = {
+            "size": number(size) if isinstance(size, int) else "a few",
+            "used": number(used),
+            "given": number(certificate.n_pairs_given),
+        }
+        return {"people": None, "groups": entered}
     before, after = summary.given, summary.used
     if before is not None and after is not None and before.n_pairs == after.n_pairs:
         before = None  # nothing was left out: one picture says it all
@@ -31,6 +39,7 @@ def graph(data: ReportData) -> dict[str, Any]:
         panels[0]["name"] = "The pairs used"
     return {
         "people": None,
+        "groups": None,
         "panels": panels,
         "selection": "" if certificate is None else _selection(certificate, summary.given),
         "numbers": _numbers(before, after, certificate),

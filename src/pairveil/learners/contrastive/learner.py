@@ -11,7 +11,9 @@ from pairveil.engine.plan import Recipe
 from pairveil.errors import InputError
 from pairveil.learners.classes import LearnsFromClasses
 from pairveil.learners.contrastive.defaults import MARGIN, learns_from_pairs
+from pairveil.learners.contrastive.groups import GroupRecipe, size_of_groups
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe
+from pairveil.learners.grouped import grouped_people
 from pairveil.learners.material import Material, designed_pairs
 from pairveil.learners.metric import PrivateMetricLearner
 from pairveil.learners.parameters import check_bound, check_choice, check_components, is_whole
@@ -36,8 +38,9 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
         Must be well below 1 / number of pairs. Not used where the noise is pure.
     unit : {'relationship', 'person', 'pair'}
         What is protected; it decides kappa.
-    select : {'paths', 'forest', 'matching', 'all'}
-        Which of the given pairs to use. Looks at who is paired with whom only.
+    select : {'paths', 'forest', 'matching', 'groups', 'all'}
+        Which of the given pairs to use. Looks at who is paired with whom only. 'groups' cuts the pairs into
+        disjoint groups of people that are records: one epsilon holds for pair, relationship and person.
     kappa : 'auto' or int
         'auto' reads it off the graph of the used pairs. A number is taken as a public constant and
         refused when the graph needs more.
@@ -172,8 +175,29 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
             sample_rate=1.0 if given.sample_rate == "auto" else given.sample_rate,
         )
 
+    def _group_recipe(self, given: Any, material: Material) -> GroupRecipe:
+        """What this learner asks of groups."""
+        if given.margin == "private":
+            raise InputError("margin='private' is for pairs: with groups give a number, or 'auto'")
+        asked = self._recipe(given)
+        return GroupRecipe(
+            size=material.used.size,
+            n_classes=None if material.classes is None else len(material.classes),
+            n_components=asked.n_components,
+            margin=MARGIN if given.margin == "auto" else given.margin,
+            max_grad_norm=asked.max_grad_norm,
+            learning_rate=asked.learning_rate,
+            n_steps=asked.n_steps,
+            sampling=asked.sampling,
+            sample_rate=asked.sample_rate,
+        )
+
     def _class_recipe(self, given: Any, people: Material) -> tuple[Recipe, Material]:
-        k = people.used.n_classes
-        if learns_from_pairs(setting_of(given, people, given.delta), k):
+        k, setting = people.used.n_classes, setting_of(given, people, given.delta)
+        if learns_from_pairs(setting, k):
+            size = size_of_groups(setting)
+            if size is not None and given.margin != "private":
+                grouped = grouped_people(given, people, size)
+                return self._group_recipe(given, grouped), grouped
             return self._recipe(given), designed_pairs(given, people)
         return ScatterRecipe(k, given.n_components), people

@@ -47,7 +47,7 @@ SIGNAL_CLIP = 0.6
 STANDS_OUT = 5.0  # standard deviations of noise above which a column's signal counts
 START_LENGTH = 2.0
 TOTAL_STEP = 1000.0  # summed step sizes, in units of the clip bound, at most
-TOTAL_STEP_WITHOUT_NOISE = 2000.0
+SAMPLING = 0.3  # part of their clip bound by which pairs differ from each other by chance
 STEP_PER_SIGNAL = 2.5
 MAX_STEP = 20.0
 SHRINKAGE = 0.5  # of what noise alone would add to a singular value, and to a column
@@ -126,6 +126,12 @@ class ContrastiveRecipe:
             "max_grad_norm": "auto" if self.max_grad_norm is None else self.max_grad_norm,
             "learning_rate": "auto" if self.learning_rate is None else self.learning_rate,
         }
+
+    def most_rows(self, n_features: int) -> int:
+        """Rows of the metric, at most: no square matrix is formed of very many columns."""
+        if self.n_components is not None:
+            return self.n_components
+        return n_features if n_features <= WIDE else MAX_DIRECTIONS
 
     def run(self, plan: Plan, engine: Engine) -> FloatArray:
         """The components of a metric, array of shape (n_components, n_features)."""
@@ -221,7 +227,7 @@ def descend(
 ) -> FloatArray:
     """Clipped noisy steps on the contrastive loss, shrunk against the noise, averaged."""
     query, (k, d) = plan["gradients"], W.shape
-    widen, noise = l1_width(plan, k), descent_noise(plan, k)
+    widen, noise = l1_width(plan, k), total_noise(plan, balance, k)
     batch = query.sample_rate * balance.mass
     clip = recipe.max_grad_norm or _clip(signal_to_noise(plan, balance, k))
     step = recipe.learning_rate or min(MAX_STEP, total_step(batch, noise, d * k) / query.steps)
@@ -247,10 +253,19 @@ def descend(
 
 
 def signal_to_noise(plan: Plan, balance: Balance, k: int) -> float:
-    """Pairs that speak, over the length of the noise in one direction; infinite without noise."""
-    noise = descent_noise(plan, k)
+    """Pairs that speak, over the length of the noise in one direction."""
     batch = plan["gradients"].sample_rate * balance.mass
-    return batch / (noise * math.sqrt(plan.n_features)) if noise > 0 else math.inf
+    return batch / (total_noise(plan, balance, k) * math.sqrt(plan.n_features))
+
+
+def total_noise(plan: Plan, balance: Balance, k: int) -> float:
+    """Noise on each entry of the average gradient; without any, what the luck of the draw of pairs makes.
+
+    Few pairs are a sample: their gradients scatter, over d k entries, by a part of the clip bound each. A fit
+    without noise that does not shrink against that learns the sample (docs/theory/learner.md).
+    """
+    batch = plan["gradients"].sample_rate * balance.mass
+    return descent_noise(plan, k) or SAMPLING * math.sqrt(batch / (plan.n_features * k))
 
 
 def descent_noise(plan: Plan, k: int) -> float:
@@ -268,8 +283,6 @@ def l1_width(plan: Plan, k: int) -> float:
 
 def total_step(batch: float, noise: float, n_entries: int) -> float:
     """Summed step sizes: as far as the signal carries, not as far as the noise would."""
-    if noise == 0:
-        return TOTAL_STEP_WITHOUT_NOISE
     return min(TOTAL_STEP, STEP_PER_SIGNAL * batch / (noise * math.sqrt(n_entries)))
 
 

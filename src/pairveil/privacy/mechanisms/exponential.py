@@ -36,8 +36,8 @@ class Exponential(Mechanism):
     name: str = "exponential"
     norm: Norm = "range"
     is_pure: bool = True
-    on_sums: bool = False
     deviation: float = math.pi / math.sqrt(6)  # of Gumbel noise of scale 1
+    on_sums: bool = False
 
     def check(self, query: Query) -> None:
         """Neither samples nor batches have a proof: every choice is made from all records."""
@@ -63,17 +63,16 @@ class Exponential(Mechanism):
         mu = mu_from_epsilon(budget.epsilon, budget.delta)
         return math.sqrt(times / share) * ROUNDING * budget.sensitivity / (2 * mu)
 
-    def slack(self, drawn: Sequence[Drawn], largest_kappa: int) -> float:
-        """Nothing: the choice itself is drawn exactly (docs/theory/choice.md)."""
-        del drawn, largest_kappa
-        return 0.0
-
     def draw(
         self, noise: NoiseSource, total: NDArray[Any], scale: float, grid: float
     ) -> NDArray[np.float64]:
         """Not there: the scores themselves are never released."""
         del noise, total, scale, grid
         raise RuntimeError("a choice has no noisy sum: ask the engine to choose")
+
+    def slack(self, drawn: Sequence[Drawn], largest_kappa: int) -> float:  # noqa: ARG002
+        """The draw is exact and takes nothing off delta (docs/theory/choice.md, section 5)."""
+        return 0.0
 
     @staticmethod
     def eta(noise_multiplier: float) -> float:
