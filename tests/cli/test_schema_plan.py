@@ -135,11 +135,12 @@ def test_a_release_of_a_raw_table_takes_raw_tables(raw):
 
 def test_columns_semicolons_excel_and_standard_input(raw):
     openpyxl = pytest.importorskip("openpyxl")
-    rows = list(csv.reader((raw / "people.csv").open(encoding="utf-8")))
+    rows = list(csv.reader((raw / "people.csv").read_text(encoding="utf-8").splitlines()))
     book = openpyxl.Workbook()
     for row in rows:
         book.active.append([float(cell) if cell.isdecimal() else cell or None for cell in row])
     book.save(raw / "people.xlsx")
+    book.close()
     (raw / "semi.csv").write_text("\n".join(";".join(row) for row in rows), encoding="utf-8")
     made = []
     for name in ("people.csv", "people.xlsx", "semi.csv"):

@@ -125,8 +125,8 @@ class Scaling(NamedTuple):
             raise InputError(
                 "nothing says how the columns are brought to scale, and epsilon would be spent on clipped "
                 "rows. Write down what is publicly known of them: pairveil schema "
-                f"{features} -o schema.toml; complete it and add --schema schema.toml. Or give --bounds FILE; "
-                "or --no-scale, if public numbers scaled them before. Nothing was spent"
+                f"{features} -o schema.toml; complete it and add --schema schema.toml. Or give --bounds "
+                "FILE; or --no-scale, if public numbers scaled them before. Nothing was spent"
             )
 
 
