@@ -18,6 +18,7 @@ _HOME = {
     "Choices": "pairveil.data.choices",
     "read_features": "pairveil.data.readers",
     "read_pairs": "pairveil.data.readers",
+    "read_groups": "pairveil.data.group_reader",
     "select_pairs": "pairveil.graph.choosing",
     "design_pairs": "pairveil.graph.choosing",
     "design_groups": "pairveil.graph.grouping",
@@ -93,6 +94,7 @@ _moved.install()
 if TYPE_CHECKING:
     from pairveil.data.choices import Choices
     from pairveil.data.embedded import label_pairs, load_patients
+    from pairveil.data.group_reader import read_groups
     from pairveil.data.groups import GroupSet
     from pairveil.data.pairset import PairSet
     from pairveil.data.readers import read_features, read_pairs

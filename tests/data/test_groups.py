@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairveil import GroupSet, InputError, PairSet, design_groups
+from pairveil import GroupSet, InputError, PairSet, design_groups, read_features, read_groups
 from pairveil.data.groups import VACANT, check_numbers, members_of, slots
 
 
@@ -100,3 +100,49 @@ def test_no_message_shows_a_private_value():
     with pytest.raises(InputError) as caught:
         GroupSet(np.eye(3) * 7.25, [[0, 1, 2]], [[1, -1, 7]])
     assert "7" not in str(caught.value)
+
+
+PEOPLE = read_features({"id": ["ann", "bob", "cid", "dan", "eve"], "x": [0.1, 0.2, 0.3, 0.4, 0.5]})
+
+
+def _listed(**changes):
+    listed = {
+        "left": ["ann", "bob", "dan", "cid"],
+        "right": ["bob", "cid", "eve", "ann"],
+        "label": ["same", "different", "same", "different"],
+        "group": ["ward b", "ward b", "ward a", "ward b"],
+    }
+    return {**listed, **changes}
+
+
+def test_a_file_with_a_group_column_is_read(tmp_path):
+    groups = read_groups(_listed(), PEOPLE)
+    assert groups.members.tolist() == [[0, 1, 2], [3, 4, -1]]
+    assert groups.labels.tolist() == [[1, -1, -1], [1, 0, 0]]
+    file = tmp_path / "pairs.csv"
+    columns = _listed(ward=["1", "1", "2", "1"])
+    columns.pop("group")
+    rows = [",".join(columns), *(",".join(row) for row in zip(*columns.values(), strict=True))]
+    file.write_text("\n".join(rows) + "\n")
+    assert read_groups(file, PEOPLE, group="ward").members.tolist() == groups.members.tolist()
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"group": ["a", "b", "c", "a"]}, "somebody in row [12] of the pairs"),
+        ({"label": ["same", "what", "same", "same"]}, "label"),
+        ({"right": ["bob", "zoe", "eve", "ann"]}, "zoe|not in|row"),
+        ({"left": ["bob", "bob", "dan", "cid"]}, "herself|row"),
+    ],
+)
+def test_bad_group_files_are_refused(changes, says):
+    with pytest.raises(InputError, match=says):
+        read_groups(_listed(**changes), PEOPLE)
+
+
+def test_a_file_without_the_group_column_says_so():
+    listed = _listed()
+    listed.pop("group")
+    with pytest.raises(InputError, match="group"):
+        read_groups(listed, PEOPLE)

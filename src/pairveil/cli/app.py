@@ -133,7 +133,7 @@ def _run(interrupted: list[int]) -> None:
             sys.exit(EXIT_INPUT)
         _fail(usage_message(problem), EXIT_INPUT)
     except BrokenPipeError:  # `pairveil ... | head` is no mistake
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence()
     except MemoryError:
         _fail("there is not enough memory for this", EXIT_INPUT)
     except OSError as problem:
@@ -154,7 +154,16 @@ def _run(interrupted: list[int]) -> None:
     else:
         if code == EXIT_INTERRUPTED:  # typer caught the signal
             _fail(STOPPED, EXIT_INTERRUPTED)
+        try:
+            sys.stdout.flush()  # here and not when Python ends, which would show a traceback
+        except BrokenPipeError:
+            _silence()
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _silence() -> None:
+    """Nothing more is written to stdout: nobody reads it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def config_first(arguments: list[str]) -> list[str]:

@@ -29,7 +29,7 @@ from pairveil.data.pairset import PairSet
 from pairveil.errors import InputError
 from pairveil.learners.inputs import as_features, as_labels, as_pair_array, lookup
 from pairveil.learners.named_people import rows_of, without_ids
-from pairveil.learners.thresholds import Strategy, best_threshold, check_strategy
+from pairveil.learners.thresholds import Strategy, best_threshold, check_strategy, match_odds
 from pairveil.schema.schema import Schema
 
 FloatArray = NDArray[np.float64]
@@ -185,6 +185,7 @@ class PairMetric(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
         if not (isinstance(threshold, int | float | np.number) and np.isfinite(threshold)):
             raise InputError("threshold must be a finite number")
         self.threshold_ = float(threshold)
+        self.__dict__.pop("match_odds_", None)  # of an earlier calibration
         return self
 
     def calibrate_threshold(
@@ -222,7 +223,21 @@ class PairMetric(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
         similar, _ = np.histogram(distance[labels > 0], np.append(edges, np.inf))
         dissimilar, _ = np.histogram(distance[labels < 0], np.append(edges, np.inf))
         found = best_threshold(edges, similar, dissimilar, strategy, min_rate, beta)
-        return self.set_threshold(found)
+        self.set_threshold(found)
+        self.match_odds_ = match_odds(edges, similar, dissimilar)
+        return self
+
+    def match_probability(self, pairs: Any) -> NDArray[np.float64]:
+        """How likely each pair is similar, at the share of similar pairs that was calibrated on.
+
+        It needs `calibrate_threshold`, and is made of the same counts: it costs nothing more.
+        """
+        check_is_fitted(self, "components_")
+        if not hasattr(self, "match_odds_"):
+            raise InputError("match_probability needs calibrate_threshold(pairs, y) first")
+        a, b = self.match_odds_
+        odds = np.clip(a - b * np.asarray(self.pair_distance(pairs)) ** 2, -700, 700)
+        return np.asarray(1.0 / (1.0 + np.exp(-odds)))
 
     def _threshold_by_fit(self, data: PairSet, params: Mapping[str, Any]) -> None:
         """The threshold that metric-learn's ``fit`` sets: on the training pairs, where nothing is private."""

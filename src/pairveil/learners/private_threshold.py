@@ -24,6 +24,7 @@ from pairveil.learners.thresholds import (
     Strategy,
     best_threshold,
     check_strategy,
+    match_odds,
 )
 from pairveil.privacy.calibration import calibrate_laplace
 from pairveil.privacy.certificate import Certificate
@@ -51,7 +52,7 @@ class PrivateThreshold(_Metric):
 
     def _forget_thresholds(self) -> None:
         """A new fit has no threshold, and nothing was calibrated for it yet."""
-        for name in ("threshold_", "threshold_certificate_", "_calibrations"):
+        for name in ("threshold_", "match_odds_", "threshold_certificate_", "_calibrations"):
             self.__dict__.pop(name, None)
 
     def _measured_pairs(self, pairs: Any, y: Any, *, warn: bool = True) -> tuple[PairSet, bool]:
@@ -129,6 +130,9 @@ class PrivateThreshold(_Metric):
         similar, dissimilar = Engine(data, source).answer(query, histogram)
         found = best_threshold(histogram.edges, similar, dissimilar, strategy, min_rate, beta)
         self.set_threshold(found)
+        self.match_odds_ = match_odds(
+            histogram.edges, similar, dissimilar, noise
+        )  # post-processing
         self.threshold_certificate_ = together
         return self
 

@@ -108,9 +108,6 @@ class Cost:
 Group = int | Cost | tuple[Cost, ...]
 """What a unit can move: kappa, where records are pairs; a cost; or one cost for each event."""
 
-Costs = Mapping[Unit, Cost]
-"""The cost of each unit."""
-
 
 def cost_of(group: int | Cost) -> Cost:
     """A group size as a cost: that many pairs.

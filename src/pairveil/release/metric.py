@@ -99,11 +99,6 @@ class ReleasedMetric:
         object.__setattr__(self, "components", components)
 
     @property
-    def euclidean_components(self) -> FloatArray:
-        """The metric before learning: Euclidean distance of the scaled columns."""
-        return np.diag(np.ones(self.n_features) if self.column_scale is None else self.column_scale)
-
-    @property
     def n_features(self) -> int:
         """Columns a person must have."""
         return int(self.components.shape[1])

@@ -52,7 +52,9 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
         Rows of the metric. None (default) learns few directions by a public rule and blends them
         with the Euclidean metric, so that a noisy fit does no harm; then ``components_`` is square.
         A number gives that many learned directions and nothing else: no room is left for Euclid.
-    loss : {'contrastive'}
+    loss : {'contrastive', 'logistic'}
+        'logistic' models the odds that two people are similar. For probabilities of either, calibrate a
+        threshold and call ``match_probability``.
     margin : float, 'auto' or 'private'
         Distance beyond which dissimilar pairs are left alone. 'private' asks for the mean distance
         of dissimilar pairs, for a named, charged share of the budget.
@@ -119,7 +121,7 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
         adjacency: Adjacency = "zero-out",
         mechanism: str = GAUSSIAN.name,
         n_components: int | None = None,
-        loss: Literal["contrastive"] = "contrastive",
+        loss: Literal["contrastive", "logistic"] = "contrastive",
         margin: float | Literal["auto", "private"] = "auto",
         max_grad_norm: float | Literal["auto"] = "auto",
         sample_rate: float | Literal["auto"] = "auto",
@@ -173,6 +175,7 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
             n_steps=None if given.n_steps == "auto" else given.n_steps,
             sampling=given.sampling,
             sample_rate=1.0 if given.sample_rate == "auto" else given.sample_rate,
+            loss=given.loss,
         )
 
     def _group_recipe(self, given: Any, material: Material) -> GroupRecipe:

@@ -4,7 +4,7 @@
    put on one scale, pairs on balanced weights.
 2. *Signal*: which columns differ more between dissimilar pairs. The strongest start the directions; how
    many stand out of the noise decides their number.
-3. *Descent*: clipped full-batch steps on the contrastive loss. Each step shrinks singular values and
+3. *Descent*: clipped full-batch steps on the loss. Each step shrinks singular values and
    columns by half of what noise alone would add to them; the second half of the iterates is averaged.
 4. *Contest*: the learned metric, with a little of Euclid in it, and Euclid itself are compared on the
    pairs. With little signal Euclid stays unless it is beaten: this is what does no harm.
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from pairveil.engine.engine import Engine
 from pairveil.engine.gradients import LossGradient
-from pairveil.engine.losses import ContrastiveLoss
+from pairveil.engine.losses import LOSSES
 from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.errors import DataWarning
 from pairveil.learners.contrastive.defaults import MARGIN, MARGIN_SHARE, divide, usual_steps
@@ -88,6 +88,8 @@ class ContrastiveRecipe:
     n_steps : int or None
     sampling, sample_rate
         Of the descent; everything else is asked of all pairs.
+    loss : str
+        One of `pairveil.engine.losses.LOSSES`.
     """
 
     n_components: int | None = None
@@ -97,6 +99,7 @@ class ContrastiveRecipe:
     n_steps: int | None = None
     sampling: Sampling = "poisson"
     sample_rate: float = 1.0
+    loss: str = "contrastive"
     headline: str = "gradients"
 
     def ask(self, setting: Setting) -> tuple[Ask, ...]:
@@ -125,6 +128,7 @@ class ContrastiveRecipe:
             "margin": self.margin,
             "max_grad_norm": "auto" if self.max_grad_norm is None else self.max_grad_norm,
             "learning_rate": "auto" if self.learning_rate is None else self.learning_rate,
+            **({} if self.loss == "contrastive" else {"loss": self.loss}),
         }
 
     def most_rows(self, n_features: int) -> int:
@@ -225,14 +229,14 @@ def descend(
     W: FloatArray,
     margin: float,
 ) -> FloatArray:
-    """Clipped noisy steps on the contrastive loss, shrunk against the noise, averaged."""
+    """Clipped noisy steps on the loss, shrunk against the noise, averaged."""
     query, (k, d) = plan["gradients"], W.shape
     widen, noise = l1_width(plan, k), total_noise(plan, balance, k)
     batch = query.sample_rate * balance.mass
     clip = recipe.max_grad_norm or _clip(signal_to_noise(plan, balance, k))
     step = recipe.learning_rate or min(MAX_STEP, total_step(batch, noise, d * k) / query.steps)
     faded = step * SHRINKAGE * noise / batch
-    loss = ContrastiveLoss(margin)
+    loss = LOSSES[recipe.loss](margin)
     longest = 2 * plan.data_norm * float(balance.scale.max())
     average, counted = np.zeros_like(W), 0
     stretch = max(1, query.steps // MOST_SHRINKINGS)
