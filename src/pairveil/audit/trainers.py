@@ -83,9 +83,7 @@ class TrainerFinding:
             "claimed_epsilon": self.claimed_epsilon,
             "delta": self.delta,
             "verdict": self.verdict,
-            "violated": [
-                level.unit for level in self.levels if level.finding.verdict == "violated"
-            ],
+            "violated": [level.unit for level in self.levels if level.finding.verdict == "violated"],
             "levels": [level.to_dict() for level in self.levels],
         }
 
@@ -184,19 +182,11 @@ def audit_trainer(
     for unit in levels:
         held = 1 if unit == "pair" else kappa
         if mode == "one-run":
-            finding = _one_run(
-                guarded, claim, unit, held, n_features, adjacency, confidence, random_state, name
-            )
+            finding = _one_run(guarded, claim, unit, held, n_features, adjacency, confidence, random_state, name)
         else:
             canary = worst_case(unit, held, n_features, adjacency, n_others)
             finding = audit(
-                guarded,
-                canary,
-                claim,
-                runs=runs,
-                confidence=confidence,
-                random_state=random_state,
-                target=name,
+                guarded, canary, claim, runs=runs, confidence=confidence, random_state=random_state, target=name
             )
         found.append(Level(unit, held, mode, finding))
     return TrainerFinding(name, epsilon, delta, tuple(found))
@@ -271,9 +261,7 @@ def _one_run(
     def columns(secrets: NDArray[np.bool_]) -> FloatArray:
         numbers = trainer(_planted(secrets, unit, kappa, adjacency), rng)
         if numbers.size % n_features:
-            raise InputError(
-                "a one-run audit needs a model with one number, or more, for each feature"
-            )
+            raise InputError("a one-run audit needs a model with one number, or more, for each feature")
         return np.asarray((numbers.reshape(-1, n_features) ** 2).sum(axis=0))
 
     # Two runs that are not counted say what a secret does to its column.
