@@ -199,6 +199,7 @@ class PrivateLearner(BaseEstimator):
     def _prepare_groups(self, given: Any, groups: Any, y: ArrayLike | None) -> Prepared:
         if y is not None:
             raise InputError("groups hold the labels of the pairs inside them: leave y out")
+        RawRows.of(self).table(None, groups)
         check_common(given)
         refuse_cluster(given.backend)
         self._check(given, groups.n_features)

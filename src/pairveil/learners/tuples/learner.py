@@ -20,6 +20,7 @@ from pairveil.learners.parameters import (
     plain_parameters,
 )
 from pairveil.learners.preparing import Prepared, prepare
+from pairveil.learners.raw_rows import RawRows
 from pairveil.learners.tuples.material import material_of_tuples, resolve_tuples
 from pairveil.learners.tuples.recipe import TupleRecipe
 
@@ -70,7 +71,10 @@ class _TupleLearner(PrivateMetricLearner):
             return pairs
         given = plain_parameters(self)
         check_bound("data_norm", given.data_norm)
-        found = resolve_tuples(pairs, y, self.preprocessor)
+        found = resolve_tuples(pairs, y, RawRows.of(self).table(self.preprocessor, pairs))
+        return self._prepare_tuples(given, found)
+
+    def _prepare_tuples(self, given: Any, found: TupleSet) -> Prepared:
         check_common(given)
         self._check(given, found.n_features)
         loss = TUPLE_LOSSES[self._loss(given, found.size)](margin=given.margin)
@@ -207,8 +211,8 @@ class DPPTupletLearner(_TupleLearner):
             return super()._prepare(pairs, y)
         given = plain_parameters(self)
         self._check(given, 1 if given.n_components is None else given.n_components)
-        found = resolve_tuples(pairs, y, self.preprocessor)
-        return super()._prepare(_first_parts(found, given.C, given.loss), None)
+        found = resolve_tuples(pairs, y, RawRows.of(self).table(self.preprocessor, pairs))
+        return self._prepare_tuples(given, _first_parts(found, given.C, given.loss))
 
 
 def _first_parts(data: TupleSet, C: int, loss: str) -> TupleSet:
