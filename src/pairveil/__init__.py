@@ -27,6 +27,8 @@ _HOME = {
     "scale_to_bounds": "pairveil.data.scaling",
     "load_patients": "pairveil.data.embedded",
     "label_pairs": "pairveil.data.embedded",
+    "Schema": "pairveil.schema.schema",
+    "read_schema": "pairveil.schema.toml",
     "PrivacyLedger": "pairveil.privacy.ledger",
     "epsilon_of": "pairveil.privacy.accounting",
     "calibrate_gaussian": "pairveil.privacy.calibration",
@@ -105,3 +107,5 @@ if TYPE_CHECKING:
     from pairveil.privacy.certificate import Certificate
     from pairveil.privacy.ledger import PrivacyLedger
     from pairveil.release.metric import ReleasedMetric
+    from pairveil.schema.schema import Schema
+    from pairveil.schema.toml import read_schema

@@ -11,7 +11,19 @@ from typing import Annotated, Any
 import typer
 
 from pairveil import __version__
-from pairveil.cli import audit, bench, demo, fit, graph, release, report, reproduce, trust
+from pairveil.cli import (
+    audit,
+    bench,
+    demo,
+    fit,
+    graph,
+    plan,
+    release,
+    report,
+    reproduce,
+    schema,
+    trust,
+)
 from pairveil.cli.config import find_config, read_config
 from pairveil.cli.output import say_error
 from pairveil.errors import BudgetError, PairveilError
@@ -66,7 +78,7 @@ def root(
         context.obj = found
 
 
-for part in (demo, graph, fit, release, trust, report, audit, reproduce, bench):
+for part in (demo, graph, schema, plan, fit, release, trust, report, audit, reproduce, bench):
     part.register(app)
 
 

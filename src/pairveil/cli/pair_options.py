@@ -54,8 +54,31 @@ MergeSimilarIds = Annotated[
 ]
 IdColumn = Annotated[str, _option("--id", "Column of FEATURES with the person's id.")]
 Exclude = Annotated[
-    list[str] | None, _option("--exclude", "Column of FEATURES to leave out (repeatable).")
+    list[str] | None,
+    _option("--exclude", "Columns of FEATURES to leave out: a,b (repeatable)."),
 ]
+Columns = Annotated[
+    list[str] | None,
+    _option("--columns", "Columns of FEATURES to use, and no others: a,b (repeatable)."),
+]
+SchemaFile = Annotated[
+    Path | None,
+    _option("--schema", "Public facts of raw columns, as `pairveil schema` writes them down."),
+]
+
+
+def listed(names: list[str] | None) -> list[str] | None:
+    """Names of columns, which one option may hold several of; a comma in a name is doubled.
+
+    Examples
+    --------
+    >>> listed(["age,dose", "ward"]), listed(["a,,b"]), listed(None)
+    (['age', 'dose', 'ward'], ['a,b'], None)
+    """
+    if not names:
+        return None
+    parts = [part for text in names for part in text.replace(",,", "\0").split(",")]
+    return [part.replace("\0", ",").strip() for part in parts if part.strip()]
 
 
 def read_pair_file(path: Path, *, labels_optional: bool = False, **options: Any) -> Any:

@@ -63,6 +63,35 @@ def open_for_workers(
     return Training(data, data.features.names, np.ones(data.n_features))
 
 
+def read_rows(
+    features: Path,
+    id_column: str,
+    schema: Path | None,
+    columns: list[str] | None,
+    exclude: list[str] | None,
+    merge_similar_ids: bool = False,
+) -> tuple[Any, Any]:
+    """People's features, encoded by a schema where one is given, and the schema of the columns used."""
+    from pairveil.cli.pair_options import listed
+    from pairveil.data.readers import read_features
+    from pairveil.schema.toml import read_schema
+
+    wanted, left_out = listed(columns), listed(exclude) or ()
+    public = None if schema is None else read_schema(schema).only(wanted, left_out)
+    if public is not None:
+        wanted, left_out = None, ()
+        id_column = public.id if public.id is not None and id_column == "id" else id_column
+    people = read_features(
+        features,
+        id=id_column,
+        columns=wanted,
+        exclude=left_out,
+        merge_similar_ids=merge_similar_ids,
+        schema=public,
+    )
+    return people, public
+
+
 def read_people(
     features: Path,
     id_column: str,

@@ -25,10 +25,12 @@ from pairveil.data.layouts import (
     read_splink,
     read_voxceleb,
 )
+from pairveil.data.raw_tables import read_raw_features
 from pairveil.data.similar_ids import folded_ids, say_similar
 from pairveil.data.sniffing import LAYOUTS, Layout, sniff_layout
 from pairveil.data.tables import FeatureTable, PairTable
 from pairveil.errors import InputError
+from pairveil.schema.schema import Schema
 
 
 def read_features(
@@ -37,6 +39,7 @@ def read_features(
     columns: Sequence[str] | None = None,
     exclude: Iterable[str] = (),
     merge_similar_ids: bool = False,
+    schema: Schema | None = None,
 ) -> FeatureTable:
     """Read people's features.
 
@@ -55,6 +58,8 @@ def read_features(
     merge_similar_ids : bool
         Ids lose case, outer spaces and Unicode's compatibility forms: 'ann', 'ann ' and 'ANN' are one.
         Two rows of one person are refused: which features are hers is not ours to choose.
+    schema : Schema, optional
+        Public facts of raw columns (`pairveil.read_schema`), by which they become numbers in [0, 1].
 
     Returns
     -------
@@ -73,8 +78,12 @@ def read_features(
     """
     left_out = {exclude} if isinstance(exclude, str) else set(exclude)
     if scipy.sparse.issparse(source) or isinstance(source, np.ndarray):
+        if schema is not None:
+            raise InputError("a schema needs a table with column names, not an array")
         return FeatureTable(np.arange(source.shape[0] if source.ndim else 0), source)
-    if isinstance(source, str | Path) and is_array_file(Path(source)):
+    if schema is not None:
+        people = read_raw_features(source, id, schema, columns, left_out)
+    elif isinstance(source, str | Path) and is_array_file(Path(source)):
         people = read_array_file(require_file(source))
     else:
         people = _read_feature_table(source, id, columns, left_out)

@@ -24,6 +24,7 @@ from pairveil.release.metric import (
     CERTIFICATE_FILE,
     METRIC_FILE,
     README_FILE,
+    SCHEMA_FILE,
     SIGNATURE_FILE,
     SUMMARY_FILE,
 )
@@ -32,7 +33,7 @@ PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "urn:pairveil:release:1"
 _MOST_BYTES = 1 << 20  # of a signature or key file; ours have a few hundred
-_RELEASE_FILES = {METRIC_FILE, CERTIFICATE_FILE, README_FILE, SUMMARY_FILE}
+_RELEASE_FILES = {METRIC_FILE, CERTIFICATE_FILE, README_FILE, SUMMARY_FILE, SCHEMA_FILE}
 
 
 def new_key(path: str | Path) -> Path:
