@@ -22,6 +22,7 @@ from pairveil.cli import (
     report,
     reproduce,
     schema,
+    studio,
     trust,
 )
 from pairveil.cli.config import find_config, read_config
@@ -78,7 +79,20 @@ def root(
         context.obj = found
 
 
-for part in (demo, graph, schema, plan, fit, release, trust, report, audit, reproduce, bench):
+for part in (
+    demo,
+    graph,
+    schema,
+    plan,
+    fit,
+    release,
+    trust,
+    report,
+    studio,
+    audit,
+    reproduce,
+    bench,
+):
     part.register(app)
 
 
