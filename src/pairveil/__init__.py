@@ -14,6 +14,7 @@ __version__ = "0.2.0.dev0"
 
 _HOME = {
     "PairSet": "pairveil.data.pairset",
+    "Choices": "pairveil.data.choices",
     "read_features": "pairveil.data.readers",
     "read_pairs": "pairveil.data.readers",
     "select_pairs": "pairveil.graph.choosing",
@@ -40,6 +41,7 @@ _HOME = {
     "ContrastiveMetricLearner": "pairveil.learners.contrastive.nonprivate",
     "PrivateLearner": "pairveil.learners.base",
     "PrivateMetricLearner": "pairveil.learners.metric",
+    "PrivatePreferenceRanker": "pairveil.learners.ranking",
     "Statistic": "pairveil.engine.statistics",
     "Recipe": "pairveil.engine.plan",
     "Ask": "pairveil.engine.plan",
@@ -73,6 +75,7 @@ def __dir__() -> list[str]:
 _moved.install()
 
 if TYPE_CHECKING:
+    from pairveil.data.choices import Choices
     from pairveil.data.embedded import label_pairs, load_patients
     from pairveil.data.pairset import PairSet
     from pairveil.data.readers import read_features, read_pairs
@@ -97,6 +100,7 @@ if TYPE_CHECKING:
     from pairveil.learners.contrastive.learner import DPPMetricLearner
     from pairveil.learners.contrastive.nonprivate import ContrastiveMetricLearner
     from pairveil.learners.metric import PrivateMetricLearner
+    from pairveil.learners.ranking import PrivatePreferenceRanker
     from pairveil.learners.scatter import DPPScatterLearner
     from pairveil.privacy.accounting import epsilon_of
     from pairveil.privacy.calibration import (

@@ -40,8 +40,10 @@ def guide(tmp_path_factory):
     del sys.modules["diagonal"]
 
 
-# The scatter learner learns from people with classes: test_scatter.py has its own contract.
-OF_PAIRS = [name for name in LEARNERS if name != "scatter"]
+# These learn from people with classes and from workers' choices: test_scatter.py and test_ranking.py have
+# their own contracts.
+OF_OTHERS = {"scatter", "ranking"}
+OF_PAIRS = [name for name in LEARNERS if name not in OF_OTHERS]
 
 
 @pytest.fixture(params=[*OF_PAIRS, "guide"])

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 LEARNERS: dict[str, str] = {
     "contrastive": "pairveil.learners.contrastive.learner:DPPMetricLearner",
     "scatter": "pairveil.learners.scatter:DPPScatterLearner",
+    "ranking": "pairveil.learners.ranking:PrivatePreferenceRanker",
 }
 """Private learners by name: 'module:class'. Nothing is imported before it is asked for."""
 

@@ -45,7 +45,7 @@ class Material:
         All of them, and those that are used, in canonical order.
     used_rows : int array or range
         Positions of the used ones among those given to ``fit``, ascending.
-    kind : {'pairs', 'groups', 'people'}
+    kind : {'pairs', 'groups', 'people', 'choices', 'workers'}
     costs : mapping
         What each unit can move of these records.
     selection : mapping
@@ -75,7 +75,7 @@ class Material:
     @property
     def kappas(self) -> dict[Unit, int]:
         """How many records each unit touches."""
-        return {unit: self.costs[unit].records for unit in UNITS}
+        return {unit: cost.records for unit, cost in self.costs.items()}
 
 
 def material_of_pairs(given: Any, found: Resolved, stacklevel: int) -> Material:

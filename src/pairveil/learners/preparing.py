@@ -15,6 +15,8 @@ from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.mechanisms import Budget, mechanism_named
 from pairveil.privacy.noise import NoiseSource
 
+_TOO_FEW = dict.fromkeys(("choices", "workers"), "the ranking will be mostly chance")
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -106,8 +108,9 @@ def _warn(given: Any, n: int, plan: Plan, stacklevel: int) -> None:
     noise = plan.queries[0].noise_multiplier  # of the first look at the data
     if n / (noise * math.sqrt(plan.n_features)) < 3:
         warnings.warn(
-            f"{n} {kind} are few for {plan.n_features} features at this epsilon: the metric will most "
-            f"likely stay Euclidean; use more {kind}, fewer features or a larger epsilon",
+            f"{n} {kind} are few for {plan.n_features} features at this epsilon: "
+            f"{_TOO_FEW.get(kind, 'the metric will most likely stay Euclidean')}; use more {kind}, fewer "
+            "features or a larger epsilon",
             DataWarning,
             stacklevel=stacklevel + 1,
         )

@@ -11,10 +11,13 @@ import sys
 from numbers import Integral
 from typing import Literal, SupportsFloat, get_args
 
-Unit = Literal["pair", "relationship", "person"]
+Unit = Literal["pair", "relationship", "person", "choice", "worker"]
 Adjacency = Literal["zero-out", "replace"]
 
-UNITS: tuple[Unit, ...] = get_args(Unit)
+UNITS: tuple[Unit, ...] = ("pair", "relationship", "person")
+"""What can be protected where people are paired or have classes."""
+UNITS_OF_CHOICES: tuple[Unit, ...] = ("choice", "worker")
+"""What can be protected where workers choose between items."""
 ADJACENCIES: tuple[Adjacency, ...] = get_args(Adjacency)
 
 UNIT_SENTENCES: dict[Unit, str] = {
@@ -24,6 +27,8 @@ UNIT_SENTENCES: dict[Unit, str] = {
         "be in doubt about how two people relate"
     ),
     "person": "one person: every pair in which that person takes part",
+    "choice": "one choice: which of two items a worker preferred, once",
+    "worker": "one worker: everything that this worker chose",
 }
 """What each unit protects, in plain English (used by certificates and reports)."""
 
@@ -48,6 +53,11 @@ ADJACENCY_SENTENCES_OF_PEOPLE: dict[Adjacency, str] = {
     "replace": (
         "the protected people are compared with the same people having any other features and classes"
     ),
+}
+
+ADJACENCY_SENTENCES_OF_CHOICES: dict[Adjacency, str] = {
+    "zero-out": "the protected choices are compared with choices that were never made",
+    "replace": "the protected choices are compared with any other choices between the same items",
 }
 
 SEEDED_NOISE = "seeded NumPy floating-point noise"

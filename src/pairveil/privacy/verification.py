@@ -14,7 +14,7 @@ from typing import Any, TypeGuard
 from pairveil.errors import InputError
 from pairveil.graph.selections import SELECTIONS
 from pairveil.privacy.certificate import Certificate, all_epsilons, public_of
-from pairveil.privacy.costs import RECORD_KINDS
+from pairveil.privacy.costs import least_cost
 from pairveil.privacy.events import Event, event_from_dict
 from pairveil.privacy.mechanisms import mechanism_named
 from pairveil.privacy.queries import Query
@@ -198,7 +198,7 @@ def _is_declared(c: Certificate, unit: Unit) -> bool:
 def _group_sizes(c: Certificate) -> list[str]:
     """The kappas can be those of a graph with so many pairs, unless one was declared."""
     problems = []
-    counted = [c.kappas[unit] for unit in UNITS if not _is_declared(c, unit)]
+    counted = [c.kappas[unit] for unit in c.units if not _is_declared(c, unit)]
     if max(counted) > max(_pair_counts(c)):
         problems.append("kappa is larger than the number of used pairs and not said to be declared")
     pairs = _kappas_of_pairs(c)
@@ -227,6 +227,8 @@ def _calibrations(c: Certificate) -> list[str]:
     thresholds = _thresholds(c)
     if not thresholds:
         return []
+    if c.units != UNITS:
+        return ["thresholds are chosen on pairs, and this is not about people"]
     try:
         least = {unit: max(int(t["kappas"][unit]) for t in thresholds) for unit in UNITS}
     except (KeyError, TypeError, ValueError):
@@ -245,8 +247,8 @@ def _costs(c: Certificate) -> list[str]:
         return []
     problems = []
     for kind, by_unit in c.costs.items():
-        least = RECORD_KINDS[kind]
         for unit, cost in by_unit.items():
+            least = least_cost(kind, unit)
             if kind == "people" and unit != "person" and cost.records < PEOPLE_IN_A_FACT:
                 problems.append(f"unit '{unit}' is about two people, and fewer are stated")
             less = any(cost.moved(a) < least.moved(a) for a in ADJACENCIES)
@@ -258,7 +260,7 @@ def _costs(c: Certificate) -> list[str]:
     if used and used != set(c.costs):
         problems.append("costs are not stated for exactly the records that the plan asks about")
     kinds = used & set(c.costs) or set(c.costs)
-    for unit in UNITS:
+    for unit in c.units:
         if c.kappas[unit] != max(c.costs[kind][unit].records for kind in kinds):
             problems.append(f"kappa of unit '{unit}' is not the number of records that it costs")
     return problems
@@ -277,9 +279,9 @@ def _epsilon(c: Certificate) -> list[str]:
     """Every stated epsilon is the one that the events give."""
     problems = []
     events = tuple(event_from_dict(event) for event in c.events)
-    groups = {unit: c.group_of(unit) for unit in UNITS}
+    groups = {unit: c.group_of(unit) for unit in c.units}
     recomputed = all_epsilons(events, groups, c.delta, c.delta_slack)
-    for unit in UNITS:
+    for unit in c.units:
         for adjacency in ADJACENCIES:
             stated, true = c.epsilons[unit][adjacency], recomputed[unit][adjacency]
             about = f"epsilon for unit '{unit}', {adjacency}, is stated as {stated:.6g}"
