@@ -8,7 +8,7 @@ from pairveil.report.charts import histogram
 from pairveil.report.data import GraphSummary, ReportData
 from pairveil.report.parts import Figure, table
 from pairveil.report.pictures import star
-from pairveil.report.words import number, percent
+from pairveil.report.words import counted, number, percent
 
 if TYPE_CHECKING:
     from pairveil.privacy.certificate import Certificate
@@ -18,7 +18,9 @@ def graph(data: ReportData) -> dict[str, Any]:
     """The busiest person before and after, everybody's number of pairs, and kappa."""
     certificate, summary = data.certificate, data.summary
     if certificate is not None and certificate.records == "people":
-        return {"people": number(certificate.n_pairs_used)}
+        return {"people": number(certificate.n_pairs_used), "others": ""}
+    if certificate is not None and certificate.records not in ("pairs", "groups"):
+        return {"people": None, "others": counted(certificate.n_pairs_used, certificate)}
     before, after = summary.given, summary.used
     if before is not None and after is not None and before.n_pairs == after.n_pairs:
         before = None  # nothing was left out: one picture says it all
@@ -31,6 +33,7 @@ def graph(data: ReportData) -> dict[str, Any]:
         panels[0]["name"] = "The pairs used"
     return {
         "people": None,
+        "others": "",
         "panels": panels,
         "selection": "" if certificate is None else _selection(certificate, summary.given),
         "numbers": _numbers(before, after, certificate),
