@@ -152,12 +152,12 @@ class Project:
         """Remove an uploaded table."""
         for ending in ENDINGS:
             (self.folder / f"{which}{ending}").unlink(missing_ok=True)
-        (self.folder / f".{which}.part").unlink(missing_ok=True)
 
     def forget_uploads(self) -> None:
         """Remove both tables: the run is over."""
         for which in TABLES:
             self.forget_table(which)
+            (self.folder / f".{which}.part").unlink(missing_ok=True)  # of a server that was killed
 
     def forget_answers(self) -> None:
         """What commands said of earlier files or settings."""
