@@ -79,22 +79,9 @@ CHOICE = {
 }
 
 
-def go_to_plan(client: TestClient, tables: tuple[Path, Path]) -> None:
-    """From two files to the page with the slider."""
-    assert "problem" not in upload(client, "people", tables[0])
-    assert "problem" not in upload(client, "pairs", tables[1])
-    page = client.post("/files", data=COLUMNS)
-    assert page.url.path == "/schema", page.text
-    page = client.post("/schema", data=SCHEMA)
-    assert page.url.path == "/plan", page.text
-
-
-def go_to_confirm(client: TestClient, tables: tuple[Path, Path]) -> str:
-    """On to the page that asks for a yes; returns what names it."""
-    go_to_plan(client, tables)
-    page = client.post("/plan", data=CHOICE)
-    assert page.url.path == "/confirm", page.text
-    return re.search('name="shown" value="([0-9a-f]+)"', page.text)[1]
+def shown_on(page: str) -> str:
+    """What names the plan that a page asks to confirm."""
+    return re.search('name="shown" value="([0-9a-f]+)"', page)[1]
 
 
 def wait_until_done(client: TestClient, seconds: float = 60.0) -> dict:

@@ -69,7 +69,7 @@ def test_every_answer_forbids_what_does_not_belong(client, path: str) -> None:
     assert "frame-ancestors 'none'" in policy
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["cache-control"] == "no-store"
-    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["referrer-policy"] == "same-origin"
 
 
 def test_pages_load_nothing_from_elsewhere(client) -> None:

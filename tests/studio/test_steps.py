@@ -7,12 +7,23 @@ import json
 import re
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
-from studio_tools import CHOICE, COLUMNS, SCHEMA, go_to_confirm, go_to_plan, upload, wait_until_done
+from studio_tools import (
+    CHOICE,
+    COLUMNS,
+    SCHEMA,
+    enter,
+    open_client,
+    shown_on,
+    upload,
+    wait_until_done,
+)
 
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.release.metric import ReleasedMetric
+from pairveil.studio import commands
 from pairveil.studio.project import Project
 
 EVILS = (
@@ -70,13 +81,9 @@ def test_what_is_wrong_is_said_on_the_page_without_a_private_value(client, table
     assert "p17" not in page.text
 
 
-def test_the_schema_is_completed_by_hand_and_mistakes_stay_in_the_form(
-    client, project, tables
-) -> None:
-    upload(client, "people", tables[0])
-    upload(client, "pairs", tables[1])
-    page = client.post("/files", data=COLUMNS)
-    assert page.url.path == "/schema"
+def test_the_schema_is_completed_by_hand_and_mistakes_stay_in_the_form(client, at) -> None:
+    at("schema")
+    page = client.get("/schema")
     assert 'value="18"' not in page.text  # no bound is read off the table
     for change, said in (
         ({"low-1": "old"}, "is not a number"),
@@ -93,8 +100,8 @@ def test_the_schema_is_completed_by_hand_and_mistakes_stay_in_the_form(
     assert client.get("/plan").url.path == "/schema"
 
 
-def test_the_plan_can_be_moved_without_spending(client, project, tables) -> None:
-    go_to_plan(client, tables)
+def test_the_plan_can_be_moved_without_spending(client, project, at) -> None:
+    at("plan")
     page = client.get("/plan").text
     rows = json.loads(re.search('data-rows="([^"]+)"', page)[1].replace("&#34;", '"'))
     by = {(row["epsilon"], row["unit"], row["select"]): row for row in rows}
@@ -105,9 +112,10 @@ def test_the_plan_can_be_moved_without_spending(client, project, tables) -> None
     assert not project.ledger.exists()
 
 
-def test_from_raw_tables_to_a_verified_release(client, project, tables) -> None:
-    shown = go_to_confirm(client, tables)
+def test_from_raw_tables_to_a_verified_release(client, project, at) -> None:
+    at("confirm")
     page = client.get("/confirm").text
+    shown = shown_on(page)
     for words in (
         "What is not promised",
         "guesses in 100 are right",
@@ -151,8 +159,10 @@ def test_from_raw_tables_to_a_verified_release(client, project, tables) -> None:
     assert project.ledger.is_file()
 
 
-def test_two_tabs_cannot_confirm_what_was_not_shown(client, tables, project) -> None:
-    shown = go_to_confirm(client, tables)
+def test_two_tabs_cannot_confirm_what_was_not_shown(client, project, at, monkeypatch) -> None:
+    at("confirm")
+    shown = shown_on(client.get("/confirm").text)
+    monkeypatch.setattr(commands, "ask", _answering(project.answer("certificate.json")))
     other = client.post("/plan", data={**CHOICE, "epsilon": "4.0"})  # the second tab
     assert other.url.path == "/confirm"
     page = client.post("/confirm", data={"shown": shown, "read": "yes"})  # the first one
@@ -161,8 +171,15 @@ def test_two_tabs_cannot_confirm_what_was_not_shown(client, tables, project) -> 
     assert not project.ledger.exists()
 
 
-def test_a_choice_that_the_budget_does_not_allow_is_refused(client, tables, project) -> None:
-    go_to_plan(client, tables)
+def _answering(answer: dict) -> Any:
+    async def ask(words: list[str]) -> dict:
+        return answer
+
+    return ask
+
+
+def test_a_choice_that_the_budget_does_not_allow_is_refused(client, project, at) -> None:
+    at("plan")
     page = client.post("/plan", data={**CHOICE, "epsilon": "6.0"})
     assert page.status_code == 400
     assert "budget" in page.text
@@ -175,6 +192,22 @@ def test_a_choice_that_the_budget_does_not_allow_is_refused(client, tables, proj
     ):
         assert client.post("/plan", data={**CHOICE, **wrong}).status_code == 400
     assert not project.ledger.exists()
+
+
+def test_leaving_removes_what_was_uploaded(project, at) -> None:
+    with open_client(project):
+        at("confirm")
+        assert project.table("people") is not None
+    assert project.table("people") is project.table("pairs") is None
+    assert project.schema.is_file()  # what was typed stays
+
+
+def test_a_killed_server_that_spent_nothing_leaves_no_upload_behind(project, at) -> None:
+    at("confirm")  # as a kill leaves it
+    with open_client(project) as client:
+        enter(client)
+        assert project.table("people") is project.table("pairs") is None
+        assert client.get("/").url.path == "/files"
 
 
 def test_the_folder_survives_and_foreign_settings_do_no_harm(tmp_path: Path) -> None:

@@ -6,8 +6,6 @@ killed the same command is run again: its checkpoint pays for nothing twice (doc
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
@@ -18,6 +16,7 @@ from pairveil.studio.commands import PROGRAM, fit_command, problem_in, surroundi
 from pairveil.studio.project import Project
 
 State = Literal["none", "running", "stopped", "failed", "done"]
+_STARTED: dict[int, subprocess.Popen[bytes]] = {}  # this server's own children, by number
 _RECORD = 173  # bytes that a checkpoint adds to the numbers of a sum, beside its name
 
 
@@ -37,7 +36,6 @@ class Fitting:
 
     def __init__(self, project: Project) -> None:
         self.project = project
-        self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Run the confirmed fit; does nothing where it runs or is done already, so two tabs spend once."""
@@ -56,7 +54,7 @@ class Fitting:
         # The command is kept before it runs: a kill at any moment leaves what can be run again.
         self.project.keep("fit.json", {"words": words, "pid": None})
         with (self.project.folder / "fit.log").open("wb") as log:
-            self._process = subprocess.Popen(
+            process = subprocess.Popen(
                 [*PROGRAM, *words, "--json"],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -64,7 +62,8 @@ class Fitting:
                 start_new_session=True,  # a Ctrl-C for the server is not for the fit
                 env=surroundings(),
             )
-        self.project.keep("fit.json", {"words": words, "pid": self._process.pid})
+        _STARTED[process.pid] = process
+        self.project.keep("fit.json", {"words": words, "pid": process.pid})
 
     def state(self) -> State:
         """Where the fit stands."""
@@ -79,10 +78,10 @@ class Fitting:
         return "failed" if self.problem() else "stopped"
 
     def _is_running(self, pid: Any) -> bool:
-        if self._process is not None:
-            return self._process.poll() is None
         if not isinstance(pid, int) or pid < 2:
             return False
+        if pid in _STARTED:
+            return _STARTED[pid].poll() is None
         try:  # of a server before this one: is it that command still, or somebody else by its number?
             with open(f"/proc/{pid}/cmdline", "rb") as file:
                 return str(self.project.checkpoint).encode() in file.read()
@@ -118,13 +117,6 @@ class Fitting:
     def _over(self) -> None:
         """The release is safe: nothing that was uploaded is needed any more."""
         self.project.forget_uploads()
-
-    def stop(self) -> None:
-        """End the process that this server started (tests; a user's fit is left to run)."""
-        if self._process is not None and self._process.poll() is None:
-            with suppress(ProcessLookupError):
-                os.kill(self._process.pid, signal.SIGKILL)
-            self._process.wait()
 
 
 def expected_bytes(plan: Mapping[str, Any]) -> int:
