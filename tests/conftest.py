@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-for folder in ("learners", "engine"):
+for folder in ("learners", "engine", "audit"):
     sys.path.insert(0, str(Path(__file__).parent / folder))
 
 # The cluster runs in a process of its own: its event loops and open sockets are not this process's

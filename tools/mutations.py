@@ -255,6 +255,53 @@ NOISE = [
     ),
 ]
 
+CHOICES = [
+    Mutation(
+        "choice: several are charged as one",
+        "ChoiceEvent(self.eta(query.noise_multiplier), steps=query.steps)",
+        "ChoiceEvent(self.eta(query.noise_multiplier), steps=1)",
+        _in("test_choose"),
+    ),
+    Mutation(
+        "choice: a record moves two units of what is drawn by",
+        "self._noise.choose(scores.with_start(total), eta, UNIT)",
+        "self._noise.choose(scores.with_start(total), eta, UNIT // 2)",
+        _in("test_choice_audit", "test_choose"),
+    ),
+    Mutation(
+        "choice: scores are rounded to a finer unit than is drawn by",
+        "return whole_scores(*self.contributions(contents, labels), UNIT)",
+        "return whole_scores(*self.contributions(contents, labels), 2 * UNIT)",
+        _in("test_fuzz_choices", "test_choice_audit"),
+    ),
+    Mutation(
+        "choice: a weight above 1 counts in full",
+        "int(UNIT * min(max(w, 0.0), 1.0))",
+        "int(UNIT * max(w, 0.0))",
+        _in("test_fuzz_choices"),
+    ),
+    Mutation(
+        "choice: a dissimilar pair counts twice",
+        "whole = np.where(labels > 0, -similar, dissimilar)",
+        "whole = np.where(labels > 0, -similar, 2 * dissimilar)",
+        _in("test_fuzz_choices"),
+    ),
+    Mutation(
+        "choice: made by any statistic",
+        "if isinstance(statistic, Scores) != query.is_choice:",
+        "if False:",
+        _in("test_choose"),
+    ),
+    Mutation(
+        "choice: made from a sample and charged as from all",
+        """        if query.sample_rate < 1:
+            raise InputError("a choice is made""",
+        """        if query.sample_rate < 0:
+            raise InputError("a choice is made""",
+        _in("test_choose"),
+    ),
+]
+
 KAPPA = [
     Mutation(
         "kappa: relationships are one too small",
@@ -462,4 +509,4 @@ ACCOUNTING = [
     ),
 ]
 
-MUTATIONS = [*SENSITIVITY, *CLIP, *NOISE, *KAPPA, *EVENTS, *ACCOUNTING]
+MUTATIONS = [*SENSITIVITY, *CLIP, *NOISE, *CHOICES, *KAPPA, *EVENTS, *ACCOUNTING]

@@ -40,9 +40,8 @@ def guide(tmp_path_factory):
     del sys.modules["diagonal"]
 
 
-# These learn from people with classes and from workers' choices: test_scatter.py and test_ranking.py have
-# their own contracts.
-OF_OTHERS = {"scatter", "ranking"}
+# These learn from people with classes, choices, tuples and links: they have contracts of their own.
+OF_OTHERS = {"scatter", "ranking", "triplet", "tuplet", "clustering"}
 OF_PAIRS = [name for name in LEARNERS if name not in OF_OTHERS]
 
 

@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.audit.auditor import Verdict
-from pairveil.audit.canaries import Neighbours
 from pairveil.audit.learner_target import on_canary
 from pairveil.engine.engine import Engine
+from pairveil.engine.scores import GRID
 from pairveil.engine.statistics import Statistic, clipped_sum
-from pairveil.errors import DataWarning, InputError
+from pairveil.errors import DataWarning, InputError, PrivateNote
 from pairveil.learners.base import PrivateLearner
 from pairveil.learners.preparing import Prepared
 from pairveil.privacy.accounting import epsilon_of
@@ -70,7 +70,8 @@ class QueryMove:
     steps : int
         How often it was asked.
     largest_move : float
-        Distance of the two inputs' sums (l2 for Gaussian noise, l1 for Laplace), the largest over the steps.
+        Distance of the two inputs' sums (l2 for Gaussian noise, l1 for Laplace, for choices the range over
+        the candidates), the largest over the steps.
     charged : float
         What the accounting assumes: kappa, twice that under replace.
     ratio : float
@@ -126,22 +127,22 @@ def audit_exactly(
     kappa: int = 1,
     n_features: int = 2,
     random_state: int = 0,
-    canary: Neighbours | None = None,
+    canary: Inputs | None = None,
 ) -> ExactFinding:
     """Run one fit of a learner on the worst canary and measure every query's move.
 
     Parameters
     ----------
-    learner : PrivateLearner of pairs, or its name in `pairveil.learners.LEARNERS`
+    learner : PrivateLearner, or its name in `pairveil.learners.LEARNERS`
         Its parameters are the claim. It is not changed: a copy without ledger and preprocessor, which uses
         all pairs, is run in its place.
     kappa : int
-        Size of the canary: pairs that change together.
+        Size of the canary: pairs that change together (people: one, or the unit's two, whatever this is).
     n_features : int
     random_state : int
         Of the noise. The noise decides where a descent goes, and with it the moves; it adds no chance to a
         move itself.
-    canary : Neighbours, optional
+    canary : Neighbours, or inputs of other records, optional
         Two inputs of your own, for the learner's adjacency; they differ in one unit.
 
     Examples
@@ -154,6 +155,7 @@ def audit_exactly(
     audited, canary = on_canary(learner, kappa, n_features, random_state, canary)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # a canary among few pairs is no useful fit
+        warnings.simplefilter("ignore", PrivateNote)
         prepared = audited.prepare(canary.second)
         return measure(prepared, canary, random_state)
 
@@ -242,6 +244,12 @@ def _epsilon_of_moves(
     )
 
 
+def _length(apart: FloatArray, norm: Norm) -> float:
+    if norm == "range":
+        return float(np.ptp(apart))
+    return float(np.linalg.norm(apart, 1 if norm == "l1" else 2))
+
+
 class _Recorder(SeededNoise):
     """Stands at the engine's three seams: what it sums, how much noise it asks for, and for which query."""
 
@@ -307,8 +315,12 @@ class _Recorder(SeededNoise):
         self._scale = scale
         return super().laplace(total, scale, grid)
 
+    def choose(self, scores: NDArray[Any], eta: float, unit: int = 1) -> int:
+        """A seeded choice; how much noise was asked for, in records, is kept."""
+        self._scale = unit * GRID / eta
+        return super().choose(scores, eta, unit)
+
     def answered(self, query: Query, statistic: Statistic, noisy: FloatArray) -> None:  # noqa: ARG002
         """One query was answered: measure its move in units of the noise that was asked for."""
-        order = 1 if query.mechanism.norm == "l1" else 2
-        length = float(np.linalg.norm(self._apart.ravel(), order))
+        length = _length(self._apart.ravel(), query.mechanism.norm)
         self.moves.setdefault(query, []).append(length * query.noise_multiplier / self._scale)

@@ -112,7 +112,8 @@ class _CoinWatcher:
     """Estimates every coin from all answers: least squares with the coins' own prior.
 
     An answer is ``base + sum_i x_i g_i + noise`` with x_i = +-1/2, so the best linear estimate solves
-    ``(A + 4) x = b`` with ``A = sum G G^T / sigma^2`` and ``b = sum G (seen - base) / sigma^2``.
+    ``(A + 4) x = b`` with ``A = sum G G^T / sigma^2`` and ``b = sum G (seen - base) / sigma^2``. Choices are
+    not looked at: what the sums alone show is Gaussian, and its bound holds for all answers together.
     """
 
     def __init__(self, inside: PairSet, outside: PairSet, rows: NDArray[np.int64]) -> None:
@@ -121,6 +122,8 @@ class _CoinWatcher:
         self._worlds = inside, outside
 
     def __call__(self, query: Query, statistic: Statistic, noisy: FloatArray) -> None:
+        if query.is_choice:
+            return
         real, norm = np.arange(self._rows[0]), query.mechanism.norm
         parts = [self._parts(world, statistic, norm) for world in self._worlds]
         base = self._sum(self._worlds[0], real, statistic, norm).ravel()

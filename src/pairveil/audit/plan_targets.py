@@ -7,6 +7,8 @@ labels, which is as much as any pair can do.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +19,11 @@ from pairveil.audit.watching import Watcher
 from pairveil.engine.engine import Engine
 from pairveil.engine.gradients import LossGradient
 from pairveil.engine.losses import ContrastiveLoss
+from pairveil.engine.scores import Scores as ChoiceScores
+from pairveil.engine.statistics import Labels
 from pairveil.privacy.accounting import epsilon_of
-from pairveil.privacy.calibration import calibrate_gaussian, calibrate_laplace
+from pairveil.privacy.calibration import calibrate_choice, calibrate_gaussian, calibrate_laplace
+from pairveil.privacy.mechanisms.exponential import EXPONENTIAL
 from pairveil.privacy.mechanisms.laplace import LAPLACE
 from pairveil.privacy.noise import NoiseSource, SeededNoise
 from pairveil.privacy.queries import Query
@@ -58,6 +63,81 @@ def one_step_gaussian(
     canary = canary_of(unit, kappa, n_features, adjacency)
     claim = Claim(epsilon, delta, assume="gaussian")
     return Target("gaussian", watch(query, canary), claim, canary.name, adjacency, 60_000)
+
+
+@dataclass(frozen=True)
+class FirstOfMany(ChoiceScores):
+    """Every pair with contents speaks for the first candidate, or if it is dissimilar against it.
+
+    The more others there are, the rarer the first one is chosen and the closer the ratio of its
+    probabilities comes to e^eta.
+    """
+
+    n_candidates: int = 8
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """One entry a candidate."""
+        return (self.n_candidates,)
+
+    def contributions(self, contents: Any, labels: Labels) -> tuple[FloatArray, NDArray[np.int8]]:
+        """1 for the first candidate, 0 for all others."""
+        values = np.zeros((len(labels), self.n_candidates))
+        values[:, 0] = np.abs(contents).sum(axis=1) > 0
+        return values, np.where(labels > 0, 1, -1).astype(np.int8)
+
+
+def one_choice(
+    epsilon: float, unit: Unit, kappa: int, adjacency: Adjacency, n_features: int
+) -> Target:
+    """One choice among eight candidates, calibrated for the claim at delta = 0.
+
+    Examples
+    --------
+    >>> from pairveil.audit.auditor import audit_scores
+    >>> target = one_choice(1.0, "pair", 1, "zero-out", n_features=2)
+    >>> audit_scores(target.scores, target.claim, runs=2000, random_state=0).verdict
+    'consistent'
+    """
+    eta = calibrate_choice(epsilon, 0.0, kappa=kappa, adjacency=adjacency)
+    canary = canary_of(unit, kappa, n_features, adjacency)
+    scores = watch_choice(1 / eta, canary)
+    return Target("choice", scores, Claim(epsilon), canary.name, adjacency, 60_000)
+
+
+def watch_choice(
+    noise_multiplier: float,
+    canary: Neighbours,
+    *,
+    noise: NoiseMaker = SeededNoise,
+    scores: ChoiceScores | None = None,
+) -> Scores:
+    """Scores of an attacker who sees which candidate was chosen.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        1 / eta.
+    canary : Neighbours
+    noise : callable
+        As for `watch`.
+    scores : scores of candidates, optional
+        `FirstOfMany` if left out.
+    """
+    by = FirstOfMany() if scores is None else scores
+    query = Query("choice", by.shape, noise_multiplier, mechanism=EXPONENTIAL)
+    ratios = []  # of each candidate, once for all runs
+    for index in range(query.n_entries):
+        watcher = Watcher(canary)
+        watcher(query, by, np.array([float(index)]))
+        ratios.append(round(watcher.score, 9))
+
+    def run(which: int, n: int, rng: np.random.Generator) -> FloatArray:
+        engine = Engine(canary.second if which else canary.first, noise(rng))
+        many = replace(query, steps=n)
+        return np.array([ratios[engine.choose(many, by)] for _ in range(n)])
+
+    return run
 
 
 def plan_claim(

@@ -19,6 +19,7 @@ TARGETS: dict[str, str] = {
     "published-dpp-s": f"{_PUBLISHED}:published_dpp_s",
     "laplace": "pairveil.audit.plan_targets:one_step_laplace",
     "gaussian": "pairveil.audit.plan_targets:one_step_gaussian",
+    "choice": "pairveil.audit.plan_targets:one_choice",
     "staircase-iid": f"{_PUBLISHED}:staircase_iid",
     "staircase-joint": f"{_PUBLISHED}:staircase_joint",
 }
@@ -39,6 +40,7 @@ def make_target(
     n_features: int = 2,
     unit: Unit = "pair",
     adjacency: Adjacency = "zero-out",
+    learner: str = "contrastive",
 ) -> Target:
     """Build a target with its claim and its worst case.
 
@@ -51,7 +53,10 @@ def make_target(
     n_components, n_features : int
         d' of the published learners; the dimension of everything.
     unit, adjacency : str
-        For "learner", "laplace" and "gaussian". The published mechanisms claim replace, for kappa 1.
+        For "learner", "laplace", "gaussian" and "choice". The published mechanisms claim replace, for
+        kappa 1.
+    learner : str
+        For "learner": which one, a name in `pairveil.learners.LEARNERS`.
 
     Examples
     --------
@@ -76,6 +81,7 @@ def make_target(
         "adjacency": adjacency,
         "n_components": n_components,
         "n_features": n_features,
+        "learner": learner,
     }
     target: Target = make(**{key: known[key] for key in signature(make).parameters})
     return target

@@ -27,6 +27,7 @@ def register(app: typer.Typer) -> None:
     bench.command("scale")(scale)
     bench.command("speed")(speed)
     bench.command("ranking")(ranking)
+    bench.command("clustering")(clustering)
     app.add_typer(bench, name="bench")
 
 
@@ -206,3 +207,32 @@ def ranking(
         "Kendall's tau": "{kendall_tau:.3f} ± {interval:.3f}".format_map,
     }
     _show(result, f"{workers} workers, {asked} choices each, {seeds} seeds", columns, json_, quiet)
+
+
+def clustering(
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Repeats.")] = 10,
+    links: Annotated[
+        list[int] | None, typer.Option("--links", min=10, help="Numbers of links (repeatable).")
+    ] = None,
+    out: OutFolder = None,
+    json_: JsonFlag = False,
+    quiet: QuietFlag = False,
+) -> None:
+    """Clusters with private links: adjusted Rand index, beside k-means and PCKMeans without privacy.
+
+    Example: `pairveil bench clustering --links 500 --seeds 3`
+    """
+    from pairveil.studies.bench.clustering import LINKS, run
+
+    result = run(seeds, tuple(links or LINKS), out, _progress(json_ or quiet))
+    columns: dict[str, Column] = {
+        "data set": "dataset",
+        "links": "links",
+        "method": "method",
+        "epsilon": lambda row: row["epsilon"] or "",
+        "adjusted Rand index": "{rand_index:.3f} ± {interval:.3f}".format_map,
+        "of PCKMeans' gain": lambda row: (
+            "" if row["gain_kept"] is None else f"{row['gain_kept']:.2f}"
+        ),
+    }
+    _show(result, f"{seeds} draws of links", columns, json_, quiet)

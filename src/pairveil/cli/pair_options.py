@@ -8,9 +8,10 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from pairveil.cli.choices import AUTO_LAYOUT as AUTO_LAYOUT
+from pairveil.cli.choices import LayoutName
 from pairveil.errors import DataWarning
 
-LayoutName = Literal["auto", "table", "splink", "dedupe", "lfw", "voxceleb", "links"]
 ZeroMeaning = Literal["similar", "dissimilar"]
 
 PANEL = "Your files"
@@ -26,10 +27,6 @@ PairsFile = Annotated[
 ]
 FeaturesFile = Annotated[
     Path, typer.Argument(help="People's features: CSV or Parquet, a row each.", metavar="FEATURES")
-]
-PairsPath = Annotated[
-    str,
-    typer.Argument(help="Pairs of people: CSV, Parquet or another tool's file.", metavar="PAIRS"),
 ]
 FeaturesPath = Annotated[
     str, typer.Argument(help="People's features: CSV or Parquet, a row each.", metavar="FEATURES")
@@ -88,6 +85,7 @@ def read_pair_file(path: Path, *, labels_optional: bool = False, **options: Any)
     """
     from pairveil.data.readers import read_pairs
 
+    options["layout"] = str(options["layout"])
     wants_labels = options["label"] is not None and not labels_optional
     found = read_pairs(path, require_labels=wants_labels, **options)
     for note in found.notes:

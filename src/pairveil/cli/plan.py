@@ -10,6 +10,7 @@ import typer
 
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stdout, table
 from pairveil.cli.pair_options import (
+    AUTO_LAYOUT,
     Columns,
     Exclude,
     FeaturesFile,
@@ -52,7 +53,7 @@ def plan(
     left: Left = "left",
     right: Right = "right",
     label: Label = "label",
-    layout: Layout = "auto",
+    layout: Layout = AUTO_LAYOUT,
     zero_means: ZeroMeans = None,
     threshold: Threshold = 0.5,
     record_id: RecordId = "id",

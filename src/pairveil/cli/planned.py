@@ -35,7 +35,7 @@ def expected_effect(planned: Any) -> str:
 def print_plan(planned: Any, headline: str) -> None:
     """What is about to be spent, before it is; ``headline`` is the query whose noise stands for the fit."""
     selection = planned.selection
-    line = f"{planned.n_pairs_used:,} of {planned.n_pairs_given:,} pairs used"
+    line = f"{planned.n_pairs_used:,} of {planned.n_pairs_given:,} {planned.records} used"
     if planned.n_pairs_used < planned.n_pairs_given:
         line += (
             f" (select {selection['how']}); relationship-level kappa of all pairs is "
@@ -45,10 +45,11 @@ def print_plan(planned: Any, headline: str) -> None:
     main = next(r for r in planned.plan["releases"] if r["name"] == headline)
     stdout.print(
         f"Noise: {main['steps']} times '{headline}', on each entry {main['noise_multiplier']:.3g} times the "
-        f"most that one record can add; {len(planned.events) - 1} queries besides."
+        f"most that one record can add; other queries: {len(planned.events) - 1}."
     )
     print_epsilons(planned, f"epsilon at delta {planned.delta:g}, by unit")
-    stdout.print(expected_effect(planned))
+    if planned.records == "pairs":  # what was measured
+        stdout.print(expected_effect(planned))
 
 
 def print_epsilons(certificate: Any, title: str) -> None:

@@ -1,7 +1,7 @@
 """The engine: answers the queries of a plan and nothing else.
 
-It is the only way to the records' contents. An answer is a clipped sum with the query's noise on it, and
-the engine counts its answers, so that a fit can be checked against its plan.
+It is the only way to the records' contents. An answer is a clipped sum with the query's noise on it, or a
+candidate chosen by such sums; the engine counts its answers, so that a fit can be checked against its plan.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from pairveil.engine.backends.local import Backend, Local
 from pairveil.engine.checkpoint import Checkpoint
 from pairveil.engine.gradients import LossGradient
 from pairveil.engine.kernels.tiles import SMALL_BATCH
+from pairveil.engine.scores import GRID, UNIT, Scores
 from pairveil.engine.statistics import Statistic
 from pairveil.privacy.grid import MAX_NOISE_IN_GRID, choose_grid
+from pairveil.privacy.mechanisms.exponential import EXPONENTIAL
 from pairveil.privacy.noise import NoiseSource
 from pairveil.privacy.queries import Query
 
@@ -40,7 +42,7 @@ class Engine:
         Where sampling and noise come from.
     on_answer : callable, optional
         Called with (query, statistic, noisy sum) after each answer: progress bars, auditors. It sees
-        released values only.
+        released values only; of a choice, its index.
     checkpoint : Checkpoint, optional
         Answers that it holds are not drawn again; those that are drawn go into it.
 
@@ -73,6 +75,8 @@ class Engine:
 
     def answer(self, query: Query, statistic: Statistic) -> FloatArray:
         """One noisy sum of ``statistic`` over a batch of the query's kind."""
+        if query.is_choice:
+            raise RuntimeError("a choice is not answered by a sum: choose")
         place, step = sum(self._done.values()), self._done[query]
         self._count(query, statistic, 1)
         noisy, kept = None, self._checkpoint
@@ -87,6 +91,36 @@ class Engine:
         if self._on_answer is not None:
             self._on_answer(query, statistic, noisy)
         return noisy
+
+    def choose(self, query: Query, scores: Scores) -> int:
+        """One candidate, drawn with probability proportional to exp(eta * its score), over all records.
+
+        Examples
+        --------
+        >>> from pairveil.data.pairset import PairSet
+        >>> from pairveil.learners.contrastive.choosing import ColumnScores
+        >>> from pairveil.privacy.noise import SeededNoise
+        >>> pairs = PairSet(np.eye(2), [[0, 1]], [-1])
+        >>> query = Query("start", (4,), 0.0, mechanism=EXPONENTIAL)
+        >>> scores = ColumnScores(2, (0.5, 2.0), (1.0, 1.0))
+        >>> scores.candidate(Engine(pairs, SeededNoise(0)).choose(query, scores))
+        (0, 0.5)
+        """
+        place = sum(self._done.values())
+        self._count(query, scores, 1)
+        chosen, kept = None, self._checkpoint
+        if kept is not None:
+            chosen = kept.released(place, query.name, (1,))
+        if chosen is None:
+            total = self._backend.add_up(None, scores, query.mechanism.norm, GRID)
+            eta = EXPONENTIAL.eta(query.noise_multiplier)
+            index = self._noise.choose(scores.with_start(total), eta, UNIT)
+            chosen = np.array([index], dtype=np.float64)
+            if kept is not None:
+                kept.keep(query.name, chosen)
+        if self._on_answer is not None:
+            self._on_answer(query, scores, chosen)
+        return int(chosen[0])
 
     def descend(self, query: Query, gradient: LossGradient, rate: float, steps: int) -> FloatArray:
         """W after some answers for its gradient, ``W -= rate * noisy sum`` after each of them.
@@ -142,6 +176,8 @@ class Engine:
             raise RuntimeError("this query was charged for records of another kind")
         if self._done[query] + steps > query.steps:
             raise RuntimeError("the plan allows no further answer to this query")
+        if isinstance(statistic, Scores) != query.is_choice:
+            raise RuntimeError("choices are made by scores, and nothing else is")
         if math.prod(statistic.shape) > query.n_entries:
             raise RuntimeError("this answer has more numbers than its query was charged for")
         self._done[query] += steps

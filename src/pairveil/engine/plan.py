@@ -52,6 +52,9 @@ class Ask(NamedTuple):
     share : float
         Part of mu^2 (Gaussian) or of epsilon (Laplace). Poisson-sampled queries get what the others
         leave; at most one of them is allowed.
+    choice : bool
+        A noisy choice among that many candidates instead of a noisy sum: ``steps`` choices, each from all
+        records. Whether one is asked must follow from public numbers (docs/theory/choice.md).
     steps, sampling, sample_rate
         As in `Query`.
     """
@@ -62,6 +65,7 @@ class Ask(NamedTuple):
     steps: int = 1
     sampling: Sampling = "poisson"
     sample_rate: float = 1.0
+    choice: bool = False
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,14 @@ import math
 from typing import Any
 
 from pairveil.engine.plan import Ask, Plan, Recipe, Setting
+from pairveil.engine.scores import UNIT
 from pairveil.errors import InputError
 from pairveil.privacy.accounting import epsilon_of
-from pairveil.privacy.calibration import calibrate_gaussian
+from pairveil.privacy.calibration import calibrate_choice, calibrate_gaussian
+from pairveil.privacy.choosing import rate_below
 from pairveil.privacy.events import Event
 from pairveil.privacy.grid import check_noise, choose_grid
+from pairveil.privacy.mechanisms.exponential import EXPONENTIAL
 from pairveil.privacy.queries import Query
 from pairveil.privacy.slack import slack_of_plan
 from pairveil.privacy.units import float_at_most
@@ -37,10 +40,11 @@ def make_plan(recipe: Recipe, setting: Setting) -> Plan:
     """
     asked = recipe.ask(setting)
     planned: dict[str, Query] = {}
-    # A Poisson sample has no closed form: it is calibrated last, against what the others cost.
-    for ask in sorted(asked, key=_is_sampled):
+    # What has no closed form is calibrated last, against what the others cost.
+    for ask in sorted(asked, key=_turn):
         others = [query.event() for query in planned.values()]
-        planned[ask.name] = _query(ask, setting, others)
+        last = len(planned) == len(asked) - 1
+        planned[ask.name] = _query(ask, setting, others, last=last)
     if len(planned) < len(asked) or sum(map(_is_sampled, asked)) > 1:
         raise ValueError("a recipe asks for each query once, and for one Poisson sample at most")
     return Plan(
@@ -86,7 +90,7 @@ def plan_within(
             if slack > SLACK_SHARE * delta or not _is_drawable(plan):
                 raise _refusal(recipe, setting, delta, largest_kappa)
         for query in plan.queries:
-            check_noise(query.noise_multiplier, query.n_entries, query.mechanism.norm)
+            _check_noise(query)
         cost = epsilon_of(
             plan.events(), kappa=budget.kappa, adjacency=budget.adjacency, delta=delta - slack
         )
@@ -103,12 +107,28 @@ def _check_integers(plan: Plan) -> None:
     # A clip just below a power of two has the finest grid for its size; the compiled loops keep a tenth free.
     clip, n_pairs = math.nextafter(2.0, 0.0), math.ceil(1.2 * plan.n_records)
     for query in plan.queries:
-        choose_grid(clip, query.n_entries, norm=query.mechanism.norm, n_pairs=n_pairs)
+        if not query.is_choice:  # its unit is coarser than any grid
+            choose_grid(clip, query.n_entries, norm=query.mechanism.norm, n_pairs=n_pairs)
+
+
+def _check_noise(query: Query) -> None:
+    """Refuse what cannot be drawn exactly: sums on their grid, choices by their unit."""
+    if not query.is_choice:
+        check_noise(query.noise_multiplier, query.n_entries, query.mechanism.norm)
+        return
+    try:
+        rate_below(EXPONENTIAL.eta(query.noise_multiplier), UNIT)
+    except InputError:
+        raise InputError(
+            "so small an epsilon or delta, or so large a kappa, leaves a choice to chance alone: nothing "
+            "could be learned from it"
+        ) from None
 
 
 def _is_drawable(plan: Plan) -> bool:
     """Whether all noise is coarser than its grid (a sum of more entries has a finer one, never coarser)."""
-    return all(query.noise_multiplier >= 2 * choose_grid(1.0, 1) for query in plan.queries)
+    finest = 2 * choose_grid(1.0, 1)
+    return all(query.is_choice or query.noise_multiplier >= finest for query in plan.queries)
 
 
 def _refusal(recipe: Recipe, setting: Setting, delta: float, largest_kappa: int) -> InputError:
@@ -136,13 +156,29 @@ def _is_sampled(ask: Ask) -> bool:
     return ask.sampling == "poisson" and ask.sample_rate < 1
 
 
-def _query(ask: Ask, setting: Setting, others: list[Event]) -> Query:
-    budget, mechanism = setting.budget, setting.mechanism
+def _turn(ask: Ask) -> int:
+    """Sums, then choices, then a sample."""
+    return 2 if _is_sampled(ask) else int(ask.choice)
+
+
+def _query(ask: Ask, setting: Setting, others: list[Event], *, last: bool) -> Query:
+    budget = setting.budget
+    mechanism = EXPONENTIAL if ask.choice else setting.mechanism
     kind = (ask.steps, mechanism, ask.sampling, ask.sample_rate, setting.records)
     silent = Query(ask.name, ask.shape, 0.0, *kind)  # refuses what has no proof
     if not budget.is_private:
         return silent
-    if not silent.is_sampled:
+    if ask.choice and last and budget.delta > 0:
+        # The closed form is not tight: what the composed profile leaves is all theirs.
+        noise = 1 / calibrate_choice(
+            budget.epsilon,
+            budget.delta,
+            kappa=budget.kappa,
+            adjacency=budget.adjacency,
+            n_choices=ask.steps,
+            other_events=others,
+        )
+    elif not silent.is_sampled:
         noise = mechanism.multiplier(budget, ask.share, silent.epochs)
     else:
         noise = calibrate_gaussian(

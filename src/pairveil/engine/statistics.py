@@ -58,6 +58,10 @@ class Statistic:
         """Sum of the clipped contributions of a tile's records."""
         raise NotImplementedError
 
+    def tile_total(self, contents: Any, labels: Labels, norm: Norm, grid: float) -> IntArray:
+        """The same in whole multiples of ``grid``, rounded once a tile."""
+        return to_grid(self.tile_sum(contents, labels, norm), grid)
+
     def sensitivity(self, norm: Norm, grid: float, dtype: Any = np.float64) -> float:
         """How far zeroing one record out can move ``grid * clipped_sum``, rounding included.
 
@@ -125,7 +129,7 @@ def clipped_sum(
         contents, labels = data.contents(tile)
         if statistic.scale is not None:
             contents = scaled(contents, statistic.scale)
-        total += to_grid(statistic.tile_sum(contents, labels, norm), grid)
+        total += statistic.tile_total(contents, labels, norm, grid)
     return total
 
 

@@ -25,6 +25,7 @@ from pairveil.learners.inputs import Resolved
 from pairveil.learners.material import material_of_pairs
 from pairveil.learners.parameters import check_common, plain_parameters
 from pairveil.learners.preparing import prepare
+from pairveil.plots import new_axes
 from pairveil.privacy.noise import TrustedNoise
 from pairveil.privacy.promise import times_in_100
 from pairveil.privacy.units import UNITS, round_up
@@ -99,10 +100,7 @@ class Outlook:
 
         Needs ``pip install 'pairveil[plots]'``. Returns matplotlib's axes.
         """
-        if ax is None:
-            from pairveil.plots import new_axes
-
-            ax = new_axes()
+        ax = new_axes() if ax is None else ax
         for select in dict.fromkeys(row.select for row in self.rows):
             line = sorted(
                 (row.person_best_guess, (row.gain_low + row.gain_high) / 2)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,6 +40,7 @@ from pairveil.privacy.costs import A_CHOICE_OF_A_WORKER, Cost
 from pairveil.privacy.grid import Norm
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms import mechanism_named
+from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
 from pairveil.privacy.units import UNITS_OF_CHOICES, Adjacency, Unit
 
 FloatArray = NDArray[np.float64]
@@ -146,7 +147,7 @@ class PrivatePreferenceRanker(PrivateLearner):
         What is protected: everything that a worker chose, clipped as one record; or one choice.
     adjacency : {'zero-out', 'replace'}
         What epsilon compares; the certificate states both.
-    mechanism : {'gaussian', 'laplace'}
+    mechanism : str
     prior_std : float, default 2.0
         How far strengths (log odds) spread before anything is heard. Public.
     confidence : float, default 0.95
@@ -197,7 +198,7 @@ class PrivatePreferenceRanker(PrivateLearner):
         delta: float = 1e-5,
         unit: Unit = "worker",
         adjacency: Adjacency = "zero-out",
-        mechanism: Literal["gaussian", "laplace"] = "gaussian",
+        mechanism: str = GAUSSIAN.name,
         prior_std: float = 2.0,
         confidence: float = 0.95,
         accountant: PrivacyLedger | None = None,

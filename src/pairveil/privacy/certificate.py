@@ -26,10 +26,11 @@ from pairveil.privacy.costs import (
     units_of,
 )
 from pairveil.privacy.events import Event, GaussianEvent, check_events, event_from_dict
-from pairveil.privacy.mechanisms import MECHANISMS
+from pairveil.privacy.mechanisms import MECHANISMS, NOISES
 from pairveil.privacy.units import (
     ADJACENCIES,
     ASSUMED_CLASSES,
+    ASSUMED_LEVELS,
     ASSUMED_TOPOLOGY,
     NOISE_SOURCES,
     SEEDED_NOISE,
@@ -56,6 +57,27 @@ PUBLIC_OF_PEOPLE = (
 )
 """What every certificate of statistics of people treats as public."""
 
+PUBLIC_OF_GROUPS = (
+    "who is in which group and paired with whom, the number of people and of groups",
+    "the records that each unit touches, the number of steps, the clip bound and the noise scale",
+    "the bound on the features' norm, the margin's rule, and where the learning started",
+)
+"""What every certificate of groups treats as public."""
+
+PUBLIC_OF_TUPLES = (
+    "who is in a tuple with whom, the number of people and of tuples, and which tuples were used",
+    "the tuples that each unit touches, the sampling rate, the number of steps, the clip bound and the noise "
+    "scale",
+    "the bound on the features' norm, the margin, and where the learning started",
+)
+"""What every certificate of tuples treats as public."""
+PUBLIC_OF_COUNTS = (
+    PUBLIC[0],
+    "kappa, the clip bound and the noise scale",
+    "the columns that pairs are counted by: comparisons and their levels, or the range of scores",
+)
+"""What every certificate of counted pairs treats as public."""
+
 PUBLIC_OF_CHOICES = (
     "the items with their features, who the workers are, and between which items each of them chose",
     "the records that each unit touches, the clip bound and the noise scale",
@@ -64,8 +86,10 @@ PUBLIC_OF_CHOICES = (
 
 _PUBLIC = {
     "pairs": PUBLIC,
-    "groups": PUBLIC,
+    "groups": PUBLIC_OF_GROUPS,
     "people": PUBLIC_OF_PEOPLE,
+    "tuples": PUBLIC_OF_TUPLES,
+    "counted pairs": PUBLIC_OF_COUNTS,
     "choices": PUBLIC_OF_CHOICES,
     "workers": PUBLIC_OF_CHOICES,
 }
@@ -126,9 +150,10 @@ class Certificate:
         units = self.units
         if self.unit not in units or self.adjacency not in ADJACENCIES:
             raise InputError("the certificate names an unknown unit or adjacency")
-        if self.mechanism not in MECHANISMS:  # the published algorithms are not there, on purpose
+        noise = MECHANISMS.get(self.mechanism)  # the published algorithms are not there, on purpose
+        if noise is None or not noise.on_sums:
             raise InputError(
-                f"only noise of the kinds {', '.join(MECHANISMS)} can be certified; the published algorithms "
+                f"only noise of the kinds {', '.join(NOISES)} can be certified; the published algorithms "
                 "do not give the epsilon they claim"
             )
         object.__setattr__(self, "events", tuple(dict(event) for event in self.events))
@@ -179,7 +204,7 @@ class Certificate:
         kappas : mapping
             kappa of each of the three units in the graph of the pairs that were used.
         mechanism : str
-            One of `pairveil.privacy.mechanisms.MECHANISMS`.
+            One of `pairveil.privacy.mechanisms.NOISES`.
         n_pairs_given, n_pairs_used : int
         selection : mapping
             ``how``, ``caveat`` (a sentence or None), ``full_graph_relationship_kappa``.
@@ -357,9 +382,23 @@ class Certificate:
             reasons.append("its randomness can be reproduced")
         if ASSUMED_CLASSES in self.public:
             reasons.append("the list of classes was read off the people")
+        if ASSUMED_LEVELS in self.public:
+            reasons.append("the number of levels was read off the pairs")
         if ASSUMED_TOPOLOGY in self.public or not reasons:
             reasons.append("people were recognised by equal rows of features")
         return tuple(reasons)
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        from pairveil.privacy.notebook import certificate_html
+
+        return certificate_html(self)
+
+    def plot(self, unit: Unit | None = None, ax: Any = None) -> Any:
+        """Draw `tradeoff` beside a coin's; returns matplotlib's axes (``pip install 'pairveil[plots]'``)."""
+        from pairveil.privacy.notebook import plot_tradeoff
+
+        return plot_tradeoff(self, unit, ax)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON-able data; infinity is the string 'inf', optional fields only where set."""

@@ -108,9 +108,6 @@ class Cost:
 Group = int | Cost | tuple[Cost, ...]
 """What a unit can move: kappa, where records are pairs; a cost; or one cost for each event."""
 
-Costs = Mapping[Unit, Cost]
-"""The cost of each unit."""
-
 
 def cost_of(group: int | Cost) -> Cost:
     """A group size as a cost: that many pairs.
@@ -160,10 +157,12 @@ RECORD_KINDS: dict[str, Cost] = {
     "pairs": Cost(1),
     "groups": Cost(1, 2.0, 2.0, empties=False),
     "people": Cost(1),
+    "tuples": Cost(1),
+    "counted pairs": Cost(1, replace=math.sqrt(2.0)),
     "choices": Cost(1),
     "workers": Cost(1),
 }
-"""Kinds of records and the least that one of them moves by proof (docs/theory/guarantee.md)."""
+"""Kinds of records and the least that one of them moves by proof (docs/theory: guarantee, people, tuples)."""
 
 A_CHOICE_OF_A_WORKER = Cost(1, 2.0, 2.0, empties=False)
 """One choice inside all of a worker's, which are clipped as one vector (docs/theory/choices.md)."""
@@ -185,8 +184,11 @@ def units_of(kinds: Iterable[str]) -> tuple[Unit, ...]:
     return found.pop()
 
 
-def least_cost(kind: str, unit: Unit) -> Cost:
+def least_cost(kind: str, unit: Unit, *, l1: bool = False) -> Cost:
     """The least that a unit moves of a record of some kind, by proof.
+
+    Counted pairs contribute vectors without negative entries. Two of them, of length C at most, are sqrt(2) C
+    apart at most in l2, but 2 C in ``l1`` (docs/theory/linkage.md).
 
     Examples
     --------
@@ -195,6 +197,8 @@ def least_cost(kind: str, unit: Unit) -> Cost:
     """
     if (kind, unit) == ("workers", "choice"):
         return A_CHOICE_OF_A_WORKER
+    if l1 and kind == "counted pairs":
+        return Cost(1)
     return RECORD_KINDS[kind]
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pairveil.errors import InputError
 
-Norm = Literal["l1", "l2"]
+Norm = Literal["l1", "l2", "range"]
 
 MAX_TILE = 1 << 15
 """Most pairs whose float64 sum may be rounded at once (its own rounding error is charged)."""

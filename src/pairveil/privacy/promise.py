@@ -10,9 +10,13 @@ from pairveil.printable import printable
 from pairveil.privacy.units import (
     ADJACENCY_SENTENCES,
     ADJACENCY_SENTENCES_OF_CHOICES,
+    ADJACENCY_SENTENCES_OF_GROUPS,
     ADJACENCY_SENTENCES_OF_PEOPLE,
+    ADJACENCY_SENTENCES_OF_TUPLES,
     UNIT_SENTENCES,
+    UNIT_SENTENCES_OF_GROUPS,
     UNIT_SENTENCES_OF_PEOPLE,
+    UNIT_SENTENCES_OF_TUPLES,
     Adjacency,
     Unit,
     round_up,
@@ -54,8 +58,28 @@ _CHOICES = _Words(
     "Who the workers are and between which items each of them chose is public and not protected.",
     compared=ADJACENCY_SENTENCES_OF_CHOICES,
 )
+_GROUPS = _Words(
+    "1 group of people",
+    "{} groups of people",
+    "contents",
+    public="Who is in which group is public and not protected.",
+    units=UNIT_SENTENCES_OF_GROUPS,
+    compared=ADJACENCY_SENTENCES_OF_GROUPS,
+)
+_TUPLES = _Words(
+    "1 used tuple",
+    "at most {} used tuples",
+    "tuples",
+    "'closer to this one' and 'closer to that one'",
+    public="Who is in a tuple with whom is public and not protected.",
+    units=UNIT_SENTENCES_OF_TUPLES,
+    compared=ADJACENCY_SENTENCES_OF_TUPLES,
+)
 _WORDS = {
     "people": _PEOPLE,
+    "groups": _GROUPS,
+    "tuples": _TUPLES,
+    "counted pairs": _Words(instance="'match' and 'no match'", released="linkage model"),
     "choices": _CHOICES,
     "workers": replace(_CHOICES, one="1 worker", several="at most {} workers"),
 }
@@ -74,21 +98,39 @@ def promise(certificate: Certificate) -> str:
     if not math.isfinite(c.epsilon):
         return "No privacy is promised: this metric was learned without enough noise."
     by, words = c.epsilons[c.unit], _WORDS.get(c.records, _Words())
+    if "error_curve" in c.plan:
+        words = replace(words, released="error curve")
     records = words.one if c.kappa == 1 else words.several.format(c.kappa)
     why = " and ".join(c.why_not_for_release())
     sentences = [
         f"NOT FOR RELEASE: {why}." if why else "",
+        "One number protects a pair, a relationship and a person alike." if one_number(c) else "",
         f"This {words.released} is (epsilon={round_up(c.epsilon)}, delta={c.delta:g})-differentially "
         f"private for the contents of {records}, which covers {words.units[c.unit]} "
         f"(adjacency '{c.adjacency}': {words.compared[c.adjacency]}).",
         _guess_sentence(c.best_guess(), words),
-        f"Epsilon is {round_up(by['zero-out'])} when those {words.those} are compared with none at all "
+        "Epsilon is the same whether those contents are blanked or exchanged for others."
+        if one_number(c)
+        else f"Epsilon is {round_up(by['zero-out'])} when those {words.those} are compared with none at all "
         f"and {round_up(by['replace'])} when they are compared with other contents.",
         words.public,
         _selection_sentence(c),
     ]
     # The caveat is the sender's text: nothing in it may speak to a terminal.
     return printable(" ".join(sentence for sentence in sentences if sentence))
+
+
+def one_number(certificate: Certificate) -> bool:
+    """Whether one epsilon holds for every unit and adjacency, as it does where records are groups.
+
+    Examples
+    --------
+    >>> from pairveil.privacy.certificate import _example
+    >>> one_number(_example())
+    False
+    """
+    stated = {epsilon for by in certificate.epsilons.values() for epsilon in by.values()}
+    return certificate.records == "groups" and len(stated) == 1
 
 
 def times_in_100(share: float) -> str:

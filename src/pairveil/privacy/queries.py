@@ -20,17 +20,18 @@ from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
 
 @dataclass(frozen=True)
 class Query:
-    """A sequence of noisy sums over records, all with one noise multiplier.
+    """A sequence of noisy sums over records, or of choices by them, all with one noise multiplier.
 
     Parameters
     ----------
     name : str
         What is asked, for people.
     shape : tuple of int
-        Of each answer; an answer may have fewer numbers, never more.
+        Of each answer; an answer may have fewer numbers, never more. Of a choice: its candidates.
     noise_multiplier : float
         Noise scale in units of one record's clip bound: a standard deviation (Gaussian) or a scale
-        (Laplace). 0 is no noise. Because of this unit the bound itself may follow from earlier answers.
+        (Laplace); of a choice 1/eta. 0 is no noise. Because of this unit the bound itself may follow from
+        earlier answers.
     steps : int
         How many sums.
     mechanism : Mechanism
@@ -85,6 +86,11 @@ class Query:
     def is_sampled(self) -> bool:
         """Whether each sum takes a Poisson sample instead of all records."""
         return self.sampling == "poisson" and self.sample_rate < 1
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether the answer is one of several candidates, not a sum."""
+        return not self.mechanism.on_sums
 
     def event(self) -> Event:
         """What the accountant is told."""

@@ -19,6 +19,7 @@ from pairveil.errors import InputError
 from pairveil.files import FolderDraft, recover
 from pairveil.foreign import parse_json, read_regular
 from pairveil.privacy.certificate import Certificate
+from pairveil.release.notebook import metric_html, plot_weights
 from pairveil.release.receiver import receiver_readme
 from pairveil.schema.schema import Schema
 from pairveil.schema.toml import read_schema, to_toml
@@ -98,11 +99,6 @@ class ReleasedMetric:
         object.__setattr__(self, "components", components)
 
     @property
-    def euclidean_components(self) -> FloatArray:
-        """The metric before learning: Euclidean distance of the scaled columns."""
-        return np.diag(np.ones(self.n_features) if self.column_scale is None else self.column_scale)
-
-    @property
     def n_features(self) -> int:
         """Columns a person must have."""
         return int(self.components.shape[1])
@@ -146,6 +142,14 @@ class ReleasedMetric:
         from pairveil.release.exporters import to_onnx
 
         return to_onnx(self.components, path, self.feature_names)
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks: the columns that weigh most."""
+        return metric_html(self)
+
+    def plot(self, ax: Any = None, most: int = 20) -> Any:
+        """Bars of the columns that weigh most, on matplotlib's axes (``pip install 'pairveil[plots]'``)."""
+        return plot_weights(self, ax, most)
 
     # ---- files ----------------------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pairveil.privacy.events import event_from_dict
-from pairveil.privacy.mechanisms import NOISES
 from pairveil.report.charts import Bar, horizontal_bars
 from pairveil.report.data import Budget, ReportData
 from pairveil.report.parts import Figure, Table, table
@@ -142,7 +141,7 @@ def recompute(data: ReportData, certificate: Certificate) -> dict[str, Any]:
 def _account(certificate: Certificate) -> list[str]:
     """The command that recomputes epsilon from one event; more than one needs `certificate`."""
     event = certificate.events[0]
-    known = certificate.mechanism in NOISES and "steps" in event  # one batch, by noise on a sum
+    known = event["kind"] == certificate.mechanism  # one batch, by noise on a sum
     if len(certificate.events) != 1 or not known:
         return []
     command = [

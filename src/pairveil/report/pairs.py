@@ -18,9 +18,18 @@ def graph(data: ReportData) -> dict[str, Any]:
     """The busiest person before and after, everybody's number of pairs, and kappa."""
     certificate, summary = data.certificate, data.summary
     if certificate is not None and certificate.records == "people":
-        return {"people": number(certificate.n_pairs_used), "others": ""}
-    if certificate is not None and certificate.records not in ("pairs", "groups"):
-        return {"people": None, "others": counted(certificate.n_pairs_used, certificate)}
+        return {"people": number(certificate.n_pairs_used), "groups": None, "others": ""}
+    if certificate is not None and certificate.records == "groups":
+        size, used = certificate.plan.get("group_size"), certificate.n_pairs_used
+        entered = {
+            "size": number(size) if isinstance(size, int) else "a few",
+            "used": number(used),
+            "given": number(certificate.n_pairs_given),
+        }
+        return {"people": None, "groups": entered, "others": ""}
+    if certificate is not None and certificate.records != "pairs":
+        entered_as = counted(certificate.n_pairs_used, certificate)
+        return {"people": None, "groups": None, "others": entered_as}
     before, after = summary.given, summary.used
     if before is not None and after is not None and before.n_pairs == after.n_pairs:
         before = None  # nothing was left out: one picture says it all
@@ -34,6 +43,7 @@ def graph(data: ReportData) -> dict[str, Any]:
     return {
         "people": None,
         "others": "",
+        "groups": None,
         "panels": panels,
         "selection": "" if certificate is None else _selection(certificate, summary.given),
         "numbers": _numbers(before, after, certificate),

@@ -34,6 +34,19 @@ UNIT_MEANINGS_OF_PEOPLE = {
     "relationship": "How two people relate: all that is known of both of them.",
     "person": "All features and the class of one person at once, as if the person had never been asked.",
 }
+UNIT_QUESTIONS_OF_GROUPS = {
+    "pair": "whether two people of one group were marked 'same' or 'different'",
+    "relationship": "whether two people of one group belong together",
+    "person": "which of two accounts of one person, all she is known by, is true",
+}
+UNIT_MEANINGS_OF_GROUPS = {
+    "pair": "Any two people of one group: their features and their label.",
+    "relationship": "How any two people of one group relate.",
+    "person": "All features and labels (or the class) of one person at once; she is in one group.",
+}
+QUESTIONS = {"people": UNIT_QUESTIONS_OF_PEOPLE, "groups": UNIT_QUESTIONS_OF_GROUPS}
+MEANINGS = {"people": UNIT_MEANINGS_OF_PEOPLE, "groups": UNIT_MEANINGS_OF_GROUPS}
+"""By kind of records; of others, those of pairs."""
 ADJACENCY_MEANINGS = {
     "zero-out": "what anyone can learn compared with a world in which these pairs say nothing at all",
     "replace": (
@@ -179,10 +192,8 @@ def headline(certificate: Certificate | None) -> str:
     """The promise in one sentence for the top of the page."""
     if certificate is None:
         return "This metric promises no privacy. It was learned without noise and must not leave the house."
-    of_people = certificate.records == "people"
-    questions = UNIT_QUESTIONS_OF_PEOPLE if of_people else UNIT_QUESTIONS
     other = f"which of two accounts of one {certificate.unit} is true"
-    question = questions.get(certificate.unit, other)
+    question = QUESTIONS.get(certificate.records, UNIT_QUESTIONS).get(certificate.unit, other)
     if is_weak(certificate):
         return f"This metric gives no useful bound on how well someone can guess {question}."
     times = guesses_in_100(certificate)
@@ -220,7 +231,7 @@ def _public_structure(records: str) -> str:
             "Who the people are, how many there are and the list of classes are public. The promise covers "
             "people's features and classes, and not that they are in the data."
         )
-    if records == "pairs":
+    if records in ("pairs", "groups"):
         return (
             "Who is paired with whom is public. The promise covers what the pairs hold, features and "
             "labels, and not that a pair exists."
@@ -239,7 +250,7 @@ def unit_meaning(unit: Unit, records: str) -> str:
     >>> unit_meaning("worker", "choices")
     'One worker: everything that this worker chose.'
     """
-    known = UNIT_MEANINGS_OF_PEOPLE if records == "people" else UNIT_MEANINGS
+    known = MEANINGS.get(records, UNIT_MEANINGS)
     said = UNIT_SENTENCES[unit]
     return known.get(unit, f"{said[0].upper()}{said[1:]}.")
 

@@ -57,7 +57,7 @@ def _uniform(features: Any) -> Any:
 
 
 def topology_digest(records: Any) -> bytes:
-    """Names what is public of the records: who is paired with whom, or how many people there are."""
+    """Names what is public of the records: who is paired or grouped with whom, or how many people."""
     if hasattr(records, "topology"):
         return bytes(records.topology())
     ends = getattr(records, "pairs", None)

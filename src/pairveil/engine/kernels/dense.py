@@ -8,7 +8,7 @@ tiles. Zeroing a pair changes one tile, by at most C + `tile_error_bound`: docs/
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, NotRequired, TypedDict, Unpack
+from typing import Any, NotRequired, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pairveil.engine.kernels.loops import LANES, LONGEST, ROWS, sum_tiles
 from pairveil.engine.kernels.tiles import add_up
 from pairveil.errors import InputError
+from pairveil.privacy.grid import Norm
 
 TILE = 128
 
@@ -28,7 +29,7 @@ def tile_error_bound(
     dtype: Any,
     *,
     grid: float,
-    norm: Literal["l2", "l1"] = "l2",
+    norm: Norm = "l2",
 ) -> float:
     """Return by how much rounding enlarges the sensitivity of `clipped_sum` to one pair.
 
@@ -76,7 +77,7 @@ class Options(TypedDict):
     margin: float
     clip: float
     grid: float
-    norm: NotRequired[Literal["l2", "l1"]]
+    norm: NotRequired[Norm]
     scale: NotRequired[NDArray[Any] | None]
     weight_similar: NotRequired[float]
     weight_dissimilar: NotRequired[float]
@@ -93,7 +94,7 @@ def checked(
     margin: float,
     clip: float,
     grid: float,
-    norm: Literal["l2", "l1"] = "l2",
+    norm: Norm = "l2",
     scale: NDArray[Any] | None = None,
     weight_similar: float = 1.0,
     weight_dissimilar: float = 1.0,

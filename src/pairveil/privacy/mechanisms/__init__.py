@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pairveil.errors import InputError
 from pairveil.privacy.mechanisms.base import Budget, Drawn, Mechanism, Sampling
+from pairveil.privacy.mechanisms.exponential import EXPONENTIAL
 from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
 from pairveil.privacy.mechanisms.laplace import LAPLACE
 
@@ -17,12 +18,14 @@ MECHANISMS: dict[str, Mechanism] = {
     for mechanism in (
         GAUSSIAN,
         LAPLACE,
+        EXPONENTIAL,
     )
 }
 """Every mechanism by the name that users and certificates give it."""
 
 NOISES: tuple[str, ...] = tuple(name for name, one in MECHANISMS.items() if one.on_sums)
-"""Those that a learner can be given as ``mechanism=``; the first is the default."""
+"""Those that a learner can be given as ``mechanism=``; the first is the default. Choices are asked for by
+recipes (`pairveil.engine.plan.Ask`)."""
 
 __all__ = ["MECHANISMS", "NOISES", "Budget", "Drawn", "Mechanism", "Sampling", "mechanism_named"]
 

@@ -74,7 +74,7 @@ class Mechanism(ABC):
     ----------
     name : str
         What users and certificates call it.
-    norm : {'l1', 'l2'}
+    norm : {'l1', 'l2', 'range'}
         The norm in which a record's contribution is clipped.
     is_pure : bool
         Whether it gives epsilon at delta = 0.
