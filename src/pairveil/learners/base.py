@@ -27,6 +27,7 @@ from pairveil.learners import charging
 from pairveil.learners.grouped import cut_pairs, material_of_groups, refuse_cluster
 from pairveil.learners.inputs import resolve_training
 from pairveil.learners.material import Material, material_of_pairs
+from pairveil.learners.named_people import rows_of, without_ids
 from pairveil.learners.parameters import check_bound, check_common, plain_parameters
 from pairveil.learners.preparing import Prepared, prepare
 from pairveil.learners.progress import OnStep, Progress
@@ -183,7 +184,8 @@ class PrivateLearner(BaseEstimator):
         check_bound("data_norm", given.data_norm)
         if getattr(pairs, "kind", None) == "groups":
             return self._prepare_groups(given, pairs, y)
-        read, preprocessor = RawRows.of(self).inputs(pairs, self.preprocessor, learning=True)
+        named, people = rows_of(pairs, self.preprocessor), without_ids(self.preprocessor)
+        read, preprocessor = RawRows.of(self).inputs(named, people, learning=True)
         found = resolve_training(read, y, preprocessor, self.backend, stacklevel=4)
         check_common(given)
         self._check(given, found.data.n_features)
