@@ -46,6 +46,7 @@ class Studio:
     def __init__(self, project: Project) -> None:
         self.project = project
         self.fitting = Fitting(project)
+        self._notes: tuple[str, ...] = ()  # of the last rehearsal; they may count private cells
         self._one = asyncio.Lock()  # one command at a time: two tabs ask for one plan
 
     # ---- showing ---------------------------------------------------------------------------------
@@ -101,12 +102,11 @@ class Studio:
         async with self._one:
             self.project.forget_answers()
             kept = self.project.schema.read_text() if self.project.schema.is_file() else None
-            columns = await commands.ask(commands.schema_command(self.project))
+            columns = (await commands.ask(commands.schema_command(self.project))).content
             if kept is not None and _same_columns(kept, columns):
                 self.project.schema.write_text(kept, encoding="utf-8")
-            self.project.keep(
-                "kappa.json", await commands.ask(commands.kappa_command(self.project))
-            )
+            kappa = await commands.ask(commands.kappa_command(self.project))
+            self.project.keep("kappa.json", kappa.content)
             self.project.keep("columns.json", columns)
 
     # ---- columns ---------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ class Studio:
         async with self._one:
             if self.project.answer("plan.json") is None:
                 plan = await commands.ask(commands.plan_command(self.project))
-                self.project.keep("plan.json", plan)
+                self.project.keep("plan.json", plan.content)
 
     # ---- privacy ---------------------------------------------------------------------------------
 
@@ -153,7 +153,9 @@ class Studio:
             self.project.settings = forms.with_choice(self.project.settings, form)
             async with self._one:
                 words = commands.fit_command(self.project, dry_run=True)
-                self.project.keep("certificate.json", await commands.ask(words))
+                rehearsed = await commands.ask(words)
+                self.project.keep("certificate.json", rehearsed.content)
+                self._notes = rehearsed.notes
         except PairveilError as problem:
             return self.page("plan", str(problem), **pages.plan_page(self.project))
         return _go("confirm")
@@ -163,7 +165,7 @@ class Studio:
         if (elsewhere := self._elsewhere("confirm")) is not None:
             return elsewhere
         try:
-            content = pages.confirm_page(self.project)
+            content = {**pages.confirm_page(self.project), "said": self._notes}
         except PairveilError as problem:
             return self.page("plan", str(problem), **pages.plan_page(self.project))
         if request.method == "GET":

@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 from pairveil.errors import InputError
 from pairveil.studio.project import Project, Settings
@@ -77,7 +77,17 @@ def _table(project: Project, which: str) -> str:
     return str(found)
 
 
-async def ask(words: list[str]) -> dict[str, Any]:
+class Answer(NamedTuple):
+    """What a command said: its JSON object, and notes for the operator.
+
+    Notes may count private cells. They are shown, and written nowhere.
+    """
+
+    content: dict[str, Any]
+    notes: tuple[str, ...] = ()
+
+
+async def ask(words: list[str]) -> Answer:
     """Run a command with ``--json`` and return what it answered.
 
     Raises
@@ -101,9 +111,8 @@ async def ask(words: list[str]) -> dict[str, Any]:
         raise
     if process.returncode != 0:
         raise InputError(problem_in(problem.decode("utf-8", "replace")))
-    answer = json.loads(said)
     notes = [line for line in problem.decode("utf-8", "replace").splitlines() if line.strip()]
-    return {**answer, "said": notes[:20]}
+    return Answer(json.loads(said), tuple(notes[:20]))
 
 
 def problem_in(text: str) -> str:

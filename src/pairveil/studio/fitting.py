@@ -115,8 +115,9 @@ class Fitting:
         return 0.0
 
     def _over(self) -> None:
-        """The release is safe: nothing that was uploaded is needed any more."""
+        """The release is safe: neither what was uploaded nor notes that count private cells may stay."""
         self.project.forget_uploads()
+        (self.project.folder / "fit.log").unlink(missing_ok=True)
 
 
 def expected_bytes(plan: Mapping[str, Any]) -> int:

@@ -194,7 +194,6 @@ def confirm_page(project: Project) -> dict[str, Any]:
         "epsilon": cost(certificate.epsilon),
         "unit": certificate.unit,
         "budget": budget(project),
-        "said": content.get("said", []),
         "shown": shown(project),
     }
 
