@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import socket
+import sys
+
 import pytest
 from studio_tools import ORIGIN, TOKEN, enter, open_client
+
+from pairveil.errors import InputError
+from pairveil.studio.server import serve
 
 PATHS = ("/", "/files", "/schema", "/plan", "/confirm", "/progress", "/status", "/done", "/report")
 OTHERS = ("/release.zip", "/assets/studio.js", "/assets/../project.py", "/nothing")
@@ -79,3 +85,28 @@ def test_pages_load_nothing_from_elsewhere(client) -> None:
     assert "<script>" not in page
     assert " style=" not in page
     assert "onclick" not in page
+
+
+def test_without_the_extra_the_command_says_what_to_install(project, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(InputError, match=r"pip install 'pairveil\[studio\]'"):
+        serve(project, 0, print)
+
+
+def test_the_server_listens_on_this_machine_alone(project, monkeypatch) -> None:
+    found = []
+
+    def run(server, sockets) -> None:
+        found.append((sockets[0].getsockname()[0], server.config.access_log))
+
+    monkeypatch.setattr("uvicorn.Server.run", run)
+    serve(project, 0, found.append)
+    url, (address, logs) = found
+    assert address == "127.0.0.1"
+    assert not logs  # a log would hold the token
+    assert len(url.split("token=")[1]) >= 40
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(InputError, match="is taken"):
+            serve(project, taken.getsockname()[1], found.append)
