@@ -121,9 +121,10 @@ class LearnsFromClasses(_Learner):
             The public list of classes, at least two. None reads it off ``y``, which would show a class of
             one person: the certificate says so and is not for release.
         groups : 'auto', int, or integer array of shape (n,)
-            What a record is. 'auto': statistics of people, groups or pairs, by a public rule in the numbers
-            of people, columns and classes and in epsilon. A size: disjoint groups of so many people, dealt
-            without looking at anything. An array: each person's group, -1 for none; it must be public.
+            What a record is. 'auto': statistics of people or pairs, by a public rule in the numbers of
+            people, columns and classes and in epsilon (groups told less wherever they were measured). A
+            size: disjoint groups of so many people, dealt without looking at anything. An array: each
+            person's group, -1 for none; it must be public.
         ids : array of shape (n,), optional
             Public names of the people, each once. People are brought into their order; without ids into the
             order of their rows, which must then not depend on anything private.

@@ -192,6 +192,8 @@ class PrivatePreferenceRanker(PrivateLearner):
 
     backend: Any = "auto"  # choices are summed on this machine
 
+    learns_from = ("choices",)
+
     def __init__(
         self,
         epsilon: float = 1.0,

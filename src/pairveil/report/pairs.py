@@ -20,10 +20,15 @@ def graph(data: ReportData) -> dict[str, Any]:
     if certificate is not None and certificate.records == "people":
         return {"people": number(certificate.n_pairs_used), "groups": None, "others": ""}
     if certificate is not None and certificate.records == "groups":
-        size, used = certificate.plan.get("group_size"), certificate.n_pairs_used
+        plan = certificate.plan  # the sender's: whatever is no number is not shown
+        count, size = (
+            number(found) if isinstance(found, int) else "a few"
+            for found in (plan.get("n_groups"), plan.get("group_size"))
+        )
         entered = {
-            "size": number(size) if isinstance(size, int) else "a few",
-            "used": number(used),
+            "count": count,
+            "size": size,
+            "used": number(certificate.n_pairs_used),
             "given": number(certificate.n_pairs_given),
         }
         return {"people": None, "groups": entered, "others": ""}
