@@ -35,7 +35,9 @@ def signal_of(planned: Any) -> float:
     # Queries of other kinds (a noisy choice) have little of the budget, and no part in the table above.
     sums = [e for e in planned.events if "noise_multiplier" in e]
     power = sum(e.get("steps", 1) / e["noise_multiplier"] ** 2 for e in sums)
-    records = planned.plan.get("n_groups", planned.n_pairs_used)  # groups are what noise is added to
+    records = planned.plan.get(
+        "n_groups", planned.n_pairs_used
+    )  # groups are what noise is added to
     return float(records * math.sqrt(power / planned.plan["n_features"]))
 
 
