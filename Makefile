@@ -20,7 +20,7 @@ $(VENV)/.core: pyproject.toml constraints.txt
 
 $(VENV)/.dev: pyproject.toml constraints.txt $(VENV)/.core
 	@echo "Installing the development tools (once) ..."
-	@$(PIP_INSTALL) -e ".[dev,plots,docs]"
+	@$(PIP_INSTALL) -e ".[dev,plots,docs,torch]"
 	@touch $@
 
 $(VENV)/.release: pyproject.toml constraints.txt $(VENV)/.core

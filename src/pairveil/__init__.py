@@ -14,10 +14,14 @@ __version__ = "0.2.0.dev0"
 
 _HOME = {
     "PairSet": "pairveil.data.pairset",
+    "GroupSet": "pairveil.data.groups",
+    "Choices": "pairveil.data.choices",
     "read_features": "pairveil.data.readers",
     "read_pairs": "pairveil.data.readers",
+    "read_groups": "pairveil.data.group_reader",
     "select_pairs": "pairveil.graph.choosing",
     "design_pairs": "pairveil.graph.choosing",
+    "design_groups": "pairveil.graph.grouping",
     "kappa": "pairveil.graph.kappa",
     "Kappa": "pairveil.graph.kappa",
     "exact_kappa": "pairveil.graph.exact",
@@ -27,6 +31,8 @@ _HOME = {
     "scale_to_bounds": "pairveil.data.scaling",
     "load_patients": "pairveil.data.embedded",
     "label_pairs": "pairveil.data.embedded",
+    "Schema": "pairveil.schema.schema",
+    "read_schema": "pairveil.schema.toml",
     "PrivacyLedger": "pairveil.privacy.ledger",
     "epsilon_of": "pairveil.privacy.accounting",
     "calibrate_gaussian": "pairveil.privacy.calibration",
@@ -35,15 +41,30 @@ _HOME = {
     "Certificate": "pairveil.privacy.certificate",
     "DPPMetricLearner": "pairveil.learners.contrastive.learner",
     "DPPScatterLearner": "pairveil.learners.scatter",
+    "DPPTripletLearner": "pairveil.learners.tuples.learner",
+    "DPPTupletLearner": "pairveil.learners.tuples.learner",
+    "TupleSet": "pairveil.data.tupleset",
+    "sample_tuples": "pairveil.graph.tuples",
+    "select_tuples": "pairveil.graph.tuples",
+    "kappa_of_tuples": "pairveil.graph.tuples",
     "ContrastiveMetricLearner": "pairveil.learners.contrastive.nonprivate",
     "PrivateLearner": "pairveil.learners.base",
     "PrivateMetricLearner": "pairveil.learners.metric",
+    "PrivatePreferenceRanker": "pairveil.learners.ranking",
+    "PrivateConstrainedKMeans": "pairveil.learners.clustering",
     "Statistic": "pairveil.engine.statistics",
     "Recipe": "pairveil.engine.plan",
     "Ask": "pairveil.engine.plan",
     "Setting": "pairveil.engine.plan",
     "Plan": "pairveil.engine.plan",
+    "outlook": "pairveil.learners.outlook",
+    "Outlook": "pairveil.learners.outlook",
     "LEARNERS": "pairveil.learners",
+    "error_curve": "pairveil.evaluation.error_curve",
+    "ErrorCurve": "pairveil.evaluation.error_curve",
+    "PrivateLinkageModel": "pairveil.linkage.model",
+    "level_frequencies": "pairveil.linkage.estimating",
+    "ReleasedLinkage": "pairveil.release.linkage",
     "ReleasedMetric": "pairveil.release.metric",
     "InputError": "pairveil.errors",
     "BudgetError": "pairveil.errors",
@@ -71,10 +92,14 @@ def __dir__() -> list[str]:
 _moved.install()
 
 if TYPE_CHECKING:
+    from pairveil.data.choices import Choices
     from pairveil.data.embedded import label_pairs, load_patients
+    from pairveil.data.group_reader import read_groups
+    from pairveil.data.groups import GroupSet
     from pairveil.data.pairset import PairSet
     from pairveil.data.readers import read_features, read_pairs
     from pairveil.data.scaling import PublicBounds, scale_to_bounds
+    from pairveil.data.tupleset import TupleSet
     from pairveil.engine.backends.dask_pairs import open_dask_pairs
     from pairveil.engine.plan import Ask, Plan, Recipe, Setting
     from pairveil.engine.statistics import Statistic
@@ -86,16 +111,25 @@ if TYPE_CHECKING:
         InputError,
         PrivacyLeakWarning,
     )
+    from pairveil.evaluation.error_curve import ErrorCurve, error_curve
     from pairveil.graph.choosing import design_pairs, select_pairs
     from pairveil.graph.exact import exact_kappa
+    from pairveil.graph.grouping import design_groups
     from pairveil.graph.kappa import Kappa, kappa
     from pairveil.graph.key_pairs import key_pairs
+    from pairveil.graph.tuples import kappa_of_tuples, sample_tuples, select_tuples
     from pairveil.learners import LEARNERS
     from pairveil.learners.base import PrivateLearner
+    from pairveil.learners.clustering import PrivateConstrainedKMeans
     from pairveil.learners.contrastive.learner import DPPMetricLearner
     from pairveil.learners.contrastive.nonprivate import ContrastiveMetricLearner
     from pairveil.learners.metric import PrivateMetricLearner
+    from pairveil.learners.outlook import Outlook, outlook
+    from pairveil.learners.ranking import PrivatePreferenceRanker
     from pairveil.learners.scatter import DPPScatterLearner
+    from pairveil.learners.tuples.learner import DPPTripletLearner, DPPTupletLearner
+    from pairveil.linkage.estimating import level_frequencies
+    from pairveil.linkage.model import PrivateLinkageModel
     from pairveil.privacy.accounting import epsilon_of
     from pairveil.privacy.calibration import (
         calibrate_choice,
@@ -104,4 +138,7 @@ if TYPE_CHECKING:
     )
     from pairveil.privacy.certificate import Certificate
     from pairveil.privacy.ledger import PrivacyLedger
+    from pairveil.release.linkage import ReleasedLinkage
     from pairveil.release.metric import ReleasedMetric
+    from pairveil.schema.schema import Schema
+    from pairveil.schema.toml import read_schema

@@ -108,7 +108,8 @@ def parse_json(
     depth : int
         Lists and objects inside one another at most.
     exact : bool
-        Refuse whole numbers beyond 64 bits, NaN and infinity as well; nothing of ours holds them.
+        Refuse whole numbers beyond 64 bits, NaN, infinity and names that occur twice in an object as well;
+        nothing of ours holds them.
 
     Examples
     --------
@@ -131,9 +132,14 @@ def parse_json(
     _check_depth(text, title, depth)
     hooks: dict[str, Any] = {}
     if exact:
-        hooks = {"parse_int": _integer, "parse_float": _finite, "parse_constant": _no_constant}
+        hooks = {
+            "parse_int": _integer, "parse_float": _finite, "parse_constant": _no_constant,
+            "object_pairs_hook": _once_each,
+        }  # fmt: skip
     try:
         return json.loads(text, **hooks)
+    except _TwiceError:
+        place = "a name occurs twice in one object, and readers would differ on what it says"
     except json.JSONDecodeError as error:
         place = f"it is not JSON (line {error.lineno}, column {error.colno})"
     except (ValueError, RecursionError):
@@ -153,6 +159,17 @@ def _check_depth(text: str, title: str, most: int) -> None:
                 )
         elif bracket in "]}":
             depth -= 1
+
+
+class _TwiceError(Exception):
+    """An object names something twice."""
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise _TwiceError
+    return found
 
 
 def _integer(digits: str) -> int:

@@ -9,7 +9,7 @@ from running import run
 
 FIT = "fit people.csv pairs.csv -o new"
 MISTAKES = {
-    "no pairs file": ("fit people.csv", "Missing argument 'PAIRS'"),
+    "no pairs file": ("fit people.csv", "needs FEATURES and PAIRS"),
     "missing features": ("fit nope.csv pairs.csv", "there is no file nope.csv"),
     "missing pairs": ("fit people.csv nope.csv", "there is no file nope.csv"),
     "files swapped": ("fit pairs.csv people.csv", "no column 'id'"),

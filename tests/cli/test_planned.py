@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from pairveil import DPPMetricLearner
-from pairveil.cli.planned import EFFECTS, expected_effect, signal_of
+from pairveil.cli.planned import MOSTLY, expected_effect
+from pairveil.learners.expected import GAINS, signal_of
 
 
 def planned(n_people: int, **parameters: object):
@@ -31,8 +32,11 @@ def test_signal_is_pairs_over_noise_and_features() -> None:
 @pytest.mark.parametrize(("people", "band"), [(60, 0), (260, 1), (700, 2), (2000, 3), (6000, 4)])
 def test_more_pairs_promise_more(people: int, band: int) -> None:
     said = expected_effect(planned(people))
-    assert EFFECTS[band][1] in said
-    assert [text for _, text in EFFECTS if text in said] == [EFFECTS[band][1]]
+    _, low, high = GAINS[band]
+    assert f"{100 * low:.0f} to {100 * high:.0f} %" in said
+    assert [word for word in MOSTLY if word and word in said] == [
+        word for word in [MOSTLY[band]] if word
+    ]
 
 
 def test_pure_epsilon_has_no_measured_band() -> None:

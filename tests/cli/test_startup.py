@@ -48,7 +48,11 @@ def test_help_needs_no_library_of_numbers(words):
 def test_kappa_imports_what_counting_needs(triangle, flags):
     imported = imported_by("kappa", str(triangle), *flags)
     assert "pyarrow" in imported
-    assert not imported & HEAVY
+    assert not imported & {*HEAVY, "pandas"}
+    if (
+        flags
+    ):  # a handful of pairs takes no compiled loop; the advice in words selects some, which does
+        assert "numba" not in imported
 
 
 def test_the_package_itself_imports_nothing_but_itself():

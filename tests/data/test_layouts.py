@@ -221,3 +221,46 @@ def test_unknown_layout_and_layouts_that_are_files():
         read_pairs({"left": [1], "right": [2]}, layout="excel")
     with pytest.raises(InputError, match="give its path"):
         read_pairs(pd.DataFrame(), layout="lfw")
+
+
+# ---- the registry ------------------------------------------------------------------------------
+
+
+def test_the_docs_have_a_row_for_every_layout():
+    from pathlib import Path
+
+    from pairveil.cli.choices import LayoutName
+    from pairveil.data.layouts import LAYOUTS, layout_named
+
+    guide = Path(__file__).parents[2] / "docs" / "guides" / "data-formats.md"
+    rows = [line for line in guide.read_text().splitlines() if line.startswith("| `")]
+    wanted = [
+        f"| `{name}` | {layout_named(name).LOOKS} | {layout_named(name).NOTE} |" for name in LAYOUTS
+    ]
+    assert [row for row in rows if row in wanted] == wanted
+    assert [str(name) for name in LayoutName] == ["auto", *LAYOUTS]
+
+
+def test_a_layout_is_one_module_and_one_line(tmp_path, monkeypatch):
+    from types import ModuleType
+
+    from pairveil.data.layouts import LAYOUTS
+    from pairveil.data.layouts.base import file_of, from_pairs, lines
+
+    made = ModuleType("arrows")
+    made.looks_like = lambda look: bool(look.lines) and " -> " in look.lines[0]
+
+    def read(source, how):
+        path = file_of(source, "arrows")
+        found = [(*line.split(" -> "), 1, number) for number, line in lines(path)]
+        return from_pairs(found, how.with_labels, path.name)
+
+    made.read = read
+    monkeypatch.setitem(LAYOUTS, "arrows", "arrows")
+    monkeypatch.setitem(__import__("sys").modules, "arrows", made)
+    file = tmp_path / "pairs.txt"
+    file.write_text("ann -> bob\nbob -> cyd\n")
+    for layout in ("auto", "arrows"):
+        assert read_pairs(file, layout=layout).left.tolist() == ["ann", "bob"]
+    with pytest.raises(InputError, match="read from a file"):
+        read_pairs({"left": [1]}, layout="arrows")

@@ -259,3 +259,31 @@ def test_tables_do_not_print_values():
     people, pairs = read_features(PEOPLE), read_pairs(PAIRS)
     assert repr(people) == "FeatureTable(3 people, 2 features)"
     assert repr(pairs) == "PairTable(2 pairs, labelled)"
+
+
+def test_arrays_go_to_arrow_and_back_as_pyarrow_takes_them():
+    import pyarrow as pa
+
+    from pairveil.data.columns import _FEW, as_arrow, as_numpy
+
+    for values in (
+        np.arange(5)[::2],
+        np.arange(3, dtype=np.int32),
+        np.array([], dtype=np.int64),
+        np.array([1.5, -2.0]),
+        np.array(["", "ä", "b" * 40], dtype=object),
+        np.array([], dtype=object),
+        np.array(["x"] * (_FEW + 1), dtype=object),
+        np.array(["x", None], dtype=object),
+    ):
+        wanted = pa.array(values)
+        made = as_arrow(values)
+        made.validate(full=True)
+        assert made.to_pylist() == wanted.to_pylist()
+        assert made.type == wanted.type or not len(values)
+        assert as_numpy(made[1:]).tolist() == values[1:].tolist()
+    for values in ([True, False, True], [True, None], [1.0, 2.0], [1, None]):
+        array = pa.array(values)
+        assert as_numpy(array[1:]).tolist() == pytest.approx(
+            array[1:].to_numpy(zero_copy_only=False).tolist(), nan_ok=True
+        )

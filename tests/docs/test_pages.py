@@ -22,6 +22,8 @@ RUN_WHOLE = {
     "docs/guides/faces.md",
     "docs/guides/new-learner.md",
 }
+# Pages about an extra, which is tested where it is installed.
+NEEDS = {"docs/guides/siamese.md": "torch"}
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
@@ -63,6 +65,8 @@ def _run(words: list[str], comment: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if name(page) in NEEDS:
+        pytest.importorskip(NEEDS[name(page)], reason="the page is about an extra")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)  # a page may show files that it imports
     monkeypatch.setattr(learners, "LEARNERS", dict(learners.LEARNERS))  # and register learners

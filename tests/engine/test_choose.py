@@ -115,10 +115,9 @@ def test_no_choice_from_a_sample():
     for sampling in ("poisson", "disjoint"):
         with pytest.raises(InputError, match="all records"):
             Query("start", (4,), 1.0, mechanism=EXPONENTIAL, sampling=sampling, sample_rate=0.5)
-    with pytest.raises(
-        InputError, match="mechanism must be"
-    ):  # recipes ask for choices, nobody else
-        DPPMetricLearner(mechanism="exponential").fit(the_pairs())
+    learner = DPPMetricLearner(preprocessor=np.eye(2), mechanism="exponential")
+    with pytest.raises(InputError, match="mechanism must be"):
+        learner.certify([[0, 1]], [1])  # recipes ask for choices, not users
 
 
 def test_a_kept_choice_is_not_drawn_again(tmp_path):

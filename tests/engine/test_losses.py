@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from pairveil.engine.gradients import LossGradient
-from pairveil.engine.losses import ContrastiveLoss
+from pairveil.engine.losses import ContrastiveLoss, LogisticLoss
 from pairveil.engine.statistics import row_norms, shrink
 
 RNG = np.random.default_rng(0)
-LOSSES = [ContrastiveLoss(margin=0.7), ContrastiveLoss(margin=3.0)]
+LOSSES = [ContrastiveLoss(margin=0.7), ContrastiveLoss(margin=3.0), LogisticLoss(margin=0.7)]
 
 
 def loss_of(loss, W, gap, label):
@@ -87,3 +87,12 @@ def test_shrink_never_lengthens():
     lengths = np.array([0.0, 1e-300, 0.5, 1.0, 1e300])
     assert np.all(shrink(lengths, 1.0) * lengths <= 1.0)
     assert np.all(shrink(lengths, 1.0)[:4] == 1.0)
+
+
+def test_the_logistic_loss_survives_any_distance():
+    loss = LogisticLoss(1.0)
+    far = np.array([0.0, 1e-200, 1e3, 1e100])
+    for label in (1, -1):
+        labels = np.full(4, label)
+        assert np.isfinite(loss.value(far, labels)).all()
+        assert (np.abs(loss.coefficient(far, labels)) <= 2).all()

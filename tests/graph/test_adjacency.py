@@ -82,3 +82,32 @@ def test_the_callers_array_is_left_alone_and_may_be_read_only():
 def test_a_person_beyond_the_table_is_refused():
     with pytest.raises(InputError, match="not below the 2 people"):
         build_adjacency([(0, 2)], n_people=2)
+
+
+def test_loops_say_the_same_by_python_and_by_machine_code(monkeypatch):
+    import sys
+
+    from pairveil.graph import adjacency, blocks, thinning
+    from pairveil.graph.blocks import correlate
+    from pairveil.graph.lazy_njit import Loop
+
+    rng = np.random.default_rng(0)
+    pairs = rng.integers(0, 60, (150, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+
+    def found():
+        graph = adjacency.build_adjacency(pairs)
+        seen = correlate(graph)
+        lists = graph.offsets.tolist(), graph.neighbours.tolist(), graph.multiplicity
+        return lists, seen.b.tolist(), seen.largest, seen.second, seen.max_degree
+
+    compiled = found()
+    for module in (adjacency, blocks, thinning):
+        for name, loop in list(vars(module).items()):
+            if isinstance(loop, Loop):
+                monkeypatch.setattr(module, name, loop.py_func)
+    assert found() == compiled
+    slow = Loop(lambda values: values.sum())
+    monkeypatch.delitem(sys.modules, "numba", raising=False)
+    assert slow(np.arange(4)) == 6
+    assert slow._compiled is None

@@ -7,11 +7,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils import get_tags
 
 from learners import IDS, LEARNERS, chain, people
 from pairveil import InputError, PrivacyLeakWarning, PrivacyLedger
@@ -100,8 +103,11 @@ def test_parameters_are_stored_untouched_and_clone_keeps_them(entry):
 
 
 def test_a_threshold_is_asked_for_before_predicting(entry, fitted):
-    with pytest.raises(InputError, match="threshold"):
-        fitted.predict(PAIRS)
+    if entry.private:
+        with pytest.raises(InputError, match="threshold"):
+            fitted.predict(PAIRS)
+    else:  # nothing is private: metric-learn's fit sets one
+        assert set(np.unique(fitted.predict(PAIRS))) == {1, -1}
     fitted.set_threshold(0.5)
     assert set(np.unique(fitted.predict(PAIRS))) <= {1, -1}
     np.testing.assert_array_equal(fitted.predict(PAIRS) == 1, fitted.pair_distance(PAIRS) <= 0.5)
@@ -116,6 +122,89 @@ def test_a_threshold_is_asked_for_before_predicting(entry, fitted):
         for t in fitted.pair_distance(PAIRS)
     )
     assert np.mean(fitted.predict(PAIRS) == Y) == pytest.approx(best)
+
+
+@pytest.mark.parametrize(
+    "params", [{}, {"strategy": "f_beta", "beta": 0.5}, {"strategy": "max_tnr", "min_rate": 0.9}]
+)
+def test_calibration_params_set_the_threshold_where_nothing_is_private(entry, params):
+    learner = entry.build(preprocessor=X)
+    if entry.private:
+        ledger = PrivacyLedger(100.0, 1e-4, unit=learner.unit, adjacency=learner.adjacency)
+        learner.set_params(accountant=ledger)
+        with pytest.raises(InputError, match="release of its own, and nothing was spent"):
+            learner.fit(PAIRS, Y, calibration_params=params)
+        assert len(ledger.entries) == 0
+        return
+    by_fit = learner.fit(PAIRS, Y, calibration_params=params).threshold_
+    assert learner.calibrate_threshold(PAIRS, Y, **params).threshold_ == by_fit
+
+
+@pytest.mark.parametrize(
+    "params", [{"strategy": "best"}, {"strategy": "max_tpr"}, {"beta": "2"}, {"rate": 1}]
+)
+def test_wrong_calibration_params_are_refused_before_the_fit(entry, params):
+    with pytest.raises(InputError):
+        entry.build(preprocessor=X).fit(PAIRS, Y, calibration_params=params)
+
+
+def test_nothing_works_before_fit_and_it_is_said_in_scikit_learns_words(entry):
+    learner = entry.build(preprocessor=X)
+    for method in (
+        "pair_distance",
+        "pair_score",
+        "score_pairs",
+        "decision_function",
+        "transform",
+        "predict",
+    ):
+        with pytest.raises(NotFittedError):
+            getattr(learner, method)(PAIRS)
+    for method in ("get_metric", "get_mahalanobis_matrix"):
+        with pytest.raises(NotFittedError):
+            getattr(learner, method)()
+    with pytest.raises(NotFittedError):
+        learner.calibrate_threshold(PAIRS, Y)
+    with pytest.raises(NotFittedError):
+        learner.set_threshold(1.0)
+
+
+def test_the_metric_is_a_function_of_two_rows_however_they_are_written(fitted):
+    metric = fitted.get_metric()
+    a, b = X[0], X[1]
+    assert metric(a.tolist(), b.tolist()) == metric(a, b) == metric(a[None], b[None])
+    for u, v in ((a[:2], b), (X[:3], X[:3]), ("a", b)):
+        with pytest.raises(ValueError):
+            metric(u, v)
+
+
+def test_scikit_learn_takes_it_for_a_classifier_of_pairs(entry, fitted):
+    assert is_classifier(fitted)
+    fitted.set_threshold(0.5)
+    for name in ("roc_auc", "average_precision", "accuracy", "f1"):
+        assert 0 <= get_scorer(name)(fitted, PAIRS, Y) <= 1
+    tags = get_tags(entry.build())
+    assert tags.input_tags.three_d_array
+    assert tags.target_tags.required
+
+
+def test_the_old_name_of_distances(fitted):
+    with pytest.warns(FutureWarning, match="pair_distance"):
+        old = fitted.score_pairs(PAIRS)
+    np.testing.assert_array_equal(old, fitted.pair_distance(PAIRS))
+
+
+def test_a_clone_has_its_parameters_and_nothing_else(entry):
+    copy = clone(entry.build(preprocessor=X))
+    assert set(vars(copy)) == set(copy.get_params())
+
+
+def test_random_states_of_both_kinds(entry):
+    one = entry.build(preprocessor=X).set_params(random_state=np.random.RandomState(3))
+    two = entry.build(preprocessor=X).set_params(random_state=np.random.RandomState(3))
+    np.testing.assert_array_equal(one.fit(PAIRS, Y).components_, two.fit(PAIRS, Y).components_)
+    if entry.private:
+        assert not one.certificate_.for_release
 
 
 def test_pickles_hold_no_training_data(entry):

@@ -491,3 +491,15 @@ def test_an_optional_field_is_written_where_it_is_set():
     assert "graph_digest" not in make().to_dict()
     named = dataclasses.replace(make(), graph_digest="ab" * 32)
     assert Certificate.from_json(named.to_json()) == named
+
+
+def test_a_name_that_occurs_twice_is_refused():
+    """One reader takes the first epsilon, another the last: such a file says two things."""
+    text = make().to_json()
+    twice = text.replace('"epsilon":', '"epsilon": 0.01, "epsilon":', 1)
+    with pytest.raises(InputError, match="occurs twice"):
+        Certificate.from_json(twice)
+    deep = text.replace('"pair":', '"pair": 1, "pair":', 1)
+    with pytest.raises(InputError, match="occurs twice"):
+        Certificate.from_json(deep)
+    assert Certificate.from_json(text)

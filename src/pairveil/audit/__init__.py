@@ -1,6 +1,6 @@
 """How private a release is in fact: attacks, and lower bounds on epsilon that are measured from outside.
 
-`audit` fits any private learner of pairs many times and bounds its epsilon statistically; `audit_exactly`
+`audit` fits any private learner many times and bounds its epsilon statistically; `audit_exactly`
 takes one fit and compares how far every query moved with what was charged for it.
 """
 

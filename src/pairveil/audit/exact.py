@@ -22,12 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.audit.auditor import Verdict
-from pairveil.audit.canaries import Neighbours
 from pairveil.audit.learner_target import on_canary
 from pairveil.engine.engine import Engine
 from pairveil.engine.scores import GRID
 from pairveil.engine.statistics import Statistic, clipped_sum
-from pairveil.errors import DataWarning, InputError
+from pairveil.errors import DataWarning, InputError, PrivateNote
 from pairveil.learners.base import PrivateLearner
 from pairveil.learners.preparing import Prepared
 from pairveil.privacy.accounting import epsilon_of
@@ -128,22 +127,22 @@ def audit_exactly(
     kappa: int = 1,
     n_features: int = 2,
     random_state: int = 0,
-    canary: Neighbours | None = None,
+    canary: Inputs | None = None,
 ) -> ExactFinding:
     """Run one fit of a learner on the worst canary and measure every query's move.
 
     Parameters
     ----------
-    learner : PrivateLearner of pairs, or its name in `pairveil.learners.LEARNERS`
+    learner : PrivateLearner, or its name in `pairveil.learners.LEARNERS`
         Its parameters are the claim. It is not changed: a copy without ledger and preprocessor, which uses
         all pairs, is run in its place.
     kappa : int
-        Size of the canary: pairs that change together.
+        Size of the canary: pairs that change together (people: one, or the unit's two, whatever this is).
     n_features : int
     random_state : int
         Of the noise. The noise decides where a descent goes, and with it the moves; it adds no chance to a
         move itself.
-    canary : Neighbours, optional
+    canary : Neighbours, or inputs of other records, optional
         Two inputs of your own, for the learner's adjacency; they differ in one unit.
 
     Examples
@@ -156,6 +155,7 @@ def audit_exactly(
     audited, canary = on_canary(learner, kappa, n_features, random_state, canary)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # a canary among few pairs is no useful fit
+        warnings.simplefilter("ignore", PrivateNote)
         prepared = audited.prepare(canary.second)
         return measure(prepared, canary, random_state)
 

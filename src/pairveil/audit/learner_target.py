@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +16,16 @@ from pairveil.audit.watching import Watcher
 from pairveil.audit.worst_case import worst_case
 from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Plan, Recipe
-from pairveil.errors import DataWarning, InputError
+from pairveil.errors import DataWarning, InputError, PrivateNote
 from pairveil.learners import learner_class
 from pairveil.learners.base import PrivateLearner
 from pairveil.privacy.gdp import mu_from_epsilon
 from pairveil.privacy.mechanisms import Budget
 from pairveil.privacy.noise import NoiseSource, SeededNoise
 from pairveil.privacy.units import Adjacency, Unit
+
+if TYPE_CHECKING:
+    from pairveil.audit.exact import Inputs
 
 FloatArray = NDArray[np.float64]
 NoiseMaker = Callable[[np.random.Generator], NoiseSource]
@@ -31,8 +36,16 @@ MOST_OTHERS = 5000
 """More would only take time; with fewer than the noise asks for, a canary is weaker and as valid."""
 
 
+CANARIES: dict[str, str] = {
+    "pairs": "pairveil.audit.learner_target:canary_of_pairs",
+    "classes": "pairveil.audit.people:canary_of_people",
+}
+"""The worst case for each kind of input that a learner `learns_from`: 'module:function', called with the
+learner, kappa and the number of features."""
+
+
 def watch_fit(
-    recipe: Recipe, plan: Plan, canary: Neighbours, *, noise: NoiseMaker = SeededNoise
+    recipe: Recipe, plan: Plan, canary: Inputs, *, noise: NoiseMaker = SeededNoise
 ) -> Callable[[int, int, np.random.Generator], FloatArray]:
     """Scores of an attacker who sees every answer of a whole fit.
 
@@ -41,7 +54,7 @@ def watch_fit(
     recipe : Recipe
     plan : Plan
         What the learner runs; its ``n_records`` must be the canary's.
-    canary : Neighbours
+    canary : Neighbours, or inputs of other records
     noise : callable
         Makes the source of randomness from a generator; a broken one is a broken learner.
     """
@@ -57,12 +70,18 @@ def watch_fit(
 
 
 def learner_target(
-    epsilon: float, delta: float, unit: Unit, kappa: int, adjacency: Adjacency, n_features: int
+    epsilon: float,
+    delta: float,
+    unit: Unit,
+    kappa: int,
+    adjacency: Adjacency,
+    n_features: int,
+    learner: str = "contrastive",
 ) -> Target:
-    """The default plan of `DPPMetricLearner` on a worst case.
+    """The default plan of a registered learner on a worst case.
 
-    All sums of the default plan are full-batch Gaussian ones, so the fit as a whole is a Gaussian
-    mechanism and one point of its trade-off curve fixes the rest.
+    Where all its answers are full-batch Gaussian sums, the fit as a whole is a Gaussian mechanism and one
+    point of its trade-off curve fixes the rest.
 
     Examples
     --------
@@ -70,8 +89,8 @@ def learner_target(
     >>> target.claim.assume, target.canary
     ('gaussian', 'label-flip')
     """
-    learner = learner_class("contrastive")(epsilon, delta, unit, adjacency=adjacency)
-    return target_of(learner, kappa=kappa, n_features=n_features)
+    made = learner_class(learner)(epsilon=epsilon, delta=delta, unit=unit, adjacency=adjacency)
+    return target_of(made, kappa=kappa, n_features=n_features)
 
 
 def audit(
@@ -82,23 +101,24 @@ def audit(
     runs: int = 8000,
     confidence: float = 0.95,
     random_state: int | None = None,
-    canary: Neighbours | None = None,
+    canary: Inputs | None = None,
 ) -> Finding:
     """Fit a learner many times on a worst case, and bound its epsilon from outside.
 
     Parameters
     ----------
-    learner : PrivateLearner of pairs, or its name in `pairveil.learners.LEARNERS`
+    learner : PrivateLearner, or its name in `pairveil.learners.LEARNERS`
         Its parameters are the claim. It is not changed, and no ledger is charged.
     kappa : int
-        Size of the canary: pairs that change together. At least 2 only where the unit allows it.
+        Size of the canary: pairs that change together. At least 2 only where the unit allows it. Where
+        records are people the unit says how many change: one, or two.
     n_features : int
     runs : int
         Fits in all, half of them on each input.
     confidence : float
         Of the lower bound.
     random_state : int, optional
-    canary : Neighbours, optional
+    canary : Neighbours, or inputs of other records, optional
         Two inputs of your own, for the learner's adjacency; they differ in one unit.
 
     Returns
@@ -130,12 +150,13 @@ def target_of(
     *,
     kappa: int = 1,
     n_features: int = 2,
-    canary: Neighbours | None = None,
+    canary: Inputs | None = None,
 ) -> Target:
     """A learner on a canary as an audit target; parameters as for `audit`."""
     audited, canary = on_canary(learner, kappa, n_features, 0, canary)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # a canary among few pairs is no useful fit
+        warnings.simplefilter("ignore", PrivateNote)
         prepared = audited.prepare(canary.second)
     certificate = prepared.certificate
     if certificate is None:
@@ -154,26 +175,38 @@ def on_canary(
     kappa: int,
     n_features: int,
     random_state: int,
-    canary: Neighbours | None,
-) -> tuple[PrivateLearner, Neighbours]:
+    canary: Inputs | None,
+) -> tuple[PrivateLearner, Inputs]:
     """A copy of a learner that may be run on a canary, and the canary: the given one or the worst case."""
     if isinstance(learner, str):
         learner = learner_class(learner)()
     if canary is None:
-        budget = Budget(learner.epsilon, learner.delta, kappa, learner.adjacency)
-        canary = worst_case(
-            learner.unit,
-            kappa,
-            n_features,
-            learner.adjacency,
-            n_others(budget),
-            data_norm=learner.data_norm,
-        )
-    elif canary.adjacency != learner.adjacency:
+        kind = learner.learns_from[0]
+        if kind not in CANARIES:
+            raise InputError(
+                f"no worst case is known for a learner of {kind}: give two neighbouring inputs as canary"
+            )
+        module, _, function = CANARIES[kind].partition(":")
+        canary = getattr(import_module(module), function)(learner, kappa, n_features)
+    if canary.adjacency != learner.adjacency:
         raise InputError("the canary was made for the other adjacency")
     own = learner.get_params(deep=False)
-    own |= {"select": "all", "accountant": None, "preprocessor": None, "random_state": random_state}
+    ours = {"select": "all", "accountant": None, "preprocessor": None, "random_state": random_state}
+    own |= {name: value for name, value in ours.items() if name in own}
     return type(learner)(**own), canary
+
+
+def canary_of_pairs(learner: PrivateLearner, kappa: int, n_features: int) -> Neighbours:
+    """The worst case among as many other pairs as the learner's noise leaves audible."""
+    budget = Budget(learner.epsilon, learner.delta, kappa, learner.adjacency)
+    return worst_case(
+        learner.unit,
+        kappa,
+        n_features,
+        learner.adjacency,
+        n_others(budget),
+        data_norm=learner.data_norm,
+    )
 
 
 def n_others(budget: Budget) -> int:

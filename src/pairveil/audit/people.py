@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from pairveil.audit.exact import ExactFinding, measure
 from pairveil.data.people import NO_CLASS, People
 from pairveil.errors import DataWarning, InputError, PrivateNote
+from pairveil.learners.base import PrivateLearner
+from pairveil.learners.material import COSTS_OF_PEOPLE
 from pairveil.learners.scatter import DPPScatterLearner
 from pairveil.privacy.units import Adjacency, Unit
 
@@ -88,6 +90,16 @@ def person_canary(
         elsewhere[:n_people] = NO_CLASS
     return PeopleNeighbours(
         People(opposite, elsewhere, 2), People(features, classes, 2), adjacency, "person"
+    )
+
+
+def canary_of_people(learner: PrivateLearner, kappa: int, n_features: int) -> PeopleNeighbours:  # noqa: ARG001
+    """As many people as a learner's unit touches: one, or two for a fact about two people."""
+    return person_canary(
+        COSTS_OF_PEOPLE[learner.unit].records,
+        n_features,
+        learner.adjacency,
+        data_norm=learner.data_norm,
     )
 
 

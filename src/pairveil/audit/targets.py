@@ -40,6 +40,7 @@ def make_target(
     n_features: int = 2,
     unit: Unit = "pair",
     adjacency: Adjacency = "zero-out",
+    learner: str = "contrastive",
 ) -> Target:
     """Build a target with its claim and its worst case.
 
@@ -54,6 +55,8 @@ def make_target(
     unit, adjacency : str
         For "learner", "laplace", "gaussian" and "choice". The published mechanisms claim replace, for
         kappa 1.
+    learner : str
+        For "learner": which one, a name in `pairveil.learners.LEARNERS`.
 
     Examples
     --------
@@ -78,6 +81,7 @@ def make_target(
         "adjacency": adjacency,
         "n_components": n_components,
         "n_features": n_features,
+        "learner": learner,
     }
     target: Target = make(**{key: known[key] for key in signature(make).parameters})
     return target

@@ -9,28 +9,29 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 from scipy.stats import binom
 
-from pairveil.audit.canaries import Neighbours
 from pairveil.audit.families import mixture_loss
-from pairveil.data.pairset import PairSet
 from pairveil.engine.scores import GRID, Scores
 from pairveil.engine.statistics import Statistic, clipped_sum
 from pairveil.privacy.grid import choose_grid
 from pairveil.privacy.queries import Query
 
+if TYPE_CHECKING:
+    from pairveil.audit.exact import Inputs
+
 FloatArray = NDArray[np.float64]
 
 
 class _Part(NamedTuple):
-    """Some of an input's pairs, and where they stand in it (disjoint batches are dealt by position)."""
+    """Some of an input's records, and where they stand in it (disjoint batches are dealt by position)."""
 
-    data: PairSet
+    data: Any
     positions: NDArray[np.intp]
 
 
@@ -41,7 +42,7 @@ class Watcher:
 
     Parameters
     ----------
-    neighbours : Neighbours
+    neighbours : Neighbours, or inputs of other records with these attributes
 
     Attributes
     ----------
@@ -76,7 +77,7 @@ class Watcher:
     True
     """
 
-    def __init__(self, neighbours: Neighbours) -> None:
+    def __init__(self, neighbours: Inputs) -> None:
         self.score = 0.0
         self.reached: dict[str, float] = defaultdict(float)
         self._steps: Counter[Any] = Counter()
@@ -84,7 +85,7 @@ class Watcher:
         self._kappa = len(self._changed)
         self._first = _without_nulls(neighbours.first, self._changed)
         self._second = _without_nulls(neighbours.second, self._changed)
-        rest = np.setdiff1d(np.arange(neighbours.first.n_pairs), self._changed)
+        rest = np.setdiff1d(np.arange(neighbours.first.n_records), self._changed)
         self._others = _without_nulls(neighbours.second, rest)
         self._batches: dict[tuple[int, float], tuple[FloatArray, FloatArray]] = {}
 
@@ -126,7 +127,7 @@ class Watcher:
         n_entries, norm = math.prod(statistic.shape), query.mechanism.norm
         grid = GRID
         if not query.is_choice:
-            grid = choose_grid(statistic.clip, n_entries, norm=norm, n_pairs=part.data.n_pairs)
+            grid = choose_grid(statistic.clip, n_entries, norm=norm, n_pairs=part.data.n_records)
         total = clipped_sum(part.data, rows, statistic, norm, grid)
         return np.asarray(total * grid, dtype=np.float64)
 
@@ -162,8 +163,7 @@ def _choice(
     return float(shares[1] - shares[0])
 
 
-def _without_nulls(data: PairSet, positions: NDArray[np.intp]) -> _Part | None:
-    """The pairs with contents: null pairs add nothing to any sum, so there is no need to ask them."""
-    contents = np.asarray(abs(data.differences(positions)).sum(axis=1)).ravel()
-    positions = positions[contents > 0]
+def _without_nulls(data: Any, positions: NDArray[np.intp]) -> _Part | None:
+    """The records with contents: null ones add nothing to any sum, so there is no need to ask them."""
+    positions = data.occupied(positions)
     return _Part(data.subset(positions), positions) if len(positions) else None

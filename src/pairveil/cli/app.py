@@ -3,15 +3,33 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from pairveil import __version__
-from pairveil.cli import audit, bench, demo, fit, graph, release, report, reproduce, trust
+from pairveil.cli import (
+    audit,
+    bench,
+    demo,
+    fit,
+    graph,
+    link,
+    plan,
+    release,
+    report,
+    reproduce,
+    schema,
+    threshold,
+    trust,
+)
 from pairveil.cli.config import find_config, read_config
 from pairveil.cli.output import say_error
 from pairveil.errors import BudgetError, PairveilError
@@ -66,12 +84,42 @@ def root(
         context.obj = found
 
 
-for part in (demo, graph, fit, release, trust, report, audit, reproduce, bench):
+for part in (
+    demo, graph, schema, plan, fit, link, threshold, release, trust, report, audit, reproduce, bench,
+):  # fmt: skip
     part.register(app)
 
 
 def main() -> None:
     """Run the command line; bad input ends in one clear line, never in a traceback."""
+    with noticed_interrupts() as interrupted:
+        _run(interrupted)
+
+
+@contextmanager
+def noticed_interrupts() -> Iterator[list[int]]:
+    """A list that gets an entry with each Ctrl-C, which raises KeyboardInterrupt as ever.
+
+    Compiled code may turn the exception into another one (numba's calls end in SystemError): the list still
+    says that somebody wanted to stop.
+    """
+    seen: list[int] = []
+
+    def stop(number: int, frame: Any) -> None:  # noqa: ARG001
+        seen.append(number)
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield seen
+        return
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield seen
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _run(interrupted: list[int]) -> None:
     try:
         code = app(args=config_first(sys.argv[1:]), prog_name="pairveil", standalone_mode=False)
     except BudgetError as problem:
@@ -85,13 +133,15 @@ def main() -> None:
             sys.exit(EXIT_INPUT)
         _fail(usage_message(problem), EXIT_INPUT)
     except BrokenPipeError:  # `pairveil ... | head` is no mistake
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence()
     except MemoryError:
         _fail("there is not enough memory for this", EXIT_INPUT)
     except OSError as problem:
         where = f": {problem.filename}" if problem.filename else ""
         _fail(f"{problem.strerror or 'a file could not be used'}{where}", EXIT_INPUT)
     except Exception as problem:
+        if interrupted:
+            _fail(STOPPED, EXIT_INTERRUPTED)
         # A message of numpy or arrow may quote the data, and a traceback names them: say where only.
         if os.environ.get("PAIRVEIL_DEBUG"):
             raise
@@ -104,7 +154,16 @@ def main() -> None:
     else:
         if code == EXIT_INTERRUPTED:  # typer caught the signal
             _fail(STOPPED, EXIT_INTERRUPTED)
+        try:
+            sys.stdout.flush()  # here and not when Python ends, which would show a traceback
+        except BrokenPipeError:
+            _silence()
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _silence() -> None:
+    """Nothing more is written to stdout: nobody reads it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def config_first(arguments: list[str]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from pairveil.cli.choices import TargetName
+from pairveil.cli.choices import DEFAULT_LEARNER_NAME, LearnerName, TargetName
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, stdout, table
 from pairveil.errors import InputError
 
@@ -79,6 +79,9 @@ def audit(
             "--exact", help="One fit, no statistics: each query's largest move over its charge."
         ),
     ] = False,
+    learner: Annotated[
+        LearnerName, typer.Option("--learner", help="Which learner, for --target learner.")
+    ] = DEFAULT_LEARNER_NAME,
     seed: Seed = 0,
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
@@ -93,15 +96,19 @@ def audit(
     Example: `pairveil audit --target published-dpp --components 4 --epsilon 1`
 
     Example: `pairveil audit --exact --features 5 --unit person`
+
+    Example: `pairveil audit --exact --learner scatter --unit person`
     """
     from pairveil.audit.targets import audit_target, make_target
 
+    if learner != DEFAULT_LEARNER_NAME and target != "learner":
+        raise InputError(f"--learner says which learner: it does not go with --target {target}")
     if exact:
         if target != "learner" or runs is not None:
             raise InputError(
                 "--exact measures one fit of the learner: leave --target and --runs out"
             )
-        _audit_exactly(epsilon, features, unit, adjacency, seed, json_, quiet)
+        _audit_exactly(str(learner), epsilon, features, unit, adjacency, seed, json_, quiet)
         return
 
     made = make_target(
@@ -111,6 +118,7 @@ def audit(
         n_features=features,
         unit=unit,
         adjacency=adjacency,
+        learner=str(learner),
     )
     found = audit_target(made, runs=runs, confidence=confidence, random_state=seed)
     if json_:
@@ -126,6 +134,7 @@ def audit(
 
 
 def _audit_exactly(
+    name: str,
     epsilon: float,
     features: int,
     unit: UnitName,
@@ -138,7 +147,7 @@ def _audit_exactly(
     from pairveil.audit.targets import KAPPA
     from pairveil.learners import learner_class
 
-    learner = learner_class("contrastive")(epsilon, unit=unit, adjacency=adjacency)
+    learner = learner_class(name)(epsilon=epsilon, unit=unit, adjacency=adjacency)
     found = audit_exactly(learner, kappa=KAPPA[unit], n_features=features, random_state=seed)
     if json_:
         print_json(found.to_dict())

@@ -26,6 +26,8 @@ def register(app: typer.Typer) -> None:
     bench.command("kappa")(kappa)
     bench.command("scale")(scale)
     bench.command("speed")(speed)
+    bench.command("ranking")(ranking)
+    bench.command("clustering")(clustering)
     app.add_typer(bench, name="bench")
 
 
@@ -174,3 +176,63 @@ def speed(
         "times ours": "ratio",
     }
     _show(result, "one epoch on one core, processor time", columns, json_, quiet)
+
+
+def ranking(
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Repeats.")] = 20,
+    workers: Annotated[int, typer.Option("--workers", min=2, help="Workers.")] = 500,
+    asked: Annotated[int, typer.Option("--choices", min=1, help="Choices of each worker.")] = 20,
+    real: Annotated[
+        Path | None,
+        typer.Option("--swissmetro", exists=True, help="swissmetro.dat, to be measured too."),
+    ] = None,
+    out: OutFolder = None,
+    json_: JsonFlag = False,
+    quiet: QuietFlag = False,
+) -> None:
+    """Rankings from choices: Kendall's tau with the truth, beside randomised response and no privacy.
+
+    Example: `pairveil bench ranking --seeds 5`
+    """
+    from pairveil.studies.bench.ranking import run
+
+    result = run(seeds, workers, asked, out, real, _progress(json_ or quiet))
+    columns: dict[str, Column] = {
+        "items": lambda row: {True: "with features", False: "without"}.get(
+            row["features"], row["features"]
+        ),
+        "method": "method",
+        "unit": lambda row: row["unit"] or "",
+        "epsilon": lambda row: row["epsilon"] or "",
+        "Kendall's tau": "{kendall_tau:.3f} ± {interval:.3f}".format_map,
+    }
+    _show(result, f"{workers} workers, {asked} choices each, {seeds} seeds", columns, json_, quiet)
+
+
+def clustering(
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Repeats.")] = 10,
+    links: Annotated[
+        list[int] | None, typer.Option("--links", min=10, help="Numbers of links (repeatable).")
+    ] = None,
+    out: OutFolder = None,
+    json_: JsonFlag = False,
+    quiet: QuietFlag = False,
+) -> None:
+    """Clusters with private links: adjusted Rand index, beside k-means and PCKMeans without privacy.
+
+    Example: `pairveil bench clustering --links 500 --seeds 3`
+    """
+    from pairveil.studies.bench.clustering import LINKS, run
+
+    result = run(seeds, tuple(links or LINKS), out, _progress(json_ or quiet))
+    columns: dict[str, Column] = {
+        "data set": "dataset",
+        "links": "links",
+        "method": "method",
+        "epsilon": lambda row: row["epsilon"] or "",
+        "adjusted Rand index": "{rand_index:.3f} ± {interval:.3f}".format_map,
+        "of PCKMeans' gain": lambda row: (
+            "" if row["gain_kept"] is None else f"{row['gain_kept']:.2f}"
+        ),
+    }
+    _show(result, f"{seeds} draws of links", columns, json_, quiet)

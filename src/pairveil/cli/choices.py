@@ -5,16 +5,22 @@ from __future__ import annotations
 from enum import StrEnum
 
 from pairveil.audit.targets import TARGETS
+from pairveil.data.layouts import LAYOUTS
 from pairveil.graph.selections import DESIGNS, SELECTIONS
+from pairveil.learners import DEFAULT_LEARNER, LEARNERS
 from pairveil.privacy.mechanisms import MECHANISMS, NOISES
 from pairveil.release.formats import FORMATS
 
 SelectName = StrEnum("SelectName", {name: name for name in SELECTIONS})  # type: ignore[misc]
 DesignName = StrEnum("DesignName", {name: name for name in DESIGNS})  # type: ignore[misc]
 NoiseName = StrEnum("NoiseName", {name: name for name in NOISES})  # type: ignore[misc]
+LearnerName = StrEnum("LearnerName", {name: name for name in LEARNERS})  # type: ignore[misc]
 TargetName = StrEnum("TargetName", {name: name for name in TARGETS})  # type: ignore[misc]
 FormatName = StrEnum("FormatName", {name: name for name in FORMATS})  # type: ignore[misc]
+LayoutName = StrEnum("LayoutName", {name: name for name in ("auto", *LAYOUTS)})  # type: ignore[misc]
 
+AUTO_LAYOUT = LayoutName("auto")
+DEFAULT_LEARNER_NAME = LearnerName(DEFAULT_LEARNER)
 DEFAULT_NOISE = NoiseName(NOISES[0])
 
 

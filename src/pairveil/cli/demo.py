@@ -11,7 +11,8 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from pairveil.cli.fit import Epsilon, learn, summarise
+from pairveil.cli.fit import Epsilon
+from pairveil.cli.learning import learn, summarise
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stderr, stdout
 from pairveil.cli.page_options import write_page
 from pairveil.cli.planned import print_plan

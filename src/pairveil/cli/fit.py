@@ -1,26 +1,26 @@
-"""`fit`: learn a metric from two files and release it."""
+"""`fit`: learn a metric from files and release it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Collection
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from pairveil.cli.budget import Budget
-from pairveil.cli.choices import DEFAULT_NOISE, NoiseName, SelectName, pure_noises
-from pairveil.cli.output import (
-    JsonFlag,
-    QuietFlag,
-    print_json,
-    spoken_warnings,
-    stderr,
-    stdout,
+from pairveil.cli.choices import (
+    DEFAULT_LEARNER_NAME,
+    DEFAULT_NOISE,
+    LearnerName,
+    NoiseName,
+    SelectName,
+    pure_noises,
 )
+from pairveil.cli.learning import hold_checkpoint, learn, summarise
+from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stdout
 from pairveil.cli.page_options import (
     Institution,
     PageOptions,
@@ -32,6 +32,7 @@ from pairveil.cli.page_options import (
     write_page,
 )
 from pairveil.cli.pair_options import (
+    AUTO_LAYOUT,
     PANEL,
     Exclude,
     FeaturesPath,
@@ -40,7 +41,6 @@ from pairveil.cli.pair_options import (
     Layout,
     Left,
     MergeSimilarIds,
-    PairsPath,
     RecordId,
     Right,
     Threshold,
@@ -48,7 +48,16 @@ from pairveil.cli.pair_options import (
     read_pair_file,
 )
 from pairveil.cli.planned import print_plan
-from pairveil.cli.training import Training, for_workers, open_for_workers, read_people
+from pairveil.cli.training import (
+    Training,
+    for_workers,
+    join_classes,
+    join_pairs,
+    open_for_workers,
+    read_class_column,
+    read_people,
+)
+from pairveil.cli.which_learner import input_of, make_learner
 from pairveil.errors import InputError
 
 
@@ -58,12 +67,17 @@ def _privacy(name: str, text: str, **limits: Any) -> Any:
 
 Epsilon = Annotated[float, _privacy("--epsilon", "Privacy budget of this release.")]
 Delta = Annotated[float, _privacy("--delta", "Must be well below 1 / pairs.")]
-UnitOption = Annotated[
-    Literal["pair", "relationship", "person"], _privacy("--unit", "What is protected.")
-]
+UnitName = Literal["pair", "relationship", "person"]
 AdjacencyOption = Annotated[
     Literal["zero-out", "replace"], _privacy("--adjacency", "What epsilon compares.")
 ]
+
+
+OF_PAIRS = {
+    "select", "kappa", "graph_salt", "left", "right", "label", "layout", "zero_means", "threshold",
+    "record_id",
+}  # fmt: skip
+"""Options that say nothing where people have classes."""
 
 
 def register(app: typer.Typer) -> None:
@@ -74,13 +88,26 @@ def register(app: typer.Typer) -> None:
 def fit(
     context: typer.Context,
     features: FeaturesPath,
-    pairs: PairsPath,
+    pairs: Annotated[
+        str | None,
+        typer.Argument(
+            help="Pairs of people: CSV, Parquet or another tool's file; none with --classes.",
+            metavar="[PAIRS]",
+            show_default=False,
+        ),
+    ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the release.")] = Path(
         "release"
     ),
+    learner: Annotated[
+        LearnerName, typer.Option("--learner", help="Which learner.")
+    ] = DEFAULT_LEARNER_NAME,
     epsilon: Epsilon = 1.0,
     delta: Delta = 1e-5,
-    unit: UnitOption = "relationship",
+    unit: Annotated[
+        UnitName | None,
+        _privacy("--unit", "What is protected. [default: relationship; with --classes: person]"),
+    ] = None,
     select: Annotated[
         SelectName,
         _privacy("--select", "Which pairs to use; looks at who is paired with whom only."),
@@ -132,6 +159,23 @@ def fit(
             "--data-norm", help="Rows longer than this are clipped.", rich_help_panel=PANEL
         ),
     ] = 1.0,
+    classes: Annotated[
+        str | None,
+        typer.Option(
+            "--classes",
+            help="Column of FEATURES with each person's class: learn from people, without PAIRS.",
+            rich_help_panel=PANEL,
+        ),
+    ] = None,
+    class_list: Annotated[
+        str | None,
+        typer.Option(
+            "--class-list",
+            help="The public list of classes, as a,b,c. Without it the classes that occur count as public, "
+            "and the metric is not for release.",
+            rich_help_panel=PANEL,
+        ),
+    ] = None,
     dask: Annotated[
         str | None,
         typer.Option(
@@ -162,7 +206,7 @@ def fit(
     left: Left = "left",
     right: Right = "right",
     label: Label = "label",
-    layout: Layout = "auto",
+    layout: Layout = AUTO_LAYOUT,
     zero_means: ZeroMeans = None,
     threshold: Threshold = 0.5,
     record_id: RecordId = "id",
@@ -170,7 +214,7 @@ def fit(
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
-    """Learn a private metric from people's features and labelled pairs, and release it.
+    """Learn a private metric from people's features and labelled pairs, or their classes, and release it.
 
     Says what it will spend before it spends it. Nothing is written unless all of it is.
 
@@ -182,11 +226,26 @@ def fit(
 
     Example: `pairveil fit people.csv pairs.csv --ledger budget.json --budget 3`
 
+    Example: `pairveil fit people.csv --classes diagnosis --class-list benign,malignant --out release/`
+
     Example: `pairveil fit s3://b/people.npy s3://b/pairs --dask tcp://10.0.0.5:8786 --checkpoint fit.ckpt`
     """
-    from pairveil.data.pairset import PairSet
     from pairveil.release.metric import ReleasedMetric
 
+    typed = {
+        name
+        for name in context.params
+        if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
+    }
+    kind = input_of(str(learner), pairs, classes)
+    if unit is None:
+        unit = "person" if kind == "classes" else "relationship"
+    if kind == "classes":
+        _refuse_typed(typed & OF_PAIRS, "goes with PAIRS, and not with --classes")
+        if dask is not None:
+            raise InputError("--dask sums pairs: people with classes are summed on this machine")
+    elif class_list is not None:
+        raise InputError("--class-list goes with --classes COLUMN")
     talk = not (json_ or quiet)
     said = PageOptions(title, institution, purpose, recipient, public_test, test_classes, id_)
     said.check()
@@ -196,7 +255,7 @@ def fit(
         ReleasedMetric.check_folder(out, overwrite)
     if checkpoint is not None and seed is not None:
         raise InputError("--checkpoint is for releases: leave --seed out")
-    far = for_workers(features, pairs)
+    far = for_workers(*[path for path in (features, pairs) if path is not None])
     if far and dask is None:
         raise InputError("paths as s3://... are read by a cluster: say --dask SCHEDULER")
     budget_file = Budget(ledger, budget, delta, unit, adjacency, checkpoint)
@@ -209,43 +268,48 @@ def fit(
                 "--bounds": bounds,
                 "--exclude": exclude,
                 "--zero-means": zero_means,
-                "--layout": layout != "auto",
+                "--layout": layout != AUTO_LAYOUT,
                 "--graph-salt": graph_salt,
                 "--merge-similar-ids": merge_similar_ids,
             }
-            training = open_for_workers(features, pairs, (left, right, label), unused)
+            training = open_for_workers(features, str(pairs), (left, right, label), unused)
+        elif classes is not None:
+            of_each = read_class_column(features, classes)
+            people, scale = read_people(
+                Path(features), id_, exclude, bounds, data_norm, merge_similar_ids, classes
+            )
+            training = join_classes(people, scale, of_each, class_list)
         else:
             people, scale = read_people(
                 Path(features), id_, exclude, bounds, data_norm, merge_similar_ids
             )
             found = read_pair_file(
-                Path(pairs), left=left, right=right, label=label, layout=layout,
+                Path(str(pairs)), left=left, right=right, label=label, layout=layout,
                 zero_means=zero_means, threshold=threshold, record_id=record_id,
                 merge_similar_ids=merge_similar_ids,
             )  # fmt: skip
-            training = Training(PairSet.join(people, found), people.names, scale)
-        data = training.data
+            training = join_pairs(people, scale, found)
         # Loading the learner takes a second: mistakes in files are told before it.
-        from pairveil.learners.contrastive.learner import DPPMetricLearner
         from pairveil.learners.sizes import most_rows
 
-        learner = DPPMetricLearner(
-            epsilon=epsilon,
-            delta=delta,
-            unit=unit,
-            select=str(select),
-            kappa="auto" if kappa is None else kappa,
-            adjacency=adjacency,
-            mechanism=str(mechanism),
-            n_components=n_components,
-            data_norm=data_norm,
-            random_state=seed,
-            backend="auto" if dask is None else "dask",
-        )
+        options = {
+            "epsilon": epsilon,
+            "delta": delta,
+            "unit": unit,
+            "select": str(select),
+            "kappa": "auto" if kappa is None else kappa,
+            "adjacency": adjacency,
+            "mechanism": str(mechanism),
+            "n_components": n_components,
+            "data_norm": data_norm,
+            "random_state": seed,
+            "backend": "auto" if dask is None else "dask",
+        }
+        model = make_learner(str(learner), options, typed)
         if checkpoint is not None:  # which must go with the ledger
-            learner.accountant = budget_file.look()
-        prepared = learner.prepare(data)
-        planned = learner.certify(prepared, checkpoint=checkpoint)
+            model.accountant = budget_file.look()
+        prepared = training.prepare(model)
+        planned = model.certify(prepared, checkpoint=checkpoint)
         if planned is None:
             raise InputError(
                 "--epsilon inf promises nothing: there is nothing to release; choose a number"
@@ -259,7 +323,7 @@ def fit(
             stdout.print(f"Ledger: {after}")
         digest = None
         if graph_salt is not None and not dry_run:
-            digest = _graph_digest(found, graph_salt)
+            digest = _graph_digest(training.pairs, graph_salt)
         if dry_run:
             if json_:
                 print_json({"certificate": planned.to_dict(), "out": None})
@@ -269,14 +333,15 @@ def fit(
         if not far:
             connection.enter_context(_cluster(dask))
         # Where the result goes is made sure of before the ledger is charged, or even made.
-        held = connection.enter_context(_hold_checkpoint(checkpoint, planned))
-        rows = most_rows(data.n_features, n_components)
+        held = connection.enter_context(hold_checkpoint(checkpoint, planned))
+        n_features = prepared.plan.n_features
+        rows = most_rows(prepared.recipe, n_features)
         draft = connection.enter_context(
-            ReleasedMetric.reserve(out, data.n_features, rows, overwrite=overwrite)
+            ReleasedMetric.reserve(out, n_features, rows, overwrite=overwrite)
         )
-        learner.accountant = budget_file.open()
+        model.accountant = budget_file.open()
         certificate = _learn_and_save(
-            learner, prepared, training, draft, overwrite, talk, held, digest
+            model, prepared, training, draft, overwrite, talk, held, digest
         )
     page = write_page(out, options=said)[0] if report else None
     if json_:
@@ -286,6 +351,11 @@ def fit(
         stdout.print(f"Released in {out}. `pairveil certificate {out}` verifies it.")
         if page is not None:
             stdout.print(f"Report: {page}")
+
+
+def _refuse_typed(options: Collection[str], why: str) -> None:
+    for option in sorted(options):
+        raise InputError(f"--{option.rstrip('_').replace('_', '-')} {why}")
 
 
 def _graph_digest(found: Any, salt: Path) -> str | None:
@@ -326,73 +396,3 @@ def _learn_and_save(
     if held is not None:  # not before: what is lost between fit and file would be spent anew
         held.remove()
     return certificate
-
-
-@contextmanager
-def _hold_checkpoint(checkpoint: Path | None, planned: Any) -> Iterator[Any]:
-    """The right to a checkpoint that has room for all sums of a planned fit; None where there is none."""
-    from pairveil.engine.checkpoint import Hold
-    from pairveil.files import check_file
-    from pairveil.learners.sizes import checkpoint_bytes
-
-    if checkpoint is None:
-        yield None
-        return
-    with Hold(checkpoint) as held:
-        check_file(held.path, checkpoint_bytes(planned.plan))
-        yield held
-
-
-def learn(learner: Any, prepared: Any, talk: bool, checkpoint: Any = None) -> None:
-    """Fit with a progress bar; a ledger that was charged stays charged when someone stops it."""
-    with progress_bar(hidden=not talk) as bar:
-        task = bar.add_task("learning", total=1.0, epsilon=0.0)
-
-        def show(done: float, spent: float) -> None:
-            bar.update(task, completed=done, epsilon=spent)
-
-        try:
-            learner.fit(
-                prepared,
-                on_step=None if bar.disable else show,  # composing epsilon at each step takes time
-                checkpoint=checkpoint,
-                keep_checkpoint=True,
-            )
-        except KeyboardInterrupt:
-            if checkpoint is not None:
-                stderr.print(
-                    "[yellow]note:[/yellow] the same command resumes where this one stopped"
-                )
-            elif learner.accountant is not None:
-                stderr.print("[yellow]note:[/yellow] what the ledger was charged stays charged")
-            raise
-
-
-def summarise(learner: Any, prepared: Any, **parts: Any) -> Any:
-    """What the report may show of a fit: the graph's counts and the ledger; nothing private."""
-    from pairveil.report.data import Summary
-    from pairveil.report.summaries import budget_of, graph_summary
-
-    budget = None if learner.accountant is None else budget_of(learner.accountant)
-    material = prepared.material
-    if not hasattr(material.used, "pairs"):  # with the workers: who is paired with whom is not here
-        return Summary(budget=budget, **parts)
-    return Summary(
-        used=graph_summary(material.used_kappa, material.used),
-        given=graph_summary(material.given_kappa, material.given),
-        budget=budget,
-        **parts,
-    )
-
-
-def progress_bar(hidden: bool) -> Progress:
-    """Time left and epsilon spent so far, on stderr."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TimeRemainingColumn(),
-        TextColumn("epsilon spent {task.fields[epsilon]:.3g}"),
-        console=stderr,
-        transient=True,
-        disable=hidden or not stderr.is_terminal,
-    )

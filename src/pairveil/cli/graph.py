@@ -20,6 +20,7 @@ from pairveil.cli.output import (
     table,
 )
 from pairveil.cli.pair_options import (
+    AUTO_LAYOUT,
     Label,
     Layout,
     Left,
@@ -59,7 +60,7 @@ def show_kappa(
     pairs: PairsFile,
     left: Left = "left",
     right: Right = "right",
-    layout: Layout = "auto",
+    layout: Layout = AUTO_LAYOUT,
     record_id: RecordId = "id",
     merge_similar_ids: MergeSimilarIds = False,
     json_: JsonFlag = False,
@@ -109,7 +110,7 @@ def select(
     left: Left = "left",
     right: Right = "right",
     label: Label = "label",
-    layout: Layout = "auto",
+    layout: Layout = AUTO_LAYOUT,
     zero_means: ZeroMeans = None,
     threshold: Threshold = 0.5,
     record_id: RecordId = "id",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import sys
 import warnings
@@ -42,6 +43,16 @@ class PlainConsole(Console):
         """Text of a string, without what a terminal would act on."""
         return super().render_str(printable(text, lines=True), **options)
 
+    def on_broken_pipe(self) -> None:
+        """Whoever reads has enough (`pairveil ... | head`): `pairveil.cli.app.main` ends without a word."""
+        raise BrokenPipeError
+
+
+# A stream that is closed (`>&-`) is None: what is said there is said to nobody.
+if sys.stdout is None:
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for as long as we run
+if sys.stderr is None:
+    sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
 # A terminal gets lines broken between words; a pipe gets them whole.
 stdout = PlainConsole(highlight=False, soft_wrap=not sys.stdout.isatty())
@@ -97,8 +108,11 @@ def plain(value: Any) -> Any:
 
 def print_json(payload: Mapping[str, Any]) -> None:
     """Write the one JSON object of a command."""
-    sys.stdout.write(json.dumps(plain(payload), allow_nan=False) + "\n")
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(json.dumps(plain(payload), allow_nan=False) + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:  # with its number typer would take it for a failure
+        raise BrokenPipeError from None
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:

@@ -8,9 +8,10 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from pairveil.cli.choices import AUTO_LAYOUT as AUTO_LAYOUT
+from pairveil.cli.choices import LayoutName
 from pairveil.errors import DataWarning
 
-LayoutName = Literal["auto", "table", "splink", "dedupe", "lfw", "voxceleb", "links"]
 ZeroMeaning = Literal["similar", "dissimilar"]
 
 PANEL = "Your files"
@@ -26,10 +27,6 @@ PairsFile = Annotated[
 ]
 FeaturesFile = Annotated[
     Path, typer.Argument(help="People's features: CSV or Parquet, a row each.", metavar="FEATURES")
-]
-PairsPath = Annotated[
-    str,
-    typer.Argument(help="Pairs of people: CSV, Parquet or another tool's file.", metavar="PAIRS"),
 ]
 FeaturesPath = Annotated[
     str, typer.Argument(help="People's features: CSV or Parquet, a row each.", metavar="FEATURES")
@@ -54,8 +51,31 @@ MergeSimilarIds = Annotated[
 ]
 IdColumn = Annotated[str, _option("--id", "Column of FEATURES with the person's id.")]
 Exclude = Annotated[
-    list[str] | None, _option("--exclude", "Column of FEATURES to leave out (repeatable).")
+    list[str] | None,
+    _option("--exclude", "Columns of FEATURES to leave out: a,b (repeatable)."),
 ]
+Columns = Annotated[
+    list[str] | None,
+    _option("--columns", "Columns of FEATURES to use, and no others: a,b (repeatable)."),
+]
+SchemaFile = Annotated[
+    Path | None,
+    _option("--schema", "Public facts of raw columns, as `pairveil schema` writes them down."),
+]
+
+
+def listed(names: list[str] | None) -> list[str] | None:
+    """Names of columns, which one option may hold several of; a comma in a name is doubled.
+
+    Examples
+    --------
+    >>> listed(["age,dose", "ward"]), listed(["a,,b"]), listed(None)
+    (['age', 'dose', 'ward'], ['a,b'], None)
+    """
+    if not names:
+        return None
+    parts = [part for text in names for part in text.replace(",,", "\0").split(",")]
+    return [part.replace("\0", ",").strip() for part in parts if part.strip()]
 
 
 def read_pair_file(path: Path, *, labels_optional: bool = False, **options: Any) -> Any:
@@ -65,6 +85,7 @@ def read_pair_file(path: Path, *, labels_optional: bool = False, **options: Any)
     """
     from pairveil.data.readers import read_pairs
 
+    options["layout"] = str(options["layout"])
     wants_labels = options["label"] is not None and not labels_optional
     found = read_pairs(path, require_labels=wants_labels, **options)
     for note in found.notes:

@@ -10,47 +10,33 @@ from pairveil.privacy.mechanisms import mechanism_named
 from pairveil.privacy.promise import times_in_100
 from pairveil.privacy.units import round_up
 
-# Gain kept (share of the non-private learner's gain in pair AUC over Euclid) by signal, the smallest and
-# the largest seen on breast cancer, digits, Bank, Adult and IPUMS-BR at five epsilons from 0.03 to 4,
-# with all and with 3,000 people. Data differ more than seeds do, hence the wide middle.
-EFFECTS = (
-    (10.0, "0 to 55 %, mostly nothing,"),
-    (40.0, "0 to 85 %, mostly little,"),
-    (130.0, "0 to 100 %, mostly more than half,"),
-    (400.0, "50 to 100 %, mostly nine tenths,"),
-    (math.inf, "90 to 100 %"),
-)
-
-
-def signal_of(planned: Any) -> float:
-    """Pairs divided by noise times the root of the number of features; all of it is public.
-
-    The noise is that of one sum which had the whole budget: the fits' shares do not matter.
-    """
-    # Queries of other kinds (a noisy choice) have little of the budget, and no part in the tables above.
-    sums = [e for e in planned.events if "noise_multiplier" in e]
-    power = sum(e.get("steps", 1) / e["noise_multiplier"] ** 2 for e in sums)
-    return float(planned.n_pairs_used * math.sqrt(power / planned.plan["n_features"]))
+MOSTLY = ("mostly nothing,", "mostly little,", "mostly more than half,", "mostly nine tenths,", "")
 
 
 def expected_effect(planned: Any) -> str:
     """One line on what to expect of a planned fit, from its certificate."""
+    from pairveil.learners.expected import GAINS, expected_gain
+
     if mechanism_named(planned.mechanism).is_pure:
         return "Expected effect: pure epsilon keeps less of the gain than noise with a delta does."
-    signal = signal_of(planned)
-    kept = next(text for limit, text in EFFECTS if signal < limit)
+    gain = expected_gain(planned)
+    mostly = next(
+        word for (limit, *_), word in zip(GAINS, MOSTLY, strict=True) if gain.signal < limit
+    )
+    kept = f"{100 * gain.low:.0f} to {100 * gain.high:.0f} %{', ' if mostly else ''}{mostly}"
     pairs, features = planned.n_pairs_used, planned.plan["n_features"]
     return (
         f"Expected effect: {pairs:,} pairs against this noise and {features} features give a signal of "
-        f"{signal:,.0f}. At such a signal our benchmarks kept {kept} of what learning without privacy gains "
-        "over plain distance."
+        f"{gain.signal:,.0f}. At such a signal our benchmarks kept {kept} of what learning without "
+        "privacy gains over plain distance."
     )
 
 
 def print_plan(planned: Any, headline: str) -> None:
     """What is about to be spent, before it is; ``headline`` is the query whose noise stands for the fit."""
     selection = planned.selection
-    line = f"{planned.n_pairs_used:,} of {planned.n_pairs_given:,} pairs used"
+    counted = "pairs" if planned.records == "groups" else planned.records
+    line = f"{planned.n_pairs_used:,} of {planned.n_pairs_given:,} {counted} used"
     if planned.n_pairs_used < planned.n_pairs_given:
         line += (
             f" (select {selection['how']}); relationship-level kappa of all pairs is "
@@ -60,10 +46,11 @@ def print_plan(planned: Any, headline: str) -> None:
     main = next(r for r in planned.plan["releases"] if r["name"] == headline)
     stdout.print(
         f"Noise: {main['steps']} times '{headline}', on each entry {main['noise_multiplier']:.3g} times the "
-        f"most that one record can add; {len(planned.events) - 1} queries besides."
+        f"most that one record can add; other queries: {len(planned.events) - 1}."
     )
     print_epsilons(planned, f"epsilon at delta {planned.delta:g}, by unit")
-    stdout.print(expected_effect(planned))
+    if planned.records == "pairs":  # what was measured
+        stdout.print(expected_effect(planned))
 
 
 def print_epsilons(certificate: Any, title: str) -> None:

@@ -65,6 +65,12 @@ def recount(certificate: Any, indexed: Any, salt: bytes | None) -> Recount:
             "kappa of the used pairs was not compared: which pairs were used cannot be found again "
             "from the graph (a seeded fit, or another version's selection)"
         )
+    elif used is not None and c.records == "groups":
+        # Whatever the graph, its clusters are disjoint: each unit is in one of them.
+        sentences.append(
+            f"the selection '{c.selection['how']}' was made again: its {len(used):,} pairs fall into "
+            "disjoint groups, so each unit is in one record"
+        )
     elif used is not None:
         found = kappa(used)
         wrong = [unit for unit in UNITS if found.of(unit) > c.kappas[unit]]

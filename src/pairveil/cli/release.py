@@ -41,7 +41,7 @@ def transform(
     metric = ReleasedMetric.load(folder)
     with spoken_warnings(quiet or json_):
         people = read_people(features, id_, metric)
-    projected = metric.transform(people.values)
+    projected = metric.project(people.values)
     columns = {f"component_{i + 1}": projected[:, i] for i in range(projected.shape[1])}
     write_columns(out, {id_: people.ids, **columns})
     if json_:
@@ -51,12 +51,14 @@ def transform(
 
 
 def read_people(features: Path, id_: str, metric: Any) -> Any:
-    """The metric's own columns of a features file, in the metric's order."""
+    """The metric's own columns of a features file, in the metric's order; raw ones where it has a schema."""
     from pairveil.column_names import in_order_of
     from pairveil.data.arrays import is_array_file
     from pairveil.data.files import open_table
     from pairveil.data.readers import read_features
 
+    if metric.schema is not None:
+        return read_features(features, id=id_, schema=metric.schema)
     names = list(metric.feature_names) if metric.feature_names else None
     if names is not None and not is_array_file(features):
         in_order_of(open_table(features).names, names)

@@ -8,7 +8,15 @@ from typing import Annotated, Any
 import typer
 
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stdout
-from pairveil.cli.pair_options import PANEL, Layout, Left, RecordId, Right, read_pair_file
+from pairveil.cli.pair_options import (
+    AUTO_LAYOUT,
+    PANEL,
+    Layout,
+    Left,
+    RecordId,
+    Right,
+    read_pair_file,
+)
 from pairveil.cli.planned import print_epsilons
 from pairveil.cli.release import ReleaseFolder
 from pairveil.errors import InputError
@@ -40,7 +48,7 @@ def certificate(
     ] = None,
     left: Left = "left",
     right: Right = "right",
-    layout: Layout = "auto",
+    layout: Layout = AUTO_LAYOUT,
     record_id: RecordId = "id",
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
@@ -54,13 +62,13 @@ def certificate(
     Example: `pairveil certificate release/ --signer sender.pub --pairs pairs.csv`
     """
     from pairveil.cli.recount import read_salt, recount
-    from pairveil.release.metric import ReleasedMetric
+    from pairveil.release.artefact import load_release
 
     if salt is not None and pairs is None:
         raise InputError("--salt goes with --pairs PAIRS")
     signature, failures, uncovered = _signature(folder, signer)
     try:
-        found = ReleasedMetric.load(folder).certificate
+        found = load_release(folder).certificate
     except InputError as problem:
         raise InputError(failures[0] if failures else str(problem)) from None
     if found is None:
@@ -168,7 +176,7 @@ def sign(
     Example: `pairveil sign release/ --key sender.pem`
     """
     from pairveil.release import signing
-    from pairveil.release.metric import ReleasedMetric
+    from pairveil.release.artefact import load_release
 
     if (folder is None) == (new_key is None) or (folder is None) != (key is None):
         raise InputError("give a folder and --key FILE to sign it, or --new-key FILE alone")
@@ -179,7 +187,7 @@ def sign(
         return
     assert folder is not None
     assert key is not None
-    found = ReleasedMetric.load(folder).certificate
+    found = load_release(folder).certificate
     if found is None or not found.verify():
         raise InputError(
             f"{folder} has no certificate that holds: there is nothing to stand behind"

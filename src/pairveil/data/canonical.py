@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pairveil.data.columns import as_arrow, as_numpy
 from pairveil.data.validation import row_blocks
 from pairveil.errors import DataWarning, PrivateNote
 
@@ -70,11 +71,13 @@ def order_of_ids(ids: np.ndarray | None) -> np.ndarray | None:
     """
     if ids is None:
         return None
-    column = pa.array(ids, type=None if ids.dtype.kind in "iu" else pa.large_string())
+    column = as_arrow(ids)
+    if ids.dtype.kind not in "iu":
+        column = column.cast(pa.large_string())
     if len(column) < 2 or pc.all(pc.less(column[:-1], column[1:])).as_py():
         return None
     # Arrow compares text as UTF-8, which orders it by code points.
-    return np.asarray(pc.sort_indices(column).to_numpy())
+    return as_numpy(pc.sort_indices(column))
 
 
 def ranks(order: np.ndarray | None) -> np.ndarray | None:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from pairveil.data.validation import name_rows
 from pairveil.errors import InputError
 
+_FEW = 20_000
 _CHUNK_ROWS = 8192
 
 
@@ -47,9 +48,9 @@ class IdColumn:
             ids = _integer_or_text(entries, self._title)
             missing = _is_missing(entries, ids)[rows] | (rows < 0)
             if pa.types.is_integer(ids.type) and not missing.any():
-                ids = ids.take(pa.array(rows))
+                ids = ids.take(as_arrow(rows))
             elif not missing.any():
-                ids = pa.DictionaryArray.from_arrays(pa.array(rows.astype(np.int32)), ids)
+                ids = pa.DictionaryArray.from_arrays(as_arrow(rows.astype(np.int32)), ids)
         else:
             ids = _integer_or_text(values, self._title)
             missing = _is_missing(values, ids)
@@ -62,9 +63,59 @@ class IdColumn:
     def finish(self) -> np.ndarray:
         """All ids: int64, or objects of type str where any is not an integer."""
         if all(pa.types.is_integer(chunk.type) for chunk in self._chunks):
-            parts = [chunk.to_numpy(zero_copy_only=False) for chunk in self._chunks]
+            parts = [as_numpy(chunk) for chunk in self._chunks]
             return np.concatenate([np.empty(0, dtype=np.int64), *parts])
         return text_array(self._chunks)
+
+
+def as_numpy(values: pa.Array) -> np.ndarray:
+    """An arrow array without nulls as a NumPy array.
+
+    pyarrow's own conversion loads pandas wherever that is installed, which takes longer than most commands.
+
+    Examples
+    --------
+    >>> as_numpy(pa.array([True, False])), as_numpy(pa.array([1, 2])[1:])
+    (array([ True, False]), array([2]))
+    """
+    kind = values.type
+    if pa.types.is_boolean(kind) and not values.null_count:
+        return as_numpy(values.cast(pa.uint8())).astype(bool)
+    whole = pa.types.is_integer(kind)
+    if len(values) and not values.null_count and (whole or pa.types.is_floating(kind)):
+        letter = "f" if not whole else "i" if pa.types.is_signed_integer(kind) else "u"
+        dtype = np.dtype(f"{letter}{kind.bit_width // 8}")
+        start = values.offset * dtype.itemsize
+        return np.frombuffer(values.buffers()[1], dtype, len(values), start)
+    if (pa.types.is_large_string(kind) or pa.types.is_string(kind)) and len(
+        values
+    ) <= _FEW:  # more: pyarrow is faster
+        found = np.empty(len(values), dtype=object)
+        found[:] = values.to_pylist()
+        return found
+    plain: np.ndarray = values.to_numpy(zero_copy_only=False)
+    return plain
+
+
+def as_arrow(values: np.ndarray) -> pa.Array:
+    """A NumPy array as an arrow array of the type that pyarrow gives it; see `as_numpy`.
+
+    Examples
+    --------
+    >>> as_arrow(np.array(["ann", "Änne"], dtype=object)).to_pylist(), as_arrow(np.arange(2)).to_pylist()
+    (['ann', 'Änne'], [0, 1])
+    """
+    if values.ndim == 1 and values.dtype in (np.int64, np.int32):
+        kind = pa.int64() if values.dtype == np.int64 else pa.int32()
+        data = pa.py_buffer(np.ascontiguousarray(values))
+        return pa.Array.from_buffers(kind, len(values), [None, data])
+    if values.dtype == object and len(values) <= _FEW and all(type(one) is str for one in values):
+        texts = [one.encode() for one in values.tolist()]
+        ends = np.cumsum([0, *map(len, texts)])
+        if ends[-1] < 2**31:
+            joined, offsets = b"".join(texts), pa.py_buffer(ends.astype(np.int32))
+            return pa.StringArray.from_buffers(len(texts), offsets, pa.py_buffer(joined))
+    return pa.array(values)
 
 
 def text_array(chunks: list[pa.Array]) -> np.ndarray:
@@ -78,8 +129,8 @@ def text_array(chunks: list[pa.Array]) -> np.ndarray:
         for chunk in chunks
     ]
     unified = pa.chunked_array(encoded).unify_dictionaries()
-    distinct: np.ndarray = unified.chunk(0).dictionary.to_numpy(zero_copy_only=False)
-    parts = [chunk.indices.to_numpy(zero_copy_only=False) for chunk in unified.chunks]
+    distinct: np.ndarray = as_numpy(unified.chunk(0).dictionary)
+    parts = [as_numpy(chunk.indices) for chunk in unified.chunks]
     return np.take(distinct, np.concatenate(parts))
 
 
@@ -90,12 +141,12 @@ def _used_entries(values: pa.DictionaryArray, title: str) -> tuple[np.ndarray, p
     except pa.ArrowException:
         raise InputError(f"{title} holds text that is not UTF-8") from None
     indices = values.indices.cast(pa.int64())
-    rows: np.ndarray = pc.fill_null(indices, -1).to_numpy(zero_copy_only=False)
+    rows: np.ndarray = as_numpy(pc.fill_null(indices, -1))
     used = np.zeros(len(values.dictionary), dtype=bool)
     used[rows[rows >= 0]] = True
     place = np.cumsum(used) - 1
     kept = np.where(rows >= 0, place[np.maximum(rows, 0)] if len(place) else -1, -1)
-    return kept, values.dictionary.take(pa.array(np.flatnonzero(used)))
+    return kept, values.dictionary.take(as_arrow(np.flatnonzero(used)))
 
 
 def _is_missing(values: pa.Array, ids: pa.Array) -> np.ndarray:
@@ -103,7 +154,7 @@ def _is_missing(values: pa.Array, ids: pa.Array) -> np.ndarray:
     missing = values.is_null()
     if pa.types.is_large_string(ids.type):
         missing = pc.or_(missing, pc.fill_null(pc.equal(ids, ""), False))
-    found: np.ndarray = missing.to_numpy(zero_copy_only=False)
+    found: np.ndarray = as_numpy(missing)
     return found if len(found) else np.zeros(1, dtype=bool)
 
 
@@ -158,7 +209,7 @@ def _arrow_chunks(array: np.ndarray) -> Iterator[pa.Array]:
     size = len(array) if array.dtype.kind in "iu" else _CHUNK_ROWS
     for start in range(0, max(len(array), 1), max(size, 1)):
         chunk = array[start : start + size]
-        yield pa.array(chunk.tolist() if array.dtype.kind == "U" else chunk)
+        yield as_arrow(chunk.astype(object) if array.dtype.kind == "U" else chunk)
 
 
 def numbered(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -172,17 +223,15 @@ def numbered(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     encoded = [chunk.dictionary_encode() for chunk in _arrow_chunks(ids)]
     unified = pa.chunked_array(encoded).unify_dictionaries()
-    distinct: np.ndarray = unified.chunk(0).dictionary.to_numpy(zero_copy_only=False)
-    return distinct, np.concatenate(
-        [c.indices.to_numpy(zero_copy_only=False) for c in unified.chunks]
-    )
+    distinct: np.ndarray = as_numpy(unified.chunk(0).dictionary)
+    return distinct, np.concatenate([as_numpy(c.indices) for c in unified.chunks])
 
 
 def ids_as_text(ids: np.ndarray) -> np.ndarray:
     """Ids as text, whatever they are."""
     if ids.dtype.kind == "O":
         return ids
-    return text_array([pa.array(ids).cast(pa.large_string())])
+    return text_array([as_arrow(ids).cast(pa.large_string())])
 
 
 def same_kind(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -231,7 +280,7 @@ def number_array(values: pa.Array, title: str, first_row: int) -> np.ndarray:
     if encoded:
         values = values.dictionary_decode()
     if values.null_count:
-        missing = np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))
+        missing = np.flatnonzero(as_numpy(values.is_null()))
         raise InputError(
             "the features hold a NaN, an infinity or a missing value: "
             f"{title}, row {first_row + int(missing[0]) + 1}. Fill it in or leave that person out"
@@ -239,4 +288,4 @@ def number_array(values: pa.Array, title: str, first_row: int) -> np.ndarray:
     target = np.float32 if kind in (pa.float16(), pa.float32()) else np.float64
     if pa.types.is_decimal(kind):
         values = values.cast(pa.float64())
-    return np.asarray(values.to_numpy(zero_copy_only=False), dtype=target)
+    return np.asarray(as_numpy(values), dtype=target)

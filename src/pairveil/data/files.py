@@ -1,18 +1,12 @@
-"""Opening tables of any kind: CSV, TSV, Parquet, pandas, polars, arrow; a batch at a time.
-
-pyarrow's own messages quote the offending value or row. Every one of them is caught here and
-replaced (``from None``) by a message that names the row and column only.
-"""
+"""Opening tables of any kind: CSV, TSV, Parquet, Excel, pandas, polars, arrow; a batch at a time."""
 
 from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,98 +14,32 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from pairveil.csv_cells import FORMULA, from_cell
+from pairveil.data.sources import (
+    COMPRESSED,
+    STDIN,
+    ColumnKind,
+    TableSource,
+    no_quoting,
+    opened,
+    require_file,
+    spreadsheet,
+    title_of,
+    wrong_encoding,
+)
+from pairveil.data.spreadsheets import EXCEL, read_sheet
 from pairveil.errors import InputError
-from pairveil.printable import shortened
 
-ColumnKind = Literal["number", "text"]
+__all__ = ["ColumnKind", "TableSource", "open_table", "read_text", "require_file"]
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 _PARQUET = (".parquet", ".pq")
-_COMPRESSED = (".gz", ".bz2", ".zst")
-_SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
+_SPREADSHEETS = (".xls", ".xlsb", ".ods", ".numbers")
 _BATCH_ROWS = 131_072
 # A CSV row must fit a block: room for a hundred thousand columns.
 _BLOCK_BYTES = 1 << 23
+_NO_NUMBER = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "n/a")
+_DECIMAL = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?inf$"
 _NUMBER = re.compile(r"\s*[-+.]?\d.*")
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class TableSource:
-    """A table that can be read a batch at a time.
-
-    Attributes
-    ----------
-    title : str
-        What messages call it: the file's name, or 'the table'.
-    names : tuple of str
-        Its columns.
-    batches : callable
-        ``batches({column: kind})`` yields record batches of those columns, in that order.
-    headless : bool
-        The first row looks like data: its cells must not be quoted as column names.
-    has_header : bool
-        The names are the first row of a text file, which may have been data after all.
-    """
-
-    title: str
-    names: tuple[str, ...]
-    batches: Callable[[Mapping[str, ColumnKind]], Iterator[pa.RecordBatch]]
-    headless: bool = False
-    has_header: bool = False
-
-    def require(self, columns: Sequence[str], how_to_name: str) -> None:
-        """Raise InputError unless all of ``columns`` exist.
-
-        Which ones exist is said only where one of the wanted is among them: the first row of a file
-        without a header is a person's data, and looks like names to a program.
-        """
-        missing = [column for column in columns if column not in self.names]
-        if not missing:
-            return
-        wanted = ", ".join(f"'{column}'" for column in missing[:20])
-        message = f"{self.title} has no column {wanted}"
-        twins = {name.strip().casefold() for name in self.names}
-        alike = [column for column in missing if column.strip().casefold() in twins]
-        if self.headless:
-            raise InputError(
-                f"{message}; its first row looks like data. Add a header row with column names"
-            )
-        if alike:
-            raise InputError(
-                f"{message}; one differs from '{alike[0]}' in capitals or spaces only. {how_to_name}"
-            )
-        if len(missing) < len(columns):
-            raise InputError(f"{message}; its columns are: {shortened(self.names)}. {how_to_name}")
-        raise InputError(
-            f"{message}; it has {len(self.names)} column{'s' if len(self.names) > 1 else ''} with other "
-            f"names. {how_to_name}"
-            + (", or add a header row if its first row is data" if self.has_header else "")
-        )
-
-
-def require_file(path: str | Path) -> Path:
-    """The path of a file that exists and is not empty.
-
-    Examples
-    --------
-    >>> require_file("no-such-file.csv")
-    Traceback (most recent call last):
-    ...
-    pairveil.errors.InputError: there is no file no-such-file.csv
-    """
-    found = Path(path)
-    try:
-        if not found.exists():
-            raise InputError(f"there is no file {found}")
-        if found.is_dir():
-            raise InputError(f"{found} is a folder, not a file")
-        if not found.is_file():
-            raise InputError(f"{found} is not a regular file: save what it holds to one first")
-        if found.stat().st_size == 0:
-            raise InputError(f"{found.name} is empty")
-    except OSError as error:
-        raise InputError(f"{found} cannot be opened: {error.strerror}") from None
-    return found
 
 
 def file_suffix(path: Path) -> str:
@@ -123,18 +51,18 @@ def file_suffix(path: Path) -> str:
     '.csv'
     """
     suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] in _COMPRESSED:
+    if suffixes and suffixes[-1] in COMPRESSED:
         suffixes.pop()
     return suffixes[-1] if suffixes else ""
 
 
 def is_table_file(path: Path) -> bool:
-    """Whether the suffix says CSV, TSV or Parquet."""
-    return file_suffix(path) in (*_DELIMITERS, *_PARQUET)
+    """Whether it is a table by its suffix (CSV, TSV, Parquet, Excel), or standard input (``-``)."""
+    return path == STDIN or file_suffix(path) in (*_DELIMITERS, *_PARQUET, *EXCEL)
 
 
 def open_table(source: Any) -> TableSource:
-    """Open a CSV, TSV or Parquet file, or a pandas, polars or arrow table.
+    """Open a CSV, TSV, Parquet or Excel file, ``-`` for standard input, or a pandas, polars or arrow table.
 
     Examples
     --------
@@ -145,16 +73,40 @@ def open_table(source: Any) -> TableSource:
         return _open_frame(source)
     path = require_file(source)
     suffix = file_suffix(path)
+    if path == STDIN:
+        with opened(path) as stream:
+            suffix = ".parquet" if bytes(stream.read(4)) == b"PAR1" else ".csv"
     if suffix in _PARQUET:
         return _open_parquet(path)
     if suffix in _DELIMITERS:
         return _open_csv(path, _DELIMITERS[suffix])
+    if suffix in EXCEL:
+        return _open_frame(read_sheet(path), path.name)
     if suffix in _SPREADSHEETS:
-        raise _spreadsheet(path.name)
+        raise spreadsheet(path.name)
     raise InputError(
         f"{path.name}: the format is told by the suffix, one of "
-        f"{', '.join((*_DELIMITERS, *_PARQUET))}; rename the file"
+        f"{', '.join((*_DELIMITERS, *_PARQUET, *EXCEL))}; rename the file"
     )
+
+
+def decimal_mark(source: str | Path) -> str:
+    """The decimal mark that a text file is likely to use: a comma where semicolons part its cells.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "people.csv"
+    ...     _ = path.write_text("id;age\\n1;30,5")
+    ...     decimal_mark(path)
+    ','
+    """
+    path = require_file(source)
+    suffix = file_suffix(path)
+    if suffix not in _DELIMITERS and path != STDIN:
+        return "."
+    return "," if _csv_header(path, _DELIMITERS.get(suffix, ","))[1] == ";" else "."
 
 
 def read_text(path: Path) -> str:
@@ -172,11 +124,11 @@ def read_text(path: Path) -> str:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise _wrong_encoding(path) from None
+        raise wrong_encoding(path) from None
     except OSError as error:
         raise InputError(f"{path.name} cannot be read: {error.strerror}") from None
     if "\0" in text:
-        raise _wrong_encoding(path)
+        raise wrong_encoding(path)
     if not text.strip():
         raise InputError(f"{path.name} is empty")
     return text
@@ -187,14 +139,17 @@ def _open_csv(path: Path, usual: str) -> TableSource:
 
     def batches(wanted: Mapping[str, ColumnKind]) -> Iterator[pa.RecordBatch]:
         # Ids are read as text, so that 007 is not 7 and a late 'A12' does not break the column.
+        # Where semicolons part the cells, a comma in a number is its decimal mark.
+        commas = [c for c, kind in wanted.items() if kind == "number" and delimiter == ";"]
         types = {
-            written[c]: pa.float64() if kind == "number" else pa.string()
+            written[c]: pa.float64() if kind == "number" and c not in commas else pa.string()
             for c, kind in wanted.items()
         }
-        with _no_quoting(path, all_names):
+        n_rows = 0
+        with no_quoting(path, all_names):
             # One thread: only then does a message of pyarrow carry the row number.
             reader = pa_csv.open_csv(
-                path,
+                opened(path),
                 read_options=pa_csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
                 parse_options=pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
                 convert_options=pa_csv.ConvertOptions(
@@ -205,12 +160,34 @@ def _open_csv(path: Path, usual: str) -> TableSource:
                 ),
             )
             for batch in reader:
-                yield _from_cells(batch, list(wanted))
+                cells = _from_cells(batch, list(wanted))
+                yield _decimals(cells, commas, path.name, n_rows) if commas else cells
+                n_rows += batch.num_rows
 
     # pandas writes its row numbers as a column without a name: nobody's feature.
     names = tuple(from_cell(name) for name in all_names if name)
     written = {from_cell(name): name for name in all_names if name}
-    return TableSource(path.name, names, batches, headless, has_header=True)
+    return TableSource(title_of(path), names, batches, headless, has_header=True)
+
+
+def _decimals(
+    batch: pa.RecordBatch, columns: Sequence[str], title: str, n_rows: int
+) -> pa.RecordBatch:
+    """Text columns as numbers, 1,5 being one and a half."""
+    for name in columns:
+        at = batch.schema.get_field_index(name)
+        text = pc.utf8_trim_whitespace(batch.column(at))
+        some = pc.if_else(pc.is_in(text, value_set=pa.array(_NO_NUMBER)), None, text)
+        points = pc.replace_substring(some, ",", ".")
+        wrong = pc.invert(pc.match_substring_regex(points, _DECIMAL))
+        if pc.any(wrong).as_py():
+            row = n_rows + pc.index(wrong, True).as_py() + 1
+            raise InputError(
+                f"{title}: column '{name}' is not numeric, row {row}. Exclude it, or name the columns to use"
+            )
+        numbers = points.cast(pa.float64())
+        batch = batch.set_column(at, name, numbers)
+    return batch
 
 
 def _from_cells(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
@@ -227,25 +204,25 @@ def _from_cells(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
 def _csv_header(path: Path, usual: str) -> tuple[tuple[str, ...], str, bool]:
     """The first row, the delimiter, and whether the row looks like data rather than names."""
     try:
-        with pa.input_stream(path) as stream:
+        with opened(path) as stream:
             start = bytes(stream.read(_BLOCK_BYTES)).lstrip(b"\r\n")
     except (OSError, pa.ArrowException):
-        raise InputError(f"{path.name} cannot be read") from None
+        raise InputError(f"{title_of(path)} cannot be read") from None
     first, *others = start.splitlines() or [b""]
     try:
         header = first.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise _wrong_encoding(path) from None
+        raise wrong_encoding(path) from None
     if "\0" in header:
-        raise _wrong_encoding(path)
+        raise wrong_encoding(path)
     # Where the comma is the decimal mark, tables are written with semicolons.
     delimiter = ";" if ";" in header and usual not in header else usual
     try:
         names = tuple(next(csv.reader([header], delimiter=delimiter), []))
     except csv.Error:
-        raise InputError(f"{path.name} is not a readable table") from None
+        raise InputError(f"{title_of(path)} is not a readable table") from None
     if not any(names):
-        raise InputError(f"{path.name} is empty")
+        raise InputError(f"{title_of(path)} is empty")
     # Ids and labels come again further down; names of columns do not.
     cells = {cell.strip(b'" ') for line in others for cell in line.split(delimiter.encode())}
     headless = any(
@@ -257,8 +234,8 @@ def _csv_header(path: Path, usual: str) -> tuple[tuple[str, ...], str, bool]:
 
 
 def _open_parquet(path: Path) -> TableSource:
-    with _no_quoting(path, None):
-        file = pq.ParquetFile(path, memory_map=True)
+    with no_quoting(path, None):
+        file = pq.ParquetFile(_parquet(path), memory_map=True)
         names = tuple(name for name in file.schema_arrow.names if not _is_index(name))
     _refuse_twins(names, path.name)
 
@@ -271,8 +248,8 @@ def _open_parquet(path: Path) -> TableSource:
             for name, kind in wanted.items()
             if kind == "text" and _is_text(schema.field(name).type)
         ]
-        with _no_quoting(path, None):
-            encoded = pq.ParquetFile(path, memory_map=True, read_dictionary=text)
+        with no_quoting(path, None):
+            encoded = pq.ParquetFile(_parquet(path), memory_map=True, read_dictionary=text)
             # iter_batches returns columns in the file's order: put them in the asked order.
             for batch in encoded.iter_batches(batch_size=_BATCH_ROWS, columns=list(wanted)):
                 yield batch.select(list(wanted))
@@ -280,19 +257,23 @@ def _open_parquet(path: Path) -> TableSource:
     return TableSource(path.name, names, batches)
 
 
+def _parquet(path: Path) -> Any:
+    return opened(path) if path == STDIN else path
+
+
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _open_frame(source: Any) -> TableSource:
+def _open_frame(source: Any, title: str = "the table") -> TableSource:
     table = _arrow_table(source)
     names = tuple(name for name in table.column_names if not _is_index(name))
-    _refuse_twins(names, "the table")
+    _refuse_twins(names, title)
 
     def batches(wanted: Mapping[str, ColumnKind]) -> Iterator[pa.RecordBatch]:
         yield from table.select(list(wanted)).to_batches(max_chunksize=_BATCH_ROWS)
 
-    return TableSource("the table", names, batches)
+    return TableSource(title, names, batches)
 
 
 def _arrow_table(source: Any) -> pa.Table:
@@ -332,74 +313,3 @@ def _is_index(name: str) -> bool:
 def _refuse_twins(names: Sequence[str], title: str) -> None:
     if len(set(names)) != len(names):
         raise InputError(f"{title}: two columns have the same name")
-
-
-def _wrong_encoding(path: Path) -> InputError:
-    """Not UTF-8: what it is instead, by its first bytes, and what to do."""
-    try:
-        with path.open("rb") as file:
-            start = file.read(64)
-    except OSError:
-        start = b""
-    title = path.name
-    if start.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
-        return _spreadsheet(title)
-    if start.startswith(b"PAR1"):
-        return InputError(f"{title} is not UTF-8 text but a Parquet file: name it .parquet")
-    if start.startswith(b"\x1f\x8b") and path.suffix.lower() not in _COMPRESSED:
-        return InputError(f"{title} is not UTF-8 text but compressed: name it {title}.gz")
-    if start.startswith((b"\xff\xfe", b"\xfe\xff")) or start.count(0) > len(start) // 4:
-        return InputError(
-            f"{title} is not UTF-8 text but UTF-16, as spreadsheets write 'Unicode text'; save it as "
-            "'CSV UTF-8', or convert it (iconv -f utf-16 -t utf-8)"
-        )
-    return InputError(
-        f"{title} is not UTF-8 text; convert it first (iconv -f latin1 -t utf-8, for example)"
-    )
-
-
-def _spreadsheet(title: str) -> InputError:
-    return InputError(
-        f"{title} is a spreadsheet, not UTF-8 text: save the sheet as 'CSV UTF-8' there, or as Parquet"
-    )
-
-
-@contextmanager
-def _no_quoting(path: Path, names: Sequence[str] | None) -> Iterator[None]:
-    """Turn pyarrow's errors, which quote values, into ours, which do not."""
-    try:
-        yield
-    except PermissionError:
-        problem = InputError(f"{path.name} cannot be opened: permission denied")
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        problem = _explain(str(error), path, names)
-    else:
-        return
-    raise problem from None
-
-
-def _explain(message: str, path: Path, names: Sequence[str] | None) -> InputError:
-    title = path.name
-    if names is None:
-        return InputError(
-            f"{title} is not a whole Parquet file: truncated, damaged or another format"
-        )
-    if "UTF8" in message or "utf-8" in message:
-        return _wrong_encoding(path)
-    if "Empty CSV" in message:
-        return InputError(f"{title} has a header but no rows")
-    # pyarrow counts the header as row 1; people count the rows under it.
-    row = re.search(r"Row #(\d+)", message)
-    where = f", row {int(row[1]) - 1}" if row else ""
-    ragged = re.search(r"Expected (\d+) columns, got (\d+)", message)
-    if ragged:
-        return InputError(
-            f"{title}{where}: {ragged[2]} fields where the header has {ragged[1]} columns"
-        )
-    column = re.search(r"In CSV column #(\d+)", message)
-    if column and "conversion error" in message:
-        return InputError(
-            f"{title}: column '{names[int(column[1])]}' is not numeric{where}. "
-            "Exclude it, or name the columns to use"
-        )
-    return InputError(f"{title} is not a readable table{where}")

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pairveil.data.columns import as_numpy
 from pairveil.data.validation import name_rows
 from pairveil.errors import InputError
 
@@ -67,7 +68,7 @@ class LabelColumn:
         # One entry more, for missing labels.
         codes = np.array([*(self._code(word) for word in words), _UNKNOWN], dtype=np.int8)
         indices = pc.fill_null(encoded.indices.cast(pa.int64()), len(words))
-        self._codes.append(codes[indices.to_numpy(zero_copy_only=False)])
+        self._codes.append(codes[as_numpy(indices)])
 
     def finish(self, rows: np.ndarray | None) -> np.ndarray:
         """The labels as int8, or an InputError with the row numbers that are wrong."""

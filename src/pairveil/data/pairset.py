@@ -265,6 +265,20 @@ class PairSet:
         labels = None if self.labels is None else self.labels[indices]
         return self._with(self.features, pairs, labels, self.ids)
 
+    def occupied(self, indices: Any) -> np.ndarray:
+        """Those of ``indices`` whose pairs have contents: null pairs add nothing to any sum.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> people = [[1.0], [0.0], [0.0]]
+        >>> PairSet(people, [[0, 1], [1, 2]]).occupied(np.arange(2))
+        array([0])
+        """
+        contents = np.asarray(abs(self.differences(indices)).sum(axis=1)).ravel()
+        found: np.ndarray = np.asarray(indices)[contents > 0]
+        return found
+
     def blocks(self, size: int) -> Iterator[slice]:
         """Slices of at most ``size`` pairs that cover all of them in order.
 

@@ -88,6 +88,23 @@ class People:
         """The same people with other features, which must have been checked."""
         return People(features, self.classes, self.n_classes, self.ids, self.feature_names)
 
+    def subset(self, indices: Any) -> People:
+        """The people at ``indices``."""
+        ids = None if self.ids is None else np.asarray(self.ids)[indices]
+        features, classes = self.features[indices], self.classes[indices]
+        return People(features, classes, self.n_classes, ids, self.feature_names)
+
+    def occupied(self, indices: Any) -> np.ndarray:
+        """Those of ``indices`` who have a class: others add nothing to any sum.
+
+        Examples
+        --------
+        >>> People(np.eye(3), [0, NO_CLASS, 1], n_classes=2).occupied(np.arange(3))
+        array([0, 2])
+        """
+        found: np.ndarray = np.asarray(indices)[self.classes[indices] != NO_CLASS]
+        return found
+
     def blocks(self, size: int) -> Iterator[slice]:
         """Slices of at most ``size`` people that cover all of them in order."""
         return row_blocks(self.n_records, size)

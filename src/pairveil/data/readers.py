@@ -16,19 +16,14 @@ import scipy  # as in `validation`
 from pairveil.data.arrays import is_array_file, read_array_column, read_array_file
 from pairveil.data.columns import IdColumn, number_array
 from pairveil.data.files import ColumnKind, TableSource, open_table, require_file
-from pairveil.data.labels import LabelColumn, Meaning
-from pairveil.data.layouts import (
-    SPLINK_COLUMNS,
-    read_dedupe,
-    read_lfw,
-    read_links,
-    read_splink,
-    read_voxceleb,
-)
+from pairveil.data.labels import Meaning
+from pairveil.data.layouts import LAYOUTS, layout_named, sniff_layout
+from pairveil.data.layouts.base import How
+from pairveil.data.raw_tables import read_raw_features
 from pairveil.data.similar_ids import folded_ids, say_similar
-from pairveil.data.sniffing import LAYOUTS, Layout, sniff_layout
 from pairveil.data.tables import FeatureTable, PairTable
 from pairveil.errors import InputError
+from pairveil.schema.schema import Schema
 
 
 def read_features(
@@ -37,6 +32,7 @@ def read_features(
     columns: Sequence[str] | None = None,
     exclude: Iterable[str] = (),
     merge_similar_ids: bool = False,
+    schema: Schema | None = None,
 ) -> FeatureTable:
     """Read people's features.
 
@@ -55,6 +51,8 @@ def read_features(
     merge_similar_ids : bool
         Ids lose case, outer spaces and Unicode's compatibility forms: 'ann', 'ann ' and 'ANN' are one.
         Two rows of one person are refused: which features are hers is not ours to choose.
+    schema : Schema, optional
+        Public facts of raw columns (`pairveil.read_schema`), by which they become numbers in [0, 1].
 
     Returns
     -------
@@ -73,8 +71,12 @@ def read_features(
     """
     left_out = {exclude} if isinstance(exclude, str) else set(exclude)
     if scipy.sparse.issparse(source) or isinstance(source, np.ndarray):
+        if schema is not None:
+            raise InputError("a schema needs a table with column names, not an array")
         return FeatureTable(np.arange(source.shape[0] if source.ndim else 0), source)
-    if isinstance(source, str | Path) and is_array_file(Path(source)):
+    if schema is not None:
+        people = read_raw_features(source, id, schema, columns, left_out)
+    elif isinstance(source, str | Path) and is_array_file(Path(source)):
         people = read_array_file(require_file(source))
     else:
         people = _read_feature_table(source, id, columns, left_out)
@@ -152,7 +154,7 @@ def read_pairs(
     right: str = "right",
     label: str | None = "label",
     zero_means: Meaning | None = None,
-    layout: Layout = "auto",
+    layout: str = "auto",
     threshold: float = 0.5,
     record_id: str = "id",
     require_labels: bool = True,
@@ -171,8 +173,9 @@ def read_pairs(
         `select_pairs`, which must not look at them.
     zero_means : {'similar', 'dissimilar'}, optional
         What a label of 0 stands for; without it bare 0/1 is refused.
-    layout : {'auto', 'table', 'splink', 'dedupe', 'lfw', 'voxceleb', 'links'}
-        How the pairs are written; 'auto' tells by suffix, columns and first line.
+    layout : str
+        How the pairs are written, a name of `pairveil.data.layouts.LAYOUTS`; 'auto' tells by suffix,
+        columns and first line.
     threshold : float
         Splink only: the score from which a pair is similar.
     record_id : str
@@ -200,66 +203,10 @@ def read_pairs(
     """
     if layout not in ("auto", *LAYOUTS):
         raise InputError(f"layout must be auto or one of {', '.join(LAYOUTS)}")
-    table = _read_layout(
-        source, left, right, label, zero_means, layout, threshold, record_id, require_labels
-    )
+    how = How(left, right, label, zero_means, threshold, record_id, require_labels)
+    found = sniff_layout(source, left, right) if layout == "auto" else layout
+    table = layout_named(found).read(source, how)
     if merge_similar_ids:
         return replace(table, left=folded_ids(table.left), right=folded_ids(table.right))
     say_similar("the pairs", table.left, table.right, stacklevel=2)
     return table
-
-
-def _read_layout(
-    source: Any,
-    left: str,
-    right: str,
-    label: str | None,
-    zero_means: Meaning | None,
-    layout: Layout,
-    threshold: float,
-    record_id: str,
-    require_labels: bool,
-) -> PairTable:
-    found = sniff_layout(source, left, right) if layout == "auto" else layout
-    if found in ("table", "splink"):
-        table = open_table(source)
-        if found == "splink":
-            usual = dict(zip(("left", "right", "label"), SPLINK_COLUMNS, strict=True))
-            left, right = usual.get(left, left), usual.get(right, right)
-            label = None if label is None else usual.get(label, label)
-        if not require_labels and label not in table.names:
-            label = None
-        if found == "splink":
-            return read_splink(table, left, right, label, threshold)
-        return _read_pair_table(table, left, right, label, zero_means)
-    if found == "links" and not isinstance(source, str | Path):
-        return read_links(source, label is not None)
-    if not isinstance(source, str | Path):
-        raise InputError(f"layout {found} is read from a file: give its path")
-    path = require_file(source)
-    if found == "dedupe":
-        return read_dedupe(path, record_id, label is not None)
-    reader = {"lfw": read_lfw, "voxceleb": read_voxceleb, "links": read_links}[found]
-    return reader(path, label is not None)
-
-
-def _read_pair_table(
-    table: TableSource, left: str, right: str, label: str | None, zero_means: Meaning | None
-) -> PairTable:
-    wanted: dict[str, ColumnKind] = {left: "text", right: "text"}
-    if label is not None:
-        wanted[label] = "text"
-    if len(wanted) < (2 if label is None else 3):
-        raise InputError("left, right and label must be different columns")
-    table.require(list(wanted), "Name them with left=, right= and label=")
-    ids = (IdColumn(f"column '{left}'"), IdColumn(f"column '{right}'"))
-    labels = None if label is None else LabelColumn(zero_means, label)
-    for batch in table.batches(wanted):
-        ids[0].add(batch.column(0))
-        ids[1].add(batch.column(1))
-        if labels is not None:
-            labels.add(batch.column(2))
-    ends = (ids[0].finish(), ids[1].finish())
-    if not len(ends[0]):
-        raise InputError(f"{table.title}: there are no pairs")
-    return PairTable(*ends, None if labels is None else labels.finish(None))

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from pairveil.data.canonical import (
@@ -19,7 +18,7 @@ from pairveil.data.canonical import (
     say_contrary,
     say_merged,
 )
-from pairveil.data.columns import as_ids, ids_as_text, numbered, same_kind
+from pairveil.data.columns import as_arrow, as_ids, as_numpy, ids_as_text, numbered, same_kind
 from pairveil.data.similar_ids import folded_ids
 from pairveil.data.tables import PairTable
 from pairveil.data.validation import name_rows, refuse_self_pairs
@@ -83,7 +82,7 @@ def index_pairs(table: PairTable, ids: np.ndarray | None = None) -> IndexedPairs
         pairs, people = _number_everybody(table)
     else:
         people = as_ids(ids)
-        pairs = _look_up(table, people)
+        pairs = look_up(table, people)
     refuse_self_pairs(pairs, table.rows)
     kept, labels = _merge(pairs, table.labels, table.rows)
     return IndexedPairs(pairs if len(kept) == len(pairs) else pairs[kept], labels, people, kept)
@@ -101,15 +100,16 @@ def _number_everybody(table: PairTable) -> tuple[np.ndarray, np.ndarray]:
     return places.astype(np.int32)[pairs], people[order]
 
 
-def _look_up(table: PairTable, people: np.ndarray) -> np.ndarray:
+def look_up(table: PairTable, people: np.ndarray) -> np.ndarray:
+    """Row numbers among ``people`` of every pair of a table, repeated ones too, shape (K, 2)."""
     left, known = same_kind(table.left, people)
     right, _ = same_kind(table.right, people)
-    value_set = pa.array(known)
+    value_set = as_arrow(known)
     pairs = np.empty((table.n_pairs, 2), dtype=np.int32)
     for side, column in enumerate((left, right)):
         distinct, rows = numbered(column)
-        found = pc.index_in(pa.array(distinct), value_set=value_set)
-        pairs[:, side] = pc.fill_null(found, -1).to_numpy(zero_copy_only=False)[rows]
+        found = pc.index_in(as_arrow(distinct), value_set=value_set)
+        pairs[:, side] = as_numpy(pc.fill_null(found, -1))[rows]
     unknown = np.flatnonzero((pairs < 0).any(axis=1))
     if unknown.size:
         one = unknown.size == 1
@@ -137,8 +137,8 @@ def _known_when_folded(left: np.ndarray, right: np.ndarray, known: np.ndarray) -
     """Whether folding ids would find somebody for every one of some pairs' ids."""
     if known.dtype.kind != "O":
         return False
-    people = pa.array(ids_as_text(folded_ids(known)))
-    ends = pa.array(ids_as_text(folded_ids(numbered(np.concatenate([left, right]))[0])))
+    people = as_arrow(ids_as_text(folded_ids(known)))
+    ends = as_arrow(ids_as_text(folded_ids(numbered(np.concatenate([left, right]))[0])))
     return bool(pc.all(pc.is_in(ends, value_set=people)).as_py())
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pairveil.data.columns import as_ids, numbered
+from pairveil.data.columns import as_arrow, as_ids, as_numpy, numbered
 from pairveil.errors import IdentityWarning
 
 
@@ -29,7 +29,7 @@ def folded_ids(ids: np.ndarray) -> np.ndarray:
     if ids.dtype.kind != "O":
         return ids
     distinct, rows = numbered(ids)
-    folded = _folded(pa.array(distinct, type=pa.large_string())).to_numpy(zero_copy_only=False)
+    folded = as_numpy(_folded(as_arrow(distinct).cast(pa.large_string())))
     return as_ids(np.take(folded, rows))
 
 
@@ -43,7 +43,7 @@ def count_similar(*columns: np.ndarray) -> int:
     """
     if any(ids.dtype.kind != "O" for ids in columns):
         return 0
-    texts = [pa.array(numbered(ids)[0], type=pa.large_string()) for ids in columns]
+    texts = [as_arrow(numbered(ids)[0]).cast(pa.large_string()) for ids in columns]
     distinct = pc.unique(pa.concat_arrays(texts))
     return len(distinct) - len(pc.unique(_folded(distinct)))
 
@@ -69,13 +69,13 @@ def say_similar(what: str, *columns: np.ndarray, stacklevel: int = 2) -> None:
 def _folded(texts: pa.Array) -> pa.Array:
     # Of ASCII, which most ids are, nothing but case and spaces can change; arrow does that in one go.
     plain = pc.ascii_lower(pc.ascii_trim_whitespace(texts))
-    other = np.flatnonzero(~pc.string_is_ascii(texts).to_numpy(zero_copy_only=False))
+    other = np.flatnonzero(~as_numpy(pc.string_is_ascii(texts)))
     if not other.size:
         return plain
-    found = plain.to_numpy(zero_copy_only=False).copy()
+    found = as_numpy(plain).copy()
     for at in other:
         found[at] = _fold(texts[int(at)].as_py())
-    return pa.array(found, type=pa.large_string())
+    return as_arrow(found).cast(pa.large_string())
 
 
 def _fold(text: str) -> str:

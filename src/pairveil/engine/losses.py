@@ -10,6 +10,7 @@ so a loss needs to say its value and ``c``; norms and clipped sums follow withou
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -81,5 +82,46 @@ class ContrastiveLoss:
         return max(spectral_norm * pair_norm**2, self.margin * pair_norm)
 
 
-LOSSES: dict[str, type[ContrastiveLoss]] = {"contrastive": ContrastiveLoss}
+@dataclass(frozen=True)
+class LogisticLoss:
+    """A pair is similar with probability ``1 / (1 + exp(D^2 - margin^2))``; the loss is its log likelihood.
+
+    ``log(1 + exp(y (D^2 - margin^2)))`` for labels y = +1 (similar) and -1. Unlike the contrastive loss it
+    never leaves a pair quite alone, and what it learns is the odds of a match.
+
+    Parameters
+    ----------
+    margin : float
+        Distance at which a pair is as likely similar as not. Public.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> LogisticLoss(margin=1.0).coefficient(np.array([1.0, 1.0]), np.array([1, -1]))
+    array([ 1., -1.])
+    """
+
+    margin: float
+
+    def value(self, distance: FloatArray, labels: NDArray[np.int8]) -> FloatArray:
+        """Loss of each pair."""
+        loss: FloatArray = np.logaddexp(0.0, labels * (distance**2 - self.margin**2))
+        return loss
+
+    def coefficient(self, distance: FloatArray, labels: NDArray[np.int8]) -> FloatArray:
+        """``l'(D) / D = 2 y / (1 + exp(-y (D^2 - margin^2)))``."""
+        signs = np.where(labels > 0, 1.0, -1.0)
+        away = signs * (distance**2 - self.margin**2)
+        factor: FloatArray = 2.0 * signs * np.exp(-np.logaddexp(0.0, -away))
+        return factor
+
+    def gradient_bound(self, spectral_norm: float, pair_norm: float) -> float:
+        """``|c| D ||dx|| <= 2 ||W||_2 ||dx||^2``, as the probability of the other label is at most 1."""
+        return 2.0 * spectral_norm * pair_norm**2
+
+
+LOSSES: dict[str, Callable[[float], PairLoss]] = {
+    "contrastive": ContrastiveLoss,
+    "logistic": LogisticLoss,
+}
 """Losses of pairs by the name that users give them; each is made with a margin."""

@@ -30,7 +30,7 @@ class Setting(NamedTuple):
     data_norm : float
         Public bound on a person's l2 norm.
     mechanism : Mechanism
-    records : {'pairs', 'groups', 'people'}
+    records : {'pairs', 'groups', 'people', 'choices', 'workers'}
     """
 
     budget: Budget

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from pairveil.errors import InputError
+from pairveil.graph.lazy_njit import lazy_njit
 
 _INT32_MAX = 2**31 - 1
 _CHUNK = 1 << 22  # rows renumbered at a time: bounds the scratch memory of searchsorted
@@ -191,7 +191,7 @@ def compacted(
     return people, renumbered
 
 
-@njit(cache=True, nogil=True)
+@lazy_njit
 def _lowest_and_self(pairs):  # type: ignore[no-untyped-def]
     """The lowest number and the first row whose two ends are equal (-1: none)."""
     lowest, self_row = pairs[0, 0], -1
@@ -202,7 +202,7 @@ def _lowest_and_self(pairs):  # type: ignore[no-untyped-def]
     return lowest, self_row
 
 
-@njit(cache=True, nogil=True)
+@lazy_njit
 def _count(pairs, offsets):  # type: ignore[no-untyped-def]
     """Add each person's number of pairs to her place in `offsets`."""
     for row in range(pairs.shape[0]):
@@ -210,7 +210,7 @@ def _count(pairs, offsets):  # type: ignore[no-untyped-def]
         offsets[pairs[row, 1]] += 1
 
 
-@njit(cache=True, nogil=True)
+@lazy_njit
 def _ends_of_lists(offsets):  # type: ignore[no-untyped-def]
     """Turn lengths of lists into where each list ends."""
     total = 0
@@ -219,7 +219,7 @@ def _ends_of_lists(offsets):  # type: ignore[no-untyped-def]
         offsets[v] = total
 
 
-@njit(cache=True, nogil=True)
+@lazy_njit
 def _place(pairs, offsets, neighbours):  # type: ignore[no-untyped-def]
     """Fill lists from their ends backwards; False (and no more is written) if a pair has no place.
 
@@ -236,7 +236,7 @@ def _place(pairs, offsets, neighbours):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, nogil=True)
+@lazy_njit
 def _all_placed(degrees, offsets):  # type: ignore[no-untyped-def]
     """Whether every list is full: it starts where those before it end."""
     total = 0
@@ -247,7 +247,7 @@ def _all_placed(degrees, offsets):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, nogil=True)
+@lazy_njit
 def _sort_lists(offsets, neighbours):  # type: ignore[no-untyped-def]
     """Sort each list in place; return the longest run of one neighbour (the multiplicity)."""
     longest = 0

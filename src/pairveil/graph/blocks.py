@@ -17,10 +17,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from pairveil.graph.adjacency import Adjacency
+from pairveil.graph.lazy_njit import lazy_njit
 
 # Columns of the search record, one row per person in order of discovery (row 0 is unused).
 LOW, PARENT, BASE, B = 0, 1, 2, 3
@@ -71,7 +71,7 @@ def correlate(adjacency: Adjacency) -> Correlation:
     return Correlation(disc, largest, second, bridged, max_degree, n_connected)
 
 
-@njit(cache=True, nogil=True)
+@lazy_njit
 def _search(offsets, neighbours, disc, record):  # type: ignore[no-untyped-def]
     """Fill disc (zeros on entry) and the record; return how many people were found.
 
@@ -122,7 +122,7 @@ def _search(offsets, neighbours, disc, record):  # type: ignore[no-untyped-def]
     return clock
 
 
-@njit(cache=True, nogil=True)
+@lazy_njit
 def _summary(record):  # type: ignore[no-untyped-def]
     """The two largest b, and the largest min(b) over two-person blocks."""
     largest, second, bridged = 0, 0, 0
@@ -137,7 +137,7 @@ def _summary(record):  # type: ignore[no-untyped-def]
     return largest, second, bridged
 
 
-@njit(cache=True, nogil=True)
+@lazy_njit
 def _move_b(offsets, record, disc):  # type: ignore[no-untyped-def]
     """Overwrite each person's disc with her b, to save an array; return the largest degree."""
     max_degree = 0

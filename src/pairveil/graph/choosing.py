@@ -14,8 +14,11 @@ how           pairs kept                            relationship    person
 ``matching``  everyone in at most one pair          1               1
 ``paths``     at most two pairs each, no cycle      1               2
 ``forest``    spanning, no cycle, low degrees       1               whatever
+``groups``    inside disjoint groups of people      one *group*     one group
 ``all``       every pair                            of the graph    of the graph
 ============  ====================================  ==============  ========
+
+Groups are records themselves: a fit clips each as a whole (docs/theory/groups.md).
 
 `max_degree=k` lowers the person number further: a person's limit is the smaller of k and the kind's
 own limit (1 for a matching, 2 for paths, none for forest and all).
@@ -33,6 +36,7 @@ from pairveil.data.validation import row_blocks
 from pairveil.errors import InputError
 from pairveil.graph.adjacency import checked_pairs
 from pairveil.graph.choosing_loops import grow_forest, take_thriftily
+from pairveil.graph.grouping import cut_into_groups
 from pairveil.graph.selections import DESIGNS, NO_LIMIT, selection_named
 from pairveil.graph.thinning import MANY, PLENTY, complete, share_of_pairs
 
@@ -51,7 +55,7 @@ def select_pairs(
     Parameters
     ----------
     pairs : (K, 2) array_like of integers, or a PairSet
-    how : {"paths", "forest", "matching", "all"}
+    how : {"paths", "forest", "matching", "groups", "all"}
         See the table of the module. Of a pair that occurs twice only the first mention is ever kept.
     max_degree : int, optional
         Keep at most so many pairs of one person. "forest" is then a forest that may not span.
@@ -94,9 +98,19 @@ def select_pairs(
     if rank is None and int(ends.max()) > 4 * len(ends) + 65_536:  # sparse numbers: renumber
         ends = np.unique(ends, return_inverse=True)[1].reshape(ends.shape)
     records = records_of(ends, rank=rank)
-    if limit == NO_LIMIT and not selection_named(how).acyclic:
+    rule = selection_named(how)
+    if rule.people is not None:
+        if max_degree is not None:
+            raise InputError("max_degree is for single pairs: groups keep all pairs inside them")
+        places, n_people = _renumbered(records.pairs)
+        group = cut_into_groups(places, n_people, rule.people, generator_of(random_state))
+        inside = group[places[:, 0]] == group[places[:, 1]]
+        return records.rows(np.flatnonzero(inside))
+    if limit == NO_LIMIT and not rule.acyclic:
         return records.rows(np.arange(len(records.pairs)))
-    return records.rows(_chosen(*_renumbered(records.pairs), how, limit, _generator(random_state)))
+    return records.rows(
+        _chosen(*_renumbered(records.pairs), how, limit, generator_of(random_state))
+    )
 
 
 def _chosen(
@@ -158,7 +172,7 @@ def design_pairs(
         raise InputError(
             f"pairs are designed for at most {MAX_PEOPLE:,} people; design them in parts"
         )
-    people = _generator(random_state).permutation(int(n_people)).astype(np.int64)
+    people = generator_of(random_state).permutation(int(n_people)).astype(np.int64)
     if how not in DESIGNS:
         raise InputError(f"how must be one of {', '.join(DESIGNS)}")
     pairs: NDArray[np.int64] = DESIGNS[how](people)
@@ -177,7 +191,7 @@ def _limit(how: str, max_degree: int | None) -> int:
     return min(limit, int(max_degree))
 
 
-def _generator(random_state: int | np.random.Generator | None) -> np.random.Generator:
+def generator_of(random_state: int | np.random.Generator | None) -> np.random.Generator:
     """A generator from a seed, or the generator given."""
     if isinstance(random_state, bool) or not (
         random_state is None or isinstance(random_state, (int, np.integer, np.random.Generator))

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from pairveil.errors import InputError
 from pairveil.graph.adjacency import Adjacency, adjacency_of_parts, build_adjacency
 from pairveil.graph.blocks import correlate
+from pairveil.plots import html_table, new_axes
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,29 @@ class Kappa:
         if unit not in ("pair", "relationship", "person"):
             raise InputError("unit must be 'pair', 'relationship' or 'person'")
         return int(getattr(self, unit))
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        rows = [
+            ["pair", self.pair, "one pair, nothing tied to it"],
+            ["relationship", self.relationship, "a relationship and every way to infer it"],
+            ["person", self.person, "all pairs of any one person"],
+        ]
+        note = f"{self.n_pairs:,} pairs of {self.n_people:,} people"
+        return html_table(["to protect", "kappa", "meaning"], rows, note)
+
+    def plot(self, ax: Any = None) -> Any:
+        """How many people are in how many pairs. Needs ``pip install 'pairveil[plots]'``.
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        ax = new_axes() if ax is None else ax
+        counts = np.bincount(np.asarray(self.per_person, dtype=np.int64))
+        ax.bar(np.arange(len(counts)), counts)
+        ax.set(xlabel="b of a person (see docs/theory/graph.md)", ylabel="people")
+        return ax
 
     def to_dict(self) -> dict[str, Any]:
         """The graph's numbers for JSON; per-person values stay out.

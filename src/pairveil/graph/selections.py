@@ -31,6 +31,8 @@ class Selection(NamedTuple):
         What it is, for people.
     design : callable or None
         The pairs to label before anyone labels them; None where there is no such design.
+    people : int or None
+        Most people of a group, where pairs are cut into groups that are records.
     """
 
     limit: int
@@ -38,6 +40,7 @@ class Selection(NamedTuple):
     spans: bool
     says: str
     design: Design | None
+    people: int | None = None
 
 
 def _path(people: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -60,6 +63,9 @@ SELECTIONS: dict[str, Selection] = {
     "paths": Selection(2, True, False, "at most two pairs a person, no cycle", _path),
     "forest": Selection(NO_LIMIT, True, True, "no cycle, as many pairs as that allows", _tree),
     "matching": Selection(1, False, False, "one pair a person", _matching),
+    "groups": Selection(
+        NO_LIMIT, False, False, "disjoint groups of at most 8 people, all pairs inside", None, 8
+    ),
     "all": Selection(NO_LIMIT, False, False, "every pair", None),
 }
 DESIGNS = {name: found.design for name, found in SELECTIONS.items() if found.design is not None}

@@ -14,10 +14,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from pairveil.graph.choosing_loops import fill_up
+from pairveil.graph.lazy_njit import lazy_njit
 
 PLENTY = 16
 MANY = 1 << 22  # below, all pairs are looked at: memory is no matter
@@ -94,7 +94,7 @@ def _marked(chosen: NDArray[np.int64], n: int) -> NDArray[np.bool_]:
     return marked
 
 
-@njit(cache=True, nogil=True)
+@lazy_njit
 def _count(ends, degree):  # type: ignore[no-untyped-def]
     """Add each person's number of pairs to `degree`."""
     for e in range(ends.shape[0]):
@@ -102,7 +102,7 @@ def _count(ends, degree):  # type: ignore[no-untyped-def]
         degree[ends[e, 1]] += 1
 
 
-@njit(cache=True, nogil=True)
+@lazy_njit
 def _expected(ends, degree, plenty):  # type: ignore[no-untyped-def]
     """How many pairs the share holds on average."""
     total = 0.0
@@ -111,7 +111,7 @@ def _expected(ends, degree, plenty):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True)
+@lazy_njit
 def _draw(ends, degree, plenty, seed, found):  # type: ignore[no-untyped-def]
     """Write the positions of the share into `found` (as many as it holds); how many."""
     count = 0

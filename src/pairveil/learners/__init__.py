@@ -15,8 +15,15 @@ if TYPE_CHECKING:
 LEARNERS: dict[str, str] = {
     "contrastive": "pairveil.learners.contrastive.learner:DPPMetricLearner",
     "scatter": "pairveil.learners.scatter:DPPScatterLearner",
+    "triplet": "pairveil.learners.tuples.learner:DPPTripletLearner",
+    "tuplet": "pairveil.learners.tuples.learner:DPPTupletLearner",
+    "ranking": "pairveil.learners.ranking:PrivatePreferenceRanker",
+    "clustering": "pairveil.learners.clustering:PrivateConstrainedKMeans",
 }
 """Private learners by name: 'module:class'. Nothing is imported before it is asked for."""
+
+DEFAULT_LEARNER = "contrastive"
+"""What `pairveil fit` and `pairveil audit` take when no learner is named."""
 
 
 def learner_class(name: str) -> type[PrivateLearner]:

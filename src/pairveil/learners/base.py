@@ -11,7 +11,8 @@ from __future__ import annotations
 import warnings
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,16 +24,21 @@ from pairveil.engine.engine import Engine, OnAnswer
 from pairveil.engine.plan import Recipe
 from pairveil.errors import ClusterError, InputError, PrivacyLeakWarning
 from pairveil.learners import charging
+from pairveil.learners.grouped import cut_pairs, material_of_groups, refuse_cluster
 from pairveil.learners.inputs import resolve_training
-from pairveil.learners.material import material_of_pairs
+from pairveil.learners.material import Material, material_of_pairs
 from pairveil.learners.parameters import check_bound, check_common, plain_parameters
 from pairveil.learners.preparing import Prepared, prepare
 from pairveil.learners.progress import OnStep, Progress
+from pairveil.learners.raw_rows import RawRows
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
 from pairveil.privacy.noise import NoiseSource, SeededNoise, TrustedNoise
 from pairveil.privacy.units import Adjacency, Unit
+
+# Not an attribute: scikit-learn holds that an estimator has its parameters and nothing else.
+_CLONES: WeakSet[Any] = WeakSet()
 
 
 class PrivateLearner(BaseEstimator):
@@ -48,11 +54,17 @@ class PrivateLearner(BaseEstimator):
         Kind of noise; public bound on a person's l2 norm.
     accountant, preprocessor, backend, random_state
         Ledger, people's features, where sums are taken, and a seed for fits that are not released.
+    schema, bounds
+        Public facts by which raw rows become numbers (`pairveil.learners.raw_rows`).
 
     Notes
     -----
     A learner with parameters of its own takes these as ``**common`` and hands them to ``super().__init__``.
     """
+
+    learns_from: ClassVar[tuple[str, ...]] = ("pairs",)
+    """What it can be fitted to: 'pairs' (FEATURES and PAIRS on the command line), 'classes' (FEATURES with a
+    column of classes), or another kind that the learner documents. Audits play with the first."""
 
     certificate_: Certificate | None
     kappa_: int
@@ -71,7 +83,9 @@ class PrivateLearner(BaseEstimator):
         accountant: PrivacyLedger | None = None,
         preprocessor: Any = None,
         backend: Literal["auto", "numpy", "dask"] = "auto",
-        random_state: int | np.random.Generator | None = None,
+        random_state: int | np.random.Generator | np.random.RandomState | None = None,
+        schema: Any = None,
+        bounds: Any = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -85,6 +99,8 @@ class PrivateLearner(BaseEstimator):
         self.preprocessor = preprocessor
         self.backend = backend
         self.random_state = random_state
+        self.schema = schema
+        self.bounds = bounds
 
     # ---- what a learner writes -------------------------------------------------------------------
 
@@ -92,12 +108,21 @@ class PrivateLearner(BaseEstimator):
         """What is asked of the data, from the parameters as plain numbers (attributes of ``given``)."""
         raise NotImplementedError
 
+    def _group_recipe(self, given: Any, material: Material) -> Recipe:
+        """What is asked of groups (select='groups', a GroupSet, people dealt into groups)."""
+        del given, material
+        raise InputError(f"{type(self).__name__} does not learn from groups of people")
+
     def _check(self, given: Any, n_features: int) -> None:
         """Refuse values of the learner's own parameters that make no sense; nothing has been spent yet."""
 
     def _keep(self, model: Any, prepared: Prepared) -> None:
         """Take the model that the recipe made into fitted attributes."""
         raise NotImplementedError
+
+    def _protected(self) -> Unit:
+        """The certificate's unit; a learner may know it by another name too."""
+        return self.unit
 
     # ---- what all of them have --------------------------------------------------------------------
 
@@ -123,8 +148,18 @@ class PrivateLearner(BaseEstimator):
                 for name, value in self.get_params(deep=False).items()
             }
         )
-        copy._is_clone = True
+        _CLONES.add(copy)
         return copy
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled; a clone stays one in another process."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        return state | {"_is_clone": True} if self in _CLONES else state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if state.pop("_is_clone", False):
+            _CLONES.add(self)
+        super().__setstate__(state)
 
     def prepare(self, pairs: Any, y: ArrayLike | None = None) -> Prepared:
         """All of a fit that comes before its noise: which pairs, kappa, plan and certificate.
@@ -146,11 +181,28 @@ class PrivateLearner(BaseEstimator):
             return pairs
         given = plain_parameters(self)
         check_bound("data_norm", given.data_norm)
-        found = resolve_training(pairs, y, self.preprocessor, self.backend, stacklevel=4)
+        if getattr(pairs, "kind", None) == "groups":
+            return self._prepare_groups(given, pairs, y)
+        read, preprocessor = RawRows.of(self).inputs(pairs, self.preprocessor, learning=True)
+        found = resolve_training(read, y, preprocessor, self.backend, stacklevel=4)
         check_common(given)
         self._check(given, found.data.n_features)
+        if given.select == "groups":
+            material = cut_pairs(given, found, stacklevel=4)
+            asked = self._group_recipe(given, material)
+            return prepare(asked, given, material, self._noise(), stacklevel=4)
         material = material_of_pairs(given, found, stacklevel=4)
         return prepare(self._recipe(given), given, material, self._noise(), stacklevel=4)
+
+    def _prepare_groups(self, given: Any, groups: Any, y: ArrayLike | None) -> Prepared:
+        if y is not None:
+            raise InputError("groups hold the labels of the pairs inside them: leave y out")
+        check_common(given)
+        refuse_cluster(given.backend)
+        self._check(given, groups.n_features)
+        material = material_of_groups(given, groups, stacklevel=5)
+        asked = self._group_recipe(given, material)
+        return prepare(asked, given, material, self._noise(), stacklevel=5)
 
     def _noise(self) -> NoiseSource:
         return TrustedNoise() if self.random_state is None else SeededNoise(self.random_state)
@@ -222,7 +274,7 @@ class PrivateLearner(BaseEstimator):
             if not engine.followed(prepared.plan.queries):
                 raise RuntimeError("the engine did not follow its plan; nothing is released")
             self.certificate_ = prepared.certificate
-            self.kappa_ = prepared.material.kappas[self.unit]
+            self.kappa_ = prepared.material.kappas[self._protected()]
             self.noise_multiplier_ = prepared.plan[prepared.recipe.headline].noise_multiplier
             self._keep(model, prepared)
         except BaseException as problem:
@@ -237,11 +289,7 @@ class PrivateLearner(BaseEstimator):
         return self
 
     def _warn_of_clones(self, certificate: Certificate | None) -> None:
-        if (
-            certificate is not None
-            and self.accountant is None
-            and getattr(self, "_is_clone", False)
-        ):
+        if certificate is not None and self.accountant is None and self in _CLONES:
             warnings.warn(
                 "this learner is a clone, as cross-validation and parameter searches make them: every fit "
                 "spends its own epsilon and choosing between them spends too; pass "

@@ -52,6 +52,10 @@ def with_calibrations(certificate: Certificate, made: Sequence[Calibration]) -> 
     }
     joint["relationship"] = max(joint["relationship"], joint["person"])
     costs["pairs"] = costs_of_pairs(joint)
+    if "tuples" in costs:  # chains run through tuples and pairs alike
+        of_tuples = {unit: cost.records for unit, cost in costs["tuples"].items()}
+        of_tuples["relationship"] = max(of_tuples["relationship"], of_tuples["person"])
+        costs["tuples"] = costs_of_pairs(of_tuples)
     joint = {unit: max(by_unit[unit].records for by_unit in costs.values()) for unit in UNITS}
     guessed = any(one.inferred_topology for one in made)
     public = [said for said in certificate.public if said not in public_of(costs)]

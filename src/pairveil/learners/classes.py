@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
 
+from pairveil.data.people import People
 from pairveil.engine.plan import Recipe
 from pairveil.errors import InputError
+from pairveil.learners.grouped import grouped_people
 from pairveil.learners.material import Material, material_of_people
 from pairveil.learners.parameters import check_bound, check_common, plain_parameters
 from pairveil.learners.preparing import Prepared, prepare
+from pairveil.learners.raw_rows import RawRows
 from pairveil.privacy.certificate import Certificate
 
 if TYPE_CHECKING:
@@ -26,7 +29,15 @@ class LearnsFromClasses(_Learner):
     A learner writes `_class_recipe`.
     """
 
+    learns_from: ClassVar[tuple[str, ...]] = ("pairs", "classes")
+
     classes_: tuple[Any, ...]
+
+    def _prepare(self, pairs: Any, y: ArrayLike | None) -> Prepared:
+        """`People` know their classes: ``fit`` and ``prepare`` take them as they are."""
+        if isinstance(pairs, People):
+            return self.prepare_classes(pairs, y)
+        return super()._prepare(pairs, y)
 
     def _keep(self, model: Any, prepared: Prepared) -> None:
         super()._keep(model, prepared)
@@ -43,7 +54,7 @@ class LearnsFromClasses(_Learner):
         X: Any,
         y: ArrayLike | None = None,
         classes: Sequence[Any] | None = None,
-        groups: str = "auto",
+        groups: Any = "auto",
         *,
         ids: ArrayLike | None = None,
     ) -> Prepared:
@@ -59,16 +70,21 @@ class LearnsFromClasses(_Learner):
         Prepared
             Give it to ``fit`` in place of pairs; it spends nothing by itself.
         """
-        if groups != "auto":
-            raise InputError("groups are not built yet: leave groups='auto'")
         given = plain_parameters(self)
         check_bound("data_norm", given.data_norm)
         if given.backend == "dask":
             raise InputError("people with classes are summed on this machine: backend='auto'")
-        people = material_of_people(given, X, y, classes, ids, stacklevel=3)
+        read = RawRows.of(self).people(X)
+        people = material_of_people(given, read, y, classes, ids, stacklevel=3)
         check_common(given)
         self._check(given, people.used.n_features)
-        recipe, material = self._class_recipe(given, people)
+        if isinstance(groups, str):
+            if groups != "auto":
+                raise InputError("groups must be 'auto', a size, or each person's group number")
+            recipe, material = self._class_recipe(given, people)
+        else:
+            material = grouped_people(given, people, groups)
+            recipe = self._group_recipe(given, material)
         return prepare(recipe, given, material, self._noise(), stacklevel=3)
 
     def certify_classes(
@@ -76,7 +92,7 @@ class LearnsFromClasses(_Learner):
         X: Any,
         y: ArrayLike | None = None,
         classes: Sequence[Any] | None = None,
-        groups: str = "auto",
+        groups: Any = "auto",
         *,
         ids: ArrayLike | None = None,
     ) -> Certificate | None:
@@ -88,7 +104,7 @@ class LearnsFromClasses(_Learner):
         X: Any,
         y: ArrayLike | None = None,
         classes: Sequence[Any] | None = None,
-        groups: str = "auto",
+        groups: Any = "auto",
         *,
         ids: ArrayLike | None = None,
         **watching: Any,
@@ -104,8 +120,11 @@ class LearnsFromClasses(_Learner):
         classes : sequence
             The public list of classes, at least two. None reads it off ``y``, which would show a class of
             one person: the certificate says so and is not for release.
-        groups : {'auto'}
-            Groups of people as records are not built yet.
+        groups : 'auto', int, or integer array of shape (n,)
+            What a record is. 'auto': statistics of people or pairs, by a public rule in the numbers of
+            people, columns and classes and in epsilon (groups told less wherever they were measured). A
+            size: disjoint groups of so many people, dealt without looking at anything. An array: each
+            person's group, -1 for none; it must be public.
         ids : array of shape (n,), optional
             Public names of the people, each once. People are brought into their order; without ids into the
             order of their rows, which must then not depend on anything private.

@@ -7,30 +7,51 @@ the training pairs without saying so.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
+from html import escape
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import check_is_fitted
 
-from pairveil.column_names import in_order, row_in_order
+from pairveil.column_names import in_order, names_of, row_in_order
+from pairveil.data.pairset import PairSet
 from pairveil.errors import InputError
 from pairveil.learners.inputs import as_features, as_labels, as_pair_array, lookup
-from pairveil.learners.thresholds import Strategy, best_threshold
+from pairveil.learners.thresholds import Strategy, best_threshold, check_strategy, match_odds
+from pairveil.schema.schema import Schema
 
 FloatArray = NDArray[np.float64]
 
 
-class PairMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Base of the learners: everything that follows from ``components_``."""
+class PairMetric(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Base of the learners: everything that follows from ``components_``.
 
+    To scikit-learn it is a classifier of pairs, so that its scorers and cross-validation take it.
+    """
+
+    classes_: Any = np.array([-1, 1])  # of pairs; after `fit_classes` those of people
     components_: FloatArray
     n_features_in_: int
     preprocessor: Any
+
+    def __sklearn_tags__(self) -> Any:
+        """scikit-learn's description: takes pairs, needs labels, and its noise is new each time."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.target_tags.required = True
+        tags.non_deterministic = getattr(self, "random_state", None) is None
+        return tags
 
     @property
     def _n_features_out(self) -> int:
@@ -50,11 +71,26 @@ class PairMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         array of shape (n, n_components)
         """
         check_is_fitted(self, "components_")
-        names = getattr(self, "feature_names_in_", None)
+        schema, names = getattr(self, "schema_", None), getattr(self, "feature_names_in_", None)
+        if schema is not None:
+            return self._project(self._by_schema(X, schema))
         X = in_order(X, names, stacklevel=3)
         array = X if sparse.issparse(X) else np.asarray(X)
         points = lookup(self.preprocessor, array, names) if array.ndim == 1 else as_features(array)
         self._check_width(points.shape[1])
+        return self._project(points)
+
+    def _by_schema(self, X: Any, schema: Schema) -> FloatArray:
+        """Raw rows, or people by their row numbers, as the numbers that the schema makes."""
+        if isinstance(X, Mapping) or names_of(X) is not None or np.ndim(X) == 2:
+            return schema.apply(X, stacklevel=4)
+        rows = np.asarray(X)
+        if callable(self.preprocessor):
+            return schema.apply(self.preprocessor(rows), stacklevel=4)
+        table = None if self.preprocessor is None else schema.apply(self.preprocessor, stacklevel=4)
+        return lookup(table, rows)
+
+    def _project(self, points: Any) -> FloatArray:
         projected: FloatArray = np.asarray(points @ self.components_.T)
         return projected
 
@@ -99,6 +135,16 @@ class PairMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Similarity of each pair: minus the distance."""
         return -self.pair_distance(pairs)
 
+    def score_pairs(self, pairs: Any) -> FloatArray:
+        """metric-learn's old name of `pair_distance`."""
+        check_is_fitted(self, "components_")
+        warnings.warn(
+            "score_pairs is metric-learn's old name: use pair_distance, or pair_score for similarity",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return self.pair_distance(pairs)
+
     def decision_function(self, pairs: Any) -> FloatArray:
         """Same as ``pair_score``: larger means 'similar'."""
         return self.pair_score(pairs)
@@ -114,9 +160,10 @@ class PairMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         components, names = self.components_.copy(), getattr(self, "feature_names_in_", None)
 
         def metric(u: ArrayLike, v: ArrayLike, squared: bool = False) -> float:
-            u, v = row_in_order(u, names), row_in_order(v, names)
-            mapped = components @ (np.asarray(u, dtype=float) - np.asarray(v, dtype=float))
-            return float(mapped @ mapped) if squared else float(np.sqrt(mapped @ mapped))
+            difference = _vector(row_in_order(u, names)) - _vector(row_in_order(v, names))
+            mapped = np.dot(difference, components.T)
+            length = float(np.dot(mapped, mapped))
+            return length if squared else float(np.sqrt(length))
 
         return metric
 
@@ -131,9 +178,10 @@ class PairMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def set_threshold(self, threshold: float) -> Self:
         """Call pairs nearer than ``threshold`` similar, others dissimilar."""
         check_is_fitted(self, "components_")
-        if not np.isfinite(threshold):
+        if not (isinstance(threshold, int | float | np.number) and np.isfinite(threshold)):
             raise InputError("threshold must be a finite number")
         self.threshold_ = float(threshold)
+        self.__dict__.pop("match_odds_", None)  # of an earlier calibration
         return self
 
     def calibrate_threshold(
@@ -157,11 +205,42 @@ class PairMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         distance = self.pair_distance(pairs_valid)
         labels = as_labels(y_valid, len(distance))
+        return self._set_best(distance, labels, strategy, min_rate, beta)
+
+    def _set_best(
+        self,
+        distance: FloatArray,
+        labels: Any,
+        strategy: Strategy = "accuracy",
+        min_rate: float | None = None,
+        beta: float = 1.0,
+    ) -> Self:
         edges = np.unique(distance)
         similar, _ = np.histogram(distance[labels > 0], np.append(edges, np.inf))
         dissimilar, _ = np.histogram(distance[labels < 0], np.append(edges, np.inf))
         found = best_threshold(edges, similar, dissimilar, strategy, min_rate, beta)
-        return self.set_threshold(found)
+        self.set_threshold(found)
+        self.match_odds_ = match_odds(edges, similar, dissimilar)
+        return self
+
+    def match_probability(self, pairs: Any) -> NDArray[np.float64]:
+        """How likely each pair is similar, at the share of similar pairs that was calibrated on.
+
+        It needs `calibrate_threshold`, and is made of the same counts: it costs nothing more.
+        """
+        check_is_fitted(self, "components_")
+        if not hasattr(self, "match_odds_"):
+            raise InputError("match_probability needs calibrate_threshold(pairs, y) first")
+        a, b = self.match_odds_
+        odds = np.clip(a - b * np.asarray(self.pair_distance(pairs)) ** 2, -700, 700)
+        return np.asarray(1.0 / (1.0 + np.exp(-odds)))
+
+    def _threshold_by_fit(self, data: PairSet, params: Mapping[str, Any]) -> None:
+        """The threshold that metric-learn's ``fit`` sets: on the training pairs, where nothing is private."""
+        points = self._project(data.features)
+        distance = np.linalg.norm(points[data.pairs[:, 0]] - points[data.pairs[:, 1]], axis=1)
+        labels = np.asarray(data.labels)
+        self._set_best(distance[labels != 0], labels[labels != 0], **params)
 
     def predict(self, pairs: Any) -> NDArray[np.int64]:
         """+1 for pairs nearer than the threshold, -1 for the others."""
@@ -169,7 +248,7 @@ class PairMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if not hasattr(self, "threshold_"):
             raise InputError(
                 "predict needs a threshold: call set_threshold(t) or calibrate_threshold(pairs, y) first "
-                "(fit does not set one, because that would look at the training pairs again)"
+                "(a private fit does not set one, because that would look at the training pairs again)"
             )
         return np.where(self.pair_distance(pairs) <= self.threshold_, 1, -1)
 
@@ -197,4 +276,34 @@ class PairMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return f"{type(self).__name__}({', '.join(parts)})"
 
     def _repr_html_inner(self) -> str:
-        return f"<code>{self!r}</code>"
+        return f"<code>{escape(repr(self))}</code>"
+
+
+def check_calibration(params: Mapping[str, Any] | None) -> dict[str, Any]:
+    """``calibration_params`` of ``fit``, refused before the fit where no threshold can be chosen by them.
+
+    Examples
+    --------
+    >>> check_calibration({"strategy": "max_tpr", "min_rate": 0.9})
+    {'strategy': 'max_tpr', 'min_rate': 0.9}
+    """
+    stated = dict(params or {})
+    unknown = sorted(set(stated) - {"strategy", "min_rate", "beta"})
+    if unknown:
+        raise InputError(f"calibration_params has no '{unknown[0]}': strategy, min_rate and beta")
+    check_strategy(stated.get("strategy", "accuracy"), stated.get("min_rate"))
+    beta = stated.get("beta", 1.0)
+    if not isinstance(beta, int | float | np.number):
+        raise InputError("beta must be a number, 0 or more")
+    return stated
+
+
+def _vector(person: Any) -> FloatArray:
+    """One person's features, (d,) or (1, d)."""
+    try:
+        vector: FloatArray = np.atleast_1d(np.asarray(person, dtype=np.float64).squeeze())
+    except (TypeError, ValueError):
+        raise InputError("a person is a row of numbers") from None
+    if vector.ndim > 1:
+        raise InputError(f"the metric takes two people, a row each; got shape {vector.shape}")
+    return vector

@@ -14,7 +14,7 @@ from pairveil.column_names import in_order, names_of
 from pairveil.data.pairset import PairSet
 from pairveil.data.validation import neither
 from pairveil.engine.backends.records import is_remote
-from pairveil.errors import InputError, PrivacyLeakWarning
+from pairveil.errors import InputError, PairveilWarning, PrivacyLeakWarning
 from pairveil.privacy.units import ASSUMED_TOPOLOGY
 
 
@@ -140,11 +140,14 @@ def resolve_training(
 
 
 def resolve_pairs(
-    pairs: Any, y: ArrayLike | None, preprocessor: Any, stacklevel: int = 2
+    pairs: Any, y: ArrayLike | None, preprocessor: Any, stacklevel: int = 2, *, warn: bool = True
 ) -> tuple[PairSet, bool]:
     """Pairs as a PairSet in canonical order, and whether the topology had to be read off equal rows."""
-    given, inferred = _given(pairs, y, preprocessor, stacklevel + 1)
-    return given.canonical(stacklevel + 1)[0], inferred
+    with warnings.catch_warnings():
+        if not warn:  # said already
+            warnings.simplefilter("ignore", PairveilWarning)
+        given, inferred = _given(pairs, y, preprocessor, stacklevel + 1)
+        return given.canonical(stacklevel + 1)[0], inferred
 
 
 def _given(

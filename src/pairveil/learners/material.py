@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
@@ -45,7 +46,7 @@ class Material:
         All of them, and those that are used, in canonical order.
     used_rows : int array or range
         Positions of the used ones among those given to ``fit``, ascending.
-    kind : {'pairs', 'groups', 'people'}
+    kind : {'pairs', 'groups', 'people', 'choices', 'workers'}
     costs : mapping
         What each unit can move of these records.
     selection : mapping
@@ -58,6 +59,10 @@ class Material:
         Numbers of the graphs of all pairs and of the used ones, where records are pairs.
     classes : tuple or None
         The public list of classes, where people have one each.
+    n_given : int or None
+        Pairs given, where that is not the number of records given.
+    order : int array or None
+        Where people were brought into the order of their ids: who stands where.
     """
 
     given: Any
@@ -71,11 +76,20 @@ class Material:
     given_kappa: Kappa | None = None
     used_kappa: Kappa | None = None
     classes: tuple[Any, ...] | None = None
+    n_given: int | None = None
+    order: NDArray[np.int64] | None = None
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Pairs (or people) given and used, for the certificate."""
+        given = self.given.n_records if self.n_given is None else self.n_given
+        used = len(self.used_rows) if self.kind == "groups" else self.used.n_records
+        return int(given), int(used)
 
     @property
     def kappas(self) -> dict[Unit, int]:
         """How many records each unit touches."""
-        return {unit: self.costs[unit].records for unit in UNITS}
+        return {unit: cost.records for unit, cost in self.costs.items()}
 
 
 def material_of_pairs(given: Any, found: Resolved, stacklevel: int) -> Material:
@@ -89,7 +103,7 @@ def material_of_pairs(given: Any, found: Resolved, stacklevel: int) -> Material:
         The pairs, in canonical order.
     """
     data = clipped(found.data, given.data_norm, stacklevel + 1)
-    chosen = choose(data, given.select, given.unit, _selection_seed(given.random_state))
+    chosen = choose(data, given.select, given.unit, selection_seed(given.random_state))
     positions, rows = found.positions, chosen.rows
     if positions is not None:
         rows = np.sort(positions[rows]).astype(np.int64)
@@ -184,6 +198,7 @@ def material_of_people(
         public=(ASSUMED_CLASSES,) if read_off else (),
         for_release=not read_off,
         classes=tuple(listed),
+        order=order,
     )
 
 
@@ -242,7 +257,7 @@ def designed_pairs(given: Any, people: Material) -> Material:
     how = "matching" if given.unit == "person" else "paths"
     if data.n_records < 2:
         raise InputError("one person makes no pair: there must be at least two")
-    pairs = design_pairs(data.n_records, how=how, random_state=_selection_seed(given.random_state))
+    pairs = design_pairs(data.n_records, how=how, random_state=selection_seed(given.random_state))
     left, right = data.classes[pairs[:, 0]], data.classes[pairs[:, 1]]
     labels = np.where(left == right, 1, -1).astype(np.int8)
     null = (left == NO_CLASS) | (right == NO_CLASS)
@@ -257,10 +272,12 @@ def designed_pairs(given: Any, people: Material) -> Material:
     )
 
 
-def _selection_seed(random_state: Any) -> Any:
+def selection_seed(random_state: Any) -> Any:
     """The choice of pairs follows the seed, without using up a generator that also makes noise."""
     if random_state is None:
         return 0  # the graph is public, so the choice may be too: certify and fit make the same one
     if isinstance(random_state, np.random.Generator):
         return np.random.default_rng(random_state.bit_generator.seed_seq.spawn(1)[0])  # type: ignore[attr-defined]
+    if isinstance(random_state, np.random.RandomState):
+        return int(deepcopy(random_state).randint(2**31))
     return random_state

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
+from pairveil.data.pairset import PairSet
+from pairveil.errors import InputError
 from pairveil.learners.base import PrivateLearner
-from pairveil.learners.contract import PairMetric
+from pairveil.learners.contract import PairMetric, check_calibration
 from pairveil.learners.preparing import Prepared
 from pairveil.learners.private_threshold import PrivateThreshold
+from pairveil.learners.raw_rows import RawRows
+from pairveil.schema.schema import Schema
+
+OF_A_FIT = ("n_pairs_used_", "used_pairs_", "n_people_used_")
 
 
 class PrivateMetricLearner(PrivateThreshold, PrivateLearner, PairMetric):
@@ -28,15 +37,102 @@ class PrivateMetricLearner(PrivateThreshold, PrivateLearner, PairMetric):
     n_pairs_used_: int
     used_pairs_: NDArray[np.int64] | range
 
+    def fit(
+        self,
+        pairs: Any,
+        y: ArrayLike | None = None,
+        *,
+        calibration_params: Mapping[str, Any] | None = None,
+        **watching: Any,
+    ) -> Self:
+        """Learn, and issue the certificate.
+
+        Parameters
+        ----------
+        pairs : (K, 2) row indices with ``preprocessor``, (K, 2, d) feature rows, PairSet or DaskPairs
+            What ``prepare`` returned is taken too.
+        y : array of shape (K,)
+            +1 similar, -1 dissimilar. None takes a PairSet's own labels.
+        calibration_params : mapping, optional
+            How to choose the threshold on the training pairs (``strategy``, ``min_rate``, ``beta``), as in
+            metric-learn. Only where epsilon is infinite, and then by default too: a threshold chosen on
+            private pairs is a release of its own, which `calibrate_threshold` makes and charges.
+        **watching
+            ``on_step``, ``on_answer``, ``checkpoint`` and ``keep_checkpoint``, as for
+            `pairveil.learners.base.PrivateLearner`.
+
+        Returns
+        -------
+        self
+        """
+        params = check_calibration(calibration_params)
+        prepared = self._prepare(pairs, y)
+        if calibration_params is not None and prepared.certificate is not None:
+            raise InputError(
+                "a threshold chosen on private pairs is a release of its own, and nothing was spent: leave "
+                "calibration_params out, and call calibrate_threshold(pairs, y, epsilon=...) after fit"
+            )
+        super().fit(prepared, **watching)
+        given = prepared.material.given
+        if prepared.certificate is None and isinstance(given, PairSet):
+            if isinstance(pairs, Prepared):
+                given = given.with_features(given.features / getattr(self, "column_scale_", 1.0))
+            else:  # rows as they were given, not as they were clipped
+                given = self._measured_pairs(pairs, y, warn=False)[0]
+            self._threshold_by_fit(given, params)
+        return self
+
+    def release(self, folder: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the fitted metric, its certificate and, where there is one, its schema, to be handed out.
+
+        Parameters
+        ----------
+        folder : path
+            As ``pairveil fit --out``: written whole or not at all.
+        overwrite : bool
+            Whether an earlier release may be replaced.
+
+        Returns
+        -------
+        Path
+            The folder; `pairveil.ReleasedMetric.load` reads it.
+        """
+        import pairveil  # what is past the trust boundary stands above this part
+
+        check_is_fitted(self, "components_")
+        if self.certificate_ is None:
+            raise InputError("epsilon=inf promises nothing: there is nothing to release")
+        schema: Schema | None = getattr(self, "schema_", None)
+        names = getattr(self, "feature_names_in_", None)
+        metric = pairveil.ReleasedMetric(  # type: ignore[attr-defined]
+            self.components_,
+            self.certificate_,
+            None if names is None or schema is not None else tuple(names),
+            getattr(self, "column_scale_", None),
+            schema,
+        )
+        saved: Path = metric.save(folder, overwrite=overwrite)
+        return saved
+
     def _keep(self, model: Any, prepared: Prepared) -> None:
         self.components_ = np.asarray(model, dtype=np.float64)
-        for name in ("n_pairs_used_", "used_pairs_", "n_people_used_"):  # of an earlier fit
+        for name in (*OF_A_FIT, "column_scale_", "schema_"):  # of an earlier fit
             self.__dict__.pop(name, None)
+        raw = RawRows.of(self)
+        scale = raw.scale(prepared.plan.n_features)
+        if scale is not None:
+            self.components_ = self.components_ * scale
+            self.column_scale_ = scale
+        if raw.schema is not None:
+            self.schema_ = raw.schema
         if prepared.material.kind == "people":
             self.n_people_used_ = prepared.plan.n_records
         else:
-            self.n_pairs_used_ = prepared.plan.n_records
+            self.n_pairs_used_ = prepared.material.counts[1]
             self.used_pairs_ = prepared.material.used_rows
-        self.n_features_in_ = prepared.plan.n_features
-        self._set_names(prepared.material.used.feature_names)
+        named = raw.names()
+        self._set_names(prepared.material.used.feature_names if named is None else named)
+        self.n_features_in_ = (
+            prepared.plan.n_features if raw.schema is None else len(raw.schema.raw_names)
+        )
         self._forget_thresholds()

@@ -83,7 +83,7 @@ def check_epsilon(epsilon: Any) -> None:
         raise too_large(epsilon)
 
 
-def check_common(given: Any) -> None:
+def check_common(given: Any, units: tuple[str, ...] = UNITS) -> None:
     """Refuse what makes no sense for any learner; each checks its own parameters in ``_check``.
 
     A learner need not have all of them: one of people selects no pairs.
@@ -94,7 +94,7 @@ def check_common(given: Any) -> None:
         raise InputError("delta must be a number between 0 and 1, both excluded")
     for name, allowed in _CHOICES.items():
         if name in named:
-            check_choice(name, named[name], allowed)
+            check_choice(name, named[name], units if name == "unit" else allowed)
     if not isinstance(given.accountant, PrivacyLedger | None):
         raise InputError("accountant must be a PrivacyLedger or None")
     kappa = named.get("kappa", "auto")

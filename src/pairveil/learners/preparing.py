@@ -15,6 +15,8 @@ from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.mechanisms import Budget, mechanism_named
 from pairveil.privacy.noise import NoiseSource
 
+_TOO_FEW = dict.fromkeys(("choices", "workers"), "the ranking will be mostly chance")
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -67,8 +69,8 @@ def prepare(
             adjacency=given.adjacency,
             kappas=material.kappas,
             mechanism=given.mechanism,
-            n_pairs_given=material.given.n_records,
-            n_pairs_used=n,
+            n_pairs_given=material.counts[0],
+            n_pairs_used=material.counts[1],
             selection=material.selection,
             noise_source=noise.name,
             for_release=noise.for_release and material.for_release,
@@ -103,12 +105,15 @@ def _warn(given: Any, n: int, plan: Plan, stacklevel: int) -> None:
             GuaranteeWarning,
             stacklevel=stacklevel + 1,
         )
+    if kind == "counted pairs":  # counts have no features to hide behind noise
+        return
     first = plan.queries[0]  # the first look at the data; a choice pays for one number only
     noise = first.noise_multiplier * math.sqrt(1 if first.is_choice else plan.n_features)
     if n / noise < 3:
         warnings.warn(
-            f"{n} {kind} are few for {plan.n_features} features at this epsilon: the metric will most "
-            f"likely stay Euclidean; use more {kind}, fewer features or a larger epsilon",
+            f"{n} {kind} are few for {plan.n_features} features at this epsilon: "
+            f"{_TOO_FEW.get(kind, 'the metric will most likely stay Euclidean')}; use more {kind}, fewer "
+            "features or a larger epsilon",
             DataWarning,
             stacklevel=stacklevel + 1,
         )

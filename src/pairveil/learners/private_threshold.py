@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from pairveil.data.pairset import PairSet
 from pairveil.engine.engine import Engine
 from pairveil.errors import InputError
 from pairveil.graph.digest import graph_digest
@@ -16,11 +17,13 @@ from pairveil.graph.kappa import kappa as kappa_of
 from pairveil.learners.calibrations import Calibration, with_calibrations
 from pairveil.learners.inputs import resolve_pairs
 from pairveil.learners.parameters import is_number
+from pairveil.learners.raw_rows import RawRows
 from pairveil.learners.thresholds import (
     DistanceHistogram,
     Strategy,
     best_threshold,
     check_strategy,
+    match_odds,
 )
 from pairveil.privacy.calibration import calibrate_laplace
 from pairveil.privacy.certificate import Certificate
@@ -48,8 +51,13 @@ class PrivateThreshold(_Metric):
 
     def _forget_thresholds(self) -> None:
         """A new fit has no threshold, and nothing was calibrated for it yet."""
-        for name in ("threshold_", "threshold_certificate_", "_calibrations"):
+        for name in ("threshold_", "match_odds_", "threshold_certificate_", "_calibrations"):
             self.__dict__.pop(name, None)
+
+    def _measured_pairs(self, pairs: Any, y: Any, *, warn: bool = True) -> tuple[PairSet, bool]:
+        """Labelled pairs whose rows are as the metric takes them, and whether people were guessed."""
+        read, preprocessor = RawRows.of(self).inputs(pairs, self.preprocessor, learning=False)
+        return resolve_pairs(read, y, preprocessor, warn=warn)
 
     def calibrate_threshold(
         self,
@@ -95,10 +103,13 @@ class PrivateThreshold(_Metric):
             epsilon
         )  # short floats of numpy's would do the arithmetic in their own way
         check_strategy(strategy, min_rate)  # before anything is spent on it
-        data, guessed = resolve_pairs(pairs_valid, y_valid, self.preprocessor)
+        data, guessed = self._measured_pairs(pairs_valid, y_valid)
         group = kappa_of(data.pairs)
         noise = calibrate_laplace(epsilon, kappa=group.of(self.unit), adjacency=self.adjacency)
-        longest = 2 * self.data_norm * float(np.linalg.norm(self.components_, 2))
+        scaled = self.components_ / getattr(
+            self, "column_scale_", 1.0
+        )  # of rows as they were learned
+        longest = 2 * self.data_norm * float(np.linalg.norm(scaled, 2))
         histogram = DistanceHistogram(self.components_, longest)
         query = Query("threshold", histogram.shape, noise, mechanism=LAPLACE)
         check_noise(noise, query.n_entries, LAPLACE.norm)
@@ -117,6 +128,9 @@ class PrivateThreshold(_Metric):
         similar, dissimilar = Engine(data, source).answer(query, histogram)
         found = best_threshold(histogram.edges, similar, dissimilar, strategy, min_rate, beta)
         self.set_threshold(found)
+        self.match_odds_ = match_odds(
+            histogram.edges, similar, dissimilar, noise
+        )  # post-processing
         self.threshold_certificate_ = together
         return self
 

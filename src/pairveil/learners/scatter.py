@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from pairveil.data.people import People
 from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.engine.statistics import Statistic, row_norms, shrink
@@ -383,6 +384,8 @@ class DPPScatterLearner(LearnsFromClasses, PrivateMetricLearner):
         None: operating-system entropy and exact discrete noise, a release. A seed: repeatable, and the
         certificate says ``for_release: false``.
     verbose : int
+    schema, bounds
+        Public facts of raw columns, as for `DPPMetricLearner`.
 
     Attributes
     ----------
@@ -408,6 +411,8 @@ class DPPScatterLearner(LearnsFromClasses, PrivateMetricLearner):
     (1, 'person', 569)
     """
 
+    learns_from = ("classes",)
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -420,8 +425,10 @@ class DPPScatterLearner(LearnsFromClasses, PrivateMetricLearner):
         accountant: PrivacyLedger | None = None,
         preprocessor: Any = None,
         backend: Literal["auto", "numpy"] = "auto",
-        random_state: int | np.random.Generator | None = None,
+        random_state: int | np.random.Generator | np.random.RandomState | None = None,
         verbose: int = 0,
+        schema: Any = None,
+        bounds: Any = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -435,13 +442,15 @@ class DPPScatterLearner(LearnsFromClasses, PrivateMetricLearner):
         self.backend = backend
         self.random_state = random_state
         self.verbose = verbose
+        self.schema = schema
+        self.bounds = bounds
 
     def _check(self, given: Any, n_features: int) -> None:
         check_components(given.n_components, n_features)
 
-    def _prepare(self, pairs: Any, y: ArrayLike | None) -> Prepared:  # noqa: ARG002
-        if isinstance(pairs, Prepared):
-            return pairs
+    def _prepare(self, pairs: Any, y: ArrayLike | None) -> Prepared:
+        if isinstance(pairs, Prepared | People):
+            return super()._prepare(pairs, y)
         raise InputError(
             "this learner learns from people with classes: fit_classes(X, y, classes); for labelled pairs "
             "there is DPPMetricLearner"

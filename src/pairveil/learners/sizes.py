@@ -5,27 +5,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pairveil.learners.contrastive.recipe import MAX_DIRECTIONS, WIDE
+from pairveil.engine.plan import Recipe
 
 _RECORD = 400  # bytes beside the numbers of a sum: its name, its head, numpy's own
 _FIRST_LINE = 1_000
 
 
-def most_rows(n_features: int, n_components: int | None) -> int:
-    """Rows of the metric that a fit returns, at most.
+def most_rows(recipe: Recipe, n_features: int) -> int:
+    """Rows of the metric that a recipe returns, at most.
+
+    A recipe that can tell has ``most_rows(n_features)``; others return ``n_components`` rows if they have
+    such a parameter, or a square matrix.
 
     Examples
     --------
-    >>> most_rows(30, None), most_rows(30, 2), most_rows(10_000, None)
-    (30, 2, 10)
+    >>> from pairveil.learners.contrastive.recipe import ContrastiveRecipe
+    >>> from pairveil.learners.scatter import ScatterRecipe
+    >>> most_rows(ContrastiveRecipe(), 30), most_rows(ContrastiveRecipe(), 10_000)
+    (30, 10)
+    >>> most_rows(ScatterRecipe(2, n_components=3), 30), most_rows(ScatterRecipe(2), 30)
+    (3, 30)
     """
-    if n_components is not None:
-        return n_components
-    return n_features if n_features <= WIDE else MAX_DIRECTIONS
+    own = getattr(recipe, "most_rows", None)
+    if own is not None:
+        return int(own(n_features))
+    return int(getattr(recipe, "n_components", None) or n_features)
 
 
 def checkpoint_bytes(plan: Mapping[str, Any]) -> int:
-    """Bytes of the checkpoint of a whole fit, at most; ``plan`` is that of its certificate.
+    """Bytes of the checkpoint of a whole fit, at most; ``plan`` is that of the certificate of any learner.
 
     Examples
     --------

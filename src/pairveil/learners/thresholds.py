@@ -18,6 +18,8 @@ from pairveil.engine.statistics import Labels, Statistic, row_norms
 from pairveil.errors import InputError
 from pairveil.privacy.grid import Norm
 
+STANDS_OUT = 5.0
+"""Scales of noise that the pairs in a cell must exceed to be heard."""
 Strategy = Literal["accuracy", "f_beta", "max_tpr", "max_tnr"]
 
 
@@ -76,6 +78,49 @@ def best_threshold(
         nobody = 0.0 if edges[0] > 0 else math.nextafter(edges[0], -math.inf)
         return nobody if strategy == "max_tpr" else float(edges[-1])
     return float(edges[int(np.argmax(merit))])
+
+
+def match_odds(
+    edges: NDArray[np.float64],
+    similar: NDArray[np.float64],
+    dissimilar: NDArray[np.float64],
+    noise: float = 0.0,
+) -> tuple[float, float]:
+    """Log odds of 'similar' as ``a - b distance^2``, by logistic regression on counts, exact or noisy.
+
+    ``b`` is not below 0: farther pairs are never likelier to be similar.
+
+    Parameters
+    ----------
+    edges, similar, dissimilar
+        As in `best_threshold`; a cell's distance is the middle between its edges.
+    noise : float
+        Scale of the noise on each count. Cells that do not stand out of it are left out: there are many of
+        them, far away, and noise that is cut off at 0 would speak for 'neither'.
+
+    Examples
+    --------
+    >>> a, b = match_odds(np.array([1.0, 2.0]), np.array([75, 25]), np.array([25, 75]))
+    >>> round(a - b * 0.25, 2), round(a - b * 2.25, 2)
+    (1.1, -1.1)
+    """
+    middle = (edges + np.concatenate([[0.0], edges[:-1]])) / 2
+    scale = max(float(edges[-1]) ** 2, 1e-300)
+    rows = np.column_stack([np.ones(len(edges)), -(middle**2) / scale])
+    heard = similar + dissimilar > STANDS_OUT * noise
+    yes, no = np.maximum(similar, 0.0) * heard, np.maximum(dissimilar, 0.0) * heard
+    found, ridge = np.zeros(2), 1e-3
+    for _ in range(50):
+        share = 1.0 / (1.0 + np.exp(-np.clip(rows @ found, -500, 500)))
+        slope = rows.T @ (yes - (yes + no) * share) - ridge * found
+        bend = rows.T @ (((yes + no) * share * (1 - share))[:, None] * rows) + ridge * np.eye(2)
+        step = np.linalg.solve(bend, slope)
+        found = found + step * min(1.0, 5.0 / max(float(np.abs(step).max()), 1e-300))
+        if float(np.abs(step).max()) < 1e-10:
+            break
+    if found[1] < 0:
+        return math.log((yes.sum() + ridge) / (no.sum() + ridge)), 0.0
+    return float(found[0]), float(found[1]) / scale
 
 
 def check_strategy(strategy: object, min_rate: float | None) -> None:

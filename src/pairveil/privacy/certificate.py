@@ -17,12 +17,20 @@ from typing import TYPE_CHECKING, Any
 from pairveil.errors import InputError
 from pairveil.foreign import parse_json
 from pairveil.privacy.certificate_fields import FORMAT, VERSION, check_header, decoded, encoded
-from pairveil.privacy.costs import MAX_KAPPA, RECORD_KINDS, Cost, Group, costs_of_pairs
+from pairveil.privacy.costs import (
+    MAX_KAPPA,
+    RECORD_KINDS,
+    Cost,
+    Group,
+    costs_of_pairs,
+    units_of,
+)
 from pairveil.privacy.events import Event, GaussianEvent, check_events, event_from_dict
 from pairveil.privacy.mechanisms import MECHANISMS, NOISES
 from pairveil.privacy.units import (
     ADJACENCIES,
     ASSUMED_CLASSES,
+    ASSUMED_LEVELS,
     ASSUMED_TOPOLOGY,
     NOISE_SOURCES,
     SEEDED_NOISE,
@@ -49,7 +57,42 @@ PUBLIC_OF_PEOPLE = (
 )
 """What every certificate of statistics of people treats as public."""
 
-_PUBLIC = {"pairs": PUBLIC, "groups": PUBLIC, "people": PUBLIC_OF_PEOPLE}
+PUBLIC_OF_GROUPS = (
+    "who is in which group and paired with whom, the number of people and of groups",
+    "the records that each unit touches, the number of steps, the clip bound and the noise scale",
+    "the bound on the features' norm, the margin's rule, and where the learning started",
+)
+"""What every certificate of groups treats as public."""
+
+PUBLIC_OF_TUPLES = (
+    "who is in a tuple with whom, the number of people and of tuples, and which tuples were used",
+    "the tuples that each unit touches, the sampling rate, the number of steps, the clip bound and the noise "
+    "scale",
+    "the bound on the features' norm, the margin, and where the learning started",
+)
+"""What every certificate of tuples treats as public."""
+PUBLIC_OF_COUNTS = (
+    PUBLIC[0],
+    "kappa, the clip bound and the noise scale",
+    "the columns that pairs are counted by: comparisons and their levels, or the range of scores",
+)
+"""What every certificate of counted pairs treats as public."""
+
+PUBLIC_OF_CHOICES = (
+    "the items with their features, who the workers are, and between which items each of them chose",
+    "the records that each unit touches, the clip bound and the noise scale",
+)
+"""What every certificate of workers' choices treats as public."""
+
+_PUBLIC = {
+    "pairs": PUBLIC,
+    "groups": PUBLIC_OF_GROUPS,
+    "people": PUBLIC_OF_PEOPLE,
+    "tuples": PUBLIC_OF_TUPLES,
+    "counted pairs": PUBLIC_OF_COUNTS,
+    "choices": PUBLIC_OF_CHOICES,
+    "workers": PUBLIC_OF_CHOICES,
+}
 
 
 @dataclass(frozen=True)
@@ -100,10 +143,15 @@ class Certificate:
 
     def __post_init__(self) -> None:
         check_header(self.format, self.version)
-        if self.unit not in UNITS or self.adjacency not in ADJACENCIES:
+        if self.costs is not None and not self.costs:
+            raise InputError("the certificate states costs, but of no records")
+        if not set(self.costs or ()) <= RECORD_KINDS.keys():
+            raise InputError("the certificate states costs of unknown records or units")
+        units = self.units
+        if self.unit not in units or self.adjacency not in ADJACENCIES:
             raise InputError("the certificate names an unknown unit or adjacency")
-        # The published algorithms are not there, on purpose; a choice goes with some noise on sums.
-        if self.mechanism not in MECHANISMS or not MECHANISMS[self.mechanism].on_sums:
+        noise = MECHANISMS.get(self.mechanism)  # the published algorithms are not there, on purpose
+        if noise is None or not noise.on_sums:
             raise InputError(
                 f"only noise of the kinds {', '.join(NOISES)} can be certified; the published algorithms "
                 "do not give the epsilon they claim"
@@ -112,18 +160,14 @@ class Certificate:
         object.__setattr__(self, "public", tuple(self.public))
         for event in self.events:
             event_from_dict(event)
-        if set(self.kappas) != set(UNITS) or set(self.epsilons) != set(UNITS):
-            raise InputError(f"the certificate must state kappa and epsilon for {UNITS}")
+        if set(self.kappas) != set(units) or set(self.epsilons) != set(units):
+            raise InputError(f"the certificate must state kappa and epsilon for {units}")
         if min(self.kappas.values()) < 1 or not 0.0 <= self.delta < 1.0:
             raise InputError("the certificate needs kappas of at least 1 and delta in [0, 1)")
         if max(self.kappas.values()) > MAX_KAPPA:
             raise InputError("the certificate's kappas must be at most 2^53")
-        if self.costs is not None:
-            if not self.costs:
-                raise InputError("the certificate states costs, but of no records")
-            for kind, by_unit in self.costs.items():
-                if kind not in RECORD_KINDS or set(by_unit) != set(UNITS):
-                    raise InputError("the certificate states costs of unknown records or units")
+        if any(set(by_unit) != set(units) for by_unit in (self.costs or {}).values()):
+            raise InputError("the certificate states costs of unknown records or units")
         if any(set(by) != set(ADJACENCIES) for by in self.epsilons.values()):
             raise InputError(f"the certificate must state every epsilon for {ADJACENCIES}")
         if self.for_release and not math.isfinite(self.epsilon):
@@ -184,10 +228,11 @@ class Certificate:
             raise InputError(
                 "a certificate needs at least one event: without one nothing was released"
             )
-        plain: dict[str, int] = {name: int(kappas[name]) for name in UNITS}
         given = {"pairs": costs_of_pairs(kappas)} if costs is None else costs
         by_kind = {kind: dict(by_unit) for kind, by_unit in given.items()}
-        by_event = {name: costs_by_event(by_kind, plan or {}, len(checked), name) for name in UNITS}
+        units = units_of(by_kind)
+        plain: dict[str, int] = {name: int(kappas[name]) for name in units}
+        by_event = {name: costs_by_event(by_kind, plan or {}, len(checked), name) for name in units}
         epsilons = all_epsilons(checked, by_event, delta, delta_slack)
         return cls(
             epsilon=epsilons[unit][adjacency],
@@ -286,8 +331,19 @@ class Certificate:
         return mu_of(self._events(), kappa=self.group_of(unit), adjacency="replace")
 
     @property
+    def units(self) -> tuple[Unit, ...]:
+        """The units that this certificate speaks of.
+
+        Examples
+        --------
+        >>> _example().units
+        ('pair', 'relationship', 'person')
+        """
+        return UNITS if self.costs is None else units_of(self.costs)
+
+    @property
     def records(self) -> str:
-        """What the fit learned from: 'pairs', 'groups' or 'people'.
+        """What the fit learned from: 'pairs', 'groups', 'people', 'choices' or 'workers'.
 
         Examples
         --------
@@ -301,8 +357,8 @@ class Certificate:
 
     def group_of(self, unit: Unit | None = None) -> Group:
         """What one unit can move: its kappa (version 1), or its cost in each event."""
-        if unit is not None and unit not in UNITS:
-            raise InputError(f"unit must be one of {', '.join(UNITS)}")
+        if unit is not None and unit not in self.units:
+            raise InputError(f"unit must be one of {', '.join(self.units)}")
         asked: Unit = self.unit if unit is None else unit
         if self.costs is None:
             return self.kappas[asked]
@@ -326,9 +382,23 @@ class Certificate:
             reasons.append("its randomness can be reproduced")
         if ASSUMED_CLASSES in self.public:
             reasons.append("the list of classes was read off the people")
+        if ASSUMED_LEVELS in self.public:
+            reasons.append("the number of levels was read off the pairs")
         if ASSUMED_TOPOLOGY in self.public or not reasons:
             reasons.append("people were recognised by equal rows of features")
         return tuple(reasons)
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        from pairveil.privacy.notebook import certificate_html
+
+        return certificate_html(self)
+
+    def plot(self, unit: Unit | None = None, ax: Any = None) -> Any:
+        """Draw `tradeoff` beside a coin's; returns matplotlib's axes (``pip install 'pairveil[plots]'``)."""
+        from pairveil.privacy.notebook import plot_tradeoff
+
+        return plot_tradeoff(self, unit, ax)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON-able data; infinity is the string 'inf', optional fields only where set."""
@@ -386,7 +456,7 @@ def all_epsilons(
     from pairveil.privacy.accounting import epsilon_of
 
     if delta_slack > 0.0 and delta_slack >= delta:
-        return {unit: dict.fromkeys(ADJACENCIES, math.inf) for unit in UNITS}
+        return {unit: dict.fromkeys(ADJACENCIES, math.inf) for unit in kappas}
     return {
         unit: {
             adjacency: epsilon_of(
@@ -394,7 +464,7 @@ def all_epsilons(
             )
             for adjacency in ADJACENCIES
         }
-        for unit in UNITS
+        for unit in kappas
     }
 
 

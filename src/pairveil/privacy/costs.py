@@ -8,12 +8,12 @@ touches and how far the contribution of each can move.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pairveil.errors import InputError
-from pairveil.privacy.units import ADJACENCIES, UNITS, Adjacency, Unit
+from pairveil.privacy.units import ADJACENCIES, UNITS, UNITS_OF_CHOICES, Adjacency, Unit
 
 MAX_KAPPA = 2**53
 """More records than this nobody has, and floats no longer count them exactly."""
@@ -108,9 +108,6 @@ class Cost:
 Group = int | Cost | tuple[Cost, ...]
 """What a unit can move: kappa, where records are pairs; a cost; or one cost for each event."""
 
-Costs = Mapping[Unit, Cost]
-"""The cost of each unit."""
-
 
 def cost_of(group: int | Cost) -> Cost:
     """A group size as a cost: that many pairs.
@@ -160,8 +157,49 @@ RECORD_KINDS: dict[str, Cost] = {
     "pairs": Cost(1),
     "groups": Cost(1, 2.0, 2.0, empties=False),
     "people": Cost(1),
+    "tuples": Cost(1),
+    "counted pairs": Cost(1, replace=math.sqrt(2.0)),
+    "choices": Cost(1),
+    "workers": Cost(1),
 }
-"""Kinds of records and the least that one of them moves by proof (docs/theory/guarantee.md)."""
+"""Kinds of records and the least that one of them moves by proof (docs/theory: guarantee, people, tuples)."""
+
+A_CHOICE_OF_A_WORKER = Cost(1, 2.0, 2.0, empties=False)
+"""One choice inside all of a worker's, which are clipped as one vector (docs/theory/choices.md)."""
+
+_UNITS_OF_KIND = {"choices": UNITS_OF_CHOICES, "workers": UNITS_OF_CHOICES}
+
+
+def units_of(kinds: Iterable[str]) -> tuple[Unit, ...]:
+    """What can be protected in records of these kinds; kinds with different units are never mixed.
+
+    Examples
+    --------
+    >>> units_of(["pairs", "people"]), units_of(["workers"])
+    (('pair', 'relationship', 'person'), ('choice', 'worker'))
+    """
+    found = {_UNITS_OF_KIND.get(kind, UNITS) for kind in kinds}
+    if len(found) != 1:
+        raise InputError("records whose units are not the same have no promise in common")
+    return found.pop()
+
+
+def least_cost(kind: str, unit: Unit, *, l1: bool = False) -> Cost:
+    """The least that a unit moves of a record of some kind, by proof.
+
+    Counted pairs contribute vectors without negative entries. Two of them, of length C at most, are sqrt(2) C
+    apart at most in l2, but 2 C in ``l1`` (docs/theory/linkage.md).
+
+    Examples
+    --------
+    >>> least_cost("workers", "choice").zero_out, least_cost("workers", "worker").zero_out
+    (2.0, 1.0)
+    """
+    if (kind, unit) == ("workers", "choice"):
+        return A_CHOICE_OF_A_WORKER
+    if l1 and kind == "counted pairs":
+        return Cost(1)
+    return RECORD_KINDS[kind]
 
 
 def costs_of_pairs(kappas: Mapping[Unit, int]) -> dict[Unit, Cost]:

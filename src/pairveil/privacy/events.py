@@ -40,11 +40,13 @@ def _check_count(value: object, name: str) -> None:
 class _Event:
     """What all events share: numbers that are checked and made Python's own, and their kind in JSON.
 
-    A kind says whether it is pure (epsilon at delta = 0) and what it is, in words for people.
+    A kind says whether it is pure (epsilon at delta = 0), whether its answer is a choice and not a sum, and
+    what it is, in words for people.
     """
 
     kind: ClassVar[str]
     is_pure: ClassVar[bool] = False
+    is_choice: ClassVar[bool] = False
     words: ClassVar[str]
 
     def __post_init__(self) -> None:
@@ -193,6 +195,7 @@ class ChoiceEvent(_Event):
 
     kind = "choice"
     is_pure = True
+    is_choice = True
     words = "a noisy choice among candidates"
     eta: float
     steps: int = 1

@@ -10,7 +10,7 @@ from pairveil.errors import InputError
 from pairveil.privacy.accounting import check_delta, check_kappa
 from pairveil.privacy.costs import Cost, Group
 from pairveil.privacy.events import Event, event_from_dict
-from pairveil.privacy.units import UNITS, Unit
+from pairveil.privacy.units import UNITS, UNITS_OF_CHOICES, Unit
 
 _FIELDS = {"events", "kappas", "note", "delta_slack", "time", "graph"}
 
@@ -78,8 +78,9 @@ def check_unit(unit: object) -> Unit:
     >>> check_unit("person")
     'person'
     """
-    if unit not in UNITS:
-        raise InputError(f"unit must be one of {', '.join(UNITS)}")
+    known = (*UNITS, *UNITS_OF_CHOICES)
+    if unit not in known:
+        raise InputError(f"unit must be one of {', '.join(known)}")
     return unit  # type: ignore[return-value]
 
 

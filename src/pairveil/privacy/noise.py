@@ -81,7 +81,7 @@ class SeededNoise:
 
     Parameters
     ----------
-    rng : numpy Generator, int or None
+    rng : numpy Generator or RandomState, int or None
         None draws a seed from the operating system; the noise is still floating-point noise.
 
     Examples
@@ -96,7 +96,11 @@ class SeededNoise:
     name = SEEDED_NOISE
     for_release = False
 
-    def __init__(self, rng: np.random.Generator | int | None = None) -> None:
+    def __init__(
+        self, rng: np.random.Generator | np.random.RandomState | int | None = None
+    ) -> None:
+        if isinstance(rng, np.random.RandomState):  # the same stream of bits: drawing uses it up
+            rng = np.random.Generator(rng._bit_generator)  # type: ignore[attr-defined]
         self._rng = np.random.default_rng(rng)
 
     def gaussian(

@@ -3,19 +3,86 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pairveil.printable import printable
 from pairveil.privacy.units import (
     ADJACENCY_SENTENCES,
+    ADJACENCY_SENTENCES_OF_CHOICES,
+    ADJACENCY_SENTENCES_OF_GROUPS,
     ADJACENCY_SENTENCES_OF_PEOPLE,
+    ADJACENCY_SENTENCES_OF_TUPLES,
     UNIT_SENTENCES,
+    UNIT_SENTENCES_OF_GROUPS,
     UNIT_SENTENCES_OF_PEOPLE,
+    UNIT_SENTENCES_OF_TUPLES,
+    Adjacency,
+    Unit,
     round_up,
 )
 
 if TYPE_CHECKING:
     from pairveil.privacy.certificate import Certificate
+
+
+@dataclass(frozen=True)
+class _Words:
+    """How a promise about some kind of records is worded."""
+
+    one: str = "1 used pair"
+    several: str = "at most {} used pairs"
+    those: str = "pairs"
+    instance: str = "'same' and 'different'"
+    released: str = "metric"
+    public: str = "Who is paired with whom is public and not protected."
+    units: dict[Unit, str] = field(default_factory=lambda: UNIT_SENTENCES)
+    compared: dict[Adjacency, str] = field(default_factory=lambda: ADJACENCY_SENTENCES)
+
+
+_PEOPLE = _Words(
+    "1 person",
+    "{} people",
+    "people",
+    "one class and another",
+    public="Who the people are and the list of classes is public and not protected.",
+    units=UNIT_SENTENCES_OF_PEOPLE,
+    compared=ADJACENCY_SENTENCES_OF_PEOPLE,
+)
+_CHOICES = _Words(
+    "1 choice",
+    "at most {} choices",
+    "choices",
+    "one item and the other",
+    "ranking",
+    "Who the workers are and between which items each of them chose is public and not protected.",
+    compared=ADJACENCY_SENTENCES_OF_CHOICES,
+)
+_GROUPS = _Words(
+    "1 group of people",
+    "{} groups of people",
+    "people",
+    public="Who is in which group is public and not protected.",
+    units=UNIT_SENTENCES_OF_GROUPS,
+    compared=ADJACENCY_SENTENCES_OF_GROUPS,
+)
+_TUPLES = _Words(
+    "1 used tuple",
+    "at most {} used tuples",
+    "tuples",
+    "'closer to this one' and 'closer to that one'",
+    public="Who is in a tuple with whom is public and not protected.",
+    units=UNIT_SENTENCES_OF_TUPLES,
+    compared=ADJACENCY_SENTENCES_OF_TUPLES,
+)
+_WORDS = {
+    "people": _PEOPLE,
+    "groups": _GROUPS,
+    "tuples": _TUPLES,
+    "counted pairs": _Words(instance="'match' and 'no match'", released="linkage model"),
+    "choices": _CHOICES,
+    "workers": replace(_CHOICES, one="1 worker", several="at most {} workers"),
+}
 
 
 def promise(certificate: Certificate) -> str:
@@ -30,33 +97,40 @@ def promise(certificate: Certificate) -> str:
     c = certificate
     if not math.isfinite(c.epsilon):
         return "No privacy is promised: this metric was learned without enough noise."
-    by, of_people = c.epsilons[c.unit], c.records == "people"
-    records = _records(c.kappa, of_people)
-    units = UNIT_SENTENCES_OF_PEOPLE if of_people else UNIT_SENTENCES
-    compared = ADJACENCY_SENTENCES_OF_PEOPLE if of_people else ADJACENCY_SENTENCES
-    those = "people" if of_people else "pairs"
+    by, words = c.epsilons[c.unit], _WORDS.get(c.records, _Words())
+    if "error_curve" in c.plan:
+        words = replace(words, released="error curve")
+    records = words.one if c.kappa == 1 else words.several.format(c.kappa)
     why = " and ".join(c.why_not_for_release())
     sentences = [
         f"NOT FOR RELEASE: {why}." if why else "",
-        f"This metric is (epsilon={round_up(c.epsilon)}, delta={c.delta:g})-differentially "
-        f"private for the contents of {records}, which covers {units[c.unit]} "
-        f"(adjacency '{c.adjacency}': {compared[c.adjacency]}).",
-        _guess_sentence(c.best_guess(), of_people),
-        f"Epsilon is {round_up(by['zero-out'])} when those {those} are compared with none at all "
+        "One number protects a pair, a relationship and a person alike." if one_number(c) else "",
+        f"This {words.released} is (epsilon={round_up(c.epsilon)}, delta={c.delta:g})-differentially "
+        f"private for the contents of {records}, which covers {words.units[c.unit]} "
+        f"(adjacency '{c.adjacency}': {words.compared[c.adjacency]}).",
+        _guess_sentence(c.best_guess(), words),
+        "Epsilon is the same whether those contents are blanked or exchanged for others."
+        if one_number(c)
+        else f"Epsilon is {round_up(by['zero-out'])} when those {words.those} are compared with none at all "
         f"and {round_up(by['replace'])} when they are compared with other contents.",
-        "Who the people are and the list of classes is public and not protected."
-        if of_people
-        else "Who is paired with whom is public and not protected.",
+        words.public,
         _selection_sentence(c),
     ]
     # The caveat is the sender's text: nothing in it may speak to a terminal.
     return printable(" ".join(sentence for sentence in sentences if sentence))
 
 
-def _records(count: int, of_people: bool) -> str:
-    if of_people:
-        return "1 person" if count == 1 else f"{count} people"
-    return "1 used pair" if count == 1 else f"at most {count} used pairs"
+def one_number(certificate: Certificate) -> bool:
+    """Whether one epsilon holds for every unit and adjacency, as it does where records are groups.
+
+    Examples
+    --------
+    >>> from pairveil.privacy.certificate import _example
+    >>> one_number(_example())
+    False
+    """
+    stated = {epsilon for by in certificate.epsilons.values() for epsilon in by.values()}
+    return certificate.records == "groups" and len(stated) == 1
 
 
 def times_in_100(share: float) -> str:
@@ -70,9 +144,8 @@ def times_in_100(share: float) -> str:
     return f"{math.ceil(1000 * share - 1e-9) / 10:g}"
 
 
-def _guess_sentence(share: float, of_people: bool) -> str:
-    those = "of these people" if of_people else "of these pairs"
-    instance = "one class and another" if of_people else "'same' and 'different'"
+def _guess_sentence(share: float, words: _Words) -> str:
+    those = f"of these {words.those}"
     if share > 0.99:
         return (
             "There is no real protection: someone who knows everything else and weighs two contents "
@@ -80,8 +153,8 @@ def _guess_sentence(share: float, of_people: bool) -> str:
         )
     return (
         f"Someone who knows everything else and weighs two contents {those} that were equally likely "
-        f"before, {instance} for instance, is right at most {times_in_100(share)} "
-        "times in 100 after seeing this metric; a coin is right 50 times."
+        f"before, {words.instance} for instance, is right at most {times_in_100(share)} "
+        f"times in 100 after seeing this {words.released}; a coin is right 50 times."
     )
 
 

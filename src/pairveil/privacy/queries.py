@@ -40,7 +40,7 @@ class Query:
         into ``1 / sample_rate`` batches, by their position alone, and every batch is used once an epoch.
     sample_rate : float
         1 is the full batch.
-    records : {'pairs', 'groups', 'people'}
+    records : {'pairs', 'groups', 'people', 'choices', 'workers'}
         What is summed over; what a protected unit costs depends on it (`pairveil.privacy.costs`).
 
     Examples

@@ -11,10 +11,13 @@ import sys
 from numbers import Integral
 from typing import Literal, SupportsFloat, get_args
 
-Unit = Literal["pair", "relationship", "person"]
+Unit = Literal["pair", "relationship", "person", "choice", "worker"]
 Adjacency = Literal["zero-out", "replace"]
 
-UNITS: tuple[Unit, ...] = get_args(Unit)
+UNITS: tuple[Unit, ...] = ("pair", "relationship", "person")
+"""What can be protected where people are paired or have classes."""
+UNITS_OF_CHOICES: tuple[Unit, ...] = ("choice", "worker")
+"""What can be protected where workers choose between items."""
 ADJACENCIES: tuple[Adjacency, ...] = get_args(Adjacency)
 
 UNIT_SENTENCES: dict[Unit, str] = {
@@ -24,6 +27,8 @@ UNIT_SENTENCES: dict[Unit, str] = {
         "be in doubt about how two people relate"
     ),
     "person": "one person: every pair in which that person takes part",
+    "choice": "one choice: which of two items a worker preferred, once",
+    "worker": "one worker: everything that this worker chose",
 }
 """What each unit protects, in plain English (used by certificates and reports)."""
 
@@ -50,6 +55,40 @@ ADJACENCY_SENTENCES_OF_PEOPLE: dict[Adjacency, str] = {
     ),
 }
 
+UNIT_SENTENCES_OF_GROUPS: dict[Unit, str] = {
+    "pair": "one pair: the features and the label of any two people of one group",
+    "relationship": "one relationship: how any two people of one group relate",
+    "person": "one person: all features and labels (or the class) of that person",
+}
+"""The same where the records are groups of people: everything about a person is in her one group."""
+
+ADJACENCY_SENTENCES_OF_GROUPS: dict[Adjacency, str] = {
+    "zero-out": "what is protected is compared with contents that say nothing; the others of its group stay",
+    "replace": "what is protected is compared with any other contents; the others of its group stay",
+}
+
+ADJACENCY_SENTENCES_OF_CHOICES: dict[Adjacency, str] = {
+    "zero-out": "the protected choices are compared with choices that were never made",
+    "replace": "the protected choices are compared with any other choices between the same items",
+}
+
+UNIT_SENTENCES_OF_TUPLES: dict[Unit, str] = {
+    "pair": "one pair: how two people compare, in every tuple that holds both",
+    "relationship": (
+        "one relationship: the tuples that someone who knows all others would have to be missing to "
+        "be in doubt about how two people relate"
+    ),
+    "person": "one person: every tuple in which that person takes part",
+}
+"""The same where the records are tuples of people."""
+
+ADJACENCY_SENTENCES_OF_TUPLES: dict[Adjacency, str] = {
+    adjacency: sentence.replace("pairs", "tuples").replace(
+        "'same' against 'different'", "another answer"
+    )
+    for adjacency, sentence in ADJACENCY_SENTENCES.items()
+}
+
 SEEDED_NOISE = "seeded NumPy floating-point noise"
 TRUSTED_NOISE = "operating-system entropy, exact discrete noise ({sampler} sampler)"
 NOISE_SOURCES: dict[str, bool] = {
@@ -71,6 +110,18 @@ ASSUMED_CLASSES = (
 )
 """Said where nobody gave the list of classes."""
 
+ASSUMED_LEVELS = (
+    "the number of levels of each comparison was read off the pairs: which levels occur counts as public, "
+    "also that of one pair alone"
+)
+"""Said where nobody gave the number of levels."""
+
+UNKNOWN_TOPOLOGY = (
+    "nobody said which records the pairs compare: the promise is for one pair, and none is made for a "
+    "relationship or a person, who may be in any number of pairs"
+)
+"""Said where pairs came without ids. Epsilon of the other units is stated as infinite."""
+
 DECLARED_KAPPA = (
     "kappa of the protected unit is a public constant that was declared, not counted; the used pairs need "
     "no more than it"
@@ -83,6 +134,9 @@ SELECTED_CAVEAT = (
     "pairs is not covered"
 )
 """Said where labelled pairs were dropped."""
+
+SELECTED_TUPLES_CAVEAT = SELECTED_CAVEAT.replace("pairs", "tuples").replace("labels", "answers")
+"""Said where tuples with answers were dropped."""
 
 
 def float_at_most(value: SupportsFloat) -> float:

@@ -14,20 +14,32 @@ from typing import Any, TypeGuard
 from pairveil.errors import InputError
 from pairveil.graph.selections import SELECTIONS
 from pairveil.privacy.certificate import Certificate, all_epsilons, public_of
-from pairveil.privacy.costs import RECORD_KINDS
-from pairveil.privacy.events import ChoiceEvent, Event, event_from_dict
+from pairveil.privacy.costs import least_cost
+from pairveil.privacy.events import (
+    ChoiceEvent,
+    DisjointGaussianEvent,
+    Event,
+    GaussianEvent,
+    event_from_dict,
+)
 from pairveil.privacy.mechanisms import mechanism_named
 from pairveil.privacy.queries import Query
 from pairveil.privacy.slack import slack_of_plan
 from pairveil.privacy.units import (
     ADJACENCIES,
+    ASSUMED_LEVELS,
     ASSUMED_TOPOLOGY,
     DECLARED_KAPPA,
     NOISE_SOURCES,
     SELECTED_CAVEAT,
+    SELECTED_TUPLES_CAVEAT,
     UNITS,
+    UNKNOWN_TOPOLOGY,
     Unit,
 )
+
+PAIR_KINDS = ("pairs", "counted pairs")
+"""Kinds of records of which each is one pair."""
 
 PEOPLE_IN_A_FACT = 2
 """A pair, or how two people relate, follows from both of them."""
@@ -84,6 +96,8 @@ def _headline(c: Certificate) -> list[str]:
         problems.append("more pairs used than given, or none")
     if c.for_release and ASSUMED_TOPOLOGY in c.public:
         problems.append("for release, but people were recognised by equal rows of features")
+    if c.for_release and ASSUMED_LEVELS in c.public:
+        problems.append("for release, but the number of levels was read off the pairs")
     return problems
 
 
@@ -109,11 +123,11 @@ def _events(c: Certificate) -> list[str]:
         return ["there are no events: a release without any is none"]
     problems = []
     events = [event_from_dict(event) for event in c.events]
-    pure = all(event.is_pure for event in events)
+    # Choices go with both kinds of noise; thresholds have Laplace noise whatever the fit has.
     if mechanism_named(c.mechanism).is_pure:
-        goes = pure and c.delta == 0.0
-    else:  # choices go with every noise; thresholds have Laplace noise whatever the fit has
-        goes = not pure or any(isinstance(event, ChoiceEvent) for event in events)
+        goes = c.delta == 0.0 and all(event.is_pure for event in events)
+    else:
+        goes = any(not event.is_pure or isinstance(event, ChoiceEvent) for event in events)
     if not goes:
         problems.append("the mechanism or delta does not go with the events")
     releases = _releases(c)
@@ -146,16 +160,18 @@ def _said(c: Certificate) -> list[str]:
     if how not in SELECTIONS or "caveat" not in c.selection or not _is_count(full):
         return [*problems, "how the pairs were selected is not stated, or not all of it"]
     caveat, dropped = c.selection["caveat"], c.n_pairs_used < c.n_pairs_given
-    if dropped and caveat != SELECTED_CAVEAT:
+    usual = SELECTED_TUPLES_CAVEAT if c.records == "tuples" else SELECTED_CAVEAT
+    if dropped and caveat != usual:
         problems.append(
             "pairs were dropped, but the caveat that this demands is missing or altered"
         )
-    if caveat not in (None, SELECTED_CAVEAT):
+    if caveat not in (None, usual):
         problems.append("the caveat is none that pairveil writes")
-    pairs = _kappas_of_pairs(c)
-    if pairs is None or _kinds(c) != {"pairs"}:  # the fit was not about pairs: none were selected
+    graph = _kappas_of_graph(c)
+    kinds = _kinds(c)
+    if graph is None or not (kinds <= set(PAIR_KINDS) or kinds == {"tuples"}):  # none were selected
         return problems
-    used = pairs["relationship"]
+    used = graph["relationship"]
     if (how == "all" and dropped) or (not dropped and full > used):
         problems.append("all pairs are said to be used, but the numbers say that some were dropped")
     if full < used and not _thresholds(c) and not _is_declared(c, "relationship"):
@@ -202,23 +218,28 @@ def _is_declared(c: Certificate, unit: Unit) -> bool:
 def _group_sizes(c: Certificate) -> list[str]:
     """The kappas can be those of a graph with so many pairs, unless one was declared."""
     problems = []
-    counted = [c.kappas[unit] for unit in UNITS if not _is_declared(c, unit)]
+    counted = [c.kappas[unit] for unit in c.units if not _is_declared(c, unit)]
     if max(counted) > max(_pair_counts(c)):
         problems.append("kappa is larger than the number of used pairs and not said to be declared")
-    pairs = _kappas_of_pairs(c)
-    below = pairs is not None and pairs["person"] < pairs["relationship"]
+    graph = _kappas_of_graph(c)
+    below = graph is not None and graph["person"] < graph["relationship"]
     if below and not _is_declared(c, "relationship"):
         problems.append("no graph has a person-level kappa below its relationship-level kappa")
+    if c.costs is not None and "tuples" in c.costs:
+        shared, related = (c.costs["tuples"][unit].records for unit in ("pair", "relationship"))
+        if shared > related and not _is_declared(c, "pair"):
+            problems.append("two people share no more tuples than their relationship is in")
     return problems
 
 
-def _kappas_of_pairs(c: Certificate) -> Mapping[str, int] | None:
-    """How many pairs each unit holds; None where no record is a pair."""
+def _kappas_of_graph(c: Certificate) -> Mapping[str, int] | None:
+    """How many pairs each unit holds, or tuples where there are no pairs; None where there are neither."""
     if c.costs is None:
         return c.kappas
-    if "pairs" not in c.costs:
+    kinds = [kind for kind in PAIR_KINDS if kind in c.costs] or ["tuples"]
+    if kinds[0] not in c.costs:
         return None
-    return {unit: cost.records for unit, cost in c.costs["pairs"].items()}
+    return {unit: max(c.costs[kind][unit].records for kind in kinds) for unit in UNITS}
 
 
 def _thresholds(c: Certificate) -> list[Any]:
@@ -231,11 +252,16 @@ def _calibrations(c: Certificate) -> list[str]:
     thresholds = _thresholds(c)
     if not thresholds:
         return []
+    if c.units != UNITS:
+        return ["thresholds are chosen on pairs, and this is not about people"]
     try:
         least = {unit: max(int(t["kappas"][unit]) for t in thresholds) for unit in UNITS}
     except (KeyError, TypeError, ValueError):
         return ["the plan does not describe its thresholds"]
     least["relationship"] = max(least["relationship"], c.kappas["person"])
+    tuples = {} if c.costs is None else c.costs.get("tuples", {})
+    if tuples and tuples["relationship"].records < tuples["person"].records:
+        return ["chains of tuples and of the thresholds' pairs are not counted"]
     return [
         f"kappa of unit '{unit}' is below what the thresholds need"
         for unit in UNITS
@@ -249,8 +275,8 @@ def _costs(c: Certificate) -> list[str]:
         return []
     problems = []
     for kind, by_unit in c.costs.items():
-        least = RECORD_KINDS[kind]
         for unit, cost in by_unit.items():
+            least = least_cost(kind, unit, l1=_has_l1(c))
             if kind == "people" and unit != "person" and cost.records < PEOPLE_IN_A_FACT:
                 problems.append(f"unit '{unit}' is about two people, and fewer are stated")
             less = any(cost.moved(a) < least.moved(a) for a in ADJACENCIES)
@@ -262,10 +288,16 @@ def _costs(c: Certificate) -> list[str]:
     if used and used != set(c.costs):
         problems.append("costs are not stated for exactly the records that the plan asks about")
     kinds = used & set(c.costs) or set(c.costs)
-    for unit in UNITS:
+    for unit in c.units:
         if c.kappas[unit] != max(c.costs[kind][unit].records for kind in kinds):
             problems.append(f"kappa of unit '{unit}' is not the number of records that it costs")
     return problems
+
+
+def _has_l1(c: Certificate) -> bool:
+    """Whether any noise is other than Gaussian: only in l2 do counted pairs move by less than twice."""
+    gaussian = (GaussianEvent, DisjointGaussianEvent)
+    return not all(isinstance(event_from_dict(event), gaussian) for event in c.events)
 
 
 def _pair_counts(c: Certificate) -> list[float]:
@@ -281,14 +313,16 @@ def _epsilon(c: Certificate) -> list[str]:
     """Every stated epsilon is the one that the events give."""
     problems = []
     events = tuple(event_from_dict(event) for event in c.events)
-    groups = {unit: c.group_of(unit) for unit in UNITS}
+    groups = {unit: c.group_of(unit) for unit in c.units}
     recomputed = all_epsilons(events, groups, c.delta, c.delta_slack)
-    for unit in UNITS:
+    for unit in c.units:
         for adjacency in ADJACENCIES:
             stated, true = c.epsilons[unit][adjacency], recomputed[unit][adjacency]
             about = f"epsilon for unit '{unit}', {adjacency}, is stated as {stated:.6g}"
             if stated < true * (1.0 - _UNDERSTATED):
                 problems.append(f"{about} but the events give {true:.6g}")
+            elif math.isinf(stated) and unit != "pair" and UNKNOWN_TOPOLOGY in c.public:
+                continue  # nothing is promised of who is in how many pairs
             elif math.isfinite(true) and stated > true * (1.0 + _OVERSTATED) + 1e-9:
                 problems.append(f"{about}, far above the {true:.6g} that the events give")
     return problems

@@ -19,15 +19,19 @@ from pairveil.errors import InputError
 from pairveil.files import FolderDraft, recover
 from pairveil.foreign import parse_json, read_regular
 from pairveil.privacy.certificate import Certificate
+from pairveil.release.notebook import metric_html, plot_weights
 from pairveil.release.receiver import receiver_readme
+from pairveil.schema.schema import Schema
+from pairveil.schema.toml import read_schema, to_toml
 
 METRIC_FILE = "metric.safetensors"
 CERTIFICATE_FILE = "certificate.json"
 README_FILE = "README.md"
 SUMMARY_FILE = "summary.json"
 SIGNATURE_FILE = "signature.dsse.json"
+SCHEMA_FILE = "schema.toml"
 FORMAT = "pairveil-metric"
-VERSION = 1
+VERSION = 2  # 1 where there is no schema, so that older readers take what they can use
 # Certificate, README, summary and report come to some 200 kB; a column's name stands in three of them.
 _ROOM_A_NAME, _ROOM_BESIDES = 1_000, 1 << 20
 MAX_HEADER = 100_000_000  # safetensors' own limit
@@ -51,6 +55,9 @@ class ReleasedMetric:
     column_scale : array of shape (n_features,) or None
         What each raw column was multiplied by before learning (public bounds). It is part of
         ``components`` already; it says what 'Euclidean' would have meant.
+    schema : Schema or None
+        Public facts by which raw rows became the metric's columns. Where there is one, `transform` and
+        `distance` take raw rows, and ``feature_names`` are the schema's.
 
     Examples
     --------
@@ -66,11 +73,16 @@ class ReleasedMetric:
     certificate: Certificate | None = None
     feature_names: tuple[str, ...] | None = None
     column_scale: FloatArray | None = None
+    schema: Schema | None = None
 
     def __post_init__(self) -> None:
         components = _numbers(self.components)
         if components.ndim != 2 or components.size == 0 or not np.all(np.isfinite(components)):
             raise InputError("a metric is a matrix of finite numbers, one row a component")
+        if self.schema is not None:
+            if self.feature_names not in (None, self.schema.check().feature_names):
+                raise InputError("the metric's columns must be those that its schema makes")
+            object.__setattr__(self, "feature_names", self.schema.feature_names)
         if self.feature_names is not None:
             object.__setattr__(self, "feature_names", _check_names(self.feature_names))
             if len(self.feature_names) != components.shape[1]:
@@ -87,11 +99,6 @@ class ReleasedMetric:
         object.__setattr__(self, "components", components)
 
     @property
-    def euclidean_components(self) -> FloatArray:
-        """The metric before learning: Euclidean distance of the scaled columns."""
-        return np.diag(np.ones(self.n_features) if self.column_scale is None else self.column_scale)
-
-    @property
     def n_features(self) -> int:
         """Columns a person must have."""
         return int(self.components.shape[1])
@@ -105,9 +112,14 @@ class ReleasedMetric:
         """People in the space where the metric is Euclidean, (n, n_components).
 
         A pandas, polars or arrow table is matched by its column names: put in the metric's order, with a
-        `DataWarning`, or refused where it has other columns.
+        `DataWarning`, or refused where it has other columns. With a schema, rows are raw ones.
         """
-        table = in_order(X, self.feature_names, stacklevel=3)
+        if self.schema is not None:
+            return self.project(self.schema.apply(X, stacklevel=3))
+        return self.project(in_order(X, self.feature_names, stacklevel=3))
+
+    def project(self, table: Any) -> FloatArray:
+        """`transform` of rows that are numbers already, in the metric's order (a schema was applied)."""
         try:
             points = np.asarray(table, dtype=np.float64)
         except (TypeError, ValueError):
@@ -130,6 +142,14 @@ class ReleasedMetric:
         from pairveil.release.exporters import to_onnx
 
         return to_onnx(self.components, path, self.feature_names)
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks: the columns that weigh most."""
+        return metric_html(self)
+
+    def plot(self, ax: Any = None, most: int = 20) -> Any:
+        """Bars of the columns that weigh most, on matplotlib's axes (``pip install 'pairveil[plots]'``)."""
+        return plot_weights(self, ax, most)
 
     # ---- files ----------------------------------------------------------------------------------
 
@@ -167,6 +187,8 @@ class ReleasedMetric:
         if certificate is not None:
             folder.write(CERTIFICATE_FILE, certificate.to_json() + "\n")
         folder.write(README_FILE, readme)
+        if self.schema is not None:
+            folder.write(SCHEMA_FILE, to_toml(self.schema))
         if summary is not None:
             folder.write(SUMMARY_FILE, summary)
         self.check_folder(folder.target, overwrite)  # somebody may have used the name meanwhile
@@ -226,6 +248,7 @@ class ReleasedMetric:
             README_FILE,
             SUMMARY_FILE,
             SIGNATURE_FILE,
+            SCHEMA_FILE,
             "report.html",
         }
         foreign = [entry.name for entry in target.iterdir() if entry.name not in known]
@@ -238,7 +261,9 @@ class ReleasedMetric:
 
     def _blob(self) -> bytes:
         names = json.dumps(list(self.feature_names)) if self.feature_names is not None else ""
-        metadata = {"format": FORMAT, "version": str(VERSION), "feature_names": names}
+        metadata = {"format": FORMAT, "version": "1", "feature_names": names}
+        if self.schema is not None:
+            metadata |= {"version": str(VERSION), "schema": json.dumps(self.schema.to_dict())}
         tensors = {"components": self.components}
         if self.column_scale is not None:
             tensors["column_scale"] = np.ascontiguousarray(self.column_scale, dtype=np.float64)
@@ -258,7 +283,9 @@ class ReleasedMetric:
         if not file.exists():
             raise InputError(f"{source} holds no release: {METRIC_FILE} is missing")
         blob = read_regular(file, most=None)
-        components, scale, names = _read_tensors(blob, file)
+        components, scale, metadata = _read_tensors(blob, file)
+        names, schema = _named(metadata, file)
+        _check_schema_file(source, schema)
         certificate = None
         if (source / CERTIFICATE_FILE).exists():
             text = read_regular(source / CERTIFICATE_FILE).decode("utf-8", errors="replace")
@@ -269,7 +296,7 @@ class ReleasedMetric:
                     f"{file} is not the metric that {CERTIFICATE_FILE} certifies (its SHA-256 differs): "
                     "it was changed after the release; ask the sender for the folder again"
                 )
-        return cls(components, certificate, names, scale)
+        return cls(components, certificate, names, scale, schema)
 
 
 def _check_shape(components: FloatArray, certificate: Certificate) -> None:
@@ -285,9 +312,28 @@ def _check_shape(components: FloatArray, certificate: Certificate) -> None:
             )
 
 
-def _read_tensors(
-    blob: bytes, file: Path
-) -> tuple[FloatArray, FloatArray | None, tuple[str, ...] | None]:
+def _named(metadata: dict[str, Any], file: Path) -> tuple[tuple[str, ...] | None, Schema | None]:
+    """The columns' names and the schema that makes them, where the file has them."""
+    names, schema = metadata.get("feature_names") or None, metadata.get("schema") or None
+    if names is not None:
+        names = _check_names(parse_json(names, f"the feature names of {file}", None, depth=1))
+    if schema is not None:
+        title = f"the schema of {file}"
+        schema = Schema.from_dict(parse_json(schema, title, None, depth=4), title).check(title)
+    return names, schema
+
+
+def _check_schema_file(folder: Path, schema: Schema | None) -> None:
+    """The file that people read says what the metric's own file says, whose digest is certified."""
+    file = folder / SCHEMA_FILE
+    if file.exists() and (schema is None or read_schema(file) != schema):
+        raise InputError(
+            f"{file} is not the schema that the metric was learned with: it was changed after the release; "
+            "ask the sender for the folder again"
+        )
+
+
+def _read_tensors(blob: bytes, file: Path) -> tuple[FloatArray, FloatArray | None, dict[str, Any]]:
     # The header is read here for its metadata, which safetensors gives of open files only: a file that is
     # opened twice may be two files.
     size = int.from_bytes(blob[:8], "little")
@@ -308,10 +354,7 @@ def _read_tensors(
         components, scale = tensors["components"], tensors.get("column_scale")
     except (SafetensorError, ValueError, TypeError, KeyError, AttributeError, OverflowError):
         raise damaged from None
-    names = metadata.get("feature_names") or None
-    if names is not None:
-        names = parse_json(names, f"the feature names of {file}", None, depth=1)
-    return components, scale, None if names is None else _check_names(names)
+    return components, scale, metadata
 
 
 def _numbers(values: Any) -> FloatArray:

@@ -18,6 +18,7 @@ from pairveil.errors import InputError
 
 if TYPE_CHECKING:
     from pairveil.privacy.certificate import Certificate
+    from pairveil.report.linkage import WeightRow
 
 MAX_PLACE = 1e100  # of a point: distances are squared
 MAX_SCORE = 1e6  # a score is a share or a distance; an axis cannot show what is beyond all measure
@@ -273,6 +274,8 @@ class ReportData:
         What `Certificate.verify` found when the page was made; None when it was not asked.
     made : str
         The day, for the foot of the page.
+    linkage : tuple of WeightRow
+        Match weights, where the release is a linkage model.
     cover : Cover
         The sender's own words.
     public_test : PublicTest or None
@@ -285,5 +288,6 @@ class ReportData:
     folder: str = "RELEASE"
     problems: tuple[str, ...] | None = None
     made: str = ""
+    linkage: tuple[WeightRow, ...] = ()
     cover: Cover = field(default_factory=Cover)
     public_test: PublicTest | None = None

@@ -12,6 +12,7 @@ from typing import Any
 from pairveil.files import write_file
 from pairveil.report import accounts, evidence, pairs, promise
 from pairveil.report.data import ReportData
+from pairveil.report.linkage import weights_figure
 from pairveil.report.rendering import asset, digest, environment
 
 SECTIONS = (
@@ -47,7 +48,7 @@ def context(data: ReportData) -> dict[str, Any]:
     words, good = promise.status(data)
     certified = certificate is not None
     return {
-        "title": data.cover.title or data.summary.title or "A learned distance metric",
+        "title": data.cover.title or data.summary.title or _title(data),
         "cover": data.cover,
         "made": data.made,
         "version": version("pairveil"),
@@ -65,10 +66,15 @@ def context(data: ReportData) -> dict[str, Any]:
         "protected": promise.protected(certificate) if certificate is not None else None,
         "graph": pairs.graph(data),
         "quality": evidence.quality(data),
+        "linkage": weights_figure(data.linkage) if data.linkage else None,
         "noise": accounts.noise(certificate) if certificate is not None else None,
         "budget": accounts.budget(data.summary.budget),
         "recompute": accounts.recompute(data, certificate) if certificate is not None else None,
     }  # fmt: skip
+
+
+def _title(data: ReportData) -> str:
+    return "A linkage model" if data.linkage else "A learned distance metric"
 
 
 def write(data: ReportData, path: str | Path) -> Path:

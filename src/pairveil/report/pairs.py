@@ -19,6 +19,19 @@ def graph(data: ReportData) -> dict[str, Any]:
     certificate, summary = data.certificate, data.summary
     if certificate is not None and certificate.records == "people":
         return {"people": number(certificate.n_pairs_used)}
+    if certificate is not None and certificate.records == "groups":
+        plan = certificate.plan  # the sender's: whatever is no number is not shown
+        count, size = (
+            number(found) if isinstance(found, int) else "a few"
+            for found in (plan.get("n_groups"), plan.get("group_size"))
+        )
+        entered = {
+            "count": count,
+            "size": size,
+            "used": number(certificate.n_pairs_used),
+            "given": number(certificate.n_pairs_given),
+        }
+        return {"people": None, "groups": entered}
     before, after = summary.given, summary.used
     if before is not None and after is not None and before.n_pairs == after.n_pairs:
         before = None  # nothing was left out: one picture says it all
@@ -31,6 +44,7 @@ def graph(data: ReportData) -> dict[str, Any]:
         panels[0]["name"] = "The pairs used"
     return {
         "people": None,
+        "groups": None,
         "panels": panels,
         "selection": "" if certificate is None else _selection(certificate, summary.given),
         "numbers": _numbers(before, after, certificate),

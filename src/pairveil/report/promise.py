@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from pairveil.privacy.promise import one_number
 from pairveil.privacy.units import UNITS
 from pairveil.report.charts import Bar, horizontal_bars
 from pairveil.report.data import ReportData
@@ -12,9 +13,9 @@ from pairveil.report.evidence import gain_in_brief
 from pairveil.report.parts import Fact, Figure, table
 from pairveil.report.pictures import hundred_guesses
 from pairveil.report.words import (
+    MEANINGS,
     PLAIN_PUBLIC,
     UNIT_MEANINGS,
-    UNIT_MEANINGS_OF_PEOPLE,
     adjacency_meaning,
     at_most,
     caveats,
@@ -72,11 +73,18 @@ def _released(data: ReportData) -> str:
         f"A rule that says how alike two people are, as a table of {number(metric.n_components)} × "
         f"{number(metric.n_features)} numbers (a distance metric)."
     )
+    if data.linkage:
+        what = (
+            "A table that says how much each comparison of two records counts for or against a match "
+            "(a linkage model)."
+        )
     if certificate is None:
         return f"{what} It was learned without noise."
     each = {
         "pairs": "pairs of people, each marked 'same' or 'different'",
+        "groups": "pairs inside disjoint groups of people",
         "people": "people with a class each",
+        "counted pairs": "pairs of records, each marked 'match' or 'no match'",
     }.get(certificate.records, certificate.records)
     return (
         f"{what} It was learned from {number(certificate.n_pairs_used)} {each}; random noise was added "
@@ -90,10 +98,14 @@ def _facts(data: ReportData, certificate: Certificate) -> list[Fact]:
         Fact(
             "Privacy budget spent (epsilon)",
             cost(certificate.epsilon),
-            f"for one {certificate.unit}; smaller is more private",
+            "one number for a pair, a relationship and a person; smaller is more private"
+            if one_number(certificate)
+            else f"for one {certificate.unit}; smaller is more private",
         ),
         Fact(
-            f"{certificate.records.capitalize()} used",
+            "Pairs used"
+            if certificate.records == "groups"
+            else f"{certificate.records.capitalize()} used",
             number(used),
             "all that were given" if used == given else f"of {number(given)} given",
         ),
@@ -115,11 +127,20 @@ def limits(data: ReportData) -> dict[str, Any]:
 
 # ---- who is protected -------------------------------------------------------------------------
 
+SIX_NUMBERS = (
+    "One and the same noise protects small things strongly and large things less. The table gives the "
+    "guarantee for each of them, so that nobody has to guess which one was meant."
+)
+ONE_NUMBER = (
+    "Everything about a person is in one group, and groups are hidden as a whole: one number holds for a "
+    "pair, a relationship and a person, blanked or replaced."
+)
+
 
 def protected(certificate: Certificate) -> dict[str, Any]:
     """Three units by two comparisons, and what the numbers mean to an attacker."""
     records = certificate.records
-    meanings = UNIT_MEANINGS_OF_PEOPLE if records == "people" else UNIT_MEANINGS
+    meanings = MEANINGS.get(records, UNIT_MEANINGS)
     rows = []
     for unit in UNITS:
         by = certificate.epsilons[unit]
@@ -143,6 +164,7 @@ def protected(certificate: Certificate) -> dict[str, Any]:
             (f"{records.capitalize()} {words}", f"Bounds {adjacency_meaning(adjacency, records)}.")
         )
     return {
+        "lead": ONE_NUMBER if one_number(certificate) else SIX_NUMBERS,
         "table": table(
             f"The guarantee for each, at delta {one_in(certificate.delta)}",
             columns,

@@ -130,13 +130,21 @@ def read_release(folder: str | Path) -> ReportData:
     InputError
         When the folder is no release, or a file in it is damaged, changed or too new.
     """
-    from pairveil.release.metric import ReleasedMetric
+    from pairveil.release.artefact import load_release
+    from pairveil.release.linkage import ReleasedLinkage
+    from pairveil.report.linkage import weight_rows
 
-    metric = ReleasedMetric.load(folder)
-    certificate = metric.certificate
+    released = load_release(folder)
+    certificate = released.certificate
+    linkage: Any = ()
+    if isinstance(released, ReleasedLinkage):
+        linkage, shape = weight_rows(released), metric_shape([[1.0] * len(released.m)])
+    else:
+        shape = metric_shape(released.components, released.feature_names, released.column_scale)
     return ReportData(
         certificate=certificate,
-        metric=metric_shape(metric.components, metric.feature_names, metric.column_scale),
+        metric=shape,
+        linkage=linkage,
         summary=read_summary(Path(folder)),
         folder=str(folder),
         problems=None if certificate is None else certificate.verify().problems,

@@ -34,6 +34,19 @@ UNIT_MEANINGS_OF_PEOPLE = {
     "relationship": "How two people relate: all that is known of both of them.",
     "person": "All features and the class of one person at once, as if the person had never been asked.",
 }
+UNIT_QUESTIONS_OF_GROUPS = {
+    "pair": "whether two people of one group were marked 'same' or 'different'",
+    "relationship": "whether two people of one group belong together",
+    "person": "which of two accounts of one person, all she is known by, is true",
+}
+UNIT_MEANINGS_OF_GROUPS = {
+    "pair": "Any two people of one group: their features and their label.",
+    "relationship": "How any two people of one group relate.",
+    "person": "All features and labels (or the class) of one person at once; she is in one group.",
+}
+QUESTIONS = {"people": UNIT_QUESTIONS_OF_PEOPLE, "groups": UNIT_QUESTIONS_OF_GROUPS}
+MEANINGS = {"people": UNIT_MEANINGS_OF_PEOPLE, "groups": UNIT_MEANINGS_OF_GROUPS}
+"""By kind of records; of others, those of pairs."""
 ADJACENCY_MEANINGS = {
     "zero-out": "what anyone can learn compared with a world in which these pairs say nothing at all",
     "replace": (
@@ -179,8 +192,7 @@ def headline(certificate: Certificate | None) -> str:
     """The promise in one sentence for the top of the page."""
     if certificate is None:
         return "This metric promises no privacy. It was learned without noise and must not leave the house."
-    of_people = certificate.records == "people"
-    question = (UNIT_QUESTIONS_OF_PEOPLE if of_people else UNIT_QUESTIONS)[certificate.unit]
+    question = QUESTIONS.get(certificate.records, UNIT_QUESTIONS)[certificate.unit]
     if is_weak(certificate):
         return f"This metric gives no useful bound on how well someone can guess {question}."
     times = guesses_in_100(certificate)

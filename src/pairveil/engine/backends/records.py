@@ -57,9 +57,9 @@ def _uniform(features: Any) -> Any:
 
 
 def topology_digest(records: Any) -> bytes:
-    """Names what is public of the records: who is paired with whom, or how many people there are."""
-    if isinstance(records, DaskPairs):
-        return records.topology()
+    """Names what is public of the records: who is paired or grouped with whom, or how many people."""
+    if hasattr(records, "topology"):
+        return bytes(records.topology())
     ends = getattr(records, "pairs", None)
     if ends is None and not isinstance(records, np.ndarray):
         return hashlib.sha256(f"{records.n_records} people".encode()).digest()

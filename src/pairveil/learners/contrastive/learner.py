@@ -11,6 +11,7 @@ from pairveil.engine.plan import Recipe
 from pairveil.errors import InputError
 from pairveil.learners.classes import LearnsFromClasses
 from pairveil.learners.contrastive.defaults import MARGIN, learns_from_pairs
+from pairveil.learners.contrastive.groups import GroupRecipe
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe
 from pairveil.learners.material import Material, designed_pairs
 from pairveil.learners.metric import PrivateMetricLearner
@@ -36,8 +37,9 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
         Must be well below 1 / number of pairs. Not used where the noise is pure.
     unit : {'relationship', 'person', 'pair'}
         What is protected; it decides kappa.
-    select : {'paths', 'forest', 'matching', 'all'}
-        Which of the given pairs to use. Looks at who is paired with whom only.
+    select : {'paths', 'forest', 'matching', 'groups', 'all'}
+        Which of the given pairs to use. Looks at who is paired with whom only. 'groups' cuts the pairs into
+        disjoint groups of people that are records: one epsilon holds for pair, relationship and person.
     kappa : 'auto' or int
         'auto' reads it off the graph of the used pairs. A number is taken as a public constant and
         refused when the graph needs more.
@@ -49,7 +51,9 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
         Rows of the metric. None (default) learns few directions by a public rule and blends them
         with the Euclidean metric, so that a noisy fit does no harm; then ``components_`` is square.
         A number gives that many learned directions and nothing else: no room is left for Euclid.
-    loss : {'contrastive'}
+    loss : {'contrastive', 'logistic'}
+        'logistic' models the odds that two people are similar. For probabilities of either, calibrate a
+        threshold and call ``match_probability``.
     margin : float, 'auto' or 'private'
         Distance beyond which dissimilar pairs are left alone. 'private' asks for the mean distance
         of dissimilar pairs, for a named, charged share of the budget.
@@ -65,10 +69,16 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
     backend : {'auto', 'numpy', 'dask'}
         Where sums are taken: compiled loops, numpy, or the workers of the connected Dask cluster
         (``pip install 'pairveil[dask]'``). Noise, sampling and the ledger are always here.
-    random_state : int, Generator or None
+    random_state : int, Generator, RandomState or None
         None: operating-system entropy and exact discrete noise, a release. A seed: repeatable,
         and the certificate says ``for_release: false``.
     verbose : int
+    schema : Schema or path, optional
+        Public facts of raw columns (`pairveil.read_schema`): rows are then raw ones everywhere, in fits and
+        in `transform`, and ``components_`` takes the numbers in [0, 1] that the schema makes.
+    bounds : {column: (lower, upper)}, PublicBounds or path, optional
+        Public bounds of columns that are numbers: values outside are set to them while learning, and
+        ``components_`` takes the raw columns.
 
     Attributes
     ----------
@@ -110,7 +120,7 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
         adjacency: Adjacency = "zero-out",
         mechanism: str = GAUSSIAN.name,
         n_components: int | None = None,
-        loss: Literal["contrastive"] = "contrastive",
+        loss: Literal["contrastive", "logistic"] = "contrastive",
         margin: float | Literal["auto", "private"] = "auto",
         max_grad_norm: float | Literal["auto"] = "auto",
         sample_rate: float | Literal["auto"] = "auto",
@@ -121,12 +131,14 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
         accountant: PrivacyLedger | None = None,
         preprocessor: Any = None,
         backend: Literal["auto", "numpy", "dask"] = "auto",
-        random_state: int | np.random.Generator | None = None,
+        random_state: int | np.random.Generator | np.random.RandomState | None = None,
         verbose: int = 0,
+        schema: Any = None,
+        bounds: Any = None,
     ) -> None:
         super().__init__(
             epsilon, delta, unit, select, kappa, adjacency, mechanism, data_norm, accountant, preprocessor,
-            backend, random_state,
+            backend, random_state, schema, bounds,
         )  # fmt: skip
         self.n_components = n_components
         self.loss = loss
@@ -162,6 +174,25 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
             n_steps=None if given.n_steps == "auto" else given.n_steps,
             sampling=given.sampling,
             sample_rate=1.0 if given.sample_rate == "auto" else given.sample_rate,
+            loss=given.loss,
+        )
+
+    def _group_recipe(self, given: Any, material: Material) -> GroupRecipe:
+        """What this learner asks of groups."""
+        if given.margin == "private":
+            raise InputError("margin='private' is for pairs: with groups give a number, or 'auto'")
+        asked = self._recipe(given)
+        return GroupRecipe(
+            size=material.used.size,
+            n_groups=material.used.n_records,
+            n_classes=None if material.classes is None else len(material.classes),
+            n_components=asked.n_components,
+            margin=MARGIN if given.margin == "auto" else given.margin,
+            max_grad_norm=asked.max_grad_norm,
+            learning_rate=asked.learning_rate,
+            n_steps=asked.n_steps,
+            sampling=asked.sampling,
+            sample_rate=asked.sample_rate,
         )
 
     def _class_recipe(self, given: Any, people: Material) -> tuple[Recipe, Material]:

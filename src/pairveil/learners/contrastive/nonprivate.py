@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -65,7 +66,13 @@ class ContrastiveMetricLearner(PairMetric):
         self.preprocessor = preprocessor
         self.random_state = random_state
 
-    def fit(self, pairs: Any, y: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        pairs: Any,
+        y: ArrayLike | None = None,
+        *,
+        calibration_params: Mapping[str, Any] | None = None,
+    ) -> Self:
         """Learn the metric from all pairs.
 
         Parameters
@@ -73,11 +80,15 @@ class ContrastiveMetricLearner(PairMetric):
         pairs : (K, 2) row indices with ``preprocessor``, (K, 2, d) feature rows, or PairSet
         y : array of shape (K,)
             +1 similar, -1 dissimilar. None takes a PairSet's own labels.
+        calibration_params : mapping, optional
+            How the threshold is chosen on these pairs: ``strategy``, ``min_rate``, ``beta``.
         """
         learner = DPPMetricLearner(epsilon=math.inf, select="all", **self.get_params(deep=False))
-        learner.fit(pairs, y)
+        learner.fit(pairs, y, calibration_params=calibration_params)
         self.components_ = learner.components_
         self.n_features_in_ = learner.n_features_in_
         self._set_names(getattr(learner, "feature_names_in_", None))
         self.__dict__.pop("threshold_", None)
+        if hasattr(learner, "threshold_"):
+            self.threshold_ = learner.threshold_
         return self

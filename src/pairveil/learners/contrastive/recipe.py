@@ -4,7 +4,7 @@
    put on one scale, pairs on balanced weights.
 2. *Signal*: which columns differ more between dissimilar pairs. The strongest start the directions; how
    many stand out of the noise decides their number.
-3. *Descent*: clipped full-batch steps on the contrastive loss. Each step shrinks singular values and
+3. *Descent*: clipped full-batch steps on the loss. Each step shrinks singular values and
    columns by half of what noise alone would add to them; the second half of the iterates is averaged.
 4. *Contest*: the learned metric, with a little of Euclid in it, and Euclid itself are compared on the
    pairs. With little signal Euclid stays unless it is beaten: this is what does no harm.
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from pairveil.engine.engine import Engine
 from pairveil.engine.gradients import LossGradient
-from pairveil.engine.losses import ContrastiveLoss
+from pairveil.engine.losses import LOSSES
 from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.errors import DataWarning
 from pairveil.learners.contrastive.choosing import THRESHOLDS, ColumnScores
@@ -57,7 +57,7 @@ MOST_STRETCH = 30.0  # of a hidden column, relative to the median one
 STANDS_OUT = 5.0  # standard deviations of noise above which a column's signal counts
 START_LENGTH = 2.0
 TOTAL_STEP = 1000.0  # summed step sizes, in units of the clip bound, at most
-TOTAL_STEP_WITHOUT_NOISE = 2000.0
+SAMPLING = 0.3  # part of their clip bound by which pairs differ from each other by chance
 STEP_PER_SIGNAL = 2.5
 MAX_STEP = 20.0
 SHRINKAGE = 0.5  # of what noise alone would add to a singular value, and to a column
@@ -99,6 +99,8 @@ class ContrastiveRecipe:
     n_steps : int or None
     sampling, sample_rate
         Of the descent; everything else is asked of all pairs.
+    loss : str
+        One of `pairveil.engine.losses.LOSSES`.
     """
 
     n_components: int | None = None
@@ -108,6 +110,7 @@ class ContrastiveRecipe:
     n_steps: int | None = None
     sampling: Sampling = "poisson"
     sample_rate: float = 1.0
+    loss: str = "contrastive"
     headline: str = "gradients"
 
     def ask(self, setting: Setting) -> tuple[Ask, ...]:
@@ -151,7 +154,14 @@ class ContrastiveRecipe:
             "margin": self.margin,
             "max_grad_norm": "auto" if self.max_grad_norm is None else self.max_grad_norm,
             "learning_rate": "auto" if self.learning_rate is None else self.learning_rate,
+            **({} if self.loss == "contrastive" else {"loss": self.loss}),
         }
+
+    def most_rows(self, n_features: int) -> int:
+        """Rows of the metric, at most: no square matrix is formed of very many columns."""
+        if self.n_components is not None:
+            return self.n_components
+        return n_features if n_features <= WIDE else MAX_DIRECTIONS
 
     def run(self, plan: Plan, engine: Engine) -> FloatArray:
         """The components of a metric, array of shape (n_components, n_features)."""
@@ -273,14 +283,14 @@ def descend(
     W: FloatArray,
     margin: float,
 ) -> FloatArray:
-    """Clipped noisy steps on the contrastive loss, shrunk against the noise, averaged."""
+    """Clipped noisy steps on the loss, shrunk against the noise, averaged."""
     query, (k, d) = plan["gradients"], W.shape
-    widen, noise = l1_width(plan, k), descent_noise(plan, k)
+    widen, noise = l1_width(plan, k), total_noise(plan, balance, k)
     batch = query.sample_rate * balance.mass
     clip = recipe.max_grad_norm or _clip(signal_to_noise(plan, balance, k))
     step = recipe.learning_rate or min(MAX_STEP, total_step(batch, noise, d * k) / query.steps)
     faded = step * SHRINKAGE * noise / batch
-    loss = ContrastiveLoss(margin)
+    loss = LOSSES[recipe.loss](margin)
     longest = 2 * plan.data_norm * float(balance.scale.max())
     average, counted = np.zeros_like(W), 0
     stretch = max(1, query.steps // MOST_SHRINKINGS)
@@ -301,10 +311,19 @@ def descend(
 
 
 def signal_to_noise(plan: Plan, balance: Balance, k: int) -> float:
-    """Pairs that speak, over the length of the noise in one direction; infinite without noise."""
-    noise = descent_noise(plan, k)
+    """Pairs that speak, over the length of the noise in one direction."""
     batch = plan["gradients"].sample_rate * balance.mass
-    return batch / (noise * math.sqrt(plan.n_features)) if noise > 0 else math.inf
+    return batch / (total_noise(plan, balance, k) * math.sqrt(plan.n_features))
+
+
+def total_noise(plan: Plan, balance: Balance, k: int) -> float:
+    """Noise on each entry of the average gradient; without any, what the luck of the draw of pairs makes.
+
+    Few pairs are a sample: their gradients scatter, over d k entries, by a part of the clip bound each. A fit
+    without noise that does not shrink against that learns the sample (docs/theory/learner.md).
+    """
+    batch = plan["gradients"].sample_rate * balance.mass
+    return descent_noise(plan, k) or SAMPLING * math.sqrt(batch / (plan.n_features * k))
 
 
 def descent_noise(plan: Plan, k: int) -> float:
@@ -322,8 +341,6 @@ def l1_width(plan: Plan, k: int) -> float:
 
 def total_step(batch: float, noise: float, n_entries: int) -> float:
     """Summed step sizes: as far as the signal carries, not as far as the noise would."""
-    if noise == 0:
-        return TOTAL_STEP_WITHOUT_NOISE
     return min(TOTAL_STEP, STEP_PER_SIGNAL * batch / (noise * math.sqrt(n_entries)))
 
 

@@ -21,11 +21,11 @@ MECHANISMS: dict[str, Mechanism] = {
         EXPONENTIAL,
     )
 }
-"""Every kind of noise on sums by the name that users and certificates give it."""
+"""Every mechanism by the name that users and certificates give it."""
 
 NOISES: tuple[str, ...] = tuple(name for name, one in MECHANISMS.items() if one.on_sums)
-"""Those that a learner can be given as ``mechanism=``; the first is the default. Choices are none of them:
-recipes ask for them (`pairveil.engine.plan.Ask.choice`)."""
+"""Those that a learner can be given as ``mechanism=``; the first is the default. Choices are asked for by
+recipes (`pairveil.engine.plan.Ask`)."""
 
 __all__ = ["MECHANISMS", "NOISES", "Budget", "Drawn", "Mechanism", "Sampling", "mechanism_named"]
 

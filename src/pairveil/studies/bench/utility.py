@@ -47,11 +47,14 @@ FIRST_SEED = 300
 
 @dataclass(frozen=True)
 class Setting:
-    """One private row of the table; 'classes' is `fit_classes`: people with classes, no pairs given."""
+    """One private row of the table.
+
+    'classes' is `fit_classes`: people with classes, no pairs given; a number: groups of so many.
+    """
 
     method: str
     unit: Literal["pair", "relationship", "person"]
-    pairs: How | Literal["paper", "classes"]
+    pairs: How | Literal["paper", "classes"] | int
     epsilon: float
     mechanism: str = GAUSSIAN.name
 
@@ -69,10 +72,17 @@ _OF_CLASSES: tuple[tuple[str, Literal["classes", "matching"]], ...] = (
     ("fit_classes", "classes"),
     ("matching", "matching"),
 )
-CLASS_SETTINGS = tuple(
-    Setting(method, "person", how, e)
-    for method, how in _OF_CLASSES
-    for e in (float("inf"), 8.0, 4.0, 1.0, 0.5, 0.1, 0.03)
+CLASS_SETTINGS = (
+    *(
+        Setting(method, "person", how, e)
+        for method, how in _OF_CLASSES
+        for e in (float("inf"), 8.0, 4.0, 1.0, 0.5, 0.1, 0.03)
+    ),
+    *(
+        Setting(f"groups of {m}", "person", m, e)
+        for m in (3, 8)
+        for e in (float("inf"), 8.0, 4.0, 1.0)
+    ),
 )
 """Person level, zero-out, where each person has a class; the same people in pairs stand beside it."""
 
@@ -169,13 +179,13 @@ def _private(
         "preprocessor": split.X_train,
         "random_state": seed,
     }
-    if setting.pairs == "classes":
+    if setting.pairs == "classes" or isinstance(setting.pairs, int):
         listed = range(
             int(max(split.y_train.max(), split.y_test.max())) + 1
         )  # public with the file
-        return (
-            DPPMetricLearner(**asked).fit_classes(split.X_train, split.y_train, listed).components_
-        )
+        groups = "auto" if setting.pairs == "classes" else setting.pairs
+        learner = DPPMetricLearner(**asked)
+        return learner.fit_classes(split.X_train, split.y_train, listed, groups).components_
     pairs = graph if setting.pairs == "paper" else design(split, setting.pairs, rng)
     learner = DPPMetricLearner(select="all", **asked)
     return learner.fit(pairs.pairs, pairs.labels).components_

@@ -1,0 +1,127 @@
+"""The canary of a ranking: all that one worker chose, or one of her choices, among other workers.
+
+Under 'worker' she prefers the same item again and again, so that her choices add up to the longest vector
+and are clipped to the bound: null, or turned round, they move the sum by all of their charge. A single
+'choice' inside a worker is worst where everybody was asked once (``asked=1``): turned round it moves the
+sum by 2 clips. As null it moves it by 1, of 2 charged: in l2 no choice inside a worker moves more
+(docs/theory/choices.md), and that is not relied on.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from pairveil.audit.exact import ExactFinding, measure
+from pairveil.data.choices import NO_CHOICE, Choices
+from pairveil.errors import DataWarning, InputError
+from pairveil.learners.ranking import PrivatePreferenceRanker
+from pairveil.privacy.units import Adjacency
+
+IntArray = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class ChoiceNeighbours:
+    """Two inputs of choices that differ in what was chosen, by one worker or once.
+
+    Parameters
+    ----------
+    first, second : Choices
+        The same workers and questions. For zero-out, the changed choices of `first` are null.
+    adjacency : {"zero-out", "replace"}
+    name : str
+    """
+
+    first: Choices
+    second: Choices
+    adjacency: Adjacency
+    name: str = "given"
+
+    def __post_init__(self) -> None:
+        one, two = self.first, self.second
+        same = len(one.pairs) == len(two.pairs) and bool((one.pairs == two.pairs).all())
+        if not same or not (one.workers == two.workers).all():
+            raise InputError("neighbouring inputs have the same workers and the same questions")
+        moved = one.labels != two.labels
+        if self.adjacency == "zero-out" and (one.labels[moved] != NO_CHOICE).any():
+            raise InputError("zero-out compares with nulls: changed choices of first are null")
+
+    @property
+    def changed(self) -> IntArray:
+        """Positions of the records whose contents differ."""
+        rows = np.flatnonzero(self.first.labels != self.second.labels)
+        return np.unique(np.searchsorted(self.second.edges(), rows, side="right") - 1)
+
+    @property
+    def kappa(self) -> int:
+        """How many records' contents differ."""
+        return len(self.changed)
+
+
+def choice_canary(
+    unit: Literal["choice", "worker"] = "worker",
+    adjacency: Adjacency = "zero-out",
+    *,
+    n_others: int = 50,
+    n_items: int = 4,
+    asked: int = 6,
+) -> ChoiceNeighbours:
+    """One worker's choices, or one choice, against null or against the opposite, among ``n_others`` workers.
+
+    Examples
+    --------
+    >>> choice_canary("worker", "replace").second
+    Choices(306 choices of 51 workers between 4 items)
+    """
+    rng = np.random.default_rng(0)
+    of_canary = 1 if unit == "choice" else asked
+    left = rng.integers(n_items, size=n_others * asked)
+    right = (left + rng.integers(1, n_items, size=n_others * asked)) % n_items
+    pairs = np.concatenate([np.tile([0, 1], (of_canary, 1)), np.column_stack([left, right])])
+    workers = np.repeat(np.arange(n_others + 1), [of_canary, *[asked] * n_others])
+    labels = np.concatenate([np.ones(of_canary), rng.choice([-1, 1], n_others * asked)])
+    second = Choices(workers, pairs, labels, sparse.eye_array(n_items, format="csr"))
+    other = second.labels.copy()
+    other[:of_canary] = NO_CHOICE if adjacency == "zero-out" else -other[:of_canary]
+    return ChoiceNeighbours(replace(second, labels=other), second, adjacency, unit)
+
+
+def audit_choices(
+    ranker: PrivatePreferenceRanker | None = None,
+    *,
+    canary: ChoiceNeighbours | None = None,
+    random_state: int = 0,
+) -> ExactFinding:
+    """Measure how far one worker, or one choice, moves the sum of a ranking, against what is charged.
+
+    Parameters
+    ----------
+    ranker : PrivatePreferenceRanker, optional
+        Its parameters are the claim. It is not changed, and no ledger is charged.
+    canary : ChoiceNeighbours, optional
+    random_state : int
+
+    Examples
+    --------
+    >>> found = audit_choices(PrivatePreferenceRanker(unit="worker", adjacency="replace"))
+    >>> found.verdict, round(found.queries[0].ratio, 3)
+    ('consistent', 1.0)
+    """
+    claimed: Any = PrivatePreferenceRanker() if ranker is None else ranker
+    if canary is None:
+        canary = choice_canary(claimed.unit, claimed.adjacency)
+    own = claimed.get_params(deep=False) | {"accountant": None, "random_state": random_state}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        prepared = type(claimed)(**own).prepare(canary.second)
+    used = (
+        prepared.material.used
+    )  # with the public weights of the fit; the other input gets the same
+    first = replace(used, labels=canary.first.labels)
+    return measure(prepared, replace(canary, first=first, second=used), random_state)

@@ -1,0 +1,305 @@
+"""An audit of anyone's trainer of pairs: data in, model out, and what the model tells of a planted person.
+
+A trainer is a function ``train(X, pairs, y, seed) -> model``. It claims an epsilon, often for one example. Here
+pairs are planted that belong together, as real ones do: all pairs of one person, or the pairs that tie two people
+together, hold one secret. The trainer is run many times with either secret, or once with many planted people, and what
+an observer of the model can tell is a lower bound on epsilon at each level (`pairveil.audit.auditor`). Where a
+trainer keeps its promise for a pair and breaks it for a person, the promise was about pairs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairveil.audit.auditor import Claim, Finding, Verdict, audit, judged
+from pairveil.audit.one_run import epsilon_one_run
+from pairveil.audit.worst_case import worst_case
+from pairveil.data.pairset import PairSet
+from pairveil.errors import InputError
+from pairveil.privacy.units import Adjacency, Unit
+
+FloatArray = NDArray[np.float64]
+Trainer = Callable[[FloatArray, NDArray[np.int64], NDArray[np.int8], int], Any]
+"""(features (n, d) of length 1 at most, pairs (K, 2), labels +1 similar or -1, seed) -> model."""
+
+Mode = Literal["many-run", "one-run"]
+LEVELS: tuple[Unit, ...] = ("pair", "relationship", "person")
+PARTS = ("components_", "coef_", "W", "weights")
+"""Attributes in which models keep their numbers, the first that is there."""
+GUESSED = 0.5
+"""Share of the coins of a one-run audit that are guessed; of the others the audit abstains."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """What was found about one kind of secret.
+
+    Attributes
+    ----------
+    unit : {'pair', 'relationship', 'person'}
+    kappa : int
+        Pairs that hold the secret together.
+    mode : {'many-run', 'one-run'}
+    finding : Finding
+    """
+
+    unit: Unit
+    kappa: int
+    mode: Mode
+    finding: Finding
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"unit": self.unit, "kappa": self.kappa, "mode": self.mode, **self.finding.to_dict()}
+
+
+@dataclass(frozen=True)
+class TrainerFinding:
+    """What was found about a trainer, level by level."""
+
+    trainer: str
+    claimed_epsilon: float
+    delta: float
+    levels: tuple[Level, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """'violated' if the claim is, at any level."""
+        broken = any(level.finding.verdict == "violated" for level in self.levels)
+        return "violated" if broken else "consistent"
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "trainer": self.trainer,
+            "claimed_epsilon": self.claimed_epsilon,
+            "delta": self.delta,
+            "verdict": self.verdict,
+            "violated": [level.unit for level in self.levels if level.finding.verdict == "violated"],
+            "levels": [level.to_dict() for level in self.levels],
+        }
+
+    def summary(self) -> str:
+        """What it means, in a sentence."""
+        broken = [level.unit for level in self.levels if level.finding.verdict == "violated"]
+        if not broken:
+            return "The audit is consistent with the claim at every level; it does not prove it."
+        if "pair" not in broken:
+            return (
+                f"The claim does not hold for one {' or one '.join(broken)}: the trainer counts pairs, and "
+                "pairs that share a secret change together."
+            )
+        return "The claim does not even hold for one pair."
+
+
+def load_trainer(name: str) -> Trainer:
+    """The function that 'module:function' names; modules of the working folder are found too.
+
+    Examples
+    --------
+    >>> load_trainer("pairveil.studies.trainers:pair_clipped").__name__
+    'pair_clipped'
+    """
+    module, colon, function = name.partition(":")
+    if not (module and colon and function):
+        raise InputError("a trainer is named module:function, such as mytrainer:train")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found = getattr(import_module(module), function, None)
+    except Exception as problem:
+        raise InputError(
+            f"module '{module}' cannot be imported: {type(problem).__name__}: {problem}"
+        ) from None
+    if not callable(found):
+        raise InputError(f"module '{module}' has no function '{function}'")
+    trainer: Trainer = found
+    return trainer
+
+
+def audit_trainer(
+    trainer: Trainer,
+    epsilon: float,
+    delta: float = 0.0,
+    *,
+    levels: tuple[Unit, ...] = LEVELS,
+    kappa: int = 4,
+    n_features: int = 3,
+    n_others: int = 20,
+    adjacency: Adjacency = "replace",
+    mode: Mode = "many-run",
+    runs: int = 1000,
+    confidence: float = 0.95,
+    random_state: int = 0,
+    name: str = "trainer",
+) -> TrainerFinding:
+    """Bound from below what a trainer's models tell of a pair, of a relationship and of a person.
+
+    Parameters
+    ----------
+    trainer : callable
+        ``trainer(X, pairs, y, seed) -> model``: an array, several, or an object with ``components_`` or ``coef_``.
+        All its randomness must follow from the seed, or from the operating system.
+    epsilon, delta : float
+        The claim.
+    levels : tuple of {'pair', 'relationship', 'person'}
+    kappa : int
+        Pairs of the planted relationship and of the planted person.
+    n_features, n_others : int
+        Of the data; other pairs are public and the same always.
+    adjacency : {'replace', 'zero-out'}
+        What the claim compares.
+    mode : {'many-run', 'one-run'}
+        Many runs on two inputs; or one, with as many planted secrets as there are features (at least 20).
+    runs : int
+        Of the trainer, for each level of a many-run audit.
+    confidence : float
+    random_state : int
+    name : str
+
+    Examples
+    --------
+    >>> from pairveil.studies.trainers import pair_clipped
+    >>> found = audit_trainer(pair_clipped, 1.0, 1e-5, levels=("person",), kappa=8, runs=600)
+    >>> found.verdict, found.levels[0].finding.lower_bound > 1
+    ('violated', True)
+    """
+    if kappa < 2:
+        raise InputError("a planted relationship or person holds at least 2 pairs")
+    if mode == "one-run" and n_features < 20:
+        raise InputError("a one-run audit plants one secret a feature: take at least 20 features")
+    claim, guarded = Claim(epsilon, delta), _Guarded(trainer)
+    found = []
+    for unit in levels:
+        held = 1 if unit == "pair" else kappa
+        if mode == "one-run":
+            finding = _one_run(guarded, claim, unit, held, n_features, adjacency, confidence, random_state, name)
+        else:
+            canary = worst_case(unit, held, n_features, adjacency, n_others)
+            finding = audit(
+                guarded, canary, claim, runs=runs, confidence=confidence, random_state=random_state, target=name
+            )
+        found.append(Level(unit, held, mode, finding))
+    return TrainerFinding(name, epsilon, delta, tuple(found))
+
+
+class _Guarded:
+    """A trainer as a mechanism: whatever it does wrong is an error with its reason."""
+
+    def __init__(self, trainer: Trainer) -> None:
+        self._trainer = trainer
+        self._runs = 0
+        self._size: int | None = None
+
+    def __call__(self, data: PairSet, rng: np.random.Generator) -> FloatArray:
+        self._runs += 1
+        assert data.labels is not None
+        given = np.array(data.features, dtype=np.float64), np.array(data.pairs, dtype=np.int64)
+        seed = int(rng.integers(2**31))
+        try:
+            model = self._trainer(*given, data.labels.copy(), seed)
+        except Exception as problem:
+            raise InputError(
+                f"the trainer failed in run {self._runs}: {type(problem).__name__}: {problem}"
+            ) from None
+        numbers = _numbers(model)
+        if numbers.size == 0:
+            raise InputError(
+                f"the trainer returned no model in run {self._runs}: return an array, several, or an object with "
+                f"{' or '.join(PARTS)}"
+            )
+        if not np.isfinite(numbers).all():
+            raise InputError(f"the trainer's model holds NaN or infinity in run {self._runs}")
+        if self._size not in (None, numbers.size):
+            raise InputError("the trainer's models differ in size from run to run")
+        self._size = numbers.size
+        return numbers
+
+
+def _numbers(model: Any) -> FloatArray:
+    """All numbers of a model in one row; none where there are none."""
+    for part in PARTS:
+        if hasattr(model, part):
+            return _numbers(getattr(model, part))
+    if model is None:
+        return np.zeros(0)
+    if isinstance(model, dict):
+        model = list(model.values())
+    if isinstance(model, list | tuple) and not all(np.isscalar(one) for one in model):
+        parts = [_numbers(one) for one in model]
+        return np.concatenate(parts) if parts else np.zeros(0)
+    try:
+        return np.asarray(model, dtype=np.float64).ravel()
+    except (TypeError, ValueError):
+        return np.zeros(0)
+
+
+def _one_run(
+    trainer: _Guarded,
+    claim: Claim,
+    unit: Unit,
+    kappa: int,
+    n_features: int,
+    adjacency: Adjacency,
+    confidence: float,
+    seed: int,
+    name: str,
+) -> Finding:
+    """One secret a column, each by a coin; the columns of one model tell which (Steinke et al. 2023)."""
+    rng = np.random.default_rng([seed, 21])
+    coins = rng.random(n_features) < 0.5
+
+    def columns(secrets: NDArray[np.bool_]) -> FloatArray:
+        numbers = trainer(_planted(secrets, unit, kappa, adjacency), rng)
+        if numbers.size % n_features:
+            raise InputError("a one-run audit needs a model with one number, or more, for each feature")
+        return np.asarray((numbers.reshape(-1, n_features) ** 2).sum(axis=0))
+
+    # Two runs that are not counted say what a secret does to its column.
+    all_ones, none = columns(np.ones_like(coins)), columns(np.zeros_like(coins))
+    towards = 1.0 if all_ones.mean() >= none.mean() else -1.0
+    scores = towards * columns(coins)
+    each = max(1, int(GUESSED * n_features / 2))
+    order = np.argsort(scores, kind="stable")
+    right = int(coins[order[-each:]].sum() + (~coins[order[:each]]).sum())
+    bound, verdict = judged(
+        lambda sure: epsilon_one_run(right, 2 * each, n_features, claim.delta, sure),
+        claim.epsilon,
+        confidence,
+    )
+    return Finding(
+        target=name, claimed_epsilon=claim.epsilon, lower_bound=bound, confidence=confidence, n_runs=1,
+        verdict=verdict, delta=claim.delta, canary=f"{n_features} planted", adjacency=adjacency,
+        assumes="nothing",
+    )  # fmt: skip
+
+
+def _planted(secrets: NDArray[np.bool_], unit: Unit, kappa: int, adjacency: Adjacency) -> PairSet:
+    """For each column the pairs of one person along it: similar or dissimilar, or contents or none.
+
+    The pairs of a relationship are those of one of its two people: both are a star here.
+    """
+    del unit
+    d = len(secrets)
+    size = kappa + 1  # the person and those she is paired with
+    features = np.zeros((d * size, d))
+    pairs = np.empty((d * kappa, 2), dtype=np.int64)
+    labels = np.ones(d * kappa, dtype=np.int8)
+    for column in range(d):
+        people = column * size + np.arange(size)
+        mine = slice(column * kappa, (column + 1) * kappa)
+        pairs[mine, 0], pairs[mine, 1] = people[0], people[1:]
+        if adjacency == "replace" or secrets[column]:
+            features[people[0], column], features[people[1:], column] = 1.0, -1.0
+        if adjacency == "replace" and not secrets[column]:
+            labels[mine] = -1
+    return PairSet(features, pairs, labels)

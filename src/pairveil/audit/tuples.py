@@ -1,0 +1,159 @@
+"""The canary of tuples: all tuples of one unit, loud, among many quiet ones.
+
+The others are small and their own people, so that the released scale is theirs; the canary's members are
+as far from its anchor as rows may be, and each of its contributions is as long as the clip bound allows.
+Compared with null that moves a sum by all of its charge. Replaced by the opposite answer (positive and
+negatives exchanged) it turns the contrast around: twice the clip bound.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairveil.audit.exact import ExactFinding, measure
+from pairveil.data.tupleset import ABSENT, TupleSet
+from pairveil.errors import DataWarning, InputError
+from pairveil.learners import learner_class
+from pairveil.learners.base import PrivateLearner
+from pairveil.privacy.units import Adjacency, Unit
+
+SMALL = 0.02  # length of the others
+
+
+@dataclass(frozen=True)
+class TupleNeighbours:
+    """Two inputs of tuples that differ in the contents of a few of them.
+
+    Parameters
+    ----------
+    first, second : TupleSet
+        The same tuples with other contents. For zero-out the changed tuples of `first` are null.
+    adjacency : {"zero-out", "replace"}
+    name : str
+    """
+
+    first: TupleSet
+    second: TupleSet
+    adjacency: Adjacency
+    name: str = "given"
+
+    def __post_init__(self) -> None:
+        if not np.array_equal(self.first.tuples, self.second.tuples):
+            raise InputError(
+                "neighbouring inputs have the same members: who is in a tuple is public"
+            )
+        first = self.first.order
+        assert first is not None
+        if self.adjacency == "zero-out" and (first[self.changed] != ABSENT).any():
+            raise InputError("zero-out compares with nulls: changed tuples of first are null")
+
+    @property
+    def changed(self) -> NDArray[np.intp]:
+        """Positions of the tuples whose contents differ."""
+        rows = (np.asarray(one.features) for one in (self.first, self.second))
+        moved = np.logical_or.reduce(next(rows) != next(rows), axis=1)
+        before, after = np.asarray(self.first.order), np.asarray(self.second.order)
+        return np.flatnonzero(
+            np.any(before != after, axis=1) | moved[self.first.tuples].any(axis=1)
+        )
+
+    @property
+    def kappa(self) -> int:
+        """How many tuples' contents differ."""
+        return len(self.changed)
+
+
+def tuple_canary(
+    unit: Unit,
+    kappa: int = 1,
+    n_features: int = 3,
+    adjacency: Adjacency = "zero-out",
+    size: int = 3,
+    n_others: int = 3000,
+    data_norm: float = 1.0,
+) -> TupleNeighbours:
+    """All tuples of one person, or of two people, against null or against the opposite answers.
+
+    Examples
+    --------
+    >>> canary = tuple_canary("person", 2, adjacency="replace", n_others=10)
+    >>> canary.kappa, canary.second
+    (2, TupleSet(35 people, 12 tuples of 3, 3 features))
+    """
+    shared = 1 if unit == "person" else 2  # people that all changed tuples have in common
+    own = shared + (size - shared) * np.arange(kappa + 1)
+    loud = [[*range(shared), *range(own[i], own[i + 1])] for i in range(kappa)]
+    n_loud = int(own[-1])
+    quiet = n_loud + np.arange(size * n_others).reshape(n_others, size)
+    tuples = np.concatenate([np.array(loud), quiet])
+    rng = np.random.default_rng(0)
+    features = rng.choice([-1.0, 1.0], size=(n_loud + size * n_others, n_features)) * SMALL
+    features /= np.sqrt(n_features)
+    # The anchor at one end, the first other (the positive) opposite, the negatives where it is.
+    axes = np.eye(n_features)
+    features[:n_loud] = axes[0]
+    for members in loud:
+        features[members[1]] = -axes[0]
+    order = np.tile(np.arange(size, dtype=np.int8), (len(tuples), 1))
+    second = TupleSet(data_norm * features, tuples, order)
+    is_canary = np.arange(len(tuples)) < kappa
+    if adjacency == "zero-out":
+        return TupleNeighbours(second.emptied(is_canary), second, adjacency, unit)
+    turned = order.copy()
+    # Another anchor: the one opposite. And whoever was near is far now.
+    turned[:kappa, :3] = [0, 2, 1]
+    return TupleNeighbours(second.with_order(turned), second, adjacency, unit)
+
+
+def audit_tuples(
+    learner: PrivateLearner | str = "triplet",
+    *,
+    kappa: int = 1,
+    n_features: int = 3,
+    size: int = 3,
+    random_state: int = 0,
+    canary: TupleNeighbours | None = None,
+) -> ExactFinding:
+    """Measure how far one unit's tuples move each sum of a fit, against what is charged.
+
+    Parameters
+    ----------
+    learner : learner of tuples, or its name in `pairveil.learners.LEARNERS`
+        Its parameters are the claim; a copy without ledger that uses all tuples is run in its place.
+    kappa : int
+        Size of the canary: tuples that change together.
+    n_features, size : int
+        Columns, and members of a tuple.
+    random_state : int
+    canary : TupleNeighbours, optional
+
+    Examples
+    --------
+    >>> from pairveil import DPPTripletLearner
+    >>> found = audit_tuples(DPPTripletLearner(unit="person", n_steps=3), kappa=2)
+    >>> found.verdict, round(max(query.ratio for query in found.queries), 3)
+    ('consistent', 1.0)
+    """
+    if isinstance(learner, str):
+        learner = learner_class(learner)()
+    if canary is None:
+        canary = tuple_canary(
+            learner.unit,
+            kappa,
+            n_features,
+            learner.adjacency,
+            size,
+            data_norm=learner.data_norm,
+        )
+    elif canary.adjacency != learner.adjacency:
+        raise InputError("the canary was made for the other adjacency")
+    own = learner.get_params(deep=False)
+    own |= {"select": "all", "accountant": None, "preprocessor": None, "random_state": random_state}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        prepared = type(learner)(**own).prepare(canary.second)
+    return measure(prepared, canary, random_state)

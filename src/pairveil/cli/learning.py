@@ -1,0 +1,82 @@
+"""Running a prepared fit: progress, its checkpoint, and what the report may show of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from pairveil.cli.output import stderr
+
+
+@contextmanager
+def hold_checkpoint(checkpoint: Path | None, planned: Any) -> Iterator[Any]:
+    """The right to a checkpoint that has room for all sums of a planned fit; None where there is none."""
+    from pairveil.engine.checkpoint import Hold
+    from pairveil.files import check_file
+    from pairveil.learners.sizes import checkpoint_bytes
+
+    if checkpoint is None:
+        yield None
+        return
+    with Hold(checkpoint) as held:
+        check_file(held.path, checkpoint_bytes(planned.plan))
+        yield held
+
+
+def learn(learner: Any, prepared: Any, talk: bool, checkpoint: Any = None) -> None:
+    """Fit with a progress bar; a ledger that was charged stays charged when someone stops it."""
+    with progress_bar(hidden=not talk) as bar:
+        task = bar.add_task("learning", total=1.0, epsilon=0.0)
+
+        def show(done: float, spent: float) -> None:
+            bar.update(task, completed=done, epsilon=spent)
+
+        try:
+            learner.fit(
+                prepared,
+                on_step=None if bar.disable else show,  # composing epsilon at each step takes time
+                checkpoint=checkpoint,
+                keep_checkpoint=True,
+            )
+        except KeyboardInterrupt:
+            if checkpoint is not None:
+                stderr.print(
+                    "[yellow]note:[/yellow] the same command resumes where this one stopped"
+                )
+            elif learner.accountant is not None:
+                stderr.print("[yellow]note:[/yellow] what the ledger was charged stays charged")
+            raise
+
+
+def summarise(learner: Any, prepared: Any, **parts: Any) -> Any:
+    """What the report may show of a fit: the graph's counts and the ledger; nothing private."""
+    from pairveil.report.data import Summary
+    from pairveil.report.summaries import budget_of, graph_summary
+
+    budget = None if learner.accountant is None else budget_of(learner.accountant)
+    material = prepared.material
+    if not hasattr(material.used, "pairs"):  # with the workers: who is paired with whom is not here
+        return Summary(budget=budget, **parts)
+    return Summary(
+        used=graph_summary(material.used_kappa, material.used),
+        given=graph_summary(material.given_kappa, material.given),
+        budget=budget,
+        **parts,
+    )
+
+
+def progress_bar(hidden: bool) -> Progress:
+    """Time left and epsilon spent so far, on stderr."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeRemainingColumn(),
+        TextColumn("epsilon spent {task.fields[epsilon]:.3g}"),
+        console=stderr,
+        transient=True,
+        disable=hidden or not stderr.is_terminal,
+    )

@@ -1,0 +1,280 @@
+"""`link`: a private linkage model from comparison levels, or a Splink settings file, and labels."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+import typer
+
+from pairveil.cli.budget import Budget
+from pairveil.cli.choices import SelectName
+from pairveil.cli.fit import AdjacencyOption, Delta, Epsilon, _privacy
+from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stdout, table
+from pairveil.cli.pair_options import (
+    AUTO_LAYOUT,
+    PANEL,
+    Label,
+    Layout,
+    Left,
+    MergeSimilarIds,
+    RecordId,
+    Right,
+    Threshold,
+    ZeroMeans,
+    read_pair_file,
+)
+from pairveil.cli.planned import print_epsilons
+from pairveil.errors import InputError
+
+
+def register(app: typer.Typer) -> None:
+    """Add this command to the command line."""
+    app.command("link")(link)
+
+
+class Levels(NamedTuple):
+    """Levels of the labelled pairs, and what is public of them."""
+
+    levels: Any
+    n_levels: tuple[int, ...] | None
+    names: tuple[str, ...]
+    settings: Any = None
+
+
+def link(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            help="Comparison levels: CSV or Parquet with two id columns and a column a comparison (-1 or "
+            "empty: null; the highest is the best agreement). Or a Splink settings file (.json).",
+            metavar="LEVELS_OR_SETTINGS",
+        ),
+    ],
+    labels: Annotated[
+        Path, typer.Argument(help="Labelled pairs: two ids and a label.", metavar="LABELS")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the release.")] = Path(
+        "release"
+    ),
+    epsilon: Epsilon = 1.0,
+    delta: Delta = 1e-5,
+    unit: Annotated[
+        Literal["pair", "relationship", "person", "entity"],
+        _privacy("--unit", "What is protected; entity: a person of --entity-records records."),
+    ] = "relationship",
+    entity_records: Annotated[
+        int | None,
+        _privacy("--entity-records", "Public: the most records that one person has.", min=1),
+    ] = None,
+    select: Annotated[
+        SelectName,
+        _privacy("--select", "Which pairs to use; looks at who is compared with whom only."),
+    ] = SelectName("paths"),
+    adjacency: AdjacencyOption = "zero-out",
+    ledger: Annotated[
+        Path | None, _privacy("--ledger", "Budget file to charge; kept over many fits.")
+    ] = None,
+    budget: Annotated[
+        float | None, _privacy("--budget", "Total epsilon, where --ledger makes a new file.")
+    ] = None,
+    seed: Annotated[
+        int | None, _privacy("--seed", "Repeatable, and therefore NOT for release.", min=0)
+    ] = None,
+    n_levels: Annotated[
+        str | None,
+        typer.Option(
+            "--n-levels",
+            help="Public number of levels of each comparison: 4,4,2 in the order of the columns. Without it "
+            "the numbers are read off the pairs, and nothing is for release.",
+            rich_help_panel=PANEL,
+        ),
+    ] = None,
+    records: Annotated[
+        Path | None,
+        typer.Option(
+            "--records",
+            help="With Splink settings: the records, CSV or Parquet.",
+            rich_help_panel=PANEL,
+        ),
+    ] = None,
+    prior: Annotated[
+        float | None,
+        typer.Option("--prior", help="How likely a pair is a match. [default: released]"),
+    ] = None,
+    monotone: Annotated[
+        bool, typer.Option("--monotone", help="A higher level never weighs less.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be spent, and stop.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an earlier release.")
+    ] = False,
+    left: Left = "left",
+    right: Right = "right",
+    label: Label = "label",
+    layout: Layout = AUTO_LAYOUT,
+    zero_means: ZeroMeans = None,
+    threshold: Threshold = 0.5,
+    record_id: RecordId = "id",
+    merge_similar_ids: MergeSimilarIds = False,
+    json_: JsonFlag = False,
+    quiet: QuietFlag = False,
+) -> None:
+    """Learn a private linkage model (Fellegi-Sunter match weights) and release it.
+
+    Says what it will spend before it spends it. Nothing is written unless all of it is.
+
+    Example: `pairveil link levels.csv labels.csv --n-levels 4,4,2 --epsilon 1 --out release/`
+
+    Example: `pairveil link splink.json labels.csv --records people.parquet --epsilon 0.1 --out release/`
+    """
+    from pairveil.release.linkage import SPLINK_FILE, ReleasedLinkage, check_folder
+
+    talk = not (json_ or quiet)
+    if not dry_run:
+        check_folder(out, overwrite)
+    protected: Any = "person" if unit == "entity" else unit
+    budget_file = Budget(ledger, budget, delta, protected, adjacency)
+    budget_file.check()
+    with spoken_warnings(quiet), ExitStack() as open_:
+        found = read_pair_file(
+            labels, left=left, right=right, label=label, layout=layout, zero_means=zero_means,
+            threshold=threshold, record_id=record_id, merge_similar_ids=merge_similar_ids,
+        )  # fmt: skip
+        given = _read(source, found, left, right, label, n_levels, records)
+        from pairveil.linkage import PrivateLinkageModel
+
+        model = PrivateLinkageModel(
+            epsilon=epsilon,
+            delta=delta,
+            unit=unit,
+            select=str(select),
+            adjacency=adjacency,
+            entity_records=entity_records,
+            prior=prior,
+            monotone=monotone,
+            random_state=seed,
+        )
+        ends = np.column_stack([found.left, found.right])
+        prepared = model.prepare(given.levels, found.labels, ends, given.n_levels)
+        planned = prepared.certificate
+        if planned is None:
+            raise InputError(
+                "--epsilon inf promises nothing: there is nothing to release; choose a number"
+            )
+        if talk:
+            stdout.print(f"{planned.n_pairs_used:,} of {planned.n_pairs_given:,} pairs used.")
+            print_epsilons(planned, f"epsilon at delta {planned.delta:g}, by unit")
+        after = budget_file.rehearse(prepared)
+        if talk and after is not None:
+            stdout.print(f"Ledger: {after}")
+        if dry_run:
+            if json_:
+                print_json({"certificate": planned.to_dict(), "out": None})
+            elif talk:
+                stdout.print("Dry run: nothing was spent and nothing was written.")
+            return
+        draft = open_.enter_context(ReleasedLinkage.reserve(out, overwrite=overwrite))
+        model.accountant = budget_file.open()
+        model.fit(prepared)
+        model.feature_names_in_ = np.array(given.names, dtype=object)
+        released = model.released()
+        if given.settings is not None:
+            draft.write(SPLINK_FILE, _splink_text(model, given.settings))
+        released.save(draft, overwrite=overwrite)
+    if json_:
+        print_json({"certificate": released.certificate.to_dict(), "out": str(out)})  # type: ignore[union-attr]
+    elif talk:
+        print_weights(released)
+        stdout.print(f"Released in {out}. `pairveil certificate {out}` verifies it.")
+
+
+def _read(
+    source: Path,
+    found: Any,
+    left: str,
+    right: str,
+    label: str,
+    n_levels: str | None,
+    records: Path | None,
+) -> Levels:
+    """Levels of exactly the labelled pairs, in their order."""
+    if source.suffix == ".json":
+        return _by_splink(source, found, n_levels, records)
+    from pairveil.data.pair_values import read_pair_values, rows_of
+
+    if records is not None:
+        raise InputError("--records goes with a Splink settings file (.json)")
+    values = read_pair_values(source, left, right, ignored=(label,))
+    rows = rows_of(found, values.pairs)
+    sizes = None if n_levels is None else _sizes(n_levels, len(values.names))
+    return Levels(values.values[rows], sizes, values.names)
+
+
+def _by_splink(source: Path, found: Any, n_levels: str | None, records: Path | None) -> Levels:
+    """Levels of the labelled pairs by Splink itself, from its settings and the records."""
+    from pairveil.linkage.splink import from_splink, levels_of_settings, settings_of
+    from pairveil.release.exporters import need
+
+    if records is None:
+        raise InputError(
+            "Splink settings need --records FILE, the records that the labels are about"
+        )
+    if n_levels is not None:
+        raise InputError("--n-levels: Splink settings say how many levels there are; leave it out")
+    settings = settings_of(source)
+    levels_of_settings(settings)
+    splink = need("splink", "splink", "Splink settings")
+    duckdb = splink.DuckDBAPI()
+    linker = splink.Linker(duckdb.register(_records(records)), settings)
+    levels = from_splink(linker, found)
+    return Levels(levels.levels, levels.n_levels, levels.names, settings)
+
+
+def _records(path: Path) -> Any:
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    from pairveil.data.files import require_file
+
+    file = require_file(path)
+    try:
+        if file.suffix in (".parquet", ".pq"):
+            return pyarrow.parquet.read_table(file)
+        return pyarrow.csv.read_csv(file)
+    except (OSError, pyarrow.ArrowException):
+        raise InputError(f"{file} cannot be read as CSV or Parquet") from None
+
+
+def _splink_text(model: Any, settings: Any) -> str:
+    from pairveil.linkage.splink import splink_text
+
+    return splink_text(model.to_splink(settings))
+
+
+def _sizes(text: str, n_comparisons: int) -> tuple[int, ...]:
+    try:
+        sizes = tuple(int(one) for one in text.split(","))
+    except ValueError:
+        raise InputError("--n-levels must be whole numbers with commas, such as 4,4,2") from None
+    if len(sizes) == 1:
+        sizes *= n_comparisons
+    if len(sizes) != n_comparisons:
+        raise InputError(
+            f"--n-levels has {len(sizes)} numbers for {n_comparisons} comparisons (columns beside the ids)"
+        )
+    return sizes
+
+
+def print_weights(released: Any) -> None:
+    """Match weights by comparison, for a terminal."""
+    rows = [
+        [name, len(m), *(float(np.log2(m[i] / u[i])) for i in (0, -1))]
+        for name, m, u in zip(released.shown_names, released.m, released.u, strict=True)
+    ]
+    columns = ["comparison", "levels", "lowest, bits", "highest, bits"]
+    stdout.print(table("match weights", columns, rows))

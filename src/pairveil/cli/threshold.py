@@ -1,0 +1,278 @@
+"""`threshold`: a private operating point for a released model, or for the scores of any system."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+import typer
+
+from pairveil.cli.budget import Budget
+from pairveil.cli.fit import AdjacencyOption, Delta, Epsilon, _privacy
+from pairveil.cli.output import JsonFlag, QuietFlag, plain, print_json, spoken_warnings, stdout
+from pairveil.cli.pair_options import (
+    AUTO_LAYOUT,
+    PANEL,
+    IdColumn,
+    Label,
+    Layout,
+    Left,
+    MergeSimilarIds,
+    RecordId,
+    Right,
+    ZeroMeans,
+    read_pair_file,
+)
+from pairveil.cli.planned import print_epsilons
+from pairveil.errors import InputError
+
+METRIC_CELLS = 256
+"""Thresholds of a metric: its longest possible distance is far above the usual ones."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add this command to the command line."""
+    app.command("threshold")(threshold)
+
+
+class Scored(NamedTuple):
+    """Scores of labelled pairs; larger means more alike."""
+
+    scores: Any
+    found: Any
+    score_range: tuple[float, float]
+    n_cells: int
+    of_distance: bool = False
+
+
+def threshold(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            help="Folder of a release; or a table of scores: two ids, a label and a score.",
+            metavar="DIR_OR_SCORES",
+        ),
+    ],
+    features: Annotated[
+        Path | None,
+        typer.Argument(
+            help="People's features, or comparison levels for a linkage model.", metavar="FEATURES"
+        ),
+    ] = None,
+    pairs: Annotated[
+        Path | None, typer.Argument(help="Labelled pairs, private.", metavar="PAIRS")
+    ] = None,
+    fmr: Annotated[float, typer.Option("--fmr", help="False-match rate to aim at.")] = 0.01,
+    epsilon: Epsilon = 1.0,
+    delta: Delta = 1e-5,
+    unit: Annotated[
+        Literal["pair", "relationship", "person"], _privacy("--unit", "What is protected.")
+    ] = "relationship",
+    adjacency: AdjacencyOption = "zero-out",
+    ledger: Annotated[
+        Path | None, _privacy("--ledger", "Budget file to charge, the model's for instance.")
+    ] = None,
+    budget: Annotated[
+        float | None, _privacy("--budget", "Total epsilon, where --ledger makes a new file.")
+    ] = None,
+    seed: Annotated[
+        int | None, _privacy("--seed", "Repeatable, and therefore NOT for release.", min=0)
+    ] = None,
+    score_range: Annotated[
+        str | None,
+        typer.Option(
+            "--score-range",
+            help="Public bounds of the scores, such as 0,1. A release has its own.",
+            rich_help_panel=PANEL,
+        ),
+    ] = None,
+    score: Annotated[
+        str, typer.Option("--score", help="Column with the score.", rich_help_panel=PANEL)
+    ] = "score",
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="JSON file for the whole curve.")
+    ] = None,
+    id_: IdColumn = "id",
+    left: Left = "left",
+    right: Right = "right",
+    label: Label = "label",
+    layout: Layout = AUTO_LAYOUT,
+    zero_means: ZeroMeans = None,
+    record_id: RecordId = "id",
+    merge_similar_ids: MergeSimilarIds = False,
+    json_: JsonFlag = False,
+    quiet: QuietFlag = False,
+) -> None:
+    """Choose a threshold on private labelled pairs, for a false-match rate.
+
+    The curve of both error rates is released once, with bands that hold sampling and noise.
+
+    Example: `pairveil threshold release/ people.csv pairs.csv --epsilon 0.5 --fmr 0.01`
+
+    Example: `pairveil threshold scores.csv --score-range 0,1 --epsilon 0.5 --fmr 0.001 --out curve.json`
+    """
+    budget_file = Budget(ledger, budget, delta, unit, adjacency)
+    budget_file.check()
+    names = {
+        "left": left, "right": right, "label": label, "layout": layout, "zero_means": zero_means,
+        "record_id": record_id, "merge_similar_ids": merge_similar_ids,
+    }  # fmt: skip
+    with spoken_warnings(quiet):
+        if source.is_dir():
+            if features is None or pairs is None:
+                raise InputError("a release needs FEATURES (or LEVELS) and PAIRS to be scored on")
+            scored = _by_release(source, features, pairs, id_, names)
+        else:
+            if features is not None:
+                raise InputError("a table of scores stands alone: leave FEATURES and PAIRS out")
+            scored = _by_scores(source, score, score_range, names)
+        from pairveil.evaluation.error_curve import plan_curve
+
+        found = scored.found
+        ends = np.column_stack([found.left, found.right])
+        planned = plan_curve(
+            scored.scores, found.labels, ends, epsilon, delta, scored.score_range, unit,
+            adjacency=adjacency, n_cells=scored.n_cells, random_state=seed,
+        )  # fmt: skip
+        if planned.prepared.certificate is None:
+            raise InputError(
+                "--epsilon inf promises nothing: there is nothing to release; choose a number"
+            )
+        planned.check_pairs(fmr)
+        after = budget_file.rehearse(planned.prepared)
+        if after is not None and not (json_ or quiet):
+            stdout.print(f"Ledger: {after}")
+        if out is not None:
+            from pairveil.files import check_file
+
+            check_file(out, 1 << 20)
+        curve = planned.run(budget_file.open())
+    shown = _shown(curve, fmr, scored.of_distance)
+    if out is not None:
+        from pairveil.files import write_file
+
+        content = {**shown, "curve": curve.to_dict()}
+        write_file(out, json.dumps(plain(content), indent=1, allow_nan=False).encode() + b"\n")
+    if json_:
+        print_json(shown)
+    elif not quiet and shown["threshold"] is not None:
+        _say(shown, curve)
+    if shown["threshold"] is None:  # the curve was paid for: it is written, and the reason is said
+        raise InputError(shown["problem"])
+
+
+def _shown(curve: Any, fmr: float, of_distance: bool) -> dict[str, Any]:
+    """What is handed out: the threshold with its bands, and the certificate."""
+    about = {
+        "of": "distance" if of_distance else "score",
+        "fmr": fmr,
+        "confidence": curve.confidence,
+        "effective_share": curve.effective_share,
+        "certificate": curve.certificate.to_dict(),
+    }
+    try:
+        at = curve.threshold(fmr)
+    except InputError as problem:
+        return {"threshold": None, "fmr_high": None, "problem": str(problem), **about}
+    low, high = curve.fmr_at(at)
+    missed = curve.fnmr_at(at)
+    return {
+        "threshold": -at if of_distance else at,
+        "fmr_low": low,
+        "fmr_high": high,
+        "fnmr_low": missed[0],
+        "fnmr_high": missed[1],
+        **about,
+    }
+
+
+def _say(shown: dict[str, Any], curve: Any) -> None:
+    side = "at most" if shown["of"] == "distance" else "at least"
+    stdout.print(f"Call pairs a match whose {shown['of']} is {side} {shown['threshold']:.6g}.")
+    stdout.print(
+        f"False matches: {shown['fmr_low']:.2%} to {shown['fmr_high']:.2%} of impostor pairs; false "
+        f"non-matches: {shown['fnmr_low']:.2%} to {shown['fnmr_high']:.2%} of genuine pairs "
+        f"({shown['confidence']:.0%} confidence for all thresholds together, noise included)."
+    )
+    if curve.effective_share < 1:
+        stdout.print(
+            f"Pairs share people: bands count {curve.effective_share:.0%} of them as independent."
+        )
+    print_epsilons(curve.certificate, f"epsilon at delta {curve.certificate.delta:g}, by unit")
+
+
+def _by_release(
+    folder: Path, features: Path, pairs: Path, id_: str, names: dict[str, Any]
+) -> Scored:
+    from pairveil.release.artefact import load_release
+    from pairveil.release.linkage import ReleasedLinkage
+
+    released = load_release(folder)
+    if isinstance(released, ReleasedLinkage):
+        return _by_weights(released, features, pairs, names)
+    from pairveil.cli.release import read_people
+    from pairveil.data.resolving import index_pairs
+
+    people = read_people(features, id_, released)
+    found = read_pair_file(pairs, **names)
+    placed = index_pairs(found, people.ids)
+    longest = _longest(released)
+    near = np.minimum(
+        released.distance(people.values[placed.pairs[:, 0]], people.values[placed.pairs[:, 1]]),
+        longest,
+    )
+    listed = _Listed(placed.ids[placed.pairs[:, 0]], placed.ids[placed.pairs[:, 1]], placed.labels)
+    return Scored(-near, listed, (-longest, 0.0), METRIC_CELLS, of_distance=True)
+
+
+class _Listed(NamedTuple):
+    left: Any
+    right: Any
+    labels: Any
+
+
+def _longest(metric: Any) -> float:
+    """The longest distance of two people whose rows are as long as the fit allowed; public."""
+    norm = 1.0
+    if metric.certificate is not None:
+        norm = float(metric.certificate.plan.get("data_norm", 1.0))
+    scale = np.ones(metric.n_features) if metric.column_scale is None else metric.column_scale
+    on_scale = np.divide(
+        metric.components, scale, out=np.zeros_like(metric.components), where=scale > 0
+    )
+    found = 2 * norm * float(np.linalg.norm(on_scale, 2))
+    if not (math.isfinite(found) and found > 0):
+        raise InputError("the metric gives every pair the same distance: there is no threshold")
+    return found
+
+
+def _by_weights(model: Any, levels: Path, pairs: Path, names: dict[str, Any]) -> Scored:
+    from pairveil.data.pair_values import read_pair_values, rows_of
+
+    found = read_pair_file(pairs, **names)
+    wanted = None if model.names is None else list(model.names)
+    values = read_pair_values(levels, names["left"], names["right"], wanted, (names["label"],))
+    scores = model.match_weights(values.values[rows_of(found, values.pairs)])
+    bits = [np.append(np.log2(m / u), 0.0) for m, u in zip(model.m, model.u, strict=True)]
+    most, least = sum(one.max() for one in bits), sum(one.min() for one in bits)
+    around = 1e-9 * (1 + most - least)  # sums in another order may round otherwise
+    return Scored(scores, found, (float(least) - around, float(most) + around), METRIC_CELLS)
+
+
+def _by_scores(source: Path, score: str, score_range: str | None, names: dict[str, Any]) -> Scored:
+    from pairveil.data.pair_values import read_pair_values
+
+    if score_range is None:
+        raise InputError("--score-range is missing: the public bounds of scores, such as 0,1")
+    try:
+        low, high = (float(one) for one in score_range.split(","))
+    except ValueError:
+        raise InputError("--score-range must be two numbers with a comma, such as 0,1") from None
+    found = read_pair_file(source, **names)
+    values = read_pair_values(source, names["left"], names["right"], [score])
+    from pairveil.evaluation.error_curve import N_CELLS
+
+    return Scored(values.values[:, 0], found, (low, high), N_CELLS)

@@ -1,0 +1,76 @@
+"""Which learner `fit` runs, on which files, with which of the options."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from pairveil.errors import InputError
+from pairveil.learners import DEFAULT_LEARNER, learner_class
+
+FILES: dict[str, str] = {
+    "pairs": "FEATURES and PAIRS",
+    "classes": "FEATURES and --classes COLUMN",
+}
+"""What `fit` reads for each kind of input that a learner can learn from (`learns_from`)."""
+
+
+def input_of(name: str, pairs: str | None, classes: str | None) -> str:
+    """The kind of input that was given: a key of `FILES` that the learner can learn from.
+
+    Parameters
+    ----------
+    name : str
+        Of the learner.
+    pairs, classes : str or None
+        The file of pairs and the column of classes, where given.
+
+    Examples
+    --------
+    >>> input_of("scatter", None, "ward")
+    'classes'
+    >>> input_of("scatter", "pairs.csv", None)
+    Traceback (most recent call last):
+    ...
+    pairveil.errors.InputError: learner 'scatter' needs FEATURES and --classes COLUMN; ...
+    """
+    if pairs is not None and classes is not None:
+        raise InputError("give PAIRS or --classes, not both: a fit learns from one of them")
+    given = None
+    if pairs is not None or classes is not None:
+        given = "pairs" if classes is None else "classes"
+        if name == DEFAULT_LEARNER:  # learns from both; loading it takes a second
+            return given
+    from pairveil.learners.metric import PrivateMetricLearner
+
+    learner = learner_class(name)
+    kinds = learner.learns_from
+    readable = [FILES[kind] for kind in kinds if kind in FILES]
+    if not readable or not issubclass(learner, PrivateMetricLearner):
+        raise InputError(
+            f"learner '{name}' learns from {' or '.join(kinds)}, or makes no metric: fit it in Python"
+        )
+    if given not in kinds:
+        got = "FEATURES alone" if given is None else FILES[given]
+        be = "was" if given is None else "were"
+        raise InputError(f"learner '{name}' needs {' or '.join(readable)}; {got} {be} given")
+    return str(given)
+
+
+def make_learner(name: str, options: Mapping[str, Any], typed: Collection[str]) -> Any:
+    """The learner with those options that it has as parameters.
+
+    Parameters
+    ----------
+    name : str
+    options : mapping
+        By parameter.
+    typed : collection of str
+        Options that were typed, and must not be ignored.
+    """
+    kind = learner_class(name)
+    known = set(kind._get_param_names())
+    for option in options:
+        if option in typed and option not in known:
+            raise InputError(f"--{option.replace('_', '-')} is no option of learner '{name}'")
+    return kind(**{option: value for option, value in options.items() if option in known})

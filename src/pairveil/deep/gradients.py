@@ -1,0 +1,182 @@
+"""The sum of clipped gradients of pairs through a network, in whole multiples of a grid.
+
+Sensitivity (docs/theory/deep.md). The network computes activations and slopes in its own precision; a pair's
+gradient is the exact product of those numbers, and its norm and the clipped sums are taken in float64. Pairs
+are cut into *buckets* by position alone, each bucket's sum is rounded to the grid on its own, and a
+pair's change moves one bucket only: by the clip, by the bucket's floating-point error and by the
+rounding, all of them charged.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from pairveil.data.canonical import NULL
+from pairveil.deep.network import Network
+from pairveil.engine.statistics import Statistic
+from pairveil.errors import InputError
+from pairveil.privacy.grid import Norm
+
+IntArray = NDArray[np.int64]
+
+CANCELLING = 64.0
+"""Terms of a pair's gradient that are this much longer than their sum are clipped as if their sum was longer:
+what floating point adds up then stays below ``CANCELLING`` clips a pair."""
+_UNIT_ROUNDOFF = 2.0**-53
+_CLIP_ERROR = 2.0**-30
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkGradient(Statistic):
+    """Gradient of a network's loss at some parameters, clipped pair by pair.
+
+    Parameters
+    ----------
+    network : Network
+    values : array of shape (n_parameters,)
+        Where the gradient is taken.
+    clip : float
+    bucket : int
+        Pairs, by position, whose sum is rounded at once (public; from the sample rate).
+    in_place : bool
+        Of a Poisson sample, put each pair at a place of its micro-batch that follows from its position alone:
+        for devices that compute a row differently at different places (`rows_stand_alone`).
+    """
+
+    network: Network
+    values: NDArray[np.float64]
+    clip: float
+    bucket: int
+    in_place: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """One number a parameter."""
+        return (self.network.n_parameters,)
+
+    def sensitivity(self, norm: Norm, grid: float, dtype: Any = np.float64) -> float:
+        """How far one pair moves the integer sum, rounding included."""
+        del dtype
+        if norm != "l2":
+            raise InputError("a network's gradients are clipped in l2: use mechanism='gaussian'")
+        # A product sums the positions of one micro-batch; then the micro-batches of a bucket are added.
+        micro, pairs = self.network.micro_batch, max(self.bucket, self.network.micro_batch)
+        addends = micro * self.network.positions + math.ceil(pairs / micro) + 8
+        gamma = addends * _UNIT_ROUNDOFF / (1 - addends * _UNIT_ROUNDOFF)
+        error = 2 * gamma * pairs * CANCELLING * self.clip
+        rounding = grid * math.sqrt(self.network.n_parameters)
+        return self.clip * (1 + _CLIP_ERROR) + error + rounding
+
+    def is_compilable(self, data: Any) -> bool:
+        """The network's own code sums pairs."""
+        del data
+        return True
+
+    def compiled_sum(
+        self, data: Any, rows: IntArray | None, norm: Norm, grid: float, separately: bool
+    ) -> IntArray:
+        """Sum over some pairs.
+
+        A Poisson sample (``separately``) leaves null pairs out before it fills micro-batches: whether one was
+        drawn moves nothing. Otherwise every pair, null or not, has its place.
+        """
+        del norm
+        self.network.load(self.values)
+        total = torch.zeros(self.shape, dtype=torch.int64, device=self.network.device)
+        for bucket in self._buckets(data, rows, separately):
+            part = torch.zeros(self.shape, dtype=torch.float64, device=self.network.device)
+            for rows_now, places in self._layers(bucket, in_place=separately and self.in_place):
+                part += self._micro_batch(data, rows_now, places)
+            units = torch.round(part / grid)
+            if not bool((units.abs() < 2.0**62).all()):
+                raise InputError("a sum of gradients is too large for its grid")
+            total += units.to(torch.int64)
+        summed: IntArray = total.cpu().numpy()
+        return summed
+
+    def _buckets(self, data: Any, rows: IntArray | None, separately: bool) -> Iterator[IntArray]:
+        if not separately:
+            places = np.arange(data.n_records) if rows is None else rows
+            for start in range(0, len(places), self.network.micro_batch):
+                yield places[start : start + self.network.micro_batch]
+            return
+        drawn = np.arange(data.n_records) if rows is None else rows
+        drawn = drawn[data.labels[drawn] != NULL]
+        edges = np.searchsorted(drawn, np.arange(0, data.n_records + self.bucket, self.bucket))
+        for start, stop in pairwise(edges):
+            if stop > start:
+                yield drawn[start:stop]
+
+    def _layers(self, bucket: IntArray, *, in_place: bool) -> Iterator[tuple[IntArray, IntArray]]:
+        """A bucket's pairs as micro-batches: which pairs, and at which places."""
+        room = self.network.micro_batch
+        if not in_place:
+            for start in range(0, len(bucket), room):
+                now = bucket[start : start + room]
+                yield now, np.arange(len(now))
+            return
+        # One pair more moves those behind it that share its place to later layers, at the same place.
+        places = bucket % room
+        order = np.argsort(places, kind="stable")
+        sorted_places = places[order]
+        layer = np.arange(len(bucket)) - np.searchsorted(sorted_places, sorted_places)
+        for depth in range(int(layer.max()) + 1):
+            now = order[layer == depth]
+            yield bucket[now], places[now]
+
+    def _micro_batch(self, data: Any, rows: IntArray, places: IntArray) -> torch.Tensor:
+        """Clipped sum over at most one micro-batch, always of one shape: the rest are null pairs."""
+        network, room = self.network, self.network.micro_batch
+        ends = np.zeros((2, room, data.n_features), dtype=data.features.dtype)
+        labels = np.zeros(room, dtype=np.float32)
+        for side in (0, 1):
+            ends[side, places] = data.features[data.pairs[rows, side]]
+        labels[places] = data.labels[rows]
+        ends[:, labels == NULL] = 0  # a null pair has no contents
+        inputs = as_inputs(ends, network)
+        given = torch.from_numpy(labels).to(network.device)
+        parts = network.gradients(inputs[0], inputs[1], given)
+        safe = (parts.square + (parts.terms / CANCELLING) ** 2).sqrt()
+        # A gradient too long for floats contributes nothing: its own pair, and no other.
+        counted = torch.isfinite(safe) & (given != 0)
+        factors = torch.where(counted, self.clip / safe.clamp(min=self.clip), 0.0)
+        return parts.weighted(factors)[0]
+
+
+def as_inputs(ends: NDArray[Any], network: Network) -> torch.Tensor:
+    """Stored rows (..., n, flattened) as the network takes them."""
+    tensor = torch.from_numpy(ends).reshape(*ends.shape[:-1], *network.shape)
+    kind = torch.int64 if network.tokens else network.dtype
+    return tensor.to(network.device, kind)
+
+
+def rows_stand_alone(network: Network) -> bool:
+    """Whether a row's slopes are the same bits wherever it stands in a micro-batch, on random inputs.
+
+    Where it is not so, the pairs of a Poisson sample keep their places (`NetworkGradient.in_place`).
+
+    Examples
+    --------
+    >>> from pairveil.deep.losses import contrastive
+    >>> rows_stand_alone(Network(torch.nn.Linear(3, 2), contrastive, (3,), micro_batch=32))
+    True
+    """
+    n = network.micro_batch
+    left, right = network.example(n, seed=4), network.example(n, seed=5)
+    labels = torch.ones(n, device=network.device)
+    labels[::2] = -1
+    first = network.gradients(left, right, labels)
+    for shift in (1, 7, n // 2 + 1):
+        moved = network.gradients(*(torch.roll(one, shift, 0) for one in (left, right, labels)))
+        back = torch.roll(moved.square, -shift, 0)
+        if not torch.equal(back, first.square):
+            return False
+    return True

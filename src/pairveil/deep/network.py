@@ -1,0 +1,340 @@
+"""A torch module made ready for pairs: what learns, how pairs' gradients are found, what is refused.
+
+All checks run on random inputs of the data's shape, before any data are touched and anything is charged.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from pairveil.deep.layers import Parts, Rule, rule_of
+from pairveil.deep.losses import PairLoss
+from pairveil.errors import InputError
+
+MIXING = (nn.modules.batchnorm._BatchNorm, nn.SyncBatchNorm)
+_PAIR_BY_PAIR = 64  # pairs whose gradients are formed at once where a layer has no rule
+_AGREEMENT = 1e-3  # of sums by the rules with torch's own, relative, in the network's own precision
+
+
+class Network:
+    """A copy of a module, in evaluation mode, and all that is known of its pairs' gradients.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Maps (n, *shape) to (n, k) embeddings, each row on its own. Parameters with ``requires_grad=False``
+        stay as they are.
+    loss : callable
+        As in `pairveil.deep.losses`.
+    shape : tuple of int
+        Of one person's data.
+    tokens : bool
+        Whether data are whole numbers, for an embedding.
+    micro_batch : int
+        Pairs that are run at once; memory follows it.
+    device : str
+
+    Examples
+    --------
+    >>> from pairveil.deep.losses import contrastive
+    >>> net = Network(nn.Linear(3, 2), contrastive, (3,))
+    >>> net.n_parameters, net.by_rules
+    (8, True)
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        loss: PairLoss,
+        shape: tuple[int, ...],
+        *,
+        tokens: bool = False,
+        micro_batch: int = 256,
+        device: str = "cpu",
+    ) -> None:
+        if not isinstance(module, nn.Module):
+            raise InputError("module must be a torch.nn.Module")
+        self.device = _device(device)
+        self.module = _prepared(module).to(self.device)
+        self.loss, self.shape, self.tokens = loss, tuple(shape), tokens
+        self.micro_batch = micro_batch
+        self.parameters = [
+            (name, one) for name, one in self.module.named_parameters() if one.requires_grad
+        ]
+        if not self.parameters:
+            raise InputError("the module has no parameter that learns (requires_grad)")
+        self.n_parameters = sum(one.numel() for _, one in self.parameters)
+        self.positions = 1
+        self._layers = self._with_rules()
+        self._check_rows_apart()
+        self.by_rules = self._layers is not None and self._rules_agree()
+        if not self.by_rules:
+            self._check_pair_by_pair()
+
+    # ---- parameters as one vector ------------------------------------------------------------------
+
+    def flat(self) -> NDArray[np.float64]:
+        """All parameters that learn, as one vector."""
+        parts = [one.detach().double().reshape(-1) for _, one in self.parameters]
+        vector: NDArray[np.float64] = torch.cat(parts).cpu().numpy()
+        return vector
+
+    def load(self, values: NDArray[np.float64]) -> None:
+        """Set the parameters that learn."""
+        vector = torch.as_tensor(values, dtype=torch.float64, device=self.device)
+        place = 0
+        with torch.no_grad():
+            for _, one in self.parameters:
+                one.copy_(vector[place : place + one.numel()].reshape(one.shape))
+                place += one.numel()
+
+    # ---- gradients of pairs --------------------------------------------------------------------------
+
+    def gradients(self, left: Tensor, right: Tensor, labels: Tensor) -> Parts:
+        """Norms and weighted sums of the gradients of some pairs; label 0 is a null pair, which has none.
+
+        ``weighted`` gives one vector, in the order of `flat`.
+        """
+        if self.by_rules:
+            return self._by_rules(left, right, labels)
+        return self._pair_by_pair(left, right, labels)
+
+    def _losses(self, embedded: Tensor, labels: Tensor) -> Tensor:
+        n = len(labels)
+        losses = self.loss(embedded[:n], embedded[n:], labels)
+        if losses.shape != (n,):
+            raise InputError(f"the loss must return one number a pair: {n}, not {losses.shape}")
+        return torch.where(labels == 0, torch.zeros_like(losses), losses)
+
+    def _by_rules(self, left: Tensor, right: Tensor, labels: Tensor) -> Parts:
+        with _recording(self._layers or {}) as calls:
+            losses = self._losses(self.module(torch.cat([left, right])), labels)
+            slopes = torch.autograd.grad(losses.sum(), [out for _, _, out in calls])
+        n, found = len(labels), []
+        finite = torch.ones(n, dtype=torch.bool, device=labels.device)
+        with torch.no_grad():
+            shaped = []
+            for (name, x, _), d in zip(calls, slopes, strict=True):
+                x, d = _branches(x, n), _branches(d, n).double()
+                x = x if not x.is_floating_point() else x.double()
+                finite &= _finite(d) & _finite(x)
+                shaped.append((name, x, d))
+            for name, x, d in shaped:
+                layer, rule = (self._layers or {})[name]
+                # A pair that overflows somewhere contributes nothing anywhere, itself only.
+                found.append((name, rule(layer, _only(x, finite), _only(d, finite))))
+        return self._together(found, finite)
+
+    def _together(self, found: list[tuple[str, Parts]], finite: Tensor) -> Parts:
+        """The layers' parts as those of the whole network."""
+        square = torch.stack([part.square for _, part in found]).sum(dim=0)
+        terms = torch.stack([part.terms for _, part in found]).sum(dim=0)
+
+        def weighted(factors: Tensor) -> list[Tensor]:
+            sums: dict[str, Tensor] = {}
+            for name, part in found:
+                layer = (self._layers or {})[name][0]
+                names = [own for own, one in layer.named_parameters() if one.requires_grad]
+                for own, total in zip(names, part.weighted(factors * finite), strict=True):
+                    sums[f"{name}.{own}" if name else own] = total
+            return [torch.cat([sums[name].reshape(-1) for name, _ in self.parameters])]
+
+        return Parts(square, terms, weighted)
+
+    def _pair_by_pair(self, left: Tensor, right: Tensor, labels: Tensor) -> Parts:
+        """Every pair's gradient, formed by torch.func: for layers without a rule."""
+        values = {name: one.detach() for name, one in self.module.named_parameters()}
+        learned = {name: values.pop(name) for name, _ in self.parameters}
+        buffers = dict(self.module.named_buffers())
+
+        def loss_of(learned: dict[str, Tensor], ends: Tensor, label: Tensor) -> Tensor:
+            state = {**learned, **values, **buffers}
+            embedded = torch.func.functional_call(self.module, state, (ends,))
+            return self._losses(embedded, label[None])[0]
+
+        each = torch.func.vmap(
+            torch.func.grad(loss_of), in_dims=(None, 0, 0), chunk_size=_PAIR_BY_PAIR
+        )
+        formed = each(learned, torch.stack([left, right], dim=1), labels)
+        rows = torch.cat([formed[name].flatten(1).double() for name, _ in self.parameters], dim=1)
+        finite = torch.isfinite(rows).all(dim=1)
+        rows = torch.where(finite[:, None], rows, 0.0)
+        square = rows.pow(2).sum(dim=1)
+        return Parts(square, square.sqrt(), lambda factors: [(factors * finite) @ rows])
+
+    # ---- checks, on random inputs ---------------------------------------------------------------------
+
+    def example(self, n: int, seed: int = 0) -> Tensor:
+        """Random inputs of the data's shape."""
+        draw = torch.Generator().manual_seed(seed)
+        if self.tokens:
+            return torch.randint(0, self.vocabulary, (n, *self.shape), generator=draw).to(
+                self.device
+            )
+        return torch.randn((n, *self.shape), generator=draw).to(self.device, self.dtype)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """What the network computes in."""
+        return next(self.module.parameters()).dtype
+
+    @property
+    def vocabulary(self) -> int:
+        """Tokens that every embedding knows."""
+        known = [m.num_embeddings for m in self.module.modules() if isinstance(m, nn.Embedding)]
+        return min(known, default=2)
+
+    def _with_rules(self) -> dict[str, tuple[nn.Module, Rule]] | None:
+        """The layers that learn and their rules, or None where some has none."""
+        found: dict[str, tuple[nn.Module, Rule]] = {}
+        for name, layer in self.module.named_modules():
+            if not any(one.requires_grad for one in layer.parameters(recurse=False)):
+                continue
+            rule = rule_of(layer)
+            if rule is None:
+                return None
+            found[name] = (layer, rule)
+        return found
+
+    def _check_rows_apart(self) -> None:
+        rows = self.example(4)
+        other = rows.clone()
+        other[1] = self.example(4, seed=1)[1]
+        with torch.no_grad():
+            try:
+                first, second = self.module(rows), self.module(other)
+            except (RuntimeError, ValueError, TypeError, IndexError) as problem:
+                raise InputError(
+                    f"the module cannot embed data of shape {self.shape}: {problem}"
+                ) from None
+        if not isinstance(first, Tensor) or first.ndim != 2 or len(first) != 4:
+            raise InputError("the module must map (n, ...) to (n, k) embeddings, one row a person")
+        kept = torch.tensor([0, 2, 3], device=first.device)
+        if not torch.allclose(first[kept], second[kept], rtol=1e-4, atol=1e-6):
+            raise InputError(
+                "the module mixes the samples of a batch: one row of data changes another row's embedding, "
+                "so that no bound holds on what one pair contributes; use layers that treat samples apart"
+            )
+
+    def _trial(self) -> tuple[Tensor, Tensor, Tensor]:
+        labels = torch.tensor([1.0, -1.0, 1.0, -1.0], device=self.device)
+        return self.example(4, seed=2), self.example(4, seed=3), labels
+
+    def _rules_agree(self) -> bool:
+        """Whether the rules' sum is torch's own: not where parameters are shared or used elsewhere."""
+        left, right, labels = self._trial()
+        with _recording(self._layers or {}) as calls:
+            losses = self._losses(self.module(torch.cat([left, right])), labels)
+        names = [name for name, _, _ in calls]
+        if len(set(names)) < len(names) or len(names) < len(self._layers or {}):
+            return False  # a layer that is called twice, or never
+        for one in calls:
+            self.positions = max(self.positions, 2 * one[2][0].numel())
+        learned = [one for _, one in self.parameters]
+        losses = self._losses(self.module(torch.cat([left, right])), labels)
+        own = torch.autograd.grad(losses.sum(), learned, allow_unused=True)
+        expected = torch.cat(
+            [
+                (torch.zeros_like(one) if g is None else g).double().reshape(-1)
+                for one, g in zip(learned, own, strict=True)
+            ]
+        )
+        ones = torch.ones(4, dtype=torch.float64, device=self.device)
+        total = self._by_rules(left, right, labels).weighted(ones)[0]
+        size = expected.norm().clamp(min=1e-30)
+        return bool((total - expected).norm() <= _AGREEMENT * size)
+
+    def _check_pair_by_pair(self) -> None:
+        try:
+            self._pair_by_pair(*self._trial())
+        except (RuntimeError, ValueError, NotImplementedError) as problem:
+            raise InputError(
+                "the module has layers without a rule for pairs, and torch.func cannot form their gradients "
+                f"pair by pair: {str(problem).splitlines()[0]}"
+            ) from None
+
+
+def _device(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise InputError(f"device {name!r} is not known to torch") from None
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise InputError("device='cuda' was asked for, and this machine has none: use device='cpu'")
+    return device
+
+
+def _prepared(module: nn.Module) -> nn.Module:
+    for name, layer in module.named_modules():
+        kind = type(layer).__name__
+        where = f"{kind} ('{name}')" if name else kind
+        if isinstance(layer, MIXING):
+            raise InputError(
+                f"{where} mixes the samples of a batch, so that no bound holds on what one pair contributes: "
+                "replace it, for instance by torch.nn.GroupNorm"
+            )
+        if isinstance(layer, nn.Embedding) and layer.max_norm is not None:
+            raise InputError(f"{where} changes its weights while it runs (max_norm): leave it out")
+    ready = copy.deepcopy(module).eval()
+    for layer in ready.modules():
+        if getattr(layer, "inplace", False):
+            layer.inplace = False  # type: ignore[assignment]  # outputs of layers are looked at again
+    return ready
+
+
+@contextmanager
+def _recording(
+    layers: dict[str, tuple[nn.Module, Rule]],
+) -> Iterator[list[tuple[str, Tensor, Tensor]]]:
+    """Inputs and outputs of the layers, as they run; gradients stop at these outputs.
+
+    Parameters are held still: one backward pass through activations alone finds every output's slope.
+    """
+    calls: list[tuple[str, Tensor, Tensor]] = []
+    held = [one for layer, _ in layers.values() for one in layer.parameters(recurse=False)]
+    learning = [one.requires_grad for one in held]
+
+    def hook_of(name: str) -> Any:
+        def hook(_: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
+            if not output.requires_grad:
+                output.requires_grad_(True)
+            calls.append((name, inputs[0].detach(), output))
+            return output
+
+        return hook
+
+    hooks = [layer.register_forward_hook(hook_of(name)) for name, (layer, _) in layers.items()]
+    try:
+        for one in held:
+            one.requires_grad_(False)
+        yield calls
+    finally:
+        for one, learns in zip(held, learning, strict=True):
+            one.requires_grad_(learns)
+        for hook in hooks:
+            hook.remove()
+
+
+def _branches(values: Tensor, n: int) -> Tensor:
+    """(2n, ...), left rows first, as (n, 2, ...)."""
+    return values.reshape(2, n, *values.shape[1:]).transpose(0, 1)
+
+
+def _finite(values: Tensor) -> Tensor:
+    if not values.is_floating_point():
+        return torch.ones(len(values), dtype=torch.bool, device=values.device)
+    return torch.isfinite(values).flatten(1).all(dim=1)
+
+
+def _only(values: Tensor, rows: Tensor) -> Tensor:
+    if bool(rows.all()):
+        return values
+    return torch.where(rows.reshape(-1, *[1] * (values.ndim - 1)), values, torch.zeros_like(values))

@@ -1,0 +1,243 @@
+"""PrivateMetricTrainer: a network trained on labelled pairs, with a certificate."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from torch import nn
+
+from pairveil.data.pairset import PairSet
+from pairveil.deep.gradients import rows_stand_alone
+from pairveil.deep.losses import PairLoss, loss_named
+from pairveil.deep.network import Network
+from pairveil.deep.recipe import NetworkRecipe, sample_rate_of
+from pairveil.errors import InputError
+from pairveil.learners.base import PrivateLearner
+from pairveil.learners.inputs import resolve_training
+from pairveil.learners.material import material_of_pairs
+from pairveil.learners.parameters import check_bound, check_common, is_whole, plain_parameters
+from pairveil.learners.preparing import Prepared, prepare
+from pairveil.privacy.certificate import Certificate
+from pairveil.privacy.units import Unit
+
+NO_BOUND = 1e30
+"""A network needs no bound on people's rows: gradients are clipped, not data."""
+
+
+class PrivateMetricTrainer(PrivateLearner):
+    """Train a network on pairs under differential pairwise privacy.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Maps (n, ...) to (n, k) embeddings; its layers treat samples apart. Its weights are where training
+        starts, so they must be public (random, or learned elsewhere). Parameters with
+        ``requires_grad=False`` stay.
+    loss : {'contrastive', 'cosine', 'logistic'} or callable
+        A function of the embeddings of pairs, see `pairveil.deep.losses`.
+    epsilon, delta, unit, select, kappa, adjacency, accountant, random_state
+        As in `pairveil.DPPMetricLearner`.
+    n_steps : int
+    sample_rate : float or 'auto'
+        Share of the pairs that enter a step, each on its own; 1 is all of them. ``'auto'`` expects 4,096.
+    max_grad_norm : float
+        Pairs' gradients are clipped to this length.
+    learning_rate : float
+        Of Adam.
+    micro_batch : int
+        Pairs run at once; memory follows it, the result does not.
+    device : str
+
+    Attributes
+    ----------
+    module_ : torch.nn.Module
+        The trained copy.
+    certificate_ : Certificate or None
+        None when epsilon is infinite.
+
+    Examples
+    --------
+    >>> import numpy as np, torch
+    >>> from pairveil import design_pairs
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 400)
+    >>> X = (rng.normal(size=(400, 5)) + 2 * y[:, None]).astype(np.float32)
+    >>> pairs = design_pairs(400, random_state=0)
+    >>> labels = np.where(y[pairs[:, 0]] == y[pairs[:, 1]], 1, -1)
+    >>> _ = torch.manual_seed(0)
+    >>> net = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
+    >>> trainer = PrivateMetricTrainer(net, epsilon=4.0, n_steps=20, random_state=0)
+    >>> trainer.fit(pairs, labels, X).certificate_.epsilon <= 4.0
+    True
+    >>> trainer.transform(X[:3]).shape
+    (3, 2)
+    """
+
+    module_: nn.Module
+
+    def __init__(
+        self,
+        module: nn.Module,
+        loss: str | PairLoss = "contrastive",
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        unit: Unit = "relationship",
+        n_steps: int = 100,
+        sample_rate: float | Literal["auto"] = "auto",
+        max_grad_norm: float = 0.1,
+        learning_rate: float = 0.01,
+        micro_batch: int = 256,
+        device: str = "cpu",
+        **common: Any,
+    ) -> None:
+        super().__init__(epsilon=epsilon, delta=delta, unit=unit, **common)
+        self.module = module
+        self.loss = loss
+        self.n_steps = n_steps
+        self.sample_rate = sample_rate
+        self.max_grad_norm = max_grad_norm
+        self.learning_rate = learning_rate
+        self.micro_batch = micro_batch
+        self.device = device
+
+    # ---- preparing ---------------------------------------------------------------------------------
+
+    def prepare(self, pairs: Any, y: ArrayLike | None = None, data: Any = None) -> Prepared:
+        """All of a fit that comes before its noise; spends nothing.
+
+        Parameters
+        ----------
+        pairs, y, data
+            As for ``fit``.
+        """
+        if isinstance(pairs, Prepared):
+            return pairs
+        given = plain_parameters(self)
+        given.data_norm = NO_BOUND
+        self._check(given, 0)
+        check_common(given)
+        if given.mechanism != "gaussian":
+            raise InputError("a network's gradients are clipped in l2: use mechanism='gaussian'")
+        rows, shape, tokens = _people(pairs, data)
+        name, loss = loss_named(self.loss)
+        network = Network(
+            self.module,
+            loss,
+            shape,
+            tokens=tokens,
+            micro_batch=given.micro_batch,
+            device=given.device,
+        )
+        _check_tokens(rows, network)
+        found = resolve_training(pairs, y, rows, "auto", stacklevel=3)
+        material = material_of_pairs(given, found, stacklevel=3)
+        sampled = sample_rate_of(given.sample_rate, material.used.n_records) < 1
+        recipe = NetworkRecipe(
+            network,
+            name,
+            given.n_steps,
+            given.sample_rate,
+            given.max_grad_norm,
+            given.learning_rate,
+            in_place=sampled and not rows_stand_alone(network),
+        )
+        return prepare(recipe, given, material, self._noise(), stacklevel=3)
+
+    def _check(self, given: Any, n_features: int) -> None:
+        del n_features
+        for name in ("n_steps", "micro_batch"):
+            if not (is_whole(getattr(given, name)) and getattr(given, name) >= 1):
+                raise InputError(f"{name} must be a whole number of at least 1")
+        for name in ("max_grad_norm", "learning_rate"):
+            check_bound(name, getattr(given, name))
+        rate = given.sample_rate
+        if rate != "auto" and not (isinstance(rate, int | float) and 0 < rate <= 1):
+            raise InputError("sample_rate must be 'auto' or a number above 0 and at most 1")
+
+    # ---- training --------------------------------------------------------------------------------
+
+    def certify(  # type: ignore[override]
+        self,
+        pairs: Any,
+        y: ArrayLike | None = None,
+        data: Any = None,
+        *,
+        checkpoint: str | Path | None = None,
+    ) -> Certificate | None:
+        """The certificate that ``fit`` would issue. Draws no noise and spends nothing."""
+        return super().certify(self.prepare(pairs, y, data), checkpoint=checkpoint)
+
+    def fit(  # type: ignore[override]
+        self, pairs: Any, y: ArrayLike | None = None, data: Any = None, **options: Any
+    ) -> Self:
+        """Train, and issue the certificate.
+
+        Parameters
+        ----------
+        pairs : integer array of shape (K, 2), or PairSet
+            Row numbers of two different people in ``data``.
+        y : array of shape (K,)
+            +1 similar, -1 dissimilar.
+        data : array or tensor of shape (n_people, ...)
+            What the network takes, one row a person; whole numbers are tokens.
+        **options
+            ``on_step``, ``on_answer``, ``checkpoint``, ``keep_checkpoint`` as in
+            `pairveil.DPPMetricLearner.fit`.
+        """
+        return super().fit(self.prepare(pairs, y, data), **options)
+
+    def _keep(self, model: Any, prepared: Prepared) -> None:
+        recipe = prepared.recipe
+        assert isinstance(recipe, NetworkRecipe)
+        recipe.network.load(model)
+        self.module_ = copy.deepcopy(recipe.network.module).cpu()
+        self.shape_in_, self.tokens_ = recipe.network.shape, recipe.network.tokens
+        self.n_pairs_used_ = prepared.plan.n_records
+        self.used_pairs_ = prepared.material.used_rows
+        self.by_rules_ = recipe.network.by_rules
+
+    def transform(self, data: Any) -> NDArray[np.float64]:
+        """Embeddings of people, (n, k)."""
+        from pairveil.deep.release import embed
+
+        if not hasattr(self, "module_"):
+            raise InputError("this trainer is not fitted yet: call fit first")
+        return embed(self.module_, data, self.shape_in_)
+
+    def release(self, folder: str | Path, *, overwrite: bool = False) -> Path:
+        """Write weights, a description and the certificate: see `pairveil.deep.release`."""
+        from pairveil.deep.release import ReleasedNetwork
+
+        if not hasattr(self, "module_"):
+            raise InputError("this trainer is not fitted yet: call fit first")
+        return ReleasedNetwork(self.module_, self.certificate_, self.shape_in_).save(
+            folder, overwrite=overwrite
+        )
+
+
+def _people(pairs: Any, data: Any) -> tuple[NDArray[Any], tuple[int, ...], bool]:
+    """People's rows, flattened; the shape of one; and whether they are tokens."""
+    if data is None:
+        if not isinstance(pairs, PairSet):
+            raise InputError("data is missing: give one row a person, in the order pairs count")
+        data = pairs.features
+    array = np.asarray(data.detach().cpu() if hasattr(data, "detach") else data)
+    if array.ndim < 2 or array.dtype.kind not in "fiu":
+        raise InputError("data must be numbers of shape (n_people, ...), one row a person")
+    tokens = array.dtype.kind in "iu"
+    flat = array.reshape(len(array), -1)
+    if flat.shape[1] == 0:
+        raise InputError("data have no columns")
+    kind = np.float64 if tokens or array.dtype == np.float64 else np.float32
+    return np.ascontiguousarray(flat, dtype=kind), array.shape[1:], tokens
+
+
+def _check_tokens(rows: NDArray[Any], network: Network) -> None:
+    if network.tokens and rows.size and not (rows.min() >= 0 and rows.max() < network.vocabulary):
+        raise InputError(
+            f"data hold tokens outside 0 to {network.vocabulary - 1}, which the module's embeddings know"
+        )

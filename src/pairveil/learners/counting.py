@@ -1,0 +1,125 @@
+"""Counted pairs made ready for a fit: selected by their graph, and what each unit costs of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairveil.data.counted import CountedPairs
+from pairveil.graph.choosing import select_pairs
+from pairveil.graph.kappa import kappa
+from pairveil.learners.material import Material, _group_sizes, selection_seed
+from pairveil.learners.preparing import Prepared
+from pairveil.privacy.costs import Cost, least_cost
+from pairveil.privacy.mechanisms import mechanism_named
+from pairveil.privacy.units import (
+    ADJACENCIES,
+    DECLARED_KAPPA,
+    SELECTED_CAVEAT,
+    UNITS,
+    UNKNOWN_TOPOLOGY,
+    Unit,
+)
+
+
+def material_of_counts(
+    given: Any, data: CountedPairs, positions: NDArray[np.int64], entity_records: int | None = None
+) -> Material:
+    """Counted pairs as material: pairs selected, kappa read off their graph.
+
+    Parameters
+    ----------
+    given : parameters
+        Plain and checked: unit, mechanism, select, kappa, random_state.
+    data : CountedPairs
+        In canonical order.
+    positions : int array
+        Where each pair was among those given.
+    entity_records : int, optional
+        At most so many records are of one person. Without it a person is one record.
+    """
+    l1 = mechanism_named(given.mechanism).norm == "l1"
+    if data.pairs is None:
+        return _without_graph(data, l1)
+    # Text ids are in order already: numbers are what the choice may depend on.
+    rows = select_pairs(data.pairs, given.select, random_state=selection_seed(given.random_state))
+    used = data if len(rows) == data.n_records else data.subset(rows)
+    full, taken = kappa(data.pairs), kappa(used.pairs)
+    if entity_records is not None:
+        taken = replace(taken, person=pairs_of_entity(used.pairs, entity_records))
+    return Material(
+        given=data,
+        used=used,
+        used_rows=np.sort(positions[rows]).astype(np.int64),
+        kind=data.kind,
+        costs=costs_of_counts(_group_sizes(given, taken), l1=l1),
+        selection={
+            "how": given.select,
+            "caveat": None if used is data else SELECTED_CAVEAT,
+            "full_graph_relationship_kappa": full.relationship,
+        },
+        public=(DECLARED_KAPPA,) if given.kappa != "auto" else (),
+        given_kappa=full,
+        used_kappa=taken,
+    )
+
+
+def _without_graph(data: CountedPairs, l1: bool) -> Material:
+    """Nobody knows who is in which pair: somebody may be in all of them."""
+    kappas: dict[Unit, int] = {unit: 1 if unit == "pair" else data.n_records for unit in UNITS}
+    return Material(
+        given=data,
+        used=data,
+        used_rows=range(data.n_records),
+        kind=data.kind,
+        costs=costs_of_counts(kappas, l1=l1),
+        selection={
+            "how": "all",
+            "caveat": None,
+            "full_graph_relationship_kappa": kappas["relationship"],
+        },
+        public=(UNKNOWN_TOPOLOGY,),
+    )
+
+
+def costs_of_counts(kappas: dict[Unit, int], *, l1: bool) -> dict[Unit, Cost]:
+    """What each unit costs where contributions have no negative entries.
+
+    Examples
+    --------
+    >>> costs = costs_of_counts({"pair": 1, "relationship": 1, "person": 2}, l1=False)
+    >>> round(costs["person"].sensitivity("replace"), 3)
+    2.828
+    """
+    return {
+        unit: replace(least_cost("counted pairs", unit, l1=l1), records=int(kappas[unit]))
+        for unit in UNITS
+    }
+
+
+def pairs_of_entity(pairs: Any, entity_records: int) -> int:
+    """The most pairs that so many records are in: those with the most pairs each, at worst.
+
+    Examples
+    --------
+    >>> pairs_of_entity(np.array([[0, 1], [1, 2], [2, 3]]), 2)
+    3
+    """
+    degrees = np.sort(np.bincount(np.asarray(pairs).ravel()))[::-1]
+    return int(min(degrees[:entity_records].sum(), len(pairs)))
+
+
+def stated_plainly(prepared: Prepared) -> Prepared:
+    """Nothing is promised of units that nobody can count the pairs of."""
+    certificate = prepared.certificate
+    if certificate is None or UNKNOWN_TOPOLOGY not in certificate.public:
+        return prepared
+    nothing: dict[str, float] = dict.fromkeys(ADJACENCIES, math.inf)
+    epsilons: dict[str, Any] = {
+        unit: by if unit == "pair" else nothing for unit, by in certificate.epsilons.items()
+    }
+    return replace(prepared, certificate=replace(certificate, epsilons=epsilons))

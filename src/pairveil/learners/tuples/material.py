@@ -1,0 +1,120 @@
+"""Tuples made ready for a fit: resolved, clipped, selected, and the public numbers read off them."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairveil.column_names import names_of
+from pairveil.data.tupleset import ABSENT, TupleSet, check_tuples
+from pairveil.engine.backends.records import clipped
+from pairveil.errors import InputError, PrivateNote
+from pairveil.graph.tuples import kappa_of_tuples, select_tuples
+from pairveil.learners.inputs import as_features
+from pairveil.learners.material import Material, _group_sizes, selection_seed
+from pairveil.privacy.costs import costs_of_pairs
+from pairveil.privacy.units import DECLARED_KAPPA, SELECTED_TUPLES_CAVEAT
+
+Orders = NDArray[np.int8]
+
+
+def resolve_tuples(tuples: Any, y: Any, preprocessor: Any) -> TupleSet:
+    """What was passed to ``fit`` as a TupleSet, in the order given.
+
+    Parameters
+    ----------
+    tuples : TupleSet, or (K, m) row numbers with a preprocessor
+    y : array of shape (K,) or None
+        The column of who is nearest to the one in column 0; None: column 1.
+    preprocessor : array, table or callable
+    """
+    if isinstance(tuples, TupleSet):
+        if y is not None:
+            raise InputError("a TupleSet holds its answers: leave y out")
+        return tuples
+    if hasattr(tuples, "features"):
+        raise InputError(
+            "this learner learns from tuples: a TupleSet, or row numbers of shape (K, m)"
+        )
+    if preprocessor is None:
+        raise InputError("tuples of row numbers need preprocessor=X, one row a person")
+    array = check_tuples(tuples)
+    if callable(preprocessor):
+        people, where = np.unique(array, return_inverse=True)
+        table, array = preprocessor(people), where.reshape(array.shape)
+    else:
+        table = preprocessor
+    features = as_features(table)
+    members = check_tuples(array, features.shape[0])
+    order = None if y is None else answered(y, members.shape)
+    return TupleSet(features, members, order, None, names_of(table))
+
+
+def answered(y: Any, shape: tuple[int, ...]) -> Orders:
+    """Orders from answers: column 0 is the anchor, the column named is the positive, the rest negatives.
+
+    Examples
+    --------
+    >>> answered([1, 2], (2, 3)).tolist()
+    [[0, 1, 2], [0, 2, 1]]
+    """
+    n, m = shape
+    given = np.asarray(y)
+    if given.shape != (n,) or given.dtype.kind not in "iuf":
+        raise InputError(
+            f"y must name, for each of the {n} tuples, the column (1 to {m - 1}) of who is nearest to the "
+            f"one in column 0; got shape {given.shape}"
+        )
+    valid = np.isin(given, np.arange(1, m))
+    if not valid.all():
+        count = int((~valid).sum())
+        warnings.warn(
+            f"{count} answer{'s' * (count > 1)} name{'' if count > 1 else 's'} no column from 1 to {m - 1}: "
+            "such a tuple contributes nothing",
+            PrivateNote,
+            stacklevel=5,
+        )
+    chosen = np.where(valid, given, 1).astype(np.int64)
+    order = np.tile(np.arange(m), (n, 1))
+    # The positive comes to place 1; those before it move back by one.
+    for place in range(2, m):
+        order[:, place] = np.where(place <= chosen, place - 1, place)
+    order[:, 1] = chosen
+    return np.where(valid[:, None], order, ABSENT).astype(np.int8)
+
+
+def material_of_tuples(given: Any, found: TupleSet, stacklevel: int) -> Material:
+    """Tuples as material: rows clipped, tuples selected, kappa read off their hypergraph.
+
+    Parameters
+    ----------
+    given : parameters
+        Plain and checked: select, unit, kappa, data_norm, random_state.
+    found : TupleSet
+    """
+    ordered, positions = found.canonical(stacklevel + 1)
+    data = clipped(ordered, given.data_norm, stacklevel + 1)
+    kept = select_tuples(data, given.select, random_state=selection_seed(given.random_state))
+    everything = kappa_of_tuples(data)
+    dropped = len(kept) < data.n_records
+    used = data.subset(kept) if dropped else data
+    taken = kappa_of_tuples(used) if dropped else everything
+    rows = kept if positions is None else np.sort(positions[kept])
+    return Material(
+        given=data,
+        used=used,
+        used_rows=rows.astype(np.int64),
+        kind="tuples",
+        costs=costs_of_pairs(_group_sizes(given, taken)),
+        selection={
+            "how": given.select,
+            "caveat": SELECTED_TUPLES_CAVEAT if dropped else None,
+            "full_graph_relationship_kappa": everything.relationship,
+        },
+        public=(DECLARED_KAPPA,) if given.kappa != "auto" else (),
+        given_kappa=everything,
+        used_kappa=taken,
+    )

@@ -1,0 +1,98 @@
+"""What is given to a linkage model, checked: levels, the number of levels, entities, and u."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairveil.errors import InputError
+from pairveil.learners.parameters import is_whole
+from pairveil.release.linkage import place
+
+MOST_LEVELS = 1000
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+
+def check_n_levels(n_levels: Any, levels: IntArray) -> tuple[int, ...]:
+    """The public number of levels of each comparison, which all levels must be below."""
+    sizes = np.asarray(n_levels).tolist() if not isinstance(n_levels, list | tuple) else n_levels
+    if is_whole(sizes):
+        sizes = [sizes] * levels.shape[1]
+    if not isinstance(sizes, list | tuple) or len(sizes) != levels.shape[1]:
+        raise InputError(
+            f"n_levels must say how many levels each of the {levels.shape[1]} comparisons has"
+        )
+    if not all(is_whole(size) and 1 <= size <= MOST_LEVELS for size in sizes):
+        raise InputError(f"n_levels must hold whole numbers from 1 to {MOST_LEVELS}")
+    above = np.argwhere(levels >= np.asarray(sizes, dtype=np.int64))
+    if above.size:
+        column = int(above[0][1])
+        raise InputError(
+            f"levels: {place(above[0])} is not below n_levels, which is {sizes[column]} for this "
+            "comparison (levels count from 0)"
+        )
+    return tuple(int(size) for size in sizes)
+
+
+def read_off(levels: IntArray) -> tuple[int, ...]:
+    """The number of levels that occur: private, so a model that uses it is not for release."""
+    return tuple(int(max(2, top + 1)) for top in levels.max(axis=0, initial=0))
+
+
+def check_u(u: Any, n_levels: Sequence[int]) -> list[FloatArray]:
+    """Probabilities of the levels of pairs that do not match, as given: positive, each sums to 1."""
+    if not isinstance(u, list | tuple) or len(u) != len(n_levels):
+        raise InputError(f"u must be a list of {len(n_levels)} arrays, one for each comparison")
+    found = []
+    for number, (given, size) in enumerate(zip(u, n_levels, strict=True), start=1):
+        try:
+            array = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"u of comparison {number} must hold numbers") from None
+        if array.shape != (size,) or not np.all(np.isfinite(array) & (array > 0)):
+            raise InputError(f"u of comparison {number} must hold {size} numbers above 0")
+        if abs(array.sum() - 1) > 1e-6:
+            raise InputError(f"u of comparison {number} must sum to 1")
+        found.append(array / array.sum())
+    return found
+
+
+def beyond_bound(entities: Any, pairs: Any, most: int) -> NDArray[np.bool_]:
+    """Pairs with a record that is not among the first so many records of its entity, by id.
+
+    Whether a record counts follows from its own entity's records alone, so emptying one entity empties pairs
+    of its own and brings no other pair back (docs/theory/linkage.md).
+
+    Parameters
+    ----------
+    entities : (K, 2) array
+        The entity of both records of each pair (private).
+    pairs : (K, 2) integer array
+        The records, numbered in the order of their ids.
+    most : int
+
+    Examples
+    --------
+    >>> beyond_bound([["x", "x"], ["x", "x"]], np.array([[0, 1], [1, 2]]), 2).tolist()
+    [False, True]
+    """
+    listed, ends = np.asarray(entities), np.asarray(pairs)
+    if listed.shape != ends.shape:
+        raise InputError("entities must name the entity of both records of each pair: shape (n, 2)")
+    who = np.unique(listed.astype(str), return_inverse=True)[1].reshape(-1)
+    record = ends.reshape(-1)
+    found, first = np.unique(record, return_index=True)
+    owner = who[first]
+    if np.any(who != owner[np.searchsorted(found, record)]):
+        raise InputError("entities: a record is said to be of two entities")
+    order = np.argsort(owner, kind="stable")  # within an entity by record
+    starts = np.searchsorted(owner[order], owner[order])
+    place = np.empty(len(found), dtype=np.int64)
+    place[order] = np.arange(len(found)) - starts
+    late = (place >= most)[np.searchsorted(found, record)]
+    return np.asarray(late.reshape(-1, 2).any(axis=1))

@@ -1,0 +1,38 @@
+"""How objects show themselves in notebooks: small HTML tables, and axes for ``.plot()``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+from pairveil.errors import InputError
+from pairveil.printable import printable
+
+
+def new_axes() -> Any:
+    """New axes of a new figure; says what to install where matplotlib is missing."""
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise InputError("pictures need matplotlib: pip install 'pairveil[plots]'") from None
+    return pyplot.subplots()[1]
+
+
+def html_table(headings: Sequence[str], rows: Iterable[Sequence[object]], note: str = "") -> str:
+    """A table as HTML, every cell escaped; foreign text cannot act in it.
+
+    Examples
+    --------
+    >>> html_table(["unit"], [["<b>"]], note="so far")
+    '<table><tr><th>unit</th></tr><tr><td>&lt;b&gt;</td></tr></table><p>so far</p>'
+    """
+    head = "".join(f"<th>{_safe(one)}</th>" for one in headings)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{_safe(cell)}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    return f"<table><tr>{head}</tr>{body}</table>" + (f"<p>{_safe(note)}</p>" if note else "")
+
+
+def _safe(cell: object) -> str:
+    return escape(printable(str(cell)))

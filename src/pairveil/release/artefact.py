@@ -1,0 +1,22 @@
+"""Whatever a release folder holds: a metric or a linkage model, each with its certificate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pairveil.release.linkage import LINKAGE_FILE, ReleasedLinkage
+from pairveil.release.metric import METRIC_FILE, ReleasedMetric
+
+
+def load_release(folder: str | Path) -> ReleasedMetric | ReleasedLinkage:
+    """Read a release of any kind, and check that it is what its certificate was made for.
+
+    Raises
+    ------
+    InputError
+        When a file is missing, truncated, tampered with or of a newer version.
+    """
+    source = Path(folder)
+    if (source / LINKAGE_FILE).exists() and not (source / METRIC_FILE).exists():
+        return ReleasedLinkage.load(source)
+    return ReleasedMetric.load(source)

@@ -1,0 +1,328 @@
+"""A released linkage model: tables of m and u, a certificate, and nothing of the records."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairveil.errors import InputError
+from pairveil.files import FolderDraft, recover
+from pairveil.foreign import parse_json, read_regular
+from pairveil.printable import printable
+from pairveil.privacy.certificate import Certificate
+from pairveil.release.metric import (
+    CERTIFICATE_FILE,
+    README_FILE,
+    SIGNATURE_FILE,
+    SUMMARY_FILE,
+    ReleasedMetric,
+)
+
+LINKAGE_FILE = "linkage.json"
+FORMAT = "pairveil-linkage"
+VERSION = 1
+NULL_LEVEL = -1
+SPLINK_FILE = "splink.json"
+_KNOWN_FILES = {
+    LINKAGE_FILE,
+    SPLINK_FILE,
+    CERTIFICATE_FILE,
+    README_FILE,
+    SUMMARY_FILE,
+    SIGNATURE_FILE,
+    "report.html",
+}
+_ROOM = 1 << 20  # tables, certificate, README and report are far smaller
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedLinkage:
+    """A linkage model with its certificate, ready to be handed out.
+
+    Parameters
+    ----------
+    m, u : tuples of arrays
+        Probability of each level among matches and among other pairs, comparison by comparison; the last
+        level is the best agreement.
+    prior : float
+        How likely a pair is a match before it is compared.
+    certificate : Certificate or None
+    names : tuple of str or None
+        Of the comparisons.
+    count_noise : float
+        Standard deviation of the noise on each count behind m and u; public.
+
+    Examples
+    --------
+    >>> model = ReleasedLinkage((np.array([0.2, 0.8]),), (np.array([0.9, 0.1]),), 0.5)
+    >>> model.match_weights([[1], [0], [-1]]).round(2)
+    array([ 3.  , -2.17,  0.  ])
+    """
+
+    m: tuple[FloatArray, ...]
+    u: tuple[FloatArray, ...]
+    prior: float
+    certificate: Certificate | None = None
+    names: tuple[str, ...] | None = None
+    count_noise: float = 0.0
+
+    def __post_init__(self) -> None:
+        tables = {}
+        for which in ("m", "u"):
+            tables[which] = tuple(_probabilities(one) for one in getattr(self, which))
+            object.__setattr__(self, which, tables[which])
+        sizes = [len(one) for one in tables["m"]]
+        if not sizes or sizes != [len(one) for one in tables["u"]]:
+            raise InputError("m and u must have the same comparisons with the same levels")
+        if not (isinstance(self.prior, float) and 0 < self.prior < 1):
+            raise InputError("the prior must be a number between 0 and 1, both excluded")
+        if self.names is not None and len(self.names) != len(sizes):
+            raise InputError("there must be one name for each comparison")
+        if self.certificate is not None:
+            stated = self.certificate.plan.get("linkage")
+            if not isinstance(stated, dict) or stated.get("n_levels") != sizes:
+                raise InputError("the certificate is of a fit with other comparisons or levels")
+
+    @property
+    def n_levels(self) -> tuple[int, ...]:
+        """Levels of each comparison."""
+        return tuple(len(one) for one in self.m)
+
+    def match_weights(self, levels: Any) -> FloatArray:
+        """Evidence for a match of each row, in bits; nulls (-1) add nothing."""
+        return match_weights(self.m, self.u, levels)
+
+    def match_probability(self, levels: Any, prior: float | None = None) -> FloatArray:
+        """How likely each row is a match, if a pair is one with probability ``prior`` before."""
+        before = self.prior if prior is None else prior
+        if not (isinstance(before, int | float) and 0 < before < 1):
+            raise InputError("prior must be a number between 0 and 1, both excluded")
+        bits = self.match_weights(levels) + math.log2(before / (1 - before))
+        # 2^b / (1 + 2^b), without overflow on either side.
+        return np.asarray(np.exp(-np.logaddexp(0.0, -bits * math.log(2.0))))
+
+    # ---- files ----------------------------------------------------------------------------------
+
+    def save(self, folder: str | Path | FolderDraft, *, overwrite: bool = False) -> Path:
+        """Write ``linkage.json``, ``certificate.json`` and ``README.md``, whole or not at all."""
+        if not isinstance(folder, FolderDraft):
+            with self.reserve(folder, overwrite=overwrite) as draft:
+                return self.save(draft, overwrite=overwrite)
+        text = self._text().encode()
+        certificate = self.certificate
+        if certificate is not None:
+            certificate = replace(certificate, metric_sha256=hashlib.sha256(text).hexdigest())
+            folder.write(CERTIFICATE_FILE, certificate.to_json() + "\n")
+        folder.write(LINKAGE_FILE, text)
+        folder.write(README_FILE, _readme(self, certificate))
+        check_folder(folder.target, overwrite)  # somebody may have used the name meanwhile
+        return folder.commit()
+
+    @staticmethod
+    def reserve(folder: str | Path, *, overwrite: bool = False) -> FolderDraft:
+        """Make sure of the folder of a release before anything is spent on it."""
+        recover(folder)
+        check_folder(Path(folder), overwrite)
+        return FolderDraft(folder, room=_ROOM)
+
+    def _text(self) -> str:
+        comparisons = [
+            {"name": name, "m": m.tolist(), "u": u.tolist(), "weights": np.log2(m / u).tolist()}
+            for name, m, u in zip(self.shown_names, self.m, self.u, strict=True)
+        ]
+        content = {
+            "format": FORMAT,
+            "version": VERSION,
+            "levels": "from the least agreement to the best; null levels are left out",
+            "prior": self.prior,
+            "count_noise": self.count_noise,
+            "named": self.names is not None,
+            "comparisons": comparisons,
+        }
+        return json.dumps(content, indent=1, allow_nan=False) + "\n"
+
+    @property
+    def shown_names(self) -> tuple[str, ...]:
+        """Names of the comparisons, or their numbers."""
+        return self.names or tuple(f"comparison {i + 1}" for i in range(len(self.m)))
+
+    @classmethod
+    def load(cls, folder: str | Path) -> ReleasedLinkage:
+        """Read a release and check that the tables are those its certificate was made for."""
+        source = Path(folder)
+        file = source / LINKAGE_FILE
+        if not file.exists():
+            raise InputError(f"{source} holds no linkage model: {LINKAGE_FILE} is missing")
+        text = read_regular(file)
+        certificate = None
+        if (source / CERTIFICATE_FILE).exists():
+            said = read_regular(source / CERTIFICATE_FILE).decode("utf-8", errors="replace")
+            certificate = Certificate.from_json(said)
+            if certificate.metric_sha256 != hashlib.sha256(text).hexdigest():
+                raise InputError(
+                    f"{file} is not the model that {CERTIFICATE_FILE} certifies (its SHA-256 differs): "
+                    "it was changed after the release; ask the sender for the folder again"
+                )
+        return cls._read(parse_json(text, str(file)), certificate, file)
+
+    @classmethod
+    def _read(cls, content: Any, certificate: Certificate | None, file: Path) -> ReleasedLinkage:
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
+            raise InputError(f"{file} is no pairveil linkage model")
+        if content.get("version") != VERSION:
+            raise InputError(f"{file} was written by another version of pairveil; update pairveil")
+        try:
+            comparisons = content["comparisons"]
+            names = tuple(str(one["name"]) for one in comparisons) if content["named"] else None
+            tables = [tuple(np.array(one[which]) for one in comparisons) for which in ("m", "u")]
+            noise, prior = float(content["count_noise"]), float(content["prior"])
+        except (KeyError, TypeError, ValueError, OverflowError):
+            raise InputError(f"{file} lacks a field or holds one of a wrong type") from None
+        if not (math.isfinite(noise) and noise >= 0):
+            raise InputError(f"{file} holds a noise that is none")
+        return cls(tables[0], tables[1], prior, certificate, names, noise)
+
+
+def check_folder(target: Path, overwrite: bool) -> None:
+    """Refuse a folder that a release must not go into (before anything is spent on it)."""
+    if not (target / LINKAGE_FILE).is_file():
+        ReleasedMetric.check_folder(target, overwrite)
+        return
+    if {entry.name for entry in target.iterdir()} - _KNOWN_FILES:
+        raise InputError(f"{target} holds other files; name a new folder for the release")
+    if not overwrite:
+        raise InputError(
+            f"{target} already holds a release; name another folder or allow overwriting"
+        )
+
+
+def match_weights(m: Any, u: Any, levels: Any) -> FloatArray:
+    """Sum of log2(m / u) over the comparisons of each row; nulls (-1) add nothing.
+
+    Examples
+    --------
+    >>> match_weights([np.array([0.5, 0.5])], [np.array([0.75, 0.25])], [[1]])
+    array([1.])
+    """
+    array = as_levels(levels)
+    if array.shape[1] != len(m):
+        raise InputError(f"the model has {len(m)} comparisons; got {array.shape[1]} columns")
+    total = np.zeros(len(array))
+    for column, (of_matches, of_others) in enumerate(zip(m, u, strict=True)):
+        found = array[:, column]
+        above = np.flatnonzero(found >= len(of_matches))
+        if above.size:
+            where = place(np.array([above[0], column]))
+            raise InputError(
+                f"levels: {where} is not below {len(of_matches)}, the number of levels of this comparison"
+            )
+        bits = np.append(np.log2(of_matches) - np.log2(of_others), 0.0)  # the last is that of null
+        total += bits[found]
+    return total
+
+
+def place(where: IntArray) -> str:
+    """Where a wrong level is, for people.
+
+    Examples
+    --------
+    >>> place(np.array([0, 2]))
+    'row 1, column 3'
+    """
+    return f"row {where[0] + 1}, column {where[1] + 1}"
+
+
+def _probabilities(values: Any) -> FloatArray:
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("m and u must be lists of numbers") from None
+    if array.ndim != 1 or array.size == 0 or not np.all((array > 0) & (array <= 1)):
+        raise InputError("m and u must hold probabilities above 0 for each level")
+    if abs(float(array.sum()) - 1) > 1e-6:
+        raise InputError("m and u of each comparison must sum to 1")
+    return array
+
+
+def as_levels(levels: Any) -> IntArray:
+    """Levels as whole numbers, -1 where they are null; values are never part of a message.
+
+    Examples
+    --------
+    >>> as_levels([[2.0, None], [0.0, 1.0]]).tolist()
+    [[2, -1], [0, 1]]
+    """
+    try:
+        array = np.asarray(levels)
+        if array.dtype.kind not in "iu":
+            array = array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InputError("levels must be whole numbers: -1 for null, 0 and up for levels") from None
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise InputError(
+            f"levels must have one row a pair and one column a comparison; got shape {array.shape}"
+        )
+    if array.dtype.kind == "f":
+        array = np.where(np.isnan(array), NULL_LEVEL, array)
+        wrong = np.argwhere(~np.isfinite(array) | (array != np.floor(array)))
+        if wrong.size:
+            raise InputError(f"levels: {place(wrong[0])} is not a whole number")
+    low = np.argwhere(array < NULL_LEVEL)
+    if low.size:
+        raise InputError(f"levels: {place(low[0])} is below -1, which stands for null")
+    if array.size and array.max() > 2**31:
+        raise InputError("levels: a number is far above any number of levels")
+    return array.astype(np.int64)
+
+
+def _readme(model: ReleasedLinkage, certificate: Certificate | None) -> str:
+    promise = (
+        certificate.promise()
+        if certificate is not None
+        else "NOT PRIVATE: this model was counted without noise and promises nothing. Do not hand it out."
+    )
+    rows = "\n".join(
+        f"| {printable(name).replace('|', ' ')} | "
+        + " | ".join(
+            [str(len(m)), f"{math.log2(m[0] / u[0]):.2f}", f"{math.log2(m[-1] / u[-1]):.2f}"]
+        )
+        + " |"
+        for name, m, u in zip(model.shown_names, model.m, model.u, strict=True)
+    )
+    return f"""# A linkage model learned from labelled pairs, released with pairveil
+
+{promise}
+
+## What is here
+
+- `linkage.json`: for each comparison the probability of every level among matches (m) and among other pairs
+  (u), and the match weight log2(m / u) in bits. Levels run from the least agreement to the best.
+- `certificate.json`: the guarantee and all that is needed to recompute it.
+
+| comparison | levels | weight of the lowest level | of the highest |
+|---|---|---|---|
+{rows}
+
+## Use
+
+```python
+from pairveil.linkage import ReleasedLinkage
+
+model = ReleasedLinkage.load("path/to/this/folder")
+model.match_weights(levels)                    # bits of evidence for each pair; -1 is null
+model.match_probability(levels, prior=0.001)   # the prior of your pairs, not of ours
+```
+
+Check it: `pairveil certificate path/to/this/folder` verifies the file and recomputes every epsilon. Noise and
+kappa are the sender's word: add `--signer KEY` to check who signed it, if there is a `signature.dsse.json`.
+"""

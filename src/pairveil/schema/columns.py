@@ -1,0 +1,453 @@
+"""One column of a schema: what may be in it, and how it becomes numbers in [0, 1].
+
+A cell is encoded by itself, from public facts alone: what stands in other rows changes nothing. And every
+cell has an encoding, whatever it holds, so that no private content stops a fit: what cannot be read counts
+as missing, a missing one becomes the public fill value, a number outside the bounds becomes the bound.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairveil.errors import InputError
+
+FloatArray = NDArray[np.float64]
+
+OTHER = "other"
+_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+_ISO = "%Y-%m-%d"
+_LARGEST = 1e300
+_EPOCH = datetime.date(1970, 1, 1)
+_SECONDS_A_DAY = 86_400
+
+
+class Counts(NamedTuple):
+    """Cells that were not taken as they stood; private, for the operator."""
+
+    outside: int = 0
+    missing: int = 0
+    unreadable: int = 0
+
+    def __add__(self, other: tuple[Any, ...]) -> Counts:
+        return Counts(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column that makes no feature: ``id``, ``class`` or ``skip``; base of those that make some.
+
+    Parameters
+    ----------
+    name : str
+        As the table calls it.
+    type : str
+    """
+
+    name: str
+    type: str = "skip"
+    keys: ClassVar[tuple[str, ...]] = ()
+    blank: ClassVar[str | None] = None  # what must be filled in by hand
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The columns of numbers that it makes."""
+        return ()
+
+    @property
+    def longest(self) -> float:
+        """No row of its numbers has a larger sum of squares than this."""
+        return 0.0
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is left to be filled in."""
+        return self.blank is None or bool(getattr(self, self.blank))
+
+    def encode(self, cells: Any, decimal: str) -> tuple[FloatArray, Counts]:  # noqa: ARG002
+        """The column's numbers, (n, len(feature_names)), from an arrow array; and what was counted."""
+        return np.empty((len(cells), 0)), Counts()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its table in the file; dates as ISO text."""
+        stated = {key: getattr(self, key) for key in self.keys}
+        return {"type": self.type} | {
+            key: _plain(value)
+            for key, value in stated.items()
+            if value not in (None, False, "") or key == self.blank
+        }
+
+
+@dataclass(frozen=True)
+class ClassColumn(Column):
+    """Each person's class: no feature. ``values`` is the public list of classes, where it is known."""
+
+    type: str = "class"
+    values: tuple[str, ...] = ()
+    keys = ("values",)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", _texts(self.values, self.name, "values"))
+
+
+@dataclass(frozen=True)
+class _Encoded(Column):
+    """A column that becomes numbers, with what all of those may say."""
+
+    fill: Any = None
+    indicator: bool = False
+
+    def _check_indicator(self) -> None:
+        if not isinstance(self.indicator, bool):
+            raise _wrong(self.name, "indicator must be true or false")
+
+    @property
+    def longest(self) -> float:
+        """A value adds at most 1, an indicator 1 more."""
+        return 2.0 if self.indicator else 1.0
+
+    def _with_indicator(self, values: FloatArray, missing: NDArray[np.bool_]) -> FloatArray:
+        if not self.indicator:
+            return values
+        return np.column_stack([values, missing.astype(np.float64)])
+
+    def _indicator_name(self) -> tuple[str, ...]:
+        return (f"{self.name} missing",) if self.indicator else ()
+
+
+@dataclass(frozen=True)
+class NumberColumn(_Encoded):
+    """A number between two public bounds.
+
+    Parameters
+    ----------
+    name : str
+    bounds : (float, float)
+        The lowest and highest value that is possible; empty where nobody has filled it in yet.
+    fill : float, optional
+        Stands in for a missing value; the middle of the bounds by default.
+    indicator : bool
+        A second column that is 1 where the value is missing.
+    unit : str
+        For readers.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> age = NumberColumn("age", bounds=(0, 120))
+    >>> age.encode(pa.array(["30", "999", "?"]), ".")
+    (array([[0.25],
+           [1.  ],
+           [0.5 ]]), Counts(outside=1, missing=0, unreadable=1))
+    """
+
+    type: str = "number"
+    bounds: tuple[Any, ...] = ()
+    unit: str = ""
+    keys = ("bounds", "unit", "fill", "indicator")
+    blank = "bounds"
+
+    def __post_init__(self) -> None:
+        self._check_indicator()
+        if not isinstance(self.unit, str):
+            raise _wrong(self.name, "unit must be a text")
+        object.__setattr__(self, "bounds", tuple(self.bounds))
+        if self.bounds and not (len(self.bounds) == 2 and all(map(self._is_value, self.bounds))):
+            raise _wrong(self.name, self._bounds_rule)
+        if self.bounds and not self._number(self.bounds[0]) < self._number(self.bounds[1]):
+            raise _wrong(self.name, "the lower bound must be below the upper one")
+        if self.fill is not None and not self._is_value(self.fill):
+            raise _wrong(self.name, "fill must be a value of the column's type")
+
+    _bounds_rule: ClassVar[str] = "bounds must be [lowest, highest], two numbers"
+
+    def _is_value(self, value: Any) -> bool:
+        # Far from the ends of the floats: the width of the bounds must be finite too.
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return number and -_LARGEST <= value <= _LARGEST
+
+    def _number(self, value: Any) -> float:
+        return float(value)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Its own name, and that of its indicator."""
+        return (self.name, *self._indicator_name())
+
+    def encode(self, cells: Any, decimal: str) -> tuple[FloatArray, Counts]:
+        """Numbers in [0, 1] by the bounds."""
+        raw, unreadable = self._read(cells, decimal)
+        low, high = map(self._number, self.bounds)
+        missing = np.isnan(raw)
+        outside = (raw < low) | (raw > high)
+        fill = (low + high) / 2 if self.fill is None else self._number(self.fill)
+        filled = np.clip(np.where(missing, fill, raw), low, high)
+        unit = np.clip((filled - low) / (high - low), 0.0, 1.0)
+        counts = Counts(int(outside.sum()), int(missing.sum()) - unreadable, unreadable)
+        return self._with_indicator(unit[:, None], missing), counts
+
+    def _read(self, cells: Any, decimal: str) -> tuple[FloatArray, int]:
+        """Floats, NaN where nothing can be read, and in how many cells something else stood."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        kind = cells.type
+        if pa.types.is_temporal(kind):
+            raise _wrong(self.name, "the table holds dates or times there, the schema says number")
+        if not _is_text(kind):
+            return _floats(cells, self.name), 0
+        text = pc.utf8_trim_whitespace(cells)
+        if decimal == ",":
+            text = pc.replace_substring(text, ",", ".")
+        readable = pc.fill_null(pc.match_substring_regex(text, _NUMBER), False)
+        numbers = pc.if_else(readable, text, None).cast(pa.float64())
+        empty = pc.is_null(cells).to_numpy(zero_copy_only=False) | pc.fill_null(
+            pc.equal(text, ""), True
+        ).to_numpy(zero_copy_only=False)
+        found = _floats(numbers, self.name)
+        return found, int(np.count_nonzero(np.isnan(found) & ~empty))
+
+
+@dataclass(frozen=True)
+class DateColumn(NumberColumn):
+    """A date between two public dates, by days.
+
+    Parameters
+    ----------
+    name : str
+    bounds : (date, date)
+        Dates, or text YYYY-MM-DD.
+    format : str
+        How the table writes dates, as ``strptime`` spells it; ISO (YYYY-MM-DD, a time is cut off) by default.
+    fill, indicator
+        As for numbers.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> visit = DateColumn("visit", bounds=("2020-01-01", "2020-01-11"))
+    >>> visit.encode(pa.array(["2020-01-02"]), ".")[0]
+    array([[0.1]])
+    """
+
+    type: str = "date"
+    format: str = ""
+    keys = ("bounds", "format", "fill", "indicator")
+    _bounds_rule = "bounds must be two dates, [1920-01-01, 2025-12-31]"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.format, str):
+            raise _wrong(self.name, "format must be a text such as '%d.%m.%Y'")
+        object.__setattr__(self, "bounds", tuple(map(_as_date, self.bounds)))
+        object.__setattr__(self, "fill", _as_date(self.fill))
+        super().__post_init__()
+
+    def _is_value(self, value: Any) -> bool:
+        return isinstance(value, datetime.date)
+
+    def _number(self, value: Any) -> float:
+        return float((value - _EPOCH).days)
+
+    def _read(self, cells: Any, decimal: str) -> tuple[FloatArray, int]:  # noqa: ARG002
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        kind = cells.type
+        if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+            seconds = cells.cast(pa.timestamp("s"), safe=False)
+            unreadable = 0
+        elif _is_text(kind) or pa.types.is_null(kind):
+            text = pc.utf8_trim_whitespace(cells.cast(pa.large_string()))
+            cut = text if self.format else pc.utf8_slice_codeunits(text, 0, 10)
+            seconds = pc.strptime(cut, self.format or _ISO, "s", error_is_null=True)
+            some = pc.fill_null(pc.not_equal(text, ""), False)
+            unreadable = int(pc.sum(pc.and_(some, pc.is_null(seconds))).as_py() or 0)
+        else:
+            raise _wrong(self.name, "the table holds numbers there, the schema says date")
+        days = np.floor(_floats(seconds.cast(pa.int64()), self.name) / _SECONDS_A_DAY)
+        return days, unreadable
+
+
+@dataclass(frozen=True)
+class CategoryColumn(_Encoded):
+    """One of some public categories; what is none of them is 'other'.
+
+    Parameters
+    ----------
+    name : str
+    categories : sequence of str
+        All that are possible, from a code book. One called ``other`` takes what is none of them.
+    fill : str, optional
+        The category that stands in for a missing value; 'other' by default.
+    indicator : bool
+        A further column that is 1 where the value is missing.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> ward = CategoryColumn("ward", categories=("a", "b"))
+    >>> ward.feature_names
+    ('ward=a', 'ward=b', 'ward=other')
+    >>> ward.encode(pa.array(["b", "zzz"]), ".")[0]
+    array([[0., 1., 0.],
+           [0., 0., 1.]])
+    """
+
+    type: str = "category"
+    categories: tuple[str, ...] = ()
+    keys = ("categories", "fill", "indicator")
+    blank = "categories"
+
+    def __post_init__(self) -> None:
+        self._check_indicator()
+        listed = _texts(self.categories, self.name, "categories")
+        object.__setattr__(self, "categories", listed)
+        if self.fill is not None:
+            object.__setattr__(self, "fill", category_text(self.fill))
+            if self.fill not in (*listed, OTHER):
+                raise _wrong(self.name, "fill must be one of the categories")
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Categories, and 'other' last where it is not among them."""
+        return self.categories if OTHER in self.categories else (*self.categories, OTHER)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """``name=category`` each."""
+        return (*(f"{self.name}={level}" for level in self.levels), *self._indicator_name())
+
+    def encode(self, cells: Any, decimal: str) -> tuple[FloatArray, Counts]:  # noqa: ARG002
+        """One 1 in each row."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        levels = self.levels
+        text = _category_cells(cells)
+        at = pc.fill_null(pc.index_in(text, value_set=pa.array(levels, pa.large_string())), -1)
+        place: NDArray[Any] = at.to_numpy(zero_copy_only=False).astype(np.int64)
+        missing = pc.fill_null(pc.equal(text, ""), True).to_numpy(zero_copy_only=False)
+        missing = missing & (place < 0)
+        other = (place < 0) & ~missing
+        place = np.where(missing, levels.index(self.fill or OTHER), place)
+        place = np.where(other, levels.index(OTHER), place)
+        one = np.zeros((len(place), len(levels)))
+        one[np.arange(len(place)), place] = 1.0
+        return self._with_indicator(one, missing), Counts(int(other.sum()), int(missing.sum()), 0)
+
+
+KINDS: Mapping[str, type[Column]] = {
+    "number": NumberColumn,
+    "category": CategoryColumn,
+    "date": DateColumn,
+    "class": ClassColumn,
+    "id": Column,
+    "skip": Column,
+}
+
+
+def column_of(name: str, table: Mapping[str, Any]) -> Column:
+    """A column from its table in the file; keys that its type does not have are refused.
+
+    Examples
+    --------
+    >>> column_of("age", {"type": "number", "bounds": [0, 120]}).is_complete
+    True
+    """
+    stated = dict(table)
+    type_ = stated.pop("type", None)
+    if not isinstance(type_, str) or type_ not in KINDS:
+        raise _wrong(name, f"type must be one of {', '.join(KINDS)}")
+    made = KINDS[type_]
+    unknown = [key for key in stated if key not in made.keys]
+    if unknown:
+        allowed = ", ".join(made.keys) or "nothing else"
+        raise _wrong(name, f"'{unknown[0]}' is no key of a {type_} column; there are: {allowed}")
+    for key in ("bounds", "categories", "values"):
+        if not isinstance(stated.get(key, []), list | tuple):
+            raise _wrong(name, f"{key} must be a list: {key} = [...]")
+    return made(name, type=type_, **stated)
+
+
+def category_text(value: Any) -> str:
+    """A category as text: 1.0 and 1 are '1', true is 'true'.
+
+    Examples
+    --------
+    >>> category_text(1.0), category_text(True), category_text(" a ")
+    ('1', 'true', 'a')
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value).strip()
+
+
+def _category_cells(cells: Any) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_floating(cells.type) or pa.types.is_decimal(cells.type):
+        return pa.array(
+            [None if v is None or v != v else category_text(float(v)) for v in cells.to_pylist()],
+            pa.large_string(),
+        )
+    return pc.utf8_trim_whitespace(cells.cast(pa.large_string()))
+
+
+def _floats(cells: Any, name: str) -> FloatArray:
+    import pyarrow as pa
+
+    try:
+        numbers = cells if pa.types.is_float64(cells.type) else cells.cast(pa.float64(), safe=False)
+    except pa.ArrowException:
+        raise _wrong(name, "the table holds something else than numbers or text there") from None
+    found: FloatArray = np.asarray(
+        numbers.fill_null(math.nan).to_numpy(zero_copy_only=False), dtype=np.float64
+    )
+    return found
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _as_date(value: Any) -> Any:
+    """A date from TOML's own kind or from ISO text; anything else stays, and is refused later."""
+    if isinstance(value, datetime.datetime):
+        return value.date()
+    if isinstance(value, str) and re.fullmatch(r"\d{4}-\d{2}-\d{2}", value):
+        try:
+            return datetime.date.fromisoformat(value)
+        except ValueError:
+            return value
+    return value
+
+
+def _texts(values: Any, name: str, key: str) -> tuple[str, ...]:
+    if not all(isinstance(value, str | int | float | bool) for value in values):
+        raise _wrong(name, f"{key} must be texts or numbers")
+    listed = tuple(category_text(value) for value in values)
+    if "" in listed or len(set(listed)) != len(listed):
+        raise _wrong(name, f"{key} must be different from each other, and none empty")
+    return listed
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    return value.isoformat() if isinstance(value, datetime.date) else value
+
+
+def _wrong(name: str, problem: str) -> InputError:
+    return InputError(f"column '{name}': {problem}")

@@ -1,0 +1,319 @@
+"""Schema: the public facts of a table, and raw rows made into numbers by them."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairveil.column_names import names_of
+from pairveil.errors import InputError, PrivateNote
+from pairveil.printable import shortened
+from pairveil.schema.columns import Column, Counts, column_of
+
+FloatArray = NDArray[np.float64]
+
+VERSION = 1
+DECIMALS = (".", ",")
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What is publicly known of the columns of a table.
+
+    Parameters
+    ----------
+    columns : sequence of Column
+        In the order that the features will have. Columns that a table has beside them are not looked at.
+    decimal : {'.', ','}
+        The decimal mark of numbers that are written as text.
+
+    Examples
+    --------
+    >>> schema = Schema.from_dict({"columns": {
+    ...     "age": {"type": "number", "bounds": [0, 100]},
+    ...     "ward": {"type": "category", "categories": ["a", "b"]}}})
+    >>> schema.feature_names
+    ('age', 'ward=a', 'ward=b', 'ward=other')
+    >>> schema.apply({"age": [25, 50], "ward": ["b", "a"]})
+    array([[0.25, 0.  , 1.  , 0.  ],
+           [0.5 , 1.  , 0.  , 0.  ]])
+    """
+
+    columns: tuple[Column, ...]
+    decimal: str = "."
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", tuple(self.columns))
+        if self.decimal not in DECIMALS:
+            raise InputError("decimal must be '.' or ','")
+        for role in ("id", "class"):
+            if sum(column.type == role for column in self.columns) > 1:
+                raise InputError(f"only one column can be of type {role}")
+        names = [column.name for column in self.columns]
+        if len(set(names)) != len(names):
+            raise InputError("a schema names each column once")
+        made = self.feature_names
+        if len(set(made)) != len(made):
+            raise InputError("two columns make features of the same name; rename one of them")
+
+    # ---- what it says ----------------------------------------------------------------------------
+
+    @property
+    def features(self) -> tuple[Column, ...]:
+        """The columns that become numbers."""
+        return tuple(column for column in self.columns if column.feature_names)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the numbers that `apply` returns, in order."""
+        return tuple(name for column in self.columns for name in column.feature_names)
+
+    @property
+    def raw_names(self) -> tuple[str, ...]:
+        """Columns of the table that `apply` reads, in order."""
+        return tuple(column.name for column in self.features)
+
+    @property
+    def id(self) -> str | None:
+        """The column of ids, where one is marked."""
+        return next((column.name for column in self.columns if column.type == "id"), None)
+
+    @property
+    def classes(self) -> str | None:
+        """The column of classes, where one is marked."""
+        return next((column.name for column in self.columns if column.type == "class"), None)
+
+    @property
+    def longest(self) -> float:
+        """No row that `apply` returns is longer (l2): a category adds 1 however many there are."""
+        return math.sqrt(sum(column.longest for column in self.columns))
+
+    def factor(self, data_norm: float = 1.0) -> float:
+        """What to multiply rows by so that none is longer than ``data_norm``, and none is clipped.
+
+        Examples
+        --------
+        >>> from pairveil.schema.columns import NumberColumn
+        >>> Schema((NumberColumn("a", bounds=(0, 1)), NumberColumn("b", bounds=(0, 1)))).factor()
+        0.7071067811865475
+        """
+        return data_norm / self.longest
+
+    def check(self, title: str = "the schema") -> Schema:
+        """This schema, if every blank is filled in; else an InputError that says which are not."""
+        if not self.features:
+            raise InputError(f"{title} has no column of type number, category or date")
+        blanks = [column for column in self.features if not column.is_complete]
+        if blanks:
+            first = blanks[0]
+            raise InputError(
+                f"{title}: {len(blanks)} column{'s have' if len(blanks) > 1 else ' has'} blanks: "
+                f"{shortened([column.name for column in blanks])}. Fill in `{first.blank} = [...]` from "
+                'public knowledge, never from the table, or set type = "skip"'
+            )
+        return self
+
+    def only(self, columns: Sequence[str] | None = None, exclude: Iterable[str] = ()) -> Schema:
+        """A schema of some of the columns; the others are skipped.
+
+        Examples
+        --------
+        >>> from pairveil.schema.columns import NumberColumn
+        >>> both = Schema((NumberColumn("a", bounds=(0, 1)), NumberColumn("b", bounds=(0, 1))))
+        >>> both.only(["b"]).raw_names
+        ('b',)
+        """
+        known, left_out = set(self.raw_names), set(exclude)
+        wanted = known if columns is None else set(columns)
+        unknown = sorted((wanted - known) | (left_out - {one.name for one in self.columns}))
+        if unknown:
+            raise InputError(f"the schema has no column {shortened(unknown)}")
+        return replace(
+            self,
+            columns=tuple(
+                Column(one.name)
+                if one.feature_names and (one.name not in wanted or one.name in left_out)
+                else one
+                for one in self.columns
+            ),
+        )
+
+    # ---- what it does ----------------------------------------------------------------------------
+
+    def apply(self, table: Any, stacklevel: int = 2) -> FloatArray:
+        """Raw rows as numbers in [0, 1], a column for each of `feature_names`.
+
+        Parameters
+        ----------
+        table : pandas, polars or arrow table, mapping of columns, or array
+            An array holds the columns of `raw_names`, in that order.
+        stacklevel : int
+            Of the warning.
+
+        Returns
+        -------
+        ndarray of shape (n, len(feature_names))
+            Each row is a function of that raw row alone.
+
+        Raises
+        ------
+        InputError
+            A column is missing, or of a kind that its type cannot be read from.
+
+        Warns
+        -----
+        PrivateNote
+            Values lay outside, were missing or could not be read: how many, for the operator alone.
+        """
+        values, counts = self.encode(table)
+        say_counts(counts, stacklevel + 1)
+        return values
+
+    def encode(self, table: Any) -> tuple[FloatArray, dict[str, Counts]]:
+        """What `apply` returns, and what was counted in each column; says nothing."""
+        self.check()
+        cells = _cells_of(table, self.raw_names)
+        blocks, counts = [], {}
+        for column in self.features:
+            block, counts[column.name] = column.encode(cells[column.name], self.decimal)
+            blocks.append(block)
+        return np.concatenate(blocks, axis=1), counts
+
+    # ---- as plain data ---------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, as the file has it."""
+        return {
+            "version": VERSION,
+            "decimal": self.decimal,
+            "columns": {column.name: column.to_dict() for column in self.columns},
+        }
+
+    @classmethod
+    def from_dict(cls, data: Any, title: str = "the schema") -> Schema:
+        """A schema from plain data; anything unknown in it is refused."""
+        if not isinstance(data, Mapping) or not isinstance(data.get("columns"), Mapping):
+            raise InputError(f"{title}: there must be a table [columns.NAME] for each column")
+        unknown = sorted(set(map(str, data)) - {"version", "decimal", "columns"})
+        if unknown:
+            raise InputError(f"{title}: '{unknown[0]}' is not known; there are decimal and columns")
+        version = data.get("version", VERSION)
+        if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+            raise InputError(f"{title}: version must be a whole number")
+        if version > VERSION:
+            raise InputError(
+                f"{title} was written for a newer pairveil; update pairveil to read it"
+            )
+        try:
+            columns = tuple(_column(name, table) for name, table in data["columns"].items())
+            return cls(columns, data.get("decimal", "."))
+        except InputError as problem:
+            raise InputError(f"{title}: {problem}") from None
+
+
+def _column(name: Any, table: Any) -> Column:
+    if not isinstance(table, Mapping):
+        raise InputError(f"column '{name}' must be a table of its own: [columns.NAME]")
+    return column_of(str(name), table)
+
+
+def say_counts(counts: Mapping[str, Counts], stacklevel: int = 2) -> None:
+    """Tell the operator how many cells were not taken as they stood, the worst columns first.
+
+    Examples
+    --------
+    >>> say_counts({"age": Counts()})
+    """
+    words = {
+        "outside": "outside the bounds or categories (set to the bound, or to 'other')",
+        "missing": "missing (the fill value stands in)",
+        "unreadable": "not readable (the fill value stands in)",
+    }
+    for kind, text in words.items():
+        found = {name: getattr(one, kind) for name, one in counts.items() if getattr(one, kind)}
+        if not found:
+            continue
+        worst = sorted(found, key=lambda name: -found[name])
+        shown = shortened([f"{name} ({found[name]:,})" for name in worst], at_most=5)
+        warnings.warn(
+            f"cells {text}: {sum(found.values()):,}, in {shown}. Check the schema and the column's unit",
+            PrivateNote,
+            stacklevel=stacklevel + 1,
+        )
+
+
+def _cells_of(table: Any, wanted: tuple[str, ...]) -> dict[str, Any]:
+    """Arrow arrays of the columns wanted, by name."""
+    import pyarrow as pa
+
+    if hasattr(table, "collect_schema") and not hasattr(table, "shape"):  # a lazy polars table
+        table = table.select(list(wanted)).collect()
+    if hasattr(table, "to_arrow"):  # polars
+        table = table.to_arrow()
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    named = tuple(map(str, table)) if isinstance(table, Mapping) else names_of(table)
+    if named is None:
+        return _cells_of_array(table, wanted)
+    missing = [name for name in wanted if name not in named]
+    if missing:
+        raise InputError(
+            f"the table lacks {len(missing)} of the schema's columns: {shortened(missing)}"
+        )
+    place = {name: at for at, name in enumerate(named)}
+    columns = {name: _column_at(table, name, place[name]) for name in wanted}
+    return {name: _arrow(values, name) for name, values in columns.items()}
+
+
+def _column_at(table: Any, name: str, place: int) -> Any:
+    if hasattr(table, "iloc"):  # pandas, whose names need not be text
+        return table.iloc[:, place]
+    if isinstance(table, Mapping):
+        return next(value for key, value in table.items() if str(key) == name)
+    return table.column(name)
+
+
+def _cells_of_array(table: Any, wanted: tuple[str, ...]) -> dict[str, Any]:
+    array = table.toarray() if hasattr(table, "toarray") else np.asarray(table)
+    if array.ndim != 2 or array.shape[1] != len(wanted):
+        raise InputError(
+            f"rows without column names must have the schema's {len(wanted)} columns in its order; got an "
+            f"array of shape {array.shape}"
+        )
+    return {name: _arrow(array[:, at], name) for at, name in enumerate(wanted)}
+
+
+def _arrow(values: Any, name: str) -> Any:
+    """One arrow array; cells of several kinds become text each."""
+    import pyarrow as pa
+
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if not isinstance(values, pa.Array):
+        try:
+            values = pa.array(values, from_pandas=True)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            try:
+                cells = [None if one is None or one != one else str(one) for one in values]
+                values = pa.array(cells, pa.large_string())
+            except (pa.ArrowException, TypeError, ValueError, UnicodeError):
+                raise InputError(
+                    f"column '{name}' cannot be read: make it text or numbers"
+                ) from None
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if pa.types.is_string_view(values.type) or pa.types.is_null(values.type):
+        values = values.cast(pa.large_string())
+    try:
+        values.validate(full=True)
+    except pa.ArrowException:
+        raise InputError(f"column '{name}' holds text that is not UTF-8") from None
+    return values

@@ -1,0 +1,155 @@
+"""Schemas as files: read strictly, written as a template with blanks, or whole."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pairveil.errors import InputError
+from pairveil.foreign import read_regular
+from pairveil.schema.schema import VERSION, Schema
+
+HEAD = """\
+# Public facts about the columns of {title}, for `pairveil fit --schema FILE`.
+#
+# Fill in every [] from public knowledge: a code book, an instrument's range, physiology. Never from the
+# table itself: its smallest value or a rare category is somebody's, and what is learned would carry it.
+# Types were guessed from the file; correct them where they are wrong:
+#   number, category, date   become features (a category as one column for each, and one for 'other')
+#   id, class, skip          do not
+# Values outside are set to the bound or to 'other', missing ones to `fill`; both are counted when you fit.
+version = {version}
+decimal = {decimal}
+"""
+
+_BLANKS = {
+    "number": """\
+bounds = []            # lowest and highest that is possible, such as [0, 120]
+# unit = "years"       # for readers
+# fill = 60            # stands in for a missing value; the middle of the bounds if left out
+# indicator = true     # one more column that says whether it was missing
+""",
+    "category": """\
+categories = []        # all that are possible, such as ["female", "male"]; anything else is 'other'
+# fill = "female"      # stands in for a missing value; 'other' if left out
+# indicator = true     # one more column that says whether it was missing
+""",
+    "date": """\
+bounds = []            # first and last day that is possible, such as [1920-01-01, 2025-12-31]
+# format = "%d.%m.%Y"  # how the table writes dates; YYYY-MM-DD if left out
+# fill = 2000-01-01    # stands in for a missing date; the middle of the bounds if left out
+# indicator = true     # one more column that says whether it was missing
+""",
+    "class": """\
+values = []            # the public list of classes, such as ["benign", "malignant"]
+""",
+    "id": "",
+    "skip": "",
+}
+
+
+def read_schema(path: str | Path) -> Schema:
+    """Read a schema that was completed by hand.
+
+    Parameters
+    ----------
+    path : path
+        A TOML file, as ``pairveil schema`` writes its template.
+
+    Returns
+    -------
+    Schema
+
+    Raises
+    ------
+    InputError
+        It is no such file, something in it is unknown, or a blank is not filled in: which, and what to do.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "schema.toml"
+    >>> _ = file.write_text('[columns.age]\\ntype = "number"\\nbounds = []')
+    >>> read_schema(file)
+    Traceback (most recent call last):
+    ...
+    pairveil.errors.InputError: schema.toml: 1 column has blanks: age. Fill in `bounds = [...]` ...
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise InputError(f"there is no file {file}; `pairveil schema FEATURES -o {file}` makes one")
+    try:
+        data = tomllib.loads(read_regular(file).decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise InputError(f"{file.name} is not UTF-8 text") from None
+    except tomllib.TOMLDecodeError as problem:
+        raise InputError(f"{file.name} is not TOML: {problem}") from None
+    except RecursionError:
+        raise InputError(f"{file.name} is nested too deeply") from None
+    return Schema.from_dict(data, file.name).check(file.name)
+
+
+def template(types: Mapping[str, str], title: str, decimal: str = ".") -> str:
+    """The text of a schema whose public facts are blank.
+
+    Parameters
+    ----------
+    types : mapping
+        From column to type, in the order of the table.
+    title : str
+        What the table is called.
+    decimal : {'.', ','}
+
+    Examples
+    --------
+    >>> print(template({"id": "id", "age": "number"}, "people.csv")[-420:-200])  # doctest: +SKIP
+    """
+    clean = " ".join(title.split())
+    parts = [HEAD.format(title=clean, version=VERSION, decimal=_quoted(decimal))]
+    for name, type_ in types.items():
+        parts.append(f"\n[columns.{_key(name)}]\ntype = {_quoted(type_)}\n{_BLANKS[type_]}")
+    return "".join(parts)
+
+
+def to_toml(schema: Schema) -> str:
+    """A schema as text that `read_schema` reads to the same schema.
+
+    Examples
+    --------
+    >>> from pairveil.schema.columns import NumberColumn
+    >>> print(to_toml(Schema((NumberColumn("age", bounds=(0, 120)),))))
+    version = 1
+    decimal = "."
+    <BLANKLINE>
+    [columns.age]
+    type = "number"
+    bounds = [0, 120]
+    <BLANKLINE>
+    """
+    data = schema.to_dict()
+    lines = [f"version = {data['version']}", f"decimal = {_quoted(data['decimal'])}"]
+    for name, table in data["columns"].items():
+        lines += ["", f"[columns.{_key(name)}]"]
+        lines += [f"{key} = {_value(value)}" for key, value in table.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _key(name: str) -> str:
+    plain = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
+    return name if plain else _quoted(name)
+
+
+def _quoted(text: str) -> str:
+    """A TOML basic string: JSON's, with DEL escaped and letters left as they are."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, str):
+        return _quoted(value)
+    return json.dumps(value)

@@ -1,0 +1,102 @@
+"""`schema` and `plan`: from a raw table to a choice, and nothing spent on the way."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+from running import run_here
+
+FACTS = """
+version = 1
+[columns.id]
+type = "id"
+[columns.age]
+type = "number"
+bounds = [0, 120]
+[columns.ward]
+type = "category"
+categories = ["a", "b"]
+[columns.visit]
+type = "date"
+bounds = [2020-01-01, 2030-01-01]
+"""
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> Path:
+    """People with an odd age, a gap, a ward that nobody knows, and pairs of them."""
+    ages = ["30", "", "999", "verdächtig"] * 10
+    with (tmp_path / "people.csv").open("w", newline="", encoding="utf-8") as file:
+        rows = [
+            [f"p{i}", age, "abz"[i % 3], f"2021-01-{1 + i % 28:02d}"] for i, age in enumerate(ages)
+        ]
+        csv.writer(file).writerows([["id", "age", "ward", "visit"], *rows])
+    with (tmp_path / "pairs.csv").open("w", newline="", encoding="utf-8") as file:
+        rows = [[f"p{i}", f"p{(i + 1) % 40}", "same" if i % 3 else "different"] for i in range(40)]
+        csv.writer(file).writerows([["left", "right", "label"], *rows])
+    (tmp_path / "facts.toml").write_text(FACTS)
+    return tmp_path
+
+
+def test_the_template_names_columns_and_holds_no_value(raw):
+    done = run_here("schema", "people.csv", "-o", "new.toml", "--json", cwd=raw)
+    assert done.json["out"] == "new.toml"
+    types = {column["name"]: column["type"] for column in done.json["columns"]}
+    assert types == {"id": "id", "age": "category", "ward": "category", "visit": "date"}
+    text = (raw / "new.toml").read_text()
+    assert "999" not in text
+    assert "verdächtig" not in text
+    assert "2021-01" not in text
+    assert run_here("schema", "people.csv", "-o", "new.toml", cwd=raw).code == 2  # may be filled in
+    assert run_here("schema", "people.csv", "-o", "new.toml", "--overwrite", cwd=raw).code == 0
+    assert run_here("schema", "people.csv", "-o", "new.csv", cwd=raw).code == 2
+
+
+def test_blanks_are_asked_for(raw):
+    run_here("schema", "people.csv", "-o", "new.toml", cwd=raw)
+    done = run_here("plan", "people.csv", "pairs.csv", "--schema", "new.toml", cwd=raw)
+    assert done.code == 2
+    assert "3 columns have blanks" in done.err
+
+
+def test_the_plan_of_a_raw_table(raw):
+    before = sorted(raw.iterdir())
+    words = (
+        "plan",
+        "people.csv",
+        "pairs.csv",
+        "--schema",
+        "facts.toml",
+        "--epsilon",
+        "1",
+        "--epsilon",
+        "4",
+    )
+    found = run_here(*words, "--json", cwd=raw).json
+    keys = {
+        "epsilon",
+        "unit",
+        "select",
+        "kappa",
+        "n_pairs_used",
+        "gain_low",
+        "gain_high",
+        "best_guess",
+    }
+    assert all(keys <= set(row) for row in found["rows"])
+    assert len(found["rows"]) == 2 * 3 * 4
+    assert keys | {"why"} <= set(found["recommended"])
+    page = run_here(*words, cwd=raw)
+    assert page.code == 0
+    assert "Recommended:" in page.out
+    assert "--schema facts.toml" in page.out
+    assert "outside the bounds" in page.err
+    assert sorted(raw.iterdir()) == before  # spends nothing, writes nothing
+
+
+def test_unlabelled_pairs_can_be_planned(raw):
+    (raw / "graph.csv").write_text("left,right\np1,p2\np2,p3\n")
+    words = ("plan", "people.csv", "graph.csv", "--schema", "facts.toml", "--epsilon", 1, "--json")
+    assert run_here(*words, cwd=raw).json["rows"]

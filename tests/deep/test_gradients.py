@@ -1,0 +1,281 @@
+"""Pairs' gradients: the rules against gradients formed pair by pair, clipping, and sensitivity."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="pairveil.deep needs the extra 'torch'")
+
+from hypothesis import given, settings  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+from torch import nn  # noqa: E402
+
+from pairveil.data.pairset import PairSet  # noqa: E402
+from pairveil.deep import LOSSES, Network, NetworkGradient  # noqa: E402
+from pairveil.deep.gradients import rows_stand_alone  # noqa: E402
+from pairveil.deep.losses import contrastive  # noqa: E402
+from pairveil.errors import InputError  # noqa: E402
+
+
+class Tokens(nn.Module):
+    """Tokens, attention by hand, layer norm."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(7, 6, padding_idx=0)
+        self.q, self.k = nn.Linear(6, 6, bias=False), nn.Linear(6, 6)
+        self.norm = nn.LayerNorm(6)
+        self.out = nn.Linear(6, 3)
+
+    def forward(self, x):
+        h = self.table(x)
+        h = h + torch.softmax(self.q(h) @ self.k(h).mT, dim=-1) @ h
+        return self.out(self.norm(h)).mean(dim=1)
+
+
+NETS = {
+    "mlp": (lambda: nn.Sequential(nn.Linear(5, 7), nn.ReLU(inplace=True), nn.Linear(7, 3)), (5,)),
+    "conv2d": (
+        lambda: nn.Sequential(
+            nn.Conv2d(2, 4, 3, stride=2, padding=1),
+            nn.GroupNorm(2, 4),
+            nn.Tanh(),
+            nn.Conv2d(4, 3, (3, 1), padding="same", bias=False),
+            nn.Flatten(),
+            nn.Linear(27, 2),
+        ),
+        (2, 6, 6),
+    ),
+    "conv1d": (
+        lambda: nn.Sequential(nn.Conv1d(2, 3, 3, padding="valid"), nn.Flatten(), nn.Linear(12, 2)),
+        (2, 6),
+    ),
+    "tokens": (Tokens, (4,)),
+    "sequence": (
+        lambda: nn.Sequential(nn.Linear(3, 4), nn.LayerNorm([5, 4]), nn.Flatten()),
+        (5, 3),
+    ),
+}
+
+
+def network(name, loss=contrastive, **options):
+    torch.manual_seed(0)
+    build, shape = NETS[name]
+    return Network(build().double(), loss, shape, tokens=name == "tokens", **options)
+
+
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
+@pytest.mark.parametrize("name", NETS)
+def test_rules_equal_gradients_formed_pair_by_pair(name, loss):
+    net = network(name, loss)
+    assert net.by_rules
+    left, right = (
+        net.example(9, seed=s).to(torch.int64 if net.tokens else torch.float64) for s in (6, 7)
+    )
+    labels = torch.tensor([1.0, -1, 1, -1, 0, 1, -1, -1, 1], dtype=torch.float64)
+    ours = net.gradients(left, right, labels)
+    own = net._pair_by_pair(left, right, labels)
+    assert own.square[4] == 0  # a null pair
+    assert ours.square[4] == 0
+    torch.testing.assert_close(ours.square, own.square, rtol=1e-9, atol=1e-12)
+    factors = torch.linspace(0.1, 2.0, 9, dtype=torch.float64)
+    torch.testing.assert_close(
+        ours.weighted(factors)[0], own.weighted(factors)[0], rtol=1e-9, atol=1e-12
+    )
+    assert bool(
+        (ours.terms >= ours.square.sqrt() * (1 - 1e-12)).all()
+    )  # what may cancel is bounded
+
+
+def test_the_branches_cross_terms_count():
+    """Without them a pair's gradient would pass for shorter, or longer, than it is."""
+    net = Network(nn.Linear(3, 2, bias=False).double(), contrastive, (3,))
+    left, right = torch.eye(3, dtype=torch.float64)[:2], torch.eye(3, dtype=torch.float64)[1:]
+    parts = net.gradients(left, right, torch.ones(2, dtype=torch.float64))
+    with torch.no_grad():
+        gaps = left - right
+        expected = [(torch.outer(net.module.weight @ g, g)).pow(2).sum() for g in gaps]
+    torch.testing.assert_close(parts.square, torch.stack(expected))
+
+
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.one(torch.tanh(self.one(x)))
+
+
+class Own(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(4))
+
+    def forward(self, x):
+        return x * self.scale
+
+
+class Around(nn.Module):
+    """Uses a layer's weight without calling the layer a second time."""
+
+    def __init__(self):
+        super().__init__()
+        self.one = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.one(x) + x @ self.one.weight
+
+
+@pytest.mark.parametrize("module", [Tied(), Own(), Around(), nn.Conv1d(4, 4, 1, groups=2)])
+def test_what_the_rules_do_not_cover_is_formed_pair_by_pair(module):
+    shape = (4, 1) if isinstance(module, nn.Conv1d) else (4,)
+    module = nn.Sequential(module, nn.Flatten()).double()
+    net = Network(module, contrastive, shape)
+    assert not net.by_rules
+    left, right = net.example(3, 1).double(), net.example(3, 2).double()
+    labels = torch.tensor([1.0, -1.0, 1.0], dtype=torch.float64)
+    parts = net.gradients(left, right, labels)
+    ones = torch.ones(3, dtype=torch.float64)
+    loss = contrastive(net.module(left), net.module(right), labels).sum()
+    own = torch.autograd.grad(loss, [p for _, p in net.parameters])
+    torch.testing.assert_close(parts.weighted(ones)[0], torch.cat([g.reshape(-1) for g in own]))
+
+
+class Mixing(nn.Module):
+    def forward(self, x):
+        return x - x.mean(dim=0)
+
+    def __init__(self):
+        super().__init__()
+        self.one = nn.Linear(2, 2)
+
+
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [
+        (nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)), "BatchNorm1d.*GroupNorm"),
+        (Mixing(), "mixes the samples"),
+        (nn.Linear(3, 2), "cannot embed data of shape"),
+        (nn.Sequential(nn.Linear(2, 2), nn.Unflatten(1, (2, 1))), r"\(n, k\) embeddings"),
+        (nn.Flatten(), "no parameter that learns"),
+        ("net", "torch.nn.Module"),
+    ],
+)
+def test_what_is_refused_and_why(module, words):
+    with pytest.raises(InputError, match=words):
+        Network(module, contrastive, (2,))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_a_gpu_that_is_not_there_is_said():
+    with pytest.raises(InputError, match="has none"):
+        Network(nn.Linear(2, 2), contrastive, (2,), device="cuda")
+
+
+def pairs_of(rng, n, shape, tokens):
+    size = int(np.prod(shape))
+    people = rng.integers(0, 7, (2 * n, size)) if tokens else rng.normal(size=(2 * n, size)) * 3
+    labels = rng.choice([1, -1], n)
+    return PairSet(people.astype(np.float64), np.arange(2 * n).reshape(n, 2), labels)
+
+
+@pytest.mark.parametrize("separately", [False, True])
+@pytest.mark.parametrize("name", ["mlp", "conv2d", "tokens"])
+@settings(max_examples=12, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), clip=st.sampled_from([1e-3, 0.1, 10.0]))
+def test_no_pair_moves_the_sum_further_than_is_charged(name, separately, seed, clip):
+    """Zero one pair out: the integer sum moves by at most the sensitivity (twice it under replace)."""
+    rng = np.random.default_rng(seed)
+    net = network(name, micro_batch=4)
+    statistic = NetworkGradient(net, net.flat(), clip, bucket=5)
+    data = pairs_of(rng, 11, net.shape, net.tokens)
+    changed = int(rng.integers(11))
+    null = np.zeros(11, dtype=bool)
+    null[changed] = True
+    grid = 2.0**-40 * clip
+    drawn = np.flatnonzero(rng.random(11) < 0.7) if separately else None
+    sums = [
+        statistic.compiled_sum(one, drawn, "l2", grid, separately)
+        for one in (data, data.emptied(null))
+    ]
+    moved = float(np.linalg.norm((sums[0] - sums[1]) * grid))
+    assert moved <= statistic.sensitivity("l2", grid)
+    if drawn is None or changed in drawn:
+        assert moved <= clip * (1 + 1e-6)
+    else:
+        assert moved == 0
+
+
+def test_a_canary_uses_its_whole_clip():
+    """The bound is tight: the fuzz above would see a clip that is a tenth too long."""
+    net = network("mlp", micro_batch=4)
+    people = np.array([[50.0] * 5, [-50.0] * 5])
+    data = PairSet(people, [[0, 1]], [1])
+    statistic = NetworkGradient(net, net.flat(), 0.5, bucket=4)
+    total = statistic.compiled_sum(data, None, "l2", 2.0**-40, False) * 2.0**-40
+    assert 0.499 < np.linalg.norm(total) <= statistic.sensitivity("l2", 2.0**-40) < 0.5001
+
+
+class Placed(nn.Module):
+    """What a device does that adds up in another order at other places of a batch."""
+
+    def forward(self, x):
+        places = torch.arange(len(x), dtype=x.dtype) % 3
+        return x * (1 + 1e-6 * places[:, None])
+
+
+def test_rows_that_feel_their_place_are_noticed():
+    net = nn.Sequential(nn.Linear(5, 2), Placed())
+    assert not rows_stand_alone(Network(net, contrastive, (5,), micro_batch=32))
+    assert rows_stand_alone(Network(nn.Linear(16, 16), contrastive, (16,), micro_batch=32))
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_null_pair_that_is_drawn_leaves_no_trace(in_place):
+    """Whether a null pair enters a Poisson batch must not move a single bit of the sum."""
+    rng = np.random.default_rng(0)
+    torch.manual_seed(0)
+    net = Network(nn.Sequential(nn.Linear(5, 7), Placed()), contrastive, (5,), micro_batch=8)
+    null = rng.random(200) < 0.5
+    data = pairs_of(rng, 200, (5,), False).emptied(null)
+    statistic = NetworkGradient(net, net.flat(), 0.1, bucket=50, in_place=in_place)
+    full = statistic.compiled_sum(data, np.arange(200), "l2", 2.0**-40, True)
+    bare = statistic.compiled_sum(data, np.flatnonzero(~null), "l2", 2.0**-40, True)
+    np.testing.assert_array_equal(full, bare)
+
+
+def test_pairs_that_keep_their_places_do_not_feel_one_more():
+    """On a device that feels places, one pair more moves the sum by itself alone only if others stay put."""
+    rng = np.random.default_rng(0)
+    torch.manual_seed(0)
+    net = Network(
+        nn.Sequential(nn.Linear(5, 7), Placed()).double(), contrastive, (5,), micro_batch=8
+    )
+    data = pairs_of(rng, 60, (5,), False)
+    null = np.zeros(60, dtype=bool)
+    null[3] = True
+    beyond = {}
+    for in_place in (False, True):
+        statistic = NetworkGradient(net, net.flat(), 0.1, bucket=60, in_place=in_place)
+        alone = statistic.compiled_sum(data, np.array([3]), "l2", 2.0**-40, True)
+        sums = [
+            statistic.compiled_sum(one, np.arange(60), "l2", 2.0**-40, True)
+            for one in (data, data.emptied(null))
+        ]
+        beyond[in_place] = np.abs(sums[0] - sums[1] - alone).max()
+    assert beyond[True] <= 2 < beyond[False]  # grid steps of rounding, and more than those
+
+
+def test_a_pair_that_overflows_contributes_nothing():
+    net = network("mlp", micro_batch=4)
+    data = pairs_of(np.random.default_rng(0), 6, (5,), False)
+    huge = data.features.copy()
+    huge[0] = 1e300
+    statistic = NetworkGradient(net, net.flat(), 0.1, bucket=4)
+    null = np.zeros(6, dtype=bool)
+    null[0] = True
+    found = [
+        statistic.compiled_sum(one, None, "l2", 2.0**-40, False)
+        for one in (data.with_features(huge), data.emptied(null))
+    ]
+    np.testing.assert_array_equal(*found)

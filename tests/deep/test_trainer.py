@@ -1,0 +1,232 @@
+"""The trainer: certificate, ledger, checkpoint, release, bad input, and a canary through a small net."""
+
+import json
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="pairveil.deep needs the extra 'torch'")
+
+from torch import nn  # noqa: E402
+
+from pairveil import BudgetError, Certificate, PrivacyLedger, design_pairs  # noqa: E402
+from pairveil.data.pairset import PairSet  # noqa: E402
+from pairveil.deep import PrivateMetricTrainer, ReleasedNetwork, make_private  # noqa: E402
+from pairveil.deep.gradients import NetworkGradient  # noqa: E402
+from pairveil.engine.engine import Engine  # noqa: E402
+from pairveil.errors import InputError  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")
+
+
+def net():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+
+
+@pytest.fixture
+def people():
+    rng = np.random.default_rng(0)
+    classes = rng.integers(0, 2, 300)
+    X = (rng.normal(size=(300, 4)) + 2 * classes[:, None]).astype(np.float32)
+    pairs = design_pairs(300, random_state=0)
+    y = np.where(classes[pairs[:, 0]] == classes[pairs[:, 1]], 1, -1)
+    return pairs, y, X
+
+
+def trainer(**options):
+    options = {"epsilon": 4.0, "n_steps": 8, "micro_batch": 64, **options}
+    return PrivateMetricTrainer(net(), **options)
+
+
+@pytest.mark.parametrize("unit", ["pair", "relationship", "person"])
+@pytest.mark.parametrize("adjacency", ["zero-out", "replace"])
+@pytest.mark.parametrize("rate", [1.0, 0.2])
+def test_certificate_is_the_planned_one_and_verifies(people, unit, adjacency, rate):
+    made = trainer(unit=unit, adjacency=adjacency, sample_rate=rate)
+    planned = made.certify(*people)
+    certificate = made.fit(*people).certificate_
+    assert certificate == planned
+    assert certificate.epsilon <= 4.0
+    assert certificate.for_release
+    again = Certificate.from_json(certificate.to_json())
+    assert again.verify().problems == ()
+    released = certificate.plan["releases"][0]
+    assert released["entries"] == sum(p.numel() for p in net().parameters())
+    assert made.kappa_ == (2 if unit == "person" else 1)
+
+
+def test_a_ledger_is_charged_once_and_refuses(people, tmp_path):
+    ledger = PrivacyLedger(epsilon=5.0, delta=1e-5, path=tmp_path / "ledger.json")
+    trainer(accountant=ledger).fit(*people)
+    assert len(ledger.entries) == 1
+    with pytest.raises(BudgetError):
+        trainer(accountant=ledger).fit(*people)
+    with pytest.raises(InputError, match="BatchNorm"):
+        PrivateMetricTrainer(nn.BatchNorm1d(4), accountant=ledger).fit(*people)
+    assert len(ledger.entries) == 1
+
+
+def test_a_killed_fit_resumes_and_charges_nothing_twice(people, tmp_path):
+    ledger = PrivacyLedger(epsilon=5.0, delta=1e-5, path=tmp_path / "ledger.json")
+    file, seen = tmp_path / "fit.checkpoint", []
+
+    class Killed(RuntimeError):
+        pass
+
+    def stop(query, statistic, noisy):
+        seen.append(noisy)
+        if len(seen) == 4:
+            raise Killed
+
+    with pytest.raises(Killed):
+        trainer(accountant=ledger).fit(*people, checkpoint=file, on_answer=stop)
+    again = []
+    done = trainer(accountant=ledger).fit(
+        *people, checkpoint=file, on_answer=lambda query, statistic, noisy: again.append(noisy)
+    )
+    assert len(ledger.entries) == 1
+    assert len(again) == 8
+    np.testing.assert_array_equal(again[:4], seen)
+    assert done.certificate_.for_release
+    assert not file.exists()
+
+
+def test_same_seed_same_network_in_any_order(people):
+    pairs, y, X = people
+    order = np.random.default_rng(1).permutation(len(pairs))
+    first = trainer(random_state=3).fit(pairs, y, X)
+    second = trainer(random_state=3).fit(pairs[order][:, ::-1], y[order], torch.tensor(X))
+    np.testing.assert_allclose(first.transform(X), second.transform(X), rtol=1e-5, atol=1e-6)
+    assert not first.certificate_.for_release
+
+
+def test_the_module_given_stays_as_it_was(people):
+    module = net()
+    before = [p.detach().clone() for p in module.parameters()]
+    PrivateMetricTrainer(module, n_steps=2, random_state=0).fit(*people)
+    assert all(torch.equal(p, q) for p, q in zip(module.parameters(), before, strict=True))
+    assert all(p.grad is None for p in module.parameters())
+
+
+def test_frozen_parameters_stay_and_are_not_charged(people):
+    module = net()
+    module[0].requires_grad_(False)
+    made = PrivateMetricTrainer(module, n_steps=3, random_state=0).fit(*people)
+    assert made.certificate_.plan["releases"][0]["entries"] == 18
+    assert torch.equal(made.module_[0].weight, module[0].weight)
+    assert not torch.equal(made.module_[2].weight, module[2].weight)
+
+
+def test_without_privacy_it_learns(people):
+    pairs, y, X = people
+    made = trainer(epsilon=float("inf"), n_steps=40, random_state=0).fit(pairs, y, X)
+    assert made.certificate_ is None
+    gaps = np.linalg.norm(np.diff(made.transform(X)[pairs], axis=1)[:, 0], axis=1)
+    assert gaps[y > 0].mean() < 0.5 * gaps[y < 0].mean()
+
+
+def test_a_release_loads_into_the_same_architecture_only(people, tmp_path):
+    made = trainer().fit(*people)
+    folder = made.release(tmp_path / "net")
+    with pytest.raises(InputError, match="already holds"):
+        made.release(folder)
+    loaded = ReleasedNetwork.load(folder, net())
+    np.testing.assert_allclose(loaded.transform(people[2]), made.transform(people[2]))
+    assert loaded.certificate.verify().problems == ()
+    assert (
+        loaded.certificate.metric_sha256
+        == json.loads((folder / "network.json").read_text())["sha256"]
+    )
+    with pytest.raises(InputError, match="another architecture"):
+        ReleasedNetwork.load(folder, nn.Linear(4, 2))
+    weights = (folder / "network.safetensors").read_bytes()
+    (folder / "network.safetensors").write_bytes(weights[:-1] + bytes([weights[-1] ^ 1]))
+    with pytest.raises(InputError, match="is not the file"):
+        ReleasedNetwork.load(folder, net())
+
+
+def test_steps_of_ones_own_are_charged_at_once_and_end(people):
+    module = net()
+    ledger = PrivacyLedger(epsilon=4.0, delta=1e-5)
+    adam = torch.optim.Adam(module.parameters())
+    steps = make_private(module, adam, *people, epsilon=4.0, n_steps=3, accountant=ledger)
+    assert len(ledger.entries) == 1
+    before = module[0].weight.detach().clone()
+    assert list(steps) == [1, 2, 3]
+    assert not torch.equal(before, module[0].weight)
+    with pytest.raises(InputError, match="have been taken"):
+        steps.step()
+    assert steps.certificate.verify().problems == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"loss": "triplet"}, "loss must be one of"),
+        ({"loss": lambda left, right, y: (left - right).sum()}, "one number a pair"),
+        ({"mechanism": "laplace"}, "mechanism='gaussian'"),
+        ({"sample_rate": 0.0}, "sample_rate"),
+        ({"n_steps": 0}, "n_steps"),
+        ({"max_grad_norm": -1.0}, "max_grad_norm"),
+        ({"device": "abacus"}, "not known"),
+    ],
+)
+def test_bad_parameters(people, options, words):
+    with pytest.raises(InputError, match=words):
+        trainer(**options).fit(*people)
+
+
+def test_bad_data(people):
+    pairs, y, X = people
+    for data, words in [
+        (None, "data is missing"),
+        (X[:, :3], "cannot embed"),
+        (X[:10], "outside"),
+        (np.full_like(X, np.nan), "finite|missing|NaN"),
+        (X.astype(str), "numbers"),
+    ]:
+        with pytest.raises(InputError, match=words):
+            trainer().fit(pairs, y, data)
+    with pytest.raises(InputError, match="not fitted"):
+        trainer().transform(X)
+    words = nn.Sequential(nn.Embedding(5, 3), nn.Flatten(), nn.Linear(12, 2))
+    with pytest.raises(InputError, match="tokens outside 0 to 4"):
+        PrivateMetricTrainer(words).fit(pairs, y, np.full((300, 4), 5))
+
+
+def test_a_planted_pair_moves_no_step_by_more_than_was_charged(people):
+    """The exact audit: every step's sum over two neighbouring inputs, along one fit's own course."""
+    pairs, y, X = people
+    loud = X.copy()
+    loud[pairs[0]] = [[40.0] * 4, [-40.0] * 4]
+    y = np.concatenate([[1], y[1:]])
+    made = trainer(unit="pair", random_state=0, epsilon=1.0)
+    prepared = made.prepare(pairs, y, loud)
+    used = prepared.material.used
+    canary = np.abs(used.features[used.pairs].reshape(len(used.pairs), -1)).min(axis=1) == 40
+    assert canary.sum() == 1
+    without = used.emptied(canary)
+    moves = []
+
+    class Both(Engine):
+        def answer(self, query, statistic):
+            assert isinstance(statistic, NetworkGradient)
+            grid = self._grid(query, statistic)
+            sums = [statistic.compiled_sum(one, None, "l2", grid, False) for one in (used, without)]
+            charged = statistic.sensitivity("l2", grid)
+            moves.append(float(np.linalg.norm((sums[0] - sums[1]) * grid)) / charged)
+            return super().answer(query, statistic)
+
+    prepared.recipe.run(prepared.plan, Both(used, prepared.noise))
+    assert len(moves) == 8
+    assert 0.9 < max(moves) <= 1.0
+
+
+def test_pairsets_and_null_pairs(people):
+    pairs, y, X = people
+    null = np.zeros(len(pairs), dtype=bool)
+    null[::3] = True
+    found = PairSet(X, pairs, y).emptied(null)
+    made = trainer(sample_rate=0.3).fit(found)
+    assert made.n_pairs_used_ == len(pairs)  # whether a pair is null is private

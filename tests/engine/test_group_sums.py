@@ -1,0 +1,181 @@
+"""Clipped sums over groups: a brute-force oracle, and a person's whole content never moves more than 2C."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pairveil.data.groups import GroupSet, slots
+from pairveil.engine.group_gradients import GroupGradient
+from pairveil.engine.losses import ContrastiveLoss
+from pairveil.engine.statistics import clipped_sum
+from pairveil.graph.grouping import design_groups
+from pairveil.learners.contrastive.group_statistics import GroupContest, GroupSurvey
+from pairveil.learners.contrastive.statistics import Survey
+from pairveil.privacy.grid import choose_grid
+
+LOSS = ContrastiveLoss(1.0)
+GRID = 2.0**-40
+
+
+def _groups(rng, n, d, size, scale=1.0):
+    features = rng.normal(size=(n, d)) * scale
+    return GroupSet.of_classes(
+        features, design_groups(n, size, random_state=0), rng.integers(-1, 3, size=n)
+    )
+
+
+def _by_hand(groups, gradient, norm):
+    """Every pair's gradient formed, averaged over its group, clipped as a matrix."""
+    first, second = slots(groups.size)
+    total = np.zeros(gradient.shape)
+    for members, labels in zip(groups.members, groups.labels, strict=True):
+        x = groups.features[members] * gradient.scale
+        mean, live = np.zeros(gradient.shape), 0
+        for a, b, label in zip(first, second, labels, strict=True):
+            if label == 0:
+                continue
+            z = x[a] - x[b]
+            distance = np.linalg.norm(gradient.W @ z)
+            factor = LOSS.coefficient(np.array([distance]), np.array([label]))[0]
+            mean += factor * gradient.weights[0 if label > 0 else 1] * np.outer(gradient.W @ z, z)
+            live += 1
+        if live:
+            mean /= live
+            length = np.linalg.norm(mean)
+            total += mean * min(1.0, gradient.clip / length) if length > 0 else 0.0
+    del norm
+    return total
+
+
+@pytest.mark.parametrize("size", [2, 3, 8])
+@pytest.mark.parametrize("clip", [1e-3, 0.1, 100.0])
+@pytest.mark.parametrize("compiled", [True, False])
+def test_the_sum_is_that_of_a_brute_force_loop(size, clip, compiled):
+    rng = np.random.default_rng(size)
+    groups = _groups(rng, 61, 5, size)
+    scale = np.linspace(0.5, 2.0, 5)
+    gradient = GroupGradient(rng.normal(size=(3, 5)), LOSS, clip, (0.7, 0.3), scale)
+    grid = choose_grid(clip, 15, n_pairs=groups.n_records)
+    found = clipped_sum(groups, None, gradient, "l2", grid, compiled=compiled) * grid
+    np.testing.assert_allclose(found, _by_hand(groups, gradient, "l2"), atol=1e-6 * clip)
+
+
+def _changed(rng, groups, person, scale):
+    """One person's whole content: features and the labels of all her pairs; some of them null."""
+    features = np.array(groups.features)
+    features[person] = rng.normal(size=features.shape[1]) * scale
+    labels = groups.labels.copy()
+    first, second = slots(groups.size)
+    row = int(np.flatnonzero((groups.members == person).any(axis=1))[0])
+    hers = (groups.members[row][first] == person) | (groups.members[row][second] == person)
+    labels[row, hers] = rng.integers(-1, 2, size=hers.sum())
+    return GroupSet(features, groups.members, labels)
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(2, 9),
+    st.sampled_from([1e-160, 1e-80, 1e-6, 1.0, 1e8, 1e60]),
+    st.sampled_from([1e-160, 1e-6, 1.0, 1e6, 1e60]),
+    st.sampled_from([1e-4, 1.0]),
+    st.sampled_from(["l2", "l1"]),
+    st.booleans(),
+)
+def test_a_person_never_moves_gradients_further_than_two_clips(
+    seed, size, scale, other, clip, norm, compiled
+):
+    rng = np.random.default_rng(seed)
+    n, d, k = 3 * size, 4, 2
+    groups = _groups(rng, n, d, size, scale)
+    near = _changed(rng, groups, int(groups.members[0, 0]), other)
+    gradient = GroupGradient(
+        rng.normal(size=(k, d)) * rng.choice([0.1, 1, 30]), LOSS, clip, (1.0, 0.5)
+    )
+    grid = choose_grid(clip, k * d, norm=norm, n_pairs=n)
+    one, two = (
+        clipped_sum(found, None, gradient, norm, grid, compiled=compiled)
+        for found in (groups, near)
+    )
+    moved = np.linalg.norm(((one - two) * grid).ravel(), 1 if norm == "l1" else 2)
+    assert moved <= 2 * gradient.sensitivity(norm, grid)
+
+
+def test_two_clips_are_reached_so_one_would_be_too_little():
+    # A pulls the group together, without her it pushes apart: audit/groups.py has it in a whole fit.
+    features = np.array([[-5.0, 0.0], [0.0, 0.0], [0.1, 0.0]])
+    with_her = GroupSet.of_classes(features, [[0, 1, 2]], [0, 0, 1])
+    without = GroupSet.of_classes(features, [[0, 1, 2]], [-1, 0, 1])
+    gradient = GroupGradient(np.eye(2), LOSS, 0.01)
+    one, two = (clipped_sum(found, None, gradient, "l2", GRID) for found in (with_her, without))
+    moved = np.linalg.norm((one - two) * GRID)
+    assert 1.99 * 0.01 < moved <= 2 * gradient.sensitivity("l2", GRID)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([1e-160, 1e-6, 1.0, 1e8]),
+    st.sampled_from([1e-3, 1.0]),
+    st.sampled_from(["l2", "l1"]),
+)
+def test_a_person_never_moves_the_side_queries_further_than_two_clips(seed, scale, clip, norm):
+    rng = np.random.default_rng(seed)
+    groups = _groups(rng, 12, 4, 4, scale)
+    near = _changed(rng, groups, int(groups.members[0, 0]), rng.choice([1e-6, 1.0, 1e8]))
+    columns = np.linspace(0.5, 2.0, 4)
+    for statistic in (
+        GroupSurvey(4, 2.0, 0.5, Survey.bound(0.5, norm)),
+        GroupContest((0.8, rng.normal(size=(2, 4))), (0.2, np.ones(4)), clip, columns),
+    ):
+        grid = choose_grid(statistic.clip, int(np.prod(statistic.shape)), norm=norm, n_pairs=12)
+        one, two = (clipped_sum(found, None, statistic, norm, grid) for found in (groups, near))
+        moved = np.linalg.norm(((one - two) * grid).ravel(), 1 if norm == "l1" else 2)
+        assert moved <= 2 * statistic.sensitivity(norm, grid)
+
+
+def test_null_groups_contribute_nothing_and_batches_add_up():
+    rng = np.random.default_rng(0)
+    groups = _groups(rng, 40, 3, 4)
+    gradient = GroupGradient(rng.normal(size=(2, 3)), LOSS, 0.1)
+    null = GroupSet(groups.features, groups.members, np.zeros_like(groups.labels))
+    assert not clipped_sum(null, None, gradient, "l2", GRID).any()
+    parts = [
+        clipped_sum(groups, rows, gradient, "l2", GRID, separately=True)
+        for rows in (np.arange(5), np.arange(5, 10))
+    ]
+    whole = clipped_sum(groups, None, gradient, "l2", GRID, separately=True)
+    assert np.array_equal(parts[0] + parts[1], whole)
+    np.testing.assert_allclose(
+        whole * GRID, clipped_sum(groups, None, gradient, "l2", GRID) * GRID, atol=1e-9
+    )
+
+
+def test_sparse_and_dense_features_give_the_same_sum():
+    from scipy import sparse
+
+    rng = np.random.default_rng(1)
+    groups = _groups(rng, 24, 4, 3)
+    thin = groups.with_features(sparse.csr_array(groups.features))
+    gradient = GroupGradient(rng.normal(size=(2, 4)), LOSS, 0.1)
+    one, two = (clipped_sum(found, None, gradient, "l2", GRID) * GRID for found in (groups, thin))
+    np.testing.assert_allclose(one, two, atol=1e-9)
+
+
+def test_the_contest_is_the_difference_of_aucs_inside_each_group():
+    from sklearn.metrics import roc_auc_score
+
+    rng = np.random.default_rng(4)
+    groups = _groups(rng, 40, 3, 5)
+    W, total = rng.normal(size=(2, 3)), 0.0
+    first, second = slots(5)
+    for members, labels in zip(groups.members, groups.labels, strict=True):
+        z = (groups.features[members][first] - groups.features[members][second])[labels != 0]
+        own = labels[labels != 0]
+        if len(set(own.tolist())) == 2:
+            plain = (z**2).sum(axis=1)
+            blended = 0.7 * ((z @ W.T) ** 2).sum(axis=1) + 0.3 * plain
+            total += roc_auc_score(own, -blended) - roc_auc_score(own, -plain)
+    contest = GroupContest((0.7, W), (0.3, np.ones(3)), clip=1.0)
+    assert clipped_sum(groups, None, contest, "l2", GRID)[0] * GRID == pytest.approx(total)

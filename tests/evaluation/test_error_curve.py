@@ -1,0 +1,253 @@
+"""Operating points: what they promise, how near they come, and what they refuse."""
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom, norm
+from typer.testing import CliRunner
+
+from pairveil import InputError, PrivacyLedger, error_curve
+from pairveil.cli.app import app
+from pairveil.data.counted import CountedPairs
+from pairveil.engine.statistics import clipped_sum
+from pairveil.errors import GuaranteeWarning
+from pairveil.evaluation.error_curve import pairs_needed
+from pairveil.learners.score_counts import ScoreCounts, cells_of, decoder, root
+from pairveil.privacy.grid import choose_grid
+
+N = 10_000
+Y = np.repeat([1, -1], N)
+PEOPLE = np.arange(4 * N).reshape(-1, 2)
+RANGE = (0.0, 1.0)
+
+
+def scores(seed=0, n=N):
+    rng = np.random.default_rng(seed)
+    return np.clip(np.r_[rng.normal(0.7, 0.1, n), rng.normal(0.3, 0.1, n)], 0, 1)
+
+
+def curve(seed=0, **options):
+    given = {
+        "scores": scores(seed), "y": Y, "pairs": PEOPLE, "epsilon": 0.5, "delta": 1e-5,
+        "score_range": RANGE, "random_state": seed, **options,
+    }  # fmt: skip
+    return error_curve(**given)
+
+
+def test_the_realised_rate_is_near_the_one_asked_for():
+    """95 in 100 runs are within 1.5; 14 of 20 or fewer have a probability below 1e-3, and seeds are fixed."""
+    assert binom.cdf(14, 20, 0.95) < 1e-3
+    ratios = np.array([norm.sf(curve(s).threshold(fmr=0.01), 0.3, 0.1) / 0.01 for s in range(20)])
+    assert ((ratios < 1.5) & (ratios > 1 / 1.5)).sum() > 14
+    # The same claim about twice the rate fails.
+    assert ((ratios < 2 * 1.5) & (ratios > 2 / 1.5)).sum() < 14
+
+
+def test_bands_hold_sampling_and_noise_for_all_thresholds_together():
+    """95 % at least: 6 misses in 15 have a probability below 1e-4, and seeds are fixed."""
+    assert binom.sf(5, 15, 0.05) < 1e-4
+    missed = narrow = 0
+    for seed in range(15):
+        found = curve(seed)
+        fmr, fnmr = norm.sf(found.thresholds, 0.3, 0.1), norm.cdf(found.thresholds, 0.7, 0.1)
+        fmr[0], fnmr[0] = 1.0, 0.0
+        inside = (found.fmr_low <= fmr) & (fmr <= found.fmr_high)
+        inside &= (found.fnmr_low <= fnmr) & (fnmr <= found.fnmr_high)
+        missed += not inside.all()
+        half = (found.fmr_high - found.fmr_low) / 8
+        narrow += not (np.abs(fmr - found.fmr) <= half + 1e-12).all()
+    assert missed < 6
+    assert narrow > 6  # an eighth of the width would not do
+
+
+def test_exact_counts_without_noise():
+    found = curve(epsilon=math.inf)
+    values = scores()
+    for i in (10, 40, 70):
+        t = found.thresholds[i]
+        assert found.fmr[i] == pytest.approx((values[N:] >= t).mean(), abs=1e-6)
+        assert found.fnmr[i] == pytest.approx((values[:N] < t).mean(), abs=1e-6)
+    assert found.certificate is None
+
+
+@pytest.mark.parametrize("unit", ["pair", "relationship", "person"])
+@pytest.mark.parametrize("adjacency", ["zero-out", "replace"])
+def test_the_certificate_holds(unit, adjacency):
+    certificate = curve(unit=unit, adjacency=adjacency, random_state=None).certificate
+    assert certificate.verify().problems == ()
+    assert 0.49 < certificate.epsilon <= 0.5
+    assert certificate.for_release
+    assert "error curve" in certificate.promise()
+    assert certificate.costs["counted pairs"]["pair"].replace == pytest.approx(math.sqrt(2))
+
+
+def test_pairs_that_share_people_count_for_less_and_cost_kappa():
+    star = np.stack([np.zeros(2 * N, dtype=int), np.arange(1, 2 * N + 1)], axis=1)
+    path = np.stack([np.arange(2 * N), np.arange(1, 2 * N + 1)], axis=1)
+    assert curve().effective_share == 1.0
+    found = curve(pairs=path)
+    assert found.effective_share == pytest.approx(1 / 3)
+    assert (found.fmr_high >= curve().fmr_high - 1e-9).mean() > 0.9
+    assert curve(pairs=star, unit="person", epsilon=10.0).certificate.kappa == 2 * N
+
+
+def test_without_pairs_only_the_pair_is_promised():
+    certificate = curve(pairs=None, unit="pair").certificate
+    assert certificate.verify().problems == ()
+    assert math.isinf(certificate.epsilons["person"]["replace"])
+    with pytest.raises(InputError, match="pairs are missing"):
+        curve(pairs=None)
+
+
+CELLS = 5
+
+
+def summed(contents):
+    cells = np.array([[one[0]] for one in contents])
+    labels = np.array([one[1] for one in contents], dtype=np.int8)
+    statistic = ScoreCounts(CELLS, ScoreCounts.bound(CELLS, "l2"))
+    grid = choose_grid(statistic.clip, 2 * CELLS)
+    return clipped_sum(CountedPairs(cells, labels), None, statistic, "l2", grid) * grid
+
+
+PAIRS = st.tuples(st.integers(0, CELLS - 1), st.sampled_from([-1, 0, 1]))
+
+
+@given(st.lists(PAIRS, min_size=1, max_size=8), st.data())
+@settings(deadline=None, max_examples=150)
+def test_no_neighbour_moves_the_counts_further_than_is_charged(contents, data):
+    at, clip = data.draw(st.integers(0, len(contents) - 1)), ScoreCounts.bound(CELLS, "l2")
+    for other, most in (((contents[at][0], 0), 1.0), (data.draw(PAIRS), math.sqrt(2))):
+        changed = [*contents[:at], other, *contents[at + 1 :]]
+        moved = np.linalg.norm(summed(contents) - summed(changed))
+        assert moved <= most * clip * (1 + 1e-12)
+
+
+def test_the_decoder_counts_and_the_noise_is_that_of_few():
+    assert (root(96) >= 0).all()
+    assert decoder(96) @ root(96) == pytest.approx(np.tril(np.ones((96, 96))), abs=1e-9)
+    clip, rows = ScoreCounts.bound(96, "l2"), np.sqrt((decoder(96) ** 2).sum(axis=1))
+    assert clip * rows.max() < 2.6
+    assert cells_of(np.array([0.0, 1.0]), RANGE, 96).tolist() == [95, 0]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (
+            {"scores": np.r_[np.nan, scores()[1:]]},
+            "1 scores are NaN or outside score_range, the first in row 1",
+        ),
+        ({"scores": scores() * 2}, "outside score_range"),
+        ({"scores": scores()[:5]}, "one label for each"),
+        ({"score_range": (1, 0)}, "the lower first"),
+        ({"score_range": 1}, "two numbers"),
+        ({"y": np.zeros(2 * N)}, "y must be"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"delta": 0}, "delta"),
+        ({"confidence": 1.0}, "confidence"),
+        ({"n_cells": 1}, "n_cells"),
+        ({"unit": "house"}, "unit"),
+    ],
+)
+def test_mistakes_are_said_before_anything_is_charged(wrong, message):
+    ledger = PrivacyLedger(epsilon=5.0, delta=1e-4)
+    with pytest.raises(InputError, match=message):
+        curve(accountant=ledger, **wrong)
+    assert ledger.entries == ()
+
+
+def test_a_rate_that_too_few_pairs_can_show_is_refused_with_their_number():
+    found = curve()
+    with pytest.raises(
+        InputError, match=r"takes about 37,4.. impostor pairs .* there are about (9,9|10,0)"
+    ):
+        found.threshold(fmr=0.001)
+    for wrong in (0, 1, "x", None):
+        with pytest.raises(InputError, match="fmr"):
+            found.threshold(fmr=wrong)
+    assert pairs_needed(0.001, found.count_noise) > 37_000
+
+
+def test_labels_of_one_kind_stop_nothing():
+    found = curve(y=np.ones(2 * N, dtype=int))
+    assert found.fmr_high[-1] > 0.5  # no impostors: nothing is known
+    with pytest.raises(InputError, match="impostor pairs"):
+        found.threshold(fmr=0.1)
+
+
+def test_a_ledger_is_charged():
+    ledger = PrivacyLedger(epsilon=5.0, delta=1e-4)
+    curve(accountant=ledger)
+    assert len(ledger.entries) == 1
+
+
+# ---- the command ---------------------------------------------------------------------------------
+
+
+def run(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+@pytest.fixture
+def table(tmp_path):
+    frame = pd.DataFrame(PEOPLE, columns=["left", "right"])
+    frame.assign(label=Y, score=scores()).to_csv(tmp_path / "scores.csv", index=False)
+    return tmp_path / "scores.csv"
+
+
+def test_the_command_on_a_table_of_scores(table):
+    words = ("threshold", table, "--score-range", "0,1", "--epsilon", 0.5, "--fmr", 0.01)
+    done = run(*words, "--json", "--out", table.with_name("curve.json"))
+    assert done.exit_code == 0, done.output
+    shown = json.loads(done.stdout)
+    assert shown["threshold"] == pytest.approx(0.533, abs=0.03)
+    assert 0.01 < shown["fmr_high"] < 0.04
+    assert shown["certificate"]["for_release"] is True
+    written = json.loads(table.with_name("curve.json").read_text())
+    assert len(written["curve"]["points"]) == 96
+    assert run(*words).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--score-range", "0,0.5"), "outside score_range"),
+        ((), "--score-range is missing"),
+        (("--score-range", "0,1", "--fmr", 0.0001), "takes about"),
+        (("--score-range", "0,1", "--score", "nothing"), "no column 'nothing'"),
+    ],
+)
+def test_the_command_refuses_before_it_charges(table, more, message):
+    ledger = table.with_name("ledger.json")
+    done = run("threshold", table, *more, "--ledger", ledger, "--budget", 1)
+    assert message in str(done.exception)
+    assert not ledger.exists()
+
+
+@pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")
+def test_the_command_on_a_released_metric(tmp_path):
+    from pairveil import ReleasedMetric
+
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame({"id": np.arange(4000), "a": rng.random(4000), "b": rng.random(4000)})
+    ends = np.arange(4000).reshape(-1, 2)
+    near = np.abs(people["a"].to_numpy()[ends[:, 0]] - people["a"].to_numpy()[ends[:, 1]]) < 0.1
+    ReleasedMetric(np.diag([1.0, 0.1]), None, ("a", "b")).save(tmp_path / "metric")
+    people.to_csv(tmp_path / "people.csv", index=False)
+    pairs = pd.DataFrame(ends, columns=["left", "right"]).assign(label=np.where(near, 1, -1))
+    pairs.to_csv(tmp_path / "pairs.csv", index=False)
+    done = run(
+        "threshold", tmp_path / "metric", tmp_path / "people.csv", tmp_path / "pairs.csv",
+        "--epsilon", 2, "--fmr", 0.1, "--json",
+    )  # fmt: skip
+    assert done.exit_code == 0, (done.output, done.exception)
+    shown = json.loads(done.stdout)
+    assert shown["of"] == "distance"
+    assert 0.1 < shown["threshold"] < 0.4
+    assert GuaranteeWarning.__name__ not in done.output

@@ -1,0 +1,231 @@
+"""Real Splink, from end to end: settings, labels, private training, prediction with the same weights."""
+
+import itertools
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from pairveil import InputError
+from pairveil.cli.app import app
+from pairveil.errors import DataWarning
+from pairveil.linkage import PrivateLinkageModel
+from pairveil.linkage.splink import from_splink, levels_of_settings, settings_of, to_splink
+
+splink = pytest.importorskip("splink", reason="Splink is an extra: pip install 'pairveil[splink]'")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning"),
+]
+REAL = Path(os.environ.get("PAIRVEIL_DATA", "no such folder")) / "historical_50k.parquet"
+FIRST = ("thomas", "tom", "ann", "anna", "john", "jon", "mary", "marie", "peter", "karl")
+LAST = ("smith", "smyth", "jones", "miller", "mueller", "brown", "braun", "clark")
+
+
+def made_up(n_people=150, seed=0):
+    """Two records a person, with slips, and clerical labels along a path through all records."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for person in range(n_people):
+        first, last = rng.choice(FIRST), rng.choice(LAST)
+        dob = f"{rng.integers(1900, 1999)}-0{rng.integers(1, 9)}-1{rng.integers(0, 9)}"
+        for _ in range(2):
+            row = {"first_name": first, "surname": last, "dob": dob, "cluster": person}
+            if rng.random() < 0.2:
+                row["first_name"] = rng.choice(FIRST)
+            if rng.random() < 0.1:
+                row["surname"] = None
+            rows.append({"unique_id": f"r{len(rows)}", **row})
+    return pd.DataFrame(rows)
+
+
+def real(n_people=150):
+    table = pd.read_parquet(REAL).groupby("cluster").head(2)
+    columns = ["unique_id", "first_name", "surname", "dob", "cluster"]
+    return table[columns].head(2 * n_people).reset_index(drop=True)
+
+
+SOURCES = [
+    pytest.param(made_up, id="made up"),
+    pytest.param(
+        real,
+        id="historical_50k",
+        marks=pytest.mark.skipif(not REAL.exists(), reason="PAIRVEIL_DATA has no historical_50k"),
+    ),
+]
+
+
+def clerical(records):
+    """Splink's labels; some of them say, with a low score, that a pair does not match."""
+    ids, who = records["unique_id"].tolist(), records["cluster"].tolist()
+    same = [a == b for a, b in itertools.pairwise(who)]
+    scores = np.where(same, 0.97, 0.02)
+    return pd.DataFrame(
+        {"unique_id_l": ids[:-1], "unique_id_r": ids[1:], "clerical_match_score": scores}
+    )
+
+
+def creator(**more):
+    import splink.comparison_library as cl
+
+    usual = {
+        "link_type": "dedupe_only",
+        "blocking_rules_to_generate_predictions": [splink.block_on("dob")],
+        "comparisons": [
+            cl.JaroWinklerAtThresholds("first_name", [0.9, 0.7]),
+            cl.ExactMatch("surname"),
+            cl.LevenshteinAtThresholds("dob", [1, 2]),
+        ],
+        "retain_intermediate_calculation_columns": True,
+    }
+    return splink.SettingsCreator(**{**usual, **more})
+
+
+def linker_of(records, settings=None):
+    return splink.Linker(splink.DuckDBAPI().register(records), settings or creator())
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_private_training_and_prediction_give_the_same_weights_in_both(source):
+    records = source()
+    linker = linker_of(records)
+    before = linker.misc.save_model_to_json()
+    model = PrivateLinkageModel(epsilon=2.0).from_splink(linker, clerical(records))
+    assert linker.misc.save_model_to_json() == before  # the caller's linker is as it was
+    assert model.certificate_.verify().problems == ()
+    assert model.certificate_.for_release
+    assert model.certificate_.kappas["relationship"] == 1
+    assert model.n_levels_ == (4, 2, 4)
+    trained = linker_of(records, model.to_splink(linker, prior=0.01))
+    found = trained.inference.predict(warning_mode="never").as_pandas_dataframe()
+    gammas = found[["gamma_first_name", "gamma_surname", "gamma_dob"]].to_numpy()
+    assert (gammas == -1).any()
+    bits = model.match_weights(gammas) + np.log2(0.01 / 0.99)
+    assert found["match_weight"].to_numpy() == pytest.approx(bits, abs=1e-12)
+    mine = model.match_probability(gammas, prior=0.01)
+    assert found["match_probability"].to_numpy() == pytest.approx(mine, abs=1e-12)
+    agree = found.merge(records, left_on="unique_id_l", right_on="unique_id").merge(
+        records, left_on="unique_id_r", right_on="unique_id"
+    )
+    same = agree["cluster_x"] == agree["cluster_y"]
+    if same.any() and not same.all():
+        assert agree.loc[same, "match_weight"].mean() > agree.loc[~same, "match_weight"].mean()
+
+
+def test_a_low_clerical_score_is_no_match():
+    records = made_up()
+    found = from_splink(linker_of(records), clerical(records))
+    assert (found.labels == np.where(clerical(records)["clerical_match_score"] > 0.5, 1, -1)).all()
+    assert found.names == ("first_name", "surname", "dob")
+    left, right = (records.set_index("unique_id").loc[found.pairs[:, i]] for i in (0, 1))
+    exact = left["first_name"].to_numpy() == right["first_name"].to_numpy()
+    assert ((found.levels[:, 0] == 3) == exact).all()
+    null = left["surname"].isna().to_numpy() | right["surname"].isna().to_numpy()
+    assert ((found.levels[:, 1] == -1) == null).all()
+
+
+def test_written_probabilities_are_fixed_and_splink_four_can_load_the_file():
+    model = PrivateLinkageModel(epsilon=float("inf")).from_splink(
+        linker_of(made_up()), clerical(made_up())
+    )
+    settings = model.to_splink(creator())
+    json.dumps(settings, allow_nan=False)
+    assert "match_weight_column_prefix" not in settings
+    for comparison, m in zip(settings["comparisons"], model.m_, strict=True):
+        null, *levels = comparison["comparison_levels"]
+        assert null["is_null_level"]
+        assert "m_probability" not in null
+        assert [one["m_probability"] for one in levels] == pytest.approx(m[::-1])
+        assert all(one["fix_m_probability"] and one["fix_u_probability"] for one in levels)
+        assert all(one["u_probability"] > 0 for one in levels)
+    prior = settings_of(creator())["probability_two_random_records_match"]
+    assert settings["probability_two_random_records_match"] == prior
+    assert model.to_splink(creator(), prior=0.2)["probability_two_random_records_match"] == 0.2
+
+
+def test_later_training_keeps_what_was_written():
+    records = made_up()
+    model = PrivateLinkageModel(random_state=0).from_splink(linker_of(records), clerical(records))
+    trained = linker_of(records, model.to_splink(creator()))
+    trained.training.estimate_u_using_random_sampling(max_pairs=1e4)
+    settings = trained.misc.save_model_to_json()
+    exact = settings["comparisons"][0]["comparison_levels"][1]
+    assert exact["u_probability"] == pytest.approx(model.u_[0][3], abs=1e-12)
+
+
+def test_comparisons_are_matched_by_name_and_strangers_are_refused():
+    settings = settings_of(creator())
+    names, sizes = levels_of_settings(settings)
+    m = [np.full(size, 1 / size) for size in sizes]
+    m[0] = np.array([0.1, 0.2, 0.3, 0.4])
+    turned = to_splink(m[::-1], m[::-1], settings, names[::-1])
+    assert turned["comparisons"][0]["comparison_levels"][1]["m_probability"] == 0.4
+    with pytest.raises(InputError, match="3 comparisons and the model 2"):
+        to_splink(m[:2], m[:2], settings)
+    with pytest.raises(InputError, match="comparison 1 of the settings has 4 levels"):
+        to_splink([m[1], m[1], m[2]], m, settings)
+    for wrong in ({}, {"comparisons": []}, {"comparisons": [{"comparison_levels": 3}]}, 7):
+        with pytest.raises(InputError, match="settings"):
+            to_splink(m, m, wrong)
+
+
+def test_records_that_are_not_there_are_said_by_row_and_without_their_ids():
+    records = made_up()
+    labels = clerical(records)
+    labels.loc[4, "unique_id_r"] = "secret"
+    with pytest.raises(
+        InputError, match="1 labelled pairs name a record that is not there, the first in row 5"
+    ) as e:
+        from_splink(linker_of(records), labels)
+    assert "secret" not in str(e.value)
+    twice = pd.concat([records, records.iloc[[3]]])
+    with pytest.raises(InputError, match="an id that several records have"):
+        from_splink(linker_of(twice), clerical(records))
+
+
+@pytest.mark.filterwarnings("default::pairveil.errors.DataWarning")
+def test_term_frequencies_ask_for_u_of_random_pairs():
+    import splink.comparison_library as cl
+
+    records = made_up()
+    compared = [cl.ExactMatch("surname").configure(term_frequency_adjustments=True)]
+    linker = linker_of(records, creator(comparisons=compared))
+    with pytest.warns(DataWarning, match="u of random pairs"):
+        from_splink(linker, clerical(records))
+
+
+def test_a_linker_of_an_older_splink_is_refused():
+    records = made_up()
+    with pytest.raises(InputError, match="needs Splink 5"):
+        from_splink(object(), clerical(records))
+
+
+def test_the_command_takes_settings_records_and_labels(tmp_path):
+    records = made_up()
+    records.to_parquet(tmp_path / "records.parquet")
+    clerical(records).to_csv(tmp_path / "labels.csv", index=False)
+    (tmp_path / "settings.json").write_text(json.dumps(settings_of(creator())))
+    words = [
+        "link",
+        tmp_path / "settings.json",
+        tmp_path / "labels.csv",
+        "--out",
+        tmp_path / "out",
+        "--json",
+    ]
+    done = CliRunner().invoke(
+        app, [*map(str, words), "--records", str(tmp_path / "records.parquet")]
+    )
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert json.loads(done.stdout)["certificate"]["for_release"] is True
+    checked = CliRunner().invoke(app, ["certificate", str(tmp_path / "out"), "--json"])
+    assert json.loads(checked.stdout)["valid"]
+    trained = linker_of(records, str(tmp_path / "out" / "splink.json"))
+    assert len(trained.inference.predict(warning_mode="never").as_pandas_dataframe()) > 0
+    missing = CliRunner().invoke(app, [*map(str, words), "--overwrite"])
+    assert "--records FILE" in str(missing.exception)
