@@ -26,6 +26,7 @@ class Shares(NamedTuple):
 SHARES = Shares(0.18, 0.18, 0.54, 0.03, 0.07)
 SHARES_BY_CHOICE = Shares(0.10, 0.25, 0.55, 0.03, 0.07)
 PURE_SHARES = Shares(0.10, 0.20, 0.50, 0.10, 0.10)
+PURE_SHARES_BY_CHOICE = Shares(0.10, 0.18, 0.56, 0.06, 0.10)
 SCARCE = 50.0
 """Where there are fewer pairs than this for each unit of noise, the side queries get their full share."""
 MARGIN_SHARE = 0.03
@@ -58,7 +59,7 @@ def divide(setting: Setting, *, by_choice: bool = False) -> Shares:
     [0.54, 0.86]
     """
     if setting.mechanism.is_pure:
-        return PURE_SHARES
+        return PURE_SHARES_BY_CHOICE if by_choice else PURE_SHARES
     if not setting.budget.is_private:
         return SHARES
     full = SHARES_BY_CHOICE if by_choice else SHARES

@@ -74,14 +74,14 @@ L1_PER_L2 = 0.5  # clip in l1 relative to sqrt(entries) times the clip in l2
 
 
 class Balance(NamedTuple):
-    """What the survey says: column scale, which of them noise hides, typical length, weights."""
+    """What the survey says: column scale, typical length, share, weights, and which columns noise hides."""
 
     scale: FloatArray
-    hidden: NDArray[np.bool_]
     length: float
     share: float
     weights: tuple[float, float]
     mass: float
+    hidden: NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True)
@@ -115,16 +115,14 @@ class ContrastiveRecipe:
 
     def ask(self, setting: Setting) -> tuple[Ask, ...]:
         """Shares of the budget; the contest's go to the descent where Euclid has no room."""
-        d, shares = setting.n_features, divide(setting, by_choice=self.chooses(setting))
+        d, by_choice = setting.n_features, self.chooses(setting)
+        shares = divide(setting, by_choice=by_choice)
         if self.n_components is not None:
             spare = shares.moments + shares.contest
             shares = shares._replace(gradients=shares.gradients + spare, moments=0.0, contest=0.0)
         taken = MARGIN_SHARE if self.margin == "private" else 0.0
-        descent = (
-            self.n_steps or usual_steps(setting, by_choice=self.chooses(setting)),
-            self.sampling,
-            self.sample_rate,
-        )
+        steps = self.n_steps or usual_steps(setting, by_choice=by_choice)
+        descent = (steps, self.sampling, self.sample_rate)
         rows = min(d, self.n_components or MAX_DIRECTIONS)
         asked = (
             Ask("survey", (d + 2,), shares.survey * (1 - taken)),
@@ -219,7 +217,7 @@ def take_survey(plan: Plan, engine: Engine) -> Balance:
         )
     weights = (min(1.0, (1 - share) / share), min(1.0, share / (1 - share)))
     hidden = spread < HIDDEN * noise
-    return Balance(scale, hidden, length, share, weights, 2 * n * min(share, 1 - share))
+    return Balance(scale, length, share, weights, 2 * n * min(share, 1 - share), hidden)
 
 
 def find_start(
@@ -250,7 +248,7 @@ def choose_start(
     scores = ColumnScores(plan.n_features, limits, balance.weights)
     column, threshold = scores.candidate(engine.choose(plan["start"], scores))
     scale = balance.scale.copy()
-    if balance.hidden[column]:
+    if balance.hidden is not None and balance.hidden[column]:
         # The survey only says that it spreads less than the noise; the threshold says how much.
         likely = min(OF_THRESHOLD / threshold, MOST_STRETCH * float(np.median(scale)))
         scale[column] = max(scale[column], likely)
