@@ -91,7 +91,7 @@ def test_the_exact_audit_of_such_a_fit(mechanism, adjacency):
     learner = DPPMetricLearner(
         epsilon=0.1, unit="pair", mechanism=mechanism, adjacency=adjacency, n_steps=3
     )
-    found = audit_exactly(learner, n_features=3)
+    found = audit_exactly(learner, n_features=12)
     assert found.verdict == "consistent"
     moves = {move.name: move.ratio for move in found.queries}
     assert 0 < moves["start"] <= 1
@@ -118,7 +118,8 @@ def test_the_rule_is_monotone_in_epsilon(mechanism):
     assert asked == sorted(asked, reverse=True)
     assert asked[0]
     assert not asked[-1]
-    assert not at(0.1, n=500)  # from few pairs a choice is no better
+    assert not at(0.1, n=500)  # from few pairs a choice is no better, nor among few columns
+    assert not at(0.1, d=5)
 
 
 def test_more_components_start_on_the_vector():

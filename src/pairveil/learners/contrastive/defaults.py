@@ -73,6 +73,8 @@ FAINT_VECTOR = 200.0
 """Fewer pairs than this for the length of a noise vector: the vector of signals drowns."""
 FEW_PAIRS = 2_000
 """From fewer pairs a choice is no better than the vector."""
+FEW_COLUMNS = 10
+"""A vector of fewer numbers costs little more than a choice, and tells more."""
 
 
 def starts_by_choice(setting: Setting) -> bool:
@@ -88,9 +90,9 @@ def starts_by_choice(setting: Setting) -> bool:
     >>> [starts_by_choice(setting) for setting in at]
     [False, True]
     """
-    if not setting.budget.is_private or setting.n_records < FEW_PAIRS:
-        return False
     d = setting.n_features
+    if not setting.budget.is_private or setting.n_records < FEW_PAIRS or d < FEW_COLUMNS:
+        return False
     width = d if setting.mechanism.norm == "l1" else math.sqrt(d)
     noise = setting.mechanism.multiplier(setting.budget, 1.0) * width
     return setting.n_records < FAINT_VECTOR * noise
