@@ -21,7 +21,12 @@ from pairveil.learners.metric import PrivateMetricLearner
 from pairveil.learners.sizes import checkpoint_bytes, most_rows
 from pairveil.privacy.units import ASSUMED_CLASSES
 
-METRICS = [name for name in LEARNERS if issubclass(learner_class(name), PrivateMetricLearner)]
+METRICS = [
+    name
+    for name in LEARNERS
+    if issubclass(learner_class(name), PrivateMetricLearner)
+    and set(learner_class(name).learns_from) & set(FILES)
+]
 LISTED = ["--classes", "ward", "--class-list", "x, y"]
 
 

@@ -28,6 +28,7 @@ OTHER_MEANINGS = {
     "audit/plan_targets.py": "names of targets, a family of trade-off curves",
     "audit/targets.py": "names of targets",
     "privacy/certificate.py": "the example certificate",
+    "deep/trainer.py": "the only noise it takes",
     "studies/paper/claims.py": "names of the paper's claims",
 }
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,7 @@ from pairveil.learners.preparing import Prepared, prepare
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.grid import Norm, to_grid
 from pairveil.privacy.ledger import PrivacyLedger
+from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
 from pairveil.privacy.units import Adjacency, Unit
 
 FloatArray = NDArray[np.float64]
@@ -233,6 +234,7 @@ class PrivateConstrainedKMeans(PrivateLearner):
     """
 
     backend: Any = "auto"
+    learns_from = ("links",)
 
     def __init__(
         self,
@@ -242,7 +244,7 @@ class PrivateConstrainedKMeans(PrivateLearner):
         unit: Unit = "relationship",
         select: str = "paths",
         adjacency: Adjacency = "zero-out",
-        mechanism: Literal["gaussian", "laplace"] = "gaussian",
+        mechanism: str = GAUSSIAN.name,
         spectral: bool = True,
         protect: str = "links",
         accountant: PrivacyLedger | None = None,

@@ -191,6 +191,7 @@ class PrivatePreferenceRanker(PrivateLearner):
     """
 
     backend: Any = "auto"  # choices are summed on this machine
+    learns_from = ("choices",)
 
     def __init__(
         self,

@@ -33,6 +33,8 @@ class _TupleLearner(PrivateMetricLearner):
     n_tuples_used_: int
     used_tuples_: NDArray[np.int64]
 
+    learns_from = ("tuples",)
+
     def __init__(
         self,
         margin: float = MARGIN,

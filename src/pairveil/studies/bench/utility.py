@@ -49,7 +49,7 @@ FIRST_SEED = 300
 class Setting:
     """One private row of the table.
 
-    'classes' is `fit_classes`: people with classes, no pairs given; a number: the same with groups of so many.
+    'classes' is `fit_classes`: people with classes, no pairs given; a number: groups of so many.
     """
 
     method: str
