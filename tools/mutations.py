@@ -26,6 +26,28 @@ def _in(*tests: str) -> tuple[str, ...]:
 
 SENSITIVITY = [
     Mutation(
+        "clip: a tuple's gradient is not clipped",
+        "factor = clip_factor(U, X, self.clip, norm) * present[:, 0]",
+        "factor = 1.0 * present[:, 0]",
+        _in("test_tuple_losses", "test_tuples"),
+    ),
+    Mutation(
+        "clip: the terms of a tuple's gradient are clipped, not their sum's bound",
+        "return np.minimum(shrink(lengths, clip), shrink(terms, CANCELLED * clip))",
+        "return shrink(terms, CANCELLED * clip)",
+        _in(
+            "test_tuple_losses",
+        ),
+    ),
+    Mutation(
+        "clip: moments of long pairs",
+        "second = c * (row_norms(z * z, norm) if self.diagonal else moment_norms(z, norm))",
+        "second = np.zeros(len(z)); z = dense_rows(differences)",
+        _in(
+            "test_pair_scatter",
+        ),
+    ),
+    Mutation(
         "sensitivity: rounding to the grid is not charged",
         "+ grid * _width(n_entries, norm)",
         "+ 0.0 * grid * _width(n_entries, norm)",
@@ -332,6 +354,28 @@ KAPPA = [
         "Budget(given.epsilon, delta, material.costs[given.unit], given.adjacency)",
         'Budget(given.epsilon, delta, material.costs["pair"], given.adjacency)',
         _in("test_dpp", "test_exact_audit", "test_contract"),
+    ),
+    Mutation(
+        "kappa: a person is in one tuple",
+        "person=int(np.bincount(numbers.ravel()).max()),",
+        "person=1,",
+        _in("test_kappa_of_tuples", "test_tuples"),
+    ),
+    Mutation(
+        "kappa: two people share one tuple",
+        "return int(np.unique(ends[0] * n + ends[1], return_counts=True)[1].max())",
+        "return 1",
+        _in(
+            "test_kappa_of_tuples",
+        ),
+    ),
+    Mutation(
+        "kappa: a relationship's tuples are the third largest b",
+        "next_largest, largest = np.sort(b)[-2:].tolist()",
+        "next_largest, largest = np.sort(b)[[-3, -1]].tolist()",
+        _in(
+            "test_kappa_of_tuples",
+        ),
     ),
     Mutation(
         "kappa: a fact about two people is in one record",

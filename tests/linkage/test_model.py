@@ -130,6 +130,19 @@ def test_a_person_may_have_several_records():
         fitted(unit="entity")
 
 
+def test_how_two_people_of_several_records_relate_is_in_all_pairs_of_their_records():
+    """Five pairs that share no record may all be between the same two people."""
+    pairs = np.arange(40).reshape(-1, 2)
+    model = PrivateLinkageModel(unit="relationship", entity_records=5, select="all")
+    certificate = model.certify(np.ones((20, 1), dtype=int), np.ones(20), pairs, n_levels=[2])
+    assert certificate.kappas == {"pair": 1, "relationship": 5, "person": 5}
+    assert certificate.selection["full_graph_relationship_kappa"] == 5
+    assert certificate.verify().problems == ()
+    single = PrivateLinkageModel(unit="relationship", entity_records=1, select="all")
+    certificate = single.certify(np.ones((20, 1), dtype=int), np.ones(20), pairs, n_levels=[2])
+    assert certificate.kappas == {"pair": 1, "relationship": 1, "person": 1}
+
+
 def test_the_bound_on_an_entity_is_enforced_where_entities_are_given():
     names = np.arange(2001) // 10  # ten records each, three of them count
     model = fitted(entities=names[PAIRS], entity_records=3, unit="entity", epsilon=float("inf"))
