@@ -64,6 +64,7 @@ _HOME = {
     "ErrorCurve": "pairveil.evaluation.error_curve",
     "PrivateLinkageModel": "pairveil.linkage.model",
     "level_frequencies": "pairveil.linkage.estimating",
+    "text_levels": "pairveil.linkage.comparing",
     "ReleasedLinkage": "pairveil.release.linkage",
     "ReleasedMetric": "pairveil.release.metric",
     "InputError": "pairveil.errors",
@@ -128,6 +129,7 @@ if TYPE_CHECKING:
     from pairveil.learners.ranking import PrivatePreferenceRanker
     from pairveil.learners.scatter import DPPScatterLearner
     from pairveil.learners.tuples.learner import DPPTripletLearner, DPPTupletLearner
+    from pairveil.linkage.comparing import text_levels
     from pairveil.linkage.estimating import level_frequencies
     from pairveil.linkage.model import PrivateLinkageModel
     from pairveil.privacy.accounting import epsilon_of

@@ -48,10 +48,8 @@ SHRINKAGE = 0.5
 BLEND = (0.25, 0.05)  # of Euclid, beside what was learned: for many classes, for two
 MANY_CLASSES = 0.35  # share of similar pairs below which there are more than two
 CONTEST_CLIP = 0.1  # of the difference of two AUCs inside a group
-DEMAND, LUCK = (
-    2.0,
-    1.4,
-)  # standard deviations of noise, and of chance, by which the contest must be won
+DEMAND, LUCK = 2.0, 1.4  # standard deviations of noise and of chance by which a contest is won
+PAIRS_THAT_SPEAK = 28.0
 START_SEED = 0
 USUAL_SHARE = 0.3  # of similar pairs, where the number of classes is not known
 
@@ -156,7 +154,9 @@ class GroupRecipe:
         contest = GroupContest(learned, euclid, CONTEST_CLIP, balance.scale)
         score = engine.answer(query, contest)[0]
         # The same groups taught the metric: it must win by more than the luck of so many groups, too.
-        luck = CONTEST_CLIP * math.sqrt(plan.n_records)
+        # Of few pairs most groups order the same under both metrics, and say nothing.
+        speak = min(1.0, _pairs(self.size) / PAIRS_THAT_SPEAK)
+        luck = CONTEST_CLIP * math.sqrt(plan.n_records * speak)
         needed = math.hypot(DEMAND * query.noise_std(CONTEST_CLIP), LUCK * luck)
         return blend if score > needed else 1.0
 

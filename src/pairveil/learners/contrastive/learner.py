@@ -183,7 +183,7 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
             raise InputError("margin='private' is for pairs: with groups give a number, or 'auto'")
         asked = self._recipe(given)
         return GroupRecipe(
-            size=material.used.size,
+            size=material.group_limit or material.used.size,
             n_groups=material.used.n_records,
             n_classes=None if material.classes is None else len(material.classes),
             n_components=asked.n_components,
