@@ -130,9 +130,9 @@ def as_choices(choices: Any, items: Items, by: Any) -> Choices:
     )
     if similar:
         warnings.warn(
-            f"{similar} workers' names differ from another one only in case, outer spaces or Unicode form, and "
-            "each counts as a worker: if they are the same people, they are protected by half; give everyone one "
-            "name",
+            f"{similar} workers' names differ from another one only in case, outer spaces or Unicode form, "
+            "and each counts as a worker: if they are the same people, they are protected by half; give "
+            "everyone one name",
             IdentityWarning,
             stacklevel=6,
         )

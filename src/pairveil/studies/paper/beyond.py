@@ -1,4 +1,4 @@
-"""What the paper's outlook says of other learning from pairs, checked on the learners that were built of it."""
+"""What the paper's discussion says of other learning from pairs, checked on learners that were built."""
 
 from __future__ import annotations
 
