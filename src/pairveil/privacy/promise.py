@@ -98,6 +98,8 @@ def promise(certificate: Certificate) -> str:
     if not math.isfinite(c.epsilon):
         return "No privacy is promised: this metric was learned without enough noise."
     by, words = c.epsilons[c.unit], _WORDS.get(c.records, _Words())
+    if "n_clusters" in c.plan:
+        words = replace(words, released="clustering")
     if "error_curve" in c.plan:
         words = replace(words, released="error curve")
     records = words.one if c.kappa == 1 else words.several.format(c.kappa)
