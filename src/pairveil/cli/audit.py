@@ -9,9 +9,12 @@ import typer
 
 from pairveil.cli.choices import DEFAULT_LEARNER_NAME, LearnerName, TargetName
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, stdout, table
+from pairveil.cli.waiting import waiting
 from pairveil.errors import InputError
 
 UnitName = Literal["pair", "relationship", "person", "choice", "worker"]
+QUICK_RUNS = 1600
+"""Runs of a learner in less than a minute; ``--thorough`` makes as many as its target asks for."""
 AdjacencyName = Literal["zero-out", "replace"]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Makes the games repeatable.")]
 
@@ -24,8 +27,8 @@ def register(app: typer.Typer) -> None:
 
 def attack(
     targets: Annotated[
-        int, typer.Option("--targets", min=20, help="Relationships to attack.")
-    ] = 200,
+        int, typer.Option("--targets", min=20, help="Relationships to attack; more are surer.")
+    ] = 50,
     seed: Seed = 0,
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
@@ -37,7 +40,8 @@ def attack(
     from pairveil.audit.attacked import attack_all
     from pairveil.studies.published.attacked import published_learners
 
-    rows = attack_all(targets, seed, published_learners)
+    with waiting(f"attacking {targets} relationships four ways", not (json_ or quiet)):
+        rows = attack_all(targets, seed, published_learners)
     if json_:
         print_json({"rows": [row.to_dict() for row in rows]})
         return
@@ -73,6 +77,12 @@ def audit(
     runs: Annotated[
         int | None, typer.Option("--runs", min=40, help="Runs of the mechanism.")
     ] = None,
+    thorough: Annotated[
+        bool,
+        typer.Option(
+            "--thorough", help="As many runs as make the bound sharp: minutes for a learner."
+        ),
+    ] = False,
     confidence: Annotated[
         float, typer.Option("--confidence", min=0.51, max=0.999999, help="Of the lower bound.")
     ] = 0.95,
@@ -165,7 +175,12 @@ def audit(
         adjacency=adjacency,
         learner=str(learner),
     )
-    found = audit_target(made, runs=runs, confidence=confidence, random_state=seed)
+    if runs is not None and thorough:
+        raise InputError("--thorough says how many runs: leave --runs out")
+    if runs is None and not thorough:
+        runs = min(made.runs, QUICK_RUNS) if target == "learner" else made.runs
+    with waiting("running the audit", not (json_ or quiet)):
+        found = audit_target(made, runs=runs, confidence=confidence, random_state=seed)
     if json_:
         print_json(found.to_dict())
         return
@@ -176,6 +191,8 @@ def audit(
         f"{found.confidence:.4g} confidence after {found.n_runs:,} runs ({found.canary}, {found.adjacency})."
     )
     stdout.print(conclusion(found))
+    if found.n_runs < made.runs:
+        stdout.print(f"--thorough makes {made.runs:,} runs, for a sharper bound.")
 
 
 def _audit_exactly(
