@@ -126,9 +126,7 @@ def test_classes_of_an_array_file(folder: Path, tmp_path: Path) -> None:
 
 WRONG = {
     "needs FEATURES and PAIRS or FEATURES and --classes COLUMN": ["people.csv"],
-    "needs FEATURES and --classes COLUMN; FEATURES and PAIRS were given": [
-        "people.csv", "pairs.csv", "--learner", "scatter",
-    ],
+    "learner 'triplet' learns from tuples": ["people.csv", "pairs.csv", "--learner", "triplet"],
     "not both": ["people.csv", "pairs.csv", "--classes", "ward"],
     "--select goes with PAIRS": ["people.csv", *LISTED, "--select", "all"],
     "--zero-means goes with PAIRS": ["people.csv", *LISTED, "--zero-means", "similar"],
@@ -165,10 +163,10 @@ def test_a_learner_of_other_input_is_left_to_python(monkeypatch: pytest.MonkeyPa
 
 
 def test_options_that_a_learner_lacks_are_not_swallowed() -> None:
-    made = make_learner("scatter", {"epsilon": 2.0, "select": "all"}, {"epsilon"})
+    made = make_learner("scatter", {"epsilon": 2.0, "margin": 1.0}, {"epsilon"})
     assert made.epsilon == 2.0
-    with pytest.raises(InputError, match="--select is no option of learner 'scatter'"):
-        make_learner("scatter", {"epsilon": 2.0, "select": "all"}, {"select"})
+    with pytest.raises(InputError, match="--margin is no option of learner 'scatter'"):
+        make_learner("scatter", {"epsilon": 2.0, "margin": 1.0}, {"margin"})
 
 
 # ---- sizes -------------------------------------------------------------------------------------

@@ -166,6 +166,84 @@ def test_what_is_refused_and_why(module, words):
         Network(module, contrastive, (2,))
 
 
+class Running(nn.Module):
+    """Keeps a mean of what it saw, in evaluation mode too."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.mean = nn.Linear(2, 2), 0.0
+
+    def forward(self, x):
+        self.mean = 0.9 * self.mean + 0.1 * x.detach().mean()
+        return self.one(x - self.mean)
+
+
+def test_a_module_that_remembers_is_refused():
+    with pytest.raises(InputError, match="second time"):
+        Network(Running(), contrastive, (2,))
+
+
+def batch_margin(left, right, labels):
+    return contrastive(left, right, labels, margin=(left - right).norm(dim=1).mean())
+
+
+def hardest(left, right, labels):
+    own = contrastive(left, right, labels)
+    return torch.where(own >= own.detach().max(), own, 0.0)
+
+
+def in_batch_negatives(left, right, labels):
+    near = -torch.cdist(left, right)
+    return nn.functional.cross_entropy(near, torch.arange(len(labels)), reduction="none")
+
+
+def share_of_similar(left, right, labels):
+    return contrastive(left, right, labels) / (labels > 0).sum().clamp(min=1)
+
+
+def slopes_only(left, right, labels):
+    coupled = (left - right).pow(2).mean() * torch.ones_like(labels)
+    return contrastive(left, right, labels) + coupled - coupled.detach()
+
+
+class Memory:
+    """Cross-batch memory: distances to what was seen before."""
+
+    def __init__(self):
+        self.seen = 0.0
+
+    def __call__(self, left, right, labels):
+        losses = contrastive(left - self.seen, right, labels)
+        self.seen = float(left.detach().mean())
+        return losses
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [batch_margin, hardest, in_batch_negatives, share_of_similar, slopes_only, Memory()],
+)
+def test_a_loss_that_couples_pairs_is_refused(loss):
+    """One pair of 200 moved the sum of ``batch_margin`` by 46 clips, and two were charged."""
+    with pytest.raises(InputError, match="no bound holds on what one pair contributes"):
+        Network(nn.Linear(2, 2), loss, (2,))
+
+
+def test_a_pair_whose_normalisation_is_no_number_contributes_nothing():
+    net = Network(
+        nn.Sequential(nn.LayerNorm(3, eps=0.0), nn.Linear(3, 2)), contrastive, (3,), micro_batch=2
+    )
+    people = np.array([[1.0, 1.0, 1.0], [2.0, 2.0, 2.0], [0.1, 2.0, 3.0], [1.0, 0.0, 5.0]])
+    statistic = NetworkGradient(net, net.flat(), 0.5, bucket=2)
+    found = [
+        statistic.compiled_sum(
+            PairSet(people, [[0, 1], [2, 3]], labels), None, "l2", 2.0**-40, False
+        )
+        for labels in ([1, 1], [-1, 1])
+    ]
+    assert (found[0] == found[1]).all()
+    assert found[0].any()
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
 def test_a_gpu_that_is_not_there_is_said():
     with pytest.raises(InputError, match="has none"):

@@ -10,7 +10,12 @@ from sklearn.base import clone
 
 from pairveil import BudgetError, InputError, PrivacyLedger
 from pairveil.errors import DataWarning, PrivateNote
-from pairveil.linkage import PrivateLinkageModel, ReleasedLinkage, level_frequencies
+from pairveil.linkage import (
+    PrivateLinkageModel,
+    ReleasedLinkage,
+    level_frequencies,
+    to_recordlinkage,
+)
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.units import UNITS
 
@@ -123,6 +128,19 @@ def test_a_person_may_have_several_records():
     )
     with pytest.raises(InputError, match="needs entity_records"):
         fitted(unit="entity")
+
+
+def test_how_two_people_of_several_records_relate_is_in_all_pairs_of_their_records():
+    """Five pairs that share no record may all be between the same two people."""
+    pairs = np.arange(40).reshape(-1, 2)
+    model = PrivateLinkageModel(unit="relationship", entity_records=5, select="all")
+    certificate = model.certify(np.ones((20, 1), dtype=int), np.ones(20), pairs, n_levels=[2])
+    assert certificate.kappas == {"pair": 1, "relationship": 5, "person": 5}
+    assert certificate.selection["full_graph_relationship_kappa"] == 5
+    assert certificate.verify().problems == ()
+    single = PrivateLinkageModel(unit="relationship", entity_records=1, select="all")
+    certificate = single.certify(np.ones((20, 1), dtype=int), np.ones(20), pairs, n_levels=[2])
+    assert certificate.kappas == {"pair": 1, "relationship": 1, "person": 1}
 
 
 def test_the_bound_on_an_entity_is_enforced_where_entities_are_given():
@@ -283,3 +301,14 @@ def test_a_release_is_read_back_and_a_changed_one_is_refused(tmp_path):
     file.write_text(file.read_text().replace("0.", "0.1", 1))
     with pytest.raises(InputError, match="was changed after the release"):
         ReleasedLinkage.load(tmp_path / "out")
+
+
+def test_recordlinkage_gets_the_same_odds():
+    binary = np.minimum(LEVELS, 1)
+    model = fitted(np.maximum(binary, 0), n_levels=2)
+    coefficients, intercept = to_recordlinkage(model, prior=0.1)
+    rows = np.array([[0, 0, 0], [1, 0, 1], [1, 1, 1]])
+    odds = np.exp(intercept + rows @ coefficients)
+    assert odds / (1 + odds) == pytest.approx(model.match_probability(rows, prior=0.1))
+    with pytest.raises(InputError, match="two levels"):
+        to_recordlinkage(fitted())

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from pairveil import DPPMetricLearner, GroupSet, design_groups
+from pairveil.learners.ranking import PrivatePreferenceRanker
 from pairveil.learners.scatter import DPPScatterLearner
 from pairveil.report.axes import bin_counts, nice_ticks
 from pairveil.report.data import Cover, PublicTest, ReportData, Summary
@@ -221,6 +222,20 @@ def test_a_release_of_people_is_told_of_people(full_data) -> None:
     assert "How people enter" in page.text
     assert "class statistics: counts, sums" in page.text
     assert "all people" in page.text
+    assert "paired with whom" not in page.text
+
+
+def test_a_release_of_choices_is_told_of_choices() -> None:
+    rng = np.random.default_rng(0)
+    items = rng.uniform(size=(12, 3)) / 2
+    workers = np.repeat(np.arange(50), 8)
+    choices = np.column_stack(
+        [workers, *rng.permuted(np.tile(np.arange(12), (400, 1)), axis=1).T[:2]]
+    )
+    certificate = PrivatePreferenceRanker(epsilon=2.0, unit="worker").certify(choices, items)
+    page = Outline(render(ReportData(certificate, SHAPE, problems=())))
+    assert "Worker" in page.text
+    assert "One worker: everything that this worker chose." in page.text
     assert "paired with whom" not in page.text
 
 

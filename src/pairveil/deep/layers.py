@@ -165,6 +165,9 @@ def _affine(unit: Tensor, d: Tensor, weight: Tensor | None, bias: Tensor | None)
     square = torch.zeros_like(terms)
     for one in formed:
         square = square + one.reshape(n, -1).pow(2).sum(dim=1)
+    # A pair without a finite gradient gets the factor 0, and 0 times infinity is no number.
+    sure = torch.isfinite(square)
+    formed = [torch.where(sure.reshape(-1, *[1] * (g.ndim - 1)), g, 0.0) for g in formed]
     return Parts(
         square, terms, lambda factors: [torch.tensordot(factors, g, dims=1) for g in formed]
     )

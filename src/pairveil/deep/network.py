@@ -6,6 +6,7 @@ All checks run on random inputs of the data's shape, before any data are touched
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -75,6 +76,7 @@ class Network:
         self.positions = 1
         self._layers = self._with_rules()
         self._check_rows_apart()
+        self._check_pairs_apart()
         self.by_rules = self._layers is not None and self._rules_agree()
         if not self.by_rules:
             self._check_pair_by_pair()
@@ -209,7 +211,7 @@ class Network:
         other[1] = self.example(4, seed=1)[1]
         with torch.no_grad():
             try:
-                first, second = self.module(rows), self.module(other)
+                first, second, again = (self.module(one) for one in (rows, other, rows))
             except (RuntimeError, ValueError, TypeError, IndexError) as problem:
                 raise InputError(
                     f"the module cannot embed data of shape {self.shape}: {problem}"
@@ -217,11 +219,50 @@ class Network:
         if not isinstance(first, Tensor) or first.ndim != 2 or len(first) != 4:
             raise InputError("the module must map (n, ...) to (n, k) embeddings, one row a person")
         kept = torch.tensor([0, 2, 3], device=first.device)
+        if not torch.allclose(first, again, rtol=1e-4, atol=1e-6):
+            raise InputError(
+                "the module embeds the same rows differently the second time: it remembers what it saw, or "
+                "draws at random in evaluation mode, so that no bound holds on what one pair contributes"
+            )
         if not torch.allclose(first[kept], second[kept], rtol=1e-4, atol=1e-6):
             raise InputError(
                 "the module mixes the samples of a batch: one row of data changes another row's embedding, "
                 "so that no bound holds on what one pair contributes; use layers that treat samples apart"
             )
+
+    def _check_pairs_apart(self) -> None:
+        """Refuse a loss in which one pair moves another's number or slopes, or that remembers pairs."""
+        left, right, labels = self._trial()
+        with torch.no_grad():
+            ends = torch.cat([self.module(left), self.module(right)])
+        n = len(labels)
+        first = self._loss_and_slopes(ends, labels)
+        for pair, by in itertools.product(range(n), (1e3, -1.0, 1e-3)):
+            others, said = ends.clone(), labels.clone()
+            others[[pair, n + pair]] *= torch.tensor([[by], [-by]], device=ends.device).to(
+                ends.dtype
+            )
+            said[pair] = -said[pair]
+            kept = [row for row in range(n) if row != pair]
+            if not _alike(self._loss_and_slopes(others, said)[kept], first[kept]):
+                raise InputError(
+                    "the loss couples the pairs of a batch: changing one of them changes what another gives, "
+                    "so that no bound holds on what one pair contributes; write one of each pair's own row"
+                )
+        if not _alike(self._loss_and_slopes(ends, labels), first):
+            raise InputError(
+                "the loss gives the same pairs other numbers the second time: it keeps something of earlier "
+                "pairs or draws at random, so that no bound holds on what one pair contributes"
+            )
+
+    def _loss_and_slopes(self, ends: Tensor, labels: Tensor) -> Tensor:
+        """For each pair its loss and the slopes of all losses at its two embeddings, one row a pair."""
+        given, n = ends.detach().requires_grad_(True), len(labels)
+        losses = self._losses(given, labels)
+        slopes = torch.zeros_like(given)
+        if losses.requires_grad:
+            (slopes,) = torch.autograd.grad(losses.sum(), given)
+        return torch.cat([losses.detach()[:, None], slopes[:n], slopes[n:]], dim=1).double()
 
     def _trial(self) -> tuple[Tensor, Tensor, Tensor]:
         labels = torch.tensor([1.0, -1.0, 1.0, -1.0], device=self.device)
@@ -259,6 +300,10 @@ class Network:
                 "the module has layers without a rule for pairs, and torch.func cannot form their gradients "
                 f"pair by pair: {str(problem).splitlines()[0]}"
             ) from None
+
+
+def _alike(one: Tensor, other: Tensor) -> bool:
+    return bool(torch.allclose(one, other, rtol=1e-4, atol=1e-9, equal_nan=True))
 
 
 def _device(name: str) -> torch.device:

@@ -180,9 +180,12 @@ class PrivateLearner(BaseEstimator):
     def _prepare(self, pairs: Any, y: ArrayLike | None) -> Prepared:
         if isinstance(pairs, Prepared):
             return pairs
+        kind = getattr(pairs, "kind", None)
+        if kind == "people" and "classes" in self.learns_from:
+            return self.prepare_classes(pairs, y)  # type: ignore[attr-defined, no-any-return]
         given = plain_parameters(self)
         check_bound("data_norm", given.data_norm)
-        if getattr(pairs, "kind", None) == "groups":
+        if kind == "groups":
             return self._prepare_groups(given, pairs, y)
         named, people = rows_of(pairs, self.preprocessor), without_ids(self.preprocessor)
         read, preprocessor = RawRows.of(self).inputs(named, people, learning=True)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
 
-from pairveil.data.people import People
 from pairveil.engine.plan import Recipe
 from pairveil.errors import InputError
 from pairveil.learners.grouped import grouped_people
@@ -32,12 +31,6 @@ class LearnsFromClasses(_Learner):
     learns_from: ClassVar[tuple[str, ...]] = ("pairs", "classes")
 
     classes_: tuple[Any, ...]
-
-    def _prepare(self, pairs: Any, y: ArrayLike | None) -> Prepared:
-        """`People` know their classes: ``fit`` and ``prepare`` take them as they are."""
-        if isinstance(pairs, People):
-            return self.prepare_classes(pairs, y)
-        return super()._prepare(pairs, y)
 
     def _keep(self, model: Any, prepared: Prepared) -> None:
         super()._keep(model, prepared)

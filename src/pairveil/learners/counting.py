@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pairveil.data.counted import CountedPairs
 from pairveil.errors import InputError
 from pairveil.graph.choosing import select_pairs
-from pairveil.graph.kappa import kappa
+from pairveil.graph.kappa import Kappa, kappa
 from pairveil.learners.material import Material, _group_sizes, selection_seed
 from pairveil.learners.parameters import is_whole
 from pairveil.learners.preparing import Prepared
@@ -52,7 +52,8 @@ def material_of_counts(
     used = data if len(rows) == data.n_records else data.subset(rows)
     full, taken = kappa(data.pairs), kappa(used.pairs)
     if entity_records is not None:
-        taken = replace(taken, person=pairs_of_entity(used.pairs, entity_records))
+        full = _of_entities(full, data.pairs, entity_records)
+        taken = _of_entities(taken, used.pairs, entity_records)
     return Material(
         given=data,
         used=used,
@@ -101,6 +102,18 @@ def costs_of_counts(kappas: dict[Unit, int], *, l1: bool) -> dict[Unit, Cost]:
         unit: replace(least_cost("counted pairs", unit, l1=l1), records=int(kappas[unit]))
         for unit in UNITS
     }
+
+
+def _of_entities(found: Kappa, pairs: Any, entity_records: int) -> Kappa:
+    """Numbers of the graph where people have several records.
+
+    How two people relate is in every pair of a record of one with a record of the other, and chains run from
+    record to record of a person in between; which records those are is private. All of them go through the
+    records of either of the two, so they are in no more pairs than a person is (docs/theory/linkage.md).
+    """
+    person = pairs_of_entity(pairs, entity_records)
+    related = found.relationship if entity_records == 1 else max(found.relationship, person)
+    return replace(found, person=person, relationship=related)
 
 
 def pairs_of_entity(pairs: Any, entity_records: int) -> int:

@@ -3,6 +3,13 @@
 from pairveil.linkage.comparing import text_levels
 from pairveil.linkage.estimating import level_frequencies
 from pairveil.linkage.model import PrivateLinkageModel
+from pairveil.linkage.recordlinkage import to_recordlinkage
 from pairveil.release.linkage import ReleasedLinkage
 
-__all__ = ["PrivateLinkageModel", "ReleasedLinkage", "level_frequencies", "text_levels"]
+__all__ = [
+    "PrivateLinkageModel",
+    "ReleasedLinkage",
+    "level_frequencies",
+    "text_levels",
+    "to_recordlinkage",
+]
