@@ -233,9 +233,9 @@ def _group_sizes(c: Certificate) -> list[str]:
         problems.append("no graph has a person-level kappa below its relationship-level kappa")
     linkage = c.plan.get("linkage")
     records = linkage.get("entity_records") if isinstance(linkage, Mapping) else None
-    if _is_count(records) and records > 1 and not _is_declared(c, "person"):
-        if c.kappas.get("relationship", 0) < c.kappas.get("person", 0):
-            problems.append("people have several records, and a relationship is counted by records")
+    several = _is_count(records) and records > 1 and not _is_declared(c, "person")
+    if several and c.kappas.get("relationship", 0) < c.kappas.get("person", 0):
+        problems.append("people have several records, and a relationship is counted by records")
     if c.costs is not None and "tuples" in c.costs:
         shared, related = (c.costs["tuples"][unit].records for unit in ("pair", "relationship"))
         if shared > related and not _is_declared(c, "pair"):
