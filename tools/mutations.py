@@ -26,6 +26,28 @@ def _in(*tests: str) -> tuple[str, ...]:
 
 SENSITIVITY = [
     Mutation(
+        "clip: a tuple's gradient is not clipped",
+        "factor = clip_factor(U, X, self.clip, norm) * present[:, 0]",
+        "factor = 1.0 * present[:, 0]",
+        _in("test_tuple_losses", "test_tuples"),
+    ),
+    Mutation(
+        "clip: the terms of a tuple's gradient are clipped, not their sum's bound",
+        "return np.minimum(shrink(lengths, clip), shrink(terms, CANCELLED * clip))",
+        "return shrink(terms, CANCELLED * clip)",
+        _in(
+            "test_tuple_losses",
+        ),
+    ),
+    Mutation(
+        "clip: moments of long pairs",
+        "second = c * (row_norms(z * z, norm) if self.diagonal else moment_norms(z, norm))",
+        "second = np.zeros(len(z)); z = dense_rows(differences)",
+        _in(
+            "test_pair_scatter",
+        ),
+    ),
+    Mutation(
         "sensitivity: rounding to the grid is not charged",
         "+ grid * _width(n_entries, norm)",
         "+ 0.0 * grid * _width(n_entries, norm)",
@@ -334,6 +356,28 @@ KAPPA = [
         _in("test_dpp", "test_exact_audit", "test_contract"),
     ),
     Mutation(
+        "kappa: a person is in one tuple",
+        "person=int(np.bincount(numbers.ravel()).max()),",
+        "person=1,",
+        _in("test_kappa_of_tuples", "test_tuples"),
+    ),
+    Mutation(
+        "kappa: two people share one tuple",
+        "return int(np.unique(ends[0] * n + ends[1], return_counts=True)[1].max())",
+        "return 1",
+        _in(
+            "test_kappa_of_tuples",
+        ),
+    ),
+    Mutation(
+        "kappa: a relationship's tuples are the third largest b",
+        "next_largest, largest = np.sort(b)[-2:].tolist()",
+        "next_largest, largest = np.sort(b)[[-3, -1]].tolist()",
+        _in(
+            "test_kappa_of_tuples",
+        ),
+    ),
+    Mutation(
         "kappa: a fact about two people is in one record",
         '"relationship": Cost(2),',
         '"relationship": Cost(1),',
@@ -509,4 +553,43 @@ ACCOUNTING = [
     ),
 ]
 
-MUTATIONS = [*SENSITIVITY, *CLIP, *NOISE, *CHOICES, *KAPPA, *EVENTS, *ACCOUNTING]
+COUNTS = [
+    Mutation(
+        "counts: replacing costs sqrt(2) under Laplace noise too",
+        'if l1 and kind == "counted pairs":',
+        'if False and l1 and kind == "counted pairs":',
+        _in("test_counts"),
+    ),
+    Mutation(
+        "counts: the cell of the label is not in the bound",
+        "return math.sqrt(n_comparisons + LABEL_WEIGHT**2)",
+        "return math.sqrt(n_comparisons)",
+        _in("test_counts"),
+    ),
+    Mutation(
+        "counts: an entity is charged for one record less",
+        "degrees[:entity_records].sum()",
+        "degrees[: entity_records - 1].sum()",
+        _in("test_counts"),
+    ),
+    Mutation(
+        "counts: one record more than the bound counts",
+        "late = (place >= most)[at]",
+        "late = (place > most)[at]",
+        _in("test_counts"),
+    ),
+    Mutation(
+        "counts: the bound of scores is that of the shortest column",
+        "column = root(n_cells)[:, 0]",
+        "column = root(n_cells)[:, -1]",
+        _in("test_error_curve"),
+    ),
+    Mutation(
+        "counts: a curve's bands leave the noise out",
+        "worst = np.clip(counts + z * noise, 0.0, fewest)",
+        "worst = np.clip(counts, 0.0, fewest)",
+        _in("test_error_curve"),
+    ),
+]
+
+MUTATIONS = [*SENSITIVITY, *CLIP, *NOISE, *CHOICES, *KAPPA, *EVENTS, *ACCOUNTING, *COUNTS]

@@ -64,6 +64,8 @@ _HOME = {
     "ErrorCurve": "pairveil.evaluation.error_curve",
     "PrivateLinkageModel": "pairveil.linkage.model",
     "level_frequencies": "pairveil.linkage.estimating",
+    "text_levels": "pairveil.linkage.comparing",
+    "to_recordlinkage": "pairveil.linkage.recordlinkage",
     "ReleasedLinkage": "pairveil.release.linkage",
     "ReleasedMetric": "pairveil.release.metric",
     "InputError": "pairveil.errors",
@@ -128,8 +130,10 @@ if TYPE_CHECKING:
     from pairveil.learners.ranking import PrivatePreferenceRanker
     from pairveil.learners.scatter import DPPScatterLearner
     from pairveil.learners.tuples.learner import DPPTripletLearner, DPPTupletLearner
+    from pairveil.linkage.comparing import text_levels
     from pairveil.linkage.estimating import level_frequencies
     from pairveil.linkage.model import PrivateLinkageModel
+    from pairveil.linkage.recordlinkage import to_recordlinkage
     from pairveil.privacy.accounting import epsilon_of
     from pairveil.privacy.calibration import (
         calibrate_choice,

@@ -78,7 +78,16 @@ def release(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     from running import run
 
     out = tmp_path_factory.mktemp("released") / "release"
-    words = ["fit", files / "people.csv", files / "pairs.csv", "--out", out, "--epsilon", 3]
+    words = [
+        "fit",
+        "--no-scale",
+        files / "people.csv",
+        files / "pairs.csv",
+        "--out",
+        out,
+        "--epsilon",
+        3,
+    ]
     done = run(*words, "--report", cwd=files)
     assert done.code == 0, done.err
     return out

@@ -66,7 +66,7 @@ def found(folder: Path) -> str | None:
 
 
 def main(data: Path, scratch: Path, stride: int) -> None:
-    words = ["fit", str(data / "people.csv"), str(data / "pairs.csv"), "-q"]
+    words = ["fit", "--no-scale", str(data / "people.csv"), str(data / "pairs.csv"), "-q"]
     run([*words, "-o", str(scratch / "earlier"), "--epsilon", "3"])
     words += ["-o", "out", "--overwrite", "--ledger", "ledger.json", "--budget", "1.5"]
     words += ["--checkpoint", "fit"]

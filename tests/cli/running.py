@@ -49,13 +49,14 @@ def _no_constant(name: str) -> None:
     raise AssertionError(f"{name} is not strict JSON")
 
 
-def run(*words: object, cwd: Path, **variables: str) -> Done:
+def run(*words: object, cwd: Path, stdin: bytes | None = None, **variables: str) -> Done:
     """Run `pairveil WORDS` in ``cwd``; no canary may be spoken."""
     done = subprocess.run(
         [*PAIRVEIL, *map(str, words)],
         cwd=cwd,
         env=environment() | variables,
         capture_output=True,
+        input=None if stdin is None else stdin.decode(),
         encoding="utf-8",
         timeout=120,
         check=False,

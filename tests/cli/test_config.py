@@ -20,7 +20,7 @@ def test_options_come_from_the_file_and_the_command_line_wins(here: Path) -> Non
         'epsilon = 0.5\nleft = "a"\nright = "b"\nlabel = "y"\n'
         '[fit]\nunit = "person"\nexclude = ["ward"]\ndry-run = true\n'
     )
-    words = ["fit", "words.csv", "columns.csv", "--json"]
+    words = ["fit", "--no-scale", "words.csv", "columns.csv", "--json"]
     found = run(*words, cwd=here).json["certificate"]
     assert found["unit"] == "person"
     assert 0.49 < found["epsilon"] <= 0.5

@@ -30,7 +30,10 @@ def refused(*words: object, cwd: Path) -> str:
 def test_the_first_row_of_a_file_without_a_header_is_not_shown(files: Path, tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text("alice,ward,HIVPOS\nbob,north,HIVNEG\n")
     (tmp_path / "pairs.csv").write_text("alice,bob,HIVPOS\ncid,dan,HIVNEG\n")
-    for words in (["kappa", "pairs.csv"], ["fit", "people.csv", files / "pairs.csv", "-o", "x"]):
+    for words in (
+        ["kappa", "pairs.csv"],
+        ["fit", "--no-scale", "people.csv", files / "pairs.csv", "-o", "x"],
+    ):
         line = refused(*words, cwd=tmp_path)
         assert "3 columns with other names" in line
         assert not any(word in line for word in ("alice", "HIV", "north"))

@@ -42,7 +42,7 @@ def test_help_has_an_example_and_the_common_options(path: tuple[str, ...]) -> No
 
 def test_help_fits_80_columns(tmp_path: Path) -> None:
     page = run("fit", "--help", cwd=tmp_path).out
-    assert "pairveil fit people.csv pairs.csv --dry-run" in page
+    assert "pairveil fit people.csv pairs.csv --schema schema.toml --dry-run" in page
     assert max(map(len, page.splitlines())) <= 80
 
 

@@ -60,7 +60,14 @@ def test_every_learner_of_a_metric_is_fitted_by_its_name(
         words = [*files, "--learner", name, "--out", out, "--overwrite", "--ledger", ledger]
         words += [] if ledger.exists() else ["--budget", 9]
         done = run_here(
-            "fit", *words, "--checkpoint", tmp_path / "ck", "--report", "--json", cwd=folder
+            "fit",
+            "--no-scale",
+            *words,
+            "--checkpoint",
+            tmp_path / "ck",
+            "--report",
+            "--json",
+            cwd=folder,
         )
         made = Certificate.from_dict(done.json["certificate"])
         assert made.verify().problems == ()
@@ -80,11 +87,11 @@ def test_every_learner_of_a_metric_is_fitted_by_its_name(
 def test_a_dry_run_spends_and_writes_nothing(name: str, folder: Path, tmp_path: Path) -> None:
     words = ["people.csv", *LISTED, "--learner", name, "--dry-run", "--out", tmp_path / "no"]
     words += ["--ledger", tmp_path / "ledger", "--budget", 2]
-    found = run_here("fit", *words, "--json", cwd=folder).json
+    found = run_here("fit", "--no-scale", *words, "--json", cwd=folder).json
     assert found["out"] is None
     assert found["certificate"]["epsilon"] <= 1.0
     assert list(tmp_path.iterdir()) == []
-    said = run_here("fit", *words, cwd=folder)
+    said = run_here("fit", "--no-scale", *words, cwd=folder)
     assert "nothing was spent" in said.out
     if name == "scatter":
         assert "600 of 600 people used" in said.out
@@ -92,7 +99,17 @@ def test_a_dry_run_spends_and_writes_nothing(name: str, folder: Path, tmp_path: 
 
 
 def test_without_a_list_the_certificate_says_so(folder: Path, tmp_path: Path) -> None:
-    words = ["fit", "people.csv", "--classes", "ward", "--exclude", "c", "--out", tmp_path / "r"]
+    words = [
+        "fit",
+        "--no-scale",
+        "people.csv",
+        "--classes",
+        "ward",
+        "--exclude",
+        "c",
+        "--out",
+        tmp_path / "r",
+    ]
     done = run_here(*words, "--json", cwd=folder)
     made = Certificate.from_dict(done.json["certificate"])
     assert not made.for_release
@@ -102,16 +119,14 @@ def test_without_a_list_the_certificate_says_so(folder: Path, tmp_path: Path) ->
 
 def test_classes_of_an_array_file(folder: Path, tmp_path: Path) -> None:
     words = ["people.npz", "--classes", "y", "--class-list", "0,1", "--out", tmp_path / "r"]
-    found = run_here("fit", *words, "--json", cwd=folder).json["certificate"]
+    found = run_here("fit", "--no-scale", *words, "--json", cwd=folder).json["certificate"]
     assert found["for_release"]
     assert found["n_pairs_used"] == 300  # designed pairs: so few people tell more in pairs
 
 
 WRONG = {
     "needs FEATURES and PAIRS or FEATURES and --classes COLUMN": ["people.csv"],
-    "needs FEATURES and --classes COLUMN; FEATURES and PAIRS were given": [
-        "people.csv", "pairs.csv", "--learner", "scatter",
-    ],
+    "learner 'triplet' learns from tuples": ["people.csv", "pairs.csv", "--learner", "triplet"],
     "not both": ["people.csv", "pairs.csv", "--classes", "ward"],
     "--select goes with PAIRS": ["people.csv", *LISTED, "--select", "all"],
     "--zero-means goes with PAIRS": ["people.csv", *LISTED, "--zero-means", "similar"],
@@ -126,7 +141,9 @@ WRONG = {
 @pytest.mark.parametrize("said", WRONG)
 def test_wrong_files_are_said_plainly(said: str, folder: Path, tmp_path: Path) -> None:
     ledger = tmp_path / "ledger"
-    done = run_here("fit", *WRONG[said], "--ledger", ledger, "--budget", 1, cwd=folder)
+    done = run_here(
+        "fit", "--no-scale", *WRONG[said], "--ledger", ledger, "--budget", 1, cwd=folder
+    )
     assert done.code == 2
     assert said in " ".join(done.err.split())
     assert "Traceback" not in done.err
@@ -146,10 +163,10 @@ def test_a_learner_of_other_input_is_left_to_python(monkeypatch: pytest.MonkeyPa
 
 
 def test_options_that_a_learner_lacks_are_not_swallowed() -> None:
-    made = make_learner("scatter", {"epsilon": 2.0, "select": "all"}, {"epsilon"})
+    made = make_learner("scatter", {"epsilon": 2.0, "margin": 1.0}, {"epsilon"})
     assert made.epsilon == 2.0
-    with pytest.raises(InputError, match="--select is no option of learner 'scatter'"):
-        make_learner("scatter", {"epsilon": 2.0, "select": "all"}, {"select"})
+    with pytest.raises(InputError, match="--margin is no option of learner 'scatter'"):
+        make_learner("scatter", {"epsilon": 2.0, "margin": 1.0}, {"margin"})
 
 
 # ---- sizes -------------------------------------------------------------------------------------

@@ -7,25 +7,25 @@ from pathlib import Path
 import pytest
 from running import run
 
-FIT = "fit people.csv pairs.csv -o new"
+FIT = "fit --no-scale people.csv pairs.csv -o new"
 MISTAKES = {
-    "no pairs file": ("fit people.csv", "needs FEATURES and PAIRS"),
-    "missing features": ("fit nope.csv pairs.csv", "there is no file nope.csv"),
-    "missing pairs": ("fit people.csv nope.csv", "there is no file nope.csv"),
-    "files swapped": ("fit pairs.csv people.csv", "no column 'id'"),
-    "other column names": ("fit people.csv columns.csv", "--left, --right and --label"),
+    "no pairs file": ("fit --no-scale people.csv", "needs FEATURES and PAIRS"),
+    "missing features": ("fit --no-scale nope.csv pairs.csv", "there is no file nope.csv"),
+    "missing pairs": ("fit --no-scale people.csv nope.csv", "there is no file nope.csv"),
+    "files swapped": ("fit --no-scale pairs.csv people.csv", "no column 'id'"),
+    "other column names": ("fit --no-scale people.csv columns.csv", "--left, --right and --label"),
     "no such id column": (f"{FIT} --id patient", "no column 'patient'"),
-    "labels 0 and 1": ("fit people.csv zeroone.csv", "say which with --zero-means"),
-    "unknown label": ("fit people.csv odd.csv", "row 1 has none of these"),
-    "id without features": ("fit people.csv strangers.csv", "an id without features (first: row 1)"),
-    "herself": ("fit people.csv alone.csv", "joins a person with herself (row 1)"),
-    "no pairs": ("fit people.csv none.csv", "there are no pairs"),
-    "empty file": ("fit empty.csv pairs.csv", "empty.csv is empty"),
-    "not UTF-8": ("fit latin.csv pairs.csv", "not UTF-8"),
+    "labels 0 and 1": ("fit --no-scale people.csv zeroone.csv", "say which with --zero-means"),
+    "unknown label": ("fit --no-scale people.csv odd.csv", "row 1 has none of these"),
+    "id without features": ("fit --no-scale people.csv strangers.csv", "without features (first: row 1)"),
+    "herself": ("fit --no-scale people.csv alone.csv", "joins a person with herself (row 1)"),
+    "no pairs": ("fit --no-scale people.csv none.csv", "there are no pairs"),
+    "empty file": ("fit --no-scale empty.csv pairs.csv", "empty.csv is empty"),
+    "not UTF-8": ("fit --no-scale latin.csv pairs.csv", "not UTF-8"),
     "ragged": ("kappa ragged.csv", "ragged.csv"),
-    "text column": ("fit words.csv pairs.csv", "column 'ward' is not numeric"),
-    "gap": ("fit gap.csv pairs.csv", "missing value: column 'x1', row 1"),
-    "person twice": ("fit twice.csv pairs.csv", "repeats an id"),
+    "text column": ("fit --no-scale words.csv pairs.csv", "column 'ward' is not numeric"),
+    "gap": ("fit --no-scale gap.csv pairs.csv", "missing value: column 'x1', row 1"),
+    "person twice": ("fit --no-scale twice.csv pairs.csv", "repeats an id"),
     "epsilon 0": (f"{FIT} --epsilon 0", "epsilon must be a number above 0"),
     "epsilon -1": (f"{FIT} --epsilon -1", "epsilon must be a number above 0"),
     "epsilon abc": (f"{FIT} --epsilon abc", "'--epsilon': Input should be a valid number"),
@@ -35,8 +35,8 @@ MISTAKES = {
     "wrong selection": (f"{FIT} --select stars", "is not one of 'paths'"),
     "kappa too small": (f"{FIT} --select all --kappa 1", "need 4 for 'relationship'"),
     "too many components": (f"{FIT} --n-components 9", "from 1 to 4"),
-    "out is a file": ("fit people.csv pairs.csv -o people.csv", "people.csv is a file"),
-    "out is in use": ("fit people.csv pairs.csv -o .", "holds other files"),
+    "out is a file": ("fit --no-scale people.csv pairs.csv -o people.csv", "people.csv is a file"),
+    "out is in use": ("fit --no-scale people.csv pairs.csv -o .", "holds other files"),
     "budget alone": (f"{FIT} --budget 3", "--budget goes with --ledger"),
     "new ledger, no budget": (f"{FIT} --ledger new.json", "give --budget EPSILON"),
     "ledger is no ledger": (f"{FIT} --quiet --ledger people.csv", "is not JSON"),
@@ -69,16 +69,27 @@ def test_mistake(name: str, files: Path) -> None:
 
 
 def test_json_does_not_hide_a_mistake(files: Path) -> None:
-    done = run("fit", "people.csv", "zeroone.csv", "--json", cwd=files)
+    done = run("fit", "--no-scale", "people.csv", "zeroone.csv", "--json", cwd=files)
     assert (done.code, done.out) == (2, "")
     assert len(done.err.splitlines()) == 1
 
 
 def test_raw_columns_are_noticed(files: Path) -> None:
-    done = run("fit", "raw.csv", "pairs.csv", "--dry-run", cwd=files)
+    done = run("fit", "--no-scale", "raw.csv", "pairs.csv", "--dry-run", cwd=files)
     assert done.code == 0
     assert "rows were longer than 1 and clipped" in done.err
     assert "with --bounds FILE" in done.err
+
+
+def test_fit_asks_how_columns_were_scaled_whatever_they_hold(files: Path) -> None:
+    for people in ("people.csv", "raw.csv", "nope.csv"):
+        done = run("fit", people, "pairs.csv", "--ledger", "l.json", "--budget", "3", cwd=files)
+        assert done.code == 2
+        assert f"pairveil schema {people} -o schema.toml" in done.err
+        assert "Nothing was spent" in done.err
+        assert not (files / "l.json").exists()
+    both = run("fit", "raw.csv", "pairs.csv", "--no-scale", "--bounds", "bounds.csv", cwd=files)
+    assert "give one of them" in both.err
 
 
 def test_no_command_shows_the_help(files: Path) -> None:

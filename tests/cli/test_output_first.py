@@ -33,7 +33,14 @@ for words in map(json.loads, sys.argv[1:]):
 
 
 def fit(files: Path, *words: object) -> list[str]:
-    return ["fit", str(files / "people.csv"), str(files / "pairs.csv"), "-q", *map(str, words)]
+    return [
+        "fit",
+        "--no-scale",
+        str(files / "people.csv"),
+        str(files / "pairs.csv"),
+        "-q",
+        *map(str, words),
+    ]
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
@@ -128,7 +135,7 @@ def test_what_weakens_the_guarantee_is_said_to_the_quiet_too(
     monkeypatch.chdir(tmp_path)
     said: list[str] = []
     monkeypatch.setattr("pairveil.cli.output.stderr.print", lambda text, **_: said.append(text))
-    command = ["fit", str(files / "people.csv"), str(files / "pairs.csv"), *words]
+    command = ["fit", "--no-scale", str(files / "people.csv"), str(files / "pairs.csv"), *words]
     done = CliRunner().invoke(app, [*command, "--delta", "0.1", "--seed", "0"])
     assert done.exit_code == 0, done.output
     assert sum("--delta 0.1 is not below 1 / 88 pairs" in line for line in said) == 1

@@ -6,7 +6,7 @@ import csv
 from pathlib import Path
 
 import pytest
-from running import run_here
+from running import run, run_here
 
 FACTS = """
 version = 1
@@ -100,3 +100,65 @@ def test_unlabelled_pairs_can_be_planned(raw):
     (raw / "graph.csv").write_text("left,right\np1,p2\np2,p3\n")
     words = ("plan", "people.csv", "graph.csv", "--schema", "facts.toml", "--epsilon", 1, "--json")
     assert run_here(*words, cwd=raw).json["rows"]
+
+
+def test_a_release_of_a_raw_table_takes_raw_tables(raw):
+    words = (
+        "fit",
+        "people.csv",
+        "pairs.csv",
+        "--schema",
+        "facts.toml",
+        "--epsilon",
+        3,
+        "--out",
+        "rel",
+    )
+    done = run_here(*words, "--json", cwd=raw)
+    assert done.json["certificate"]["plan"]["n_features"] == 5
+    assert "outside the bounds" in done.err
+    assert (raw / "rel/schema.toml").exists()
+    assert run_here("transform", "rel", "people.csv", "-o", "a.csv", cwd=raw).code == 0
+    text = (raw / "people.csv").read_text(encoding="utf-8")
+    wards = [row.split(",")[2] for row in text.splitlines()[1:]]
+    (raw / "kind.csv").write_text(
+        "\n".join(["kind," + text.splitlines()[0]]
+                  + [f"{w},{row}" for w, row in zip(wards, text.splitlines()[1:], strict=True)]),
+        encoding="utf-8",
+    )  # fmt: skip
+    scores = run_here(
+        "evaluate", "rel", "kind.csv", "--classes", "kind", "--pairs", 200, "--json", cwd=raw
+    )
+    assert 0 <= scores.json["pair_auc"] <= 1
+    assert run_here("certificate", "rel", cwd=raw).code == 0
+
+
+def test_columns_semicolons_excel_and_standard_input(raw):
+    openpyxl = pytest.importorskip("openpyxl")
+    rows = list(csv.reader((raw / "people.csv").read_text(encoding="utf-8").splitlines()))
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append([float(cell) if cell.isdecimal() else cell or None for cell in row])
+    book.save(raw / "people.xlsx")
+    book.close()
+    (raw / "semi.csv").write_text("\n".join(";".join(row) for row in rows), encoding="utf-8")
+    made = []
+    for name in ("people.csv", "people.xlsx", "semi.csv"):
+        words = (
+            "plan",
+            name,
+            "pairs.csv",
+            "--schema",
+            "facts.toml",
+            "--exclude",
+            "ward,visit",
+            "--epsilon",
+            1,
+        )
+        done = run_here(*words, "--json", cwd=raw)
+        made.append((done.json, done.err))
+    assert made[0] == made[1] == made[2]
+    done = run("kappa", "-", cwd=raw, stdin=(raw / "pairs.csv").read_bytes())
+    assert "40 pairs of 40 people" in done.out
+    both = run_here("fit", "-", "-", "--no-scale", cwd=raw)
+    assert "cannot both be standard input" in both.err

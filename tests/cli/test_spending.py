@@ -17,7 +17,13 @@ from pairveil.release.metric import ReleasedMetric
 
 
 def fit(files: Path, *words: object, cwd: Path) -> list[str]:
-    return ["fit", str(files / "people.csv"), str(files / "pairs.csv"), *map(str, words)]
+    return [
+        "fit",
+        "--no-scale",
+        str(files / "people.csv"),
+        str(files / "pairs.csv"),
+        *map(str, words),
+    ]
 
 
 def test_a_ledger_refuses_what_exceeds_it(files: Path, tmp_path: Path) -> None:
@@ -233,7 +239,9 @@ def test_a_dry_runs_json_does_not_depend_on_contents(tmp_path: Path) -> None:
         text = (tmp_path / "pairs.csv").read_text().splitlines()
         text[5] = text[5].rsplit(",", 1)[0] + f",{label}"
         (tmp_path / "pairs.csv").write_text("\n".join(text) + "\n")
-        done = run("fit", "people.csv", "pairs.csv", "--dry-run", "--json", cwd=tmp_path)
+        done = run(
+            "fit", "--no-scale", "people.csv", "pairs.csv", "--dry-run", "--json", cwd=tmp_path
+        )
         assert done.code == 0, done.err
         printed.append(done.out)
     assert printed[0] == printed[1]

@@ -22,7 +22,7 @@ def ring(tmp_path_factory: pytest.TempPathFactory) -> Path:
         rows = [[f"q{i}", i % 7 / 20, i % 3 / 9] for i in range(N)]
         csv.writer(file).writerows([["id", "a", "b"], *rows])
     _write(here / "pairs.csv", [[f"q{i}", f"q{(i + 1) % N}"] for i in range(N)])
-    words = ["fit", "people.csv", "pairs.csv", "--epsilon", 4, "--delta", 1e-3]
+    words = ["fit", "--no-scale", "people.csv", "pairs.csv", "--epsilon", 4, "--delta", 1e-3]
     done = run(*words, "--out", "release", "--graph-salt", "salt.txt", cwd=here)
     assert done.code == 0, done.err
     return here

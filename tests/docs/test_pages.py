@@ -21,6 +21,7 @@ RUN_WHOLE = {
     "docs/guides/record-linkage.md",
     "docs/guides/faces.md",
     "docs/guides/new-learner.md",
+    "docs/guides/any-trainer.md",
 }
 # Pages about an extra, which is tested where it is installed.
 NEEDS = {"docs/guides/siamese.md": "torch"}

@@ -111,12 +111,14 @@ def test_the_command_line_fits_on_a_cluster(scheduler, tmp_path):
     pairs.to_csv(tmp_path / "pairs.csv", index=False)
     command = [str(tmp_path / "people.csv"), str(tmp_path / "pairs.csv"), "--seed", "0", "--json"]
     for out, more in (("local", []), ("remote", ["--dask", scheduler])):
-        done = CliRunner().invoke(app, ["fit", *command, "--out", str(tmp_path / out), *more])
+        done = CliRunner().invoke(
+            app, ["fit", "--no-scale", *command, "--out", str(tmp_path / out), *more]
+        )
         assert done.exit_code == 0, done.output
     local, remote = (ReleasedMetric.load(tmp_path / out) for out in ("local", "remote"))
     np.testing.assert_array_equal(local.components, remote.components)
     nobody = ["--dask", "nonsense://nowhere", "--out", str(tmp_path / "none")]
-    refused = CliRunner().invoke(app, ["fit", *command, *nobody])
+    refused = CliRunner().invoke(app, ["fit", "--no-scale", *command, *nobody])
     assert isinstance(refused.exception, InputError)
     assert "no Dask scheduler" in str(refused.exception)
     assert not (tmp_path / "none").exists()
@@ -135,7 +137,9 @@ def test_the_command_line_fits_what_workers_read(scheduler, tmp_path):
     ledger = ["--ledger", str(tmp_path / "budget.json"), "--budget", "3", "--report"]
     words = ["--left", "a", "--right", "b", "--seed", "0", "--json"]
     for out, files, more in (("far", far, [*ledger, "--dask", scheduler]), ("near", near, [])):
-        done = CliRunner().invoke(app, ["fit", *files, *words, "--out", str(tmp_path / out), *more])
+        done = CliRunner().invoke(
+            app, ["fit", "--no-scale", *files, *words, "--out", str(tmp_path / out), *more]
+        )
         assert done.exit_code == 0, done.output
     released, local = (ReleasedMetric.load(tmp_path / out) for out in ("far", "near"))
     np.testing.assert_array_equal(released.components, local.components)
@@ -149,7 +153,9 @@ def test_the_command_line_fits_what_workers_read(scheduler, tmp_path):
         ([*far, "--dask", scheduler], "no column 'left'"),
     ]
     for command, says in mistakes:
-        refused = CliRunner().invoke(app, ["fit", *command, "--out", str(tmp_path / "none")])
+        refused = CliRunner().invoke(
+            app, ["fit", "--no-scale", *command, "--out", str(tmp_path / "none")]
+        )
         assert isinstance(refused.exception, InputError)
         assert says in str(refused.exception)
     assert not (tmp_path / "none").exists()

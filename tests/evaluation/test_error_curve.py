@@ -187,6 +187,33 @@ def test_a_ledger_is_charged():
     assert len(ledger.entries) == 1
 
 
+def test_a_model_and_its_curve_have_one_certificate():
+    from pairveil.linkage import PrivateLinkageModel
+
+    levels = cells_of(scores(), RANGE, 4)[:, None]
+    for options in ({}, {"unit": "person", "entity_records": 3}):
+        model = PrivateLinkageModel(delta=1e-6, select="all", **options).fit(levels, Y, PEOPLE, [4])
+        found = curve(random_state=None, **options)
+        both = found.with_model(model.certificate_)
+        assert both.verify().problems == ()
+        assert both.for_release
+        assert (both.delta, len(both.events)) == (1e-5, 2)
+        assert max(1.0, both.epsilon) > 0.99
+        assert 1.0 < both.epsilon < 1.5
+    with pytest.raises(InputError, match="different bounds"):
+        curve().with_model(model.certificate_)
+    with pytest.raises(InputError, match="who is in which pair"):
+        curve(pairs=None, unit="pair").with_model(model.certificate_)
+
+
+def test_a_person_may_have_several_records():
+    certificate = curve(unit="person", entity_records=7).certificate
+    assert certificate.kappa == 7
+    assert certificate.verify().problems == ()
+    with pytest.raises(InputError, match="entity_records"):
+        curve(entity_records=0)
+
+
 # ---- the command ---------------------------------------------------------------------------------
 
 

@@ -64,7 +64,7 @@ def test_given_pairs_are_cut_into_groups():
     assert certificate.selection["how"] == "groups"
     assert certificate.selection["caveat"] is not None
     assert learner.n_pairs_used_ == certificate.n_pairs_used == len(learner.used_pairs_)
-    assert 0.8 * len(pairs) < learner.n_pairs_used_ < len(pairs) == certificate.n_pairs_given
+    assert 0.7 * len(pairs) < learner.n_pairs_used_ < len(pairs) == certificate.n_pairs_given
     assert learner.components_.shape == (30, 30)
     assert certificate == DPPMetricLearner(select="groups", preprocessor=X, **MANY).certify(
         pairs, y
@@ -181,3 +181,28 @@ def test_the_non_private_limit_learns_from_groups():
     assert learner.certificate_ is None
     pairs = design_pairs(569, random_state=0)
     assert learner.score(pairs, label_pairs(pairs, CLASSES)) > 0.86
+
+
+@pytest.mark.filterwarnings("ignore::pairveil.DataWarning")
+def test_the_size_of_groups_follows_public_numbers():
+    pairs = design_pairs(569, random_state=0)
+    y = label_pairs(pairs, CLASSES)
+    sizes = [
+        DPPMetricLearner(epsilon, select="groups", preprocessor=X, random_state=0)
+        .prepare(pairs, y)
+        .recipe.size
+        for epsilon in (0.5, 8.0, float("inf"))
+    ]
+    assert sizes == [3, 4, 8]
+    labels = DPPMetricLearner(0.5, select="groups", preprocessor=X, random_state=0)
+    one, two = (labels.prepare(pairs, given).material.used.members for given in (y, -y))
+    assert np.array_equal(one, two)  # blind to labels
+
+
+def test_sampled_groups_are_accounted_as_replaced_ones():
+    learner = DPPMetricLearner(epsilon=8.0, n_steps=20, sample_rate=0.2, random_state=0)
+    certificate = learner.certify_classes(X, CLASSES, [0, 1], groups=4)
+    assert _one_number(certificate)
+    assert bool(certificate.verify())
+    learner.fit_classes(X, CLASSES, [0, 1], groups=4)
+    assert learner.certificate_ == certificate

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from pairveil import DPPMetricLearner, PairSet
-from pairveil.graph.selections import SELECTIONS
-from pairveil.learners.outlook import PlannedFit, outlook, recommend
+from pairveil.learners.outlook import SELECTIONS_OF_PAIRS, PlannedFit, outlook, recommend
 from pairveil.privacy.units import UNITS
 
 RNG = np.random.default_rng(0)
@@ -31,7 +30,7 @@ def seen():
 def test_there_is_a_line_for_each_choice(seen):
     made = {(row.epsilon, row.unit, row.select) for row in seen.rows}
     assert len(made) == len(seen.rows)
-    assert made == {(e, u, s) for e in (1.0, 4.0) for u in UNITS for s in SELECTIONS}
+    assert made == {(e, u, s) for e in (1.0, 4.0) for u in UNITS for s in SELECTIONS_OF_PAIRS}
 
 
 def test_labels_and_features_change_nothing(seen):
@@ -79,4 +78,4 @@ def test_in_a_notebook(seen):
     assert page.count("<tr>") == 1 + len(seen.rows)
     assert f"<b>{seen.recommended.select}</b>" in page
     mpl.use("Agg")
-    assert len(seen.plot().lines) == len(SELECTIONS) + 1
+    assert len(seen.plot().lines) == len(SELECTIONS_OF_PAIRS) + 1

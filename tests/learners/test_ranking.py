@@ -15,6 +15,7 @@ from scipy.stats import kendalltau
 from sklearn.base import clone
 
 from pairveil import BudgetError, Certificate, InputError, PrivacyLedger, PrivatePreferenceRanker
+from pairveil.audit import audit_exactly
 from pairveil.audit.choices import ChoiceNeighbours, audit_choices, choice_canary
 from pairveil.data.choices import Choices
 from pairveil.engine.statistics import clipped_sum
@@ -424,3 +425,11 @@ def test_the_bench_stands_beside_randomised_response(monkeypatch):
         private = tau[features, "private", "worker"]
         assert tau[features, "non-private", None] > private > 0.6
         assert private > tau[features, "randomised response", "worker"] + 0.2
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_it_is_audited_like_other_learners(unit):
+    found = audit_exactly(PrivatePreferenceRanker(unit=unit), n_features=4)
+    assert found.verdict == "consistent"
+    assert found.queries[0].ratio > 0.99
+    assert audit_exactly("ranking").verdict == "consistent"

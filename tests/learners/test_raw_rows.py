@@ -10,10 +10,13 @@ import pytest
 from pairveil import (
     DPPMetricLearner,
     DPPScatterLearner,
+    DPPTripletLearner,
+    GroupSet,
     InputError,
     PairSet,
     ReleasedMetric,
     Schema,
+    TupleSet,
 )
 from pairveil.schema.toml import to_toml
 
@@ -109,6 +112,25 @@ def test_people_with_classes():
     outside = DPPScatterLearner(epsilon=8.0, random_state=0)
     outside.fit_classes(ENCODED * SCHEMA.factor(), GROUPS, (0, 1))
     np.testing.assert_allclose(inside.components_, outside.components_ * SCHEMA.factor())
+
+
+def test_tuples_are_read_by_a_schema_too():
+    triplets = np.array([(i, (i + 1) % N, (i + 7) % N) for i in range(N)])
+    inside = DPPTripletLearner(epsilon=8.0, random_state=0, schema=SCHEMA, preprocessor=RAW).fit(
+        triplets
+    )
+    outside = DPPTripletLearner(epsilon=8.0, random_state=0, preprocessor=ENCODED * SCHEMA.factor())
+    outside.fit(triplets)
+    np.testing.assert_allclose(inside.components_, outside.components_ * SCHEMA.factor())
+
+
+def test_records_that_hold_their_features_are_scaled_already():
+    records = TupleSet(np.zeros((4, 3)), [[0, 1, 2]])
+    with pytest.raises(InputError, match="leave schema and bounds out"):
+        DPPTripletLearner(schema=SCHEMA).fit(records)
+    groups = GroupSet(np.zeros((4, 3)), members=[[0, 2, 3]], labels=[[1, -1, -1]])
+    with pytest.raises(InputError, match="leave schema and bounds out"):
+        learner(schema=SCHEMA).fit(groups)
 
 
 def test_a_learner_writes_its_release(tmp_path):

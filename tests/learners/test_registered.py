@@ -15,6 +15,7 @@ from sklearn.base import clone
 from learners import chain, people
 from pairveil import BudgetError, InputError, PairSet, PrivacyLedger
 from pairveil.audit import audit_exactly
+from pairveil.audit.learner_target import canary_of_pairs
 from pairveil.audit.targets import KAPPA
 from pairveil.learners import LEARNERS, learner_class
 from pairveil.learners.metric import PrivateMetricLearner
@@ -40,8 +41,8 @@ def guide(tmp_path_factory):
     del sys.modules["diagonal"]
 
 
-# These learn from people with classes, choices, tuples and links: they have contracts of their own.
-OF_OTHERS = {"scatter", "ranking", "triplet", "tuplet", "clustering"}
+# These learn from choices, tuples and links: they have contracts of their own.
+OF_OTHERS = {"ranking", "triplet", "tuplet", "clustering"}
 OF_PAIRS = [name for name in LEARNERS if name not in OF_OTHERS]
 
 
@@ -65,12 +66,12 @@ def test_the_dry_run_is_the_fit_and_both_verify(build):
 
 
 def test_parameters_are_known_to_scikit_learn(build):
-    learner = build(random_state=3, unit="person")
+    learner = build(random_state=3, unit="pair")
     assert {"epsilon", "unit", "preprocessor"} <= learner.get_params().keys()
     copy = clone(learner)
     assert copy.get_params(deep=False).keys() == learner.get_params(deep=False).keys()
-    assert (copy.unit, copy.random_state) == ("person", 3)
-    assert "unit='person'" in repr(copy)
+    assert (copy.unit, copy.random_state) == ("pair", 3)
+    assert "unit='pair'" in repr(copy)
     with pytest.raises(TypeError, match="unknown"):
         build(unknown=1)
 
@@ -148,9 +149,12 @@ def test_sparse_rows_give_the_same_metric(build):
 @pytest.mark.parametrize(("unit", "kappa"), list(KAPPA.items()))
 def test_no_query_moves_further_than_is_charged(build, unit, kappa, adjacency, mechanism):
     learner = build(unit=unit, adjacency=adjacency, mechanism=mechanism, epsilon=1.0, delta=1e-5)
-    found = audit_exactly(learner, kappa=kappa, n_features=3)
+    # By its name scatter would be audited on people (test_people_audit.py): here it learns from pairs.
+    canary = canary_of_pairs(learner, kappa, n_features=3)
+    found = audit_exactly(learner, canary=canary)
     assert found.verdict == "consistent"
-    assert max(query.ratio for query in found.queries) > 0.6
+    # Moments of similar and of dissimilar pairs are orthogonal: replacing one moves them by 0.71 at most.
+    assert max(query.ratio for query in found.queries) > 0.5
 
 
 def test_a_threshold_on_private_pairs_is_charged_or_refused(build):

@@ -22,7 +22,7 @@ from pairveil.data.people import People
 from pairveil.engine.checkpoint import Checkpoint
 from pairveil.errors import PrivateNote
 from pairveil.evaluation.scores import pair_auc
-from pairveil.learners.scatter import MOST_FEATURES
+from pairveil.learners.scatter_moments import MOST_FEATURES
 from pairveil.privacy.certificate import Certificate
 
 pytestmark = pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")
@@ -261,11 +261,6 @@ def test_bad_input_is_refused_before_anything_is_spent(options, message):
     with pytest.raises(InputError, match=message):
         fitted(accountant=ledger, **options)
     assert ledger.entries == ()
-
-
-def test_pairs_are_refused():
-    with pytest.raises(InputError, match="people with classes"):
-        DPPScatterLearner(preprocessor=X).fit([[0, 1]], [1])
 
 
 def test_a_threshold_on_private_pairs_is_charged_and_certified():

@@ -6,6 +6,7 @@ import json
 import pickle
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy import sparse
 from sklearn.base import clone
@@ -21,16 +22,18 @@ from pairveil import (
     TupleSet,
     sample_tuples,
 )
+from pairveil.audit import audit_exactly
 from pairveil.audit.tuples import audit_tuples, tuple_canary
 from pairveil.engine.tuple_gradients import TupleGradient
 from pairveil.errors import PrivateNote
 from pairveil.learners import LEARNERS, learner_class
 from pairveil.learners.tuples import material
 from pairveil.privacy.certificate import Certificate
+from pairveil.report.words import caveats, headline
 
 pytestmark = pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")
 X, GROUPS = people(600, 4)
-OF_TUPLES = [name for name in LEARNERS if getattr(learner_class(name), "records", "") == "tuples"]
+OF_TUPLES = [name for name in LEARNERS if "tuples" in learner_class(name).learns_from]
 ASKED = {
     "triplet": sample_tuples(600, 3, 2, random_state=0),
     "tuplet": sample_tuples(600, 5, 2, random_state=0),
@@ -229,6 +232,10 @@ def test_no_query_moves_further_than_is_charged(name, build, unit, kappa, adjace
     assert max(query.ratio for query in found.queries) > 0.6
 
 
+def test_it_is_audited_by_its_name_as_every_learner_is(name):
+    assert audit_exactly(name).verdict == "consistent"
+
+
 def test_an_implementation_that_charges_a_person_for_one_tuple_is_convicted(
     build, name, monkeypatch
 ):
@@ -365,3 +372,24 @@ def test_wide_tables_are_refused():
     wide = TupleSet(np.zeros((3, 1025)), [[0, 1, 2]])
     with pytest.raises(InputError, match="at most 1024 features"):
         DPPTripletLearner().fit(wide)
+
+
+def test_raw_columns_are_read_by_public_bounds(build, data):
+    raw = 10 * X + 3
+    bounds = {f"c{j}": (-7.0, 13.0) for j in range(4)}
+    table = {f"c{j}": raw[:, j] for j in range(4)}
+    given = build(random_state=0, preprocessor=pa.table(table), bounds=bounds)
+    scaled = build(random_state=0, preprocessor=(raw - 3) / 20, data_norm=1.0).fit(data.tuples)
+    found = given.fit(data.tuples)
+    np.testing.assert_allclose(
+        found.transform(pa.table(table)).std(), scaled.transform((raw - 3) / 20).std(), rtol=0.2
+    )
+    with pytest.raises(InputError, match="leave schema and bounds out"):
+        build(bounds=bounds).fit(data)
+
+
+def test_the_report_speaks_of_tuples(build, data):
+    certificate = build(select="matching", random_state=0, unit="person").fit(data).certificate_
+    said = headline(certificate) + " ".join(caveats(certificate))
+    assert "in a tuple with whom" in said
+    assert "paired" not in said

@@ -1,5 +1,7 @@
 """PrivateLinkageModel: what it learns, what it promises, and what can and cannot stop it."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,7 +10,12 @@ from sklearn.base import clone
 
 from pairveil import BudgetError, InputError, PrivacyLedger
 from pairveil.errors import DataWarning, PrivateNote
-from pairveil.linkage import PrivateLinkageModel, ReleasedLinkage, level_frequencies
+from pairveil.linkage import (
+    PrivateLinkageModel,
+    ReleasedLinkage,
+    level_frequencies,
+    to_recordlinkage,
+)
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.units import UNITS
 
@@ -156,10 +163,28 @@ def test_the_bound_on_an_entity_is_enforced_where_entities_are_given():
     assert private.certificate_.kappas["person"] == 6
     with pytest.raises(InputError, match="entity_records"):
         fitted(entities=names[PAIRS])
-    wrong = names[PAIRS].copy()
-    wrong[0, 1] = 77
-    with pytest.raises(InputError, match="of two entities"):
-        fitted(entities=wrong, entity_records=3)
+    with pytest.raises(InputError, match="entity of both records"):
+        fitted(entities=names, entity_records=3)
+
+
+def test_a_record_without_an_entity_or_of_two_counts_for_nobody_and_stops_nothing():
+    one = np.arange(2001)[PAIRS].astype(object)  # everybody has one record
+    one[0, 1] = None  # pairs 0 and 1 share record 1
+    one[5, 1] = 77_777  # record 6 is also said to be 6
+    model = fitted(entities=one, entity_records=1, epsilon=float("inf"))
+    kept = np.ones(2000, dtype=bool)
+    kept[[0, 1, 5, 6]] = False
+    without = fitted(LEVELS[kept], Y[kept], PAIRS[kept], epsilon=float("inf"))
+    assert model.m_[0] == pytest.approx(without.m_[0])
+    assert model.u_[1] == pytest.approx(without.u_[1])
+
+
+def test_a_pickled_model_holds_no_place_of_a_pair():
+    again = pickle.loads(pickle.dumps(fitted()))
+    assert again.match_weights(LEVELS[:5]) == pytest.approx(fitted().match_weights(LEVELS[:5]))
+    assert not any(
+        np.size(value) > 100 for value in vars(again).values() if not isinstance(value, str | list)
+    )
 
 
 def test_u_may_be_given_and_then_only_m_is_paid_for():
@@ -284,3 +309,14 @@ def test_a_release_is_read_back_and_a_changed_one_is_refused(tmp_path):
     file.write_text(file.read_text().replace("0.", "0.1", 1))
     with pytest.raises(InputError, match="was changed after the release"):
         ReleasedLinkage.load(tmp_path / "out")
+
+
+def test_recordlinkage_gets_the_same_odds():
+    binary = np.minimum(LEVELS, 1)
+    model = fitted(np.maximum(binary, 0), n_levels=2)
+    coefficients, intercept = to_recordlinkage(model, prior=0.1)
+    rows = np.array([[0, 0, 0], [1, 0, 1], [1, 1, 1]])
+    odds = np.exp(intercept + rows @ coefficients)
+    assert odds / (1 + odds) == pytest.approx(model.match_probability(rows, prior=0.1))
+    with pytest.raises(InputError, match="two levels"):
+        to_recordlinkage(fitted())

@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pairveil import DPPMetricLearner, GroupSet, design_groups
+from pairveil.learners.ranking import PrivatePreferenceRanker
 from pairveil.learners.scatter import DPPScatterLearner
 from pairveil.report.axes import bin_counts, nice_ticks
 from pairveil.report.data import Cover, PublicTest, ReportData, Summary
@@ -221,6 +223,36 @@ def test_a_release_of_people_is_told_of_people(full_data) -> None:
     assert "class statistics: counts, sums" in page.text
     assert "all people" in page.text
     assert "paired with whom" not in page.text
+
+
+def test_a_release_of_choices_is_told_of_choices() -> None:
+    rng = np.random.default_rng(0)
+    items = rng.uniform(size=(12, 3)) / 2
+    workers = np.repeat(np.arange(50), 8)
+    choices = np.column_stack(
+        [workers, *rng.permuted(np.tile(np.arange(12), (400, 1)), axis=1).T[:2]]
+    )
+    certificate = PrivatePreferenceRanker(epsilon=2.0, unit="worker").certify(choices, items)
+    page = Outline(render(ReportData(certificate, SHAPE, problems=())))
+    assert "Worker" in page.text
+    assert "One worker: everything that this worker chose." in page.text
+    assert "paired with whom" not in page.text
+
+
+def test_a_release_of_groups_leads_with_one_number(full_data) -> None:
+    rng = np.random.default_rng(0)
+    groups = GroupSet.of_classes(
+        rng.uniform(size=(200, 4)) / 2,
+        design_groups(200, 4, random_state=0),
+        rng.integers(2, size=200),
+    )
+    learner = DPPMetricLearner(epsilon=4.0, n_steps=3, random_state=0)
+    page = Outline(render(replace(full_data, certificate=learner.certify(groups))))
+    assert "one number for a pair, a relationship and a person" in page.text
+    assert "one number holds for a pair, a relationship and a person" in page.text
+    assert "sums over 50 disjoint groups of 4 people at most" in page.text
+    assert "300 pairs inside disjoint groups of people" in page.text
+    assert "small things strongly" not in page.text
 
 
 def test_a_certificate_that_does_not_hold_raises_the_alarm(full_data) -> None:

@@ -92,6 +92,13 @@ def choice_canary(
     return ChoiceNeighbours(replace(second, labels=other), second, adjacency, unit)
 
 
+def canary_of_choices(learner: Any, kappa: int, n_features: int) -> ChoiceNeighbours:  # noqa: ARG001
+    """The worst case for a ranker's own unit and adjacency; ``n_features`` is the number of items."""
+    made = choice_canary(learner.unit, learner.adjacency, n_items=max(2, n_features))
+    worlds = [replace(world, by=learner.unit) for world in (made.first, made.second)]
+    return ChoiceNeighbours(worlds[0], worlds[1], made.adjacency, made.name)
+
+
 def audit_choices(
     ranker: PrivatePreferenceRanker | None = None,
     *,

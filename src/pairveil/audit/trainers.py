@@ -1,10 +1,11 @@
 """An audit of anyone's trainer of pairs: data in, model out, and what the model tells of a planted person.
 
-A trainer is a function ``train(X, pairs, y, seed) -> model``. It claims an epsilon, often for one example. Here
-pairs are planted that belong together, as real ones do: all pairs of one person, or the pairs that tie two people
-together, hold one secret. The trainer is run many times with either secret, or once with many planted people, and what
-an observer of the model can tell is a lower bound on epsilon at each level (`pairveil.audit.auditor`). Where a
-trainer keeps its promise for a pair and breaks it for a person, the promise was about pairs.
+A trainer is a function ``train(X, pairs, y, seed) -> model``. It claims an epsilon, often for one example.
+Here pairs are planted that belong together, as real ones do: all pairs of one person, or the pairs that tie
+two people together, hold one secret. The trainer is run many times with either secret, or once with many
+planted people, and what an observer of the model can tell is a lower bound on epsilon at each level
+(`pairveil.audit.auditor`). Where a trainer keeps its promise for a pair and breaks it for a person, the
+promise was about pairs.
 """
 
 from __future__ import annotations
@@ -83,7 +84,9 @@ class TrainerFinding:
             "claimed_epsilon": self.claimed_epsilon,
             "delta": self.delta,
             "verdict": self.verdict,
-            "violated": [level.unit for level in self.levels if level.finding.verdict == "violated"],
+            "violated": [
+                level.unit for level in self.levels if level.finding.verdict == "violated"
+            ],
             "levels": [level.to_dict() for level in self.levels],
         }
 
@@ -134,7 +137,7 @@ def audit_trainer(
     levels: tuple[Unit, ...] = LEVELS,
     kappa: int = 4,
     n_features: int = 3,
-    n_others: int = 20,
+    n_others: int = 60,
     adjacency: Adjacency = "replace",
     mode: Mode = "many-run",
     runs: int = 1000,
@@ -147,8 +150,8 @@ def audit_trainer(
     Parameters
     ----------
     trainer : callable
-        ``trainer(X, pairs, y, seed) -> model``: an array, several, or an object with ``components_`` or ``coef_``.
-        All its randomness must follow from the seed, or from the operating system.
+        ``trainer(X, pairs, y, seed) -> model``: an array, several, or an object with ``components_`` or
+        ``coef_``. All its randomness must follow from the seed, or from the operating system.
     epsilon, delta : float
         The claim.
     levels : tuple of {'pair', 'relationship', 'person'}
@@ -182,11 +185,19 @@ def audit_trainer(
     for unit in levels:
         held = 1 if unit == "pair" else kappa
         if mode == "one-run":
-            finding = _one_run(guarded, claim, unit, held, n_features, adjacency, confidence, random_state, name)
+            finding = _one_run(
+                guarded, claim, unit, held, n_features, adjacency, confidence, random_state, name
+            )
         else:
             canary = worst_case(unit, held, n_features, adjacency, n_others)
             finding = audit(
-                guarded, canary, claim, runs=runs, confidence=confidence, random_state=random_state, target=name
+                guarded,
+                canary,
+                claim,
+                runs=runs,
+                confidence=confidence,
+                random_state=random_state,
+                target=name,
             )
         found.append(Level(unit, held, mode, finding))
     return TrainerFinding(name, epsilon, delta, tuple(found))
@@ -214,7 +225,7 @@ class _Guarded:
         numbers = _numbers(model)
         if numbers.size == 0:
             raise InputError(
-                f"the trainer returned no model in run {self._runs}: return an array, several, or an object with "
+                f"the trainer returned no model in run {self._runs}: return an array, or an object with "
                 f"{' or '.join(PARTS)}"
             )
         if not np.isfinite(numbers).all():
@@ -261,7 +272,9 @@ def _one_run(
     def columns(secrets: NDArray[np.bool_]) -> FloatArray:
         numbers = trainer(_planted(secrets, unit, kappa, adjacency), rng)
         if numbers.size % n_features:
-            raise InputError("a one-run audit needs a model with one number, or more, for each feature")
+            raise InputError(
+                "a one-run audit needs a model with one number, or more, for each feature"
+            )
         return np.asarray((numbers.reshape(-1, n_features) ** 2).sum(axis=0))
 
     # Two runs that are not counted say what a secret does to its column.

@@ -8,15 +8,14 @@ negatives exchanged) it turns the contrast around: twice the clip bound.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairveil.audit.exact import ExactFinding, measure
-from pairveil.data.tupleset import ABSENT, TupleSet
-from pairveil.errors import DataWarning, InputError
+from pairveil.audit.exact import ExactFinding, audit_exactly
+from pairveil.data.tupleset import ABSENT, FEWEST, TupleSet
+from pairveil.errors import InputError
 from pairveil.learners import learner_class
 from pairveil.learners.base import PrivateLearner
 from pairveil.privacy.units import Adjacency, Unit
@@ -109,12 +108,23 @@ def tuple_canary(
     return TupleNeighbours(second.with_order(turned), second, adjacency, unit)
 
 
+def canary_of_tuples(
+    learner: PrivateLearner, kappa: int, n_features: int, size: int | None = None
+) -> TupleNeighbours:
+    """The worst case for a learner's unit: by default triplets, or two pairs for a loss of pairs."""
+    if size is None:
+        size = 4 if getattr(learner, "loss", "") == "pairs" else FEWEST
+    return tuple_canary(
+        learner.unit, kappa, n_features, learner.adjacency, size, data_norm=learner.data_norm
+    )
+
+
 def audit_tuples(
     learner: PrivateLearner | str = "triplet",
     *,
     kappa: int = 1,
     n_features: int = 3,
-    size: int = 3,
+    size: int | None = None,
     random_state: int = 0,
     canary: TupleNeighbours | None = None,
 ) -> ExactFinding:
@@ -126,8 +136,9 @@ def audit_tuples(
         Its parameters are the claim; a copy without ledger that uses all tuples is run in its place.
     kappa : int
         Size of the canary: tuples that change together.
-    n_features, size : int
-        Columns, and members of a tuple.
+    n_features : int
+    size : int or None
+        Members of a tuple.
     random_state : int
     canary : TupleNeighbours, optional
 
@@ -141,19 +152,5 @@ def audit_tuples(
     if isinstance(learner, str):
         learner = learner_class(learner)()
     if canary is None:
-        canary = tuple_canary(
-            learner.unit,
-            kappa,
-            n_features,
-            learner.adjacency,
-            size,
-            data_norm=learner.data_norm,
-        )
-    elif canary.adjacency != learner.adjacency:
-        raise InputError("the canary was made for the other adjacency")
-    own = learner.get_params(deep=False)
-    own |= {"select": "all", "accountant": None, "preprocessor": None, "random_state": random_state}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
-        prepared = type(learner)(**own).prepare(canary.second)
-    return measure(prepared, canary, random_state)
+        canary = canary_of_tuples(learner, kappa, n_features, size)
+    return audit_exactly(learner, random_state=random_state, canary=canary)

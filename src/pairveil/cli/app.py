@@ -27,6 +27,7 @@ from pairveil.cli import (
     report,
     reproduce,
     schema,
+    studio,
     threshold,
     trust,
 )
@@ -85,7 +86,7 @@ def root(
 
 
 for part in (
-    demo, graph, schema, plan, fit, link, threshold, release, trust, report, audit, reproduce, bench,
+    demo, graph, schema, plan, fit, link, threshold, release, trust, report, studio, audit, reproduce, bench,
 ):  # fmt: skip
     part.register(app)
 

@@ -9,9 +9,12 @@ import typer
 
 from pairveil.cli.choices import DEFAULT_LEARNER_NAME, LearnerName, TargetName
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, stdout, table
+from pairveil.cli.waiting import waiting
 from pairveil.errors import InputError
 
-UnitName = Literal["pair", "relationship", "person"]
+UnitName = Literal["pair", "relationship", "person", "choice", "worker"]
+QUICK_RUNS = 1600
+"""Runs of a learner in less than a minute; ``--thorough`` makes as many as its target asks for."""
 AdjacencyName = Literal["zero-out", "replace"]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Makes the games repeatable.")]
 
@@ -24,8 +27,8 @@ def register(app: typer.Typer) -> None:
 
 def attack(
     targets: Annotated[
-        int, typer.Option("--targets", min=20, help="Relationships to attack.")
-    ] = 200,
+        int, typer.Option("--targets", min=20, help="Relationships to attack; more are surer.")
+    ] = 50,
     seed: Seed = 0,
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
@@ -37,7 +40,8 @@ def attack(
     from pairveil.audit.attacked import attack_all
     from pairveil.studies.published.attacked import published_learners
 
-    rows = attack_all(targets, seed, published_learners)
+    with waiting(f"attacking {targets} relationships four ways", not (json_ or quiet)):
+        rows = attack_all(targets, seed, published_learners)
     if json_:
         print_json({"rows": [row.to_dict() for row in rows]})
         return
@@ -65,11 +69,20 @@ def audit(
     features: Annotated[int, typer.Option("--features", min=1, help="Dimension of the data.")] = 2,
     unit: Annotated[UnitName, typer.Option("--unit", help="What the claim protects.")] = "pair",
     adjacency: Annotated[
-        AdjacencyName, typer.Option("--adjacency", help="What the claim compares.")
-    ] = "zero-out",
+        AdjacencyName | None,
+        typer.Option(
+            "--adjacency", help="What the claim compares: zero-out, or replace for a trainer."
+        ),
+    ] = None,
     runs: Annotated[
         int | None, typer.Option("--runs", min=40, help="Runs of the mechanism.")
     ] = None,
+    thorough: Annotated[
+        bool,
+        typer.Option(
+            "--thorough", help="As many runs as make the bound sharp: minutes for a learner."
+        ),
+    ] = False,
     confidence: Annotated[
         float, typer.Option("--confidence", min=0.51, max=0.999999, help="Of the lower bound.")
     ] = 0.95,
@@ -82,6 +95,19 @@ def audit(
     learner: Annotated[
         LearnerName, typer.Option("--learner", help="Which learner, for --target learner.")
     ] = DEFAULT_LEARNER_NAME,
+    trainer: Annotated[
+        str | None,
+        typer.Option("--trainer", help="Audit module:function instead, a trainer of your own."),
+    ] = None,
+    delta: Annotated[
+        float, typer.Option("--delta", min=0.0, max=0.5, help="A trainer's claimed delta.")
+    ] = 0.0,
+    planted: Annotated[
+        int, typer.Option("--planted", min=2, help="Pairs of the person planted for a trainer.")
+    ] = 8,
+    one_run: Annotated[
+        bool, typer.Option("--one-run", help="Run a trainer once, with many planted people.")
+    ] = False,
     seed: Seed = 0,
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
@@ -97,10 +123,39 @@ def audit(
 
     Example: `pairveil audit --exact --features 5 --unit person`
 
+    With `--trainer` any function (X, pairs, y, seed) -> model is audited: for a planted pair, relationship
+    and person, whose pairs hold one secret together. Its claim is read as one about replaced contents unless
+    `--adjacency zero-out` is said.
+
     Example: `pairveil audit --exact --learner scatter --unit person`
+
+    Example: `pairveil audit --trainer pairveil.studies.trainers:pair_clipped --delta 1e-5`
     """
     from pairveil.audit.targets import audit_target, make_target
 
+    if trainer is not None:
+        if exact or target != "learner" or learner != DEFAULT_LEARNER_NAME:
+            raise InputError("--trainer stands alone: leave --target, --learner and --exact out")
+        from pairveil.cli.audit_trainer import audit_by_name
+
+        audit_by_name(
+            trainer,
+            epsilon,
+            delta=delta,
+            kappa=planted,
+            features=features,
+            adjacency=adjacency or "replace",
+            one_run=one_run,
+            runs=runs,
+            confidence=confidence,
+            seed=seed,
+            json_=json_,
+            quiet=quiet,
+        )
+        return
+    if one_run or delta:
+        raise InputError("--one-run and --delta go with --trainer")
+    adjacency = adjacency or "zero-out"
     if learner != DEFAULT_LEARNER_NAME and target != "learner":
         raise InputError(f"--learner says which learner: it does not go with --target {target}")
     if exact:
@@ -120,7 +175,12 @@ def audit(
         adjacency=adjacency,
         learner=str(learner),
     )
-    found = audit_target(made, runs=runs, confidence=confidence, random_state=seed)
+    if runs is not None and thorough:
+        raise InputError("--thorough says how many runs: leave --runs out")
+    if runs is None and not thorough:
+        runs = min(made.runs, QUICK_RUNS) if target == "learner" else made.runs
+    with waiting("running the audit", not (json_ or quiet)):
+        found = audit_target(made, runs=runs, confidence=confidence, random_state=seed)
     if json_:
         print_json(found.to_dict())
         return
@@ -131,6 +191,8 @@ def audit(
         f"{found.confidence:.4g} confidence after {found.n_runs:,} runs ({found.canary}, {found.adjacency})."
     )
     stdout.print(conclusion(found))
+    if found.n_runs < made.runs:
+        stdout.print(f"--thorough makes {made.runs:,} runs, for a sharper bound.")
 
 
 def _audit_exactly(
@@ -148,7 +210,7 @@ def _audit_exactly(
     from pairveil.learners import learner_class
 
     learner = learner_class(name)(epsilon=epsilon, unit=unit, adjacency=adjacency)
-    found = audit_exactly(learner, kappa=KAPPA[unit], n_features=features, random_state=seed)
+    found = audit_exactly(learner, kappa=KAPPA.get(unit, 1), n_features=features, random_state=seed)
     if json_:
         print_json(found.to_dict())
         return

@@ -61,7 +61,8 @@ def options_of(command: Any) -> dict[str, Any]:
         for parameter in command.params
         if parameter.param_type_name == "option"
         for spelling in (*parameter.opts, *parameter.secondary_opts)
-        if spelling.startswith("--") and not spelling.startswith("--no-") and spelling != "--help"
+        if spelling.startswith("--") and spelling != "--help"
+        if not (spelling.startswith("--no-") and spelling in parameter.secondary_opts)
     }
 
 

@@ -34,6 +34,7 @@ from pairveil.cli.page_options import (
 from pairveil.cli.pair_options import (
     AUTO_LAYOUT,
     PANEL,
+    Columns,
     Exclude,
     FeaturesPath,
     IdColumn,
@@ -43,12 +44,15 @@ from pairveil.cli.pair_options import (
     MergeSimilarIds,
     RecordId,
     Right,
+    SchemaFile,
     Threshold,
     ZeroMeans,
     read_pair_file,
 )
 from pairveil.cli.planned import print_plan
+from pairveil.cli.training import Columns as ColumnsUsed
 from pairveil.cli.training import (
+    Scaling,
     Training,
     for_workers,
     join_classes,
@@ -153,6 +157,15 @@ def fit(
             rich_help_panel=PANEL,
         ),
     ] = None,
+    schema: SchemaFile = None,
+    no_scale: Annotated[
+        bool,
+        typer.Option(
+            "--no-scale",
+            help="Columns were brought to scale before, by public numbers: take them as they are.",
+            rich_help_panel=PANEL,
+        ),
+    ] = False,
     data_norm: Annotated[
         float,
         typer.Option(
@@ -202,6 +215,7 @@ def fit(
         bool, typer.Option("--overwrite", help="Replace an earlier release.")
     ] = False,
     id_: IdColumn = "id",
+    columns: Columns = None,
     exclude: Exclude = None,
     left: Left = "left",
     right: Right = "right",
@@ -218,17 +232,17 @@ def fit(
 
     Says what it will spend before it spends it. Nothing is written unless all of it is.
 
-    Example: `pairveil fit people.csv pairs.csv --epsilon 1 --delta 1e-5 --out release/`
+    Example: `pairveil fit people.csv pairs.csv --schema schema.toml --epsilon 1 --delta 1e-5 --out release/`
 
-    Example: `pairveil fit people.csv pairs.csv --dry-run`
+    Example: `pairveil fit people.csv pairs.csv --schema schema.toml --dry-run`
 
     Example: `pairveil fit raw.csv pairs.csv --bounds bounds.json --unit person --report`
 
-    Example: `pairveil fit people.csv pairs.csv --ledger budget.json --budget 3`
+    Example: `pairveil fit scaled.csv pairs.csv --no-scale --ledger budget.json --budget 3`
 
-    Example: `pairveil fit people.csv --classes diagnosis --class-list benign,malignant --out release/`
+    Example: `pairveil fit people.csv --schema schema.toml --classes diagnosis --class-list benign,malignant`
 
-    Example: `pairveil fit s3://b/people.npy s3://b/pairs --dask tcp://10.0.0.5:8786 --checkpoint fit.ckpt`
+    Example: `pairveil fit s3://b/people.npy s3://b/pairs --no-scale --dask tcp://10.0.0.5:8786`
     """
     from pairveil.release.metric import ReleasedMetric
 
@@ -258,6 +272,13 @@ def fit(
     far = for_workers(*[path for path in (features, pairs) if path is not None])
     if far and dask is None:
         raise InputError("paths as s3://... are read by a cluster: say --dask SCHEDULER")
+    if features == "-" and pairs == "-":
+        raise InputError(
+            "FEATURES and PAIRS cannot both be standard input: save one of them to a file"
+        )
+    scaling = Scaling(schema, bounds, no_scale)
+    scaling.check(features)
+    columns_used = ColumnsUsed(id_, columns, exclude, merge_similar_ids)
     budget_file = Budget(ledger, budget, delta, unit, adjacency, checkpoint)
     budget_file.check()
     # Notes may tell of private rows (how many were clipped): to the operator on stderr, never in the JSON.
@@ -266,6 +287,8 @@ def fit(
             connection.enter_context(_cluster(dask))
             unused = {
                 "--bounds": bounds,
+                "--schema": schema,
+                "--columns": columns,
                 "--exclude": exclude,
                 "--zero-means": zero_means,
                 "--layout": layout != AUTO_LAYOUT,
@@ -275,20 +298,18 @@ def fit(
             training = open_for_workers(features, str(pairs), (left, right, label), unused)
         elif classes is not None:
             of_each = read_class_column(features, classes)
-            people, scale = read_people(
-                Path(features), id_, exclude, bounds, data_norm, merge_similar_ids, classes
+            people, scale, facts = read_people(
+                Path(features), columns_used, scaling, data_norm, classes
             )
-            training = join_classes(people, scale, of_each, class_list)
+            training = join_classes(people, scale, of_each, class_list)._replace(schema=facts)
         else:
-            people, scale = read_people(
-                Path(features), id_, exclude, bounds, data_norm, merge_similar_ids
-            )
+            people, scale, facts = read_people(Path(features), columns_used, scaling, data_norm)
             found = read_pair_file(
                 Path(str(pairs)), left=left, right=right, label=label, layout=layout,
                 zero_means=zero_means, threshold=threshold, record_id=record_id,
                 merge_similar_ids=merge_similar_ids,
             )  # fmt: skip
-            training = join_pairs(people, scale, found)
+            training = join_pairs(people, scale, found)._replace(schema=facts)
         # Loading the learner takes a second: mistakes in files are told before it.
         from pairveil.learners.sizes import most_rows
 
@@ -390,7 +411,9 @@ def _learn_and_save(
     learn(learner, prepared, talk, held)
     scale = training.scale
     certificate = replace(learner.certificate_, graph_digest=digest)
-    metric = ReleasedMetric(learner.components_ * scale, certificate, training.names, scale)
+    metric = ReleasedMetric(
+        learner.components_ * scale, certificate, training.names, scale, training.schema
+    )
     summary = summarise(learner, prepared).to_json()
     metric.save(draft, overwrite=overwrite, summary=summary)
     if held is not None:  # not before: what is lost between fit and file would be spent anew

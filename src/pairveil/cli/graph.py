@@ -32,6 +32,7 @@ from pairveil.cli.pair_options import (
     ZeroMeans,
     read_pair_file,
 )
+from pairveil.errors import InputError
 from pairveil.graph.selections import SELECTIONS
 
 if TYPE_CHECKING:
@@ -181,8 +182,15 @@ def _in_order(
 
 def design(
     people: Annotated[
-        int, typer.Option("--people", min=2, max=10**8, help="How many people there are.")
-    ],
+        int | None, typer.Option("--people", min=2, max=10**8, help="How many people there are.")
+    ] = None,
+    ids: Annotated[
+        Path | None,
+        typer.Option(
+            "--ids", help="Instead: a table with everybody's id, or a .txt with one a line."
+        ),
+    ] = None,
+    id_: Annotated[str, typer.Option("--id", help="Column of the table with the ids.")] = "id",
     how: Annotated[
         DesignName, typer.Option("--how", help="Shape of the pairs to label.")
     ] = DesignName("paths"),
@@ -191,19 +199,29 @@ def design(
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
-    """Choose which pairs to label before anyone labels them (people are numbered from 0).
+    """Choose which pairs to label before anyone labels them (people are numbered from 0, or by their ids).
 
     Example: `pairveil design --people 5000 --how paths -o to-label.csv`
 
     Example: `pairveil design --people 5000 --how matching --seed 7 -o to-label.parquet`
+
+    Example: `pairveil design --ids people.csv --id patient -o to-label.csv`
     """
     from pairveil.data.tables import write_columns
     from pairveil.graph.choosing import design_pairs
     from pairveil.graph.kappa import kappa
 
+    if (people is None) == (ids is None):
+        raise InputError(
+            "say how many people there are (--people) or who they are (--ids), one of both"
+        )
+    with spoken_warnings(quiet or json_):
+        named = None if ids is None else _listed_ids(ids, id_)
+    people = len(named) if named is not None else int(people or 0)
     chosen = design_pairs(people, str(how), random_state=seed)
     numbers = kappa(chosen)
-    write_columns(out, {"left": chosen[:, 0], "right": chosen[:, 1]})
+    ends = chosen if named is None else named[chosen]
+    write_columns(out, {"left": ends[:, 0], "right": ends[:, 1]})
     if json_:
         print_json({**numbers.to_dict(), "out": str(out)})
     elif not quiet:
@@ -211,6 +229,28 @@ def design(
             f"Label these {len(chosen):,} pairs of {people:,} people: {out}. kappa is {numbers.relationship} "
             f"at relationship level and {numbers.person} at person level."
         )
+
+
+def _listed_ids(path: Path, column: str) -> NDArray[Any]:
+    """Everybody's id, each once, in canonical order: the order of the file must decide nothing."""
+    from pairveil.data.canonical import order_of_ids
+    from pairveil.data.columns import as_ids
+    from pairveil.data.files import read_text, require_file
+    from pairveil.data.readers import read_classes
+    from pairveil.data.similar_ids import say_similar
+    from pairveil.data.tables import refuse_repeated
+
+    if path.suffix.lower() == ".txt":
+        lines = [line.strip() for line in read_text(require_file(path)).splitlines()]
+        ids = as_ids([line for line in lines if line])
+    else:
+        ids = read_classes(path, column)
+    if len(ids) < 2:
+        raise InputError(f"{path.name} lists fewer than two people")
+    refuse_repeated(ids)
+    say_similar("the people", ids)
+    order = order_of_ids(ids)
+    return ids if order is None else ids[order]
 
 
 def print_kappa(numbers: Any) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from pairveil.cli.output import stderr
+from pairveil.cli.waiting import compiling_said
 
 
 @contextmanager
@@ -29,11 +30,15 @@ def hold_checkpoint(checkpoint: Path | None, planned: Any) -> Iterator[Any]:
 
 def learn(learner: Any, prepared: Any, talk: bool, checkpoint: Any = None) -> None:
     """Fit with a progress bar; a ledger that was charged stays charged when someone stops it."""
-    with progress_bar(hidden=not talk) as bar:
-        task = bar.add_task("learning", total=1.0, epsilon=0.0)
+    with compiling_said(talk), progress_bar(hidden=not talk) as bar:
+        # A ledger was charged with all of it before the first sum, and that stays charged.
+        charged = learner.accountant is not None and prepared.certificate is not None
+        whole = prepared.certificate.epsilon if charged else 0.0
+        words = "epsilon charged" if charged else "epsilon so far"
+        task = bar.add_task("learning", total=1.0, words=words, epsilon=whole)
 
         def show(done: float, spent: float) -> None:
-            bar.update(task, completed=done, epsilon=spent)
+            bar.update(task, completed=done, epsilon=whole or spent)
 
         try:
             learner.fit(
@@ -70,12 +75,12 @@ def summarise(learner: Any, prepared: Any, **parts: Any) -> Any:
 
 
 def progress_bar(hidden: bool) -> Progress:
-    """Time left and epsilon spent so far, on stderr."""
+    """Time left, and the epsilon charged or, without a ledger, spent so far; on stderr."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         TimeRemainingColumn(),
-        TextColumn("epsilon spent {task.fields[epsilon]:.3g}"),
+        TextColumn("{task.fields[words]} {task.fields[epsilon]:.3g}"),
         console=stderr,
         transient=True,
         disable=hidden or not stderr.is_terminal,

@@ -205,11 +205,11 @@ def _read(
     """Levels of exactly the labelled pairs, in their order."""
     if source.suffix == ".json":
         return _by_splink(source, found, n_levels, records)
-    from pairveil.data.pair_values import read_pair_values, rows_of
+    from pairveil.data.pair_values import read_levels, rows_of
 
     if records is not None:
         raise InputError("--records goes with a Splink settings file (.json)")
-    values = read_pair_values(source, left, right, ignored=(label,))
+    values = read_levels(source, left, right, (label,))
     rows = rows_of(found, values.pairs)
     sizes = None if n_levels is None else _sizes(n_levels, len(values.names))
     return Levels(values.values[rows], sizes, values.names)

@@ -27,6 +27,7 @@ from pairveil.cli.pair_options import (
     ZeroMeans,
     read_pair_file,
 )
+from pairveil.cli.training import Columns as ColumnsUsed
 from pairveil.cli.training import read_rows
 
 
@@ -73,7 +74,9 @@ def plan(
     from pairveil.data.pairset import PairSet
 
     with spoken_warnings(quiet):
-        people = read_rows(features, id_, schema, columns, exclude, merge_similar_ids)[0]
+        people = read_rows(features, ColumnsUsed(id_, columns, exclude, merge_similar_ids), schema)[
+            0
+        ]
         found = read_pair_file(
             pairs, left=left, right=right, label=label, layout=layout, zero_means=zero_means,
             threshold=threshold, record_id=record_id, merge_similar_ids=merge_similar_ids,

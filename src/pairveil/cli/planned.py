@@ -35,7 +35,8 @@ def expected_effect(planned: Any) -> str:
 def print_plan(planned: Any, headline: str) -> None:
     """What is about to be spent, before it is; ``headline`` is the query whose noise stands for the fit."""
     selection = planned.selection
-    line = f"{planned.n_pairs_used:,} of {planned.n_pairs_given:,} {planned.records} used"
+    counted = "pairs" if planned.records == "groups" else planned.records
+    line = f"{planned.n_pairs_used:,} of {planned.n_pairs_given:,} {counted} used"
     if planned.n_pairs_used < planned.n_pairs_given:
         line += (
             f" (select {selection['how']}); relationship-level kappa of all pairs is "

@@ -97,7 +97,13 @@ def _used(c: Any, indexed: Any) -> Any:
         return indexed.pairs
     if not NOISE_SOURCES.get(c.noise_source, False):
         return None  # the selection followed the seed, which is not in the certificate
-    kept = select_pairs(indexed, c.selection["how"], random_state=0)  # as an unseeded fit does
+    size = c.plan.get("group_size") if c.records == "groups" else None
+    try:
+        kept = select_pairs(
+            indexed, c.selection["how"], random_state=0, group_size=size
+        )  # as a fit does
+    except InputError:  # the sender's words make no sense: nothing can be found again
+        return None
     return indexed.pairs[kept] if len(kept) == c.n_pairs_used else None
 
 

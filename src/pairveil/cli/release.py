@@ -58,7 +58,8 @@ def read_people(features: Path, id_: str, metric: Any) -> Any:
     from pairveil.data.readers import read_features
 
     if metric.schema is not None:
-        return read_features(features, id=id_, schema=metric.schema)
+        named = metric.schema.id if id_ == "id" else None
+        return read_features(features, id=named or id_, schema=metric.schema)
     names = list(metric.feature_names) if metric.feature_names else None
     if names is not None and not is_array_file(features):
         in_order_of(open_table(features).names, names)

@@ -28,6 +28,7 @@ from pairveil.cli.pair_options import (
 )
 from pairveil.cli.planned import print_epsilons
 from pairveil.errors import InputError
+from pairveil.privacy.units import round_up
 
 METRIC_CELLS = 256
 """Thresholds of a metric: its longest possible distance is far above the usual ones."""
@@ -46,6 +47,7 @@ class Scored(NamedTuple):
     score_range: tuple[float, float]
     n_cells: int
     of_distance: bool = False
+    model: Any = None  # certificate of the release
 
 
 def threshold(
@@ -80,6 +82,10 @@ def threshold(
     ] = None,
     seed: Annotated[
         int | None, _privacy("--seed", "Repeatable, and therefore NOT for release.", min=0)
+    ] = None,
+    entity_records: Annotated[
+        int | None,
+        _privacy("--entity-records", "Public: the most records that one person has.", min=1),
     ] = None,
     score_range: Annotated[
         str | None,
@@ -135,7 +141,8 @@ def threshold(
         ends = np.column_stack([found.left, found.right])
         planned = plan_curve(
             scored.scores, found.labels, ends, epsilon, delta, scored.score_range, unit,
-            adjacency=adjacency, n_cells=scored.n_cells, random_state=seed,
+            adjacency=adjacency, n_cells=scored.n_cells, entity_records=entity_records,
+            random_state=seed,
         )  # fmt: skip
         if planned.prepared.certificate is None:
             raise InputError(
@@ -151,6 +158,8 @@ def threshold(
             check_file(out, 1 << 20)
         curve = planned.run(budget_file.open())
     shown = _shown(curve, fmr, scored.of_distance)
+    if scored.model is not None:
+        shown["with_model"] = _together(curve, scored.model)
     if out is not None:
         from pairveil.files import write_file
 
@@ -189,6 +198,14 @@ def _shown(curve: Any, fmr: float, of_distance: bool) -> dict[str, Any]:
     }
 
 
+def _together(curve: Any, model: Any) -> dict[str, Any] | None:
+    """The certificate of model and curve together, where there is one; a ledger knows of all cases."""
+    try:
+        return dict(curve.with_model(model).to_dict())
+    except InputError:
+        return None
+
+
 def _say(shown: dict[str, Any], curve: Any) -> None:
     side = "at most" if shown["of"] == "distance" else "at least"
     stdout.print(f"Call pairs a match whose {shown['of']} is {side} {shown['threshold']:.6g}.")
@@ -200,6 +217,12 @@ def _say(shown: dict[str, Any], curve: Any) -> None:
     if curve.effective_share < 1:
         stdout.print(
             f"Pairs share people: bands count {curve.effective_share:.0%} of them as independent."
+        )
+    both = shown.get("with_model")
+    if both is not None:
+        stdout.print(
+            f"Model and threshold together: epsilon {round_up(float(both['epsilon']))} at delta "
+            f"{both['delta']:g} (unit '{both['unit']}', {both['adjacency']})."
         )
     print_epsilons(curve.certificate, f"epsilon at delta {curve.certificate.delta:g}, by unit")
 
@@ -225,7 +248,7 @@ def _by_release(
         longest,
     )
     listed = _Listed(placed.ids[placed.pairs[:, 0]], placed.ids[placed.pairs[:, 1]], placed.labels)
-    return Scored(-near, listed, (-longest, 0.0), METRIC_CELLS, of_distance=True)
+    return Scored(-near, listed, (-longest, 0.0), METRIC_CELLS, True, released.certificate)
 
 
 class _Listed(NamedTuple):
@@ -250,16 +273,29 @@ def _longest(metric: Any) -> float:
 
 
 def _by_weights(model: Any, levels: Path, pairs: Path, names: dict[str, Any]) -> Scored:
-    from pairveil.data.pair_values import read_pair_values, rows_of
+    from pairveil.column_names import in_order_of
+    from pairveil.data.pair_values import read_levels, rows_of
 
     found = read_pair_file(pairs, **names)
-    wanted = None if model.names is None else list(model.names)
-    values = read_pair_values(levels, names["left"], names["right"], wanted, (names["label"],))
-    scores = model.match_weights(values.values[rows_of(found, values.pairs)])
+    values = read_levels(levels, names["left"], names["right"], (names["label"],))
+    order = list(range(len(values.names)))
+    if model.names is not None:
+        if not set(model.names) <= set(values.names):
+            raise InputError(f"{levels} lacks a comparison of the model: {', '.join(model.names)}")
+        in_order_of(values.names, list(model.names))
+        order = [values.names.index(name) for name in model.names]
+    scores = model.match_weights(values.values[:, order][rows_of(found, values.pairs)])
     bits = [np.append(np.log2(m / u), 0.0) for m, u in zip(model.m, model.u, strict=True)]
     most, least = sum(one.max() for one in bits), sum(one.min() for one in bits)
     around = 1e-9 * (1 + most - least)  # sums in another order may round otherwise
-    return Scored(scores, found, (float(least) - around, float(most) + around), METRIC_CELLS)
+    return Scored(
+        scores,
+        found,
+        (float(least) - around, float(most) + around),
+        METRIC_CELLS,
+        False,
+        model.certificate,
+    )
 
 
 def _by_scores(source: Path, score: str, score_range: str | None, names: dict[str, Any]) -> Scored:

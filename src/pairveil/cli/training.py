@@ -27,12 +27,15 @@ class Training(NamedTuple):
         The public factor that each column was brought by.
     pairs : PairTable or None
         The pairs by their ids, where they were read here.
+    schema : Schema or None
+        By which raw columns became numbers.
     """
 
     prepare: Callable[[Any], Any]
     names: tuple[str, ...] | None
     scale: Any
     pairs: Any = None
+    schema: Any = None
 
 
 def for_workers(*paths: str) -> bool:
@@ -104,30 +107,65 @@ def join_classes(people: Any, scale: Any, classes: Any, listed: str | None) -> T
     )
 
 
+class Scaling(NamedTuple):
+    """How raw columns are brought to scale, by the options given; values have no say in it."""
+
+    schema: Path | None = None
+    bounds: Path | None = None
+    no_scale: bool = False
+
+    def check(self, features: str) -> None:
+        """Refuse none of them, and more than one: nothing was read or spent yet."""
+        said = sum((self.schema is not None, self.bounds is not None, self.no_scale))
+        if said > 1:
+            raise InputError(
+                "--schema, --bounds and --no-scale say the same thing: give one of them"
+            )
+        if said == 0:
+            raise InputError(
+                "nothing says how the columns are brought to scale, and epsilon would be spent on clipped "
+                "rows. Write down what is publicly known of them: pairveil schema "
+                f"{features} -o schema.toml; complete it and add --schema schema.toml. Or give --bounds "
+                "FILE; or --no-scale, if public numbers scaled them before. Nothing was spent"
+            )
+
+
+class Columns(NamedTuple):
+    """Which columns of a features file are used, and how ids are read."""
+
+    id: str = "id"
+    only: list[str] | None = None
+    exclude: list[str] | None = None
+    merge_similar_ids: bool = False
+
+
 def read_rows(
-    features: Path,
-    id_column: str,
-    schema: Path | None,
-    columns: list[str] | None,
-    exclude: list[str] | None,
-    merge_similar_ids: bool = False,
+    features: Path, columns: Columns, schema: Path | None, classes: str | None = None
 ) -> tuple[Any, Any]:
-    """People's features, encoded by a schema where one is given, and the schema of the columns used."""
+    """People's features, encoded by a schema where one is given, and the schema of the columns used.
+
+    The column of ``classes`` is no feature.
+    """
     from pairveil.cli.pair_options import listed
+    from pairveil.data.arrays import is_array_file
     from pairveil.data.readers import read_features
     from pairveil.schema.toml import read_schema
 
-    wanted, left_out = listed(columns), listed(exclude) or ()
-    public = None if schema is None else read_schema(schema).only(wanted, left_out)
+    wanted, left_out, id_column = listed(columns.only), listed(columns.exclude) or [], columns.id
+    if classes is not None and not is_array_file(features):
+        left_out = [*left_out, classes]
+    public = None if schema is None else read_schema(schema)
     if public is not None:
-        wanted, left_out = None, ()
+        named = {column.name for column in public.columns}
+        public = public.only(wanted, [one for one in left_out if one != classes or one in named])
+        wanted, left_out = None, []
         id_column = public.id if public.id is not None and id_column == "id" else id_column
     people = read_features(
         features,
         id=id_column,
         columns=wanted,
         exclude=left_out,
-        merge_similar_ids=merge_similar_ids,
+        merge_similar_ids=columns.merge_similar_ids,
         schema=public,
     )
     return people, public
@@ -135,33 +173,26 @@ def read_rows(
 
 def read_people(
     features: Path,
-    id_column: str,
-    exclude: list[str] | None,
-    bounds: Path | None,
+    columns: Columns,
+    scaling: Scaling,
     data_norm: float,
-    merge_similar_ids: bool = False,
     classes: str | None = None,
-) -> tuple[Any, Any]:
-    """People's features, and the public factor that brought each column to [0, data_norm / sqrt(d)].
-
-    The column of ``classes`` is no feature.
-    """
-    from pairveil.data.arrays import is_array_file
-    from pairveil.data.readers import read_features
+) -> tuple[Any, Any, Any]:
+    """People's features, the public factor that each column was brought by, and the schema if any."""
+    from pairveil.data.clipping import check_data_norm
     from pairveil.data.scaling import PublicBounds, scale_to_bounds
 
-    left_out = tuple(exclude or ())
-    if classes is not None and not is_array_file(features):
-        left_out += (classes,)
-    people: Any = read_features(
-        features, id=id_column, exclude=left_out, merge_similar_ids=merge_similar_ids
-    )
-    if bounds is None:
-        return people, np.ones(people.values.shape[1])
-    public = PublicBounds.read(bounds).ordered(people.names)
-    scaled = scale_to_bounds(people.values, public, data_norm=data_norm)
-    factor = data_norm / (public.upper - public.lower) / np.sqrt(len(public.lower))
-    return replace(people, values=scaled), factor
+    people, schema = read_rows(features, columns, scaling.schema, classes)
+    if schema is not None:
+        factor = schema.factor(check_data_norm(data_norm))
+        scaled = replace(people, values=people.values * factor)
+        return scaled, np.full(people.n_features, factor), schema
+    if scaling.bounds is None:
+        return people, np.ones(people.n_features), None
+    public = PublicBounds.read(scaling.bounds).ordered(people.names)
+    scaled_values = scale_to_bounds(people.values, public, data_norm=data_norm)
+    factors = data_norm / (public.upper - public.lower) / np.sqrt(len(public.lower))
+    return replace(people, values=scaled_values), factors, None
 
 
 def read_class_column(features: str | Path, column: str) -> Any:

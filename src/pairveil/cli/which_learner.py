@@ -29,10 +29,10 @@ def input_of(name: str, pairs: str | None, classes: str | None) -> str:
     --------
     >>> input_of("scatter", None, "ward")
     'classes'
-    >>> input_of("scatter", "pairs.csv", None)
+    >>> input_of("scatter", None, None)
     Traceback (most recent call last):
     ...
-    pairveil.errors.InputError: learner 'scatter' needs FEATURES and --classes COLUMN; ...
+    pairveil.errors.InputError: learner 'scatter' needs FEATURES and --classes COLUMN or ...
     """
     if pairs is not None and classes is not None:
         raise InputError("give PAIRS or --classes, not both: a fit learns from one of them")

@@ -94,6 +94,30 @@ def _numbers(column: pa.Array, name: str, row: int) -> np.ndarray:
     return number_array(filled, f"column '{name}'", row).astype(np.float64)
 
 
+SPLINK_IDS = ("unique_id_l", "unique_id_r")
+GAMMA = "gamma_"
+
+
+def read_levels(source: Any, left: str, right: str, ignored: Sequence[str] = ()) -> PairValues:
+    """Comparison levels of pairs: a table of ours, or the predictions that Splink writes.
+
+    Where columns are called ``gamma_...`` those are the levels, under the names behind it, and Splink's id
+    columns are known.
+
+    Examples
+    --------
+    >>> table = {"unique_id_l": ["a"], "unique_id_r": ["b"], "gamma_dob": [3], "mw_dob": [9.1]}
+    >>> read_levels(table, "left", "right").names
+    ('dob',)
+    """
+    names = open_table(source).names
+    if left not in names and set(SPLINK_IDS) <= set(names):
+        left, right = SPLINK_IDS
+    gammas = [name for name in names if name.startswith(GAMMA)]
+    found = read_pair_values(source, left, right, gammas or None, ignored)
+    return found._replace(names=tuple(name.removeprefix(GAMMA) for name in found.names))
+
+
 def rows_of(wanted: PairTable, having: PairTable) -> np.ndarray:
     """Where each wanted pair stands in another table; (a, b) and (b, a) are the same pair.
 

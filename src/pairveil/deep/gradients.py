@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from pairveil.data.canonical import NULL
 from pairveil.deep.network import Network
+from pairveil.deep.ranks import add_over_ranks, own_share
 from pairveil.engine.statistics import Statistic
 from pairveil.errors import InputError
 from pairveil.privacy.grid import Norm
@@ -91,7 +92,7 @@ class NetworkGradient(Statistic):
         del norm
         self.network.load(self.values)
         total = torch.zeros(self.shape, dtype=torch.int64, device=self.network.device)
-        for bucket in self._buckets(data, rows, separately):
+        for bucket in own_share(self._buckets(data, rows, separately)):
             part = torch.zeros(self.shape, dtype=torch.float64, device=self.network.device)
             for rows_now, places in self._layers(bucket, in_place=separately and self.in_place):
                 part += self._micro_batch(data, rows_now, places)
@@ -99,7 +100,7 @@ class NetworkGradient(Statistic):
             if not bool((units.abs() < 2.0**62).all()):
                 raise InputError("a sum of gradients is too large for its grid")
             total += units.to(torch.int64)
-        summed: IntArray = total.cpu().numpy()
+        summed: IntArray = add_over_ranks(total).cpu().numpy()
         return summed
 
     def _buckets(self, data: Any, rows: IntArray | None, separately: bool) -> Iterator[IntArray]:

@@ -44,11 +44,17 @@ class Parts(NamedTuple):
 
 def linear(layer: nn.Linear, x: Tensor, d: Tensor) -> Parts:
     """A linear layer at every position."""
-    return _products(x, d, layer.weight, layer.bias)
+    return _products(lambda: (_sequence(x), _sequence(d)), layer.weight, layer.bias)
 
 
 def convolution(layer: nn.Conv1d | nn.Conv2d, x: Tensor, d: Tensor) -> Parts:
-    """A convolution: a linear layer on patches, which strided views cut out without copies of their own."""
+    """A convolution: a linear layer on patches."""
+    return _products(lambda: _patches(layer, x, d), layer.weight, layer.bias)
+
+
+def _patches(layer: nn.Conv1d | nn.Conv2d, x: Tensor, d: Tensor) -> tuple[Tensor, Tensor]:
+    """What each position of a convolution sees, and its slopes; strided views cut the patches out."""
+    x, d = x.double(), d.double()
     n, branches = x.shape[0], x.shape[1]
     flat = x.reshape(n * branches, *x.shape[2:])
     sides = [side for pad in reversed(_padding(layer)) for side in pad]
@@ -62,7 +68,7 @@ def convolution(layer: nn.Conv1d | nn.Conv2d, x: Tensor, d: Tensor) -> Parts:
     places = patches.shape[1 : 1 + space].numel()
     patches = patches.reshape(n, branches * places, -1)
     slopes = d.reshape(n, branches, d.shape[2], places).transpose(2, 3)
-    return _products(patches, slopes.reshape(n, branches * places, -1), layer.weight, layer.bias)
+    return patches, slopes.reshape(n, branches * places, -1)
 
 
 def _padding(layer: nn.Conv1d | nn.Conv2d) -> list[tuple[int, int]]:
@@ -73,9 +79,15 @@ def _padding(layer: nn.Conv1d | nn.Conv2d) -> list[tuple[int, int]]:
     return [(int(side), int(side)) for side in layer.padding]
 
 
-def _products(x: Tensor, d: Tensor, weight: Tensor, bias: Tensor | None) -> Parts:
-    """Gradients ``sum_t d_t x_t^T`` and ``sum_t d_t``, by whichever of two ways is shorter."""
-    x, d = _sequence(x), _sequence(d)
+def _products(
+    form: Callable[[], tuple[Tensor, Tensor]], weight: Tensor, bias: Tensor | None
+) -> Parts:
+    """Gradients ``sum_t d_t x_t^T`` and ``sum_t d_t``, by whichever of two ways is shorter.
+
+    The float64 sequences are formed twice, for the norms and for the sum: kept, they would be most of the
+    memory.
+    """
+    x, d = form()
     square = torch.zeros(len(x), dtype=torch.float64, device=x.device)
     terms = torch.zeros_like(square)
     length, inputs, outputs = x.shape[1], x.shape[2], d.shape[2]
@@ -91,6 +103,7 @@ def _products(x: Tensor, d: Tensor, weight: Tensor, bias: Tensor | None) -> Part
         terms += d_norms.sum(dim=1)
 
     def weighted(factors: Tensor) -> list[Tensor]:
+        x, d = form()
         scaled = (d * factors[:, None, None]).reshape(-1, outputs)
         found = []
         if weight.requires_grad:
@@ -105,7 +118,7 @@ def _products(x: Tensor, d: Tensor, weight: Tensor, bias: Tensor | None) -> Part
 def embedding(layer: nn.Embedding, x: Tensor, d: Tensor) -> Parts:
     """An embedding: a linear layer whose inputs are unit vectors, equal where the tokens are."""
     n = x.shape[0]
-    tokens, slopes = x.reshape(n, -1), d.reshape(n, -1, layer.embedding_dim)
+    tokens, slopes = x.reshape(n, -1), d.double().reshape(n, -1, layer.embedding_dim)
     if layer.padding_idx is not None:
         slopes = slopes * (tokens != layer.padding_idx)[:, :, None]
     alike = tokens[:, :, None] == tokens[:, None, :]
@@ -122,6 +135,7 @@ def embedding(layer: nn.Embedding, x: Tensor, d: Tensor) -> Parts:
 def layer_norm(layer: nn.LayerNorm, x: Tensor, d: Tensor) -> Parts:
     """Scale and shift of normalised positions: a pair's own gradients are small enough to form."""
     axes = tuple(range(-len(layer.normalized_shape), 0))
+    x, d = x.double(), d.double()
     centred = x - x.mean(dim=axes, keepdim=True)
     unit = centred / (centred.pow(2).mean(dim=axes, keepdim=True) + layer.eps).sqrt()
     shape = (x.shape[0], -1, *layer.normalized_shape)
@@ -131,6 +145,7 @@ def layer_norm(layer: nn.LayerNorm, x: Tensor, d: Tensor) -> Parts:
 def group_norm(layer: nn.GroupNorm, x: Tensor, d: Tensor) -> Parts:
     """The same for groups of channels."""
     n, branches, channels = x.shape[:3]
+    x, d = x.double(), d.double()
     groups = x.reshape(n, branches, layer.num_groups, -1)
     centred = groups - groups.mean(dim=3, keepdim=True)
     unit = centred / (centred.pow(2).mean(dim=3, keepdim=True) + layer.eps).sqrt()
@@ -159,8 +174,8 @@ def _affine(unit: Tensor, d: Tensor, weight: Tensor | None, bias: Tensor | None)
 
 
 def _sequence(values: Tensor) -> Tensor:
-    """(n, branches, ..., k) as (n, positions, k)."""
-    return values.reshape(values.shape[0], -1, values.shape[-1])
+    """(n, branches, ..., k) as (n, positions, k), in float64."""
+    return values.double().reshape(values.shape[0], -1, values.shape[-1])
 
 
 Rule = Callable[..., Parts]

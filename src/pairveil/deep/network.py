@@ -125,8 +125,7 @@ class Network:
         with torch.no_grad():
             shaped = []
             for (name, x, _), d in zip(calls, slopes, strict=True):
-                x, d = _branches(x, n), _branches(d, n).double()
-                x = x if not x.is_floating_point() else x.double()
+                x, d = _branches(x, n), _branches(d, n)
                 finite &= _finite(d) & _finite(x)
                 shaped.append((name, x, d))
             for name, x, d in shaped:

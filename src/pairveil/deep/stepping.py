@@ -15,6 +15,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import nn
 
+from pairveil.deep.ranks import is_first
 from pairveil.deep.recipe import NetworkRecipe, gradient_at, put_gradient
 from pairveil.deep.trainer import PrivateMetricTrainer
 from pairveil.engine.backends.records import backend_for
@@ -39,7 +40,8 @@ class PrivateSteps:
         self._plan, self._certificate = prepared.plan, prepared.certificate
         self._own = [one for one in trainer.module.parameters() if one.requires_grad]
         self._optimizer = optimizer
-        charging.charge(trainer.accountant, prepared, None)
+        if is_first():
+            charging.charge(trainer.accountant, prepared, None)
         self._engine = Engine(backend_for(prepared.material.used, "auto"), prepared.noise)
         self._left = self._plan["gradients"].steps
 

@@ -14,6 +14,7 @@ from pairveil.data.pairset import PairSet
 from pairveil.deep.gradients import rows_stand_alone
 from pairveil.deep.losses import PairLoss, loss_named
 from pairveil.deep.network import Network
+from pairveil.deep.ranks import SharedNoise, is_first, n_ranks
 from pairveil.deep.recipe import NetworkRecipe, sample_rate_of
 from pairveil.errors import InputError
 from pairveil.learners.base import PrivateLearner
@@ -22,6 +23,7 @@ from pairveil.learners.material import material_of_pairs
 from pairveil.learners.parameters import check_bound, check_common, is_whole, plain_parameters
 from pairveil.learners.preparing import Prepared, prepare
 from pairveil.privacy.certificate import Certificate
+from pairveil.privacy.noise import NoiseSource
 from pairveil.privacy.units import Unit
 
 NO_BOUND = 1e30
@@ -188,7 +190,21 @@ class PrivateMetricTrainer(PrivateLearner):
             ``on_step``, ``on_answer``, ``checkpoint``, ``keep_checkpoint`` as in
             `pairveil.DPPMetricLearner.fit`.
         """
-        return super().fit(self.prepare(pairs, y, data), **options)
+        prepared = self.prepare(pairs, y, data)
+        if n_ranks() == 1:
+            return super().fit(prepared, **options)
+        if options.get("checkpoint") is not None:
+            raise InputError("a checkpoint is for a fit of one process: leave it out")
+        ledger = self.accountant
+        try:
+            self.accountant = ledger if is_first() else None  # charged once
+            return super().fit(prepared, **options)
+        finally:
+            self.accountant = ledger
+
+    def _noise(self) -> NoiseSource:
+        own = super()._noise()
+        return own if n_ranks() == 1 else SharedNoise(own)
 
     def _keep(self, model: Any, prepared: Prepared) -> None:
         recipe = prepared.recipe

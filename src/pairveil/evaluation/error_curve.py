@@ -139,6 +139,14 @@ class ErrorCurve:
         over = int(np.clip(np.searchsorted(self.thresholds, threshold, "left"), 0, last))
         return float(min(low[under], low[over])), float(max(high[under], high[over]))
 
+    def with_model(self, certificate: Certificate) -> Certificate:
+        """What this curve and the model that it was measured for cost together; see `model_and_curve`."""
+        from pairveil.evaluation.together import model_and_curve
+
+        if self.certificate is None:
+            raise InputError("this curve promises nothing: it was counted without noise")
+        return model_and_curve(certificate, self.certificate)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-able data: what is handed out with a model."""
         rows = zip(
@@ -170,6 +178,7 @@ def error_curve(
     adjacency: Adjacency = "zero-out",
     confidence: float = 0.95,
     n_cells: int = N_CELLS,
+    entity_records: int | None = None,
     random_state: int | np.random.Generator | None = None,
 ) -> ErrorCurve:
     """Error rates against the threshold, from the scores of private labelled pairs.
@@ -192,6 +201,8 @@ def error_curve(
         Of the bands, for all thresholds together.
     n_cells : int
         Thresholds at which rates are released; between them they are interpolated.
+    entity_records : int, optional
+        At most so many records are of one person (public); without it a person is one id.
     random_state : int, Generator or None
         A seed makes it repeatable, and not for release.
 
@@ -206,7 +217,8 @@ def error_curve(
     """
     planned = plan_curve(
         scores, y, pairs, epsilon, delta, score_range, unit, adjacency=adjacency,
-        confidence=confidence, n_cells=n_cells, random_state=random_state,
+        confidence=confidence, n_cells=n_cells, entity_records=entity_records,
+        random_state=random_state,
     )  # fmt: skip
     return planned.run(accountant)
 
@@ -271,6 +283,7 @@ def plan_curve(
     adjacency: Adjacency = "zero-out",
     confidence: float = 0.95,
     n_cells: int = N_CELLS,
+    entity_records: int | None = None,
     random_state: int | np.random.Generator | None = None,
 ) -> CurvePlan:
     """Check and plan an error curve: `error_curve` without its noise."""
@@ -285,7 +298,7 @@ def plan_curve(
     data, positions = counted_pairs(cells, labels, pairs, stacklevel=3)
     counter = PrivateScoreCounts(
         (low, high), int(n_cells), epsilon=epsilon, delta=delta, unit=unit, select="all",
-        adjacency=adjacency, random_state=random_state,
+        entity_records=entity_records, adjacency=adjacency, random_state=random_state,
     )  # fmt: skip
     prepared = stated_plainly(counter.prepare_scores(data, positions))
     share = 1.0

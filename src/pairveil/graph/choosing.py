@@ -36,7 +36,7 @@ from pairveil.data.validation import row_blocks
 from pairveil.errors import InputError
 from pairveil.graph.adjacency import checked_pairs
 from pairveil.graph.choosing_loops import grow_forest, take_thriftily
-from pairveil.graph.grouping import cut_into_groups
+from pairveil.graph.grouping import check_size, cut_into_groups
 from pairveil.graph.selections import DESIGNS, NO_LIMIT, selection_named
 from pairveil.graph.thinning import MANY, PLENTY, complete, share_of_pairs
 
@@ -49,6 +49,7 @@ def select_pairs(
     how: str = "paths",
     max_degree: int | None = None,
     random_state: int | np.random.Generator | None = None,
+    group_size: int | None = None,
 ) -> NDArray[np.int64]:
     """Which pairs to keep so that few of them move together.
 
@@ -62,6 +63,8 @@ def select_pairs(
     random_state : int, Generator or None
         Breaks ties. None draws from the operating system; a number makes the choice reproducible.
         Not a privacy matter: who is paired with whom is public, and so is what is kept.
+    group_size : int, optional
+        Most people of a group, for "groups"; 8 by default.
 
     Returns
     -------
@@ -99,11 +102,15 @@ def select_pairs(
         ends = np.unique(ends, return_inverse=True)[1].reshape(ends.shape)
     records = records_of(ends, rank=rank)
     rule = selection_named(how)
+    if rule.people is None and group_size is not None:
+        raise InputError("group_size is for how='groups'")
     if rule.people is not None:
         if max_degree is not None:
             raise InputError("max_degree is for single pairs: groups keep all pairs inside them")
+        size = rule.people if group_size is None else group_size
+        check_size(size)
         places, n_people = _renumbered(records.pairs)
-        group = cut_into_groups(places, n_people, rule.people, generator_of(random_state))
+        group = cut_into_groups(places, n_people, int(size), generator_of(random_state))
         inside = group[places[:, 0]] == group[places[:, 1]]
         return records.rows(np.flatnonzero(inside))
     if limit == NO_LIMIT and not rule.acyclic:

@@ -27,6 +27,7 @@ from pairveil.learners import charging
 from pairveil.learners.grouped import cut_pairs, material_of_groups, refuse_cluster
 from pairveil.learners.inputs import resolve_training
 from pairveil.learners.material import Material, material_of_pairs
+from pairveil.learners.named_people import rows_of, without_ids
 from pairveil.learners.parameters import check_bound, check_common, plain_parameters
 from pairveil.learners.preparing import Prepared, prepare
 from pairveil.learners.progress import OnStep, Progress
@@ -179,11 +180,15 @@ class PrivateLearner(BaseEstimator):
     def _prepare(self, pairs: Any, y: ArrayLike | None) -> Prepared:
         if isinstance(pairs, Prepared):
             return pairs
+        kind = getattr(pairs, "kind", None)
+        if kind == "people" and "classes" in self.learns_from:
+            return self.prepare_classes(pairs, y)  # type: ignore[attr-defined, no-any-return]
         given = plain_parameters(self)
         check_bound("data_norm", given.data_norm)
-        if getattr(pairs, "kind", None) == "groups":
+        if kind == "groups":
             return self._prepare_groups(given, pairs, y)
-        read, preprocessor = RawRows.of(self).inputs(pairs, self.preprocessor, learning=True)
+        named, people = rows_of(pairs, self.preprocessor), without_ids(self.preprocessor)
+        read, preprocessor = RawRows.of(self).inputs(named, people, learning=True)
         found = resolve_training(read, y, preprocessor, self.backend, stacklevel=4)
         check_common(given)
         self._check(given, found.data.n_features)
@@ -197,6 +202,7 @@ class PrivateLearner(BaseEstimator):
     def _prepare_groups(self, given: Any, groups: Any, y: ArrayLike | None) -> Prepared:
         if y is not None:
             raise InputError("groups hold the labels of the pairs inside them: leave y out")
+        RawRows.of(self).table(None, groups)
         check_common(given)
         refuse_cluster(given.backend)
         self._check(given, groups.n_features)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
 
-from pairveil.data.people import People
 from pairveil.engine.plan import Recipe
 from pairveil.errors import InputError
 from pairveil.learners.grouped import grouped_people
@@ -32,12 +31,6 @@ class LearnsFromClasses(_Learner):
     learns_from: ClassVar[tuple[str, ...]] = ("pairs", "classes")
 
     classes_: tuple[Any, ...]
-
-    def _prepare(self, pairs: Any, y: ArrayLike | None) -> Prepared:
-        """`People` know their classes: ``fit`` and ``prepare`` take them as they are."""
-        if isinstance(pairs, People):
-            return self.prepare_classes(pairs, y)
-        return super()._prepare(pairs, y)
 
     def _keep(self, model: Any, prepared: Prepared) -> None:
         super()._keep(model, prepared)
@@ -121,9 +114,10 @@ class LearnsFromClasses(_Learner):
             The public list of classes, at least two. None reads it off ``y``, which would show a class of
             one person: the certificate says so and is not for release.
         groups : 'auto', int, or integer array of shape (n,)
-            What a record is. 'auto': statistics of people, groups or pairs, by a public rule in the numbers
-            of people, columns and classes and in epsilon. A size: disjoint groups of so many people, dealt
-            without looking at anything. An array: each person's group, -1 for none; it must be public.
+            What a record is. 'auto': statistics of people or pairs, by a public rule in the numbers of
+            people, columns and classes and in epsilon (groups told less wherever they were measured). A
+            size: disjoint groups of so many people, dealt without looking at anything. An array: each
+            person's group, -1 for none; it must be public.
         ids : array of shape (n,), optional
             Public names of the people, each once. People are brought into their order; without ids into the
             order of their rows, which must then not depend on anything private.

@@ -230,7 +230,6 @@ class PrivateConstrainedKMeans(PrivateLearner):
     """
 
     backend: Any = "auto"
-
     learns_from = ("links",)
 
     def __init__(

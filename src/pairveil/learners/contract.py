@@ -28,6 +28,7 @@ from pairveil.column_names import in_order, names_of, row_in_order
 from pairveil.data.pairset import PairSet
 from pairveil.errors import InputError
 from pairveil.learners.inputs import as_features, as_labels, as_pair_array, lookup
+from pairveil.learners.named_people import rows_of, without_ids
 from pairveil.learners.thresholds import Strategy, best_threshold, check_strategy, match_odds
 from pairveil.schema.schema import Schema
 
@@ -76,7 +77,10 @@ class PairMetric(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
             return self._project(self._by_schema(X, schema))
         X = in_order(X, names, stacklevel=3)
         array = X if sparse.issparse(X) else np.asarray(X)
-        points = lookup(self.preprocessor, array, names) if array.ndim == 1 else as_features(array)
+        if array.ndim == 1:
+            points = lookup(without_ids(self.preprocessor), array, names)
+        else:
+            points = as_features(array)
         self._check_width(points.shape[1])
         return self._project(points)
 
@@ -126,7 +130,7 @@ class PairMetric(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
     def pair_distance(self, pairs: Any) -> FloatArray:
         """Learned distance of each pair, (K, 2, d) feature rows or (K, 2) indices."""
         check_is_fitted(self, "components_")
-        array = as_pair_array(pairs)
+        array = as_pair_array(rows_of(pairs, self.preprocessor))
         left, right = self.transform(array[:, 0]), self.transform(array[:, 1])
         distance: FloatArray = np.linalg.norm(left - right, axis=1)
         return distance

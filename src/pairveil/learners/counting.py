@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.data.counted import CountedPairs
+from pairveil.errors import InputError
 from pairveil.graph.choosing import select_pairs
 from pairveil.graph.kappa import Kappa, kappa
 from pairveil.learners.material import Material, _group_sizes, selection_seed
+from pairveil.learners.parameters import is_whole
 from pairveil.learners.preparing import Prepared
 from pairveil.privacy.costs import Cost, least_cost
 from pairveil.privacy.mechanisms import mechanism_named
@@ -124,6 +126,29 @@ def pairs_of_entity(pairs: Any, entity_records: int) -> int:
     """
     degrees = np.sort(np.bincount(np.asarray(pairs).ravel()))[::-1]
     return int(min(degrees[:entity_records].sum(), len(pairs)))
+
+
+ENTITY = (
+    "a person is an entity of {n} records at most; {how}, and the unit 'person' covers all pairs that so "
+    "many records are in"
+)
+ENFORCED = "pairs of any further record contribute nothing"
+DECLARED = "that nobody has more is the sender's word"
+
+
+def entity_sentence(records: int | None, enforced: bool = False) -> str:
+    """What a certificate says of people with several records."""
+    return ENTITY.format(n=records, how=ENFORCED if enforced else DECLARED)
+
+
+def check_entity_records(records: Any, pairs: Any) -> None:
+    """Refuse a bound on a person's records that is none, or that nobody could use."""
+    if records is None:
+        return
+    if not (is_whole(records) and records >= 1):
+        raise InputError("entity_records must be a whole number, at least 1")
+    if pairs is None:
+        raise InputError("entity_records goes with pairs, which name the records")
 
 
 def stated_plainly(prepared: Prepared) -> Prepared:

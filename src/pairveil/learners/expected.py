@@ -32,10 +32,14 @@ def signal_of(planned: Any) -> float:
 
     The noise is that of one sum which had the whole budget: the fits' shares do not matter.
     """
-    # Queries of other kinds (a noisy choice) have little of the budget, and no part in the table above.
     sums = [e for e in planned.events if "noise_multiplier" in e]
     power = sum(e.get("steps", 1) / e["noise_multiplier"] ** 2 for e in sums)
-    return float(planned.n_pairs_used * math.sqrt(power / planned.plan["n_features"]))
+    # A choice is worth mu = eta / 2 (docs/theory/choice.md, Proposition 3).
+    power += sum(e["steps"] * (e["eta"] / 2) ** 2 for e in planned.events if e["kind"] == "choice")
+    records = planned.plan.get(
+        "n_groups", planned.n_pairs_used
+    )  # groups are what noise is added to
+    return float(records * math.sqrt(power / planned.plan["n_features"]))
 
 
 def expected_gain(planned: Any) -> ExpectedGain:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -13,11 +14,17 @@ from scipy.sparse.csgraph import connected_components
 from pairveil.data.groups import GroupSet, check_numbers, members_of
 from pairveil.engine.backends.records import clipped, is_remote
 from pairveil.errors import InputError
+from pairveil.graph.choosing import select_pairs
 from pairveil.graph.grouping import check_size, design_groups
+from pairveil.graph.kappa import kappa
 from pairveil.learners.inputs import Resolved
-from pairveil.learners.material import Material, material_of_pairs, selection_seed
+from pairveil.learners.material import Material, selection_seed
 from pairveil.privacy.costs import RECORD_KINDS, Cost
-from pairveil.privacy.units import UNITS, Unit
+from pairveil.privacy.mechanisms import Budget, mechanism_named
+from pairveil.privacy.units import ASSUMED_TOPOLOGY, SELECTED_CAVEAT, UNITS, Unit
+
+SIZES = (3, 8)
+GROUPS_PER_NOISE = 20.0
 
 COSTS_OF_GROUPS: dict[Unit, Cost] = dict.fromkeys(UNITS, RECORD_KINDS["groups"])
 """A pair, a relationship and a person are each in one group, which moves by two clips
@@ -60,10 +67,50 @@ def cut_pairs(given: Any, found: Resolved, stacklevel: int) -> Material:
         raise InputError("groups are summed on this machine: give pairs that fit into its memory")
     if given.kappa != "auto":
         raise InputError("kappa is for single pairs: a unit is in one group, so leave kappa='auto'")
-    pairs = material_of_pairs(given, found, stacklevel + 1)
-    used = pairs.used
-    groups = GroupSet.of_pairs(used, _components(used.pairs, used.n_people))
-    return replace(pairs, used=groups, kind="groups", costs=COSTS_OF_GROUPS)
+    data = clipped(found.data, given.data_norm, stacklevel + 1)
+    size, seed = usual_size(given, data), selection_seed(given.random_state)
+    kept = select_pairs(data, "groups", random_state=seed, group_size=size)
+    used = data if len(kept) == data.n_pairs else data.subset(kept)
+    full = kappa(data.pairs)
+    return Material(
+        given=data,
+        used=GroupSet.of_pairs(used, _components(used.pairs, used.n_people)),
+        used_rows=kept if found.positions is None else np.sort(found.positions[kept]),
+        kind="groups",
+        costs=COSTS_OF_GROUPS,
+        selection={
+            "how": given.select,
+            "caveat": None if used is data else SELECTED_CAVEAT,
+            "full_graph_relationship_kappa": full.relationship,
+        },
+        public=(ASSUMED_TOPOLOGY,) if found.inferred else (),
+        for_release=not found.inferred,
+        given_kappa=full,
+        used_kappa=kappa(used.pairs),
+        group_limit=size,
+    )
+
+
+def usual_size(given: Any, data: Any) -> int:
+    """Most people of a group, from public numbers alone: smaller groups where the noise is louder.
+
+    Large groups average sampling error away, but leave few records against the noise. So many people that
+    groups stay `GROUPS_PER_NOISE` times as many as the noise is long in one direction; within `SIZES`.
+
+    Parameters
+    ----------
+    given : parameters
+        Plain and checked: epsilon, delta, unit, adjacency, mechanism.
+    data : PairSet
+    """
+    delta = 0.0 if mechanism_named(given.mechanism).is_pure else given.delta
+    budget = Budget(given.epsilon, delta, COSTS_OF_GROUPS[given.unit], given.adjacency)
+    if not budget.is_private:
+        return SIZES[1]
+    noise = mechanism_named(given.mechanism).multiplier(budget, 1.0)
+    people = len(np.unique(data.pairs))
+    wanted = people / (noise * math.sqrt(data.n_features)) / GROUPS_PER_NOISE
+    return int(np.clip(round(min(wanted, SIZES[1])), *SIZES))
 
 
 def _components(ends: NDArray[Any], n_people: int) -> NDArray[np.int64]:

@@ -7,10 +7,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from pairveil.column_names import in_order, names_of
+from pairveil.data.labels import LabelColumn
 from pairveil.data.pairset import PairSet
 from pairveil.data.validation import neither
 from pairveil.engine.backends.records import is_remote
@@ -38,6 +40,8 @@ def as_labels(y: Any, n_pairs: int) -> NDArray[np.int8]:
             "y is missing: give +1 for each similar pair and -1 for each dissimilar one"
         )
     labels = np.asarray(y)
+    if labels.ndim == 1 and any(isinstance(one, str) for one in labels[:1].tolist()):
+        labels = _words(labels)
     if labels.shape != (n_pairs,):
         raise InputError(
             f"y must have one label for each of the {n_pairs} pairs; got {labels.shape}"
@@ -54,6 +58,16 @@ def as_labels(y: Any, n_pairs: int) -> NDArray[np.int8]:
             f"the first at position {wrong[0]}"
         )
     return labels.astype(np.int8, copy=False)
+
+
+def _words(labels: NDArray[Any]) -> NDArray[np.int8]:
+    """Labels written as words ('same', 'different', ...), as in files."""
+    words = LabelColumn()
+    try:
+        words.add(pa.array(labels.tolist(), pa.string()))
+    except (pa.ArrowException, TypeError):  # whose messages quote
+        raise InputError("y must be one kind: words for similar and dissimilar, or +1/-1") from None
+    return words.finish(None)
 
 
 def lookup(preprocessor: Any, rows: NDArray[Any], names: Any = None) -> NDArray[np.float64]:

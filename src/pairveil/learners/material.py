@@ -61,6 +61,8 @@ class Material:
         The public list of classes, where people have one each.
     n_given : int or None
         Pairs given, where that is not the number of records given.
+    group_limit : int or None
+        Most people that a group was allowed, where pairs were cut into groups.
     order : int array or None
         Where people were brought into the order of their ids: who stands where.
     """
@@ -77,6 +79,7 @@ class Material:
     used_kappa: Kappa | None = None
     classes: tuple[Any, ...] | None = None
     n_given: int | None = None
+    group_limit: int | None = None
     order: NDArray[np.int64] | None = None
 
     @property

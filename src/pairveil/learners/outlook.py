@@ -32,6 +32,8 @@ from pairveil.privacy.units import UNITS, round_up
 
 EPSILONS = (0.3, 1.0, 2.0, 4.0, 8.0)
 GUESS_ALLOWED = 0.75
+# What groups of people keep of the gain has not been measured: they have no line here.
+SELECTIONS_OF_PAIRS = tuple(name for name, rule in SELECTIONS.items() if rule.people is None)
 SURE, ENOUGH = 0.9, 0.5
 
 
@@ -149,7 +151,7 @@ def outlook(
     data : PairSet
         Labels are not needed.
     epsilons, units, selections
-        What to plan for; all selections by default.
+        What to plan for; by default all selections whose records are pairs.
     **parameters
         Of `DPPMetricLearner`, the same for all lines: delta, adjacency, mechanism, data_norm, n_components.
 
@@ -166,7 +168,7 @@ def outlook(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PairveilWarning)  # each line would say the same again
         found = Resolved(*blind.canonical(), False)
-        chosen = tuple(SELECTIONS) if selections is None else tuple(selections)
+        chosen = SELECTIONS_OF_PAIRS if selections is None else tuple(selections)
         rows = tuple(
             row
             for unit in units

@@ -16,6 +16,7 @@ from pairveil.graph.digest import graph_digest
 from pairveil.graph.kappa import kappa as kappa_of
 from pairveil.learners.calibrations import Calibration, with_calibrations
 from pairveil.learners.inputs import resolve_pairs
+from pairveil.learners.named_people import rows_of, without_ids
 from pairveil.learners.parameters import is_number
 from pairveil.learners.raw_rows import RawRows
 from pairveil.learners.thresholds import (
@@ -56,7 +57,8 @@ class PrivateThreshold(_Metric):
 
     def _measured_pairs(self, pairs: Any, y: Any, *, warn: bool = True) -> tuple[PairSet, bool]:
         """Labelled pairs whose rows are as the metric takes them, and whether people were guessed."""
-        read, preprocessor = RawRows.of(self).inputs(pairs, self.preprocessor, learning=False)
+        named, people = rows_of(pairs, self.preprocessor), without_ids(self.preprocessor)
+        read, preprocessor = RawRows.of(self).inputs(named, people, learning=False)
         return resolve_pairs(read, y, preprocessor, warn=warn)
 
     def calibrate_threshold(

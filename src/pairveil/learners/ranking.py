@@ -191,7 +191,6 @@ class PrivatePreferenceRanker(PrivateLearner):
     """
 
     backend: Any = "auto"  # choices are summed on this machine
-
     learns_from = ("choices",)
 
     def __init__(

@@ -125,9 +125,23 @@ class RawRows:
         if array.ndim == 3:
             rows = np.asarray(read(array.reshape(-1, array.shape[2])))
             return rows.reshape(len(array), 2, -1), preprocessor
-        if callable(preprocessor):
-            return pairs, lambda rows: read(preprocessor(rows))
-        return pairs, None if preprocessor is None else read(preprocessor)
+        return pairs, _read_table(preprocessor, read)
+
+    def table(self, preprocessor: Any, records: Any) -> Any:
+        """A preprocessor whose rows are read for learning, for records that are row numbers into it.
+
+        Parameters
+        ----------
+        preprocessor : array, table or callable
+        records : row numbers, or records that hold their features
+        """
+        if self.is_plain:
+            return preprocessor
+        if hasattr(records, "features"):
+            raise InputError(
+                f"a {type(records).__name__} holds numbers that were scaled: leave schema and bounds out"
+            )
+        return _read_table(preprocessor, self.learned)
 
     def people(self, X: Any) -> Any:
         """People with classes, their rows read for learning."""
@@ -136,6 +150,12 @@ class RawRows:
         if isinstance(X, People):
             raise InputError("People hold numbers that were scaled: leave schema and bounds out")
         return self.learned(X, stacklevel=4)
+
+
+def _read_table(preprocessor: Any, read: Any) -> Any:
+    if callable(preprocessor):
+        return lambda rows: read(preprocessor(rows))
+    return None if preprocessor is None else read(preprocessor)
 
 
 def _read_pair_set(data: PairSet, read: Any, schema: Schema | None) -> PairSet:

@@ -1,4 +1,4 @@
-"""DPPScatterLearner: a metric from statistics of people with classes; no pair is ever formed.
+"""DPPScatterLearner: a metric from statistics of people with classes (here), or of pairs (`pair_scatter`).
 
 Two sums over people are released: means and second moments of the columns, from which the columns are scaled,
 and then counts, sums and second moments of the scaled rows by class. The metric (whitened directions between
@@ -13,10 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
+from numpy.typing import NDArray
 
-from pairveil.data.people import People
 from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.engine.statistics import Statistic, row_norms, shrink
@@ -24,8 +22,15 @@ from pairveil.errors import InputError
 from pairveil.learners.classes import LearnsFromClasses
 from pairveil.learners.material import Material
 from pairveil.learners.metric import PrivateMetricLearner
-from pairveil.learners.parameters import check_components
-from pairveil.learners.preparing import Prepared
+from pairveil.learners.pair_scatter import METHODS, Method, Moments, PairScatterRecipe
+from pairveil.learners.parameters import check_choice, check_components
+from pairveil.learners.scatter_moments import (
+    MOST_FEATURES,
+    dense_rows,
+    leading,
+    moment_norms,
+    shrunk,
+)
 from pairveil.privacy.grid import Norm
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
@@ -34,8 +39,6 @@ from pairveil.privacy.units import Adjacency, Unit
 FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int32]
 
-MOST_FEATURES = 1024
-"""Second moments of more columns than this are too many numbers to release."""
 COLUMNS_SHARE = 0.12
 """Part of the budget that the columns' scale is worth; the class statistics get the rest."""
 WEIGHTS = (0.06**0.5, 0.56**0.5, 0.38**0.5)
@@ -44,8 +47,6 @@ SCALED_BY = 0.8
 """Columns are divided by this power of their standard deviation: most of the way to equal spread."""
 LEAST_VARIANCE = 0.01
 """Columns count as having at least this part of the mean variance."""
-RIDGE = 0.3
-"""How much of the largest eigenvalue of pure noise is added to every eigenvalue within classes."""
 LEAST_EUCLID = 0.07
 """Part of the Euclidean metric that is blended in even where nothing is noisy."""
 LUCK = 2.0
@@ -82,7 +83,7 @@ class ColumnMoments(Statistic):
 
     def tile_sum(self, rows: Any, classes: Numbers, norm: Norm) -> FloatArray:  # type: ignore[override]
         """Sum of the contributions; `shrink` only guards against rounding."""
-        unit = _dense(rows) / self.data_norm
+        unit = dense_rows(rows) / self.data_norm
         unit = unit * shrink(row_norms(unit, norm), 1.0)[:, None]
         squares = unit * unit
         lengths = (row_norms(unit, norm), row_norms(squares, norm))
@@ -125,10 +126,10 @@ class ClassScatter(Statistic):
 
     def tile_sum(self, rows: Any, classes: Numbers, norm: Norm) -> FloatArray:  # type: ignore[override]
         """Sum of the contributions; the last `shrink` only guards against rounding."""
-        z = (_dense(rows) - self.centre) * self.factors
+        z = (dense_rows(rows) - self.centre) * self.factors
         z = z * shrink(row_norms(z, norm), 1.0)[:, None]
         a, b, c = WEIGHTS
-        first, second = b * row_norms(z, norm), c * _moment_norms(z, norm)
+        first, second = b * row_norms(z, norm), c * moment_norms(z, norm)
         together = a + first + second if norm == "l1" else np.sqrt(a * a + first**2 + second**2)
         factor = shrink(together, self.clip) * (classes >= 0)
         indicator = (classes[:, None] == np.arange(self.n_classes)) * factor[:, None]
@@ -159,20 +160,6 @@ def entries(n_classes: int, n_features: int) -> int:
     527
     """
     return n_classes * (1 + n_features) + n_features * (n_features + 1) // 2
-
-
-def _dense(rows: Any) -> FloatArray:
-    """A tile of rows as an array: centred rows have no zeros left to spare."""
-    return np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
-
-
-def _moment_norms(z: FloatArray, norm: Norm) -> FloatArray:
-    """Norm of S(z) for each row: ||z||_2^2, or in l1 the diagonal and sqrt(2) times the upper half."""
-    squares = np.einsum("ij,ij->i", z, z)
-    if norm == "l2":
-        return np.asarray(squares)
-    half = (np.abs(z).sum(axis=1) ** 2 - squares) / 2
-    return np.asarray(squares + math.sqrt(2.0) * np.maximum(half, 0.0))
 
 
 @dataclass(frozen=True)
@@ -310,7 +297,7 @@ def discriminant(
     between = away.T @ away - np.eye(d) * float(part @ blur**2)
     within = moments / n - np.outer(middle, middle) - between
     values, basis = np.linalg.eigh((within + within.T) / 2)
-    solid, floor = _shrunk(values, noise / c / n, n)
+    solid, floor = shrunk(values, noise / c / n, n)
     whitened = away @ basis / np.sqrt(solid)
     strength, mix = np.linalg.eigh(whitened @ whitened.T)
     strength = np.maximum(strength, _TINY)
@@ -330,34 +317,14 @@ def discriminant(
     # Directions of unit length after whitening: people's mean squared distance is their number.
     learned = learned / math.sqrt(float(trusted.sum())) * columns.factors
     blend = 1 - (1 - LEAST_EUCLID) * float(trusted @ strength / strength.sum())
-    return _leading(np.vstack([math.sqrt(1 - blend) * learned, math.sqrt(blend) * euclid]))
-
-
-def _shrunk(values: FloatArray, noise: float, n: int) -> tuple[FloatArray, float]:
-    """Eigenvalues within classes, drawn to their mean by as much of their spread as noise and chance make.
-
-    Returns them with what was added to each: the noise alone has eigenvalues up to its edge, and d columns of
-    n people leave their part to chance.
-    """
-    d = len(values)
-    mean = max(float(values.mean()), _TINY)
-    by_chance = noise**2 * d * (d + 1) / 2 + (d * mean) ** 2 / n
-    drawn = min(1.0, by_chance / max(float(((values - mean) ** 2).sum()), _TINY**2))
-    floor = RIDGE * noise * math.sqrt(2 * d) + mean * math.sqrt(d / n) + _TINY
-    return np.maximum((1 - drawn) * values + drawn * mean, 0.0) + floor, floor
-
-
-def _leading(stacked: FloatArray) -> FloatArray:
-    """One square matrix for the same metric, directions of most weight first."""
-    _, s, Vt = np.linalg.svd(stacked, full_matrices=False)
-    rows: FloatArray = s[:, None] * Vt
-    # A direction and its opposite are one metric: the largest entry of a row is made positive.
-    largest = np.take_along_axis(rows, np.abs(rows).argmax(axis=1)[:, None], axis=1)
-    return rows * np.where(largest < 0, -1.0, 1.0)
+    return leading(np.vstack([math.sqrt(1 - blend) * learned, math.sqrt(blend) * euclid]))
 
 
 class DPPScatterLearner(LearnsFromClasses, PrivateMetricLearner):
-    """Learn a Mahalanobis metric from people with classes, by private statistics of people.
+    """Learn a Mahalanobis metric from private statistics, of people with classes or of labelled pairs.
+
+    `fit_classes` releases statistics of people; ``fit`` counts and second moments of similar and of
+    dissimilar pairs. Nothing is asked in steps: the metric is made of what was released.
 
     Parameters
     ----------
@@ -384,6 +351,13 @@ class DPPScatterLearner(LearnsFromClasses, PrivateMetricLearner):
         None: operating-system entropy and exact discrete noise, a release. A seed: repeatable, and the
         certificate says ``for_release: false``.
     verbose : int
+    select, kappa
+        For pairs: which of them are used, and how many one unit touches; as for `DPPMetricLearner`.
+    method : {'lda', 'kissme'}
+        For pairs: generalised eigenvectors of dissimilar against similar differences, or the difference of
+        the inverses of their second moments.
+    moments : {'full', 'diagonal'}
+        For pairs: all second moments, or those of each column alone (many columns, little budget).
     schema, bounds
         Public facts of raw columns, as for `DPPMetricLearner`.
 
@@ -411,7 +385,7 @@ class DPPScatterLearner(LearnsFromClasses, PrivateMetricLearner):
     (1, 'person', 569)
     """
 
-    learns_from = ("classes",)
+    learns_from = ("classes", "pairs")
 
     def __init__(
         self,
@@ -427,6 +401,10 @@ class DPPScatterLearner(LearnsFromClasses, PrivateMetricLearner):
         backend: Literal["auto", "numpy"] = "auto",
         random_state: int | np.random.Generator | np.random.RandomState | None = None,
         verbose: int = 0,
+        select: str = "paths",
+        kappa: int | Literal["auto"] = "auto",
+        method: Method = "lda",
+        moments: Moments = "full",
         schema: Any = None,
         bounds: Any = None,
     ) -> None:
@@ -442,19 +420,21 @@ class DPPScatterLearner(LearnsFromClasses, PrivateMetricLearner):
         self.backend = backend
         self.random_state = random_state
         self.verbose = verbose
+        self.select = select
+        self.kappa = kappa
+        self.method: Method = method
+        self.moments: Moments = moments
         self.schema = schema
         self.bounds = bounds
 
     def _check(self, given: Any, n_features: int) -> None:
         check_components(given.n_components, n_features)
+        check_choice("method", given.method, METHODS)
+        check_choice("moments", given.moments, ("full", "diagonal"))
 
-    def _prepare(self, pairs: Any, y: ArrayLike | None) -> Prepared:
-        if isinstance(pairs, Prepared | People):
-            return super()._prepare(pairs, y)
-        raise InputError(
-            "this learner learns from people with classes: fit_classes(X, y, classes); for labelled pairs "
-            "there is DPPMetricLearner"
-        )
+    def _recipe(self, given: Any) -> PairScatterRecipe:
+        """What is asked of labelled pairs (`pairveil.learners.pair_scatter`)."""
+        return PairScatterRecipe(given.method, given.moments, given.n_components)
 
     def _class_recipe(self, given: Any, people: Material) -> tuple[ScatterRecipe, Material]:
         return ScatterRecipe(people.used.n_classes, given.n_components), people

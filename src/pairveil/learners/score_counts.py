@@ -8,7 +8,7 @@ noise than one (docs/theory/linkage.md).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -22,7 +22,11 @@ from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.engine.statistics import Labels, Statistic
 from pairveil.errors import InputError
 from pairveil.learners.base import PrivateLearner
-from pairveil.learners.counting import material_of_counts
+from pairveil.learners.counting import (
+    check_entity_records,
+    entity_sentence,
+    material_of_counts,
+)
 from pairveil.learners.parameters import check_common, plain_parameters
 from pairveil.learners.preparing import Prepared, prepare
 from pairveil.privacy.grid import Norm
@@ -108,6 +112,7 @@ class ScoreRecipe:
 
     n_cells: int
     score_range: tuple[float, float]
+    entity_records: int | None = None
     headline = QUERY
 
     def ask(self, setting: Setting) -> tuple[Ask, ...]:
@@ -117,7 +122,10 @@ class ScoreRecipe:
 
     def options(self) -> dict[str, Any]:
         """For the certificate."""
-        return {"error_curve": {"cells": self.n_cells, "score_range": list(self.score_range)}}
+        told: dict[str, Any] = {"cells": self.n_cells, "score_range": list(self.score_range)}
+        if self.entity_records is not None:
+            told["entity_records"] = self.entity_records
+        return {"error_curve": told}
 
     def run(self, plan: Plan, engine: Engine) -> NoisyScores:
         """Ask."""
@@ -135,14 +143,21 @@ class PrivateScoreCounts(PrivateLearner):
     score_range : (float, float)
         Public.
     n_cells : int
+    entity_records : int, optional
+        Public bound on the records of one person.
     **common
         As for every learner.
     """
 
     def __init__(
-        self, score_range: tuple[float, float] = (0.0, 1.0), n_cells: int = 96, **common: Any
+        self,
+        score_range: tuple[float, float] = (0.0, 1.0),
+        n_cells: int = 96,
+        entity_records: int | None = None,
+        **common: Any,
     ) -> None:
         super().__init__(**common)
+        self.entity_records = entity_records
         self.score_range = score_range
         self.n_cells = n_cells
 
@@ -155,8 +170,12 @@ class PrivateScoreCounts(PrivateLearner):
             raise InputError(
                 "pairs are missing: give the ids of the two people of each score, or choose unit='pair'"
             )
-        material = material_of_counts(given, data, positions)
-        recipe = ScoreRecipe(int(self.n_cells), self.score_range)
+        bound = given.entity_records
+        check_entity_records(bound, data.pairs)
+        material = material_of_counts(given, data, positions, bound)
+        if bound is not None:
+            material = replace(material, public=(*material.public, entity_sentence(bound)))
+        recipe = ScoreRecipe(int(self.n_cells), self.score_range, bound)
         return prepare(recipe, given, material, self._noise(), stacklevel=4)
 
     def _keep(self, model: NoisyScores, prepared: Prepared) -> None:

@@ -1,7 +1,15 @@
 """Record linkage: match weights that are learned privately from labelled pairs, and can be handed out."""
 
+from pairveil.linkage.comparing import text_levels
 from pairveil.linkage.estimating import level_frequencies
 from pairveil.linkage.model import PrivateLinkageModel
+from pairveil.linkage.recordlinkage import to_recordlinkage
 from pairveil.release.linkage import ReleasedLinkage
 
-__all__ = ["PrivateLinkageModel", "ReleasedLinkage", "level_frequencies"]
+__all__ = [
+    "PrivateLinkageModel",
+    "ReleasedLinkage",
+    "level_frequencies",
+    "text_levels",
+    "to_recordlinkage",
+]

@@ -66,7 +66,8 @@ def beyond_bound(entities: Any, pairs: Any, most: int) -> NDArray[np.bool_]:
     """Pairs with a record that is not among the first so many records of its entity, by id.
 
     Whether a record counts follows from its own entity's records alone, so emptying one entity empties pairs
-    of its own and brings no other pair back (docs/theory/linkage.md).
+    of its own and brings no other pair back (docs/theory/linkage.md). A record without an entity, or of which
+    two are said, counts for nobody: that is private, and stops nothing.
 
     Parameters
     ----------
@@ -81,18 +82,22 @@ def beyond_bound(entities: Any, pairs: Any, most: int) -> NDArray[np.bool_]:
     >>> beyond_bound([["x", "x"], ["x", "x"]], np.array([[0, 1], [1, 2]]), 2).tolist()
     [False, True]
     """
-    listed, ends = np.asarray(entities), np.asarray(pairs)
+    listed, ends = np.asarray(entities, dtype=object), np.asarray(pairs)
     if listed.shape != ends.shape:
         raise InputError("entities must name the entity of both records of each pair: shape (n, 2)")
-    who = np.unique(listed.astype(str), return_inverse=True)[1].reshape(-1)
+    named = [None if one is None or one != one else str(one) for one in listed.ravel().tolist()]
+    unknown = np.array([one is None for one in named])
+    who = np.unique([one or "" for one in named], return_inverse=True)[1]
     record = ends.reshape(-1)
     found, first = np.unique(record, return_index=True)
-    owner = who[first]
-    if np.any(who != owner[np.searchsorted(found, record)]):
-        raise InputError("entities: a record is said to be of two entities")
-    order = np.argsort(owner, kind="stable")  # within an entity by record
-    starts = np.searchsorted(owner[order], owner[order])
-    place = np.empty(len(found), dtype=np.int64)
-    place[order] = np.arange(len(found)) - starts
-    late = (place >= most)[np.searchsorted(found, record)]
+    at = np.searchsorted(found, record)
+    # Nobody can say whose a record is that has no entity, or two: it counts for nobody.
+    nobodys = np.zeros(len(found), dtype=bool)
+    nobodys[at[unknown | (who != who[first][at])]] = True
+    place = np.full(len(found), most, dtype=np.int64)
+    kept = np.flatnonzero(~nobodys)
+    order = kept[np.argsort(who[first][kept], kind="stable")]  # within an entity by record
+    owner = who[first][order]
+    place[order] = np.arange(len(order)) - np.searchsorted(owner, owner)
+    late = (place >= most)[at]
     return np.asarray(late.reshape(-1, 2).any(axis=1))

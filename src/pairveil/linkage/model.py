@@ -16,9 +16,14 @@ from pairveil.data.counted import counted_pairs, record_numbers
 from pairveil.engine.plan import Recipe
 from pairveil.errors import InputError
 from pairveil.learners.base import PrivateLearner
-from pairveil.learners.counting import material_of_counts, stated_plainly
+from pairveil.learners.counting import (
+    check_entity_records,
+    entity_sentence,
+    material_of_counts,
+    stated_plainly,
+)
 from pairveil.learners.inputs import as_labels
-from pairveil.learners.parameters import check_common, is_number, is_whole, plain_parameters
+from pairveil.learners.parameters import check_common, is_number, plain_parameters
 from pairveil.learners.preparing import Prepared, prepare
 from pairveil.linkage.counts import CountRecipe, NoisyCounts
 from pairveil.linkage.estimating import in_order, probabilities
@@ -34,12 +39,6 @@ FloatArray = NDArray[np.float64]
 GIVEN_U = (
     "u, how often pairs that are no match agree, was given, not learned: nothing is promised of it"
 )
-ENTITY = (
-    "a person is an entity of {n} records at most; {how}, and the unit 'person' covers all pairs that so "
-    "many records are in"
-)
-ENFORCED = "pairs of any further record contribute nothing"
-DECLARED = "that nobody has more is the sender's word"
 
 
 class PrivateLinkageModel(PrivateLearner):
@@ -181,7 +180,8 @@ class PrivateLinkageModel(PrivateLearner):
         said = {
             ASSUMED_LEVELS: n_levels is None,
             GIVEN_U: known is not None,
-            _entity_sentence(given.entity_records, entities): given.entity_records is not None,
+            entity_sentence(given.entity_records, entities is not None): given.entity_records
+            is not None,
         }
         material = replace(
             material,
@@ -201,10 +201,7 @@ class PrivateLinkageModel(PrivateLearner):
             raise InputError(
                 "unit='entity' needs entity_records: the most records that one entity may have"
             )
-        if records is not None and not (is_whole(records) and records >= 1):
-            raise InputError("entity_records must be a whole number, at least 1")
-        if records is not None and pairs is None:
-            raise InputError("entity_records goes with pairs, which name the records")
+        check_entity_records(records, pairs)
         if given.prior is not None and not (is_number(given.prior) and 0 < given.prior < 1):
             raise InputError("prior must be a number between 0 and 1, both excluded")
         if not isinstance(given.monotone, bool):
@@ -295,7 +292,6 @@ class PrivateLinkageModel(PrivateLearner):
         self.prior_ = float(pairs[0] / pairs.sum()) if self.prior is None else float(self.prior)
         self.count_noise_ = float(model.noise)
         self.n_pairs_used_ = prepared.plan.n_records
-        self.used_pairs_ = prepared.material.used_rows
         self.n_features_in_ = prepared.plan.n_features
         self.__dict__.pop("feature_names_in_", None)
         if prepared.material.used.feature_names is not None:
@@ -383,7 +379,3 @@ class PrivateLinkageModel(PrivateLearner):
     def release(self, folder: Any, *, overwrite: bool = False) -> Any:
         """Write the release: tables, certificate and a README for whoever receives it."""
         return self.released().save(folder, overwrite=overwrite)
-
-
-def _entity_sentence(records: int | None, entities: Any) -> str:
-    return ENTITY.format(n=records, how=DECLARED if entities is None else ENFORCED)

@@ -63,7 +63,7 @@ _CHOICES = _Words(
 _GROUPS = _Words(
     "1 group of people",
     "{} groups of people",
-    "contents",
+    "people",
     public="Who is in which group is public and not protected.",
     units=UNIT_SENTENCES_OF_GROUPS,
     compared=ADJACENCY_SENTENCES_OF_GROUPS,

@@ -8,7 +8,7 @@ from pairveil.report.charts import histogram
 from pairveil.report.data import GraphSummary, ReportData
 from pairveil.report.parts import Figure, table
 from pairveil.report.pictures import star
-from pairveil.report.words import number, percent
+from pairveil.report.words import counted, number, percent
 
 if TYPE_CHECKING:
     from pairveil.privacy.certificate import Certificate
@@ -18,15 +18,23 @@ def graph(data: ReportData) -> dict[str, Any]:
     """The busiest person before and after, everybody's number of pairs, and kappa."""
     certificate, summary = data.certificate, data.summary
     if certificate is not None and certificate.records == "people":
-        return {"people": number(certificate.n_pairs_used)}
+        return {"people": number(certificate.n_pairs_used), "groups": None, "others": ""}
     if certificate is not None and certificate.records == "groups":
-        size, used = certificate.plan.get("group_size"), certificate.n_pairs_used
+        plan = certificate.plan  # the sender's: whatever is no number is not shown
+        count, size = (
+            number(found) if isinstance(found, int) else "a few"
+            for found in (plan.get("n_groups"), plan.get("group_size"))
+        )
         entered = {
-            "size": number(size) if isinstance(size, int) else "a few",
-            "used": number(used),
+            "count": count,
+            "size": size,
+            "used": number(certificate.n_pairs_used),
             "given": number(certificate.n_pairs_given),
         }
-        return {"people": None, "groups": entered}
+        return {"people": None, "groups": entered, "others": ""}
+    if certificate is not None and certificate.records != "pairs":
+        entered_as = counted(certificate.n_pairs_used, certificate)
+        return {"people": None, "groups": None, "others": entered_as}
     before, after = summary.given, summary.used
     if before is not None and after is not None and before.n_pairs == after.n_pairs:
         before = None  # nothing was left out: one picture says it all
@@ -39,6 +47,7 @@ def graph(data: ReportData) -> dict[str, Any]:
         panels[0]["name"] = "The pairs used"
     return {
         "people": None,
+        "others": "",
         "groups": None,
         "panels": panels,
         "selection": "" if certificate is None else _selection(certificate, summary.given),

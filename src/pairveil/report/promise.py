@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from pairveil.privacy.promise import one_number
-from pairveil.privacy.units import UNITS
+from pairveil.privacy.units import Unit
 from pairveil.report.charts import Bar, horizontal_bars
 from pairveil.report.data import ReportData
 from pairveil.report.evidence import gain_in_brief
 from pairveil.report.parts import Fact, Figure, table
 from pairveil.report.pictures import hundred_guesses
 from pairveil.report.words import (
-    MEANINGS,
     PLAIN_PUBLIC,
-    UNIT_MEANINGS,
     adjacency_meaning,
     at_most,
     caveats,
@@ -27,6 +25,7 @@ from pairveil.report.words import (
     number,
     odds_factor,
     one_in,
+    unit_meaning,
 )
 
 if TYPE_CHECKING:
@@ -140,9 +139,9 @@ ONE_NUMBER = (
 def protected(certificate: Certificate) -> dict[str, Any]:
     """Three units by two comparisons, and what the numbers mean to an attacker."""
     records = certificate.records
-    meanings = MEANINGS.get(records, UNIT_MEANINGS)
+    units = units_of(certificate)
     rows = []
-    for unit in UNITS:
+    for unit in units:
         by = certificate.epsilons[unit]
         rows.append((
             unit.capitalize(),
@@ -158,7 +157,7 @@ def protected(certificate: Certificate) -> dict[str, Any]:
         f"epsilon, {records} replaced",
         "best guess right at most",
     )
-    terms = [(unit.capitalize(), meanings[unit]) for unit in UNITS]
+    terms = [(unit.capitalize(), unit_meaning(unit, records)) for unit in units]
     for words, adjacency in (("blanked (zero-out)", "zero-out"), ("replaced", "replace")):
         terms.append(
             (f"{records.capitalize()} {words}", f"Bounds {adjacency_meaning(adjacency, records)}.")
@@ -169,13 +168,18 @@ def protected(certificate: Certificate) -> dict[str, Any]:
             f"The guarantee for each, at delta {one_in(certificate.delta)}",
             columns,
             rows,
-            chosen=UNITS.index(certificate.unit),
+            chosen=units.index(certificate.unit),
             chosen_as="certified",
         ),
         "bars": _guess_bars(certificate),
         "odds": _odds_sentence(certificate.epsilons[certificate.unit]["replace"], certificate.unit),
         "terms": terms,
     }
+
+
+def units_of(certificate: Certificate) -> list[Unit]:
+    """What the certificate states a guarantee for, small things first."""
+    return [unit for unit in get_args(Unit) if unit in certificate.epsilons]
 
 
 def _odds_sentence(epsilon: float, unit: str) -> str:
@@ -191,14 +195,14 @@ def _odds_sentence(epsilon: float, unit: str) -> str:
 
 def _guess_bars(certificate: Certificate) -> Figure:
     bars = []
-    for unit in UNITS:
+    for unit in units_of(certificate):
         share = certificate.best_guess(unit)
         tip = f"{unit}: the best guess is right at most {at_most(share)} of the time"
         chosen = unit == certificate.unit
         bars.append(Bar(unit.capitalize(), share, at_most(share), tip, strong=chosen))
     chart = horizontal_bars(
         bars,
-        title="Bars: best guess right at most, for a pair, a relationship and a person.",
+        title="Bars: best guess right at most, for each thing that is protected.",
         start=0.5,
         end=1.0,
         ticks=[(i / 10, f"{10 * i} %") for i in range(5, 11)],

@@ -31,7 +31,7 @@ def score_public(
     ----------
     metric : ReleasedMetric
     X, classes : arrays of shape (n, n_features) and (n,)
-        Public people and their classes: of nobody whose pairs were used.
+        Public people, as numbers in the metric's order, and their classes: of nobody whose pairs were used.
     note : str
         Which people, in a few words.
     n_pairs : int
@@ -51,7 +51,7 @@ def score_public(
     if len(people) < 3:
         raise InputError("the public test table needs at least three people")
     scale = np.ones(metric.n_features) if metric.column_scale is None else metric.column_scale
-    before, after = people * scale, metric.transform(people)
+    before, after = people * scale, metric.project(people)
     pairs = sample_test_pairs(labels, n_pairs, 0)
     alike = labels[pairs[:, 0]] == labels[pairs[:, 1]]
     (score, curve), (plain, plain_curve) = (

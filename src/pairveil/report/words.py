@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from pairveil.privacy.certificate import PUBLIC, PUBLIC_OF_PEOPLE
-from pairveil.privacy.units import round_up
+from pairveil.privacy.units import UNIT_SENTENCES, Unit, round_up
 
 if TYPE_CHECKING:
     from pairveil.privacy.certificate import Certificate
@@ -44,8 +44,29 @@ UNIT_MEANINGS_OF_GROUPS = {
     "relationship": "How any two people of one group relate.",
     "person": "All features and labels (or the class) of one person at once; she is in one group.",
 }
-QUESTIONS = {"people": UNIT_QUESTIONS_OF_PEOPLE, "groups": UNIT_QUESTIONS_OF_GROUPS}
-MEANINGS = {"people": UNIT_MEANINGS_OF_PEOPLE, "groups": UNIT_MEANINGS_OF_GROUPS}
+UNIT_QUESTIONS_OF_TUPLES = {
+    "pair": "which of two people a third was said to be closer to",
+    "relationship": "whether two people in the training data were said to be close",
+    "person": "which of two accounts of one person and her comparisons is true",
+}
+UNIT_MEANINGS_OF_TUPLES = {
+    "pair": "How two people compare, in every tuple that holds both of them.",
+    "relationship": (
+        "How two people relate, against someone who knows every tuple but the few (kappa) that would tell: "
+        "answers can be chained, so such tuples count together."
+    ),
+    "person": "All tuples of one person at once, as if the person had never been asked.",
+}
+QUESTIONS = {
+    "people": UNIT_QUESTIONS_OF_PEOPLE,
+    "groups": UNIT_QUESTIONS_OF_GROUPS,
+    "tuples": UNIT_QUESTIONS_OF_TUPLES,
+}
+MEANINGS = {
+    "people": UNIT_MEANINGS_OF_PEOPLE,
+    "groups": UNIT_MEANINGS_OF_GROUPS,
+    "tuples": UNIT_MEANINGS_OF_TUPLES,
+}
 """By kind of records; of others, those of pairs."""
 ADJACENCY_MEANINGS = {
     "zero-out": "what anyone can learn compared with a world in which these pairs say nothing at all",
@@ -192,7 +213,8 @@ def headline(certificate: Certificate | None) -> str:
     """The promise in one sentence for the top of the page."""
     if certificate is None:
         return "This metric promises no privacy. It was learned without noise and must not leave the house."
-    question = QUESTIONS.get(certificate.records, UNIT_QUESTIONS)[certificate.unit]
+    other = f"which of two accounts of one {certificate.unit} is true"
+    question = QUESTIONS.get(certificate.records, UNIT_QUESTIONS).get(certificate.unit, other)
     if is_weak(certificate):
         return f"This metric gives no useful bound on how well someone can guess {question}."
     times = guesses_in_100(certificate)
@@ -224,6 +246,41 @@ def _not_for_release(certificate: Certificate) -> str:
     return text
 
 
+def _public_structure(records: str) -> str:
+    if records == "people":
+        return (
+            "Who the people are, how many there are and the list of classes are public. The promise covers "
+            "people's features and classes, and not that they are in the data."
+        )
+    if records == "tuples":
+        return (
+            "Who is in a tuple with whom is public. The promise covers what the tuples hold, features and "
+            "who plays which part, and not that a tuple exists."
+        )
+    if records in ("pairs", "groups"):
+        return (
+            "Who is paired with whom is public. The promise covers what the pairs hold, features and "
+            "labels, and not that a pair exists."
+        )
+    return (
+        f"How many {records} there are and whose they are is public. The promise covers what the {records} "
+        "hold, and not that they exist."
+    )
+
+
+def unit_meaning(unit: Unit, records: str) -> str:
+    """What a unit covers, for readers.
+
+    Examples
+    --------
+    >>> unit_meaning("worker", "choices")
+    'One worker: everything that this worker chose.'
+    """
+    known = MEANINGS.get(records, UNIT_MEANINGS)
+    said = UNIT_SENTENCES[unit]
+    return known.get(unit, f"{said[0].upper()}{said[1:]}.")
+
+
 def caveats(certificate: Certificate | None) -> list[str]:
     """What the promise does not cover, most important first."""
     if certificate is None:
@@ -232,17 +289,11 @@ def caveats(certificate: Certificate | None) -> list[str]:
     together = counted(certificate.kappa, certificate)
     if not certificate.for_release:
         found.append(_not_for_release(certificate))
-    found.append(
-        "Who the people are, how many there are and the list of classes are public. The promise covers "
-        "people's features and classes, and not that they are in the data."
-        if certificate.records == "people"
-        else "Who is paired with whom is public. The promise covers what the pairs hold, features and "
-        "labels, and not that a pair exists."
-    )
+    found.append(_public_structure(certificate.records))
     caveat = certificate.selection.get("caveat")
     if caveat:
         full = certificate.selection.get("full_graph_relationship_kappa")
-        tail = "" if full is None else f" In the graph of all given pairs kappa is {full}."
+        tail = "" if full is None else f" In the graph of all that was given kappa is {full}."
         found.append(str(caveat).rstrip(".") + "." + tail)
     found += [
         f"Epsilon bounds how much the odds can change except with a probability of about delta, "

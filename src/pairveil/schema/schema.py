@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pairveil.column_names import names_of
 from pairveil.errors import InputError, PrivateNote
 from pairveil.printable import shortened
-from pairveil.schema.columns import Column, Counts, column_of
+from pairveil.schema.columns import Column, Counts, category_text, column_of
 
 FloatArray = NDArray[np.float64]
 
@@ -297,15 +297,9 @@ def _arrow(values: Any, name: str) -> Any:
         values = values.combine_chunks()
     if not isinstance(values, pa.Array):
         try:
-            values = pa.array(values, from_pandas=True)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            try:
-                cells = [None if one is None or one != one else str(one) for one in values]
-                values = pa.array(cells, pa.large_string())
-            except (pa.ArrowException, TypeError, ValueError, UnicodeError):
-                raise InputError(
-                    f"column '{name}' cannot be read: make it text or numbers"
-                ) from None
+            values = _typed(values)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError, UnicodeError):
+            raise InputError(f"column '{name}' cannot be read: make it text or numbers") from None
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     if pa.types.is_dictionary(values.type):
@@ -317,3 +311,19 @@ def _arrow(values: Any, name: str) -> Any:
     except pa.ArrowException:
         raise InputError(f"column '{name}' holds text that is not UTF-8") from None
     return values
+
+
+def _typed(values: Any) -> Any:
+    """An arrow array of a column's own type; cells without a common type become text, one by one.
+
+    Arrow would guess a type from all cells together: then what one of them holds could stop a fit.
+    """
+    import pyarrow as pa
+
+    if (
+        isinstance(values, list | tuple)
+        or getattr(getattr(values, "dtype", None), "kind", "") == "O"
+    ):
+        cells = [None if one is None or one != one else category_text(one) for one in values]
+        return pa.array(cells, pa.large_string())
+    return pa.array(values, from_pandas=True)

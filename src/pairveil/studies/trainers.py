@@ -1,4 +1,4 @@
-"""Trainers of pairs by others' ways, for `pairveil audit --trainer`: each claims epsilon 1 at delta 1e-5 or 0.
+"""Trainers of pairs by other ways, for `pairveil audit --trainer`: each claims epsilon 1 at delta 1e-5 or 0.
 
 They are written as people write them, with their mistakes; the audit is to find these
 (docs/guides/any-trainer.md).
@@ -28,7 +28,9 @@ def _gradients(W: FloatArray, X: FloatArray, pairs: Pairs, y: Labels) -> FloatAr
     apart = X[pairs[:, 0]] - X[pairs[:, 1]]
     projected = apart @ W.T
     distance = np.linalg.norm(projected, axis=1)
-    push = np.where((distance > 0) & (distance < MARGIN), 1 - MARGIN / np.maximum(distance, 1e-12), 0)
+    push = np.where(
+        (distance > 0) & (distance < MARGIN), 1 - MARGIN / np.maximum(distance, 1e-12), 0
+    )
     factor = np.where(y > 0, 1.0, push)
     return np.asarray((factor[:, None] * projected)[:, :, None] * apart[:, None, :])
 
@@ -88,7 +90,13 @@ def published(X: FloatArray, pairs: Pairs, y: Labels, seed: int) -> FloatArray:
     from pairveil.studies.published.algorithm1 import Settings, train
 
     settings = Settings(
-        "dpp", epsilon=EPSILON, n_components=ROWS, margin=100.0, h=0.5, batch_size=len(pairs), epochs=1
+        "dpp",
+        epsilon=EPSILON,
+        n_components=ROWS,
+        margin=100.0,
+        h=0.5,
+        batch_size=len(pairs),
+        epochs=1,
     )
     apart = X[pairs[:, 0]] - X[pairs[:, 1]]
     with warnings.catch_warnings():

@@ -19,6 +19,9 @@ from pairveil.privacy.grid import Norm
 
 FloatArray = NDArray[np.float64]
 
+THRESHOLDS = tuple(2.0**-i for i in range(2, 7))
+"""Of a column's difference, in units of the public bound on a row's norm."""
+
 
 @dataclass(frozen=True)
 class ColumnScores(Scores):

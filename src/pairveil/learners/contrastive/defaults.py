@@ -9,7 +9,7 @@ import math
 from typing import NamedTuple
 
 from pairveil.engine.plan import Setting
-from pairveil.learners.scatter import MOST_FEATURES
+from pairveil.learners.scatter_moments import MOST_FEATURES
 from pairveil.privacy.costs import cost_of
 
 
@@ -24,7 +24,9 @@ class Shares(NamedTuple):
 
 
 SHARES = Shares(0.18, 0.18, 0.54, 0.03, 0.07)
+SHARES_BY_CHOICE = Shares(0.10, 0.25, 0.55, 0.03, 0.07)
 PURE_SHARES = Shares(0.10, 0.20, 0.50, 0.10, 0.10)
+PURE_SHARES_BY_CHOICE = Shares(0.10, 0.18, 0.56, 0.06, 0.10)
 SCARCE = 50.0
 """Where there are fewer pairs than this for each unit of noise, the side queries get their full share."""
 MARGIN_SHARE = 0.03
@@ -32,18 +34,21 @@ MARGIN_SHARE = 0.03
 
 N_STEPS = 100
 N_STEPS_PURE = 8
+N_STEPS_PURE_BY_CHOICE = 3
 N_STEPS_WITHOUT_NOISE = 300
 MARGIN = 1.0
 
 
-def usual_steps(setting: Setting) -> int:
+def usual_steps(setting: Setting, *, by_choice: bool = False) -> int:
     """How many gradients are asked for where the user does not say."""
     if not setting.budget.is_private:
         return N_STEPS_WITHOUT_NOISE
-    return N_STEPS_PURE if setting.mechanism.is_pure else N_STEPS
+    if setting.mechanism.is_pure:
+        return N_STEPS_PURE_BY_CHOICE if by_choice else N_STEPS_PURE
+    return N_STEPS
 
 
-def divide(setting: Setting) -> Shares:
+def divide(setting: Setting, *, by_choice: bool = False) -> Shares:
     """Shares of the queries: the more pairs there are for the noise, the more goes to the descent.
 
     Examples
@@ -54,13 +59,43 @@ def divide(setting: Setting) -> Shares:
     [0.54, 0.86]
     """
     if setting.mechanism.is_pure:
-        return PURE_SHARES
+        return PURE_SHARES_BY_CHOICE if by_choice else PURE_SHARES
     if not setting.budget.is_private:
         return SHARES
+    full = SHARES_BY_CHOICE if by_choice else SHARES
     noise = setting.mechanism.multiplier(setting.budget, 1.0) * math.sqrt(setting.n_features)
     part = min(1.0, max(0.3, math.sqrt(SCARCE * noise / setting.n_records)))
-    side = {name: part * share for name, share in SHARES._asdict().items() if name != "gradients"}
+    side = {name: part * share for name, share in full._asdict().items() if name != "gradients"}
     return Shares(gradients=1 - sum(side.values()), **side)
+
+
+FAINT_VECTOR = 200.0
+"""Fewer pairs than this for the length of a noise vector: the vector of signals drowns."""
+FEW_PAIRS = 2_000
+"""From fewer pairs a choice is no better than the vector."""
+FEW_COLUMNS = 10
+"""A vector of fewer numbers costs little more than a choice, and tells more."""
+
+
+def starts_by_choice(setting: Setting) -> bool:
+    """Whether a chosen column is a better start than those that stand out of a noisy vector.
+
+    The choice pays for one number and the vector for d of them; in l1, where noise on every entry goes with
+    the sum of all, for their sum.
+
+    Examples
+    --------
+    >>> from pairveil.privacy.mechanisms import Budget
+    >>> at = [Setting(Budget(e, 1e-5, 1, "zero-out"), 8_000, 30) for e in (1.0, 0.1)]
+    >>> [starts_by_choice(setting) for setting in at]
+    [False, True]
+    """
+    d = setting.n_features
+    if not setting.budget.is_private or setting.n_records < FEW_PAIRS or d < FEW_COLUMNS:
+        return False
+    width = d if setting.mechanism.norm == "l1" else math.sqrt(d)
+    noise = setting.mechanism.multiplier(setting.budget, 1.0) * width
+    return setting.n_records < FAINT_VECTOR * noise
 
 
 FEW_PEOPLE = 2_000

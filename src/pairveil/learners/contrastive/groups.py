@@ -35,8 +35,6 @@ from pairveil.learners.contrastive.recipe import (
     shrink_singular_values,
 )
 from pairveil.learners.contrastive.statistics import Survey
-from pairveil.learners.scatter import MOST_FEATURES
-from pairveil.privacy.costs import cost_of
 from pairveil.privacy.mechanisms import Sampling
 
 FloatArray = NDArray[np.float64]
@@ -50,12 +48,9 @@ SHRINKAGE = 0.5
 BLEND = (0.25, 0.05)  # of Euclid, beside what was learned: for many classes, for two
 MANY_CLASSES = 0.35  # share of similar pairs below which there are more than two
 CONTEST_CLIP = 0.1  # of the difference of two AUCs inside a group
-DEMAND, LUCK = (
-    2.0,
-    1.4,
-)  # standard deviations of noise, and of chance, by which the contest must be won
+DEMAND, LUCK = 2.0, 1.4  # standard deviations of noise and of chance by which a contest is won
+PAIRS_THAT_SPEAK = 28.0
 START_SEED = 0
-BEST_SIZE = 3  # of two classes, where a group is charged no more than a pair
 USUAL_SHARE = 0.3  # of similar pairs, where the number of classes is not known
 
 
@@ -65,8 +60,8 @@ class GroupRecipe:
 
     Parameters
     ----------
-    size : int
-        Most people of a group. Public.
+    size, n_groups : int
+        Most people of a group, and groups. Public.
     n_classes : int or None
         The public number of classes, where people have one each: one direction fewer is learned.
     n_components, margin, max_grad_norm, learning_rate, n_steps, sampling, sample_rate
@@ -74,6 +69,7 @@ class GroupRecipe:
     """
 
     size: int
+    n_groups: int
     n_classes: int | None = None
     n_components: int | None = None
     margin: float = MARGIN
@@ -111,6 +107,7 @@ class GroupRecipe:
         return {
             "n_components": self.n_components,
             "group_size": self.size,
+            "n_groups": self.n_groups,
             "n_classes": self.n_classes,
             "margin": self.margin,
             "max_grad_norm": "auto" if self.max_grad_norm is None else self.max_grad_norm,
@@ -157,33 +154,11 @@ class GroupRecipe:
         contest = GroupContest(learned, euclid, CONTEST_CLIP, balance.scale)
         score = engine.answer(query, contest)[0]
         # The same groups taught the metric: it must win by more than the luck of so many groups, too.
-        luck = CONTEST_CLIP * math.sqrt(plan.n_records)
+        # Of few pairs most groups order the same under both metrics, and say nothing.
+        speak = min(1.0, _pairs(self.size) / PAIRS_THAT_SPEAK)
+        luck = CONTEST_CLIP * math.sqrt(plan.n_records * speak)
         needed = math.hypot(DEMAND * query.noise_std(CONTEST_CLIP), LUCK * luck)
         return blend if score > needed else 1.0
-
-
-def size_of_groups(setting: Setting) -> int | None:
-    """Size of the groups that tell more than a matching, where `learns_from_pairs` says pairs; else None.
-
-    Replaced, a person moves two clip bounds in either. Blanked, she moves one of a matching and two of a
-    group, and a matching tells more (docs/guides/classes.md has the measurements). From public numbers alone.
-
-    Parameters
-    ----------
-    setting : Setting
-        Of the people.
-
-    Examples
-    --------
-    >>> from pairveil.privacy.mechanisms import Budget
-    >>> [size_of_groups(Setting(Budget(8.0, 1e-5, 1, how), 398, 30)) for how in ("replace", "zero-out")]
-    [3, None]
-    """
-    budget = setting.budget
-    of_a_person = cost_of(budget.kappa).records == 1
-    few = setting.n_features <= MOST_FEATURES and not setting.mechanism.is_pure
-    fits = setting.n_records >= BEST_SIZE
-    return BEST_SIZE if budget.adjacency == "replace" and of_a_person and few and fits else None
 
 
 def take_survey(plan: Plan, engine: Engine, n_classes: int | None = None) -> Balance:

@@ -11,9 +11,8 @@ from pairveil.engine.plan import Recipe
 from pairveil.errors import InputError
 from pairveil.learners.classes import LearnsFromClasses
 from pairveil.learners.contrastive.defaults import MARGIN, learns_from_pairs
-from pairveil.learners.contrastive.groups import GroupRecipe, size_of_groups
+from pairveil.learners.contrastive.groups import GroupRecipe
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe
-from pairveil.learners.grouped import grouped_people
 from pairveil.learners.material import Material, designed_pairs
 from pairveil.learners.metric import PrivateMetricLearner
 from pairveil.learners.parameters import check_bound, check_choice, check_components, is_whole
@@ -184,7 +183,8 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
             raise InputError("margin='private' is for pairs: with groups give a number, or 'auto'")
         asked = self._recipe(given)
         return GroupRecipe(
-            size=material.used.size,
+            size=material.group_limit or material.used.size,
+            n_groups=material.used.n_records,
             n_classes=None if material.classes is None else len(material.classes),
             n_components=asked.n_components,
             margin=MARGIN if given.margin == "auto" else given.margin,
@@ -196,11 +196,7 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
         )
 
     def _class_recipe(self, given: Any, people: Material) -> tuple[Recipe, Material]:
-        k, setting = people.used.n_classes, setting_of(given, people, given.delta)
-        if learns_from_pairs(setting, k):
-            size = size_of_groups(setting)
-            if size is not None and given.margin != "private":
-                grouped = grouped_people(given, people, size)
-                return self._group_recipe(given, grouped), grouped
+        k = people.used.n_classes
+        if learns_from_pairs(setting_of(given, people, given.delta), k):
             return self._recipe(given), designed_pairs(given, people)
         return ScatterRecipe(k, given.n_components), people

@@ -27,7 +27,14 @@ from pairveil.engine.gradients import LossGradient
 from pairveil.engine.losses import LOSSES
 from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.errors import DataWarning
-from pairveil.learners.contrastive.defaults import MARGIN, MARGIN_SHARE, divide, usual_steps
+from pairveil.learners.contrastive.choosing import THRESHOLDS, ColumnScores
+from pairveil.learners.contrastive.defaults import (
+    MARGIN,
+    MARGIN_SHARE,
+    divide,
+    starts_by_choice,
+    usual_steps,
+)
 from pairveil.learners.contrastive.statistics import (
     Candidates,
     ColumnSignal,
@@ -44,6 +51,9 @@ SIDE = 0.5  # weight of the survey's length and count beside the columns
 MAX_DIRECTIONS = 10
 USUAL_DIRECTIONS = 5  # as many at most, unless there are more classes
 SIGNAL_CLIP = 0.6
+HIDDEN = 3.0  # standard deviations of noise below which a column's spread is not known
+OF_THRESHOLD = 0.3  # scaled difference at a chosen threshold
+MOST_STRETCH = 30.0  # of a hidden column, relative to the median one
 STANDS_OUT = 5.0  # standard deviations of noise above which a column's signal counts
 START_LENGTH = 2.0
 TOTAL_STEP = 1000.0  # summed step sizes, in units of the clip bound, at most
@@ -64,13 +74,14 @@ L1_PER_L2 = 0.5  # clip in l1 relative to sqrt(entries) times the clip in l2
 
 
 class Balance(NamedTuple):
-    """What the survey says: column scale, typical length of a difference, weights."""
+    """What the survey says: column scale, typical length, share, weights, and which columns noise hides."""
 
     scale: FloatArray
     length: float
     share: float
     weights: tuple[float, float]
     mass: float
+    hidden: NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True)
@@ -104,22 +115,35 @@ class ContrastiveRecipe:
 
     def ask(self, setting: Setting) -> tuple[Ask, ...]:
         """Shares of the budget; the contest's go to the descent where Euclid has no room."""
-        d, shares = setting.n_features, divide(setting)
+        d, by_choice = setting.n_features, self.chooses(setting)
+        shares = divide(setting, by_choice=by_choice)
         if self.n_components is not None:
             spare = shares.moments + shares.contest
             shares = shares._replace(gradients=shares.gradients + spare, moments=0.0, contest=0.0)
         taken = MARGIN_SHARE if self.margin == "private" else 0.0
-        descent = (self.n_steps or usual_steps(setting), self.sampling, self.sample_rate)
+        steps = self.n_steps or usual_steps(setting, by_choice=by_choice)
+        descent = (steps, self.sampling, self.sample_rate)
         rows = min(d, self.n_components or MAX_DIRECTIONS)
         asked = (
             Ask("survey", (d + 2,), shares.survey * (1 - taken)),
-            Ask("signal", (d,), shares.signal * (1 - taken)),
+            self._ask_start(setting, shares.signal * (1 - taken)),
             Ask("margins", (2,), taken),
             Ask("gradients", (rows, d), shares.gradients * (1 - taken), *descent),
             Ask("moments", (4,), shares.moments * (1 - taken)),
             Ask("contest", (1,), shares.contest * (1 - taken)),
         )
         return tuple(ask for ask in asked if ask.share > 0)
+
+    def _ask_start(self, setting: Setting, share: float) -> Ask:
+        """Which columns carry signal: a noisy vector, or where that would drown, one noisy choice."""
+        d = setting.n_features
+        if self.chooses(setting):
+            return Ask("start", (d * len(THRESHOLDS),), share, choice=True)
+        return Ask("signal", (d,), share)
+
+    def chooses(self, setting: Setting) -> bool:
+        """Whether the descent starts on a chosen column; from public numbers alone, as the proof demands."""
+        return (self.n_components or 1) == 1 and starts_by_choice(setting)
 
     def options(self) -> dict[str, Any]:
         """Public parameters, for the certificate."""
@@ -140,7 +164,10 @@ class ContrastiveRecipe:
     def run(self, plan: Plan, engine: Engine) -> FloatArray:
         """The components of a metric, array of shape (n_components, n_features)."""
         balance = take_survey(plan, engine)
-        W = find_start(self, plan, engine, balance)
+        if "start" in plan:
+            balance, W = choose_start(self, plan, engine, balance)
+        else:
+            W = find_start(self, plan, engine, balance)
         margin = self.margin if self.margin != "private" else private_margin(plan, engine, balance)
         W = descend(self, plan, engine, balance, W, margin)
         # Fewer rows than features leave no room for Euclid: then what was learned is the metric.
@@ -189,7 +216,8 @@ def take_survey(plan: Plan, engine: Engine) -> Balance:
             stacklevel=4,
         )
     weights = (min(1.0, (1 - share) / share), min(1.0, share / (1 - share)))
-    return Balance(scale, length, share, weights, 2 * n * min(share, 1 - share))
+    hidden = spread < HIDDEN * noise
+    return Balance(scale, length, share, weights, 2 * n * min(share, 1 - share), hidden)
 
 
 def find_start(
@@ -202,8 +230,7 @@ def find_start(
     noise = query.noise_std(SIGNAL_CLIP)
     most = min(plan.n_features, recipe.n_components or MAX_DIRECTIONS)
     order = np.argsort(-signal)[:most]
-    # C balanced classes have one pair in C similar and C - 1 directions between them.
-    classes = round(1 / balance.share) - 1
+    classes = _classes(balance)
     clear = int(np.sum(signal[order] > STANDS_OUT * noise))
     if noise > 0:
         clear = min(clear, USUAL_DIRECTIONS)
@@ -211,6 +238,31 @@ def find_start(
     W = np.zeros((k, plan.n_features))
     W[np.arange(k), order[:k]] = np.sqrt(np.maximum(signal[order[:k]], 1e-9))
     return W * (START_LENGTH / np.linalg.norm(W))
+
+
+def choose_start(
+    recipe: ContrastiveRecipe, plan: Plan, engine: Engine, balance: Balance
+) -> tuple[Balance, FloatArray]:
+    """Choose the column to start on, and its scale where noise hides how it spreads."""
+    limits = tuple(plan.data_norm * t for t in THRESHOLDS)
+    scores = ColumnScores(plan.n_features, limits, balance.weights)
+    column, threshold = scores.candidate(engine.choose(plan["start"], scores))
+    scale = balance.scale.copy()
+    if balance.hidden is not None and balance.hidden[column]:
+        # The survey only says that it spreads less than the noise; the threshold says how much.
+        likely = min(OF_THRESHOLD / threshold, MOST_STRETCH * float(np.median(scale)))
+        scale[column] = max(scale[column], likely)
+    # More classes have more directions between them: on the columns that spread most.
+    k = recipe.n_components or min(MAX_DIRECTIONS, plan.n_features, max(1, _classes(balance)))
+    order = [column, *(j for j in np.argsort(balance.scale) if j != column)][:k]
+    W = np.zeros((k, plan.n_features))
+    W[np.arange(k), order] = START_LENGTH / math.sqrt(k)
+    return balance._replace(scale=scale), W
+
+
+def _classes(balance: Balance) -> int:
+    """Directions between the classes: C balanced ones have one pair in C similar, and C - 1 directions."""
+    return round(1 / balance.share) - 1
 
 
 def private_margin(plan: Plan, engine: Engine, balance: Balance) -> float:

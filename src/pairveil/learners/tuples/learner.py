@@ -20,6 +20,7 @@ from pairveil.learners.parameters import (
     plain_parameters,
 )
 from pairveil.learners.preparing import Prepared, prepare
+from pairveil.learners.raw_rows import RawRows
 from pairveil.learners.tuples.material import material_of_tuples, resolve_tuples
 from pairveil.learners.tuples.recipe import TupleRecipe
 
@@ -29,11 +30,9 @@ MARGIN = 1.0
 class _TupleLearner(PrivateMetricLearner):
     """What both learners share: from tuples to a certified metric."""
 
-    records = "tuples"
+    learns_from = ("tuples",)
     n_tuples_used_: int
     used_tuples_: NDArray[np.int64]
-
-    learns_from = ("tuples",)
 
     def __init__(
         self,
@@ -65,14 +64,20 @@ class _TupleLearner(PrivateMetricLearner):
         """Name of the loss, for tuples of so many members."""
         raise NotImplementedError
 
+    def _cut(self, given: Any, found: TupleSet) -> TupleSet:
+        """The parts that are used of each tuple."""
+        del given
+        return found
+
     def _prepare(self, pairs: Any, y: ArrayLike | None) -> Prepared:
         if isinstance(pairs, Prepared):
             return pairs
         given = plain_parameters(self)
         check_bound("data_norm", given.data_norm)
-        found = resolve_tuples(pairs, y, self.preprocessor)
+        found = self._resolved(pairs, y)
         check_common(given)
         self._check(given, found.n_features)
+        found = self._cut(given, found)
         loss = TUPLE_LOSSES[self._loss(given, found.size)](margin=given.margin)
         recipe = TupleRecipe(
             loss,
@@ -83,6 +88,21 @@ class _TupleLearner(PrivateMetricLearner):
         )
         material = material_of_tuples(given, found, stacklevel=4)
         return prepare(recipe, given, material, self._noise(), stacklevel=4)
+
+    def _resolved(self, tuples: Any, y: Any) -> TupleSet:
+        """What was passed to ``fit``, raw columns read by the public schema or bounds."""
+        rows, table = RawRows.of(self), self.preprocessor
+        if rows.is_plain:
+            return resolve_tuples(tuples, y, table)
+        if isinstance(tuples, TupleSet):
+            raise InputError(
+                "a TupleSet holds numbers that were scaled: leave schema and bounds out"
+            )
+        if table is None:
+            return resolve_tuples(tuples, y, None)  # which says what is missing
+        if callable(table):
+            return resolve_tuples(tuples, y, lambda people: rows.learned(table(people)))
+        return resolve_tuples(tuples, y, rows.learned(table))
 
     def _keep(self, model: Any, prepared: Prepared) -> None:
         super()._keep(model, prepared)
@@ -202,13 +222,8 @@ class DPPTupletLearner(_TupleLearner):
             raise InputError("two pairs have four members; these tuples have three")
         return str(given.loss)
 
-    def _prepare(self, pairs: Any, y: ArrayLike | None) -> Prepared:
-        if isinstance(pairs, Prepared) or self.C is None:
-            return super()._prepare(pairs, y)
-        given = plain_parameters(self)
-        self._check(given, 1 if given.n_components is None else given.n_components)
-        found = resolve_tuples(pairs, y, self.preprocessor)
-        return super()._prepare(_first_parts(found, given.C, given.loss), None)
+    def _cut(self, given: Any, found: TupleSet) -> TupleSet:
+        return found if given.C is None else _first_parts(found, given.C, given.loss)
 
 
 def _first_parts(data: TupleSet, C: int, loss: str) -> TupleSet:

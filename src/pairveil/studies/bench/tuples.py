@@ -1,7 +1,7 @@
 """Triplets, tuplets and pairs side by side, at equal person-level epsilon.
 
 The protocol is that of docs/theory/protocol.md; gain kept is against LDA. All is drawn blind to labels:
-pairs are a matching (one pair a person), tuples come from `sample_tuples`.
+pairs are a matching (one pair a person) or paths (two), tuples come from `sample_tuples`.
 
 Run it as ``python -m pairveil.studies.bench.tuples --data DIR``.
 """
@@ -26,7 +26,7 @@ from pairveil.learners.contrastive.learner import DPPMetricLearner
 from pairveil.learners.scatter import DPPScatterLearner
 from pairveil.learners.tuples.learner import DPPTupletLearner
 from pairveil.studies.data import load
-from pairveil.studies.protocol import Split, design, make_split
+from pairveil.studies.protocol import How, Split, design, make_split
 
 FloatArray = NDArray[np.float64]
 Fit = Callable[[Split, float, int], FloatArray]
@@ -57,9 +57,9 @@ def _tuples(size: int, loss: str) -> Fit:
     return fit
 
 
-def _pairs(kind: type[Any]) -> Fit:
+def _pairs(kind: type[Any], how: How) -> Fit:
     def fit(split: Split, epsilon: float, seed: int) -> FloatArray:
-        pairs = design(split, "matching", np.random.default_rng(seed))
+        pairs = design(split, how, np.random.default_rng(seed))
         learner = kind(
             epsilon=epsilon, unit="person", preprocessor=split.X_train, random_state=seed
         )
@@ -70,8 +70,9 @@ def _pairs(kind: type[Any]) -> Fit:
 
 
 METHODS: dict[str, Fit] = {
-    "pairs, contrastive": _pairs(DPPMetricLearner),
-    "pairs, scatter": _pairs(DPPScatterLearner),
+    "pairs (matching), contrastive": _pairs(DPPMetricLearner, "matching"),
+    "pairs (paths), contrastive": _pairs(DPPMetricLearner, "paths"),
+    "pairs (matching), scatter": _pairs(DPPScatterLearner, "matching"),
     "triplets": _tuples(3, "triplet"),
     "5-tuplets": _tuples(5, "tuplet"),
     "8-tuplets": _tuples(8, "tuplet"),

@@ -28,6 +28,7 @@ from pairveil.learners.contrastive.nonprivate import ContrastiveMetricLearner
 from pairveil.privacy.mechanisms import mechanism_named
 from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
 from pairveil.privacy.mechanisms.laplace import LAPLACE
+from pairveil.privacy.units import ADJACENCIES
 from pairveil.studies.data import EMBEDDED, available, data_folder, load
 from pairveil.studies.protocol import (
     How,
@@ -49,7 +50,7 @@ FIRST_SEED = 300
 class Setting:
     """One private row of the table.
 
-    'classes' is `fit_classes`: people with classes, no pairs given; a number: the same with groups of so many.
+    'classes' is `fit_classes`: people with classes, no pairs given; a number: groups of so many.
     """
 
     method: str
@@ -57,6 +58,8 @@ class Setting:
     pairs: How | Literal["paper", "classes"] | int
     epsilon: float
     mechanism: str = GAUSSIAN.name
+    select: str = "all"
+    adjacency: Literal["zero-out", "replace"] = "zero-out"
 
 
 SETTINGS = (
@@ -85,6 +88,13 @@ CLASS_SETTINGS = (
     ),
 )
 """Person level, zero-out, where each person has a class; the same people in pairs stand beside it."""
+GIVEN_SETTINGS = tuple(
+    Setting(f"{select}, {adjacency}", "person", "paper", e, select=select, adjacency=adjacency)
+    for select in ("matching", "paths", "groups")
+    for adjacency in ADJACENCIES
+    for e in (8.0, 4.0)
+)
+"""Person level, from given pairs (the paper's graph): which selection keeps most."""
 
 
 def run(
@@ -175,6 +185,7 @@ def _private(
         "epsilon": setting.epsilon,
         "delta": DELTA,
         "unit": setting.unit,
+        "adjacency": setting.adjacency,
         "mechanism": setting.mechanism,
         "preprocessor": split.X_train,
         "random_state": seed,
@@ -187,7 +198,7 @@ def _private(
         learner = DPPMetricLearner(**asked)
         return learner.fit_classes(split.X_train, split.y_train, listed, groups).components_
     pairs = graph if setting.pairs == "paper" else design(split, setting.pairs, rng)
-    learner = DPPMetricLearner(select="all", **asked)
+    learner = DPPMetricLearner(select=setting.select, **asked)
     return learner.fit(pairs.pairs, pairs.labels).components_
 
 

@@ -1,0 +1,93 @@
+"""Several processes, one fit (torch.distributed): each sums its share, the first draws samples and noise.
+
+Every process calls ``fit`` with the same pairs and data. Buckets are dealt out by their number; integer sums
+are added up over the processes, so that the total is the one that a single process gets, bit for bit. Samples
+and noise are drawn by the first process alone and sent to the others; only the first charges a ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import distributed as dist
+
+from pairveil.privacy.noise import NoiseSource
+
+
+def n_ranks() -> int:
+    """How many processes take part.
+
+    Examples
+    --------
+    >>> n_ranks()
+    1
+    """
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+
+
+def is_first() -> bool:
+    """Whether this process draws, charges and writes."""
+    return n_ranks() == 1 or dist.get_rank() == 0
+
+
+def own_share(buckets: Iterable[Any]) -> Iterator[Any]:
+    """The buckets that this process sums.
+
+    Examples
+    --------
+    >>> list(own_share("ab"))
+    ['a', 'b']
+    """
+    world = n_ranks()
+    own = dist.get_rank() if world > 1 else 0
+    return (bucket for place, bucket in enumerate(buckets) if place % world == own)
+
+
+def add_over_ranks(total: torch.Tensor) -> torch.Tensor:
+    """The sum of all processes' integer totals, in every one of them."""
+    if n_ranks() > 1:
+        dist.all_reduce(total)
+    return total
+
+
+class SharedNoise:
+    """The first process's samples and noise, in every process.
+
+    Parameters
+    ----------
+    own : NoiseSource
+        Asked in the first process only.
+    """
+
+    def __init__(self, own: NoiseSource) -> None:
+        self._own = own
+        self.name, self.for_release = own.name, own.for_release
+
+    def _shared(self, kind: str, *given: Any) -> Any:
+        box = [getattr(self._own, kind)(*given)] if is_first() else [None]
+        dist.broadcast_object_list(box, src=0)
+        return box[0]
+
+    def gaussian(
+        self, total: NDArray[Any], scale: float, grid: float | None = None
+    ) -> NDArray[np.float64]:
+        """As the first process draws it."""
+        return np.asarray(self._shared("gaussian", total, scale, grid))
+
+    def laplace(
+        self, total: NDArray[Any], scale: float, grid: float | None = None
+    ) -> NDArray[np.float64]:
+        """As the first process draws it."""
+        return np.asarray(self._shared("laplace", total, scale, grid))
+
+    def sample(self, n: int, q: float) -> NDArray[np.int64]:
+        """As the first process draws it."""
+        return np.asarray(self._shared("sample", n, q))
+
+    def choose(self, scores: NDArray[Any], eta: float, unit: int = 1) -> int:
+        """As the first process draws it."""
+        return int(self._shared("choose", scores, eta, unit))

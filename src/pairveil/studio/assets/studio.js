@@ -1,0 +1,114 @@
+"use strict";
+(() => {
+  const working = document.getElementById("working");
+
+  // A problem is where the reader is: the screen reader starts there.
+  document.getElementById("problem")?.focus();
+
+  // What takes a while says so, and cannot be pressed twice.
+  document.querySelectorAll("form").forEach((form) => form.addEventListener("submit", (event) => {
+    if (form.dataset.ask && !confirm(form.dataset.ask)) { event.preventDefault(); return; }
+    if (form.dataset.working) {
+      working.textContent = form.dataset.working;
+      form.querySelectorAll("button").forEach((button) => { button.disabled = true; });
+    }
+  }));
+  addEventListener("pageshow", () => {
+    working.textContent = "";
+    document.querySelectorAll("button").forEach((button) => { button.disabled = false; });
+  });
+
+  // Files go up as they are, one request each.
+  document.querySelectorAll("[data-upload]").forEach((box) => {
+    const input = box.querySelector("input");
+    const state = box.querySelector(".state");
+    input.addEventListener("change", async () => {
+      const file = input.files[0];
+      if (!file) return;
+      state.textContent = `Reading ${file.name} …`;
+      try {
+        const answer = await fetch(`/files/${box.dataset.upload}`, {
+          method: "PUT", body: file, headers: { "X-File-Name": encodeURIComponent(file.name) },
+        });
+        const said = await answer.json();
+        state.textContent = answer.ok ? `Here: ${said.name}` : said.problem;
+      } catch {
+        state.textContent = "The studio does not answer. Is it still running?";
+      }
+    });
+  });
+
+  // A column shows what its kind needs.
+  document.querySelectorAll("[data-column]").forEach((box) => {
+    const type = box.querySelector("[data-type]");
+    const show = () => box.querySelectorAll("[data-for]").forEach((part) => {
+      part.hidden = !part.dataset.for.split(" ").includes(type.value);
+    });
+    type.addEventListener("change", show);
+    show();
+  });
+
+  // The slider: everything was planned beforehand, so it answers at once.
+  const choice = document.getElementById("choice");
+  if (choice) {
+    const rows = JSON.parse(choice.dataset.rows);
+    const epsilons = choice.dataset.epsilons.split(" ").map(Number);
+    const at = (id) => document.getElementById(id);
+    const slider = at("slider");
+    const chosen = (name) => choice.querySelector(`[name=${name}]:checked`).value;
+    const upTo = (share) => Math.min(100, Math.ceil(100 * share - 1e-9));
+    const show = () => {
+      const epsilon = epsilons[Number(slider.value)];
+      const row = rows.find((one) => one.epsilon === epsilon && one.unit === chosen("unit") && one.select === chosen("select"));
+      at("epsilon").value = String(epsilon);
+      at("epsilon-shown").textContent = String(epsilon);
+      slider.setAttribute("aria-valuetext", `epsilon ${epsilon}`);
+      if (!row) { at("guess-words").textContent = "This choice was not planned."; return; }
+      const right = upTo(row.best_guess);
+      at("guess-words").textContent = `At most ${right} guesses in 100 are right. A coin gets 50.`;
+      at("person-words").textContent = `For all that is known of one person the same release means epsilon ${Math.ceil(1000 * row.person_epsilon - 1e-6) / 1000} and at most ${upTo(row.person_best_guess)} right guesses in 100.`;
+      at("gain").textContent = `${Math.round(100 * row.gain_low)} to ${Math.round(100 * row.gain_high)} %`;
+      at("used").textContent = row.n_pairs_used.toLocaleString("en");
+      at("kappa").textContent = `kappa ${row.kappa}: so many count together for one ${row.unit}`;
+      const left = Number(choice.dataset.budget) - Number(choice.dataset.spent) - row.charged;
+      at("left").textContent = left >= -1e-9 ? String(Math.max(0, Math.floor(1000 * left + 1e-6) / 1000)) : "not enough";
+      heads(right);
+    };
+    const heads = (right) => {
+      const shapes = [...choice.querySelectorAll(".heads .head > *")];  // a head and shoulders for each guess
+      shapes.forEach((shape, i) => {
+        const guess = Math.floor(i / 2);
+        shape.setAttribute("class", guess < 50 ? "as-coin" : guess < right ? "as-more" : "as-wrong");
+      });
+      const chart = choice.querySelector(".heads");
+      chart.setAttribute("aria-label", `A hundred guesses: at most ${right} are right, a coin gets 50 right.`);
+      const tips = [`50 of 100: right by tossing a coin`, `${right - 50} of 100: right because of this release, at most`, `${100 - right} of 100: wrong all the same, at least`];
+      choice.querySelectorAll(".heads .head").forEach((head, i) => { head.dataset.tip = tips[i]; head.setAttribute("aria-label", tips[i]); });
+    };
+    choice.addEventListener("input", show);
+    at("recommend").addEventListener("click", (event) => {
+      const best = event.currentTarget.dataset;
+      slider.value = String(epsilons.indexOf(Number(best.epsilon)));
+      for (const name of ["unit", "select"]) choice.querySelector(`[name=${name}][value=${best[name]}]`).checked = true;
+      show();
+    });
+    show();
+  }
+
+  // The fit is watched; the page itself can be loaded again at any time.
+  const progress = document.getElementById("progress");
+  if (progress?.dataset.state === "running") {
+    const look = async () => {
+      try {
+        const said = await (await fetch("/status")).json();
+        document.getElementById("bar").value = said.done;
+        document.getElementById("percent").textContent = `${Math.round(100 * said.done)} %`;
+        if (said.state !== "running") { location.assign("/progress"); return; }
+      } catch {
+        document.getElementById("percent").textContent = "The studio does not answer; it can be started again and goes on.";
+      }
+      setTimeout(look, 700);
+    };
+    setTimeout(look, 400);
+  }
+})();

@@ -1,0 +1,138 @@
+"""The fit of a project: started as a command of its own, watched through its files, resumed after a kill.
+
+The process outlives a server that is killed, and a server that is started again finds it. Where both were
+killed the same command is run again: its checkpoint pays for nothing twice (docs/theory/resuming.md).
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Literal
+
+from pairveil.errors import InputError
+from pairveil.studio.commands import PROGRAM, fit_command, problem_in, surroundings
+from pairveil.studio.project import Project
+
+State = Literal["none", "running", "stopped", "failed", "done"]
+_STARTED: dict[int, subprocess.Popen[bytes]] = {}  # this server's own children, by number
+_RECORD = 173  # bytes that a checkpoint adds to the numbers of a sum, beside its name
+
+
+class Fitting:
+    """What becomes of one confirmed fit.
+
+    Parameters
+    ----------
+    project : Project
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> Fitting(Project(tempfile.mkdtemp())).state()
+    'none'
+    """
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+
+    def start(self) -> None:
+        """Run the confirmed fit; does nothing where it runs or is done already, so two tabs spend once."""
+        if self.state() in ("running", "done"):
+            return
+        begun = self.project.answer("fit.json")
+        words = begun["words"] if begun else fit_command(self.project, dry_run=False)
+        self._run(words)
+
+    def resume(self) -> None:
+        """After a start of the server: go on with a fit that was begun and is not done."""
+        if self.state() == "stopped":
+            self.start()
+
+    def _run(self, words: list[str]) -> None:
+        # The command is kept before it runs: a kill at any moment leaves what can be run again.
+        self.project.keep("fit.json", {"words": words, "pid": None})
+        with (self.project.folder / "fit.log").open("wb") as log:
+            process = subprocess.Popen(
+                [*PROGRAM, *words, "--json"],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                start_new_session=True,  # a Ctrl-C for the server is not for the fit
+                env=surroundings(),
+            )
+        _STARTED[process.pid] = process
+        self.project.keep("fit.json", {"words": words, "pid": process.pid})
+
+    def state(self) -> State:
+        """Where the fit stands."""
+        begun = self.project.answer("fit.json")
+        if begun is None:
+            return "none"
+        if self._is_running(begun.get("pid")):
+            return "running"
+        if self.project.is_released and not self.project.checkpoint.exists():
+            self._over()
+            return "done"
+        return "failed" if self.problem() else "stopped"
+
+    def _is_running(self, pid: Any) -> bool:
+        if not isinstance(pid, int) or pid < 2:
+            return False
+        if pid in _STARTED:
+            return _STARTED[pid].poll() is None
+        try:  # of a server before this one: is it that command still, or somebody else by its number?
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                return str(self.project.checkpoint).encode() in file.read()
+        except OSError:
+            return False
+
+    def problem(self) -> str:
+        """Why the command refused to go on; nothing where it was only stopped."""
+        with suppress(OSError):
+            text = (self.project.folder / "fit.log").read_text(encoding="utf-8", errors="replace")
+            if "pairveil: " in text:
+                return problem_in(text)
+        return ""
+
+    def give_up(self) -> None:
+        """Back to the settings after a refusal: what was charged stays charged."""
+        if self.state() == "failed":
+            for name in ("fit.json", "fit.log"):
+                (self.project.folder / name).unlink(missing_ok=True)
+            if not self.project.is_released:
+                self.project.checkpoint.unlink(missing_ok=True)
+
+    def share_done(self) -> float:
+        """How much of the plan was answered, from the size of the checkpoint."""
+        rehearsed = self.project.answer("certificate.json") or {}
+        plan = rehearsed.get("certificate", {}).get("plan")
+        whole = expected_bytes(plan) if isinstance(plan, Mapping) else 0
+        with suppress(OSError):
+            if whole:
+                return min(1.0, self.project.checkpoint.stat().st_size / whole)
+        return 0.0
+
+    def _over(self) -> None:
+        """The release is safe: neither what was uploaded nor notes that count private cells may stay."""
+        self.project.forget_uploads()
+        (self.project.folder / "fit.log").unlink(missing_ok=True)
+
+
+def expected_bytes(plan: Mapping[str, Any]) -> int:
+    """About how large the checkpoint of a whole fit is.
+
+    Examples
+    --------
+    >>> expected_bytes({"releases": [{"name": "gradients", "entries": 300, "steps": 100}]})
+    258200
+    """
+    total = 0
+    queries = plan.get("releases")
+    for query in queries if isinstance(queries, list) else []:
+        try:
+            total += query["steps"] * (8 * query["entries"] + _RECORD + len(query["name"]))
+        except (KeyError, TypeError):
+            raise InputError("the plan does not describe its queries") from None
+    return total

@@ -1,0 +1,191 @@
+"""What comes in from forms, checked; and a schema as fields of a form."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, get_args
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+
+from pairveil.errors import InputError
+from pairveil.files import write_file
+from pairveil.graph.selections import SELECTIONS
+from pairveil.printable import printable
+from pairveil.privacy.units import Unit
+from pairveil.schema.schema import Schema
+from pairveil.schema.toml import to_toml
+from pairveil.studio.commands import EPSILONS
+from pairveil.studio.project import Project, Settings
+
+MOST_BYTES = 1 << 20
+TYPES = ("number", "category", "date", "class", "id", "skip")
+MOST_TEXT = 300
+
+
+async def read_form(request: Request) -> dict[str, str]:
+    """The fields of a form; the last of several with one name."""
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > MOST_BYTES:
+            raise InputError("the form is too long: write schema.toml with an editor instead")
+    pairs = parse_qsl(
+        body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=50_000
+    )
+    return dict(pairs)
+
+
+def with_columns(settings: Settings, form: Mapping[str, str]) -> Settings:
+    """Settings with the names of columns that a form gives."""
+    named: dict[str, Any] = {
+        name: text(form, name)
+        for name in ("id", "left", "right", "label")
+        if text(form, name)
+    }  # fmt: skip
+    zero = text(form, "zero_means")
+    if zero not in ("", "similar", "dissimilar"):
+        raise InputError("a label 0 means similar or dissimilar")
+    return replace(settings, **named, zero_means=zero)
+
+
+def with_choice(settings: Settings, form: Mapping[str, str]) -> Settings:
+    """Settings with the plan that a form chooses."""
+    try:
+        epsilon = float(form.get("epsilon", ""))
+    except ValueError:
+        raise InputError("epsilon must be a number") from None
+    if not (math.isfinite(epsilon) and 0 < epsilon <= max(EPSILONS)):
+        raise InputError(f"epsilon must be above 0 and at most {max(EPSILONS):g} here")
+    unit, select = form.get("unit", ""), form.get("select", "")
+    if unit not in get_args(Unit) or select not in SELECTIONS:
+        raise InputError("choose what is protected and which pairs are used")
+    cover: dict[str, Any] = {
+        n: text(form, n) for n in ("title", "institution", "purpose", "recipient")
+    }
+    return replace(settings, epsilon=epsilon, unit=unit, select=select, **cover)
+
+
+def text(form: Mapping[str, str], name: str) -> str:
+    """A line that somebody typed.
+
+    Examples
+    --------
+    >>> text({"title": "  Tumours "}, "title"), text({}, "title")
+    ('Tumours', '')
+    """
+    return printable(form.get(name, "")).strip()[:MOST_TEXT]
+
+
+# ---- the schema -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Field:
+    """One column as a form shows it; everything is text."""
+
+    number: int
+    name: str
+    type: str
+    low: str = ""
+    high: str = ""
+    values: str = ""
+    fill: str = ""
+    format: str = ""
+    unit: str = ""
+    indicator: bool = False
+
+
+def fields_of(data: Mapping[str, Any]) -> list[Field]:
+    """The fields of a schema's plain data, complete or not."""
+    found = []
+    for number, (name, table) in enumerate(data.get("columns", {}).items()):
+        bounds = [_shown(value) for value in table.get("bounds", [])] or ["", ""]
+        values = table.get("categories", table.get("values", []))
+        found.append(
+            Field(
+                number,
+                str(name),
+                str(table.get("type", "skip")),
+                bounds[0],
+                bounds[-1],
+                ", ".join(map(str, values)),
+                _shown(table.get("fill", "")),
+                str(table.get("format", "")),
+                str(table.get("unit", "")),
+                table.get("indicator") is True,
+            )
+        )
+    return found
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def save_schema(project: Project, data: Mapping[str, Any], form: Mapping[str, str]) -> Schema:
+    """Write down the schema that a form says; blanks may stay.
+
+    Raises
+    ------
+    InputError
+        With the column and what is wrong with it; nothing is written then.
+    """
+    columns = {field.name: _column(field.number, field.name, form) for field in fields_of(data)}
+    schema = Schema.from_dict(
+        {"version": 1, "decimal": data.get("decimal", "."), "columns": columns}, "the columns"
+    )
+    write_file(project.schema, to_toml(schema))
+    return schema
+
+
+def _column(number: int, name: str, form: Mapping[str, str]) -> dict[str, Any]:
+    def said(key: str) -> str:
+        return text(form, f"{key}-{number}")
+
+    type_ = said("type")
+    if type_ not in TYPES:
+        raise InputError(f"column '{name}': choose a type")
+    made: dict[str, Any] = {"type": type_}
+    if type_ in ("number", "date"):
+        read = _number if type_ == "number" else _date
+        ends = [said("low"), said("high")]
+        if type_ == "number" and not any(ends):
+            ends = [text(form, "all-low"), text(form, "all-high")]
+        made["bounds"] = [read(name, end) for end in ends] if all(ends) else []
+        if any(ends) and not all(ends):
+            raise InputError(f"column '{name}': give both the lowest and the highest value")
+        if said("fill"):
+            made["fill"] = read(name, said("fill"))
+        if type_ == "number" and said("unit"):
+            made["unit"] = said("unit")
+        if type_ == "date" and said("format"):
+            made["format"] = said("format")
+    elif type_ in ("category", "class"):
+        listed = [part.strip() for part in form.get(f"values-{number}", "").split(",")]
+        made["categories" if type_ == "category" else "values"] = [part for part in listed if part]
+        if type_ == "category" and said("fill"):
+            made["fill"] = said("fill")
+    if type_ in ("number", "date", "category") and form.get(f"indicator-{number}") == "yes":
+        made["indicator"] = True
+    return made
+
+
+def _number(name: str, said: str) -> float | int:
+    try:
+        value = float(said)
+    except ValueError:
+        raise InputError(f"column '{name}': '{said}' is not a number") from None
+    return int(value) if value.is_integer() and abs(value) < 1e15 else value
+
+
+def _date(name: str, said: str) -> str:
+    try:
+        return datetime.date.fromisoformat(said).isoformat()
+    except ValueError:
+        raise InputError(f"column '{name}': write dates as 2025-12-31") from None

@@ -1,0 +1,223 @@
+"""The folder of a studio: what was uploaded, decided and made, in files that the command line reads too.
+
+========================  ============================================================================
+``people.*``, ``pairs.*``  the uploaded tables; removed when the run is over
+``schema.toml``           public facts about the columns, as ``pairveil schema`` writes them
+``settings.json``         what was decided (a `Settings`)
+``columns.json``, ``plan.json``, ``kappa.json``  what commands answered; made anew when a file changes
+``fit.checkpoint``        of a fit in progress: the same command resumes it
+``fit.json``, ``fit.log``  the command of the fit, and what it said
+``release/``              the release and its report
+========================  ============================================================================
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from pairveil.errors import InputError
+from pairveil.files import write_file
+from pairveil.foreign import parse_json, read_regular
+from pairveil.printable import printable
+
+TABLES = ("people", "pairs")
+ENDINGS = (".csv", ".tsv", ".txt", ".parquet", ".xlsx", ".json")
+MOST_BYTES = 4 << 30
+_ANSWERS = ("columns.json", "plan.json", "kappa.json", "certificate.json")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the user decided; everything in it is public."""
+
+    people_name: str = ""
+    pairs_name: str = ""
+    id: str = "id"
+    left: str = "left"
+    right: str = "right"
+    label: str = "label"
+    zero_means: str = ""
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    unit: str = "relationship"
+    select: str = "paths"
+    title: str = ""
+    institution: str = ""
+    purpose: str = ""
+    recipient: str = ""
+
+
+class Project:
+    """One folder, for one release.
+
+    Parameters
+    ----------
+    folder : path
+        Made if it is not there, for this user alone.
+    ledger : path, optional
+        The budget file; ``ledger.json`` in the folder by default. The command line may charge it too.
+    budget : float
+        Total epsilon, where the ledger is new.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> project = Project(tempfile.mkdtemp())
+    >>> project.settings.unit, project.table("people")
+    ('relationship', None)
+    """
+
+    def __init__(
+        self, folder: str | Path, ledger: str | Path | None = None, budget: float = 3.0
+    ) -> None:
+        self.folder = Path(folder).resolve()
+        self.budget = budget
+        if self.folder.exists() and not self.folder.is_dir():
+            raise InputError(f"{folder} is a file; name a folder for the studio")
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as problem:
+            raise InputError(f"{folder} cannot be made: {problem.strerror}") from None
+        self.ledger = Path(ledger).resolve() if ledger else self.folder / "ledger.json"
+
+    # ---- files -------------------------------------------------------------------------------------
+
+    @property
+    def release(self) -> Path:
+        """Where the release will be."""
+        return self.folder / "release"
+
+    @property
+    def schema(self) -> Path:
+        """Public facts about the columns."""
+        return self.folder / "schema.toml"
+
+    @property
+    def checkpoint(self) -> Path:
+        """Answers of a fit in progress."""
+        return self.folder / "fit.checkpoint"
+
+    @property
+    def is_released(self) -> bool:
+        """Whether the release is there, whole."""
+        return (self.release / "certificate.json").is_file()
+
+    def table(self, which: str) -> Path | None:
+        """An uploaded table, or None."""
+        return next((f for e in ENDINGS if (f := self.folder / f"{which}{e}").is_file()), None)
+
+    async def receive(self, which: str, name: str, content: AsyncIterator[bytes]) -> None:
+        """Keep an uploaded table, whole or not at all, under a name of our own.
+
+        Parameters
+        ----------
+        which : {'people', 'pairs'}
+        name : str
+            What the sender calls it. Only its ending is believed, and only if it is known.
+        content : bytes, in pieces
+        """
+        ending = Path(name.replace("\\", "/")).suffix.lower()
+        if which not in TABLES or ending not in ENDINGS:
+            raise InputError(f"choose a file that ends in {', '.join(ENDINGS)}")
+        draft = self.folder / f".{which}.part"
+        size = 0
+        try:
+            with open(os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb") as file:
+                async for piece in content:
+                    size += len(piece)
+                    if size > MOST_BYTES:
+                        raise InputError(
+                            "the file is larger than 4 GB: use the command line for it"
+                        )
+                    file.write(piece)
+            if size == 0:
+                raise InputError("the file is empty")
+            self.forget_table(which)
+            os.replace(draft, self.folder / f"{which}{ending}")
+        finally:
+            draft.unlink(missing_ok=True)
+        self.forget_answers()
+        shown = printable(name)[-120:]
+        named: dict[str, Any] = {f"{which}_name": shown}
+        self.settings = replace(self.settings, **named)
+
+    def forget_table(self, which: str) -> None:
+        """Remove an uploaded table."""
+        for ending in ENDINGS:
+            (self.folder / f"{which}{ending}").unlink(missing_ok=True)
+
+    def forget_uploads(self) -> None:
+        """Remove both tables: the run is over."""
+        for which in TABLES:
+            self.forget_table(which)
+            (self.folder / f".{which}.part").unlink(missing_ok=True)  # of a server that was killed
+
+    def forget_answers(self) -> None:
+        """What commands said of earlier files or settings."""
+        for name in _ANSWERS:
+            (self.folder / name).unlink(missing_ok=True)
+
+    def start_over(self) -> None:
+        """Everything but the ledger and the release goes; a release is put aside under a number."""
+        self.forget_uploads()
+        self.forget_answers()
+        for name in ("schema.toml", "settings.json", "fit.json", "fit.log", "fit.checkpoint"):
+            (self.folder / name).unlink(missing_ok=True)
+        if self.release.exists():
+            number = 1
+            while (aside := self.folder / f"release-{number}").exists():
+                number += 1
+            self.release.rename(aside)
+
+    # ---- plain data ----------------------------------------------------------------------------------
+
+    @property
+    def settings(self) -> Settings:
+        """What was decided so far; what cannot be read counts as undecided."""
+        content = self.answer("settings.json") or {}
+        known = {field.name: field.type for field in fields(Settings)}
+        wanted: dict[str, Any] = {
+            name: value
+            for name, value in content.items()
+            if name in known and isinstance(value, float if known[name] == "float" else str)
+        }
+        return Settings(**wanted)
+
+    @settings.setter
+    def settings(self, decided: Settings) -> None:
+        self.keep("settings.json", asdict(decided))
+
+    def answer(self, name: str) -> dict[str, Any] | None:
+        """A JSON object that was kept, or None."""
+        with suppress(OSError, InputError):
+            content = parse_json(read_regular(self.folder / name), name)
+            if isinstance(content, dict):
+                return content
+        return None
+
+    def keep(self, name: str, content: dict[str, Any]) -> None:
+        """Write a JSON object, whole or not at all."""
+        write_file(self.folder / name, json.dumps(content, indent=1))
+
+    def zip_release(self) -> bytes:
+        """The release as one file to download."""
+        import io
+        import zipfile
+
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+            for file in sorted(self.release.iterdir()):
+                if file.is_file() and not file.is_symlink():
+                    archive.write(file, f"release/{file.name}")
+        return buffer.getvalue()
+
+    def room(self) -> int:
+        """Bytes left on the folder's disk."""
+        return shutil.disk_usage(self.folder).free

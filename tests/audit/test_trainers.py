@@ -1,0 +1,137 @@
+"""Anyone's trainer: honest for pairs, broken for people, or broken outright; and what a bad one is told."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from pairveil.audit.trainers import TrainerFinding, audit_trainer, load_trainer
+from pairveil.cli.app import main as run_main
+from pairveil.errors import InputError
+from pairveil.studies.trainers import batch_clipped, pair_clipped, published
+
+
+def verdicts(trainer, delta, **options):
+    options = {"kappa": 8, "runs": 800, "random_state": 0, **options}
+    found = audit_trainer(trainer, 1.0, delta, **options)
+    return {level.unit: level.finding.verdict for level in found.levels}
+
+
+def test_pairs_as_examples_are_private_and_people_are_not():
+    assert verdicts(pair_clipped, 1e-5) == {
+        "pair": "consistent", "relationship": "violated", "person": "violated"
+    }  # fmt: skip
+
+
+def test_a_batch_clipped_as_a_whole_is_not_even_private_for_a_pair():
+    options = {"levels": ("pair",), "mode": "one-run", "n_features": 200}
+    assert verdicts(batch_clipped, 1e-5, **options) == {"pair": "violated"}
+
+
+def test_the_published_algorithm_is_convicted():
+    assert verdicts(published, 0.0, levels=("person",)) == {"person": "violated"}
+
+
+def test_one_run_tells_a_trainer_without_noise_from_one_of_noise_alone():
+    def plain(X, pairs, y, seed):
+        apart = X[pairs[:, 0]] - X[pairs[:, 1]]
+        return (y[:, None] * apart**2).sum(axis=0) + 50
+
+    def deaf(X, pairs, y, seed):
+        return np.random.default_rng(seed).normal(size=X.shape[1])
+
+    for adjacency in ("replace", "zero-out"):
+        options = {"mode": "one-run", "n_features": 60, "adjacency": adjacency}
+        assert set(verdicts(plain, 0.0, **options).values()) == {"violated"}
+        assert set(verdicts(deaf, 0.0, **options).values()) == {"consistent"}
+
+
+def test_an_honest_trainer_for_people_is_left_alone():
+    """The same trainer with noise for 8 pairs: false accusations have probability 0.001 a level at most."""
+
+    def for_people(X, pairs, y, seed):
+        apart = X[pairs[:, 0]] - X[pairs[:, 1]]
+        rows = y[:, None] * apart / 2  # length 1 at most
+        return rows.sum(axis=0) + np.random.default_rng(seed).laplace(
+            scale=2 * 8 * 3, size=X.shape[1]
+        )
+
+    assert set(verdicts(for_people, 0.0).values()) == {"consistent"}
+
+
+@pytest.mark.parametrize(
+    ("trainer", "told"),
+    [
+        (lambda *_: None, "returned no model"),
+        (lambda *_: [], "returned no model"),
+        (lambda *_: "model", "returned no model"),
+        (lambda *_: np.array([np.nan]), "NaN"),
+        (lambda *_: 1 / 0, "failed in run 1: ZeroDivisionError"),
+        (lambda X: X, "failed in run 1: TypeError"),
+        (lambda X, pairs, y, seed: np.zeros(1 + seed % 2), "differ in size"),
+    ],
+)
+def test_a_trainer_that_crashes_or_returns_nothing_is_told_why(trainer, told):
+    with pytest.raises(InputError, match=told):
+        audit_trainer(trainer, 1.0)
+
+
+def test_models_of_many_kinds_are_read():
+    class Fitted:
+        def __init__(self, seed):
+            self.components_ = np.random.default_rng(seed).normal(size=(1, 3))
+
+    for model in (
+        Fitted,
+        lambda s: {"a": s % 7, "b": [s % 5, 1.0]},
+        lambda s: ([1.0, s % 3], np.eye(2)),
+    ):
+        found = audit_trainer(lambda *given, m=model: m(given[3]), 1.0, runs=60, levels=("pair",))
+        assert isinstance(found, TrainerFinding)
+        assert found.verdict == "consistent"
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("nothing", "module:function"),
+        ("no.such.module:f", "cannot be imported"),
+        ("json:nothing", "no function"),
+    ],
+)
+def test_names_that_lead_nowhere_are_refused(name, told):
+    with pytest.raises(InputError, match=told):
+        load_trainer(name)
+
+
+def test_parameters_that_make_no_sense_are_refused():
+    with pytest.raises(InputError, match="at least 2 pairs"):
+        audit_trainer(pair_clipped, 1.0, kappa=1)
+    with pytest.raises(InputError, match="20 features"):
+        audit_trainer(pair_clipped, 1.0, mode="one-run")
+
+
+def test_the_command_finds_a_trainer_in_the_working_folder(tmp_path, monkeypatch, capsys):
+    (tmp_path / "my_trainer.py").write_text(
+        "def train(X, pairs, y, seed):\n    return (y[:, None] * X[pairs[:, 0]]).sum(axis=0)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(
+        sys,
+        "argv",
+        ["pairveil", "audit", "--trainer", "my_trainer:train", "--runs", "200", "--json"],
+    )
+    with pytest.raises(SystemExit) as ended:
+        run_main()
+    assert ended.value.code in (0, None)
+    said = json.loads(capsys.readouterr().out)
+    assert said["verdict"] == "violated"
+    assert [level["unit"] for level in said["levels"]] == ["pair", "relationship", "person"]
+    monkeypatch.setattr(sys, "argv", ["pairveil", "audit", "--trainer", "my_trainer:nothing"])
+    with pytest.raises(SystemExit) as ended:
+        run_main()
+    assert ended.value.code == 2
+    captured = capsys.readouterr()
+    assert "no function 'nothing'" in captured.err
+    assert "Traceback" not in captured.err

@@ -1,0 +1,43 @@
+"""Two processes give the sums of one, bit for bit, and charge once."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="pairveil.deep needs the extra 'torch'")
+
+from pairveil import PrivacyLedger
+
+SCRIPT = Path(__file__).with_name("two_ranks.py")
+
+
+def start(rank, tmp_path, name):
+    return subprocess.Popen(
+        [
+            sys.executable, str(SCRIPT), str(rank), str(tmp_path / "meeting"),
+            str(tmp_path / f"{name}.npy"), str(tmp_path / f"ledger-{name[:3]}.json"),
+        ],
+        env={**os.environ, "GLOO_SOCKET_IFNAME": "lo"},
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+def test_two_processes_give_the_integers_of_one(tmp_path):
+    running = [start(-1, tmp_path, "one")]
+    running += [start(rank, tmp_path, f"two{rank}") for rank in (0, 1)]
+    for process in running:
+        said = process.communicate(timeout=300)[1]
+        assert process.returncode == 0, said.decode()[-2000:]
+    alone = np.load(tmp_path / "one.npy")
+    assert len(alone) == 6
+    for rank in (0, 1):
+        np.testing.assert_array_equal(np.load(tmp_path / f"two{rank}.npy"), alone)
+    # Both processes name one ledger; only the first charges it.
+    assert (
+        len(PrivacyLedger(path=tmp_path / "ledger-two.json", epsilon=100.0, delta=1e-3).entries)
+        == 2
+    )

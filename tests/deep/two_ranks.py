@@ -1,0 +1,31 @@
+"""One of two processes of a fit; run by test_ranks.py."""
+
+import sys
+
+import numpy as np
+
+if __name__ == "__main__":
+    import torch
+    from torch import distributed as dist
+
+    from pairveil import PrivacyLedger
+    from pairveil.deep import PrivateMetricTrainer
+
+    rank, meeting, out, ledger_file = int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4]
+    torch.set_num_threads(1)
+    if rank >= 0:
+        dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=2)
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(4, 16), torch.nn.Tanh(), torch.nn.Linear(16, 2))
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 4)).astype(np.float32)
+    pairs, y = np.arange(200).reshape(100, 2), rng.choice([1, -1], 100)
+    sums: list[np.ndarray] = []
+    for rate in (1.0, 0.3):
+        ledger = PrivacyLedger(epsilon=100.0, delta=1e-3, path=ledger_file)
+        trainer = PrivateMetricTrainer(
+            net, epsilon=8.0, n_steps=3, sample_rate=rate, micro_batch=16,
+            random_state=5, accountant=ledger,
+        )  # fmt: skip
+        trainer.fit(pairs, y, X, on_answer=lambda query, statistic, noisy: sums.append(noisy))
+    np.save(out, np.array(sums))

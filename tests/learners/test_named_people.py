@@ -1,0 +1,69 @@
+"""Ids and words of pandas and polars tables mean what they mean in files."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from learners import chain, people
+from pairveil import DPPMetricLearner, InputError
+
+pytestmark = pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")
+X, GROUPS = people()
+PAIRS, Y = chain(GROUPS)
+NAMES = np.array([f"p{i:03d}" for i in range(len(X))], dtype=object)
+WORDS = np.where(Y > 0, "same", "different")
+FRAME = pd.DataFrame(X, columns=[f"c{i}" for i in range(X.shape[1])])
+
+
+def learner(**more: object) -> DPPMetricLearner:
+    return DPPMetricLearner(epsilon=4.0, random_state=0, n_steps=5, **more)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [FRAME.set_index(NAMES), FRAME.assign(id=NAMES), pl.from_pandas(FRAME.assign(id=NAMES))],
+    ids=["index", "column", "polars"],
+)
+@pytest.mark.parametrize("as_frame", [pd.DataFrame, pl.DataFrame])
+def test_text_ids_and_words_give_the_same_metric(table, as_frame):
+    wanted = learner(preprocessor=FRAME).fit(PAIRS, Y)
+    named = as_frame({"left": NAMES[PAIRS[:, 0]].tolist(), "right": NAMES[PAIRS[:, 1]].tolist()})
+    made = learner(preprocessor=table).fit(named, WORDS)
+    np.testing.assert_array_equal(made.components_, wanted.components_)
+    np.testing.assert_array_equal(made.pair_distance(named), wanted.pair_distance(PAIRS))
+    assert made.score(named, WORDS) == wanted.score(PAIRS, Y)
+    assert made.feature_names_in_.tolist() == list(FRAME.columns)
+
+
+def test_bounds_leave_the_ids_alone():
+    bounds = dict.fromkeys(FRAME.columns, (-2.0, 2.0))
+    by_name = learner(preprocessor=FRAME.assign(id=NAMES), bounds=bounds).fit(NAMES[PAIRS], Y)
+    by_row = learner(preprocessor=FRAME, bounds=bounds).fit(PAIRS, Y)
+    np.testing.assert_array_equal(by_name.components_, by_row.components_)
+
+
+@pytest.mark.parametrize(
+    ("table", "pairs", "problem"),
+    [
+        (FRAME, [["p001", "p002"]], "preprocessor does not"),
+        (
+            FRAME.set_index(NAMES),
+            [["p001", "kanarienvogel"]],
+            "1 of 1 pairs name an id without features",
+        ),
+        (FRAME.assign(id="p001"), [["p001", "p001"]], "One row a person"),
+    ],
+)
+def test_unknown_people_are_refused_without_being_named(table, pairs, problem):
+    with pytest.raises(InputError, match=problem) as caught:
+        learner(preprocessor=table).fit(pairs, [1])
+    assert "kanarienvogel" not in str(caught.value)
+
+
+def test_a_word_that_is_no_label_is_refused_without_being_shown():
+    with pytest.raises(InputError) as caught:
+        learner(preprocessor=FRAME).fit(PAIRS, np.where(Y > 0, "same", "verdächtig"))
+    assert "verdächtig" not in str(caught.value)

@@ -1,0 +1,89 @@
+"""Reloaded in mid-fit, killed in mid-fit, and resumed: one charge, one release."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import Any
+
+import pytest
+from studio_tools import enter, open_client, shown_on, wait_until_done
+
+from pairveil.privacy.ledger import PrivacyLedger
+from pairveil.release.metric import ReleasedMetric
+from pairveil.studio.fitting import Fitting
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs SIGSTOP")
+
+
+SEVERAL = (
+    3_000  # bytes of a checkpoint with some answers in it; the ledger is charged before the first
+)
+
+
+def _stop_in_mid_fit(project: Any) -> int:
+    """Wait until the fit has answered something, and freeze it there; returns its process number."""
+    until = time.monotonic() + 60
+    while not project.checkpoint.exists() or project.checkpoint.stat().st_size < SEVERAL:
+        assert time.monotonic() < until
+        time.sleep(0.005)
+    pid = project.answer("fit.json")["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    return pid
+
+
+def test_killed_in_mid_fit_and_resumed(project, at) -> None:
+    with open_client(project) as client:
+        enter(client)
+        at("confirm")
+        shown = shown_on(client.get("/confirm").text)
+        client.post("/confirm", data={"shown": shown, "read": "yes"})
+        pid = _stop_in_mid_fit(project)
+        # Reloaded in mid-fit, in two tabs: it goes on, and nothing is begun anew.
+        for path in ("/", "/progress", "/files", "/plan", "/confirm"):
+            page = client.get(path)
+            assert page.url.path == "/progress"
+            assert "may close or reload" in page.text
+        client.post("/confirm", data={"shown": shown, "read": "yes"})
+        assert project.answer("fit.json")["pid"] == pid
+        assert (
+            client.put("/files/people", content=b"x", headers={"x-file-name": "a.csv"}).status_code
+            == 409
+        )
+        client.post("/over")
+        assert project.checkpoint.exists()
+        assert client.get("/status").json()["state"] == "running"
+    # The server has gone, and left the tables to the fit that needs them; a second one finds it running.
+    assert project.table("people") is not None
+    assert Fitting(project).state() == "running"
+    os.kill(pid, signal.SIGKILL)
+    while Fitting(project).state() == "running":
+        time.sleep(0.01)
+    assert Fitting(project).state() == "stopped"
+    before = PrivacyLedger.open(project.ledger).entries
+    assert len(before) == 1
+    with open_client(project) as client:  # started again: it resumes by itself
+        enter(client)
+        assert wait_until_done(client)["state"] == "done"
+    assert len(PrivacyLedger.open(project.ledger).entries) == 1
+    assert ReleasedMetric.load(project.release).certificate.verify()
+    assert not project.checkpoint.exists()
+    assert project.table("people") is project.table("pairs") is None
+
+
+def test_a_refusal_is_said_and_can_be_left(project, at) -> None:
+    with open_client(project) as client:
+        enter(client)
+        at("confirm")
+        project.release.mkdir()
+        (project.release / "thesis.txt").write_text("mine")  # the command refuses such a folder
+        shown = shown_on(client.get("/confirm").text)
+        client.post("/confirm", data={"shown": shown, "read": "yes"})
+        said = wait_until_done(client)
+        assert said["state"] == "failed"
+        assert "holds other files" in said["why"]
+        assert not project.ledger.exists()
+        page = client.post("/progress", data={"do": "back"})
+        assert page.url.path == "/confirm"
+    assert (project.release / "thesis.txt").read_text() == "mine"

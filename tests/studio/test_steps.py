@@ -1,0 +1,225 @@
+"""From two raw tables to a verified release, through the pages, as a browser would."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from studio_tools import (
+    CHOICE,
+    COLUMNS,
+    SCHEMA,
+    enter,
+    open_client,
+    shown_on,
+    upload,
+    wait_until_done,
+)
+
+from pairveil.privacy.ledger import PrivacyLedger
+from pairveil.release.metric import ReleasedMetric
+from pairveil.studio import commands
+from pairveil.studio.project import Project
+
+EVILS = (
+    "../../../../etc/passwd.csv",
+    "..\\..\\windows.csv",
+    "/etc/cron.d/x.csv",
+    "<script>alert(1)</script>.csv",
+    'a"; rm -rf ~;.csv',
+    "\u202egnp.\x1b[2J.csv",
+    "a" * 5000 + ".csv",
+    "con.csv\x00.exe.csv",
+)
+
+
+@pytest.mark.parametrize("name", EVILS)
+def test_a_malicious_file_name_is_only_a_name(client, project, tables, name: str) -> None:
+    before = set(project.folder.parent.rglob("*"))
+    said = upload(client, "people", tables[0], name)
+    assert "problem" not in said
+    made = {file.name for file in set(project.folder.parent.rglob("*")) - before}
+    assert made == {"people.csv", "settings.json"}
+    page = client.get("/files").text
+    assert "<script>alert" not in page
+    assert "\x1b" not in page
+    assert "\u202e" not in page
+    assert len(page) < 20_000
+
+
+@pytest.mark.parametrize("name", ["people.exe", "people", ".csv", "people.csv.sh", ""])
+def test_a_file_of_another_kind_is_refused(client, project, tables, name: str) -> None:
+    headers = {"x-file-name": name}
+    answer = client.put("/files/people", content=b"id\n1", headers=headers)
+    assert answer.status_code == 400
+    assert "ends in" in answer.json()["problem"]
+    assert (
+        client.put("/files/ledger", content=b"x", headers={"x-file-name": "a.csv"}).status_code
+        == 400
+    )
+    assert sorted(file.name for file in project.folder.iterdir()) == []
+
+
+def test_uploads_are_for_this_user_alone(client, project, tables) -> None:
+    upload(client, "people", tables[0])
+    assert project.table("people").stat().st_mode & 0o077 == 0
+    assert project.folder.stat().st_mode & 0o077 == 0
+
+
+def test_what_is_wrong_is_said_on_the_page_without_a_private_value(client, tables) -> None:
+    upload(client, "people", tables[0])
+    upload(client, "pairs", tables[1])
+    page = client.post("/files", data={**COLUMNS, "id": "nothing"})
+    assert page.status_code == 400
+    assert "That did not work" in page.text
+    assert "nothing" in page.text
+    assert "p17" not in page.text
+
+
+def test_the_schema_is_completed_by_hand_and_mistakes_stay_in_the_form(client, at) -> None:
+    at("schema")
+    page = client.get("/schema")
+    assert 'value="18"' not in page.text  # no bound is read off the table
+    for change, said in (
+        ({"low-1": "old"}, "is not a number"),
+        ({"high-1": ""}, "both the lowest and the highest"),
+        ({"low-1": "200"}, "below the upper"),
+        ({"low-1": "", "high-1": ""}, "blanks: age"),
+        ({"low-4": "11.12.2024"}, "write dates as"),
+        ({"type-3": "magic"}, "choose a type"),
+    ):
+        page = client.post("/schema", data={**SCHEMA, **change})
+        assert page.status_code == 400
+        assert said in page.text
+        assert 'value="2025-12-31"' in page.text  # what was typed is still there
+    assert client.get("/plan").url.path == "/schema"
+
+
+def test_the_plan_can_be_moved_without_spending(client, project, at) -> None:
+    at("plan")
+    page = client.get("/plan").text
+    rows = json.loads(re.search('data-rows="([^"]+)"', page)[1].replace("&#34;", '"'))
+    by = {(row["epsilon"], row["unit"], row["select"]): row for row in rows}
+    few, many = by[0.3, "relationship", "paths"], by[4.0, "relationship", "paths"]
+    assert 0.5 < few["best_guess"] < many["best_guess"] < 1
+    assert few["charged"] == 0.3
+    assert "as given" in page
+    assert not project.ledger.exists()
+
+
+def test_from_raw_tables_to_a_verified_release(client, project, at) -> None:
+    at("confirm")
+    page = client.get("/confirm").text
+    shown = shown_on(page)
+    for words in (
+        "What is not promised",
+        "guesses in 100 are right",
+        "Who is paired with whom is public",
+    ):
+        assert words in page
+    assert not project.ledger.exists()  # nothing is spent by looking
+    assert client.post("/confirm", data={"shown": shown}).status_code == 400  # not read
+    page = client.post("/confirm", data={"shown": shown, "read": "yes"})
+    assert page.url.path in ("/progress", "/done")
+    said = wait_until_done(client)
+    assert said["state"] == "done", said
+    # The release is the command line's own, and so is the ledger.
+    metric = ReleasedMetric.load(project.release)
+    assert metric.certificate.verify()
+    assert metric.certificate.for_release
+    assert len(PrivacyLedger.open(project.ledger).entries) == 1
+    # Nothing that was uploaded is left.
+    assert project.table("people") is project.table("pairs") is None
+    left = {file.name for file in project.folder.iterdir()}
+    assert left <= {
+        "schema.toml", "settings.json", "columns.json", "plan.json", "kappa.json", "certificate.json",
+        "fit.json", "fit.checkpoint.lock", "ledger.json", "ledger.json.lock", "release",
+    }  # fmt: skip
+    for file in project.folder.iterdir():
+        if file.is_file():
+            assert b"p17" not in file.read_bytes(), file
+            assert b"missing (" not in file.read_bytes(), (
+                file
+            )  # what counts private cells is said only
+    page = client.get("/done").text
+    assert "For release, recomputed" in page
+    report = client.get("/report")
+    assert "Doses &amp; &lt;b&gt;ages&lt;/b&gt;" in report.text
+    assert "script-src 'sha256-" in report.headers["content-security-policy"]
+    archive = zipfile.ZipFile(io.BytesIO(client.get("/release.zip").content))
+    assert "release/metric.safetensors" in archive.namelist()
+    # A second confirmation, from a tab that was left open, spends nothing.
+    client.post("/confirm", data={"shown": shown, "read": "yes"})
+    assert len(PrivacyLedger.open(project.ledger).entries) == 1
+    client.post("/over")
+    assert client.get("/").url.path == "/files"
+    assert (project.folder / "release-1" / "metric.safetensors").is_file()
+    assert project.ledger.is_file()
+
+
+def test_two_tabs_cannot_confirm_what_was_not_shown(client, project, at, monkeypatch) -> None:
+    at("confirm")
+    shown = shown_on(client.get("/confirm").text)
+    monkeypatch.setattr(commands, "ask", _answering(project.answer("certificate.json")))
+    other = client.post("/plan", data={**CHOICE, "epsilon": "4.0"})  # the second tab
+    assert other.url.path == "/confirm"
+    page = client.post("/confirm", data={"shown": shown, "read": "yes"})  # the first one
+    assert page.status_code == 400
+    assert "changed in another tab" in page.text
+    assert not project.ledger.exists()
+
+
+def _answering(answer: dict) -> Any:
+    async def ask(words: list[str]) -> commands.Answer:
+        return commands.Answer(answer)
+
+    return ask
+
+
+def test_a_choice_that_the_budget_does_not_allow_is_refused(client, project, at) -> None:
+    at("plan")
+    page = client.post("/plan", data={**CHOICE, "epsilon": "6.0"})
+    assert page.status_code == 400
+    assert "budget" in page.text
+    for wrong in (
+        {"epsilon": "nan"},
+        {"epsilon": "-1"},
+        {"epsilon": "1e9"},
+        {"unit": "x"},
+        {"select": "x"},
+    ):
+        assert client.post("/plan", data={**CHOICE, **wrong}).status_code == 400
+    assert not project.ledger.exists()
+
+
+def test_leaving_removes_what_was_uploaded(project, at) -> None:
+    with open_client(project):
+        at("confirm")
+        assert project.table("people") is not None
+    assert project.table("people") is project.table("pairs") is None
+    assert project.schema.is_file()  # what was typed stays
+
+
+def test_a_killed_server_that_spent_nothing_leaves_no_upload_behind(project, at) -> None:
+    at("confirm")  # as a kill leaves it
+    with open_client(project) as client:
+        enter(client)
+        assert project.table("people") is project.table("pairs") is None
+        assert client.get("/").url.path == "/files"
+
+
+def test_the_folder_survives_and_foreign_settings_do_no_harm(tmp_path: Path) -> None:
+    project = Project(tmp_path / "studio")
+    (project.folder / "settings.json").write_text(
+        '{"epsilon": "much", "unit": 7, "title": "T", "x": 1}'
+    )
+    assert project.settings.epsilon == 1.0
+    assert project.settings.unit == "relationship"
+    assert project.settings.title == "T"
+    (project.folder / "settings.json").write_text("[")
+    assert project.settings.title == ""
