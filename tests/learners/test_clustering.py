@@ -79,6 +79,18 @@ def test_the_certificate_holds_and_says_that_points_are_public(unit, mechanism):
     assert c.plan["releases"][-1]["name"] == "votes"
 
 
+def test_nothing_is_promised_of_the_points():
+    """Labels and centres are made of the features as they are: no sentence may call those protected."""
+    certificate = PrivateConstrainedKMeans(2, unit="pair").certify(X, ml=ML, cl=CL)
+    said = certificate.promise()
+    assert "which covers one link: whether it says 'together' or 'apart'" in said
+    assert "the points: their features may be read off the clusters" in said
+    assert "difference" not in said
+    content = certificate.to_dict()
+    content["public"] = [one for one in content["public"] if "the points" not in one]
+    assert not Certificate.from_dict(content).verify()
+
+
 def test_a_ledger_is_charged_once_for_a_fit_that_was_killed(tmp_path):
     ledger = PrivacyLedger(2.1, 1e-5)
     options = {"epsilon": 2.0, "spectral": False, "accountant": ledger}

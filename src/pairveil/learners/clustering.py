@@ -41,7 +41,7 @@ from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.grid import Norm, to_grid
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
-from pairveil.privacy.units import Adjacency, Unit
+from pairveil.privacy.units import POINTS_ARE_PUBLIC, Adjacency, Unit
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -50,10 +50,6 @@ METRIC_SHARE = 0.5
 """Part of the budget that the private metric is worth; the counts get the rest."""
 TYPICAL = 0.95
 """The points are scaled so that this part of them is not longer than 1."""
-POINTS_ARE_PUBLIC = (
-    "the points that are clustered: their features are not protected, only whether a link says 'together' or "
-    "'apart'"
-)
 
 
 @dataclass(frozen=True)
