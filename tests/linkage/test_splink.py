@@ -129,7 +129,7 @@ def test_a_low_clerical_score_is_no_match():
     assert ((found.levels[:, 1] == -1) == null).all()
 
 
-def test_written_probabilities_are_fixed_and_splink_four_can_load_the_file():
+def test_written_probabilities_are_fixed_and_the_setting_that_splink_4_refuses_is_left_out():
     model = PrivateLinkageModel(epsilon=float("inf")).from_splink(
         linker_of(made_up()), clerical(made_up())
     )

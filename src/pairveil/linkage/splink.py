@@ -27,7 +27,7 @@ from pairveil.learners.parameters import is_number
 FloatArray = NDArray[np.float64]
 
 PREFIX = "match_weight_column_prefix"
-"""A setting of Splink 5 that Splink 4 refuses; its usual value is left out, so that both load the file."""
+"""A setting of Splink 5 that Splink 4 refuses; its usual value is left out of files."""
 PREFIXES = {PREFIX: "mw_"}
 
 

@@ -10,13 +10,15 @@ from pairveil.privacy.events import event_from_dict
 from pairveil.report.charts import Bar, horizontal_bars
 from pairveil.report.data import Budget, ReportData
 from pairveil.report.parts import Figure, Table, table
-from pairveil.report.words import cost, number, one_in, one_record, percent
+from pairveil.report.words import cost, number, one_in, one_record, percent, records_of
 
 if TYPE_CHECKING:
     from pairveil.privacy.certificate import Certificate
 
 MAX_BARS = 9  # the last spendings and the budget; the table has them all
 RELEASES = {
+    "level counts": "counts: how often each comparison has each level, in matches and in other pairs",
+    "score counts": "counts: how many pairs of each kind score at least so much",
     "survey": "survey of the columns: how they spread, how many pairs are alike",
     "signal": "signal: which columns differ more between people who differ",
     "gradients": "gradients: the steps of the learning itself",
@@ -41,9 +43,9 @@ def _noise_table(certificate: Certificate, one: str) -> Table:
     for event, (name, entries) in zip(certificate.events, named, strict=True):
         told = event_from_dict(event)
         rate = float(event.get("sample_rate", 1.0))
-        over = f"all {certificate.records}"
+        over = f"all {records_of(certificate)}"
         if "epochs" in event:
-            over = f"batches of the {certificate.records}"
+            over = f"batches of the {records_of(certificate)}"
         elif rate < 1:
             over = f"a random sample, {percent(rate)}"
         rows.append(

@@ -8,7 +8,7 @@ from pairveil.report.charts import histogram
 from pairveil.report.data import GraphSummary, ReportData
 from pairveil.report.parts import Figure, table
 from pairveil.report.pictures import star
-from pairveil.report.words import counted, number, percent
+from pairveil.report.words import counted, number, percent, records_of
 
 if TYPE_CHECKING:
     from pairveil.privacy.certificate import Certificate
@@ -58,7 +58,7 @@ def graph(data: ReportData) -> dict[str, Any]:
 def _selection(certificate: Certificate, given: GraphSummary | None) -> str:
     used, total = certificate.n_pairs_used, certificate.n_pairs_given
     if used == total:
-        return f"All {number(total)} {certificate.records} given were used."
+        return f"All {number(total)} {records_of(certificate)} given were used."
     full = certificate.selection.get("full_graph_relationship_kappa")
     if full is None and given is not None:
         full = given.kappa["relationship"]

@@ -25,6 +25,7 @@ from pairveil.report.words import (
     number,
     odds_factor,
     one_in,
+    records_of,
     unit_meaning,
 )
 
@@ -104,7 +105,7 @@ def _facts(data: ReportData, certificate: Certificate) -> list[Fact]:
         Fact(
             "Pairs used"
             if certificate.records == "groups"
-            else f"{certificate.records.capitalize()} used",
+            else f"{records_of(certificate).capitalize()} used",
             number(used),
             "all that were given" if used == given else f"of {number(given)} given",
         ),
@@ -138,7 +139,7 @@ ONE_NUMBER = (
 
 def protected(certificate: Certificate) -> dict[str, Any]:
     """Three units by two comparisons, and what the numbers mean to an attacker."""
-    records = certificate.records
+    records, shown = certificate.records, records_of(certificate)
     units = units_of(certificate)
     rows = []
     for unit in units:
@@ -153,14 +154,14 @@ def protected(certificate: Certificate) -> dict[str, Any]:
     columns = (
         "Protected",
         "counts together (kappa)",
-        f"epsilon, {records} blanked",
-        f"epsilon, {records} replaced",
+        f"epsilon, {shown} blanked",
+        f"epsilon, {shown} replaced",
         "best guess right at most",
     )
     terms = [(unit.capitalize(), unit_meaning(unit, records)) for unit in units]
     for words, adjacency in (("blanked (zero-out)", "zero-out"), ("replaced", "replace")):
         terms.append(
-            (f"{records.capitalize()} {words}", f"Bounds {adjacency_meaning(adjacency, records)}.")
+            (f"{shown.capitalize()} {words}", f"Bounds {adjacency_meaning(adjacency, records)}.")
         )
     return {
         "lead": ONE_NUMBER if one_number(certificate) else SIX_NUMBERS,

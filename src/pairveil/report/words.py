@@ -188,15 +188,24 @@ def one_in(delta: float) -> str:
     return "none" if delta <= 0 else f"1 in {round(1 / delta):,}"
 
 
+def records_of(certificate: Certificate) -> str:
+    """What the certificate's records are called; how pairs are summed is no matter here."""
+    return certificate.records.removeprefix("counted ")
+
+
+def _released(certificate: Certificate) -> str:
+    return "linkage model" if "linkage" in certificate.plan else "metric"
+
+
 def one_record(certificate: Certificate) -> str:
     """What one of the certificate's records is called."""
-    records = certificate.records
+    records = records_of(certificate)
     return "person" if records == "people" else records.removesuffix("s")
 
 
 def counted(count: int, certificate: Certificate) -> str:
     """So many of the certificate's records, with their name."""
-    return f"{number(count)} {one_record(certificate) if count == 1 else certificate.records}"
+    return f"{number(count)} {one_record(certificate) if count == 1 else records_of(certificate)}"
 
 
 def guesses_in_100(certificate: Certificate) -> int:
@@ -215,14 +224,15 @@ def headline(certificate: Certificate | None) -> str:
         return "This metric promises no privacy. It was learned without noise and must not leave the house."
     other = f"which of two accounts of one {certificate.unit} is true"
     question = QUESTIONS.get(certificate.records, UNIT_QUESTIONS).get(certificate.unit, other)
+    what = _released(certificate)
     if is_weak(certificate):
-        return f"This metric gives no useful bound on how well someone can guess {question}."
+        return f"This {what} gives no useful bound on how well someone can guess {question}."
     times = guesses_in_100(certificate)
     missing = f"one {one_record(certificate)}"
     if certificate.kappa != 1:
-        missing = f"{certificate.kappa} {certificate.records}"
+        missing = f"{certificate.kappa} {records_of(certificate)}"
     return (
-        f"Someone who knows everything but {missing}, holds this metric and guesses {question} is right "
+        f"Someone who knows everything but {missing}, holds this {what} and guesses {question} is right "
         f"at most {times} times in 100, when both answers were equally likely before. "
         "A coin is right 50 times."
     )
@@ -299,8 +309,8 @@ def caveats(certificate: Certificate | None) -> list[str]:
         f"Epsilon bounds how much the odds can change except with a probability of about delta, "
         f"{one_in(certificate.delta)}; the best guess counts that in.",
         f"The promise is for at most {together} changing together. "
-        f"Knowledge from elsewhere that ties more of the used {certificate.records} together, a family tree "
-        "for instance, is outside it.",
+        f"Knowledge from elsewhere that ties more of the used {records_of(certificate)} together, a family "
+        "tree for instance, is outside it.",
         "Every further release from the same people adds up. A ledger keeps the sum; releases that are not "
         "in the ledger are not counted.",
         "An index or a table of people made with this metric holds those people's data. It is as private as "
