@@ -26,6 +26,36 @@ def _in(*tests: str) -> tuple[str, ...]:
 
 SENSITIVITY = [
     Mutation(
+        "groups: blanking a person is charged one clip bound",
+        '"groups": Cost(1, 2.0, 2.0, empties=False),',
+        '"groups": Cost(1),',
+        _in("test_group_audit", "test_group_fits"),
+    ),
+    Mutation(
+        "groups: a mean over pairs is not clipped",
+        "total = shrink(row_norms(means, norm), self.clip) @ means",
+        "total = np.ones(len(means)) @ means",
+        _in("test_group_sums"),
+    ),
+    Mutation(
+        "groups: the compiled loop clips the terms alone",
+        "return clip / max(longest, terms / SPREAD, clip)",
+        "return clip / max(terms / SPREAD, clip)",
+        _in("test_group_sums"),
+    ),
+    Mutation(
+        "groups: NumPy clips the terms alone",
+        "factor = clip / np.maximum(np.maximum(longest, terms / kernels.SPREAD), clip)",
+        "factor = clip / np.maximum(terms / kernels.SPREAD, clip)",
+        _in("test_group_sums"),
+    ),
+    Mutation(
+        "groups: somebody may be in two of them",
+        "if np.bincount(found[found != VACANT], minlength=1).max() > 1:",
+        "if np.bincount(found[found != VACANT], minlength=1).max() > 2:",
+        _in("test_groups"),
+    ),
+    Mutation(
         "clip: a tuple's gradient is not clipped",
         "factor = clip_factor(U, X, self.clip, norm) * present[:, 0]",
         "factor = 1.0 * present[:, 0]",

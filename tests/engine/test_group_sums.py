@@ -1,5 +1,7 @@
 """Clipped sums over groups: a brute-force oracle, and a person's whole content never moves more than 2C."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 
 from pairveil.data.groups import GroupSet, slots
 from pairveil.engine.group_gradients import GroupGradient
+from pairveil.engine.group_statistics import GroupStatistic
 from pairveil.engine.losses import ContrastiveLoss
 from pairveil.engine.statistics import clipped_sum
 from pairveil.graph.grouping import design_groups
@@ -182,3 +185,28 @@ def test_the_contest_is_the_difference_of_aucs_inside_each_group():
             total += roc_auc_score(own, -blended) - roc_auc_score(own, -plain)
     contest = GroupContest((0.7, W), (0.3, np.ones(3)), clip=1.0)
     assert clipped_sum(groups, None, contest, "l2", GRID)[0] * GRID == pytest.approx(total)
+
+
+@dataclass(frozen=True)
+class Differences(GroupStatistic):
+    """Pairs say their whole difference, however long."""
+
+    clip: float = 1.0
+
+    @property
+    def shape(self):
+        return (3,)
+
+    def contributions(self, differences, labels, norm):
+        return 1e3 * differences * labels[:, None]
+
+
+@pytest.mark.parametrize("norm", ["l2", "l1"])
+def test_any_mean_over_pairs_is_clipped_as_a_whole(norm):
+    rng = np.random.default_rng(5)
+    groups = _groups(rng, 40, 3, 4)
+    for person in groups.members[:, 0]:
+        near = _changed(rng, groups, int(person), 1.0)
+        one, two = (clipped_sum(found, None, Differences(), norm, GRID) for found in (groups, near))
+        moved = np.linalg.norm((one - two) * GRID, 1 if norm == "l1" else 2)
+        assert moved <= 2 * Differences().sensitivity(norm, GRID)
