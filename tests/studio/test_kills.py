@@ -12,6 +12,7 @@ from studio_tools import enter, open_client, shown_on, wait_until_done
 
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.release.metric import ReleasedMetric
+from pairveil.studio.commands import fit_command
 from pairveil.studio.fitting import Fitting
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs SIGSTOP")
@@ -70,6 +71,18 @@ def test_killed_in_mid_fit_and_resumed(project, at) -> None:
     assert ReleasedMetric.load(project.release).certificate.verify()
     assert not project.checkpoint.exists()
     assert project.table("people") is project.table("pairs") is None
+
+
+def test_a_foreign_folder_cannot_choose_the_command(project, at, monkeypatch) -> None:
+    at("confirm")
+    project.keep("fit.json", {"words": ["export", "release", "-o", "/home/me/.bashrc"], "pid": 1})
+    ran = []
+    monkeypatch.setattr(Fitting, "_run", lambda self, words: ran.append(words))
+    fitting = Fitting(project)
+    assert fitting.state() == "stopped"
+    fitting.resume()
+    assert ran == [fit_command(project, dry_run=False)]
+    assert ran[0][0] == "fit"
 
 
 def test_a_refusal_is_said_and_can_be_left(project, at) -> None:

@@ -41,9 +41,8 @@ class Fitting:
         """Run the confirmed fit; does nothing where it runs or is done already, so two tabs spend once."""
         if self.state() in ("running", "done"):
             return
-        begun = self.project.answer("fit.json")
-        words = begun["words"] if begun else fit_command(self.project, dry_run=False)
-        self._run(words)
+        # Made of the settings again, and not read off a file: a folder may come from anybody.
+        self._run(fit_command(self.project, dry_run=False))
 
     def resume(self) -> None:
         """After a start of the server: go on with a fit that was begun and is not done."""
@@ -51,7 +50,7 @@ class Fitting:
             self.start()
 
     def _run(self, words: list[str]) -> None:
-        # The command is kept before it runs: a kill at any moment leaves what can be run again.
+        # Kept before it runs: a kill at any moment leaves a fit that is known to be begun.
         self.project.keep("fit.json", {"words": words, "pid": None})
         with (self.project.folder / "fit.log").open("wb") as log:
             process = subprocess.Popen(
