@@ -152,13 +152,13 @@ def test_wrong_files_are_said_plainly(said: str, folder: Path, tmp_path: Path) -
 
 def test_a_learner_of_other_input_is_left_to_python(monkeypatch: pytest.MonkeyPatch) -> None:
     class Ranker(DPPMetricLearner):
-        learns_from = ("choices",)
+        learns_from = ("sketches",)
 
     monkeypatch.setitem(LEARNERS, "ranker", f"{__name__}:Ranker")
     monkeypatch.setattr("pairveil.cli.which_learner.learner_class", lambda name: Ranker)
-    with pytest.raises(InputError, match=r"learns from choices.*in Python"):
+    with pytest.raises(InputError, match=r"learns from sketches.*in Python"):
         input_of("ranker", "pairs.csv", None)
-    with pytest.raises(InputError, match="no worst case is known for a learner of choices"):
+    with pytest.raises(InputError, match="no worst case is known for a learner of sketches"):
         audit_exactly(Ranker())
 
 
