@@ -65,6 +65,7 @@ _HOME = {
     "PrivateLinkageModel": "pairveil.linkage.model",
     "level_frequencies": "pairveil.linkage.estimating",
     "text_levels": "pairveil.linkage.comparing",
+    "metric_comparison": "pairveil.linkage.metric_comparison",
     "to_recordlinkage": "pairveil.linkage.recordlinkage",
     "ReleasedLinkage": "pairveil.release.linkage",
     "ReleasedMetric": "pairveil.release.metric",
@@ -132,6 +133,7 @@ if TYPE_CHECKING:
     from pairveil.learners.tuples.learner import DPPTripletLearner, DPPTupletLearner
     from pairveil.linkage.comparing import text_levels
     from pairveil.linkage.estimating import level_frequencies
+    from pairveil.linkage.metric_comparison import metric_comparison
     from pairveil.linkage.model import PrivateLinkageModel
     from pairveil.linkage.recordlinkage import to_recordlinkage
     from pairveil.privacy.accounting import epsilon_of

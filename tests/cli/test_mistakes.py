@@ -40,7 +40,10 @@ MISTAKES = {
     "budget alone": (f"{FIT} --budget 3", "--budget goes with --ledger"),
     "new ledger, no budget": (f"{FIT} --ledger new.json", "give --budget EPSILON"),
     "ledger is no ledger": (f"{FIT} --quiet --ledger people.csv", "is not JSON"),
-    "bounds without columns": (f"{FIT} --bounds pairs.csv", "needs columns column, lower, upper"),
+    "bounds without columns": (
+        "fit people.csv pairs.csv -o new --bounds pairs.csv",
+        "needs columns column, lower, upper",
+    ),
     "unknown option": (f"{FIT} --epsilom 1", "No such option: --epsilom"),
     "unknown command": ("fitt people.csv pairs.csv", "Did you mean 'fit'?"),
     "kappa of a folder": ("kappa .", "is a folder, not a file"),

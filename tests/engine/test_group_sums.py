@@ -141,6 +141,9 @@ def test_null_groups_contribute_nothing_and_batches_add_up():
     gradient = GroupGradient(rng.normal(size=(2, 3)), LOSS, 0.1)
     null = GroupSet(groups.features, groups.members, np.zeros_like(groups.labels))
     assert not clipped_sum(null, None, gradient, "l2", GRID).any()
+    # A tile in which nobody says anything is no error: that would tell of it.
+    survey = GroupSurvey(3, 2.0, 0.5, Survey.bound(0.5, "l2"))
+    assert not clipped_sum(null, None, survey, "l2", GRID).any()
     parts = [
         clipped_sum(groups, rows, gradient, "l2", GRID, separately=True)
         for rows in (np.arange(5), np.arange(5, 10))

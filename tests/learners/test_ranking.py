@@ -19,7 +19,7 @@ from pairveil.audit import audit_exactly
 from pairveil.audit.choices import ChoiceNeighbours, audit_choices, choice_canary
 from pairveil.data.choices import Choices
 from pairveil.engine.statistics import clipped_sum
-from pairveil.errors import DataWarning, PrivateNote
+from pairveil.errors import DataWarning, IdentityWarning, PrivateNote
 from pairveil.learners import LEARNERS, learner_class, ranking, strengths
 from pairveil.learners.ranking import NetChoices
 from pairveil.learners.strengths import Asked, fit_strengths, rank_sets
@@ -265,6 +265,14 @@ def test_neither_order_nor_orientation_of_rows_changes_anything():
     np.testing.assert_array_equal(fitted(FEW[order]).strengths_, fitted().strengths_)
     turned = Choices(FEW[:, 0], FEW[:, [2, 1]], -np.ones(len(FEW), dtype=int), np.eye(6))
     np.testing.assert_array_equal(fitted(turned, 6).strengths_, fitted().strengths_)
+
+
+def test_names_that_may_be_one_worker_are_counted():
+    table = pd.DataFrame(FEW, columns=["worker", "chosen", "other"])
+    table["worker"] = [f"w{one}" for one in table["worker"]]
+    table.loc[0, "worker"] = "W0 "
+    with pytest.warns(IdentityWarning, match="1 worker|2 worker"):
+        fitted(table)
 
 
 def test_what_is_private_never_stops_a_fit():

@@ -86,6 +86,8 @@ def test_a_list_read_off_the_people_is_said_and_not_for_release():
     assert learner.certificate_.why_not_for_release() == (
         "the list of classes was read off the people",
     )
+    content = learner.certificate_.to_dict() | {"for_release": True}
+    assert not Certificate.from_dict(content).verify()
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,14 @@ def test_how_two_people_of_several_records_relate_is_in_all_pairs_of_their_recor
     assert certificate.kappas == {"pair": 1, "relationship": 5, "person": 5}
     assert certificate.selection["full_graph_relationship_kappa"] == 5
     assert certificate.verify().problems == ()
+    content = certificate.to_dict()
+    content["costs"]["counted pairs"]["relationship"]["records"] = 1
+    content |= {"kappa": 1, "kappas": {"pair": 1, "relationship": 1, "person": 5}}
+    content["epsilons"]["relationship"] = content["epsilons"]["pair"]
+    content["epsilon"] = content["epsilons"]["pair"]["zero-out"]
+    assert any(
+        "counted by records" in said for said in Certificate.from_dict(content).verify().problems
+    )
     single = PrivateLinkageModel(unit="relationship", entity_records=1, select="all")
     certificate = single.certify(np.ones((20, 1), dtype=int), np.ones(20), pairs, n_levels=[2])
     assert certificate.kappas == {"pair": 1, "relationship": 1, "person": 1}

@@ -229,3 +229,32 @@ def test_the_command_takes_settings_records_and_labels(tmp_path):
     assert len(trained.inference.predict(warning_mode="never").as_pandas_dataframe()) > 0
     missing = CliRunner().invoke(app, [*map(str, words), "--overwrite"])
     assert "--records FILE" in str(missing.exception)
+
+
+def test_a_released_metric_is_a_comparison_with_the_same_distances():
+    from pairveil import ReleasedMetric
+    from pairveil.linkage import metric_comparison
+
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"unique_id": np.arange(40), "a": rng.random(40), "b c": rng.random(40)})
+    table.loc[3, "a"] = None
+    metric = ReleasedMetric(np.array([[1.0, 0.5], [-0.25, 2.0]]), None, ("a", "b c"))
+    settings = {
+        "link_type": "dedupe_only",
+        "blocking_rules_to_generate_predictions": ["1=1"],
+        "comparisons": [metric_comparison(metric, [0.3, 0.8])],
+        "retain_matching_columns": True,
+        "retain_intermediate_calculation_columns": True,
+    }
+    found = linker_of(table, settings).inference.predict(warning_mode="never").as_pandas_dataframe()
+    rows = table.set_index("unique_id")[["a", "b c"]]
+    left, right = (rows.loc[found[f"unique_id_{side}"]].to_numpy() for side in "lr")
+    distance = metric.distance(left, right)
+    expected = np.where(np.isnan(distance), -1, (distance <= 0.3).astype(int) + (distance <= 0.8))
+    assert (found["gamma_metric"].to_numpy() == expected).all()
+    assert set(expected) == {-1, 0, 1, 2}
+    for wrong in ([], [0.8, 0.3], [0.0]):
+        with pytest.raises(InputError, match="cuts"):
+            metric_comparison(metric, wrong)
+    with pytest.raises(InputError, match="name its columns"):
+        metric_comparison(ReleasedMetric(np.eye(2)), [0.3])

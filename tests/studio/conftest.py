@@ -46,6 +46,7 @@ def steps(tmp_path_factory: pytest.TempPathFactory, tables: tuple[Path, Path]) -
         enter(client)
         for which, file in zip(("people", "pairs"), tables, strict=True):
             assert "problem" not in upload(client, which, file)
+        assert "problem" not in upload(client, "public", tables[0].parent / "public.csv")
         page = client.post("/files", data=COLUMNS)
         assert page.url.path == "/schema", page.text
         keep("schema")

@@ -37,6 +37,12 @@ def write_tables(folder: Path, n_people: int = 150) -> tuple[Path, Path]:
         rows.append(f"p{i},{shown},{dose[i]},{'ab'[i % 2]},2024-0{1 + i % 9}-11")
     people, pairs = folder / "raw people.csv", folder / "raw pairs.csv"
     people.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    public = ["patient,age,dose,ward,visit,old"]
+    for i, years in enumerate(rng.integers(18, 90, 40)):
+        public.append(
+            f"q{i},{years},{rng.normal(5, 2):.2f},a,2024-01-11,{'yes' if years > 55 else 'no'}"
+        )
+    (folder / "public.csv").write_text("\n".join(public) + "\n", encoding="utf-8")
     chosen = {tuple(sorted(rng.choice(n_people, 2, replace=False))) for _ in range(2 * n_people)}
     lines = ["a,b,verdict"]
     for left, right in sorted(chosen):
@@ -63,7 +69,7 @@ def upload(client: TestClient, which: str, file: Path, name: str | None = None) 
     return client.put(f"/files/{which}", content=file.read_bytes(), headers=headers).json()
 
 
-COLUMNS = {"id": "patient", "left": "a", "right": "b", "label": "verdict", "zero_means": ""}
+COLUMNS = {"id": "patient", "left": "a", "right": "b", "label": "verdict", "public_classes": "old"}
 SCHEMA = {
     "type-0": "id",
     "type-1": "number", "low-1": "0", "high-1": "120", "fill-1": "50", "indicator-1": "yes",

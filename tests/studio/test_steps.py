@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import re
+import shutil
+import tomllib
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -63,6 +65,34 @@ def test_a_file_of_another_kind_is_refused(client, project, tables, name: str) -
         == 400
     )
     assert sorted(file.name for file in project.folder.iterdir()) == []
+
+
+def test_the_private_table_is_no_public_test(client, project, at) -> None:
+    at("plan")
+    shutil.copy(project.table("people"), project.folder / "public.csv")
+    page = client.post("/plan", data=CHOICE)
+    assert page.status_code == 400
+    assert "those people are private" in page.text
+
+
+def test_what_was_typed_stays_when_the_same_columns_come_again(
+    client, project, at, monkeypatch
+) -> None:
+    at("plan")
+    typed = project.schema.read_text()
+    columns = [{"name": name} for name in tomllib.loads(typed)["columns"]]
+
+    async def ask(words: list[str]) -> commands.Answer:
+        if words[0] == "schema":
+            project.schema.write_text("[columns]")
+        return commands.Answer({"columns": columns})
+
+    monkeypatch.setattr(commands, "ask", ask)
+    client.post("/files", data=COLUMNS)
+    assert project.schema.read_text() == typed
+    del columns[0]
+    client.post("/files", data=COLUMNS)
+    assert project.schema.read_text() != typed
 
 
 def test_uploads_are_for_this_user_alone(client, project, tables) -> None:
@@ -150,6 +180,7 @@ def test_from_raw_tables_to_a_verified_release(client, project, at) -> None:
     assert "For release, recomputed" in page
     report = client.get("/report")
     assert "Doses &amp; &lt;b&gt;ages&lt;/b&gt;" in report.text
+    assert "40 people (public.csv)" in report.text
     assert "script-src 'sha256-" in report.headers["content-security-policy"]
     archive = zipfile.ZipFile(io.BytesIO(client.get("/release.zip").content))
     assert "release/metric.safetensors" in archive.namelist()

@@ -261,8 +261,9 @@ def fit(
     elif class_list is not None:
         raise InputError("--class-list goes with --classes COLUMN")
     talk = not (json_ or quiet)
-    said = PageOptions(title, institution, purpose, recipient, public_test, test_classes, id_)
-    said.check()
+    tested = classes if test_classes is None and public_test is not None else test_classes
+    said = PageOptions(title, institution, purpose, recipient, public_test, tested, id_)
+    said.check(Path(features))
     if said != PageOptions(id=id_) and not report:
         raise InputError("options of the report go with --report")
     if not dry_run:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -44,8 +45,14 @@ class PageOptions(NamedTuple):
     classes: str | None = None
     id: str = "id"
 
-    def check(self) -> None:
-        """Refuse options that do not go together, before anything is spent."""
+    def check(self, private: Path | None = None) -> None:
+        """Refuse options that do not go together, before anything is spent.
+
+        Parameters
+        ----------
+        private : path, optional
+            The table that is learned from: scores on it would not be covered by any epsilon.
+        """
         if (self.public_test is None) != (self.classes is None):
             raise InputError(
                 "--public-test FILE goes with the column of its classes (report: --classes, "
@@ -53,6 +60,12 @@ class PageOptions(NamedTuple):
             )
         if self.public_test is not None and not self.public_test.is_file():
             raise InputError(f"--public-test: there is no file {self.public_test}")
+        tested = self.public_test is not None and private is not None and private.is_file()
+        if tested and filecmp.cmp(str(self.public_test), str(private), shallow=False):
+            raise InputError(
+                "--public-test is the table that is learned from: those people are private, and scores on "
+                "them are covered by no epsilon. Name a table of public people"
+            )
         if self.public_test is not None and self.classes is not None:
             from pairveil.data.readers import read_classes
 

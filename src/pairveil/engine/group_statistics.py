@@ -8,6 +8,7 @@ may be used: it only shapes a vector that is clipped afterwards.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ class GroupStatistic(Statistic):
         group, slot = np.nonzero(labels)
         differences = people[group, first[slot]] - people[group, second[slot]]
         said = self.contributions(differences, labels[group, slot], norm)
-        said = said.reshape(len(group), -1)
+        said = said.reshape(len(group), math.prod(self.shape))  # also where all are null
         live = np.bincount(group, minlength=len(labels))
         means = np.zeros((len(labels), said.shape[1]))
         edges = np.flatnonzero(live)

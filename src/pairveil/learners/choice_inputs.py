@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -11,7 +12,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pairveil.data.choices import Choices
-from pairveil.errors import InputError
+from pairveil.data.similar_ids import count_similar
+from pairveil.errors import IdentityWarning, InputError
 from pairveil.learners.inputs import as_features
 from pairveil.learners.parameters import is_whole
 
@@ -120,7 +122,21 @@ def as_choices(choices: Any, items: Items, by: Any) -> Choices:
             )
         workers, chosen, other = array.T
     pairs = np.column_stack([_numbers(chosen, items, "chosen"), _numbers(other, items, "other")])
-    return Choices(workers, pairs, np.ones(len(pairs), dtype=np.int8), items.features, by)
+    made = Choices(workers, pairs, np.ones(len(pairs), dtype=np.int8), items.features, by)
+    similar = (
+        count_similar(np.unique(made.workers).astype(object))
+        if made.workers.dtype.kind == "U"
+        else 0
+    )
+    if similar:
+        warnings.warn(
+            f"{similar} workers' names differ from another one only in case, outer spaces or Unicode form, "
+            "and each counts as a worker: if they are the same people, they are protected by half; give "
+            "everyone one name",
+            IdentityWarning,
+            stacklevel=6,
+        )
+    return made
 
 
 def _numbers(values: NDArray[Any], items: Items, column: str) -> NDArray[np.int64]:

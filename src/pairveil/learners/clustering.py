@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
 
 from pairveil.data.pairset import PairSet
 from pairveil.engine.engine import Engine
@@ -22,11 +23,14 @@ from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.engine.statistics import TILE, Statistic
 from pairveil.errors import DataWarning, InputError, PrivateNote
 from pairveil.learners.base import PrivateLearner
+from pairveil.learners.clustering_points import LinkedPoints, PointsRecipe
 from pairveil.learners.clusterings import candidates, most_candidates
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe
+from pairveil.learners.grouped import COSTS_OF_GROUPS
 from pairveil.learners.inputs import Resolved, as_features
 from pairveil.learners.material import material_of_pairs
 from pairveil.learners.parameters import (
+    check_bound,
     check_choice,
     check_common,
     is_whole,
@@ -37,7 +41,7 @@ from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.grid import Norm, to_grid
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
-from pairveil.privacy.units import Adjacency, Unit
+from pairveil.privacy.units import POINTS_ARE_PUBLIC, Adjacency, Unit
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -46,10 +50,6 @@ METRIC_SHARE = 0.5
 """Part of the budget that the private metric is worth; the counts get the rest."""
 TYPICAL = 0.95
 """The points are scaled so that this part of them is not longer than 1."""
-POINTS_ARE_PUBLIC = (
-    "the points that are clustered: their features are not protected, only whether a link says 'together' or "
-    "'apart'"
-)
 
 
 @dataclass(frozen=True)
@@ -177,8 +177,9 @@ class LinkedRecipe:
 class PrivateConstrainedKMeans(PrivateLearner):
     """Cluster points with private must-link and cannot-link pairs.
 
-    **The points are not protected**: their features are public, and only whether a link says 'together' or
-    'apart' is private. Which points are linked (the union of both lists) is public too.
+    **The points are not protected** unless ``protect='points'``: their features are public, and only
+    whether a link says 'together' or 'apart' is private. Which points are linked (the union of both lists)
+    is public too.
 
     Parameters
     ----------
@@ -194,8 +195,12 @@ class PrivateConstrainedKMeans(PrivateLearner):
     mechanism : {'gaussian', 'laplace'}
     spectral : bool, default True
         Also try clusters of the graph of nearest neighbours (spectral clustering), up to 5,000 points.
-    protect : {'links'}
-        What is private. ``'points'`` is not built yet.
+    protect : {'links', 'points'}
+        What is private. With ``'points'`` the features are too, every step of k-means is paid for, links are
+        used as a matching, ``labels_`` are not released (`predict` gives them to whoever has the points), and
+        all units cost the same.
+    data_norm : float, default 1.0
+        For ``protect='points'``: public bound on a point's l2 norm; longer rows are clipped, and it is said.
     accountant : PrivacyLedger or None
         A budget across fits; charged before any noise is drawn.
     random_state : int, Generator or None
@@ -247,6 +252,7 @@ class PrivateConstrainedKMeans(PrivateLearner):
         mechanism: str = GAUSSIAN.name,
         spectral: bool = True,
         protect: str = "links",
+        data_norm: float = 1.0,
         accountant: PrivacyLedger | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
@@ -259,6 +265,7 @@ class PrivateConstrainedKMeans(PrivateLearner):
         self.mechanism = mechanism
         self.spectral = spectral
         self.protect = protect
+        self.data_norm = data_norm
         self.accountant = accountant
         self.random_state = random_state
 
@@ -306,16 +313,15 @@ class PrivateConstrainedKMeans(PrivateLearner):
             As for `fit`.
         """
         del y
-        given = SimpleNamespace(**vars(plain_parameters(self)), kappa="auto", data_norm=1.0)
+        given = SimpleNamespace(**vars(plain_parameters(self)), kappa="auto")
         check_common(given)
-        if given.protect == "points":
-            raise InputError(
-                "protect='points' is not built yet: the points' features would be released as they are; "
-                "for people with private features learn a metric (DPPMetricLearner) instead"
-            )
-        check_choice("protect", given.protect, ("links",))
+        check_choice("protect", given.protect, ("links", "points"))
+        check_bound("data_norm", given.data_norm)
         points = _checked_points(X, given.n_clusters)
-        links = _links(points, ml, cl)
+        if given.protect == "points":
+            return self._prepare_points(given, points, ml, cl)
+        given.data_norm = 1.0  # public points are put on one scale
+        links = _links(_on_one_scale(points), ml, cl)
         material = material_of_pairs(given, Resolved(links, None, False), stacklevel=3)
         material = replace(material, public=(*material.public, POINTS_ARE_PUBLIC))
         _count_contradictions(links)
@@ -323,7 +329,34 @@ class PrivateConstrainedKMeans(PrivateLearner):
         recipe = LinkedRecipe(points, links.features, used, given.n_clusters, bool(given.spectral))
         return prepare(recipe, given, material, self._noise(), stacklevel=3)
 
+    def _prepare_points(self, given: Any, points: FloatArray, ml: Any, cl: Any) -> Prepared:
+        """Points are private: everybody in one group, a linked pair or alone (docs/guides/clustering.md)."""
+        links = _links(points, ml, cl)
+        _count_contradictions(links)
+        settled = SimpleNamespace(**{**vars(given), "select": "matching"})
+        material = material_of_pairs(settled, Resolved(links, None, False), stacklevel=4)
+        groups = LinkedPoints.of(material.used)
+        material = replace(material, used=groups, kind="groups", costs=COSTS_OF_GROUPS)
+        recipe = PointsRecipe(given.n_clusters)
+        return prepare(recipe, settled, material, self._noise(), stacklevel=4)
+
+    def predict(self, X: Any) -> IntArray:
+        """The nearest of ``cluster_centers_`` for each row."""
+        check_is_fitted(self, "cluster_centers_")
+        rows = as_features(X)
+        rows = np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
+        if rows.shape[1] != self.cluster_centers_.shape[1]:
+            raise InputError(f"X must have {self.cluster_centers_.shape[1]} columns")
+        away = ((rows[:, None, :] - self.cluster_centers_) ** 2).sum(axis=2)
+        return np.asarray(away.argmin(axis=1), dtype=np.int64)
+
     def _keep(self, model: Any, prepared: Prepared) -> None:
+        for name in ("labels_", "chosen_", "agreement_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        self.n_features_in_ = prepared.plan.n_features
+        if isinstance(prepared.recipe, PointsRecipe):
+            self.cluster_centers_ = np.asarray(model)
+            return
         recipe: Any = prepared.recipe
         points = recipe.shown
         self.labels_ = model.labels
@@ -332,7 +365,6 @@ class PrivateConstrainedKMeans(PrivateLearner):
         )
         self.chosen_ = model.chosen
         self.agreement_ = dict(zip(model.names, model.agreement.tolist(), strict=True))
-        self.n_features_in_ = prepared.plan.n_features
 
 
 def _checked_points(X: Any, n_clusters: Any) -> FloatArray:
@@ -357,15 +389,18 @@ def _links(points: FloatArray, ml: Any, cl: Any) -> PairSet:
     if len(pairs) == 0:
         raise InputError("there are no links: give ml= and cl=, or use plain k-means")
     labels = np.repeat(np.array([1, -1], dtype=np.int8), [len(one) for one in lists])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*merged", category=DataWarning)
+        return PairSet(points, pairs, labels).canonical(stacklevel=4)[0]
+
+
+def _on_one_scale(points: FloatArray) -> FloatArray:
+    """Public points with columns of one spread, most of them no longer than 1 and none longer."""
     spread = points.std(axis=0)
     rows = (points - points.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     lengths = np.sqrt((rows**2).sum(axis=1))
-    # The points are public, so their scale is; longer ones are shortened as everywhere, but it is no news.
     typical = max(float(np.quantile(lengths, TYPICAL)), 1e-300)
-    rows = rows / np.maximum(lengths, typical)[:, None] * (1 - 1e-12)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*merged", category=DataWarning)
-        return PairSet(rows, pairs, labels).canonical(stacklevel=4)[0]
+    return np.asarray(rows / np.maximum(lengths, typical)[:, None] * (1 - 1e-12))
 
 
 def _checked_links(links: Any, name: str, n_points: int) -> IntArray:

@@ -2,6 +2,7 @@
 
 from pairveil.linkage.comparing import text_levels
 from pairveil.linkage.estimating import level_frequencies
+from pairveil.linkage.metric_comparison import metric_comparison
 from pairveil.linkage.model import PrivateLinkageModel
 from pairveil.linkage.recordlinkage import to_recordlinkage
 from pairveil.release.linkage import ReleasedLinkage
@@ -10,6 +11,7 @@ __all__ = [
     "PrivateLinkageModel",
     "ReleasedLinkage",
     "level_frequencies",
+    "metric_comparison",
     "text_levels",
     "to_recordlinkage",
 ]

@@ -13,8 +13,10 @@ from pairveil.privacy.units import (
     ADJACENCY_SENTENCES_OF_GROUPS,
     ADJACENCY_SENTENCES_OF_PEOPLE,
     ADJACENCY_SENTENCES_OF_TUPLES,
+    POINTS_ARE_PUBLIC,
     UNIT_SENTENCES,
     UNIT_SENTENCES_OF_GROUPS,
+    UNIT_SENTENCES_OF_LINKS,
     UNIT_SENTENCES_OF_PEOPLE,
     UNIT_SENTENCES_OF_TUPLES,
     Adjacency,
@@ -75,6 +77,17 @@ _TUPLES = _Words(
     units=UNIT_SENTENCES_OF_TUPLES,
     compared=ADJACENCY_SENTENCES_OF_TUPLES,
 )
+_LINKS = _Words(
+    "1 used link",
+    "at most {} used links",
+    "links",
+    "'together' and 'apart'",
+    "clustering",
+    "Which points are linked is public and not protected, and neither are the points: their features may be "
+    "read off the clusters.",
+    UNIT_SENTENCES_OF_LINKS,
+    {how: said.replace("pairs", "links") for how, said in ADJACENCY_SENTENCES.items()},
+)
 _WORDS = {
     "people": _PEOPLE,
     "groups": _GROUPS,
@@ -98,8 +111,12 @@ def promise(certificate: Certificate) -> str:
     if not math.isfinite(c.epsilon):
         return "No privacy is promised: this metric was learned without enough noise."
     by, words = c.epsilons[c.unit], _WORDS.get(c.records, _Words())
+    if "n_clusters" in c.plan:
+        words = replace(words, released="clustering")
     if "error_curve" in c.plan:
         words = replace(words, released="error curve")
+    if POINTS_ARE_PUBLIC in c.public:
+        words = _LINKS
     records = words.one if c.kappa == 1 else words.several.format(c.kappa)
     why = " and ".join(c.why_not_for_release())
     sentences = [

@@ -89,6 +89,22 @@ ADJACENCY_SENTENCES_OF_TUPLES: dict[Adjacency, str] = {
     for adjacency, sentence in ADJACENCY_SENTENCES.items()
 }
 
+UNIT_SENTENCES_OF_LINKS: dict[Unit, str] = {
+    "pair": "one link: whether it says 'together' or 'apart'",
+    "relationship": (
+        "one relationship: the links that someone who knows all others would have to be missing to be in "
+        "doubt about whether two points belong together"
+    ),
+    "person": "one point: what all links at that point say",
+}
+"""The same where public points are linked: only what the links say is private."""
+
+POINTS_ARE_PUBLIC = (
+    "the points that are clustered: their features are not protected, only whether a link says 'together' or "
+    "'apart'"
+)
+"""Said where a clustering of the points themselves is handed out."""
+
 SEEDED_NOISE = "seeded NumPy floating-point noise"
 TRUSTED_NOISE = "operating-system entropy, exact discrete noise ({sampler} sampler)"
 NOISE_SOURCES: dict[str, bool] = {

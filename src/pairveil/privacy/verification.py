@@ -27,10 +27,12 @@ from pairveil.privacy.queries import Query
 from pairveil.privacy.slack import slack_of_plan
 from pairveil.privacy.units import (
     ADJACENCIES,
+    ASSUMED_CLASSES,
     ASSUMED_LEVELS,
     ASSUMED_TOPOLOGY,
     DECLARED_KAPPA,
     NOISE_SOURCES,
+    POINTS_ARE_PUBLIC,
     SELECTED_CAVEAT,
     SELECTED_TUPLES_CAVEAT,
     UNITS,
@@ -96,6 +98,8 @@ def _headline(c: Certificate) -> list[str]:
         problems.append("more pairs used than given, or none")
     if c.for_release and ASSUMED_TOPOLOGY in c.public:
         problems.append("for release, but people were recognised by equal rows of features")
+    if c.for_release and ASSUMED_CLASSES in c.public:
+        problems.append("for release, but the list of classes was read off the people")
     if c.for_release and ASSUMED_LEVELS in c.public:
         problems.append("for release, but the number of levels was read off the pairs")
     return problems
@@ -156,6 +160,8 @@ def _said(c: Certificate) -> list[str]:
     problems = []
     if not set(public_of(_kinds(c))) <= set(c.public):
         problems.append("the list of what is public is missing or shortened")
+    if "n_clusters" in c.plan and POINTS_ARE_PUBLIC not in c.public:
+        problems.append("points were clustered, and it is not said that they are public")
     how, full = c.selection.get("how"), c.selection.get("full_graph_relationship_kappa")
     if how not in SELECTIONS or "caveat" not in c.selection or not _is_count(full):
         return [*problems, "how the pairs were selected is not stated, or not all of it"]
@@ -225,6 +231,11 @@ def _group_sizes(c: Certificate) -> list[str]:
     below = graph is not None and graph["person"] < graph["relationship"]
     if below and not _is_declared(c, "relationship"):
         problems.append("no graph has a person-level kappa below its relationship-level kappa")
+    linkage = c.plan.get("linkage")
+    records = linkage.get("entity_records") if isinstance(linkage, Mapping) else None
+    several = _is_count(records) and records > 1 and not _is_declared(c, "person")
+    if several and c.kappas.get("relationship", 0) < c.kappas.get("person", 0):
+        problems.append("people have several records, and a relationship is counted by records")
     if c.costs is not None and "tuples" in c.costs:
         shared, related = (c.costs["tuples"][unit].records for unit in ("pair", "relationship"))
         if shared > related and not _is_declared(c, "pair"):

@@ -21,6 +21,7 @@ from starlette.responses import (
 from starlette.routing import Route
 
 from pairveil.errors import PairveilError
+from pairveil.files import write_file
 from pairveil.report.rendering import asset, digest, environment
 from pairveil.studio import commands, forms, pages
 from pairveil.studio.fitting import Fitting
@@ -101,10 +102,11 @@ class Studio:
     async def _read_files(self) -> None:
         async with self._one:
             self.project.forget_answers()
-            kept = self.project.schema.read_text() if self.project.schema.is_file() else None
+            commands.public_options(self.project)
+            kept = self.project.schema.read_text("utf-8") if self.project.schema.is_file() else None
             columns = (await commands.ask(commands.schema_command(self.project))).content
             if kept is not None and _same_columns(kept, columns):
-                self.project.schema.write_text(kept, encoding="utf-8")
+                write_file(self.project.schema, kept)
             kappa = await commands.ask(commands.kappa_command(self.project))
             self.project.keep("kappa.json", kappa.content)
             self.project.keep("columns.json", columns)

@@ -29,6 +29,16 @@ def pair_options(settings: Settings) -> list[str]:
     return options + (["--zero-means", settings.zero_means] if settings.zero_means else [])
 
 
+def public_options(project: Project) -> list[str]:
+    """The public table that the report scores on, where there is one and its classes are named."""
+    table, classes = project.table("public"), project.settings.public_classes
+    if table is None:
+        return []
+    if not classes:
+        raise InputError("say which column of the public table holds the classes")
+    return ["--public-test", str(table), "--test-classes", classes]
+
+
 def schema_command(project: Project) -> list[str]:
     """A template of the columns."""
     words = ["schema", _table(project, "people"), "--out", str(project.schema), "--overwrite"]
@@ -61,9 +71,10 @@ def fit_command(project: Project, *, dry_run: bool) -> list[str]:
     words += ["--out", str(project.release), "--ledger", str(project.ledger)]
     if not project.ledger.exists():
         words += ["--budget", repr(project.budget)]
+    words += ["--report", *public_options(project)]
     if dry_run:
         return [*words, "--dry-run"]
-    words += ["--checkpoint", str(project.checkpoint), "--report"]
+    words += ["--checkpoint", str(project.checkpoint)]
     for option in ("title", "institution", "purpose", "recipient"):
         if getattr(settings, option):
             words.append(f"--{option}={getattr(settings, option)}")

@@ -49,7 +49,8 @@ def with_columns(settings: Settings, form: Mapping[str, str]) -> Settings:
     zero = text(form, "zero_means")
     if zero not in ("", "similar", "dissimilar"):
         raise InputError("a label 0 means similar or dissimilar")
-    return replace(settings, **named, zero_means=zero)
+    public = text(form, "public_classes")
+    return replace(settings, **named, zero_means=zero, public_classes=public)
 
 
 def with_choice(settings: Settings, form: Mapping[str, str]) -> Settings:

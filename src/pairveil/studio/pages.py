@@ -19,7 +19,7 @@ from pairveil.report.pictures import hundred_guesses, star
 from pairveil.report.words import UNIT_MEANINGS, cost, number
 from pairveil.studio.commands import EPSILONS
 from pairveil.studio.forms import TYPES, fields_of
-from pairveil.studio.project import Project
+from pairveil.studio.project import TABLES, Project
 
 STEPS = (
     ("files", "Files"),
@@ -86,6 +86,13 @@ def files_page(project: Project) -> dict[str, Any]:
                 "help": "One row for each pair: the ids of two people, and whether they are the same or "
                 "different.",
                 "name": settings.pairs_name if project.table("pairs") else "",
+            },
+            {
+                "which": "public",
+                "title": "Public people to score on (may be left out)",
+                "help": "The people's columns and a class, of public people who are in none of the pairs. "
+                "The report then says how good the metric is; without it quality is not measured.",
+                "name": settings.public_name if project.table("public") else "",
             },
         ],
         "ready": project.table("people") is not None and project.table("pairs") is not None,
@@ -201,7 +208,7 @@ def confirm_page(project: Project) -> dict[str, Any]:
 def shown(project: Project) -> str:
     """Names what is about to be confirmed: a change in another tab gives another name."""
     parts = [asdict(project.settings)]
-    for file in (project.table("people"), project.table("pairs"), project.schema):
+    for file in (*map(project.table, TABLES), project.schema):
         stat = file.stat() if file is not None and file.exists() else None
         parts.append({"file": str(file), "at": stat and [stat.st_mtime_ns, stat.st_size]})
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
@@ -221,5 +228,5 @@ def done_page(project: Project) -> dict[str, Any]:
         "files": files,
         "folder": str(project.release),
         "ledger": str(project.ledger),
-        "uploads_left": any(project.table(which) for which in ("people", "pairs")),
+        "uploads_left": any(project.table(which) for which in TABLES),
     }

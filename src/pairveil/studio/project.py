@@ -1,7 +1,7 @@
 """The folder of a studio: what was uploaded, decided and made, in files that the command line reads too.
 
 ========================  ============================================================================
-``people.*``, ``pairs.*``  the uploaded tables; removed when the run is over
+``people.*``, ``pairs.*``  the uploaded tables; removed when the run is over, as is ``public.*``
 ``schema.toml``           public facts about the columns, as ``pairveil schema`` writes them
 ``settings.json``         what was decided (a `Settings`)
 ``columns.json``, ``plan.json``, ``kappa.json``  what commands answered; made anew when a file changes
@@ -27,7 +27,7 @@ from pairveil.files import write_file
 from pairveil.foreign import parse_json, read_regular
 from pairveil.printable import printable
 
-TABLES = ("people", "pairs")
+TABLES = ("people", "pairs", "public")
 ENDINGS = (".csv", ".tsv", ".txt", ".parquet", ".xlsx", ".json")
 MOST_BYTES = 4 << 30
 _ANSWERS = ("columns.json", "plan.json", "kappa.json", "certificate.json")
@@ -44,6 +44,8 @@ class Settings:
     right: str = "right"
     label: str = "label"
     zero_means: str = ""
+    public_name: str = ""
+    public_classes: str = ""
     epsilon: float = 1.0
     delta: float = 1e-5
     unit: str = "relationship"
@@ -118,7 +120,7 @@ class Project:
 
         Parameters
         ----------
-        which : {'people', 'pairs'}
+        which : {'people', 'pairs', 'public'}
         name : str
             What the sender calls it. Only its ending is believed, and only if it is known.
         content : bytes, in pieces
@@ -154,7 +156,7 @@ class Project:
             (self.folder / f"{which}{ending}").unlink(missing_ok=True)
 
     def forget_uploads(self) -> None:
-        """Remove both tables: the run is over."""
+        """Remove all tables: the run is over."""
         for which in TABLES:
             self.forget_table(which)
             (self.folder / f".{which}.part").unlink(missing_ok=True)  # of a server that was killed

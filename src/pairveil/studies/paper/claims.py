@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
 
+from pairveil.studies.paper import beyond
 from pairveil.studies.paper import graph_theorems as graphs
 from pairveil.studies.paper import observations as seen
 from pairveil.studies.paper import theorems as proved
@@ -111,6 +112,10 @@ CLAIMS: tuple[Claim, ...] = (
           proved.duchi_ratio),
     Claim("input-correlation", "Section VII-B", "InputPer needs no special consideration for the pair "
           "correlations.", proved.input_correlation),
+    Claim("clustering", "Discussion", "Constrained clustering uses must-link and cannot-link pairs; thus "
+          "DPP applies to this case.", beyond.constrained_clustering),
+    Claim("preferences", "Discussion", "Where workers label their preferences pairwise, DPP can be "
+          "defined too.", beyond.crowd_preferences),
     # on reruns
     Claim("toy-faster", "Section VII-A", "The objective of DPP-S decreases faster than that of DPP and "
           "fluctuates less.", seen.toy_faster, "toy"),
