@@ -129,3 +129,21 @@ def test_more_components_start_on_the_vector():
     assert "signal" in names
     assert "start" not in names
     assert learner.fit(chain, y).components_.shape == (3, 20)
+
+
+def test_more_classes_start_more_directions():
+    """Five classes have one pair in five similar, give or take noise: four directions, or nearly."""
+    X, _, chain, _ = people(12_000)
+    classes = np.random.default_rng(2).integers(0, 5, len(X))
+    y = np.where(classes[chain[:, 0]] == classes[chain[:, 1]], 1, -1)
+    shapes = set()
+
+    def watch(query, statistic, noisy):
+        if query.name == "gradients":
+            shapes.add(statistic.shape)
+
+    learner = DPPMetricLearner(epsilon=0.2, n_steps=2, preprocessor=X, random_state=0)
+    learner.fit(chain, y, on_answer=watch)
+    assert "start" in [release["name"] for release in learner.certificate_.plan["releases"]]
+    assert all(rows >= 3 for rows, _ in shapes)
+    assert shapes
