@@ -15,20 +15,21 @@ from pairveil import PrivacyLedger
 SCRIPT = Path(__file__).with_name("two_ranks.py")
 
 
-def start(rank, tmp_path, name):
+def start(rank, tmp_path, name, *more):
     return subprocess.Popen(
         [
             sys.executable, str(SCRIPT), str(rank), str(tmp_path / "meeting"),
-            str(tmp_path / f"{name}.npy"), str(tmp_path / f"ledger-{name[:3]}.json"),
+            str(tmp_path / f"{name}.npy"), str(tmp_path / f"ledger-{name[:3]}.json"), *more,
         ],
         env={**os.environ, "GLOO_SOCKET_IFNAME": "lo"},
         stderr=subprocess.PIPE,
     )  # fmt: skip
 
 
-def test_two_processes_give_the_integers_of_one(tmp_path):
-    running = [start(-1, tmp_path, "one")]
-    running += [start(rank, tmp_path, f"two{rank}") for rank in (0, 1)]
+@pytest.mark.parametrize("more", [(), ("uneven",)], ids=["even", "uneven"])
+def test_two_processes_give_the_integers_of_one(tmp_path, more):
+    running = [start(-1, tmp_path, "one", *more)]
+    running += [start(rank, tmp_path, f"two{rank}", *more) for rank in (0, 1)]
     for process in running:
         said = process.communicate(timeout=300)[1]
         assert process.returncode == 0, said.decode()[-2000:]

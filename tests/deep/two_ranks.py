@@ -13,6 +13,10 @@ if __name__ == "__main__":
 
     rank, meeting, out, ledger_file = int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4]
     torch.set_num_threads(1)
+    if sys.argv[5:] == ["uneven"]:  # rows stand alone on the first device, and on no other
+        from pairveil.deep import trainer as module
+
+        module.rows_stand_alone = lambda network: rank == 0
     if rank >= 0:
         dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=2)
     torch.manual_seed(0)

@@ -67,3 +67,30 @@ def test_a_word_that_is_no_label_is_refused_without_being_shown():
     with pytest.raises(InputError) as caught:
         learner(preprocessor=FRAME).fit(PAIRS, np.where(Y > 0, "same", "verdächtig"))
     assert "verdächtig" not in str(caught.value)
+
+
+@pytest.mark.parametrize("select", ["paths", "matching", "groups"])
+def test_the_order_of_a_table_is_no_matter_where_people_have_names(select):
+    """Tables are sorted by class or score: which pairs are used must follow from names alone."""
+    rng = np.random.default_rng(0)
+    names = np.array([f"p{i:02d}" for i in range(40)])
+    people = pd.DataFrame(rng.normal(size=(40, 2)) / 4, columns=["a", "b"], index=names)
+    ends = np.array([(i, j) for i in range(40) for j in range(i) if rng.random() < 0.15])
+    labels = rng.choice([1, -1], len(ends))
+
+    def components(table):
+        learner = DPPMetricLearner(preprocessor=table, select=select, random_state=0)
+        learner.fit(names[ends], labels)
+        return learner.components_, learner.used_pairs_
+
+    expected, used = components(people)
+    by_column = people.sort_values("a")
+    tables = [
+        by_column,
+        by_column.reset_index(names="id"),
+        pl.from_pandas(by_column.reset_index(names="id")),
+    ]
+    for table in tables:
+        found, again = components(table)
+        np.testing.assert_array_equal(again, used)
+        np.testing.assert_array_equal(found, expected)

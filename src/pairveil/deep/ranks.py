@@ -54,6 +54,21 @@ def add_over_ranks(total: torch.Tensor) -> torch.Tensor:
     return total
 
 
+def holds_anywhere(holds: bool) -> bool:
+    """Whether something holds in any process. What cuts pairs into buckets must be one thing in all of them.
+
+    Examples
+    --------
+    >>> holds_anywhere(True), holds_anywhere(False)
+    (True, False)
+    """
+    found = [holds]
+    if n_ranks() > 1:
+        found *= n_ranks()
+        dist.all_gather_object(found, holds)
+    return any(found)
+
+
 class SharedNoise:
     """The first process's samples and noise, in every process.
 

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import nn
 
-from pairveil.deep.ranks import is_first
+from pairveil.deep.ranks import holds_anywhere, is_first
 from pairveil.deep.recipe import NetworkRecipe, gradient_at, put_gradient
 from pairveil.deep.trainer import PrivateMetricTrainer
 from pairveil.engine.backends.records import backend_for
@@ -36,7 +36,8 @@ class PrivateSteps:
     def __init__(self, trainer: PrivateMetricTrainer, optimizer: Any, prepared: Prepared) -> None:
         recipe = prepared.recipe
         assert isinstance(recipe, NetworkRecipe)
-        self._network, self._clip, self._in_place = recipe.network, recipe.clip, recipe.in_place
+        self._network, self._clip = recipe.network, recipe.clip
+        self._in_place = holds_anywhere(recipe.in_place)
         self._plan, self._certificate = prepared.plan, prepared.certificate
         self._own = [one for one in trainer.module.parameters() if one.requires_grad]
         self._optimizer = optimizer

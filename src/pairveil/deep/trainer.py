@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -14,7 +15,7 @@ from pairveil.data.pairset import PairSet
 from pairveil.deep.gradients import rows_stand_alone
 from pairveil.deep.losses import PairLoss, loss_named
 from pairveil.deep.network import Network
-from pairveil.deep.ranks import SharedNoise, is_first, n_ranks
+from pairveil.deep.ranks import SharedNoise, holds_anywhere, is_first, n_ranks
 from pairveil.deep.recipe import NetworkRecipe, sample_rate_of
 from pairveil.errors import InputError
 from pairveil.learners.base import PrivateLearner
@@ -195,6 +196,10 @@ class PrivateMetricTrainer(PrivateLearner):
             return super().fit(prepared, **options)
         if options.get("checkpoint") is not None:
             raise InputError("a checkpoint is for a fit of one process: leave it out")
+        recipe: Any = prepared.recipe
+        # Another device may compute rows otherwise; buckets of two kinds would hold some pairs twice.
+        agreed = dataclasses.replace(recipe, in_place=holds_anywhere(recipe.in_place))
+        prepared = dataclasses.replace(prepared, recipe=agreed)
         ledger = self.accountant
         try:
             self.accountant = ledger if is_first() else None  # charged once

@@ -27,7 +27,7 @@ from pairveil.learners import charging
 from pairveil.learners.grouped import cut_pairs, material_of_groups, refuse_cluster
 from pairveil.learners.inputs import resolve_training
 from pairveil.learners.material import Material, material_of_pairs
-from pairveil.learners.named_people import rows_of, without_ids
+from pairveil.learners.named_people import in_order_of_names
 from pairveil.learners.parameters import check_bound, check_common, plain_parameters
 from pairveil.learners.preparing import Prepared, prepare
 from pairveil.learners.progress import OnStep, Progress
@@ -187,7 +187,7 @@ class PrivateLearner(BaseEstimator):
         check_bound("data_norm", given.data_norm)
         if kind == "groups":
             return self._prepare_groups(given, pairs, y)
-        named, people = rows_of(pairs, self.preprocessor), without_ids(self.preprocessor)
+        named, people = in_order_of_names(pairs, self.preprocessor)
         read, preprocessor = RawRows.of(self).inputs(named, people, learning=True)
         found = resolve_training(read, y, preprocessor, self.backend, stacklevel=4)
         check_common(given)

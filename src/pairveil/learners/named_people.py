@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pairveil.column_names import names_of
+from pairveil.data.canonical import order_of_ids, ranks
 from pairveil.data.columns import as_ids, ids_as_text
 from pairveil.data.pairset import PairSet
 from pairveil.data.tables import refuse_repeated
@@ -56,6 +57,34 @@ def rows_of(pairs: Any, preprocessor: Any) -> Any:
         )
     rows: NDArray[Any] = found.to_numpy(zero_copy_only=False).astype(np.int64)
     return rows.reshape(-1, 2)
+
+
+def in_order_of_names(pairs: Any, preprocessor: Any) -> tuple[Any, Any]:
+    """Pairs as row numbers, and the table they count in: people named by text stand in the order of names.
+
+    Tables are sorted by class or by score. Which pairs are used follows the people's order, so that must be
+    one of names, not of rows (`pairveil.data.canonical`).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows, table = in_order_of_names([["bob", "ann"]], pd.DataFrame({"a": [2, 1]}, index=["bob", "ann"]))
+    >>> rows.tolist(), table["a"].tolist()
+    ([[1, 0]], [1, 2])
+    """
+    rows, table = rows_of(pairs, preprocessor), without_ids(preprocessor)
+    order = None if rows is pairs else order_of_ids(ids_of(preprocessor))
+    if order is None:
+        return rows, table
+    return ranks(order)[rows], _taken(table, order)  # type: ignore[index]
+
+
+def _taken(table: Any, order: NDArray[Any]) -> Any:
+    if hasattr(table, "iloc"):
+        return table.iloc[order]
+    if hasattr(table, "collect_schema") and not hasattr(table, "shape"):  # a lazy polars table
+        table = table.collect()
+    return table.take(order) if isinstance(table, pa.Table) else table[order]
 
 
 def ids_of(table: Any) -> NDArray[Any] | None:

@@ -160,7 +160,8 @@ def _said(c: Certificate) -> list[str]:
     problems = []
     if not set(public_of(_kinds(c))) <= set(c.public):
         problems.append("the list of what is public is missing or shortened")
-    if "n_clusters" in c.plan and POINTS_ARE_PUBLIC not in c.public:
+    clustered = "n_clusters" in c.plan and c.plan.get("protect") != "points"
+    if clustered and POINTS_ARE_PUBLIC not in c.public:
         problems.append("points were clustered, and it is not said that they are public")
     how, full = c.selection.get("how"), c.selection.get("full_graph_relationship_kappa")
     if how not in SELECTIONS or "caveat" not in c.selection or not _is_count(full):
