@@ -206,6 +206,17 @@ class Network:
         return found
 
     def _check_rows_apart(self) -> None:
+        self._try_rows_apart()
+        # A branch that starts at zero mixes nothing yet; after the first step it would.
+        start = self.flat()
+        moved = start + 0.1 * np.random.default_rng(6).normal(size=len(start))
+        try:
+            self.load(moved)
+            self._try_rows_apart()
+        finally:
+            self.load(start)
+
+    def _try_rows_apart(self) -> None:
         rows = self.example(4)
         other = rows.clone()
         other[1] = self.example(4, seed=1)[1]
