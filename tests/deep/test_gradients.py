@@ -204,6 +204,21 @@ def test_a_module_that_will_mix_is_refused():
     )
 
 
+class Positive(nn.Module):
+    """A parameter that must stay above 0, and does not when parameters are tried elsewhere."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.size = nn.Linear(2, 2), nn.Parameter(torch.full((2,), 1e-3))
+
+    def forward(self, x):
+        return self.one(x) * self.size.log()
+
+
+def test_a_module_that_has_no_numbers_elsewhere_is_not_refused():
+    assert Network(Positive(), contrastive, (2,)).n_parameters == 8
+
+
 def test_a_module_that_remembers_is_refused():
     with pytest.raises(InputError, match="second time"):
         Network(Running(), contrastive, (2,))

@@ -230,12 +230,12 @@ class Network:
         if not isinstance(first, Tensor) or first.ndim != 2 or len(first) != 4:
             raise InputError("the module must map (n, ...) to (n, k) embeddings, one row a person")
         kept = torch.tensor([0, 2, 3], device=first.device)
-        if not torch.allclose(first, again, rtol=1e-4, atol=1e-6):
+        if not torch.allclose(first, again, rtol=1e-4, atol=1e-6, equal_nan=True):
             raise InputError(
                 "the module embeds the same rows differently the second time: it remembers what it saw, or "
                 "draws at random in evaluation mode, so that no bound holds on what one pair contributes"
             )
-        if not torch.allclose(first[kept], second[kept], rtol=1e-4, atol=1e-6):
+        if not torch.allclose(first[kept], second[kept], rtol=1e-4, atol=1e-6, equal_nan=True):
             raise InputError(
                 "the module mixes the samples of a batch: one row of data changes another row's embedding, "
                 "so that no bound holds on what one pair contributes; use layers that treat samples apart"
