@@ -22,6 +22,7 @@ from pairveil.privacy.units import (
     ADJACENCY_SENTENCES,
     UNIT_SENTENCES,
     UNITS,
+    UNITS_OF_CHOICES,
 )
 
 EVENTS = [
@@ -108,5 +109,6 @@ def test_a_single_event_may_stand_for_a_list():
 
 
 def test_every_unit_and_adjacency_has_its_sentence():
-    assert set(UNIT_SENTENCES) == set(UNITS) == {"pair", "relationship", "person"}
+    assert set(UNIT_SENTENCES) == {*UNITS, *UNITS_OF_CHOICES}
+    assert set(UNITS) == {"pair", "relationship", "person"}
     assert set(ADJACENCY_SENTENCES) == set(ADJACENCIES) == {"zero-out", "replace"}

@@ -7,7 +7,7 @@ and noise are drawn by the first process alone and sent to the others; only the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -82,8 +82,8 @@ class SharedNoise:
         self._own = own
         self.name, self.for_release = own.name, own.for_release
 
-    def _shared(self, kind: str, *given: Any) -> Any:
-        box = [getattr(self._own, kind)(*given)] if is_first() else [None]
+    def _shared(self, draw: Callable[..., Any], *given: Any) -> Any:
+        box = [draw(*given)] if is_first() else [None]
         dist.broadcast_object_list(box, src=0)
         return box[0]
 
@@ -91,18 +91,18 @@ class SharedNoise:
         self, total: NDArray[Any], scale: float, grid: float | None = None
     ) -> NDArray[np.float64]:
         """As the first process draws it."""
-        return np.asarray(self._shared("gaussian", total, scale, grid))
+        return np.asarray(self._shared(self._own.gaussian, total, scale, grid))
 
     def laplace(
         self, total: NDArray[Any], scale: float, grid: float | None = None
     ) -> NDArray[np.float64]:
         """As the first process draws it."""
-        return np.asarray(self._shared("laplace", total, scale, grid))
+        return np.asarray(self._shared(self._own.laplace, total, scale, grid))
 
     def sample(self, n: int, q: float) -> NDArray[np.int64]:
         """As the first process draws it."""
-        return np.asarray(self._shared("sample", n, q))
+        return np.asarray(self._shared(self._own.sample, n, q))
 
     def choose(self, scores: NDArray[Any], eta: float, unit: int = 1) -> int:
         """As the first process draws it."""
-        return int(self._shared("choose", scores, eta, unit))
+        return int(self._shared(self._own.choose, scores, eta, unit))

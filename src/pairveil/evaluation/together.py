@@ -9,6 +9,7 @@ from pairveil.learners.counting import costs_of_counts
 from pairveil.privacy.certificate import Certificate, public_of
 from pairveil.privacy.costs import Cost, costs_of_pairs
 from pairveil.privacy.events import event_from_dict
+from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
 from pairveil.privacy.slack import slack_of_plan
 from pairveil.privacy.units import NOISE_SOURCES, UNITS, UNKNOWN_TOPOLOGY, Unit
 
@@ -84,7 +85,7 @@ def _check(model: Certificate, curve: Certificate) -> None:
     kinds = {"pairs"} if model.costs is None else set(model.costs)
     if "error_curve" not in curve.plan or not kinds <= {"pairs", COUNTED}:
         raise InputError("only a model of pairs and an error curve have one certificate together")
-    if (model.mechanism, curve.mechanism) != ("gaussian", "gaussian"):
+    if (model.mechanism, curve.mechanism) != (GAUSSIAN.name, GAUSSIAN.name):
         raise InputError("only releases with Gaussian noise have one certificate; use a ledger")
     if UNKNOWN_TOPOLOGY in (*model.public, *curve.public):
         raise InputError("who is in which pair is not known: there is no promise for both together")

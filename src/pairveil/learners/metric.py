@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from pairveil.data.pairset import PairSet
+from pairveil.engine.backends.records import check_backend
 from pairveil.errors import InputError
 from pairveil.learners.base import PrivateLearner
 from pairveil.learners.contract import PairMetric, check_calibration
@@ -66,6 +67,7 @@ class PrivateMetricLearner(PrivateThreshold, PrivateLearner, PairMetric):
         self
         """
         params = check_calibration(calibration_params)
+        check_backend(self.backend)
         prepared = self._prepare(pairs, y)
         if calibration_params is not None and prepared.certificate is not None:
             raise InputError(
