@@ -19,13 +19,14 @@ LUCK = 0.04  # score of few pairs by luck
 SCARCE = 16.0  # pairs for each column: fewer are few
 ALWAYS = 0.1  # part of LUCK squared that any number of pairs keeps: what clipping forgives
 DEVIATIONS = 3.0  # of noise that count as luck, too
-MOST = 0.5  # weight of Euclid where luck may have made the whole score
+BELIEVED = 0.5  # part of a score that luck may make and yet be believed
+MOST = 0.6  # weight of Euclid where luck may have made all of the score
 
 
 def doubt(score: float, noise: float, columns: float) -> float:
     """Weight of Euclid that a won contest leaves: more, the more of its score luck could have made.
 
-    Half of Euclid does no harm where the win was luck, and keeps most of what was learned where it was not.
+    A good half of Euclid does no harm where the win was luck, and keeps most of what was learned elsewhere.
 
     Parameters
     ----------
@@ -37,10 +38,12 @@ def doubt(score: float, noise: float, columns: float) -> float:
     Examples
     --------
     >>> [round(doubt(score, noise=0.002, columns=0.1), 2) for score in (0.02, 0.05, 0.1)]
-    [0.5, 0.31, 0.0]
+    [0.6, 0.31, 0.0]
     >>> round(doubt(0.02, noise=0.002, columns=0.001), 2)  # pairs abound: less of it can be luck
     0.2
     """
     few = min(1.0, max(ALWAYS, SCARCE * columns))
     lucky = math.hypot(LUCK * math.sqrt(few), DEVIATIONS * noise)
-    return MOST if score <= lucky else max(0.0, lucky / score - MOST)
+    if score <= lucky / (BELIEVED + MOST):
+        return MOST
+    return max(0.0, lucky / score - BELIEVED)

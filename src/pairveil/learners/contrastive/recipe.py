@@ -7,8 +7,8 @@
 3. *Descent*: clipped full-batch steps on the loss. Each step shrinks singular values and
    columns by half of what noise alone would add to them; the second half of the iterates is averaged.
 4. *Contest*: the learned metric, with a little of Euclid in it, and Euclid itself are compared on the
-   pairs. With little signal Euclid stays unless it is beaten, and a win that luck could explain leaves half
-   of it: this is what does no harm.
+   pairs. With little signal Euclid stays unless it is beaten, and a win that luck could explain leaves a good
+   half of it: this is what does no harm.
 
 Everything between two answers is post-processing of released numbers and public ones.
 """
@@ -381,7 +381,7 @@ def hold_contest(plan: Plan, engine: Engine, balance: Balance, W: FloatArray) ->
 
     How well is well depends on the signal, a public or released number: with much of it the learned metric
     stays unless the pairs speak against it, with little of it the pairs must speak for it. A win that luck
-    could explain leaves up to half of Euclid in the metric (`doubt`).
+    could explain leaves a good half of Euclid in the metric (`doubt`).
     """
     signal, d = signal_to_noise(plan, balance, len(W)), plan.n_features
     blend = float(np.clip(BLEND * REFERENCE_SIGNAL / signal, BLEND, MAX_BLEND))
