@@ -178,6 +178,47 @@ class Running(nn.Module):
         return self.one(x - self.mean)
 
 
+class Later(nn.Module):
+    """A residual branch that sees the batch's mean, and starts at zero as residual branches do."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.mixed = nn.Linear(2, 2), nn.Linear(2, 2)
+        for parameter in self.mixed.parameters():
+            nn.init.zeros_(parameter)
+
+    def forward(self, x):
+        return self.one(x) + self.mixed(x.mean(dim=0).expand_as(x))
+
+
+def test_a_module_that_will_mix_is_refused():
+    with pytest.raises(InputError, match="mixes the samples"):
+        Network(Later(), contrastive, (2,))
+    plain = nn.Linear(2, 2)
+    assert (
+        Network(plain, contrastive, (2,)).flat() == Network(plain, contrastive, (2,)).flat()
+    ).all()
+    np.testing.assert_array_equal(
+        Network(plain, contrastive, (2,)).flat()[:4],
+        plain.weight.detach().double().reshape(-1).numpy(),
+    )
+
+
+class Positive(nn.Module):
+    """A parameter that must stay above 0, and does not when parameters are tried elsewhere."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.size = nn.Linear(2, 2), nn.Parameter(torch.full((2,), 1e-3))
+
+    def forward(self, x):
+        return self.one(x) * self.size.log()
+
+
+def test_a_module_that_has_no_numbers_elsewhere_is_not_refused():
+    assert Network(Positive(), contrastive, (2,)).n_parameters == 8
+
+
 def test_a_module_that_remembers_is_refused():
     with pytest.raises(InputError, match="second time"):
         Network(Running(), contrastive, (2,))

@@ -126,6 +126,14 @@ def test_without_privacy_it_learns(people):
     assert gaps[y > 0].mean() < 0.5 * gaps[y < 0].mean()
 
 
+def test_a_release_does_not_load_with_the_certificate_of_another(people, tmp_path):
+    """A network of epsilon 8 beside a certificate of epsilon 0.5 is not one of epsilon 0.5."""
+    loud, quiet = (trainer(epsilon=e).fit(*people).release(tmp_path / str(e)) for e in (8.0, 0.5))
+    (loud / "certificate.json").write_bytes((quiet / "certificate.json").read_bytes())
+    with pytest.raises(InputError, match="SHA-256 differs"):
+        ReleasedNetwork.load(loud, net())
+
+
 def test_a_release_loads_into_the_same_architecture_only(people, tmp_path):
     made = trainer().fit(*people)
     folder = made.release(tmp_path / "net")

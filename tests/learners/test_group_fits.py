@@ -1,5 +1,7 @@
 """Fits on groups: one epsilon for every unit, the same release in any order, errors before any charge."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,7 @@ from pairveil import (
     label_pairs,
     load_patients,
 )
+from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.units import ADJACENCIES, UNITS
 
 PATIENTS = load_patients()
@@ -206,3 +209,19 @@ def test_sampled_groups_are_accounted_as_replaced_ones():
     assert bool(certificate.verify())
     learner.fit_classes(X, CLASSES, [0, 1], groups=4)
     assert learner.certificate_ == certificate
+
+
+def test_what_is_shown_midway_is_what_a_group_costs():
+    """A group costs two clip bounds: epsilon so far is that of the answers given, never half of it."""
+    shown = []
+    learner = DPPMetricLearner(unit="person", **MANY)
+    made = learner.prepare_classes(X, CLASSES, [0, 1], groups=8)
+    learner.fit(made, on_step=lambda share, spent: shown.append((share, spent)))
+    assert [spent for share, spent in shown if share == 1.0] == [learner.certificate_.epsilon]
+    first = made.plan.queries[0]
+    assert shown[0][1] == epsilon_of(
+        [replace(first, steps=1).event()],
+        kappa=made.material.costs["person"],
+        adjacency="zero-out",
+        delta=learner.certificate_.delta - learner.certificate_.delta_slack,
+    )

@@ -94,3 +94,19 @@ def test_the_order_of_a_table_is_no_matter_where_people_have_names(select):
         found, again = components(table)
         np.testing.assert_array_equal(again, used)
         np.testing.assert_array_equal(found, expected)
+
+
+def test_classes_of_named_people_follow_their_names():
+    """A table that is sorted by class must not decide who is grouped with whom."""
+    rng = np.random.default_rng(0)
+    names, classes = np.array([f"p{i:02d}" for i in range(30)]), rng.integers(0, 2, 30)
+    table = pd.DataFrame(rng.normal(size=(30, 2)) / 4, columns=["a", "b"], index=names)
+    order = np.argsort(classes, kind="stable")
+
+    def groups(given, y):
+        used = learner().prepare_classes(given, y, classes=[0, 1], groups=3).material.used
+        return used.features[used.members]
+
+    expected = groups(table, classes)
+    for sorted_ in (table.iloc[order], table.iloc[order].reset_index(names="id")):
+        np.testing.assert_array_equal(groups(sorted_, classes[order]), expected)

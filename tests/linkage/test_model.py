@@ -164,14 +164,14 @@ def test_the_bound_on_an_entity_is_enforced_where_entities_are_given():
     with pytest.raises(InputError, match="entity_records"):
         fitted(entities=names[PAIRS])
     with pytest.raises(InputError, match="entity of both records"):
-        fitted(entities=names, entity_records=3)
+        fitted(entities=names, entity_records=3, unit="entity")
 
 
 def test_a_record_without_an_entity_or_of_two_counts_for_nobody_and_stops_nothing():
     one = np.arange(2001)[PAIRS].astype(object)  # everybody has one record
     one[0, 1] = None  # pairs 0 and 1 share record 1
     one[5, 1] = 77_777  # record 6 is also said to be 6
-    model = fitted(entities=one, entity_records=1, epsilon=float("inf"))
+    model = fitted(entities=one, entity_records=1, unit="entity", epsilon=float("inf"))
     kept = np.ones(2000, dtype=bool)
     kept[[0, 1, 5, 6]] = False
     without = fitted(LEVELS[kept], Y[kept], PAIRS[kept], epsilon=float("inf"))
@@ -185,6 +185,25 @@ def test_a_pickled_model_holds_no_place_of_a_pair():
     assert not any(
         np.size(value) > 100 for value in vars(again).values() if not isinstance(value, str | list)
     )
+
+
+@pytest.mark.parametrize("unit", ["pair", "relationship"])
+def test_an_enforced_bound_protects_entities_alone(unit):
+    """One match more makes a record its entity's second, and nineteen pairs null: 20 clips, not one."""
+    star = np.array([[0, 1], *([1, j] for j in range(2, 21))])
+    found = []
+    for match in (False, True):
+        entities, y = star.astype(str).astype(object), -np.ones(20)
+        if match:
+            entities[star == 1], y[0] = "0", 1
+        model = PrivateLinkageModel(unit="entity", select="all", entity_records=1)
+        prepared = model.prepare(np.zeros((20, 1), dtype=int), y, star, [2], entities=entities)
+        assert any("is not itself protected" in said for said in prepared.certificate.public)
+        found.append(np.count_nonzero(prepared.material.used.labels))
+    assert found == [20, 0]
+    refused = PrivateLinkageModel(unit=unit, select="all", entity_records=1)
+    with pytest.raises(InputError, match="unit='entity'"):
+        refused.prepare(np.zeros((20, 1), dtype=int), y, star, [2], entities=entities)
 
 
 def test_u_may_be_given_and_then_only_m_is_paid_for():

@@ -88,6 +88,9 @@ def _defaults(
         here = {key: value for key, value in shared.items() if key in options}
         made[name] = {}
         for key, value in {**here, **table}.items():
+            # What is set for all commands is one value to some and a list to others ('epsilon' of 'plan').
+            if key not in table and options[key].multiple and _is_scalar(value):
+                value = [value]
             _check_value(path, key, value, options[key])
             made[name][options[key].name] = value
     return made

@@ -269,6 +269,7 @@ def print_kappa(numbers: Any) -> None:
     title = f"{numbers.n_pairs:,} pairs of {numbers.n_people:,} people"
     stdout.print(table(title, ["to protect", "kappa", "meaning"], rows))
     stdout.print(
-        "Kappa is the number of pairs an attacker must be missing; the noise grows with it, "
-        f"here {number(numbers.relationship)} times that of independent pairs."
+        "Kappa is the number of pairs an attacker must be missing; the noise grows with it, here "
+        + ("no more than" if numbers.relationship == 1 else f"{number(numbers.relationship)} times")
+        + " that of independent pairs."
     )

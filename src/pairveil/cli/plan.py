@@ -90,7 +90,7 @@ def plan(
         print_json(seen.to_dict())
     elif not quiet:
         shown = seen.rows if everything else list(_best(seen.rows))
-        title = f"{data.n_pairs:,} pairs of {data.n_people:,} people, {data.n_features} columns"
+        title = f"{data.n_pairs:,} pairs, a table of {data.n_people:,} people, {data.n_features} columns"
         stdout.print(table(title, HEADINGS, [cells(row) for row in shown]))
         stdout.print(
             "gain: what such fits kept, in benchmarks, of what learning without privacy gains over plain "

@@ -12,6 +12,14 @@ from pairveil.privacy.units import round_up
 
 MOSTLY = ("mostly nothing,", "mostly little,", "mostly more than half,", "mostly nine tenths,", "")
 
+ONE = {
+    "pairs": "pair",
+    "groups": "group",
+    "people": "person",
+    "choices": "choice",
+    "workers": "worker",
+}
+
 
 def expected_effect(planned: Any) -> str:
     """One line on what to expect of a planned fit, from its certificate."""
@@ -44,9 +52,11 @@ def print_plan(planned: Any, headline: str) -> None:
         )
     stdout.print(f"{line}.")
     main = next(r for r in planned.plan["releases"] if r["name"] == headline)
+    one = ONE.get(main.get("records", "pairs"), "record")
     stdout.print(
-        f"Noise: {main['steps']} times '{headline}', on each entry {main['noise_multiplier']:.3g} times the "
-        f"most that one record can add; other queries: {len(planned.events) - 1}."
+        f"Noise: '{headline}' is asked {_times(main['steps'])}, with noise on each entry "
+        f"{main['noise_multiplier']:.3g} times the most that one {one} can "
+        f"add; other queries: {len(planned.events) - 1}."
     )
     print_epsilons(planned, f"epsilon at delta {planned.delta:g}, by unit")
     if planned.records == "pairs":  # what was measured
@@ -71,6 +81,10 @@ def print_epsilons(certificate: Any, title: str) -> None:
         "Best guess: how often, at most, anyone can tell two equally likely contents apart; a coin is "
         "right 50 % of the time."
     )
+
+
+def _times(steps: int) -> str:
+    return "once" if steps == 1 else f"{steps:,} times"
 
 
 def _shown(epsilon: float) -> str:

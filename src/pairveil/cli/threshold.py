@@ -210,6 +210,7 @@ def _say(shown: dict[str, Any], curve: Any) -> None:
     side = "at most" if shown["of"] == "distance" else "at least"
     stdout.print(f"Call pairs a match whose {shown['of']} is {side} {shown['threshold']:.6g}.")
     stdout.print(
+        f"Aimed at a false-match rate of {shown['fmr']:g}. "
         f"False matches: {shown['fmr_low']:.2%} to {shown['fmr_high']:.2%} of impostor pairs; false "
         f"non-matches: {shown['fnmr_low']:.2%} to {shown['fnmr_high']:.2%} of genuine pairs "
         f"({shown['confidence']:.0%} confidence for all thresholds together, noise included)."
@@ -222,7 +223,9 @@ def _say(shown: dict[str, Any], curve: Any) -> None:
     if both is not None:
         stdout.print(
             f"Model and threshold together: epsilon {round_up(float(both['epsilon']))} at delta "
-            f"{both['delta']:g} (unit '{both['unit']}', {both['adjacency']})."
+            f"{both['delta']:g} (unit '{both['unit']}', {both['adjacency']}), by their certificates alone: "
+            "they do not say that the pairs are the same. A ledger that was charged for both may know it, "
+            "and then says less."
         )
     print_epsilons(curve.certificate, f"epsilon at delta {curve.certificate.delta:g}, by unit")
 

@@ -92,6 +92,10 @@ def certificate(
     if json_:
         print_json(_as_json(found, result, signature, graph))
     elif not quiet:
+        if failures:
+            stdout.print(
+                "DO NOT RELY ON THIS: a check failed, and the reason stands at the end. It claims:"
+            )
         stdout.print(found.promise(), markup=False)
         print_epsilons(found, f"epsilon at delta {found.delta:g}, by unit")
         if result:

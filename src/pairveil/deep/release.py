@@ -101,7 +101,8 @@ class ReleasedNetwork:
         described = read_json(place / DESCRIPTION_FILE)
         if not isinstance(described, dict) or described.get("format") != FORMAT:
             raise InputError(f"{DESCRIPTION_FILE} describes no released network")
-        if hashlib.sha256(weights).hexdigest() != described.get("sha256"):
+        digest = hashlib.sha256(weights).hexdigest()
+        if digest != described.get("sha256"):
             raise InputError(f"{NETWORK_FILE} is not the file that {DESCRIPTION_FILE} describes")
         try:
             module.load_state_dict(load_tensors(weights))
@@ -112,6 +113,10 @@ class ReleasedNetwork:
             certificate = Certificate.from_json(
                 read_regular(place / CERTIFICATE_FILE).decode("utf-8")
             )
+            if certificate.metric_sha256 != digest:
+                raise InputError(
+                    f"{NETWORK_FILE} is not the network of {CERTIFICATE_FILE} (its SHA-256 differs)"
+                )
         return cls(module.eval(), certificate, tuple(described["shape"]))
 
 

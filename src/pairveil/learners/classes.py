@@ -11,6 +11,7 @@ from pairveil.engine.plan import Recipe
 from pairveil.errors import InputError
 from pairveil.learners.grouped import grouped_people
 from pairveil.learners.material import Material, material_of_people
+from pairveil.learners.named_people import ids_of, without_ids
 from pairveil.learners.parameters import check_bound, check_common, plain_parameters
 from pairveil.learners.preparing import Prepared, prepare
 from pairveil.learners.raw_rows import RawRows
@@ -67,7 +68,10 @@ class LearnsFromClasses(_Learner):
         check_bound("data_norm", given.data_norm)
         if given.backend == "dask":
             raise InputError("people with classes are summed on this machine: backend='auto'")
-        read = RawRows.of(self).people(X)
+        named = ids_of(X) if ids is None else None
+        if named is not None and len(set(named.tolist())) == len(named):
+            ids = named  # a table may be sorted by class: its names say who stands where, its rows do not
+        read = RawRows.of(self).people(without_ids(X))
         people = material_of_people(given, read, y, classes, ids, stacklevel=3)
         check_common(given)
         self._check(given, people.used.n_features)
@@ -119,8 +123,9 @@ class LearnsFromClasses(_Learner):
             size: disjoint groups of so many people, dealt without looking at anything. An array: each
             person's group, -1 for none; it must be public.
         ids : array of shape (n,), optional
-            Public names of the people, each once. People are brought into their order; without ids into the
-            order of their rows, which must then not depend on anything private.
+            Public names of the people, each once; by default a table's text index or text column 'id'. People
+            are brought into their order; without ids into the order of their rows, which must then not depend
+            on anything private.
         **watching
             ``on_step``, ``on_answer``, ``checkpoint`` and ``keep_checkpoint`` as for ``fit``.
 

@@ -132,7 +132,10 @@ ENTITY = (
     "a person is an entity of {n} records at most; {how}, and the unit 'person' covers all pairs that so "
     "many records are in"
 )
-ENFORCED = "pairs of any further record contribute nothing"
+ENFORCED = (
+    "pairs of any further record contribute nothing, where whose records are whose is taken as given and is "
+    "not itself protected"
+)
 DECLARED = "that nobody has more is the sender's word"
 
 

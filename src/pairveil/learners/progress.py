@@ -51,7 +51,8 @@ class Progress:
         ]
         return epsilon_of(
             made,
-            kappa=certificate.kappa,
+            # What the unit moves, which is not one clip bound a record where records are groups.
+            kappa=self._prepared.material.costs[certificate.unit],
             adjacency=certificate.adjacency,
             delta=certificate.delta - certificate.delta_slack,
         )

@@ -211,6 +211,12 @@ class PrivateLinkageModel(PrivateLearner):
         """Labels of the pairs; those of an entity's further records are null."""
         if self.entity_records is None:
             raise InputError("entities go with entity_records, the most records of one entity")
+        if self._protected() != "person":
+            # One match more or less makes another record a further one, and all its pairs null.
+            raise InputError(
+                "entities decide which pairs count, and how one pair is labelled follows from them: a bound "
+                "that is enforced goes with unit='entity'"
+            )
         ends = record_numbers(pairs, len(labels))[1]
         late = beyond_bound(entities, ends, int(self.entity_records))
         return np.where(late, NULL, labels).astype(np.int8)

@@ -181,4 +181,4 @@ def _selection_sentence(c: Certificate) -> str:
         return ""
     full = c.selection.get("full_graph_relationship_kappa")
     text = str(caveat).rstrip(".") + "."
-    return text if full is None else f"{text} In the full graph kappa is {full}."
+    return text if full is None else f"{text} In the full graph kappa is {full} for a relationship."

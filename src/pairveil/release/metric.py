@@ -181,7 +181,11 @@ class ReleasedMetric:
         if certificate is not None:
             certificate = replace(certificate, metric_sha256=hashlib.sha256(blob).hexdigest())
         readme = receiver_readme(
-            self.n_components, self.n_features, self.feature_names, certificate
+            self.n_components,
+            self.n_features,
+            self.feature_names,
+            certificate,
+            has_schema=self.schema is not None,
         )
         folder.write(METRIC_FILE, blob)
         if certificate is not None:

@@ -11,6 +11,7 @@ def receiver_readme(
     n_features: int,
     feature_names: tuple[str, ...] | None,
     certificate: Certificate | None,
+    has_schema: bool = False,
 ) -> str:
     """Text of the release's ``README.md``: what it is, what is promised, how to use it."""
     promise = (
@@ -23,6 +24,12 @@ def receiver_readme(
         if feature_names
         else f"{n_features} numeric columns, in the order used for training."
     )
+    schema = (
+        "- `schema.toml`: how raw rows become these columns; given a raw table with its column names,\n"
+        "  `distance` and `transform` apply it by themselves.\n"
+        if has_schema
+        else ""
+    )
     return f"""# A distance metric learned from pairs, released with pairveil
 
 {promise}
@@ -32,6 +39,8 @@ def receiver_readme(
 - `metric.safetensors`: the matrix L ({n_components} x {n_features}). The distance of two people a and b is
   the Euclidean length of L (a - b).
 - `certificate.json`: the guarantee and all that is needed to recompute it.
+{schema}- `report.html` and `summary.json`, where there are any: the page for people who do not code, and what
+  it draws.
 
 ## Columns, in order
 

@@ -124,6 +124,7 @@ def recompute(data: ReportData, certificate: Certificate) -> dict[str, Any]:
     verdict = "The numbers have not been recomputed for this page; the commands below do it."
     if data.problems == ():
         verdict = "The numbers were recomputed from the certificate when this page was made, and they hold."
+        verdict += " Noise and kappa themselves are the sender's word."
     elif data.problems:
         verdict = "The numbers were recomputed when this page was made, and they do not hold."
     python = (

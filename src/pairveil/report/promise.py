@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, get_args
 
 from pairveil.privacy.promise import one_number
-from pairveil.privacy.units import Unit
+from pairveil.privacy.units import Unit, round_up
 from pairveil.report.charts import Bar, horizontal_bars
 from pairveil.report.data import ReportData
 from pairveil.report.evidence import gain_in_brief
@@ -190,7 +190,7 @@ def _odds_sentence(epsilon: float, unit: str) -> str:
         "The best guess is an average over everything that could have been released. Epsilon bounds the "
         "worst case: who held two stories for equally likely, odds of 1 to 1, can hold at most "
         f"{odds_factor(epsilon)} to 1 after seeing the metric, for one {unit}, except with probability "
-        "about delta. The factor is e to the power epsilon."
+        f"about delta. The factor is e to the power {round_up(epsilon)}, the epsilon for what is replaced."
     )
 
 

@@ -303,7 +303,11 @@ def caveats(certificate: Certificate | None) -> list[str]:
     caveat = certificate.selection.get("caveat")
     if caveat:
         full = certificate.selection.get("full_graph_relationship_kappa")
-        tail = "" if full is None else f" In the graph of all that was given kappa is {full}."
+        tail = (
+            ""
+            if full is None
+            else f" In the graph of all that was given kappa is {full} for a relationship."
+        )
         found.append(str(caveat).rstrip(".") + "." + tail)
     found += [
         f"Epsilon bounds how much the odds can change except with a probability of about delta, "

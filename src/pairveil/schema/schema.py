@@ -111,10 +111,10 @@ class Schema:
             raise InputError(f"{title} has no column of type number, category or date")
         blanks = [column for column in self.features if not column.is_complete]
         if blanks:
-            first = blanks[0]
+            fields = " or ".join(dict.fromkeys(f"`{column.blank} = [...]`" for column in blanks))
             raise InputError(
                 f"{title}: {len(blanks)} column{'s have' if len(blanks) > 1 else ' has'} blanks: "
-                f"{shortened([column.name for column in blanks])}. Fill in `{first.blank} = [...]` from "
+                f"{shortened([column.name for column in blanks])}. Fill in {fields} from "
                 'public knowledge, never from the table, or set type = "skip"'
             )
         return self

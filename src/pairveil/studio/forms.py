@@ -181,7 +181,8 @@ def _number(name: str, said: str) -> float | int:
     try:
         value = float(said)
     except ValueError:
-        raise InputError(f"column '{name}': '{said}' is not a number") from None
+        hint = "; write the decimal mark as a point, as in 36.5" if "," in said else ""
+        raise InputError(f"column '{name}': '{said}' is not a number{hint}") from None
     return int(value) if value.is_integer() and abs(value) < 1e15 else value
 
 
