@@ -7,7 +7,8 @@
 3. *Descent*: clipped full-batch steps on the loss. Each step shrinks singular values and
    columns by half of what noise alone would add to them; the second half of the iterates is averaged.
 4. *Contest*: the learned metric, with a little of Euclid in it, and Euclid itself are compared on the
-   pairs. With little signal Euclid stays unless it is beaten: this is what does no harm.
+   pairs. With little signal Euclid stays unless it is beaten, and a win that luck could explain leaves a good
+   half of it: this is what does no harm.
 
 Everything between two answers is post-processing of released numbers and public ones.
 """
@@ -35,6 +36,7 @@ from pairveil.learners.contrastive.defaults import (
     starts_by_choice,
     usual_steps,
 )
+from pairveil.learners.contrastive.doubt import doubt
 from pairveil.learners.contrastive.statistics import (
     Candidates,
     ColumnSignal,
@@ -378,9 +380,10 @@ def hold_contest(plan: Plan, engine: Engine, balance: Balance, W: FloatArray) ->
     """Weight of Euclid in the metric: little if the learned metric orders the pairs well, else 1.
 
     How well is well depends on the signal, a public or released number: with much of it the learned metric
-    stays unless the pairs speak against it, with little of it the pairs must speak for it.
+    stays unless the pairs speak against it, with little of it the pairs must speak for it. A win that luck
+    could explain leaves a good half of Euclid in the metric (`doubt`).
     """
-    signal = signal_to_noise(plan, balance, len(W))
+    signal, d = signal_to_noise(plan, balance, len(W)), plan.n_features
     blend = float(np.clip(BLEND * REFERENCE_SIGNAL / signal, BLEND, MAX_BLEND))
     euclid = 1 / (balance.scale * balance.length)
     candidates = Candidates(W / TYPICAL_DISTANCE, euclid, (blend, 1.0))
@@ -393,9 +396,11 @@ def hold_contest(plan: Plan, engine: Engine, balance: Balance, W: FloatArray) ->
     clip = float(np.clip(0.2 * math.sqrt(signal / 40), 0.2, 1))
     query = plan["contest"]
     contest = Contest(candidates, mean, std, balance.weights, clip, balance.scale)
-    score = engine.answer(query, contest)[0]
+    score, noise = float(engine.answer(query, contest)[0]), query.noise_std(clip)
     demand = float(np.clip(60 / signal - 4.8, -2, 3))
-    return blend if score > demand * query.noise_std(clip) else 1.0
+    if score <= demand * noise:
+        return 1.0
+    return max(blend, doubt(score / balance.mass, noise / balance.mass, d / balance.mass))
 
 
 def across(Vt: FloatArray) -> FloatArray:
