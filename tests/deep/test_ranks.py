@@ -26,7 +26,19 @@ def start(rank, tmp_path, name, *more):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("more", [(), ("uneven",)], ids=["even", "uneven"])
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param((), id="even"),
+        pytest.param(
+            ("uneven",),
+            id="uneven",
+            marks=pytest.mark.skipif(
+                not os.environ.get("PAIRVEIL_NIGHTLY"), reason="PAIRVEIL_NIGHTLY is not set"
+            ),
+        ),
+    ],
+)
 def test_two_processes_give_the_integers_of_one(tmp_path, more):
     running = [start(-1, tmp_path, "one", *more)]
     running += [start(rank, tmp_path, f"two{rank}", *more) for rank in (0, 1)]
