@@ -42,7 +42,7 @@ class PrivateMetricTrainer(PrivateLearner):
         ``requires_grad=False`` stay.
     loss : {'contrastive', 'cosine', 'logistic'} or callable
         A function of the embeddings of pairs, see `pairveil.deep.losses`.
-    epsilon, delta, unit, select, kappa, adjacency, accountant, random_state
+    epsilon, delta, unit
         As in `pairveil.DPPMetricLearner`.
     n_steps : int
     sample_rate : float or 'auto'
@@ -54,6 +54,9 @@ class PrivateMetricTrainer(PrivateLearner):
     micro_batch : int
         Pairs run at once; memory follows it, the result does not.
     device : str
+    **common
+        ``select``, ``kappa``, ``adjacency``, ``accountant`` and ``random_state``, as in
+        `pairveil.DPPMetricLearner`.
 
     Attributes
     ----------

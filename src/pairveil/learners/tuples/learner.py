@@ -181,8 +181,9 @@ class DPPTupletLearner(_TupleLearner):
     C : int or None
         Use tuples as (C+1)-tuplets: the anchor, the positive and the first C - 1 negatives (for 'pairs':
         the first C pairs). None uses all members.
-    margin, n_components, n_steps, max_grad_norm, **common
-        As for `DPPTripletLearner`.
+    **common
+        ``margin``, ``n_components``, ``n_steps``, ``max_grad_norm`` and what every learner takes, as for
+        `DPPTripletLearner`.
 
     Attributes
     ----------
