@@ -10,8 +10,6 @@ from pairveil.privacy.mechanisms import mechanism_named
 from pairveil.privacy.promise import times_in_100
 from pairveil.privacy.units import round_up
 
-MOSTLY = ("mostly nothing,", "mostly little,", "mostly more than half,", "mostly nine tenths,", "")
-
 ONE = {
     "pairs": "pair",
     "groups": "group",
@@ -23,15 +21,12 @@ ONE = {
 
 def expected_effect(planned: Any) -> str:
     """One line on what to expect of a planned fit, from its certificate."""
-    from pairveil.learners.expected import GAINS, expected_gain
+    from pairveil.learners.expected import expected_gain
 
     if mechanism_named(planned.mechanism).is_pure:
         return "Expected effect: pure epsilon keeps less of the gain than noise with a delta does."
     gain = expected_gain(planned)
-    mostly = next(
-        word for (limit, *_), word in zip(GAINS, MOSTLY, strict=True) if gain.signal < limit
-    )
-    kept = f"{100 * gain.low:.0f} to {100 * gain.high:.0f} %{', ' if mostly else ''}{mostly}"
+    kept = f"{100 * gain.low:.0f} to {100 * gain.high:.0f} %"
     pairs, features = planned.n_pairs_used, planned.plan["n_features"]
     return (
         f"Expected effect: {pairs:,} pairs against this noise and {features} features give a signal of "

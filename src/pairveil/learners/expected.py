@@ -36,9 +36,8 @@ def signal_of(planned: Any) -> float:
     power = sum(e.get("steps", 1) / e["noise_multiplier"] ** 2 for e in sums)
     # A choice is worth mu = eta / 2 (docs/theory/choice.md, Proposition 3).
     power += sum(e["steps"] * (e["eta"] / 2) ** 2 for e in planned.events if e["kind"] == "choice")
-    records = planned.plan.get(
-        "n_groups", planned.n_pairs_used
-    )  # groups are what noise is added to
+    # Where records are groups, noise is added to those.
+    records = planned.plan.get("n_groups", planned.n_pairs_used)
     return float(records * math.sqrt(power / planned.plan["n_features"]))
 
 
@@ -53,9 +52,8 @@ def expected_gain(planned: Any) -> ExpectedGain:
     >>> expected_gain(DPPMetricLearner(epsilon=4.0, preprocessor=X).certify(pairs, np.ones(len(pairs))))
     ExpectedGain(signal=8..., low=0.9, high=1.0)
     """
-    if mechanism_named(
-        planned.mechanism
-    ).is_pure:  # measured for Gaussian noise only; pure epsilon keeps less
+    # Measured for Gaussian noise only; pure epsilon keeps less.
+    if mechanism_named(planned.mechanism).is_pure:
         return ExpectedGain(signal_of(planned), 0.0, 1.0)
     signal = signal_of(planned)
     low, high = next((low, high) for limit, low, high in GAINS if signal < limit)
