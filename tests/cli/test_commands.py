@@ -62,6 +62,14 @@ def test_account_agrees_with_the_theory_page(files: Path) -> None:
     assert run(*pure.split(), cwd=files).json["epsilon"] == pytest.approx(1.0)
 
 
+def test_account_shows_no_less_than_it_found(files: Path) -> None:
+    """A stated epsilon is rounded up: the number nearest to this one, 1.0001, would be below it."""
+    words = "account --mechanism laplace --kappa 1 --noise-multiplier 2.9996 --steps 3 --delta 0"
+    found = run(*words.split(), "--json", cwd=files).json["epsilon"]
+    assert round(found, 4) < found
+    assert float(run(*words.split(), cwd=files).out.split()[1]) >= found
+
+
 def test_fit_json(files: Path, tmp_path: Path) -> None:
     out = tmp_path / "release"
     words = ["fit", "raw.csv", "splink.csv", "--bounds", "bounds.csv", "--threshold", 0.5]

@@ -18,6 +18,7 @@ from pairveil.cli.page_options import write_page
 from pairveil.cli.planned import print_plan
 from pairveil.errors import InputError
 from pairveil.privacy.promise import times_in_100
+from pairveil.privacy.units import round_up
 
 TRAIN_PEOPLE = 398
 CURVE_EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
@@ -139,7 +140,7 @@ def score_public(data: Any, X: Any, classes: Any, learner: Any) -> tuple[dict[st
 def _say(certificate: Any, scores: dict[str, float], kept: float, page: Path) -> None:
     """Five lines a person understands."""
     stdout.print(
-        f"Learned from {certificate.n_pairs_used} labelled pairs at epsilon {certificate.epsilon:.2f}, "
+        f"Learned from {certificate.n_pairs_used} labelled pairs at epsilon {round_up(certificate.epsilon)}, "
         f"delta {certificate.delta:g}: someone who knows all other pairs, sees the metric and guesses 'same' "
         f"or 'different' for the pair they lack is right at most {times_in_100(certificate.best_guess())} "
         "times in 100; a coin is right 50 times."

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import numpy as np
 import typer
 
 from pairveil.cli.choices import DEFAULT_NOISE, NoiseName, pure_noises
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stdout, table
 from pairveil.cli.pair_options import FeaturesFile, IdColumn
 from pairveil.errors import InputError
+from pairveil.privacy.units import round_up
 
 ReleaseFolder = Annotated[Path, typer.Argument(help="Folder of a release.", show_default=False)]
 
@@ -157,6 +157,6 @@ def account(
     elif not quiet:
         kind = "become null" if adjacency == "zero-out" else "are replaced"
         stdout.print(
-            f"epsilon {np.format_float_positional(epsilon, precision=4)} at delta {delta:g}, "
+            f"epsilon {round_up(epsilon)} at delta {delta:g}, "
             f"for the contents of any {kappa} pairs that {kind}."
         )

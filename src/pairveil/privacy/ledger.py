@@ -25,7 +25,7 @@ from pairveil.privacy.events import Event, check_events
 from pairveil.privacy.ledger_entry import LedgerEntry, check_kappas, check_unit
 from pairveil.privacy.ledger_file import ledger_text, read_ledger
 from pairveil.privacy.ledger_lock import ledger_lock
-from pairveil.privacy.units import Adjacency, Unit, float_at_most
+from pairveil.privacy.units import Adjacency, Unit, float_at_most, round_up
 
 
 def _chains_cross(entries: tuple[LedgerEntry, ...]) -> bool:
@@ -249,7 +249,7 @@ class PrivacyLedger:
         total = self.compose(entries)
         if not total <= self.epsilon:
             raise BudgetError(
-                f"this would spend epsilon {total:.4g} of a budget of {self.epsilon:g} at delta "
+                f"this would spend epsilon {round_up(total)} of a budget of {self.epsilon:g} at delta "
                 f"{self.delta:g} (unit '{self.unit}', {self.adjacency}); nothing was spent"
             )
         return total
