@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from pairveil.data.counted import CountedPairs
 from pairveil.engine.statistics import clipped_sum
-from pairveil.learners.counting import costs_of_counts, pairs_of_entity
+from pairveil.learners.counting import pairs_of_entity
 from pairveil.linkage.counts import LevelCounts
 from pairveil.linkage.inputs import beyond_bound
-from pairveil.privacy.costs import least_cost
+from pairveil.privacy.costs import costs_of_counts, least_cost
 from pairveil.privacy.grid import choose_grid
 
 N_LEVELS = (3, 2)

@@ -24,8 +24,8 @@ LEAST_COUNT = 0.5
 """Added to every count: no probability is zero, whatever was sampled."""
 
 
-def probabilities(counts: FloatArray, noise: float, *, matches: bool) -> FloatArray:
-    """How likely each level of one comparison is.
+def shrunk(counts: FloatArray, noise: float, *, matches: bool) -> FloatArray:
+    """Counts of the levels of one comparison with the guess in them: m or u is their shares.
 
     Parameters
     ----------
@@ -38,19 +38,17 @@ def probabilities(counts: FloatArray, noise: float, *, matches: bool) -> FloatAr
 
     Examples
     --------
-    >>> probabilities(np.array([10.0, 30.0, 160.0]), 0.0, matches=True).round(3)
-    array([0.052, 0.151, 0.797])
-    >>> probabilities(np.array([-40.0, 10.0]), 30.0, matches=False).round(2)
-    array([0.61, 0.39])
+    >>> shrunk(np.array([10.0, 30.0, 160.0]), 0.0, matches=True)
+    array([ 10.5,  30.5, 160.5])
+    >>> shrunk(np.array([-40.0, 10.0]), 30.0, matches=False).round()
+    array([64., 42.])
     """
     size = len(counts)
     if size == 1:
-        return np.ones(1)
+        return np.maximum(counts, LEAST_COUNT)
     guess = np.full(size, (1 - GUESSED_LEVEL) / (size - 1))
     guess[-1 if matches else 0] = GUESSED_LEVEL
-    found = positive_mean(counts, noise) + LEAST_COUNT + GUESS_STRENGTH * noise * guess
-    share: FloatArray = found / found.sum()
-    return share
+    return positive_mean(counts, noise) + LEAST_COUNT + GUESS_STRENGTH * noise * guess
 
 
 def positive_mean(counts: FloatArray, noise: float) -> FloatArray:
