@@ -100,7 +100,7 @@ class PrivateLinkageModel(PrivateLearner):
     >>> model.match_weights([[1, 1], [0, 0], [1, -1]]).round(1)             # bits; -1 is null
     array([ 6.5, -6.3,  3.1])
     >>> model.match_probability([[1, 1]], prior=0.01).round(2)
-    array([0.48])
+    array([0.49])
     >>> model.certificate_.epsilon <= 1.0, model.certificate_.unit
     (True, 'relationship')
     """
@@ -289,8 +289,9 @@ class PrivateLinkageModel(PrivateLearner):
     def _keep(self, model: NoisyCounts, prepared: Prepared) -> None:
         recipe: Any = prepared.recipe
         self.n_levels_ = recipe.n_levels
-        matches = [shrunk(one, model.noise, matches=True) for one in model.matches]
-        others = [shrunk(one, model.noise, matches=False) for one in model.others]
+        noise, (n_matches, n_others) = model.noise, model.labels.tolist()
+        matches = [shrunk(one, noise, n_matches, matches=True) for one in model.matches]
+        others = [shrunk(one, noise, n_others, matches=False) for one in model.others]
         self.m_ = [one / one.sum() for one in matches]
         self.u_ = [one / one.sum() for one in others] or check_u(self.u, self.n_levels_)
         self.n_behind_ = tuple(

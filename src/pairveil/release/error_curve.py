@@ -17,6 +17,7 @@ from pairveil.errors import InputError
 from pairveil.files import FolderDraft, recover
 from pairveil.foreign import parse_json, read_regular
 from pairveil.privacy.certificate import Certificate
+from pairveil.release.error_plot import plot_errors
 from pairveil.release.folder import (
     CERTIFICATE_FILE,
     CURVE_FILE,
@@ -25,7 +26,6 @@ from pairveil.release.folder import (
     check_folder,
     read_certificate,
 )
-from pairveil.release.notebook import plot_errors
 
 FloatArray = NDArray[np.float64]
 

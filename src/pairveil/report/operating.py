@@ -8,8 +8,8 @@ import numpy as np
 
 from pairveil.errors import InputError
 from pairveil.release.error_curve import ErrorCurve, OperatingPoint, operating_points
+from pairveil.release.error_plot import DET_TICKS, deviates
 from pairveil.release.folder import CURVE_FILE
-from pairveil.release.notebook import DET_TICKS, deviates
 from pairveil.report.axes import BOTTOM, LEFT, RIGHT, TOP, WIDTH, axis_names, drawn, scale
 from pairveil.report.data import ReportData
 from pairveil.report.parts import Figure, table
