@@ -261,7 +261,7 @@ NOISE = [
         "noise: the sampler rejects by another law",
         "odd = _TWO * k + _ONE if gaussian else _ONE",
         "odd = _TWO * k + _TWO if gaussian else _ONE",
-        _in("test_discrete", "test_cells"),
+        _in("test_discrete", "test_sampling_table"),
     ),
     Mutation(
         "noise: a sum that wraps around is let through",
