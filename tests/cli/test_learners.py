@@ -262,7 +262,8 @@ def test_people_of_a_household_count_as_one_person(folder: Path, tmp_path: Path)
     few = json.loads(run_here("fit", str(people), pairs, *words, *shared[:2], cwd=tmp_path).out)[
         "certificate"
     ]
-    assert few["kappa"] <= 2 and few["n_pairs_used"] < found["n_pairs_used"]
+    assert few["kappa"] <= 2
+    assert few["n_pairs_used"] < found["n_pairs_used"]
     planned = run_here(
         "plan", str(people), pairs, "--exclude", "ward", "--together", "household", "--epsilon", "1",
         "--json", cwd=tmp_path,
@@ -274,4 +275,5 @@ def test_people_of_a_household_count_as_one_person(folder: Path, tmp_path: Path)
     wrong = run_here(
         "fit", str(people), pairs, "--no-scale", "--together", "houshold", cwd=tmp_path
     )
-    assert wrong.code == 2 and "--together" in wrong.err
+    assert wrong.code == 2
+    assert "--together" in wrong.err

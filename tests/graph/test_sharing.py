@@ -48,7 +48,9 @@ def test_a_household_touches_every_pair_of_its_people_once(case):
 def test_selections_keep_their_limit_for_households(case, how, seed):
     pairs, together = case
     kept = select_together(pairs, together, how, seed)
-    assert len(kept) and len(set(kept.tolist())) == len(kept) and kept.max() < len(pairs)
+    assert len(kept)
+    assert len(set(kept.tolist())) == len(kept)
+    assert kept.max() < len(pairs)
     rule = SELECTIONS[how]
     assert touched(pairs[kept], together) <= rule.limit
     if rule.acyclic:
@@ -75,9 +77,11 @@ def _data(together=None):
 def test_the_certificate_counts_a_household_and_says_so():
     plain = DPPMetricLearner(unit="person", select="all").certify(_data())
     shared = DPPMetricLearner(unit="person", select="all").certify(_data(np.arange(60) // 3))
-    assert plain.kappas["person"] == 2 and shared.kappas["person"] == 4
+    assert plain.kappas["person"] == 2
+    assert shared.kappas["person"] == 4
     assert shared.kappas["relationship"] == plain.kappas["relationship"]
-    assert PEOPLE_TOGETHER in shared.public and PEOPLE_TOGETHER not in plain.public
+    assert PEOPLE_TOGETHER in shared.public
+    assert PEOPLE_TOGETHER not in plain.public
     assert shared.epsilons["person"]["zero-out"] <= 1.0
     assert shared.events != plain.events  # more noise
     shared.verify()

@@ -21,9 +21,9 @@ from pairveil.data.canonical import (
 from pairveil.data.clipping import clip_rows_and_say_so
 from pairveil.data.columns import as_ids
 from pairveil.data.resolving import index_pairs
+from pairveil.data.shared_values import numbered
 from pairveil.data.similar_ids import say_similar
 from pairveil.data.tables import FeatureTable, PairTable, refuse_repeated
-from pairveil.data.shared_values import numbered
 from pairveil.data.validation import check_features, check_labels, check_pairs, row_blocks
 from pairveil.errors import InputError
 

@@ -91,8 +91,8 @@ def _check(model: Certificate, curve: Certificate) -> None:
         raise InputError("who is in which pair is not known: there is no promise for both together")
     if (PEOPLE_TOGETHER in model.public) != (PEOPLE_TOGETHER in curve.public):
         raise InputError(
-            "the model's promise covers people who change together and the curve's single people: they have no "
-            "promise in common"
+            "the model's promise covers people who change together and the curve's single people: they have "
+            "no promise in common"
         )
     people = [
         (part.plan.get(name) or {}).get("entity_records")

@@ -1,8 +1,8 @@
 """People who change together: a household, a site, all patients of one clinician.
 
-A public column says who shares a value. The unit 'person' then covers everybody who shares it, so what counts is
-how many used pairs touch one *value*; inside and across alike, each pair once (docs/theory/graph.md). People
-without a value stand alone.
+A public column says who shares a value. The unit 'person' then covers everybody who shares it, so what counts
+is how many used pairs touch one *value*; inside and across alike, each pair once (docs/theory/graph.md).
+People without a value stand alone.
 """
 
 from __future__ import annotations

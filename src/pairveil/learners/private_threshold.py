@@ -108,8 +108,8 @@ class PrivateThreshold(_Metric):
         data, guessed = self._measured_pairs(pairs_valid, y_valid)
         if PEOPLE_TOGETHER in self.certificate_.public and data.together is None:
             raise InputError(
-                "the metric's certificate covers people who change together: give these pairs as a PairSet that "
-                "says who does (together=...)"
+                "the metric's certificate covers people who change together: give these pairs as a PairSet "
+                "that says who does (together=...)"
             )
         group = kappa_of(data)
         noise = calibrate_laplace(epsilon, kappa=group.of(self.unit), adjacency=self.adjacency)
