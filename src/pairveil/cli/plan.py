@@ -10,30 +10,16 @@ import typer
 
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stdout, table
 from pairveil.cli.pair_options import (
-    AUTO_LAYOUT,
     Columns,
     Exclude,
     FeaturesFile,
     IdColumn,
-    Label,
-    Layout,
-    Left,
-    MergeSimilarIds,
+    PairOptions,
     PairsFile,
-    RecordId,
-    Right,
     SchemaFile,
-    Threshold,
-    ZeroMeans,
-    read_pair_file,
 )
 from pairveil.cli.training import Columns as ColumnsUsed
 from pairveil.cli.training import read_rows
-
-
-def register(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command("plan")(plan)
 
 
 def plan(
@@ -51,14 +37,7 @@ def plan(
     id_: IdColumn = "id",
     columns: Columns = None,
     exclude: Exclude = None,
-    left: Left = "left",
-    right: Right = "right",
-    label: Label = "label",
-    layout: Layout = AUTO_LAYOUT,
-    zero_means: ZeroMeans = None,
-    threshold: Threshold = 0.5,
-    record_id: RecordId = "id",
-    merge_similar_ids: MergeSimilarIds = False,
+    reading: PairOptions = PairOptions(),
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
@@ -74,15 +53,9 @@ def plan(
     from pairveil.data.pairset import PairSet
 
     with spoken_warnings(quiet):
-        people = read_rows(features, ColumnsUsed(id_, columns, exclude, merge_similar_ids), schema)[
-            0
-        ]
-        found = read_pair_file(
-            pairs, left=left, right=right, label=label, layout=layout, zero_means=zero_means,
-            threshold=threshold, record_id=record_id, merge_similar_ids=merge_similar_ids,
-            labels_optional=True,
-        )  # fmt: skip
-        data = PairSet.join(people, found)
+        used = ColumnsUsed(id_, columns, exclude, reading.merge_similar_ids)
+        people, _ = read_rows(features, used, schema)
+        data = PairSet.join(people, reading.read(pairs, labels_optional=True))
     from pairveil.learners.outlook import EPSILONS, HEADINGS, cells, outlook
 
     seen = outlook(data, tuple(epsilon) if epsilon else EPSILONS, delta=delta)
