@@ -39,6 +39,7 @@ from pairveil.cli.pair_options import (
     IdColumn,
     PairOptions,
     SchemaFile,
+    Together,
 )
 from pairveil.cli.planned import print_plan
 from pairveil.cli.training import Columns as ColumnsUsed
@@ -49,7 +50,7 @@ from pairveil.cli.training import (
     join_classes,
     join_pairs,
     open_for_workers,
-    read_class_column,
+    read_column,
     read_people,
 )
 from pairveil.cli.which_learner import input_of, make_learner
@@ -155,6 +156,7 @@ def fit(
             rich_help_panel=PANEL,
         ),
     ] = None,
+    together: Together = None,
     dask: Annotated[
         str | None,
         typer.Option(
@@ -242,6 +244,8 @@ def fit(
     budget_file = spending.ledger_of(unit, checkpoint)
     # Notes may tell of private rows (how many were clipped): to the operator on stderr, never in the JSON.
     with spoken_warnings(quiet), ExitStack() as connection:
+        apart = () if together is None else (together,)
+        shared = None if together is None or far else read_column(features, together, "--together")
         if far:
             connection.enter_context(_cluster(dask))
             unused = {
@@ -253,19 +257,23 @@ def fit(
                 "--layout": reading.layout != PairOptions.layout,
                 "--graph-salt": graph_salt,
                 "--merge-similar-ids": reading.merge_similar_ids,
+                "--together": together,
             }
             ends = (reading.left, reading.right, reading.label)
             training = open_for_workers(features, str(pairs), ends, unused)
         elif classes is not None:
-            of_each = read_class_column(features, classes)
+            of_each = read_column(features, classes, "--classes")
             people, scale, facts = read_people(
-                Path(features), columns_used, scaling, data_norm, classes
+                Path(features), columns_used, scaling, data_norm, (classes, *apart)
             )
-            training = join_classes(people, scale, of_each, class_list)._replace(schema=facts)
+            training = join_classes(people, scale, of_each, class_list, shared)
+            training = training._replace(schema=facts)
         else:
-            people, scale, facts = read_people(Path(features), columns_used, scaling, data_norm)
+            people, scale, facts = read_people(
+                Path(features), columns_used, scaling, data_norm, apart
+            )
             found = reading.read(Path(str(pairs)))
-            training = join_pairs(people, scale, found)._replace(schema=facts)
+            training = join_pairs(people, scale, found, shared)._replace(schema=facts)
         # Loading the learner takes a second: mistakes in files are told before it.
         from pairveil.learners.sizes import most_rows
 

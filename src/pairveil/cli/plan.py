@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -17,9 +16,10 @@ from pairveil.cli.pair_options import (
     PairOptions,
     PairsFile,
     SchemaFile,
+    Together,
 )
 from pairveil.cli.training import Columns as ColumnsUsed
-from pairveil.cli.training import read_rows
+from pairveil.cli.training import read_column, read_rows
 
 
 def plan(
@@ -38,6 +38,7 @@ def plan(
     columns: Columns = None,
     exclude: Exclude = None,
     reading: PairOptions = PairOptions(),
+    together: Together = None,
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
@@ -54,8 +55,10 @@ def plan(
 
     with spoken_warnings(quiet):
         used = ColumnsUsed(id_, columns, exclude, reading.merge_similar_ids)
-        people, _ = read_rows(features, used, schema)
-        data = PairSet.join(people, reading.read(pairs, labels_optional=True))
+        people = read_rows(features, used, schema, () if together is None else (together,))[0]
+        shared = None if together is None else read_column(features, together, "--together")
+        found = reading.read(pairs, labels_optional=True)
+        data = PairSet.join(people, found, together=shared)
     from pairveil.learners.outlook import EPSILONS, HEADINGS, cells, outlook
 
     seen = outlook(data, tuple(epsilon) if epsilon else EPSILONS, delta=delta)
@@ -74,7 +77,8 @@ def plan(
         chosen = seen.recommended
         stdout.print(
             f"pairveil fit {features} {pairs}{_said('--schema', schema)} --epsilon {chosen.epsilon:g} "
-            f"--delta {delta:g} --unit {chosen.unit} --select {chosen.select} --out release"
+            f"--delta {delta:g} --unit {chosen.unit} --select {chosen.select}"
+            f"{_said('--together', together)} --out release"
         )
 
 
@@ -88,5 +92,5 @@ def _best(rows: Iterable[Any]) -> Iterable[Any]:
     return best.values()
 
 
-def _said(option: str, value: Path | None) -> str:
+def _said(option: str, value: object | None) -> str:
     return "" if value is None else f" {option} {value}"
