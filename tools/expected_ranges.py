@@ -37,7 +37,8 @@ class Runs(NamedTuple):
 
     def only(self, these: NDArray[np.bool_]) -> Runs:
         """Some of the runs."""
-        return Runs(*(column[these] for column in self))
+        columns: list[Any] = [column[these] for column in self]
+        return Runs(*columns)
 
 
 def read_runs(results: dict[str, Any]) -> Runs:
@@ -48,12 +49,12 @@ def read_runs(results: dict[str, Any]) -> Runs:
         if gain < LEAST_GAIN:
             continue
         for number, _, pairs, strength, auc in table["runs"]:
-            pure = mechanism_named(results["settings"][number][3]).is_pure
+            is_pure = mechanism_named(results["settings"][number][3]).is_pure
             signal = pairs * strength / table["n_features"] ** 0.5
-            rows.append((table["family"], pure, signal, min(auc / gain, 1.0)))
-    family, pure, signal, kept = (np.array(column) for column in zip(*rows, strict=True))
-    names, of = np.unique(family, return_inverse=True)
-    return Runs(family, pure, signal, kept, 1 / np.bincount(of, minlength=len(names))[of])
+            rows.append((table["family"], is_pure, signal, min(auc / gain, 1.0)))
+    family, pure, signals, kept = (np.array(column) for column in zip(*rows, strict=True))
+    of = np.unique(family, return_inverse=True)[1]
+    return Runs(family, pure, signals, kept, weight=1 / np.bincount(of)[of])
 
 
 def knots_of(runs: Runs) -> Knots:
@@ -64,9 +65,9 @@ def knots_of(runs: Runs) -> Knots:
         near = runs.weight * np.maximum(0.0, 1 - np.abs(at - power))
         ends = [_quantile(runs.kept, near, share) for share in (LEFT_OUT, 1 - LEFT_OUT)]
         found.append((2.0**power, *ends))
-    signal, low, high = np.array(found).T
-    ends = [np.round(np.clip(np.maximum.accumulate(one), 0, 1) * 20) / 20 for one in (low, high)]
-    return tuple((float(s), float(a), float(b)) for s, a, b in zip(signal, *ends, strict=True))
+    table = np.array(found)
+    table[:, 1:] = np.round(20 * np.clip(np.maximum.accumulate(table[:, 1:]), 0, 1)) / 20
+    return tuple((float(s), float(a), float(b)) for s, a, b in table)
 
 
 def _quantile(values: NDArray[np.float64], weight: NDArray[np.float64], share: float) -> float:

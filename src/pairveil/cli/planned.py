@@ -55,14 +55,16 @@ def print_plan(planned: Any, headline: str) -> None:
         stdout.print(expected_effect(planned))
 
 
-def print_better_selection(material: Any, unit: str) -> None:
+def print_better_selection(material: Any, unit: Any) -> None:
     """Name the recommended selection where it leaves clearly more pairs for the noise than the one in use."""
     from pairveil.data.pairset import PairSet
-    from pairveil.graph.recommending import NEARLY, kappas_of_selections, recommended_selection
+    from pairveil.engine.backends.records import choose
+    from pairveil.graph.recommending import NEARLY, SELECTIONS_OF_PAIRS, recommended_selection
 
     if material.used_kappa is None or not isinstance(material.given, PairSet):
         return
-    found = kappas_of_selections(material.given.pairs)
+    # As `fit` chooses: people who change together count as one.
+    found = {how: choose(material.given, how, unit, 0).taken for how in SELECTIONS_OF_PAIRS}
     how = recommended_selection(found)
     now, better = (one.n_pairs / one.of(unit) for one in (material.used_kappa, found[how]))
     if now < NEARLY * better:
