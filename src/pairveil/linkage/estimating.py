@@ -76,7 +76,9 @@ def posterior_mean(count: float, noise: float, shape: float, scale: float) -> fl
     log_density = shape * np.log(x) - x / scale - ((count - x) / noise) ** 2 / 2
     density = np.exp(log_density - log_density.max())
     place = np.log(x)
-    below = density[0] / shape  # all of it that lies under the first point, where it is x^shape alone
+    below = (
+        density[0] / shape
+    )  # all of it that lies under the first point, where it is x^shape alone
     return float(np.trapezoid(density * x, place) / (np.trapezoid(density, place) + below))
 
 
