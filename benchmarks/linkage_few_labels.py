@@ -60,14 +60,19 @@ def measure(name: str, records: Any, cuts: dict[str, tuple[float, ...]]) -> None
         levels, seen = (compared(records, pairs, cuts) for pairs in (path, test))
         base = recall(sum((seen[:, c] == k - 1) * 1.0 for c, k in enumerate(sizes)), truth)
 
-        def found(epsilon: float, seed: int | None = None) -> float:
-            model = PrivateLinkageModel(epsilon=epsilon, random_state=seed)
-            return recall(model.fit(levels, y, path, sizes).match_weights(seen), truth)
-
-        full = found(float("inf"))
-        kept = [
-            (np.mean([found(e, s) for s in range(RUNS)]) - base) / (full - base) for e in EPSILONS
-        ]
+        full, *private = (
+            np.mean([
+                recall(
+                    PrivateLinkageModel(epsilon=epsilon, random_state=seed)
+                    .fit(levels, y, path, sizes)
+                    .match_weights(seen),
+                    truth,
+                )
+                for seed in range(RUNS)
+            ])
+            for epsilon in (float("inf"), *EPSILONS)
+        )  # fmt: skip
+        kept = [(one - base) / (full - base) for one in private]
         shown = " / ".join(f"{one:.2f}" for one in kept)
         print(f"{name}, {len(path):,} labels: {base:.3f} to {full:.3f}; kept {shown}", flush=True)
 
