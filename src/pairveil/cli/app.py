@@ -19,6 +19,7 @@ from pairveil.cli import (
     audit,
     bench,
     demo,
+    evaluate,
     fit,
     graph,
     link,
@@ -86,7 +87,8 @@ def root(
 
 
 for part in (
-    demo, graph, schema, plan, fit, link, threshold, release, trust, report, studio, audit, reproduce, bench,
+    demo, graph, schema, plan, fit, link, threshold, evaluate, release, trust, report, studio, audit,
+    reproduce, bench,
 ):  # fmt: skip
     part.register(app)
 
