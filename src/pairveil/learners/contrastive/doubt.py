@@ -8,9 +8,9 @@ be luck for three reasons, measured in docs/decisions/0020-doubt.md:
 - the released moments that turn distances into ranks are noisy.
 
 So what luck could have made of the score decides how much of Euclid stays in the metric. A contest that is
-lost narrowly is no proof either: a quarter of what was learned, beside three quarters of Euclid, did better than
-Euclid alone on all data measured but some that have nothing to learn. All of it is post-processing of a
-released number.
+lost narrowly is no proof either: a quarter of what was learned, beside three quarters of Euclid, did better
+than Euclid alone on all data measured but some that have nothing to learn. All of it is post-processing of
+a released number.
 """
 
 from __future__ import annotations
