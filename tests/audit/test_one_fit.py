@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from one_fit import audit_one_fit
 
 from pairveil.audit.attack import patients
-from pairveil.audit.one_fit import audit_one_fit
 from pairveil.errors import InputError
 from pairveil.privacy.noise import SeededNoise
 
