@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from pairveil.cli.fit import Epsilon
+from pairveil.cli.budget import Epsilon
 from pairveil.cli.learning import learn, summarise
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stderr, stdout
 from pairveil.cli.page_options import write_page
@@ -23,11 +23,6 @@ from pairveil.privacy.units import round_up
 TRAIN_PEOPLE = 398
 CURVE_EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 CURVE_SEEDS = 5
-
-
-def register(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command("demo")(demo)
 
 
 def demo(
@@ -53,7 +48,9 @@ def demo(
     from pairveil.graph.choosing import design_pairs
     from pairveil.learners.contrastive.learner import DPPMetricLearner
     from pairveil.release.metric import ReleasedMetric
+    from pairveil.report.evidence import PLAIN, is_plain
     from pairveil.report.public_test import map_of
+    from pairveil.report.summaries import metric_shape
 
     talk = not (json_ or quiet)
     ReleasedMetric.check_folder(out, overwrite=True)
@@ -99,6 +96,8 @@ def demo(
         print_json({**shown, "report": str(page)})
     elif talk:
         _say(certificate, scores, kept, page)
+        if is_plain(metric_shape(learner.components_)):
+            stdout.print(PLAIN)
 
 
 def score_public(data: Any, X: Any, classes: Any, learner: Any) -> tuple[dict[str, float], Any]:

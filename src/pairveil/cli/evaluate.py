@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
 
-from pairveil.cli.budget import Budget
-from pairveil.cli.fit import AdjacencyOption, Delta, UnitName, _privacy
+from pairveil.cli.budget import Spending, privacy_option
 from pairveil.cli.output import (
     JsonFlag,
     QuietFlag,
@@ -20,18 +20,7 @@ from pairveil.cli.output import (
     stdout,
     table,
 )
-from pairveil.cli.pair_options import (
-    AUTO_LAYOUT,
-    FeaturesFile,
-    IdColumn,
-    Label,
-    Layout,
-    Left,
-    MergeSimilarIds,
-    RecordId,
-    Right,
-    ZeroMeans,
-)
+from pairveil.cli.pair_options import FeaturesFile, IdColumn, PairOptions
 from pairveil.cli.planned import print_epsilons
 from pairveil.cli.release import ReleaseFolder, read_people, read_placed
 from pairveil.errors import InputError
@@ -39,9 +28,24 @@ from pairveil.errors import InputError
 RANDOM_PAIRS = 200_000
 
 
-def register(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command("evaluate")(evaluate)
+@dataclass(frozen=True)
+class Charged(Spending):
+    """What an evaluation on private pairs may spend; nothing where it is on public people."""
+
+    epsilon: Annotated[  # type: ignore[assignment]
+        float | None,
+        privacy_option(
+            "--epsilon", "The pairs are private: noise for this budget, and a certificate."
+        ),
+    ] = None
+    seed: Annotated[
+        int | None,
+        privacy_option(
+            "--seed",
+            "Of random pairs [default: 0]; with --epsilon: repeatable, and NOT for release.",
+            min=0,
+        ),
+    ] = None
 
 
 def evaluate(
@@ -59,38 +63,15 @@ def evaluate(
             f"to score [default: {RANDOM_PAIRS}].",
         ),
     ] = None,
-    epsilon: Annotated[
-        float | None,
-        _privacy("--epsilon", "The pairs are private: noise for this budget, and a certificate."),
-    ] = None,
-    delta: Delta = 1e-5,
-    unit: Annotated[UnitName, _privacy("--unit", "What is protected.")] = "relationship",
-    adjacency: AdjacencyOption = "zero-out",
-    ledger: Annotated[
-        Path | None, _privacy("--ledger", "Budget file to charge, the model's for instance.")
-    ] = None,
-    budget: Annotated[
-        float | None, _privacy("--budget", "Total epsilon, where --ledger makes a new file.")
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            "--seed",
-            min=0,
-            help="Of the random pairs [default: 0]; with --epsilon: repeatable, and NOT for release.",
-        ),
-    ] = None,
+    spending: Charged = Charged(),
+    unit: Annotated[
+        Literal["pair", "relationship", "person"], privacy_option("--unit", "What is protected.")
+    ] = "relationship",
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="With --epsilon: JSON file for the result.")
     ] = None,
     id_: IdColumn = "id",
-    left: Left = "left",
-    right: Right = "right",
-    label: Label = "label",
-    layout: Layout = AUTO_LAYOUT,
-    zero_means: ZeroMeans = None,
-    record_id: RecordId = "id",
-    merge_similar_ids: MergeSimilarIds = False,
+    reading: PairOptions = PairOptions(),
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
@@ -102,31 +83,27 @@ def evaluate(
     """  # fmt: skip
     from pairveil.release.metric import ReleasedMetric
 
-    if (epsilon is None) == (classes is None):
+    if (spending.epsilon is None) == (classes is None):
         raise InputError(
             "give either --classes COLUMN, for people whose classes are public, or --epsilon with --pairs "
             "FILE, for private labelled pairs"
         )
-    if epsilon is None:
-        if ledger is not None or budget is not None or out is not None:
+    if spending.epsilon is None:
+        if (spending.ledger, spending.budget, out) != (None, None, None):
             raise InputError("--ledger, --budget and --out go with --epsilon")
         n_pairs = _count(pairs)
         metric = ReleasedMetric.load(folder)
-        _on_public_people(metric, features, id_, str(classes), n_pairs, seed or 0, json_, quiet)
+        _on_public_people(
+            metric, features, id_, str(classes), n_pairs, spending.seed or 0, json_, quiet
+        )
         return
     if pairs is None:
         raise InputError("--pairs is missing: the file of private labelled pairs to evaluate on")
-    budget_file = Budget(ledger, budget, delta, unit, adjacency)
-    budget_file.check()
-    names = {
-        "left": left, "right": right, "label": label, "layout": layout, "zero_means": zero_means,
-        "record_id": record_id, "merge_similar_ids": merge_similar_ids,
-    }  # fmt: skip
+    budget_file = spending.ledger_of(unit)
     metric = ReleasedMetric.load(folder)
     with spoken_warnings(quiet):
-        values, placed = read_placed(features, Path(pairs), id_, metric, names)
-        promise = {"epsilon": epsilon, "delta": delta, "unit": unit, "adjacency": adjacency}
-        planned = _planned(metric, values, placed, promise, seed)
+        values, placed = read_placed(features, Path(pairs), id_, metric, reading)
+        planned = _planned(metric, values, placed, {"unit": unit, **spending.parameters})
         if planned.prepared.certificate is None:
             raise InputError(
                 "--epsilon inf promises nothing: there is nothing to release; choose a number"
@@ -162,7 +139,7 @@ def _count(pairs: str | None) -> int:
     return found
 
 
-def _planned(metric: Any, values: Any, placed: Any, promise: dict[str, Any], seed: Any) -> Any:
+def _planned(metric: Any, values: Any, placed: Any, promise: dict[str, Any]) -> Any:
     """The evaluation of the metric and of Euclid, on the same pairs."""
     from pairveil.cli.threshold import norm_of
     from pairveil.evaluation.private_auc import longest_distance, plan_auc
@@ -176,9 +153,7 @@ def _planned(metric: Any, values: Any, placed: Any, promise: dict[str, Any], see
     ]
     longest = [longest_distance(metric.components, metric.column_scale, norm), 2 * norm]
     ids = placed.ids[placed.pairs]
-    return plan_auc(
-        np.column_stack(lengths), placed.labels, ids, longest=longest, random_state=seed, **promise
-    )
+    return plan_auc(np.column_stack(lengths), placed.labels, ids, longest=longest, **promise)
 
 
 def _shown(found: Any, n_pairs: int) -> dict[str, Any]:

@@ -9,17 +9,11 @@ import typer
 
 from pairveil.cli.choices import DEFAULT_NOISE, NoiseName, pure_noises
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stdout
-from pairveil.cli.pair_options import FeaturesFile, IdColumn, read_pair_file
+from pairveil.cli.pair_options import FeaturesFile, IdColumn, PairOptions
 from pairveil.errors import InputError
 from pairveil.privacy.units import round_up
 
 ReleaseFolder = Annotated[Path, typer.Argument(help="Folder of a release.", show_default=False)]
-
-
-def register(app: typer.Typer) -> None:
-    """Add these commands to the command line."""
-    app.command("transform")(transform)
-    app.command("account")(account)
 
 
 def transform(
@@ -71,13 +65,13 @@ def read_people(features: Path, id_: str, metric: Any) -> Any:
 
 
 def read_placed(
-    features: Path, pairs: Path, id_: str, metric: Any, names: dict[str, Any]
+    features: Path, pairs: Path, id_: str, metric: Any, reading: PairOptions
 ) -> tuple[Any, Any]:
     """People's rows as the metric takes them, and labelled pairs as places among them."""
     from pairveil.data.resolving import index_pairs
 
     people = read_people(features, id_, metric)
-    return people.values, index_pairs(read_pair_file(pairs, **names), people.ids)
+    return people.values, index_pairs(reading.read(pairs), people.ids)
 
 
 def account(
