@@ -28,16 +28,17 @@ from pairveil.errors import InputError
 RANDOM_PAIRS = 200_000
 
 
+MaybeEpsilon = Annotated[
+    float | None,
+    privacy_option("--epsilon", "The pairs are private: noise for this budget, and a certificate."),
+]
+
+
 @dataclass(frozen=True)
 class Charged(Spending):
     """What an evaluation on private pairs may spend; nothing where it is on public people."""
 
-    epsilon: Annotated[  # type: ignore[assignment]
-        float | None,
-        privacy_option(
-            "--epsilon", "The pairs are private: noise for this budget, and a certificate."
-        ),
-    ] = None
+    epsilon: MaybeEpsilon = None  # type: ignore[assignment]
     seed: Annotated[
         int | None,
         privacy_option(

@@ -208,7 +208,7 @@ class PrivateSearch(BaseEstimator):
             scale = getattr(learner, "column_scale_", None)
             longest = longest_distance(learner.components_, scale, learner.data_norm)
         return plan_auc(
-            lengths, test.labels, test.pairs, epsilon, delta, longest, learner.unit,
+            lengths, np.asarray(test.labels), test.pairs, epsilon, delta, longest, learner.unit,
             adjacency=learner.adjacency, mechanism=learner.mechanism, random_state=self.random_state,
         )  # fmt: skip
 

@@ -152,21 +152,24 @@ def _releases(c: Certificate) -> list[Any]:
     return list(releases) if isinstance(releases, list | tuple) else []
 
 
-def _events_of_plan(c: Certificate, releases: list[Any]) -> list[Event | None]:
-    """What the plan says was released; of a search, its queries candidate by candidate."""
-    events = [_event_of(release) for release in releases]
+def _events_of_plan(c: Certificate, releases: list[Any]) -> list[Event]:
+    """What the plan says was released, or nothing; of a search, its queries candidate by candidate."""
+    found = [_event_of(release) for release in releases]
+    events = [event for event in found if event is not None]
     search = c.plan.get("search")
+    if len(events) < len(found):
+        return []
     if search is None:
         return events
     try:
         ends = [0, *accumulate(int(one["queries"]) for one in search["candidates"])]
         trials = tuple(tuple(events[a:b]) for a, b in pairwise(ends))
-        slack = float(c.events[0].get("slack", 0.0))
-        return (
-            [BestOfEvent(search["mean_trials"], slack, trials)] if ends[-1] == len(events) else []
-        )  # type: ignore[arg-type]
+        stated = event_from_dict(c.events[0])
+        slack = stated.slack if isinstance(stated, BestOfEvent) else 0.0
+        event = BestOfEvent(search["mean_trials"], slack, trials)
     except (InputError, KeyError, TypeError, ValueError):
         return []
+    return [event] if ends[-1] == len(events) else []
 
 
 def _event_of(release: Any) -> Event | None:
