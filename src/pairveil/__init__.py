@@ -62,6 +62,8 @@ _HOME = {
     "LEARNERS": "pairveil.learners",
     "error_curve": "pairveil.evaluation.error_curve",
     "ErrorCurve": "pairveil.release.error_curve",
+    "PrivateSearch": "pairveil.evaluation.search",
+    "private_pair_auc": "pairveil.evaluation.private_auc",
     "PrivateLinkageModel": "pairveil.linkage.model",
     "level_frequencies": "pairveil.linkage.estimating",
     "text_levels": "pairveil.linkage.comparing",
@@ -115,6 +117,8 @@ if TYPE_CHECKING:
         PrivacyLeakWarning,
     )
     from pairveil.evaluation.error_curve import error_curve
+    from pairveil.evaluation.private_auc import private_pair_auc
+    from pairveil.evaluation.search import PrivateSearch
     from pairveil.graph.choosing import design_pairs, select_pairs
     from pairveil.graph.enumerated_kappa import exact_kappa
     from pairveil.graph.grouping import design_groups

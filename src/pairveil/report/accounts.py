@@ -48,9 +48,15 @@ def noise(certificate: Certificate) -> dict[str, Any]:
 
 
 def _noise_table(certificate: Certificate, one: str) -> Table:
-    named = _names(certificate)
     rows = []
-    for event, (name, entries) in zip(certificate.events, named, strict=True):
+    asked = [
+        inner
+        for event in certificate.events  # of a search: what a trial of each candidate asks
+        for inner in (
+            [e for trial in event["trials"] for e in trial] if "trials" in event else [event]
+        )
+    ]
+    for event, (name, entries) in zip(asked, _names(certificate, len(asked)), strict=True):
         told = event_from_dict(event)
         rate = float(event.get("sample_rate", 1.0))
         over = f"all {records_of(certificate)}"
@@ -77,10 +83,9 @@ def _noise_table(certificate: Certificate, one: str) -> Table:
     return table("Everything that was computed from the private data", columns, rows)
 
 
-def _names(certificate: Certificate) -> list[tuple[str, str]]:
+def _names(certificate: Certificate, n_events: int) -> list[tuple[str, str]]:
     """Each event's name and count of numbers, where the plan tells of as many queries as there are events."""
     queries = certificate.plan.get("releases")
-    n_events = len(certificate.events)
     if not isinstance(queries, list | tuple) or len(queries) != n_events:
         return [("", "")] * n_events
     found = []
