@@ -5,7 +5,6 @@ The modules beside this one prepare data; what is where on the page is decided i
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from pairveil.files import write_file
 from pairveil.report import accounts, evidence, pairs, promise
 from pairveil.report.data import ReportData
 from pairveil.report.linkage import weights_figure
-from pairveil.report.rendering import asset, digest, environment
+from pairveil.report.rendering import environment, shell
 
 SECTIONS = (
     ("promise", "Promise"),
@@ -44,19 +43,13 @@ def render(data: ReportData) -> str:
 def context(data: ReportData) -> dict[str, Any]:
     """Everything that the templates show, prepared."""
     certificate = data.certificate
-    style, script = asset("report", "page.css"), asset("report", "page.js")
     words, good = promise.status(data)
     certified = certificate is not None
     return {
+        **shell("report", "privacy report"),
         "title": data.cover.title or data.summary.title or _title(data),
         "cover": data.cover,
         "made": data.made,
-        "version": version("pairveil"),
-        "style": style,
-        "script": script,
-        # The browser itself then refuses anything from the network and any script but ours.
-        "policy": f"default-src 'none'; img-src data:; style-src {digest(style)}; "
-        f"script-src {digest(script)}; base-uri 'none'; form-action 'none'",
         "sections": [one for one in SECTIONS if certified or one[0] in ("promise", "limits", "quality")],
         "status": words,
         "status_is_good": good,
