@@ -310,18 +310,19 @@ class PrivateConstrainedKMeans(PrivateLearner):
         Parameters
         ----------
         X, ml, cl
-            As for `fit`.
+            As for `fit`. A PairSet holds points on one scale and labelled links, for auditors.
         """
         del y
         given = SimpleNamespace(**vars(plain_parameters(self)), kappa="auto")
         check_common(given)
         check_choice("protect", given.protect, ("links", "points"))
         check_bound("data_norm", given.data_norm)
-        points = _checked_points(X, given.n_clusters)
+        given_links = X if isinstance(X, PairSet) else None
+        points = _checked_points(X if given_links is None else X.features, given.n_clusters)
         if given.protect == "points":
             return self._prepare_points(given, points, ml, cl)
         given.data_norm = 1.0  # public points are put on one scale
-        links = _links(_on_one_scale(points), ml, cl)
+        links = _links(_on_one_scale(points), ml, cl) if given_links is None else given_links
         material = material_of_pairs(given, Resolved(links, None, False), stacklevel=3)
         material = replace(material, public=(*material.public, POINTS_ARE_PUBLIC))
         _count_contradictions(links)
