@@ -69,7 +69,7 @@ def canary_of_links(learner: Any, kappa: int, n_features: int) -> LinkNeighbours
     points /= np.sqrt((points**2).sum(axis=1)).max() * (1 + 1e-12)
     labels = candidates(points, None, learner.n_clusters, spectral=learner.spectral)[1]
     n = len(points)
-    every = np.stack(np.indices((n, n)), axis=-1).reshape(-1, 2)
+    every = np.indices((n, n)).reshape(2, -1).T
     lengths = (votes_of(labels, every, "l2")[0] ** 2).sum(axis=1).reshape(n, n)
     partners = np.argsort(-lengths, axis=1, kind="stable")[:, :kappa]
     hub = int(np.take_along_axis(lengths, partners, axis=1)[:, -1].argmax())
@@ -82,5 +82,5 @@ def canary_of_links(learner: Any, kappa: int, n_features: int) -> LinkNeighbours
     if learner.adjacency == "zero-out":
         first = second.emptied(changed)
     else:
-        first = replace(second, labels=np.where(changed, -1, second.labels))
+        first = replace(second, labels=np.where(changed, -1, np.asarray(second.labels)))
     return LinkNeighbours(first, second, learner.adjacency)

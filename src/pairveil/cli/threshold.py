@@ -194,10 +194,15 @@ def _by_release(
 ) -> Scored:
     from pairveil.release.artefact import load_release
     from pairveil.release.linkage import ReleasedLinkage
+    from pairveil.release.metric import ReleasedMetric
 
     released = load_release(folder)
     if isinstance(released, ReleasedLinkage):
         return _by_weights(released, features, pairs, reading)
+    if not isinstance(released, ReleasedMetric):
+        raise InputError(
+            f"{folder} holds no metric and no linkage model: there is nothing to score"
+        )
     from pairveil.cli.release import read_people
     from pairveil.data.resolving import index_pairs
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Self
 
@@ -340,6 +341,31 @@ class PrivateConstrainedKMeans(PrivateLearner):
         material = replace(material, used=groups, kind="groups", costs=COSTS_OF_GROUPS)
         recipe = PointsRecipe(given.n_clusters)
         return prepare(recipe, settled, material, self._noise(), stacklevel=4)
+
+    def release(self, folder: str | Path, *, overwrite: bool = False) -> Path:
+        """Write centres, labels of public points and the certificate, to be handed out.
+
+        `pairveil.ReleasedClusters.load` reads them.
+
+        Parameters
+        ----------
+        folder : path
+            Written whole or not at all.
+        overwrite : bool
+            Whether an earlier release may be replaced.
+        """
+        import pairveil  # what is past the trust boundary stands above this part
+
+        check_is_fitted(self, "cluster_centers_")
+        if self.certificate_ is None:
+            raise InputError("epsilon=inf promises nothing: there is nothing to release")
+        saved: Path = pairveil.ReleasedClusters(  # type: ignore[attr-defined]
+            centers=self.cluster_centers_,
+            labels=getattr(self, "labels_", None),
+            chosen=getattr(self, "chosen_", None),
+            certificate=self.certificate_,
+        ).save(folder, overwrite=overwrite)
+        return saved
 
     def predict(self, X: Any) -> IntArray:
         """The nearest of ``cluster_centers_`` for each row."""

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from pairveil.errors import InputError
 from pairveil.foreign import parse_json
+from pairveil.release.answers import ReleasedClusters, ReleasedRanking
 from pairveil.release.linkage import LINKAGE_FILE, SPLINK_FILE
 from pairveil.release.metric import (
     CERTIFICATE_FILE,
@@ -34,9 +35,9 @@ PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "urn:pairveil:release:1"
 _MOST_BYTES = 1 << 20  # of a signature or key file; ours have a few hundred
+_MODELS = {METRIC_FILE, LINKAGE_FILE, ReleasedRanking.file, ReleasedClusters.file}
 _RELEASE_FILES = {
-    METRIC_FILE,
-    LINKAGE_FILE,
+    *_MODELS,
     SPLINK_FILE,
     CERTIFICATE_FILE,
     README_FILE,
@@ -137,7 +138,7 @@ def check_signature(folder: str | Path, signer: str | Path) -> tuple[str, ...]:
     # A link or a folder by such a name is none of the signed files either, and is read as one.
     unsigned = _RELEASE_FILES - set(digests)
     added = sorted(name for name in unsigned if os.path.lexists(source / name))
-    if added or not {METRIC_FILE, LINKAGE_FILE} & set(digests):
+    if added or not _MODELS & set(digests):
         name = added[0] if added else METRIC_FILE
         raise InputError(
             f"{source} was tampered with: {name} is not among the files that were signed"

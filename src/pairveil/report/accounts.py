@@ -127,18 +127,29 @@ def recompute(data: ReportData, certificate: Certificate) -> dict[str, Any]:
         verdict += " Noise and kappa themselves are the sender's word."
     elif data.problems:
         verdict = "The numbers were recomputed when this page was made, and they do not hold."
+    loader, file = _loader(data)
     python = (
-        "from pairveil import ReleasedMetric\n\n"
-        f"metric = ReleasedMetric.load({data.folder!r})   # checks the file's SHA-256\n"
-        "metric.certificate.verify()            # recomputes every epsilon\n"
-        "print(metric.certificate.promise())"
+        f"from pairveil import {loader}\n\n"
+        f"found = {loader}.load({data.folder!r})   # checks the file's SHA-256\n"
+        "found.certificate.verify()             # recomputes every epsilon\n"
+        "print(found.certificate.promise())"
     )
     shell = [f"pairveil certificate {shlex.quote(data.folder)}", *_account(certificate)]
     return {
         "verdict": verdict,
         "ways": [("Command line", "\n".join(shell)), ("Python", python)],
+        "file": file,
         "sha256": certificate.metric_sha256 or "not yet saved",
     }
+
+
+def _loader(data: ReportData) -> tuple[str, str]:
+    """The class that reads the release, and the file that holds it."""
+    if data.answer is not None:
+        return data.answer.loader, data.answer.file
+    if data.linkage:
+        return "ReleasedLinkage", "linkage.json"
+    return "ReleasedMetric", "metric.safetensors"
 
 
 def _account(certificate: Certificate) -> list[str]:

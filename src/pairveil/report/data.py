@@ -18,6 +18,7 @@ from pairveil.errors import InputError
 
 if TYPE_CHECKING:
     from pairveil.privacy.certificate import Certificate
+    from pairveil.report.answers import AnswerView
     from pairveil.report.linkage import WeightRow
 
 MAX_PLACE = 1e100  # of a point: distances are squared
@@ -276,6 +277,8 @@ class ReportData:
         The day, for the foot of the page.
     linkage : tuple of WeightRow
         Match weights, where the release is a linkage model.
+    answer : AnswerView or None
+        Where the release is a ranking or clusters.
     cover : Cover
         The sender's own words.
     public_test : PublicTest or None
@@ -291,3 +294,4 @@ class ReportData:
     linkage: tuple[WeightRow, ...] = ()
     cover: Cover = field(default_factory=Cover)
     public_test: PublicTest | None = None
+    answer: AnswerView | None = None

@@ -59,6 +59,7 @@ def context(data: ReportData) -> dict[str, Any]:
         "protected": promise.protected(certificate) if certificate is not None else None,
         "graph": pairs.graph(data),
         "quality": evidence.quality(data),
+        "answer": data.answer,
         "linkage": weights_figure(data.linkage) if data.linkage else None,
         "noise": accounts.noise(certificate) if certificate is not None else None,
         "budget": accounts.budget(data.summary.budget),
@@ -67,6 +68,8 @@ def context(data: ReportData) -> dict[str, Any]:
 
 
 def _title(data: ReportData) -> str:
+    if data.answer is not None:
+        return data.answer.title
     return "A linkage model" if data.linkage else "A learned distance metric"
 
 

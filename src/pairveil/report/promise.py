@@ -22,6 +22,7 @@ from pairveil.report.words import (
     guesses_in_100,
     headline,
     is_weak,
+    kind_of,
     number,
     odds_factor,
     one_in,
@@ -78,6 +79,8 @@ def _released(data: ReportData) -> str:
             "A table that says how much each comparison of two records counts for or against a match "
             "(a linkage model)."
         )
+    if data.answer is not None:
+        what = data.answer.released
     if certificate is None:
         return f"{what} It was learned without noise."
     each = {
@@ -85,10 +88,13 @@ def _released(data: ReportData) -> str:
         "groups": "pairs inside disjoint groups of people",
         "people": "people with a class each",
         "counted pairs": "pairs of records, each marked 'match' or 'no match'",
-    }.get(certificate.records, certificate.records)
+        "links": "links between points, each of which says 'together' or 'apart'",
+        "workers": "workers and what each of them chose",
+    }.get(kind_of(certificate), certificate.records)
+    kept = " No row of the data is handed out." if kind_of(certificate) != "links" else ""
     return (
         f"{what} It was learned from {number(certificate.n_pairs_used)} {each}; random noise was added "
-        "before anything was kept. No row of the data is handed out."
+        f"before anything was kept.{kept}"
     )
 
 
@@ -139,7 +145,7 @@ ONE_NUMBER = (
 
 def protected(certificate: Certificate) -> dict[str, Any]:
     """Three units by two comparisons, and what the numbers mean to an attacker."""
-    records, shown = certificate.records, records_of(certificate)
+    records, shown = kind_of(certificate), records_of(certificate)
     units = units_of(certificate)
     rows = []
     for unit in units:
@@ -189,7 +195,7 @@ def _odds_sentence(epsilon: float, unit: str) -> str:
     return (
         "The best guess is an average over everything that could have been released. Epsilon bounds the "
         "worst case: who held two stories for equally likely, odds of 1 to 1, can hold at most "
-        f"{odds_factor(epsilon)} to 1 after seeing the metric, for one {unit}, except with probability "
+        f"{odds_factor(epsilon)} to 1 after seeing it, for one {unit}, except with probability "
         f"about delta. The factor is e to the power {round_up(epsilon)}, the epsilon for what is replaced."
     )
 

@@ -130,14 +130,19 @@ def read_release(folder: str | Path) -> ReportData:
     InputError
         When the folder is no release, or a file in it is damaged, changed or too new.
     """
+    from pairveil.release.answers import ReleasedAnswer
     from pairveil.release.artefact import load_release
     from pairveil.release.linkage import ReleasedLinkage
+    from pairveil.report.answers import view_of
     from pairveil.report.linkage import weight_rows
 
     released = load_release(folder)
     certificate = released.certificate
     linkage: Any = ()
-    if isinstance(released, ReleasedLinkage):
+    answer = view_of(released) if isinstance(released, ReleasedAnswer) else None
+    if isinstance(released, ReleasedAnswer):
+        shape = metric_shape([[1.0]])
+    elif isinstance(released, ReleasedLinkage):
         linkage, shape = weight_rows(released), metric_shape([[1.0] * len(released.m)])
     else:
         shape = metric_shape(released.components, released.feature_names, released.column_scale)
@@ -145,6 +150,7 @@ def read_release(folder: str | Path) -> ReportData:
         certificate=certificate,
         metric=shape,
         linkage=linkage,
+        answer=answer,
         summary=read_summary(Path(folder)),
         folder=str(folder),
         problems=None if certificate is None else certificate.verify().problems,
