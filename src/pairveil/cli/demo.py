@@ -48,7 +48,9 @@ def demo(
     from pairveil.graph.choosing import design_pairs
     from pairveil.learners.contrastive.learner import DPPMetricLearner
     from pairveil.release.metric import ReleasedMetric
+    from pairveil.report.evidence import PLAIN, is_plain
     from pairveil.report.public_test import map_of
+    from pairveil.report.summaries import metric_shape
 
     talk = not (json_ or quiet)
     ReleasedMetric.check_folder(out, overwrite=True)
@@ -94,6 +96,8 @@ def demo(
         print_json({**shown, "report": str(page)})
     elif talk:
         _say(certificate, scores, kept, page)
+        if is_plain(metric_shape(learner.components_)):
+            stdout.print(PLAIN)
 
 
 def score_public(data: Any, X: Any, classes: Any, learner: Any) -> tuple[dict[str, float], Any]:

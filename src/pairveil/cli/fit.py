@@ -41,7 +41,7 @@ from pairveil.cli.pair_options import (
     SchemaFile,
     Together,
 )
-from pairveil.cli.planned import print_plan
+from pairveil.cli.planned import print_better_selection, print_plan
 from pairveil.cli.training import Columns as ColumnsUsed
 from pairveil.cli.training import (
     Scaling,
@@ -300,6 +300,7 @@ def fit(
             if context.find_root().obj is not None:
                 stdout.print(f"Options not given here come from {context.find_root().obj}.")
             print_plan(planned, prepared.recipe.headline)
+            print_better_selection(prepared.material, planned.unit)
         after = budget_file.rehearse(prepared)
         if talk and after is not None:
             stdout.print(f"Ledger: {after}")

@@ -67,12 +67,14 @@ def show_kappa(
     if numbers.relationship == 1 and numbers.person <= 2:
         stdout.print("These pairs are already as uncorrelated as pairs can be for relationships.")
     else:
-        from pairveil.graph.choosing import select_pairs
+        from pairveil.graph.recommending import kappas_of_selections, recommended_selection
 
-        kept = len(select_pairs(edges, "paths", random_state=0))
+        found = kappas_of_selections(edges)
+        how = recommended_selection(found)
+        kept = found[how]
         stdout.print(
-            f"{numbers.relationship} at relationship level; `pairveil select --how paths` brings it to 1 "
-            f"and keeps {kept:,} of {numbers.n_pairs:,} pairs."
+            f"Recommended: `pairveil select --how {how}` keeps {kept.n_pairs:,} of {numbers.n_pairs:,} pairs "
+            f"and brings kappa to {kept.relationship} for a relationship and {kept.person} for a person."
         )
 
 

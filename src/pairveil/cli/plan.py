@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -31,7 +30,8 @@ def plan(
     ] = None,
     delta: Annotated[float, typer.Option("--delta", help="Must be well below 1 / pairs.")] = 1e-5,
     everything: Annotated[
-        bool, typer.Option("--all", help="Print every line, not the best selection of each.")
+        bool,
+        typer.Option("--all", help="Print every line, not those of the recommended selection."),
     ] = False,
     schema: SchemaFile = None,
     id_: IdColumn = "id",
@@ -65,11 +65,11 @@ def plan(
     if json_:
         print_json(seen.to_dict())
     elif not quiet:
-        shown = seen.rows if everything else list(_best(seen.rows))
+        shown = [r for r in seen.rows if everything or r.select == seen.recommended.select]
         title = f"{data.n_pairs:,} pairs, a table of {data.n_people:,} people, {data.n_features} columns"
         stdout.print(table(title, HEADINGS, [cells(row) for row in shown]))
         stdout.print(
-            "gain: what such fits kept, in benchmarks, of what learning without privacy gains over plain "
+            "gain: what eight in ten such fits kept of what learning without privacy gains over plain "
             "distance. guess: how often, at most, anyone tells two contents of the unit apart; a coin is "
             "right 50 times in 100. person: epsilon of the same fit for all that is known of a person."
         )
@@ -80,16 +80,6 @@ def plan(
             f"--delta {delta:g} --unit {chosen.unit} --select {chosen.select}"
             f"{_said('--together', together)} --out release"
         )
-
-
-def _best(rows: Iterable[Any]) -> Iterable[Any]:
-    """Of each unit and epsilon, the selection with the loudest signal."""
-    best: dict[Any, Any] = {}
-    for row in rows:
-        key = (row.unit, row.epsilon)
-        if key not in best or row.signal > best[key].signal:
-            best[key] = row
-    return best.values()
 
 
 def _said(option: str, value: object | None) -> str:

@@ -45,6 +45,7 @@ def quality(data: ReportData) -> dict[str, Any]:
         "curve": None if curve is None else _curve(curve),
         "points": None if points is None else _points(points),
         "weights": _weights(data.metric),
+        "plain": PLAIN if is_plain(data.metric) else None,
         "folder": data.folder,
     }
 
@@ -66,8 +67,31 @@ def gain_in_brief(data: ReportData) -> Fact:
     if kept is None:
         score = curve.this_fit.score
         return Fact(f"Quality ({curve.score_name})", number(score), SOURCES[curve.source])
+    if is_plain(data.metric):
+        return Fact("Gain kept", "none", "plain distance was released: noise hid what was learned")
     share = percent(kept) if kept > 0 else "none"
     return Fact("Gain kept", share, "of what learning without privacy gains over plain distance")
+
+
+PLAIN = (
+    "The released metric is plain distance, because under this noise the data did not show clearly that what "
+    "was learned is better; more pairs, fewer columns or a larger epsilon would help."
+)
+
+
+def is_plain(metric: MetricShape) -> bool:
+    """Whether the learner fell back to plain distance: then all columns weigh the same, to the last digits.
+
+    Examples
+    --------
+    >>> is_plain(MetricShape(2, 2, (("age", 0.5), ("weight", 0.5))))
+    True
+    >>> is_plain(MetricShape(2, 2, (("age", 0.6), ("weight", 0.4))))
+    False
+    """
+    shares = [share for _, share in metric.weights]
+    square = metric.n_components == metric.n_features > 1
+    return square and max(shares) - min(shares) < 1e-9 / metric.n_features
 
 
 def gain_kept(curve: UtilityCurve) -> float | None:
