@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -17,18 +16,19 @@ from pairveil.files import FolderDraft, recover
 from pairveil.foreign import parse_json, read_regular
 from pairveil.printable import printable
 from pairveil.privacy.certificate import Certificate
-from pairveil.release.metric import (
+from pairveil.release.folder import (
     CERTIFICATE_FILE,
+    CLUSTERS_FILE,
+    RANKING_FILE,
     README_FILE,
-    SIGNATURE_FILE,
-    SUMMARY_FILE,
-    ReleasedMetric,
+    certified,
+    check_folder,
+    read_certificate,
 )
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 VERSION = 1
-BESIDES = (CERTIFICATE_FILE, README_FILE, SUMMARY_FILE, SIGNATURE_FILE, "report.html")
 _ROOM = 1 << 20  # besides the answer itself: certificate, README and report
 
 
@@ -56,22 +56,13 @@ class ReleasedAnswer:
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
         """Write the answer, ``certificate.json`` and ``README.md``, whole or not at all."""
         recover(folder)
-        target = Path(folder)
-        if not (target / self.file).is_file():
-            ReleasedMetric.check_folder(target, overwrite)
-        else:
-            if {entry.name for entry in target.iterdir()} - {self.file, *BESIDES}:
-                raise InputError(f"{target} holds other files; name a new folder for the release")
-            if not overwrite:
-                raise InputError(
-                    f"{target} already holds a release; name another folder or allow overwriting"
-                )
+        check_folder(Path(folder), overwrite)
         stated = {"format": f"pairveil-{self.what}", "version": VERSION, **self.content()}
         text = (json.dumps(stated, indent=1, allow_nan=False) + "\n").encode()
         with FolderDraft(folder, room=_ROOM + len(text)) as draft:
             promise = "NOT PRIVATE: this was computed without noise. Do not hand it out."
-            if self.certificate is not None:
-                signed = replace(self.certificate, metric_sha256=hashlib.sha256(text).hexdigest())
+            signed = certified(self.certificate, text)
+            if signed is not None:
                 draft.write(CERTIFICATE_FILE, signed.to_json() + "\n")
                 promise = signed.promise()
             draft.write(self.file, text)
@@ -92,15 +83,8 @@ class ReleasedAnswer:
         file = Path(folder) / cls.file
         if not file.exists():
             raise InputError(f"{folder} holds no {cls.what}: {cls.file} is missing")
-        text, certificate = read_regular(file), None
-        if (file.parent / CERTIFICATE_FILE).exists():
-            said = read_regular(file.parent / CERTIFICATE_FILE).decode("utf-8", errors="replace")
-            certificate = Certificate.from_json(said)
-            if certificate.metric_sha256 != hashlib.sha256(text).hexdigest():
-                raise InputError(
-                    f"{file} is not what {CERTIFICATE_FILE} certifies (its SHA-256 differs): it was changed "
-                    "after the release; ask the sender for the folder again"
-                )
+        text = read_regular(file)
+        certificate = read_certificate(file.parent, file, text)
         content = parse_json(text, str(file))
         if not isinstance(content, dict) or content.get("format") != f"pairveil-{cls.what}":
             raise InputError(f"{file} is no pairveil {cls.what}")
@@ -133,7 +117,7 @@ class ReleasedRanking(ReleasedAnswer):
     (('tea', 'coffee'), 0.73)
     """
 
-    file = "ranking.json"
+    file = RANKING_FILE
     what = "ranking"
     strengths: Any
     names: Sequence[str] | None = None
@@ -206,7 +190,7 @@ class ReleasedClusters(ReleasedAnswer):
     [1]
     """
 
-    file = "clusters.json"
+    file = CLUSTERS_FILE
     what = "clusters"
     centers: Any
     labels: Any = None

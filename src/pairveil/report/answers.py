@@ -25,17 +25,12 @@ class AnswerView:
     title, released, lead : str
         What it is called, what was released, and how to read the figure.
     figure : Figure
-    loader : str
-        The class that reads it.
-    file : str
     """
 
     title: str
     released: str
     lead: str
     figure: Figure
-    loader: str
-    file: str
 
 
 def view_of(answer: Any) -> AnswerView:
@@ -85,8 +80,6 @@ def _ranking(found: ReleasedRanking) -> AnswerView:
         "The difference of two strengths is the log of the odds that one item is preferred to the other. The "
         "noise is in them; the ranks between which an item lies take it into account.",
         Figure(chart, f"Strengths of the {len(bars)} best items.", listed),
-        "ReleasedRanking",
-        found.file,
     )
 
 
@@ -117,6 +110,4 @@ def _clusters(found: Any) -> AnswerView:
         f"Centres of {number(k)} clusters in {number(d)} columns.",
         f"{whose}{space}",
         Figure(chart, f"Clusters: {what}.", table("Clusters", ("Cluster", what), rows)),
-        "ReleasedClusters",
-        found.file,
     )

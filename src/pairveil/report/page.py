@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from pairveil.files import write_file
+from pairveil.release.folder import CURVE_FILE
 from pairveil.report import accounts, evidence, pairs, promise
 from pairveil.report.data import ReportData
-from pairveil.report.linkage import weights_figure
+from pairveil.report.linkage import waterfall_figure, weights_figure
+from pairveil.report.operating import operating
 from pairveil.report.rendering import environment, shell
 
 SECTIONS = (
@@ -61,6 +63,9 @@ def context(data: ReportData) -> dict[str, Any]:
         "quality": evidence.quality(data),
         "answer": data.answer,
         "linkage": weights_figure(data.linkage) if data.linkage else None,
+        "waterfall": waterfall_figure(data.linkage, data.prior) if data.linkage else None,
+        "operating": operating(data) if data.curve else None,
+        "is_metric": not data.linkage and data.file != CURVE_FILE and data.answer is None,
         "noise": accounts.noise(certificate) if certificate is not None else None,
         "budget": accounts.budget(data.summary.budget),
         "recompute": accounts.recompute(data, certificate) if certificate is not None else None,
@@ -70,7 +75,9 @@ def context(data: ReportData) -> dict[str, Any]:
 def _title(data: ReportData) -> str:
     if data.answer is not None:
         return data.answer.title
-    return "A linkage model" if data.linkage else "A learned distance metric"
+    if data.linkage:
+        return "A linkage model"
+    return "An operating point" if data.file == CURVE_FILE else "A learned distance metric"
 
 
 def write(data: ReportData, path: str | Path) -> Path:

@@ -220,7 +220,9 @@ def _released(certificate: Certificate) -> str:
         return "ranking"
     if "n_clusters" in certificate.plan:
         return "clustering"
-    return "linkage model" if "linkage" in certificate.plan else "metric"
+    if "linkage" in certificate.plan:
+        return "linkage model"
+    return "error curve" if "error_curve" in certificate.plan else "metric"
 
 
 def one_record(certificate: Certificate) -> str:
@@ -297,6 +299,11 @@ def _public_structure(records: str) -> str:
         return (
             "Who is in a tuple with whom is public. The promise covers what the tuples hold, features and "
             "who plays which part, and not that a tuple exists."
+        )
+    if records == "counted pairs":
+        return (
+            "Who is paired with whom is public. The promise covers what the pairs hold, levels or scores and "
+            "labels, and not that a pair exists."
         )
     if records in ("pairs", "groups"):
         return (
