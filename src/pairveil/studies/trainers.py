@@ -159,7 +159,7 @@ def diffprivlib_differences(X: FloatArray, pairs: Pairs, y: Labels, seed: int) -
     """diffprivlib's logistic regression on absolute differences of a pair's features (needs diffprivlib).
 
     A constant column stands for the intercept, which diffprivlib does not regularise: with noise in its
-    objective it runs off to 1e18. Claims epsilon 1 at delta 0 for one replaced row, that is for one pair.
+    objective it runs off beyond 1e16. Claims epsilon 1 at delta 0 for one replaced row, that is for one pair.
     """
     from diffprivlib.models import LogisticRegression
 
