@@ -74,8 +74,10 @@ _HOME = {
     "text_levels": "pairveil.linkage.comparing",
     "metric_comparison": "pairveil.linkage.metric_comparison",
     "to_recordlinkage": "pairveil.linkage.recordlinkage",
+    "ReleasedClusters": "pairveil.release.answers",
     "ReleasedLinkage": "pairveil.release.linkage",
     "ReleasedMetric": "pairveil.release.metric",
+    "ReleasedRanking": "pairveil.release.answers",
     "InputError": "pairveil.errors",
     "BudgetError": "pairveil.errors",
     "ClusterError": "pairveil.errors",
@@ -160,6 +162,7 @@ if TYPE_CHECKING:
     )
     from pairveil.privacy.certificate import Certificate
     from pairveil.privacy.ledger import PrivacyLedger
+    from pairveil.release.answers import ReleasedClusters, ReleasedRanking
     from pairveil.release.error_curve import ErrorCurve
     from pairveil.release.linkage import ReleasedLinkage
     from pairveil.release.metric import ReleasedMetric
