@@ -62,6 +62,8 @@ _HOME = {
     "LEARNERS": "pairveil.learners",
     "error_curve": "pairveil.evaluation.error_curve",
     "ErrorCurve": "pairveil.release.error_curve",
+    "PrivateSearch": "pairveil.evaluation.search",
+    "private_pair_auc": "pairveil.evaluation.private_auc",
     "PrivateLinkageModel": "pairveil.linkage.model",
     "from_dedupe": "pairveil.linkage.dedupe",
     "level_frequencies": "pairveil.linkage.estimating",
@@ -72,8 +74,10 @@ _HOME = {
     "text_levels": "pairveil.linkage.comparing",
     "metric_comparison": "pairveil.linkage.metric_comparison",
     "to_recordlinkage": "pairveil.linkage.recordlinkage",
+    "ReleasedClusters": "pairveil.release.answers",
     "ReleasedLinkage": "pairveil.release.linkage",
     "ReleasedMetric": "pairveil.release.metric",
+    "ReleasedRanking": "pairveil.release.answers",
     "InputError": "pairveil.errors",
     "BudgetError": "pairveil.errors",
     "ClusterError": "pairveil.errors",
@@ -126,6 +130,8 @@ if TYPE_CHECKING:
         PrivacyLeakWarning,
     )
     from pairveil.evaluation.error_curve import error_curve
+    from pairveil.evaluation.private_auc import private_pair_auc
+    from pairveil.evaluation.search import PrivateSearch
     from pairveil.graph.choosing import design_pairs, select_pairs
     from pairveil.graph.enumerated_kappa import exact_kappa
     from pairveil.graph.grouping import design_groups
@@ -156,6 +162,7 @@ if TYPE_CHECKING:
     )
     from pairveil.privacy.certificate import Certificate
     from pairveil.privacy.ledger import PrivacyLedger
+    from pairveil.release.answers import ReleasedClusters, ReleasedRanking
     from pairveil.release.error_curve import ErrorCurve
     from pairveil.release.linkage import ReleasedLinkage
     from pairveil.release.metric import ReleasedMetric
