@@ -196,7 +196,9 @@ def records_of(certificate: Certificate) -> str:
 
 
 def _released(certificate: Certificate) -> str:
-    return "linkage model" if "linkage" in certificate.plan else "metric"
+    if "linkage" in certificate.plan:
+        return "linkage model"
+    return "error curve" if "error_curve" in certificate.plan else "metric"
 
 
 def one_record(certificate: Certificate) -> str:
@@ -269,6 +271,11 @@ def _public_structure(records: str) -> str:
             "Who is in a tuple with whom is public. The promise covers what the tuples hold, features and "
             "who plays which part, and not that a tuple exists."
         )
+    if records == "counted pairs":
+        return (
+            "Who is paired with whom is public. The promise covers what the pairs hold, levels or scores and "
+            "labels, and not that a pair exists."
+        )
     if records in ("pairs", "groups"):
         return (
             "Who is paired with whom is public. The promise covers what the pairs hold, features and "
@@ -319,8 +326,8 @@ def caveats(certificate: Certificate | None) -> list[str]:
         "tree for instance, is outside it.",
         "Every further release from the same people adds up. A ledger keeps the sum; releases that are not "
         "in the ledger are not counted.",
-        "An index or a table of people made with this metric holds those people's data. It is as private as "
-        "they are; the certificate says nothing about it.",
+        f"An index or a table of people made with this {_released(certificate)} holds those people's data. "
+        "It is as private as they are; the certificate says nothing about it.",
         "Every epsilon is an upper bound that was proved, not a measurement; the true loss may be smaller.",
     ]
     return found
