@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.data.canonical import say_contrary, say_merged
-from pairveil.engine.backends import dask_tasks as tasks
+from pairveil.engine.backends import dask_tasks
 from pairveil.engine.backends.dask import connected_client
 from pairveil.engine.backends.dask_features import (
     FeatureBlocks,
@@ -116,7 +116,7 @@ def open_dask_pairs(
     if missing:
         raise InputError(f"the pairs have no column '{missing[0]}'")
     partitions = tuple(
-        delayed_task(tasks.compact)(frame, columns, table.shape[0])
+        delayed_task(dask_tasks.compact)(frame, columns, table.shape[0])
         for frame in pairs[list(columns)].to_delayed()
     )
     looks = fetch(client, [delayed_task(look)(part) for part in partitions], "pairs")
@@ -194,10 +194,10 @@ class DaskPairs:
     @cached_property
     def degrees(self) -> NDArray[np.int32]:
         """How many of all pairs each person has: counted by the workers, added up on the way."""
-        counts = self._each(tasks.degrees, self.n_people)
+        counts = self._each(dask_tasks.degrees, self.n_people)
         while len(counts) > 1:
             groups = [counts[i : i + FAN_IN] for i in range(0, len(counts), FAN_IN)]
-            counts = [delayed_task(tasks.add)(group) for group in groups]
+            counts = [delayed_task(dask_tasks.add)(group) for group in groups]
         found: NDArray[np.int32] = _unchanged(fetch(connected_client(), counts, "pairs"))[0]
         # Each pair has two ends. Of a count that left int32, or a partition lost, kappa would be too small.
         if found.min() < 0 or found.sum(dtype=np.int64) != 2 * self.starts[-1]:
@@ -236,7 +236,7 @@ class DaskPairs:
         wanted = np.arange(self.n_pairs) if kept is None else kept
         cuts = np.searchsorted(wanted, self.starts)
         tasks = [
-            self._checked(i, tasks.positions, wanted[a:b] - self.starts[i])
+            self._checked(i, dask_tasks.positions, wanted[a:b] - self.starts[i])
             for i, (a, b) in enumerate(pairwise(cuts))
             if b > a
         ]
@@ -244,7 +244,9 @@ class DaskPairs:
 
     def _checked(self, i: int, task: Callable[..., Any], *arguments: Any) -> Any:
         """Delayed: what a task makes of a partition; None where it is not what was read before."""
-        return delayed_task(tasks.of_same)(self.partitions[i], self.digests[i], task, *arguments)
+        return delayed_task(dask_tasks.of_same)(
+            self.partitions[i], self.digests[i], task, *arguments
+        )
 
     def _each(self, task: Callable[..., Any], *arguments: Any) -> list[Any]:
         return [self._checked(i, task, *arguments) for i in range(len(self.partitions))]
@@ -273,7 +275,7 @@ class DaskPairs:
         wanted = [self._part(first, last) for first, last in pairwise(edges)]
         futures: list[Any] = client.compute(wanted)
         built = gathered(
-            client, [client.submit(tasks.is_built, p, pure=False) for p in futures], "pairs"
+            client, [client.submit(dask_tasks.is_built, p, pure=False) for p in futures], "pairs"
         )
         if not all(built):
             raise InputError(CHANGED)
@@ -281,12 +283,12 @@ class DaskPairs:
 
     def _part(self, first: int, last: int) -> Any:
         """Delayed: one part."""
-        whole = delayed_task(tasks.join)(self._pieces(first, last))
+        whole = delayed_task(dask_tasks.join)(self._pieces(first, last))
         if self.features.path is not None:
             seen = (self.features.shape, self.features.dtype)
-            return delayed_task(tasks.mapped_part)(whole, self.features.path, seen)
-        people = delayed_task(tasks.people)(whole)
-        return delayed_task(tasks.gathered_part)(whole, people, self.features.rows_of(people))
+            return delayed_task(dask_tasks.mapped_part)(whole, self.features.path, seen)
+        people = delayed_task(dask_tasks.people)(whole)
+        return delayed_task(dask_tasks.gathered_part)(whole, people, self.features.rows_of(people))
 
     def _pieces(self, first: int, last: int) -> list[Any]:
         """Delayed: what each partition has of the pairs from ``first`` to ``last``."""
@@ -305,7 +307,7 @@ class DaskPairs:
             else:
                 between = rows[first:last]
                 at = between[slice(*np.searchsorted(between, [start, stop]))] - start
-            pieces.append(self._checked(i, tasks.cut, at))
+            pieces.append(self._checked(i, dask_tasks.cut, at))
         return pieces
 
     def _kappa(self) -> Kappa:
@@ -316,7 +318,7 @@ class DaskPairs:
         client = connected_client()
         # All at once, so that what partitions have in common (a shuffle) is computed once; workers have
         # room for 8 bytes a pair. The driver holds one partition at a time.
-        waiting = client.compute(self._each(tasks.ends))[::-1]
+        waiting = client.compute(self._each(dask_tasks.ends))[::-1]
         while waiting:
             yield _unchanged(gathered(client, [waiting.pop()], "pairs"))[0]
 
