@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -104,11 +105,14 @@ def epsilon_of_parts(
     """
     delta = check_delta(delta)
     composition = compose(parts, check_adjacency(adjacency))
-    return math.inf if composition is None else _epsilon(composition, delta)
+    return math.inf if composition is None else epsilon_of_composition(composition, delta)
 
 
 @lru_cache(maxsize=4096)
-def _epsilon(composition: Composition, delta: float) -> float:
+def epsilon_of_composition(composition: Composition, delta: float) -> float:
+    """Epsilon of merged events at ``delta``."""
+    if composition.searches:
+        return _epsilon_of_searches(composition, delta)
     if composition.unsampled_mu() == 0.0 and (delta == 0.0 or composition.grid_steps <= 1):
         if composition.grid_steps == 1 and composition.choices:
             return choice_epsilon(composition.choices_total, delta)
@@ -117,6 +121,16 @@ def _epsilon(composition: Composition, delta: float) -> float:
     if delta == 0.0 or not (composition.sampled or composition.pure or composition.choices):
         return closed
     return min(closed, _epsilon_on_grid(composition, delta, closed) + composition.aside)
+
+
+def _epsilon_of_searches(composition: Composition, delta: float) -> float:
+    """Searches and what else there is, by basic composition: epsilons and equal shares of delta add up."""
+    from pairveil.privacy.best_of import epsilon_of_best  # which asks this module for the trials
+
+    rest = replace(composition, searches=())
+    share = delta / (len(composition.searches) + (rest.grid_steps > 0 or rest.aside > 0.0))
+    found = [epsilon_of_best(search, share) for search in composition.searches]
+    return math.fsum((*found, epsilon_of_composition(rest, share))) * (1.0 + 1e-15)
 
 
 def _epsilon_on_grid(composition: Composition, delta: float, closed: float) -> float:

@@ -20,6 +20,7 @@ from pairveil.errors import InputError
 from pairveil.privacy.bounded_range import choice_rho, epsilon_from_zcdp
 from pairveil.privacy.costs import MAX_KAPPA, Cost, Group
 from pairveil.privacy.events import (
+    BestOfEvent,
     ChoiceEvent,
     DisjointGaussianEvent,
     Event,
@@ -51,6 +52,15 @@ _NO_NOISE = 1e100  # pairs over noise above which there is no noise to speak of:
 
 
 @dataclass(frozen=True)
+class Search:
+    """The best of a geometric number of trials: see `BestOfEvent`; one composition a candidate."""
+
+    mean_trials: int
+    slack: float
+    trials: tuple[Composition, ...]
+
+
+@dataclass(frozen=True)
 class Composition:
     """What the events amount to: Gaussian mu^2, (epsilon, steps) pure, sampled Gaussians, choices.
 
@@ -67,6 +77,7 @@ class Composition:
     choices_total: float = 0.0
     choices_rho: float = 0.0
     aside: float = 0.0  # epsilon of the Laplace events and choices that are added, not composed
+    searches: tuple[Search, ...] = ()
 
     @property
     def grid_steps(self) -> int:
@@ -134,10 +145,17 @@ def compose(parts: Iterable[Part], adjacency: Adjacency) -> Composition | None:
     pure: dict[Fraction, int] = defaultdict(int)
     sampled: dict[tuple[int, float, float, bool], int] = defaultdict(int)
     choices: dict[Fraction, int] = defaultdict(int)
+    searches: list[Search] = []
     for events, group in parts:
         checked = check_events(events)
         costs = group if isinstance(group, tuple) else (_checked_cost(group),) * len(checked)
         for event, cost in zip(checked, costs, strict=True):
+            if isinstance(event, BestOfEvent):
+                trials = [compose([(trial, cost)], adjacency) for trial in event.trials]
+                if None in trials:
+                    return None
+                searches.append(Search(event.mean_trials, event.slack, tuple(filter(None, trials))))
+                continue
             reach = cost.sensitivity(adjacency)
             noise = event.noise
             # What is beyond the floats has no epsilon that a float could state.
@@ -177,6 +195,7 @@ def compose(parts: Iterable[Part], adjacency: Adjacency) -> Composition | None:
         choices_total=_sum_up([eta * n for eta, n in ranges]),
         choices_rho=math.fsum(n * choice_rho(_round_up(eta)) for eta, n in ranges),
         aside=_sum_up(aside),
+        searches=tuple(searches),
     )
 
 
