@@ -37,6 +37,7 @@ from pairveil.privacy.units import (
     DECLARED_KAPPA,
     NOISE_SOURCES,
     POINTS_ARE_PUBLIC,
+    SCORE_QUERY,
     SEARCHED,
     SELECTED_CAVEAT,
     SELECTED_TUPLES_CAVEAT,
@@ -164,7 +165,11 @@ def _events_of_plan(c: Certificate, releases: list[Any]) -> list[Event]:
     if search is None:
         return events
     try:
-        ends = [0, *accumulate(int(one["queries"]) for one in search["candidates"])]
+        ends = [0, *accumulate(one["queries"] for one in search["candidates"])]
+        # A trial is a fit and its score: one fit cut into 'candidates' would be charged for one of its queries.
+        scored = [place for place, one in enumerate(releases, 1) if one["name"] == SCORE_QUERY]
+        if scored != ends[1:] or any(b - a < 2 for a, b in pairwise(ends)):
+            return []
         trials = tuple(tuple(events[a:b]) for a, b in pairwise(ends))
         stated = event_from_dict(c.events[0])
         slack = stated.slack if isinstance(stated, BestOfEvent) else 0.0
