@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -91,7 +92,7 @@ def test_a_certificate_that_charges_one_trial_or_hides_the_search_is_refused(rel
         cut = {"mean_trials": 6, "candidates": [{"queries": n} for n in wrong]}
         ends = np.cumsum([0, *wrong]) if None not in wrong else []
         flat = [event for one in events["trials"] for event in one]
-        trials = [flat[a:b] for a, b in zip(ends, ends[1:], strict=False) if b > a]
+        trials = [flat[a:b] for a, b in pairwise(ends) if b > a]
         assert problems(
             plan=data["plan"] | {"search": cut}, events=[events | {"trials": trials or [flat]}]
         )
@@ -121,7 +122,7 @@ def test_a_fit_does_not_pass_for_a_search_by_being_cut_into_candidates():
 
 
 def test_people_who_change_together_do_so_in_the_scored_pairs_too():
-    """200 households in pairs that share nobody: a matching holds one pair of each, the held-out pairs many."""
+    """A matching holds one pair of each of 200 households, the held-out pairs many."""
     data = PairSet(X, PAIRS, Y, together=np.arange(N) % 200)
     learner = DPPMetricLearner(unit="person", select="matching")
     made = search(learner=learner, epsilon=8.0)

@@ -166,7 +166,7 @@ def _events_of_plan(c: Certificate, releases: list[Any]) -> list[Event]:
         return events
     try:
         ends = [0, *accumulate(one["queries"] for one in search["candidates"])]
-        # A trial is a fit and its score: one fit cut into 'candidates' would be charged for one of its queries.
+        # A trial is a fit and its score; one fit cut into 'candidates' would pay for one query.
         scored = [place for place, one in enumerate(releases, 1) if one["name"] == SCORE_QUERY]
         if scored != ends[1:] or any(b - a < 2 for a, b in pairwise(ends)):
             return []
