@@ -21,7 +21,9 @@ from pairveil import (
     error_curve,
 )
 from pairveil.privacy.accounting import epsilon_of
+from pairveil.privacy.costs import costs_of_counts
 from pairveil.privacy.epsilons import all_epsilons
+from pairveil.privacy.public_facts import public_of
 from pairveil.privacy.units import SEARCHED
 
 N = 1600
@@ -99,6 +101,26 @@ def test_a_certificate_that_charges_one_trial_or_hides_the_search_is_refused(rel
     kept = released[0].certificate_
     low = {unit: dict.fromkeys(by, 0.5) for unit, by in kept.epsilons.items()}
     assert not replace(kept, epsilon=0.5, epsilons=low).verify()
+
+
+def test_scored_pairs_of_a_kind_of_their_own_would_not_be_charged(released):
+    """One event has one cost: kinds beside the first query's would be stated and not paid for."""
+    kept = released[0].certificate_
+    releases = [dict(one) for one in kept.plan["releases"]]
+    for one in releases:
+        one["records"] = "counted pairs" if one["name"] == "score counts" else "pairs"
+    many = {unit: 50 for unit in kept.kappas}
+    forged = replace(
+        kept,
+        plan=kept.plan | {"releases": releases},
+        costs={**kept.costs, "counted pairs": costs_of_counts(many, l1=True)},
+        kappas=many,
+        kappa=50,
+        events=({**kept.events[0], "slack": 1e-14},),
+        public=(*kept.public, *public_of(["counted pairs"])),
+    )
+    (problem,) = forged.verify().problems
+    assert "one kind of records" in problem
 
 
 def test_a_fit_does_not_pass_for_a_search_by_being_cut_into_candidates():

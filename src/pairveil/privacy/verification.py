@@ -108,6 +108,8 @@ def _headline(c: Certificate) -> list[str]:
         problems.append("for release, but the list of classes was read off the people")
     if "search" in c.plan and SEARCHED not in c.public:
         problems.append("it is the best of several fits, and it is not said what that makes public")
+    if "search" in c.plan and len(_kinds(c)) > 1:  # its one event has one cost
+        problems.append("a search is charged for one kind of records, and several are stated")
     if c.for_release and ASSUMED_LEVELS in c.public:
         problems.append("for release, but the number of levels was read off the pairs")
     return problems
