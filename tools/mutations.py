@@ -32,6 +32,18 @@ SENSITIVITY = [
         _in("test_group_audit", "test_group_fits"),
     ),
     Mutation(
+        "kappa: a household touches the pairs of its first people only",
+        "touched = np.concatenate([values[:, 0], once[once >= 0]])",
+        "touched = values[:, 0]",
+        _in("test_sharing"),
+    ),
+    Mutation(
+        "kappa: pairs are chosen as if nobody shared a household",
+        "kept = across[select_pairs(values[across], how, random_state=random_state)]",
+        "kept = across[select_pairs(pairs[across], how, random_state=random_state)]",
+        _in("test_sharing"),
+    ),
+    Mutation(
         "groups: a mean over pairs is not clipped",
         "total = shrink(row_norms(means, norm), self.clip) @ means",
         "total = np.ones(len(means)) @ means",
@@ -261,7 +273,7 @@ NOISE = [
         "noise: the sampler rejects by another law",
         "odd = _TWO * k + _ONE if gaussian else _ONE",
         "odd = _TWO * k + _TWO if gaussian else _ONE",
-        _in("test_discrete", "test_cells"),
+        _in("test_discrete", "test_sampling_table"),
     ),
     Mutation(
         "noise: a sum that wraps around is let through",

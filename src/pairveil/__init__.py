@@ -24,7 +24,7 @@ _HOME = {
     "design_groups": "pairveil.graph.grouping",
     "kappa": "pairveil.graph.kappa",
     "Kappa": "pairveil.graph.kappa",
-    "exact_kappa": "pairveil.graph.exact",
+    "exact_kappa": "pairveil.graph.enumerated_kappa",
     "key_pairs": "pairveil.graph.key_pairs",
     "open_dask_pairs": "pairveil.engine.backends.dask_pairs",
     "PublicBounds": "pairveil.data.scaling",
@@ -116,7 +116,7 @@ if TYPE_CHECKING:
     )
     from pairveil.evaluation.error_curve import ErrorCurve, error_curve
     from pairveil.graph.choosing import design_pairs, select_pairs
-    from pairveil.graph.exact import exact_kappa
+    from pairveil.graph.enumerated_kappa import exact_kappa
     from pairveil.graph.grouping import design_groups
     from pairveil.graph.kappa import Kappa, kappa
     from pairveil.graph.key_pairs import key_pairs

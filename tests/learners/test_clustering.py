@@ -9,7 +9,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from pairveil import BudgetError, Certificate, InputError, PrivacyLedger, PrivateConstrainedKMeans
 from pairveil.audit.canaries import Neighbours
-from pairveil.audit.exact import measure
+from pairveil.audit.exact_audit import measure
 from pairveil.data.pairset import PairSet
 from pairveil.engine.statistics import clipped_sum
 from pairveil.errors import PrivateNote

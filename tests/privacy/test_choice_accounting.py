@@ -30,8 +30,8 @@ from pairveil.privacy.bounded_range import (
     epsilon_from_zcdp,
 )
 from pairveil.privacy.calibration import calibrate_choice
-from pairveil.privacy.choosing import whole_scores
 from pairveil.privacy.events import ChoiceEvent, GaussianEvent, LaplaceEvent
+from pairveil.privacy.exact_choice import whole_scores
 from pairveil.privacy.gdp import epsilon_from_mu
 
 DELTA = 1e-5

@@ -25,7 +25,7 @@ from pairveil.privacy.noise import NoiseSource, SeededNoise
 from pairveil.privacy.units import Adjacency, Unit
 
 if TYPE_CHECKING:
-    from pairveil.audit.exact import Inputs
+    from pairveil.audit.exact_audit import Inputs
 
 FloatArray = NDArray[np.float64]
 NoiseMaker = Callable[[np.random.Generator], NoiseSource]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairveil.audit.exact import ExactFinding, measure
+from pairveil.audit.exact_audit import ExactFinding, measure
 from pairveil.data.people import NO_CLASS, People
 from pairveil.errors import DataWarning, InputError, PrivateNote
 from pairveil.learners.base import PrivateLearner

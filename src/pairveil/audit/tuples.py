@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pairveil.audit.exact import ExactFinding, audit_exactly
+from pairveil.audit.exact_audit import ExactFinding, audit_exactly
 from pairveil.data.tupleset import ABSENT, FEWEST, TupleSet
 from pairveil.errors import InputError
 from pairveil.learners import learner_class

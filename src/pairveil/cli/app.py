@@ -199,7 +199,3 @@ def usage_message(problem: Any) -> str:
 def _fail(message: str, code: int) -> None:
     say_error(message)
     sys.exit(code)
-
-
-if __name__ == "__main__":
-    main()

@@ -46,6 +46,7 @@ from pairveil.cli.pair_options import (
     Right,
     SchemaFile,
     Threshold,
+    Together,
     ZeroMeans,
     read_pair_file,
 )
@@ -58,7 +59,7 @@ from pairveil.cli.training import (
     join_classes,
     join_pairs,
     open_for_workers,
-    read_class_column,
+    read_column,
     read_people,
 )
 from pairveil.cli.which_learner import input_of, make_learner
@@ -189,6 +190,7 @@ def fit(
             rich_help_panel=PANEL,
         ),
     ] = None,
+    together: Together = None,
     dask: Annotated[
         str | None,
         typer.Option(
@@ -284,6 +286,8 @@ def fit(
     budget_file.check()
     # Notes may tell of private rows (how many were clipped): to the operator on stderr, never in the JSON.
     with spoken_warnings(quiet), ExitStack() as connection:
+        apart = () if together is None else (together,)
+        shared = None if together is None or far else read_column(features, together, "--together")
         if far:
             connection.enter_context(_cluster(dask))
             unused = {
@@ -295,22 +299,26 @@ def fit(
                 "--layout": layout != AUTO_LAYOUT,
                 "--graph-salt": graph_salt,
                 "--merge-similar-ids": merge_similar_ids,
+                "--together": together,
             }
             training = open_for_workers(features, str(pairs), (left, right, label), unused)
         elif classes is not None:
-            of_each = read_class_column(features, classes)
+            of_each = read_column(features, classes, "--classes")
             people, scale, facts = read_people(
-                Path(features), columns_used, scaling, data_norm, classes
+                Path(features), columns_used, scaling, data_norm, (classes, *apart)
             )
-            training = join_classes(people, scale, of_each, class_list)._replace(schema=facts)
+            training = join_classes(people, scale, of_each, class_list, shared)
+            training = training._replace(schema=facts)
         else:
-            people, scale, facts = read_people(Path(features), columns_used, scaling, data_norm)
+            people, scale, facts = read_people(
+                Path(features), columns_used, scaling, data_norm, apart
+            )
             found = read_pair_file(
                 Path(str(pairs)), left=left, right=right, label=label, layout=layout,
                 zero_means=zero_means, threshold=threshold, record_id=record_id,
                 merge_similar_ids=merge_similar_ids,
             )  # fmt: skip
-            training = join_pairs(people, scale, found)._replace(schema=facts)
+            training = join_pairs(people, scale, found, shared)._replace(schema=facts)
         # Loading the learner takes a second: mistakes in files are told before it.
         from pairveil.learners.sizes import most_rows
 

@@ -64,6 +64,15 @@ SchemaFile = Annotated[
 ]
 
 
+Together = Annotated[
+    str | None,
+    _option(
+        "--together",
+        "Public column of FEATURES (household, site): who shares a value counts as one person.",
+    ),
+]
+
+
 def listed(names: list[str] | None) -> list[str] | None:
     """Names of columns, which one option may hold several of; a comma in a name is doubled.
 

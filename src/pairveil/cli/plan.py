@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -24,11 +23,12 @@ from pairveil.cli.pair_options import (
     Right,
     SchemaFile,
     Threshold,
+    Together,
     ZeroMeans,
     read_pair_file,
 )
 from pairveil.cli.training import Columns as ColumnsUsed
-from pairveil.cli.training import read_rows
+from pairveil.cli.training import read_column, read_rows
 
 
 def register(app: typer.Typer) -> None:
@@ -59,6 +59,7 @@ def plan(
     threshold: Threshold = 0.5,
     record_id: RecordId = "id",
     merge_similar_ids: MergeSimilarIds = False,
+    together: Together = None,
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
@@ -74,15 +75,15 @@ def plan(
     from pairveil.data.pairset import PairSet
 
     with spoken_warnings(quiet):
-        people = read_rows(features, ColumnsUsed(id_, columns, exclude, merge_similar_ids), schema)[
-            0
-        ]
+        used = ColumnsUsed(id_, columns, exclude, merge_similar_ids)
+        people = read_rows(features, used, schema, () if together is None else (together,))[0]
+        shared = None if together is None else read_column(features, together, "--together")
         found = read_pair_file(
             pairs, left=left, right=right, label=label, layout=layout, zero_means=zero_means,
             threshold=threshold, record_id=record_id, merge_similar_ids=merge_similar_ids,
             labels_optional=True,
         )  # fmt: skip
-        data = PairSet.join(people, found)
+        data = PairSet.join(people, found, together=shared)
     from pairveil.learners.outlook import EPSILONS, HEADINGS, cells, outlook
 
     seen = outlook(data, tuple(epsilon) if epsilon else EPSILONS, delta=delta)
@@ -101,7 +102,8 @@ def plan(
         chosen = seen.recommended
         stdout.print(
             f"pairveil fit {features} {pairs}{_said('--schema', schema)} --epsilon {chosen.epsilon:g} "
-            f"--delta {delta:g} --unit {chosen.unit} --select {chosen.select} --out release"
+            f"--delta {delta:g} --unit {chosen.unit} --select {chosen.select}"
+            f"{_said('--together', together)} --out release"
         )
 
 
@@ -115,5 +117,5 @@ def _best(rows: Iterable[Any]) -> Iterable[Any]:
     return best.values()
 
 
-def _said(option: str, value: Path | None) -> str:
+def _said(option: str, value: object | None) -> str:
     return "" if value is None else f" {option} {value}"

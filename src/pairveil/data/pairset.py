@@ -21,6 +21,7 @@ from pairveil.data.canonical import (
 from pairveil.data.clipping import clip_rows_and_say_so
 from pairveil.data.columns import as_ids
 from pairveil.data.resolving import index_pairs
+from pairveil.data.shared_values import numbered
 from pairveil.data.similar_ids import say_similar
 from pairveil.data.tables import FeatureTable, PairTable, refuse_repeated
 from pairveil.data.validation import check_features, check_labels, check_pairs, row_blocks
@@ -46,6 +47,9 @@ class PairSet:
     ids : array of shape (n,), optional
         What the people are called outside: integers or text, each once.
     feature_names : sequence of str, optional
+    together : array of shape (n,), optional
+        A public value of each person: a household, a site. People with equal values change together, and
+        the unit 'person' covers all of them; somebody without one stands alone.
 
     Examples
     --------
@@ -62,6 +66,7 @@ class PairSet:
     labels: np.ndarray | None = None
     ids: np.ndarray | None = None
     feature_names: tuple[str, ...] | None = None
+    together: np.ndarray | None = None
 
     kind = "pairs"  # of records, for what a protected unit costs
 
@@ -71,7 +76,8 @@ class PairSet:
         n_people = features.shape[0]
         pairs = check_pairs(self.pairs, n_people)
         labels = None if self.labels is None else check_labels(self.labels, len(pairs))
-        self._set(features, pairs, labels, self._checked_ids(n_people), names)
+        shared = None if self.together is None else numbered(self.together, n_people)
+        self._set(features, pairs, labels, self._checked_ids(n_people), names, shared)
 
     def _checked_ids(self, n_people: int) -> np.ndarray | None:
         if self.ids is None:
@@ -85,13 +91,17 @@ class PairSet:
         return ids
 
     def _set(self, *values: Any) -> None:
-        names = ("features", "pairs", "labels", "ids", "feature_names")
+        names = ("features", "pairs", "labels", "ids", "feature_names", "together")
         for name, value in zip(names, values, strict=True):
             object.__setattr__(self, name, value)
 
     @classmethod
     def join(
-        cls, features: FeatureTable, pairs: PairTable, data_norm: float | None = None
+        cls,
+        features: FeatureTable,
+        pairs: PairTable,
+        data_norm: float | None = None,
+        together: Any = None,
     ) -> PairSet:
         """Put pairs of ids and people's features together.
 
@@ -101,6 +111,8 @@ class PairSet:
         pairs : PairTable
         data_norm : float, optional
             Rows longer than this (l2) are clipped to it, each by its own length.
+        together : array, optional
+            A public value of each row of the features: see `PairSet`.
 
         Returns
         -------
@@ -130,7 +142,8 @@ class PairSet:
         if data_norm is not None:
             values = clip_rows_and_say_so(values, data_norm, stacklevel=2)
         joined = object.__new__(cls)  # the tables have been checked already
-        joined._set(values, found.pairs, found.labels, features.ids, features.names)
+        shared = None if together is None else numbered(together, len(features.ids))
+        joined._set(values, found.pairs, found.labels, features.ids, features.names, shared)
         return joined
 
     def __repr__(self) -> str:
@@ -218,7 +231,10 @@ class PairSet:
         say_contrary(records.n_contrary, stacklevel=stacklevel)
         features = self.features if people is None else self.features[people]
         ids = self.ids if people is None or self.ids is None else self.ids[people]
-        return self._with(features, records.pairs, records.labels, ids), records.positions
+        moved = self._with(features, records.pairs, records.labels, ids)
+        if people is not None and self.together is not None:  # numbers follow the ids' order too
+            object.__setattr__(moved, "together", numbered(self.together[people], len(people)))
+        return moved, records.positions
 
     def with_features(self, features: Any) -> PairSet:
         """The same pairs of people with other features, which must have been checked.
@@ -247,7 +263,7 @@ class PairSet:
 
     def _with(self, features: Any, pairs: Any, labels: Any, ids: Any) -> PairSet:
         changed = object.__new__(type(self))  # checked when this one was made
-        changed._set(features, pairs, labels, ids, self.feature_names)
+        changed._set(features, pairs, labels, ids, self.feature_names, self.together)
         return changed
 
     def subset(self, indices: Any) -> PairSet:

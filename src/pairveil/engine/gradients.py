@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pairveil.engine.kernels import dense as kernels
-from pairveil.engine.kernels import exact as exact_kernels
+from pairveil.engine.kernels import exact_sums as exact_kernels
 from pairveil.engine.kernels import sparse as sparse_kernels
 from pairveil.engine.losses import ContrastiveLoss, PairLoss
 from pairveil.engine.statistics import Labels, Statistic, row_norms, shrink

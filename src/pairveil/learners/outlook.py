@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from html import escape
 from types import SimpleNamespace
 from typing import Any
@@ -164,7 +164,7 @@ def outlook(
     (24, True)
     """
     # A label of its own for no pair: a plan must be the same whatever they are.
-    blind = PairSet(data.features, data.pairs, np.ones(data.n_pairs), data.ids, data.feature_names)
+    blind = replace(data, labels=np.ones(data.n_pairs))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PairveilWarning)  # each line would say the same again
         found = Resolved(*blind.canonical(), False)

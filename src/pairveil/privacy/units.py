@@ -138,6 +138,12 @@ UNKNOWN_TOPOLOGY = (
 )
 """Said where pairs came without ids. Epsilon of the other units is stated as infinite."""
 
+PEOPLE_TOGETHER = (
+    "who shares a household, a site or the like, as a column says: people who share one change together, and "
+    "the unit 'person' covers all of them at once"
+)
+"""Said where a column says who changes together. Kappa of the unit 'person' is then theirs together."""
+
 DECLARED_KAPPA = (
     "kappa of the protected unit is a public constant that was declared, not counted; the used pairs need "
     "no more than it"

@@ -28,7 +28,7 @@ from pairveil.engine.gradients import LossGradient
 from pairveil.engine.losses import LOSSES
 from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.errors import DataWarning
-from pairveil.learners.contrastive.choosing import THRESHOLDS, ColumnScores
+from pairveil.learners.contrastive.column_scores import THRESHOLDS, ColumnScores
 from pairveil.learners.contrastive.defaults import (
     MARGIN,
     MARGIN_SHARE,
