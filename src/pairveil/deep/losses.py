@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from pairveil.deep.metric_learning import is_foreign, pair_loss_of
 from pairveil.deep.records import (
     GroupRecords,
     PairLoss,
@@ -94,13 +95,16 @@ def records_of(kind: str, size: int, loss: str | PairLoss) -> tuple[str, Records
     size : int
         People in a record.
     loss : str or callable
-        Groups take a loss of pairs, or 'triplet'; tuples one of triplets.
+        Groups take a loss of pairs, or 'triplet'; tuples one of triplets. A loss of single pairs of
+        pytorch-metric-learning is taken too.
 
     Examples
     --------
     >>> records_of("pairs", 2, "cosine")[0], records_of("groups", 4, "triplet")[1].triplets
     ('cosine', True)
     """
+    if is_foreign(loss):
+        loss = pair_loss_of(loss)
     taken = {"pairs": LOSSES, "groups": LOSSES | TRIPLET_LOSSES, "tuples": TRIPLET_LOSSES}[kind]
     if not callable(loss) and loss not in taken:
         raise InputError(

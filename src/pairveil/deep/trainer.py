@@ -237,14 +237,14 @@ class PrivateMetricTrainer(PrivateLearner):
             raise InputError("this trainer is not fitted yet: call fit first")
         return embed(self.module_, data, self.shape_in_)
 
-    def release(self, folder: str | Path, *, overwrite: bool = False) -> Path:
-        """Write weights, a description and the certificate: see `pairveil.deep.release`."""
+    def release(self, folder: str | Path, *, overwrite: bool = False, onnx: bool = False) -> Path:
+        """Write weights, a description, the certificate and, if asked, ONNX: see `pairveil.deep.release`."""
         from pairveil.deep.release import ReleasedNetwork
 
         if not hasattr(self, "module_"):
             raise InputError("this trainer is not fitted yet: call fit first")
         return ReleasedNetwork(self.module_, self.certificate_, self.shape_in_).save(
-            folder, overwrite=overwrite
+            folder, overwrite=overwrite, onnx=onnx
         )
 
 
