@@ -61,7 +61,9 @@ _HOME = {
     "Outlook": "pairveil.learners.outlook",
     "LEARNERS": "pairveil.learners",
     "error_curve": "pairveil.evaluation.error_curve",
-    "ErrorCurve": "pairveil.evaluation.error_curve",
+    "ErrorCurve": "pairveil.release.error_curve",
+    "PrivateSearch": "pairveil.evaluation.search",
+    "private_pair_auc": "pairveil.evaluation.private_auc",
     "PrivateLinkageModel": "pairveil.linkage.model",
     "level_frequencies": "pairveil.linkage.estimating",
     "text_levels": "pairveil.linkage.comparing",
@@ -114,7 +116,9 @@ if TYPE_CHECKING:
         InputError,
         PrivacyLeakWarning,
     )
-    from pairveil.evaluation.error_curve import ErrorCurve, error_curve
+    from pairveil.evaluation.error_curve import error_curve
+    from pairveil.evaluation.private_auc import private_pair_auc
+    from pairveil.evaluation.search import PrivateSearch
     from pairveil.graph.choosing import design_pairs, select_pairs
     from pairveil.graph.enumerated_kappa import exact_kappa
     from pairveil.graph.grouping import design_groups
@@ -144,6 +148,7 @@ if TYPE_CHECKING:
     )
     from pairveil.privacy.certificate import Certificate
     from pairveil.privacy.ledger import PrivacyLedger
+    from pairveil.release.error_curve import ErrorCurve
     from pairveil.release.linkage import ReleasedLinkage
     from pairveil.release.metric import ReleasedMetric
     from pairveil.schema.schema import Schema

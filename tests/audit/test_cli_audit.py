@@ -16,7 +16,8 @@ runner = CliRunner()
 @pytest.fixture
 def app():
     made = typer.Typer()
-    commands.register(made)
+    made.command("attack")(commands.attack)
+    made.command("audit")(commands.audit)
     return made
 
 

@@ -221,11 +221,11 @@ def test_events_beyond_the_limit_only_raise_epsilon(monkeypatch: pytest.MonkeyPa
     events = [GaussianEvent(20.0 + i, 0.05, 10) for i in range(6)]
     pure = [LaplaceEvent(50.0 + i, 2) for i in range(6)]
     exact = [epsilon_of(e, kappa=2, delta=1e-5) for e in (events, [*pure, *events])]
-    accounting._epsilon.cache_clear()
+    accounting.epsilon_of_composition.cache_clear()
     monkeypatch.setattr(accounting, "MAX_DISTINCT", 3)
     looser = [epsilon_of(e, kappa=2, delta=1e-5) for e in (events, [*pure, *events])]
     monkeypatch.undo()
-    accounting._epsilon.cache_clear()
+    accounting.epsilon_of_composition.cache_clear()
     closed = [
         epsilon_of(
             [GaussianEvent(e.noise_multiplier, 1.0, 10) for e in events], kappa=2, delta=1e-5

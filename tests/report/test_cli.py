@@ -16,7 +16,8 @@ from pairveil.release.metric import ReleasedMetric
 from pairveil.report.stored import SUMMARY_FILE
 
 app = typer.Typer()
-commands.register(app)
+app.command("report")(commands.report)
+app.command("export")(commands.export)
 L = np.random.default_rng(1).normal(size=(2, 6))
 
 

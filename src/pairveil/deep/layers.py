@@ -19,13 +19,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from itertools import combinations_with_replacement
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-PIECE = 1 << 23
+PIECE = 1 << 24
 """Numbers that are widened at once: pairs are worked through in pieces, which keeps memory low."""
 FLOOR = 2.0**-50
 """Added to the lengths of rows: products below the smallest float32 may vanish (docs/theory/deep.md)."""
@@ -65,7 +66,7 @@ def linear(layer: nn.Linear, x: Tensor, d: Tensor, learn: Collection[str]) -> Pa
     """A linear layer at every position."""
     n, b = x.shape[:2]
     x, d = x.reshape(n, b, -1, x.shape[-1]), d.reshape(n, b, -1, d.shape[-1])
-    return _products(lambda piece: x[piece], d, x.shape[2:], layer.weight, learn)
+    return _products(lambda piece: x[piece], d, layer.weight, learn, copied=0)
 
 
 def convolution(
@@ -73,8 +74,8 @@ def convolution(
 ) -> Parts:
     """A convolution: a linear layer on patches."""
     slopes = d.flatten(3).mT
-    shape = torch.Size((slopes.shape[2], layer.weight[0].numel()))
-    return _products(lambda piece: _patches(layer, x[piece]), slopes, shape, layer.weight, learn)
+    copied = slopes.shape[1] * slopes.shape[2] * layer.weight[0].numel()
+    return _products(lambda piece: _patches(layer, x[piece]), slopes, layer.weight, learn, copied)
 
 
 def _patches(layer: nn.Conv1d | nn.Conv2d, x: Tensor) -> Tensor:
@@ -101,104 +102,112 @@ def _padding(layer: nn.Conv1d | nn.Conv2d) -> list[tuple[int, int]]:
 def _products(
     form: Callable[[slice], Tensor],
     d: Tensor,
-    shape: torch.Size,
     weight: Tensor,
     learn: Collection[str],
+    copied: int,
 ) -> Parts:
-    """Gradients ``sum_t d_t x_t^T`` and ``sum_t d_t``; ``form`` gives x (m, b, *shape) of m of the pairs."""
+    """Gradients ``sum_t d_t x_t^T`` and ``sum_t d_t``.
+
+    ``form`` gives x (m, b, length, inputs) of m pairs, for which it copies ``copied`` numbers a pair.
+    """
+    (b, length, outputs), inputs = d.shape[1:], weight[0].numel()
+    if b * length * (inputs + outputs) <= inputs * outputs:
+        return _kept_products(form, d, weight.shape, learn, copied)
     found = []
-    (b, length, outputs), inputs = d.shape[1:], shape[1]
-    formed = b * length * (inputs + outputs) > inputs * outputs
     if "weight" in learn:
-        found.append((_formed_products if formed else _kept_products)(form, d, shape, weight.shape))
+        found.append(_formed_products(form, d, weight.shape, copied))
     if "bias" in learn:
-        if formed:
-            found.append(formed_parts(_wide(d).sum(dim=(1, 2))))
-        else:  # a product with inputs of 1
-            ones = torch.ones((1, 1, 1, 1), dtype=d.dtype, device=d.device)
-            unit = torch.Size((length, 1))
-            found.append(
-                _kept_products(
-                    lambda piece: ones.expand(len(d[piece]), b, length, 1), d, unit, d.shape[-1:]
-                )
-            )
+        found.append(formed_parts(_wide(d).sum(dim=(1, 2))))
     return together(found)
 
 
 def _formed_products(
-    form: Callable[[slice], Tensor], d: Tensor, shape: torch.Size, weight: torch.Size
+    form: Callable[[slice], Tensor], d: Tensor, weight: torch.Size, copied: int
 ) -> Parts:
     """Every pair's gradient, formed: it has fewer entries than the numbers it is made of."""
-    n, b, length, outputs = d.shape
+    (n, b, _, outputs), inputs = d.shape, weight[1:].numel()
     wide = torch.promote_types(d.dtype, torch.float32)
-    gradients = torch.empty((n, outputs, shape[1]), dtype=wide, device=d.device)
-    for piece in pieces(n, b * length * (shape[1] + outputs)):
+    gradients = torch.empty((n, outputs, inputs), dtype=wide, device=d.device)
+    for piece in pieces(n, copied):
         x, slopes = form(piece).to(wide), d[piece].to(wide)
         torch.bmm(slopes[:, 0].mT, x[:, 0], out=gradients[piece])
         for branch in range(1, b):
             gradients[piece].baddbmm_(slopes[:, branch].mT, x[:, branch])
-    return formed_parts(gradients.reshape(n, *weight))
+    return formed_parts(gradients, weight)
 
 
 def _kept_products(
-    form: Callable[[slice], Tensor], d: Tensor, shape: torch.Size, weight: torch.Size
+    form: Callable[[slice], Tensor],
+    d: Tensor,
+    weight: torch.Size,
+    learn: Collection[str],
+    copied: int,
 ) -> Parts:
     """Norms by products of positions; the sum by one float64 product of all pairs' numbers."""
-    n, b, length, outputs = d.shape
-    size = b * length * (shape[1] + outputs + b * length)
-    found = [_squared(form(piece), d[piece]) for piece in pieces(n, size)]
+    (n, b, length, outputs), inputs = d.shape, weight[1:].numel()
+    size = copied + (b * length) ** 2
+    found = [_squared(form(piece), d[piece], learn) for piece in pieces(n, size)]
     square, terms = (torch.cat(one) for one in zip(*found, strict=True))
 
     def weighted(factors: Tensor, keep: Tensor | None = None) -> list[Tensor]:
-        total = torch.zeros((outputs, shape[1]), dtype=torch.float64, device=d.device)
-        for piece in pieces(n, size):
+        total = torch.zeros((outputs, inputs), dtype=torch.float64, device=d.device)
+        shift = torch.zeros(outputs, dtype=torch.float64, device=d.device)
+        ones = torch.ones(1, dtype=torch.float64, device=d.device)
+        for piece in pieces(n, b * length * (inputs + outputs)):
             x, slopes = (_readable(one, keep, piece) for one in (form(piece), d[piece]))
             for branch in range(b):
                 scaled = (slopes[:, branch] * factors[piece, None, None]).reshape(-1, outputs)
-                total.addmm_(scaled.T, x[:, branch].double().reshape(-1, shape[1]))
-        return [total.reshape(weight)]
+                if "weight" in learn:
+                    total.addmm_(scaled.T, x[:, branch].double().reshape(-1, inputs))
+                if "bias" in learn:
+                    shift.addmv_(scaled.T, ones.expand(len(scaled)))
+        sums = {"weight": total.reshape(weight), "bias": shift}
+        return [sums[name] for name in learn]
 
     return Parts(square, terms, weighted)
 
 
-def _squared(x: Tensor, d: Tensor) -> tuple[Tensor, Tensor]:
-    """||sum_t d_t x_t^T||^2 of each pair, plus a bound on its rounding error, and sum_t ||d_t|| ||x_t||."""
+def _squared(x: Tensor, d: Tensor, learn: Collection[str]) -> tuple[Tensor, Tensor]:
+    """Squared length of sum_t d_t x_t^T of each pair, never too small, and sum_t ||d_t|| ||x_t||.
+
+    A bias is a weight of an input of 1, which adds 1 to every product of inputs.
+    """
     x, d = _wide(x), _wide(d)
-    if x.shape[1] > FEW_BRANCHES:
+    if x.shape[1] > FEW_BRANCHES or x.shape[2] == 1:
         x, d = (one.reshape(len(one), 1, -1, one.shape[-1]) for one in (x, d))
-    lengths = [torch.linalg.vector_norm(one, dim=-1, dtype=torch.float64) for one in (x, d)]
-    terms = ((lengths[0] + FLOOR) * (lengths[1] + FLOOR)).sum(dim=(1, 2))
-    square = torch.zeros_like(terms)
+    branches, weigh, one = range(x.shape[1]), float("weight" in learn), float("bias" in learn)
+    square = torch.zeros(len(x), dtype=torch.float64, device=x.device)
+    terms = torch.zeros_like(square)
+    gammas = [_gamma(values.shape[-1], values.dtype) for values in (x, d)]
     with ieee():
-        for j in range(x.shape[1]):
-            for k in range(j, x.shape[1]):
-                both = _inner(x, j, k, lengths[0]) * _inner(d, j, k, lengths[1])
-                square += both.sum(dim=(1, 2)) * (1 if j == k else 2)
+        for j, k in combinations_with_replacement(branches, 2):
+            inner, slopes = ((values[:, j] @ values[:, k].mT).double() for values in (x, d))
+            inner = inner * weigh + one
+            square += (inner * slopes).sum(dim=(1, 2)) * (1 if j == k else 2)
+            if j == k:
+                lengths = [
+                    (each.diagonal(dim1=1, dim2=2) * (1 + 2 * gamma)).sqrt() + FLOOR
+                    for each, gamma in zip((inner, slopes), gammas, strict=True)
+                ]
+                terms += (lengths[0] * lengths[1]).sum(dim=1)
     # Each product of rows is off by at most gamma times their lengths: over all t, t', gamma terms^2.
-    gammas = [_gamma(one.shape[-1], one.dtype) for one in (x, d)]
     return square + ((1 + gammas[0]) * (1 + gammas[1]) - 1) * terms**2, terms
-
-
-def _inner(values: Tensor, j: int, k: int, lengths: Tensor) -> Tensor:
-    """Products of the positions of two branches, (n, length, length)."""
-    if values.shape[2] > 1:
-        return (values[:, j] @ values[:, k].mT).double()
-    if j == k:
-        return lengths[:, j, :, None] ** 2
-    return (values[:, j] * values[:, k]).sum(dim=-1, dtype=torch.float64)[:, :, None]
 
 
 def _gamma(addends: int, dtype: torch.dtype) -> float:
     """Relative error of a sum of products in any order; 4 more for products, underflow and float64."""
     off = (addends + 4) * torch.finfo(dtype).eps / 2
-    return off / (1 - off) if off < 0.5 else float("inf")
+    return off / (1 - off) if off < 0.25 else float("inf")
 
 
-def formed_parts(gradients: Tensor) -> Parts:
+def formed_parts(gradients: Tensor, shape: torch.Size | None = None) -> Parts:
     """Contributions that are there, one a pair: what rounding made of them is what is clipped and summed."""
-    n, shape = len(gradients), gradients.shape[1:]
+    n, shape = len(gradients), shape or gradients.shape[1:]
     rows = gradients.reshape(n, -1)
-    norms = torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64)
+    # Rows of entries in their own precision, and their lengths in float64.
+    lengths = torch.linalg.vector_norm(gradients.reshape(n, -1, gradients.shape[-1]), dim=2)
+    norms = torch.linalg.vector_norm(lengths.double() + FLOOR, dim=1)
+    norms = norms * (1 + _gamma(gradients.shape[-1], gradients.dtype))
 
     def weighted(factors: Tensor, keep: Tensor | None = None) -> list[Tensor]:
         total = torch.zeros(rows.shape[1], dtype=torch.float64, device=rows.device)

@@ -19,6 +19,18 @@ from pairveil.deep.layers import Parts, Rule
 Layers = dict[str, tuple[nn.Module, Rule]]
 
 
+class _Started(torch.autograd.Function):
+    """The same output, as if it followed from ``start``: slopes are wanted, and no more is kept for that."""
+
+    @staticmethod
+    def forward(_ctx: Any, output: Tensor, _start: Tensor) -> Tensor:  # type: ignore[override]
+        return output.view_as(output)
+
+    @staticmethod
+    def backward(_ctx: Any, d: Tensor) -> tuple[None, Tensor]:  # type: ignore[override]
+        return None, d.new_zeros(())
+
+
 class LayerParts(NamedTuple):
     """A layer's name, its parameters that learn, the numbers it gives a row, its part of gradients."""
 
@@ -40,7 +52,7 @@ def parts_by_layer(layers: Layers, losses: Callable[[], Tensor], n: int) -> list
     n : int
     """
     found: list[LayerParts] = []
-    starts: list[Tensor] = []  # outputs at which gradients stop
+    start: Tensor | None = None  # where gradients go back to
     learn = {name: _learning(layer) for name, (layer, _) in layers.items()}
     ahead = True
 
@@ -51,20 +63,23 @@ def parts_by_layer(layers: Layers, losses: Callable[[], Tensor], n: int) -> list
         found.append(LayerParts(name, learn[name], d[0].numel(), parts))
 
     def hook_of(name: str) -> Any:
-        def hook(_: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-            starting = not output.requires_grad
-            output.requires_grad_(True)
+        def hook(_: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
+            nonlocal start
+            if not output.requires_grad:
+                if start is None:
+                    start = torch.zeros((), device=output.device, requires_grad=True)
+                output = _Started.apply(output, start)
             if ahead:  # checkpointed layers run once more on the way back
                 kept = [inputs[0].detach()]
                 output.register_hook(lambda d: came_back(name, kept.pop(), d))
-                starts.extend([output] if starting else [])
+            return output
 
         return hook
 
     with _held_still(layers, hook_of):
         total = losses().sum()
         ahead = False
-        torch.autograd.grad(total, starts, allow_unused=True)
+        torch.autograd.grad(total, [] if start is None else [start], allow_unused=True)
     return found
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from numbers import Integral
@@ -41,6 +41,7 @@ from pairveil.privacy.dominating import (
     sampled_gaussian_pairs,
 )
 from pairveil.privacy.events import (
+    BestOfEvent,
     ChoiceEvent,
     DisjointGaussianEvent,
     Event,
@@ -80,6 +81,15 @@ _NO_NOISE = 1e100  # pairs over noise above which there is no noise to speak of:
 
 
 @dataclass(frozen=True)
+class Search:
+    """The best of a geometric number of trials: see `BestOfEvent`; one composition a candidate."""
+
+    mean_trials: int
+    slack: float
+    trials: tuple[Composition, ...]
+
+
+@dataclass(frozen=True)
 class Composition:
     """What the events amount to: Gaussian mu^2, (epsilon, steps) pure, sampled Gaussians, choices.
 
@@ -96,6 +106,7 @@ class Composition:
     choices_total: float = 0.0
     choices_rho: float = 0.0
     aside: float = 0.0  # epsilon of the Laplace events and choices that are added, not composed
+    searches: tuple[Search, ...] = ()
 
     @property
     def grid_steps(self) -> int:
@@ -206,7 +217,7 @@ def epsilon_of_parts(
     """
     delta = check_delta(delta)
     composition = compose(parts, check_adjacency(adjacency))
-    return math.inf if composition is None else _epsilon(composition, delta)
+    return math.inf if composition is None else epsilon_of_composition(composition, delta)
 
 
 def compose(parts: Iterable[Part], adjacency: Adjacency) -> Composition | None:
@@ -215,10 +226,17 @@ def compose(parts: Iterable[Part], adjacency: Adjacency) -> Composition | None:
     pure: dict[Fraction, int] = defaultdict(int)
     sampled: dict[tuple[int, float, float, bool], int] = defaultdict(int)
     choices: dict[Fraction, int] = defaultdict(int)
+    searches: list[Search] = []
     for events, group in parts:
         checked = check_events(events)
         costs = group if isinstance(group, tuple) else (_checked_cost(group),) * len(checked)
         for event, cost in zip(checked, costs, strict=True):
+            if isinstance(event, BestOfEvent):
+                trials = [compose([(trial, cost)], adjacency) for trial in event.trials]
+                if None in trials:
+                    return None
+                searches.append(Search(event.mean_trials, event.slack, tuple(filter(None, trials))))
+                continue
             reach = cost.sensitivity(adjacency)
             noise = event.noise
             # What is beyond the floats has no epsilon that a float could state.
@@ -258,6 +276,7 @@ def compose(parts: Iterable[Part], adjacency: Adjacency) -> Composition | None:
         choices_total=_sum_up([eta * n for eta, n in ranges]),
         choices_rho=math.fsum(n * choice_rho(_round_up(eta)) for eta, n in ranges),
         aside=_sum_up(aside),
+        searches=tuple(searches),
     )
 
 
@@ -305,7 +324,10 @@ def _round_up(value: Fraction) -> float:
 
 
 @lru_cache(maxsize=4096)
-def _epsilon(composition: Composition, delta: float) -> float:
+def epsilon_of_composition(composition: Composition, delta: float) -> float:
+    """Epsilon of merged events at ``delta``."""
+    if composition.searches:
+        return _epsilon_of_searches(composition, delta)
     if composition.unsampled_mu() == 0.0 and (delta == 0.0 or composition.grid_steps <= 1):
         if composition.grid_steps == 1 and composition.choices:
             return choice_epsilon(composition.choices_total, delta)
@@ -314,6 +336,16 @@ def _epsilon(composition: Composition, delta: float) -> float:
     if delta == 0.0 or not (composition.sampled or composition.pure or composition.choices):
         return closed
     return min(closed, _epsilon_on_grid(composition, delta, closed) + composition.aside)
+
+
+def _epsilon_of_searches(composition: Composition, delta: float) -> float:
+    """Searches and what else there is, by basic composition: epsilons and equal shares of delta add up."""
+    from pairveil.privacy.best_of import epsilon_of_best  # which asks this module for the trials
+
+    rest = replace(composition, searches=())
+    share = delta / (len(composition.searches) + (rest.grid_steps > 0 or rest.aside > 0.0))
+    found = [epsilon_of_best(search, share) for search in composition.searches]
+    return math.fsum((*found, epsilon_of_composition(rest, share))) * (1.0 + 1e-15)
 
 
 def _epsilon_on_grid(composition: Composition, delta: float, closed: float) -> float:

@@ -1,14 +1,16 @@
-"""Whatever a release folder holds: a metric or a linkage model, each with its certificate."""
+"""Whatever a release folder holds: a metric, a linkage model or an error curve, with its certificate."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from pairveil.release.linkage import LINKAGE_FILE, ReleasedLinkage
-from pairveil.release.metric import METRIC_FILE, ReleasedMetric
+from pairveil.release.error_curve import ErrorCurve
+from pairveil.release.folder import CURVE_FILE, LINKAGE_FILE, METRIC_FILE
+from pairveil.release.linkage import ReleasedLinkage
+from pairveil.release.metric import ReleasedMetric
 
 
-def load_release(folder: str | Path) -> ReleasedMetric | ReleasedLinkage:
+def load_release(folder: str | Path) -> ReleasedMetric | ReleasedLinkage | ErrorCurve:
     """Read a release of any kind, and check that it is what its certificate was made for.
 
     Raises
@@ -17,6 +19,9 @@ def load_release(folder: str | Path) -> ReleasedMetric | ReleasedLinkage:
         When a file is missing, truncated, tampered with or of a newer version.
     """
     source = Path(folder)
-    if (source / LINKAGE_FILE).exists() and not (source / METRIC_FILE).exists():
-        return ReleasedLinkage.load(source)
+    if not (source / METRIC_FILE).exists():
+        if (source / LINKAGE_FILE).exists():
+            return ReleasedLinkage.load(source)
+        if (source / CURVE_FILE).exists():
+            return ErrorCurve.load(source)
     return ReleasedMetric.load(source)

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from pairveil.files import write_file
+from pairveil.release.folder import CURVE_FILE
 from pairveil.report import accounts, evidence, pairs, promise
 from pairveil.report.data import ReportData
-from pairveil.report.linkage import weights_figure
+from pairveil.report.linkage import waterfall_figure, weights_figure
+from pairveil.report.operating import operating
 from pairveil.report.rendering import asset, digest, environment
 
 SECTIONS = (
@@ -67,6 +69,9 @@ def context(data: ReportData) -> dict[str, Any]:
         "graph": pairs.graph(data),
         "quality": evidence.quality(data),
         "linkage": weights_figure(data.linkage) if data.linkage else None,
+        "waterfall": waterfall_figure(data.linkage, data.prior) if data.linkage else None,
+        "operating": operating(data) if data.curve else None,
+        "is_metric": not data.linkage and data.file != CURVE_FILE,
         "noise": accounts.noise(certificate) if certificate is not None else None,
         "budget": accounts.budget(data.summary.budget),
         "recompute": accounts.recompute(data, certificate) if certificate is not None else None,
@@ -74,7 +79,9 @@ def context(data: ReportData) -> dict[str, Any]:
 
 
 def _title(data: ReportData) -> str:
-    return "A linkage model" if data.linkage else "A learned distance metric"
+    if data.linkage:
+        return "A linkage model"
+    return "An operating point" if data.file == CURVE_FILE else "A learned distance metric"
 
 
 def write(data: ReportData, path: str | Path) -> Path:

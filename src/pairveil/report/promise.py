@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from pairveil.privacy.promise import one_number
 from pairveil.privacy.units import Unit, round_up
+from pairveil.release.folder import CURVE_FILE
 from pairveil.report.charts import Bar, horizontal_bars
 from pairveil.report.data import ReportData
 from pairveil.report.evidence import gain_in_brief
@@ -77,6 +78,11 @@ def _released(data: ReportData) -> str:
         what = (
             "A table that says how much each comparison of two records counts for or against a match "
             "(a linkage model)."
+        )
+    elif data.file == CURVE_FILE:
+        what = (
+            "How often a rule that compares people is wrong, at each threshold that it might use (an error "
+            "curve, from which an operating point is chosen)."
         )
     if certificate is None:
         return f"{what} It was learned without noise."
@@ -189,7 +195,7 @@ def _odds_sentence(epsilon: float, unit: str) -> str:
     return (
         "The best guess is an average over everything that could have been released. Epsilon bounds the "
         "worst case: who held two stories for equally likely, odds of 1 to 1, can hold at most "
-        f"{odds_factor(epsilon)} to 1 after seeing the metric, for one {unit}, except with probability "
+        f"{odds_factor(epsilon)} to 1 after seeing the release, for one {unit}, except with probability "
         f"about delta. The factor is e to the power {round_up(epsilon)}, the epsilon for what is replaced."
     )
 

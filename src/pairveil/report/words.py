@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from pairveil.privacy.certificate import PUBLIC, PUBLIC_OF_PEOPLE
+from pairveil.privacy.public_facts import PUBLIC_OF
 from pairveil.privacy.units import UNIT_SENTENCES, Unit, round_up
 
 if TYPE_CHECKING:
@@ -88,14 +88,16 @@ def adjacency_meaning(adjacency: str, records: str) -> str:
     return ADJACENCY_MEANINGS[adjacency].replace("these pairs", f"these {records}")
 
 
+_, _PLAN, _RULES = PUBLIC_OF["pairs"]
+_, _TOUCHED, _BOUND = PUBLIC_OF["people"]
 PLAIN_PUBLIC = {
-    PUBLIC[1]: (
+    _PLAN: (
         "how many pairs count together (kappa), how often sums were taken and over which share of the "
         "pairs, and how much noise was added"
     ),
-    PUBLIC[2]: "the limit on the size of a person's features, and the fixed rules of the learning",
-    PUBLIC_OF_PEOPLE[1]: "how many people one protected fact touches, and how much noise was added",
-    PUBLIC_OF_PEOPLE[2]: "the limit on the size of a person's features",
+    _RULES: "the limit on the size of a person's features, and the fixed rules of the learning",
+    _TOUCHED: "how many people one protected fact touches, and how much noise was added",
+    _BOUND: "the limit on the size of a person's features",
 }
 """What certificates call public in the words of their makers, said for a reader who is none."""
 
@@ -194,7 +196,9 @@ def records_of(certificate: Certificate) -> str:
 
 
 def _released(certificate: Certificate) -> str:
-    return "linkage model" if "linkage" in certificate.plan else "metric"
+    if "linkage" in certificate.plan:
+        return "linkage model"
+    return "error curve" if "error_curve" in certificate.plan else "metric"
 
 
 def one_record(certificate: Certificate) -> str:
@@ -267,6 +271,11 @@ def _public_structure(records: str) -> str:
             "Who is in a tuple with whom is public. The promise covers what the tuples hold, features and "
             "who plays which part, and not that a tuple exists."
         )
+    if records == "counted pairs":
+        return (
+            "Who is paired with whom is public. The promise covers what the pairs hold, levels or scores and "
+            "labels, and not that a pair exists."
+        )
     if records in ("pairs", "groups"):
         return (
             "Who is paired with whom is public. The promise covers what the pairs hold, features and "
@@ -317,8 +326,8 @@ def caveats(certificate: Certificate | None) -> list[str]:
         "tree for instance, is outside it.",
         "Every further release from the same people adds up. A ledger keeps the sum; releases that are not "
         "in the ledger are not counted.",
-        "An index or a table of people made with this metric holds those people's data. It is as private as "
-        "they are; the certificate says nothing about it.",
+        f"An index or a table of people made with this {_released(certificate)} holds those people's data. "
+        "It is as private as they are; the certificate says nothing about it.",
         "Every epsilon is an upper bound that was proved, not a measurement; the true loss may be smaller.",
     ]
     return found

@@ -431,7 +431,7 @@ def _gathered_part(whole: Any, people: Ends, rows: NDArray[Any] | None) -> PairS
 
 
 def _mapped_part(whole: Any, path: str, seen: tuple[Any, Any]) -> PairSet | None:
-    """Pairs with all people's rows, mapped from a file; None of one that is not what was checked."""
+    """Pairs with all people's rows, mapped from a file; None if it is not the file that was checked."""
     if whole is None:
         return None
     try:
@@ -442,9 +442,8 @@ def _mapped_part(whole: Any, path: str, seen: tuple[Any, Any]) -> PairSet | None
 
 
 def _pair_set(features: Any, pairs: Ends, labels: NDArray[np.int8]) -> PairSet:
-    part = object.__new__(PairSet)  # everything was checked, block by block
-    part._set(features, pairs, labels, None, None)
-    return part
+    """What was checked block by block."""
+    return PairSet.checked_before(features=features, pairs=pairs, labels=labels)
 
 
 def _is_built(part: Any) -> bool:
