@@ -223,8 +223,9 @@ def _of_best_cases(claims: Collection[dict[str, Any]]) -> list[str]:
         f"{', '.join(f'{e:g}' for e in steelman.EPSILONS)}; and of these the one that favours it most. "
         "Each choice is the claim's own measure on the test people, in the paper's favour: nobody who "
         "releases a metric could choose so. 'Untrained' is then the start itself, and the PCA of the "
-        "people's features is not charged. The number behind the verdict says by how much the mean meets "
-        "(+) or misses (-) the claim in the case that decides it.",
+        "people's features is not charged. The number behind the verdict says by how much the claim is "
+        "met (+) or missed (-): the mean of its cases, for little-lost and auc-lost the worst data set, for "
+        "input-worst the median case.",
         "",
     ]
 

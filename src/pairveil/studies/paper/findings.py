@@ -26,8 +26,8 @@ Verdict = Literal[
 class Finding(NamedTuple):
     """What was measured, in words, and what follows.
 
-    ``favour``, of claims about accuracy: by how much the repeats' mean meets the claim in the case
-    that decides it (negative: misses it).
+    ``favour``, of claims about accuracy: by how much the claim is met (negative: missed), as the mean
+    of its cases, of the worst data set where all are claimed, and the median case where most are.
     """
 
     measured: str
