@@ -653,4 +653,21 @@ COUNTS = [
     ),
 ]
 
-MUTATIONS = [*SENSITIVITY, *CLIP, *NOISE, *CHOICES, *KAPPA, *EVENTS, *ACCOUNTING, *COUNTS]
+SELECTION = [
+    Mutation(
+        "selection: the shift is charged once",
+        "trial + 2.0 * _shift(search)",
+        "trial + _shift(search)",
+        _in("test_best_of"),
+    ),
+    Mutation(
+        "selection: delta of one trial for all of them",
+        "left = delta / search.mean_trials - search.slack",
+        "left = delta - search.slack",
+        _in("test_best_of"),
+    ),
+]
+
+MUTATIONS = [
+    *SENSITIVITY, *CLIP, *NOISE, *CHOICES, *KAPPA, *EVENTS, *ACCOUNTING, *COUNTS, *SELECTION,
+]  # fmt: skip

@@ -24,6 +24,7 @@ from pairveil.learners.preparing import Prepared
 from pairveil.learners.score_counts import NoisyScores, PrivateScoreCounts, cells_of, decoder
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.ledger import PrivacyLedger
+from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
 from pairveil.privacy.units import Adjacency, Unit
 from pairveil.release.error_curve import upper_end
 
@@ -141,7 +142,7 @@ def plan_auc(
     unit: Unit = "relationship",
     *,
     adjacency: Adjacency = "zero-out",
-    mechanism: str = "gaussian",
+    mechanism: str = GAUSSIAN.name,
     confidence: float = 0.95,
     random_state: int | np.random.Generator | None = None,
 ) -> AucPlan:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pairveil.privacy.events import event_from_dict
-from pairveil.release.folder import CURVE_FILE, LINKAGE_FILE
+from pairveil.release.folder import CLUSTERS_FILE, CURVE_FILE, LINKAGE_FILE, RANKING_FILE
 from pairveil.report.charts import Bar, horizontal_bars
 from pairveil.report.data import Budget, ReportData
 from pairveil.report.parts import Figure, Table, table
@@ -48,9 +48,15 @@ def noise(certificate: Certificate) -> dict[str, Any]:
 
 
 def _noise_table(certificate: Certificate, one: str) -> Table:
-    named = _names(certificate)
     rows = []
-    for event, (name, entries) in zip(certificate.events, named, strict=True):
+    asked = [
+        inner
+        for event in certificate.events  # of a search: what a trial of each candidate asks
+        for inner in (
+            [e for trial in event["trials"] for e in trial] if "trials" in event else [event]
+        )
+    ]
+    for event, (name, entries) in zip(asked, _names(certificate, len(asked)), strict=True):
         told = event_from_dict(event)
         rate = float(event.get("sample_rate", 1.0))
         over = f"all {records_of(certificate)}"
@@ -77,10 +83,9 @@ def _noise_table(certificate: Certificate, one: str) -> Table:
     return table("Everything that was computed from the private data", columns, rows)
 
 
-def _names(certificate: Certificate) -> list[tuple[str, str]]:
+def _names(certificate: Certificate, n_events: int) -> list[tuple[str, str]]:
     """Each event's name and count of numbers, where the plan tells of as many queries as there are events."""
     queries = certificate.plan.get("releases")
-    n_events = len(certificate.events)
     if not isinstance(queries, list | tuple) or len(queries) != n_events:
         return [("", "")] * n_events
     found = []
@@ -137,9 +142,9 @@ def recompute(data: ReportData, certificate: Certificate) -> dict[str, Any]:
         verdict += " Noise and kappa themselves are the sender's word."
     elif data.problems:
         verdict = "The numbers were recomputed when this page was made, and they do not hold."
-    kind = {LINKAGE_FILE: "ReleasedLinkage", CURVE_FILE: "ErrorCurve"}.get(
-        data.file, "ReleasedMetric"
-    )
+    kinds = {LINKAGE_FILE: "ReleasedLinkage", CURVE_FILE: "ErrorCurve"}
+    kinds |= {RANKING_FILE: "ReleasedRanking", CLUSTERS_FILE: "ReleasedClusters"}
+    kind = kinds.get(data.file, "ReleasedMetric")
     python = (
         f"from pairveil import {kind}\n\n"
         f"release = {kind}.load({data.folder!r})   # checks the file's SHA-256\n"

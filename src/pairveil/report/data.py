@@ -19,6 +19,7 @@ from pairveil.errors import InputError
 if TYPE_CHECKING:
     from pairveil.privacy.certificate import Certificate
     from pairveil.release.error_curve import ErrorCurve
+    from pairveil.report.answers import AnswerView
     from pairveil.report.linkage import WeightRow
 
 MAX_PLACE = 1e100  # of a point: distances are squared
@@ -277,6 +278,8 @@ class ReportData:
         The day, for the foot of the page.
     linkage : tuple of WeightRow
         Match weights, where the release is a linkage model.
+    answer : AnswerView or None
+        Where the release is a ranking or clusters.
     prior : float
         Of the linkage model.
     curve : ErrorCurve or None
@@ -304,3 +307,4 @@ class ReportData:
     file: str = "metric.safetensors"
     cover: Cover = field(default_factory=Cover)
     public_test: PublicTest | None = None
+    answer: AnswerView | None = None

@@ -23,6 +23,7 @@ from pairveil.report.words import (
     guesses_in_100,
     headline,
     is_weak,
+    kind_of,
     number,
     odds_factor,
     one_in,
@@ -84,6 +85,8 @@ def _released(data: ReportData) -> str:
             "How often a rule that compares people is wrong, at each threshold that it might use (an error "
             "curve, from which an operating point is chosen)."
         )
+    elif data.answer is not None:
+        what = data.answer.released
     if certificate is None:
         return f"{what} It was learned without noise."
     each = {
@@ -91,10 +94,13 @@ def _released(data: ReportData) -> str:
         "groups": "pairs inside disjoint groups of people",
         "people": "people with a class each",
         "counted pairs": "pairs of records, each marked 'match' or 'no match'",
-    }.get(certificate.records, certificate.records)
+        "links": "links between points, each of which says 'together' or 'apart'",
+        "workers": "workers and what each of them chose",
+    }.get(kind_of(certificate), certificate.records)
+    kept = " No row of the data is handed out." if kind_of(certificate) != "links" else ""
     return (
         f"{what} It was learned from {number(certificate.n_pairs_used)} {each}; random noise was added "
-        "before anything was kept. No row of the data is handed out."
+        f"before anything was kept.{kept}"
     )
 
 
@@ -145,7 +151,7 @@ ONE_NUMBER = (
 
 def protected(certificate: Certificate) -> dict[str, Any]:
     """Three units by two comparisons, and what the numbers mean to an attacker."""
-    records, shown = certificate.records, records_of(certificate)
+    records, shown = kind_of(certificate), records_of(certificate)
     units = units_of(certificate)
     rows = []
     for unit in units:
