@@ -77,6 +77,18 @@ def test_no_plan_costs_more_than_was_asked(epsilon, adjacency):
         assert cost <= epsilon
 
 
+def test_a_mechanism_that_asks_for_too_little_noise_gets_what_the_budget_needs():
+    class Optimist(type(mechanism_named("laplace"))):
+        def multiplier(self, budget, share, times=1):
+            return super().multiplier(budget, share, times) / 1.5
+
+    setting = Setting(Budget(1.0, 0.0, 3, "zero-out"), 500, 20, mechanism=Optimist())
+    plan, _ = plan_within(
+        ContrastiveRecipe(n_steps=4, sample_rate=1.0), setting, 0.0, 5, exact=True
+    )
+    assert 0.9 < epsilon_of(plan.events(), kappa=3, adjacency="zero-out", delta=0.0) <= 1.0
+
+
 @pytest.mark.parametrize("epsilon", [1e13, 1e-14])
 def test_a_threshold_whose_noise_cannot_be_drawn_is_refused_before_the_charge(epsilon):
     rng = np.random.default_rng(0)

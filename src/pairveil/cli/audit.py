@@ -19,12 +19,6 @@ AdjacencyName = Literal["zero-out", "replace"]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Makes the games repeatable.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add these commands to the command line."""
-    app.command("attack")(attack)
-    app.command("audit")(audit)
-
-
 def attack(
     targets: Annotated[
         int, typer.Option("--targets", min=20, help="Relationships to attack; more are surer.")

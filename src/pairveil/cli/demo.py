@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from pairveil.cli.fit import Epsilon
+from pairveil.cli.budget import Epsilon
 from pairveil.cli.learning import learn, summarise
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stderr, stdout
 from pairveil.cli.page_options import write_page
@@ -23,11 +23,6 @@ from pairveil.privacy.units import round_up
 TRAIN_PEOPLE = 398
 CURVE_EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 CURVE_SEEDS = 5
-
-
-def register(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command("demo")(demo)
 
 
 def demo(

@@ -19,19 +19,7 @@ from pairveil.cli.output import (
     stdout,
     table,
 )
-from pairveil.cli.pair_options import (
-    AUTO_LAYOUT,
-    Label,
-    Layout,
-    Left,
-    MergeSimilarIds,
-    PairsFile,
-    RecordId,
-    Right,
-    Threshold,
-    ZeroMeans,
-    read_pair_file,
-)
+from pairveil.cli.pair_options import GraphOptions, PairOptions, PairsFile
 from pairveil.errors import InputError
 from pairveil.graph.selections import SELECTIONS
 
@@ -50,20 +38,9 @@ MaxDegree = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add these commands to the command line."""
-    app.command("kappa")(show_kappa)
-    app.command("select")(select)
-    app.command("design")(design)
-
-
 def show_kappa(
     pairs: PairsFile,
-    left: Left = "left",
-    right: Right = "right",
-    layout: Layout = AUTO_LAYOUT,
-    record_id: RecordId = "id",
-    merge_similar_ids: MergeSimilarIds = False,
+    reading: GraphOptions = GraphOptions(),
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
@@ -79,11 +56,7 @@ def show_kappa(
     from pairveil.graph.kappa import kappa
 
     with spoken_warnings(quiet or json_) as notes:
-        listed = read_pair_file(
-            pairs, left=left, right=right, label=None, layout=layout, record_id=record_id,
-            merge_similar_ids=merge_similar_ids,
-        )  # fmt: skip
-        edges = index_pairs(listed).pairs
+        edges = index_pairs(reading.read(pairs)).pairs
     numbers = kappa(edges)
     if json_:
         print_json({**numbers.to_dict(), "notes": notes})
@@ -110,14 +83,7 @@ def select(
     how: Annotated[SelectName, typer.Option("--how", help=f"{RULES}.")] = SelectName("paths"),
     out: Out = Path("selected.csv"),
     max_degree: MaxDegree = None,
-    left: Left = "left",
-    right: Right = "right",
-    label: Label = "label",
-    layout: Layout = AUTO_LAYOUT,
-    zero_means: ZeroMeans = None,
-    threshold: Threshold = 0.5,
-    record_id: RecordId = "id",
-    merge_similar_ids: MergeSimilarIds = False,
+    reading: PairOptions = PairOptions(),
     seed: Seed = None,
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
@@ -136,16 +102,11 @@ def select(
     from pairveil.graph.kappa import kappa
 
     with spoken_warnings(quiet or json_) as notes:
-        listed = read_pair_file(
-            pairs, left=left, right=right, label=label, layout=layout, zero_means=zero_means,
-            threshold=threshold, record_id=record_id, merge_similar_ids=merge_similar_ids,
-            labels_optional=True,
-        )  # fmt: skip
-        found = index_pairs(listed)
+        found = index_pairs(reading.read(pairs, labels_optional=True))
     before = kappa(found.pairs)
     kept = select_pairs(found.pairs, str(how), max_degree=max_degree, random_state=seed)
     after = kappa(found.pairs[kept])
-    write_columns(out, _in_order(found, kept, (left, right, label)))
+    write_columns(out, _in_order(found, kept, (reading.left, reading.right, reading.label)))
     if json_:
         full = before.to_dict()["kappa"]
         print_json({**after.to_dict(), "out": str(out), "full_graph_kappa": full, "notes": notes})

@@ -8,31 +8,17 @@ import typer
 
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stdout, table
 from pairveil.cli.pair_options import (
-    AUTO_LAYOUT,
     Columns,
     Exclude,
     FeaturesFile,
     IdColumn,
-    Label,
-    Layout,
-    Left,
-    MergeSimilarIds,
+    PairOptions,
     PairsFile,
-    RecordId,
-    Right,
     SchemaFile,
-    Threshold,
     Together,
-    ZeroMeans,
-    read_pair_file,
 )
 from pairveil.cli.training import Columns as ColumnsUsed
 from pairveil.cli.training import read_column, read_rows
-
-
-def register(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command("plan")(plan)
 
 
 def plan(
@@ -51,14 +37,7 @@ def plan(
     id_: IdColumn = "id",
     columns: Columns = None,
     exclude: Exclude = None,
-    left: Left = "left",
-    right: Right = "right",
-    label: Label = "label",
-    layout: Layout = AUTO_LAYOUT,
-    zero_means: ZeroMeans = None,
-    threshold: Threshold = 0.5,
-    record_id: RecordId = "id",
-    merge_similar_ids: MergeSimilarIds = False,
+    reading: PairOptions = PairOptions(),
     together: Together = None,
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
@@ -75,14 +54,10 @@ def plan(
     from pairveil.data.pairset import PairSet
 
     with spoken_warnings(quiet):
-        used = ColumnsUsed(id_, columns, exclude, merge_similar_ids)
+        used = ColumnsUsed(id_, columns, exclude, reading.merge_similar_ids)
         people = read_rows(features, used, schema, () if together is None else (together,))[0]
         shared = None if together is None else read_column(features, together, "--together")
-        found = read_pair_file(
-            pairs, left=left, right=right, label=label, layout=layout, zero_means=zero_means,
-            threshold=threshold, record_id=record_id, merge_similar_ids=merge_similar_ids,
-            labels_optional=True,
-        )  # fmt: skip
+        found = reading.read(pairs, labels_optional=True)
         data = PairSet.join(people, found, together=shared)
     from pairveil.learners.outlook import EPSILONS, HEADINGS, cells, outlook
 

@@ -16,13 +16,6 @@ from pairveil.privacy.units import round_up
 ReleaseFolder = Annotated[Path, typer.Argument(help="Folder of a release.", show_default=False)]
 
 
-def register(app: typer.Typer) -> None:
-    """Add these commands to the command line."""
-    app.command("transform")(transform)
-    app.command("evaluate")(evaluate)
-    app.command("account")(account)
-
-
 def transform(
     folder: ReleaseFolder,
     features: FeaturesFile,

@@ -30,12 +30,6 @@ from pairveil.cli.pair_options import IdColumn
 from pairveil.cli.release import ReleaseFolder
 
 
-def register(app: typer.Typer) -> None:
-    """Add these commands to the command line."""
-    app.command("report")(report)
-    app.command("export")(export)
-
-
 def report(
     folder: ReleaseFolder,
     out: Annotated[

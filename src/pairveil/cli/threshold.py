@@ -10,33 +10,15 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 import typer
 
-from pairveil.cli.budget import Budget
-from pairveil.cli.fit import AdjacencyOption, Delta, Epsilon, _privacy
+from pairveil.cli.budget import Spending, privacy_option
 from pairveil.cli.output import JsonFlag, QuietFlag, plain, print_json, spoken_warnings, stdout
-from pairveil.cli.pair_options import (
-    AUTO_LAYOUT,
-    PANEL,
-    IdColumn,
-    Label,
-    Layout,
-    Left,
-    MergeSimilarIds,
-    RecordId,
-    Right,
-    ZeroMeans,
-    read_pair_file,
-)
+from pairveil.cli.pair_options import PANEL, IdColumn, PairOptions
 from pairveil.cli.planned import print_epsilons
 from pairveil.errors import InputError
 from pairveil.privacy.units import round_up
 
 METRIC_CELLS = 256
 """Thresholds of a metric: its longest possible distance is far above the usual ones."""
-
-
-def register(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command("threshold")(threshold)
 
 
 class Scored(NamedTuple):
@@ -68,24 +50,13 @@ def threshold(
         Path | None, typer.Argument(help="Labelled pairs, private.", metavar="PAIRS")
     ] = None,
     fmr: Annotated[float, typer.Option("--fmr", help="False-match rate to aim at.")] = 0.01,
-    epsilon: Epsilon = 1.0,
-    delta: Delta = 1e-5,
+    spending: Spending = Spending(),
     unit: Annotated[
-        Literal["pair", "relationship", "person"], _privacy("--unit", "What is protected.")
+        Literal["pair", "relationship", "person"], privacy_option("--unit", "What is protected.")
     ] = "relationship",
-    adjacency: AdjacencyOption = "zero-out",
-    ledger: Annotated[
-        Path | None, _privacy("--ledger", "Budget file to charge, the model's for instance.")
-    ] = None,
-    budget: Annotated[
-        float | None, _privacy("--budget", "Total epsilon, where --ledger makes a new file.")
-    ] = None,
-    seed: Annotated[
-        int | None, _privacy("--seed", "Repeatable, and therefore NOT for release.", min=0)
-    ] = None,
     entity_records: Annotated[
         int | None,
-        _privacy("--entity-records", "Public: the most records that one person has.", min=1),
+        privacy_option("--entity-records", "Public: the most records that one person has.", min=1),
     ] = None,
     score_range: Annotated[
         str | None,
@@ -102,13 +73,7 @@ def threshold(
         Path | None, typer.Option("--out", "-o", help="JSON file for the whole curve.")
     ] = None,
     id_: IdColumn = "id",
-    left: Left = "left",
-    right: Right = "right",
-    label: Label = "label",
-    layout: Layout = AUTO_LAYOUT,
-    zero_means: ZeroMeans = None,
-    record_id: RecordId = "id",
-    merge_similar_ids: MergeSimilarIds = False,
+    reading: PairOptions = PairOptions(),
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
@@ -120,29 +85,23 @@ def threshold(
 
     Example: `pairveil threshold scores.csv --score-range 0,1 --epsilon 0.5 --fmr 0.001 --out curve.json`
     """
-    budget_file = Budget(ledger, budget, delta, unit, adjacency)
-    budget_file.check()
-    names = {
-        "left": left, "right": right, "label": label, "layout": layout, "zero_means": zero_means,
-        "record_id": record_id, "merge_similar_ids": merge_similar_ids,
-    }  # fmt: skip
+    budget_file = spending.ledger_of(unit)
     with spoken_warnings(quiet):
         if source.is_dir():
             if features is None or pairs is None:
                 raise InputError("a release needs FEATURES (or LEVELS) and PAIRS to be scored on")
-            scored = _by_release(source, features, pairs, id_, names)
+            scored = _by_release(source, features, pairs, id_, reading)
         else:
             if features is not None:
                 raise InputError("a table of scores stands alone: leave FEATURES and PAIRS out")
-            scored = _by_scores(source, score, score_range, names)
+            scored = _by_scores(source, score, score_range, reading)
         from pairveil.evaluation.error_curve import plan_curve
 
         found = scored.found
         ends = np.column_stack([found.left, found.right])
         planned = plan_curve(
-            scored.scores, found.labels, ends, epsilon, delta, scored.score_range, unit,
-            adjacency=adjacency, n_cells=scored.n_cells, entity_records=entity_records,
-            random_state=seed,
+            scored.scores, found.labels, ends, score_range=scored.score_range, unit=unit,
+            n_cells=scored.n_cells, entity_records=entity_records, **spending.parameters,
         )  # fmt: skip
         if planned.prepared.certificate is None:
             raise InputError(
@@ -231,19 +190,19 @@ def _say(shown: dict[str, Any], curve: Any) -> None:
 
 
 def _by_release(
-    folder: Path, features: Path, pairs: Path, id_: str, names: dict[str, Any]
+    folder: Path, features: Path, pairs: Path, id_: str, reading: PairOptions
 ) -> Scored:
     from pairveil.release.artefact import load_release
     from pairveil.release.linkage import ReleasedLinkage
 
     released = load_release(folder)
     if isinstance(released, ReleasedLinkage):
-        return _by_weights(released, features, pairs, names)
+        return _by_weights(released, features, pairs, reading)
     from pairveil.cli.release import read_people
     from pairveil.data.resolving import index_pairs
 
     people = read_people(features, id_, released)
-    found = read_pair_file(pairs, **names)
+    found = reading.read(pairs)
     placed = index_pairs(found, people.ids)
     longest = _longest(released)
     near = np.minimum(
@@ -275,12 +234,12 @@ def _longest(metric: Any) -> float:
     return found
 
 
-def _by_weights(model: Any, levels: Path, pairs: Path, names: dict[str, Any]) -> Scored:
+def _by_weights(model: Any, levels: Path, pairs: Path, reading: PairOptions) -> Scored:
     from pairveil.column_names import in_order_of
     from pairveil.data.pair_values import read_levels, rows_of
 
-    found = read_pair_file(pairs, **names)
-    values = read_levels(levels, names["left"], names["right"], (names["label"],))
+    found = reading.read(pairs)
+    values = read_levels(levels, reading.left, reading.right, (reading.label,))
     order = list(range(len(values.names)))
     if model.names is not None:
         if not set(model.names) <= set(values.names):
@@ -301,7 +260,7 @@ def _by_weights(model: Any, levels: Path, pairs: Path, names: dict[str, Any]) ->
     )
 
 
-def _by_scores(source: Path, score: str, score_range: str | None, names: dict[str, Any]) -> Scored:
+def _by_scores(source: Path, score: str, score_range: str | None, reading: PairOptions) -> Scored:
     from pairveil.data.pair_values import read_pair_values
 
     if score_range is None:
@@ -310,8 +269,8 @@ def _by_scores(source: Path, score: str, score_range: str | None, names: dict[st
         low, high = (float(one) for one in score_range.split(","))
     except ValueError:
         raise InputError("--score-range must be two numbers with a comma, such as 0,1") from None
-    found = read_pair_file(source, **names)
-    values = read_pair_values(source, names["left"], names["right"], [score])
+    found = reading.read(source)
+    values = read_pair_values(source, reading.left, reading.right, [score])
     from pairveil.evaluation.error_curve import N_CELLS
 
     return Scored(values.values[:, 0], found, (low, high), N_CELLS)

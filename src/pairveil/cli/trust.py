@@ -8,24 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stdout
-from pairveil.cli.pair_options import (
-    AUTO_LAYOUT,
-    PANEL,
-    Layout,
-    Left,
-    RecordId,
-    Right,
-    read_pair_file,
-)
+from pairveil.cli.pair_options import PANEL, GraphOptions
 from pairveil.cli.planned import print_epsilons
 from pairveil.cli.release import ReleaseFolder
 from pairveil.errors import InputError
-
-
-def register(app: typer.Typer) -> None:
-    """Add these commands to the command line."""
-    app.command("certificate")(certificate)
-    app.command("sign")(sign)
 
 
 def certificate(
@@ -46,10 +32,7 @@ def certificate(
             "--salt", help="The sender's salt, to compare the graph.", rich_help_panel=PANEL
         ),
     ] = None,
-    left: Left = "left",
-    right: Right = "right",
-    layout: Layout = AUTO_LAYOUT,
-    record_id: RecordId = "id",
+    reading: GraphOptions = GraphOptions(),
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
@@ -81,10 +64,7 @@ def certificate(
         from pairveil.data.resolving import index_pairs
 
         with spoken_warnings(quiet or json_):
-            listed = read_pair_file(
-                pairs, left=left, right=right, label=None, layout=layout, record_id=record_id
-            )
-            indexed = index_pairs(listed)
+            indexed = index_pairs(reading.read(pairs))
         graph = recount(found, indexed, None if salt is None else read_salt(salt))
         failures += [f"{pairs} and the certificate differ: " + "; ".join(graph.problems)] * bool(
             graph.problems

@@ -209,9 +209,8 @@ def _build(features: Any, pairs: NDArray[Any], labels: NDArray[Any]) -> PairSet:
     """A part, on a worker."""
     if isinstance(features, str):
         features = np.load(features, mmap_mode="r", allow_pickle=False)
-    part = object.__new__(PairSet)  # checked by the driver, who has seen it whole
-    part._set(features, pairs, labels, None, None)
-    return part
+    # The driver has checked it, who has seen it whole.
+    return PairSet.checked_before(features=features, pairs=pairs, labels=labels)
 
 
 def _nothing(asked: Any) -> Any:

@@ -442,9 +442,8 @@ def _mapped_part(whole: Any, path: str, seen: tuple[Any, Any]) -> PairSet | None
 
 
 def _pair_set(features: Any, pairs: Ends, labels: NDArray[np.int8]) -> PairSet:
-    part = object.__new__(PairSet)  # everything was checked, block by block
-    part._set(features, pairs, labels, None, None)
-    return part
+    """What was checked block by block."""
+    return PairSet.checked_before(features=features, pairs=pairs, labels=labels)
 
 
 def _is_built(part: Any) -> bool:
