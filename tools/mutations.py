@@ -589,10 +589,10 @@ ACCOUNTING = [
         _in("test_ledger"),
     ),
     Mutation(
-        "accounting: a certificate's slack is spent twice",
-        "left = delta * (1 - SLACK_SHARE) if noise.for_release else delta",
-        "left = delta",
-        _in("test_dpp", "test_contract"),
+        "accounting: a plan's delta forgets what exact noise takes off it",
+        "plan.events(), kappa=budget.kappa, adjacency=budget.adjacency, delta=delta - slack",
+        "plan.events(), kappa=budget.kappa, adjacency=budget.adjacency, delta=delta",
+        _in("test_planning"),
     ),
 ]
 

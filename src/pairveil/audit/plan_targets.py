@@ -67,7 +67,7 @@ def one_step_gaussian(
 
 @dataclass(frozen=True)
 class FirstOfMany(ChoiceScores):
-    """Every pair with contents speaks for the first candidate, or if it is dissimilar against it.
+    """A similar pair votes for the first candidate, a dissimilar one against it; null pairs do not vote.
 
     The more others there are, the rarer the first one is chosen and the closer the ratio of its
     probabilities comes to e^eta.

@@ -198,17 +198,13 @@ def _by_release(
     released = load_release(folder)
     if isinstance(released, ReleasedLinkage):
         return _by_weights(released, features, pairs, reading)
-    from pairveil.cli.release import read_people
-    from pairveil.data.resolving import index_pairs
+    from pairveil.cli.release import read_placed
 
-    people = read_people(features, id_, released)
-    found = reading.read(pairs)
-    placed = index_pairs(found, people.ids)
+    values, placed = read_placed(features, pairs, id_, released, reading)
     longest = _longest(released)
-    near = np.minimum(
-        released.distance(people.values[placed.pairs[:, 0]], people.values[placed.pairs[:, 1]]),
-        longest,
-    )
+    # Not `distance`: where there is a schema, it was applied when the rows were read.
+    ends = (released.project(values[placed.pairs[:, side]]) for side in (0, 1))
+    near = np.minimum(np.linalg.norm(np.subtract(*ends), axis=1), longest)
     listed = _Listed(placed.ids[placed.pairs[:, 0]], placed.ids[placed.pairs[:, 1]], placed.labels)
     return Scored(-near, listed, (-longest, 0.0), METRIC_CELLS, True, released.certificate)
 
@@ -220,18 +216,18 @@ class _Listed(NamedTuple):
 
 
 def _longest(metric: Any) -> float:
-    """The longest distance of two people whose rows are as long as the fit allowed; public."""
-    norm = 1.0
-    if metric.certificate is not None:
-        norm = float(metric.certificate.plan.get("data_norm", 1.0))
-    scale = np.ones(metric.n_features) if metric.column_scale is None else metric.column_scale
-    on_scale = np.divide(
-        metric.components, scale, out=np.zeros_like(metric.components), where=scale > 0
-    )
-    found = 2 * norm * float(np.linalg.norm(on_scale, 2))
+    """The longest distance that is possible (public), which must be one."""
+    from pairveil.evaluation.private_auc import longest_distance
+
+    found = longest_distance(metric.components, metric.column_scale, norm_of(metric.certificate))
     if not (math.isfinite(found) and found > 0):
         raise InputError("the metric gives every pair the same distance: there is no threshold")
     return found
+
+
+def norm_of(certificate: Any) -> float:
+    """How long people's rows may be, by the certificate of a fit."""
+    return 1.0 if certificate is None else float(certificate.plan.get("data_norm", 1.0))
 
 
 def _by_weights(model: Any, levels: Path, pairs: Path, reading: PairOptions) -> Scored:

@@ -59,7 +59,7 @@ def make_plan(recipe: Recipe, setting: Setting) -> Plan:
 def plan_within(
     recipe: Recipe, setting: Setting, delta: float, largest_kappa: int, *, exact: bool
 ) -> tuple[Plan, float]:
-    """A plan that costs at most the epsilon asked for, to the last bit, and what its noise takes off delta.
+    """A plan that costs at most the epsilon asked for, and the part of delta that its exact noise uses.
 
     Parameters
     ----------

@@ -301,11 +301,23 @@ def plan_curve(
         entity_records=entity_records, adjacency=adjacency, random_state=random_state,
     )  # fmt: skip
     prepared = stated_plainly(counter.prepare_scores(data, positions))
-    share = 1.0
-    if data.pairs is not None:
-        most = int(np.bincount(data.pairs.ravel()).max())
-        share = 1.0 if most == 1 else 1.0 / (most + 1)
-    return CurvePlan(counter, prepared, (low, high), float(confidence), share)
+    return CurvePlan(
+        counter, prepared, (low, high), float(confidence), independent_share(data.pairs)
+    )
+
+
+def independent_share(pairs: Any) -> float:
+    """The share of pairs that bands count: so many pairs, at least, can be taken that share nobody.
+
+    Pairs of people who are in b of them at most fall into b + 1 sets of pairs that share nobody (Vizing).
+
+    Examples
+    --------
+    >>> independent_share(np.array([[0, 1], [2, 3]])), independent_share(np.array([[0, 1], [1, 2]]))
+    (1.0, 0.3333333333333333)
+    """
+    most = 1 if pairs is None else int(np.bincount(pairs.ravel()).max())
+    return 1.0 if most == 1 else 1.0 / (most + 1)
 
 
 def curve_of(
@@ -359,15 +371,15 @@ def _rates(
     high = np.ones_like(rate)
     if fewest > 0:
         worst = np.clip(counts + z * noise, 0.0, fewest)
-        high = np.asarray(_upper(worst * share, fewest * share, tail))
+        high = np.asarray(upper_rate(worst * share, fewest * share, tail))
     best = np.clip(counts - z * noise, 0.0, most)
-    low = np.asarray(1 - _upper((most - best) * share, most * share, tail))
+    low = np.asarray(1 - upper_rate((most - best) * share, most * share, tail))
     high = np.minimum.accumulate(high[::-1])[::-1]  # the true rate rises: so may both ends
     low = np.maximum.accumulate(low)
     return rate, np.minimum(low, rate), np.maximum(high, rate)
 
 
-def _upper(count: Any, n: float, tail: float) -> Any:
+def upper_rate(count: Any, n: float, tail: float) -> Any:
     """Upper end of Clopper and Pearson's interval: a larger rate gives so few with probability ``tail``."""
     inside = np.minimum(count, n)
     free = np.maximum(n - inside, 1e-9)

@@ -6,10 +6,11 @@ from typing import Any
 
 from pairveil.errors import InputError
 from pairveil.learners.counting import costs_of_counts
-from pairveil.privacy.certificate import Certificate, public_of
+from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.costs import Cost, costs_of_pairs
 from pairveil.privacy.events import event_from_dict
 from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
+from pairveil.privacy.public_facts import public_of
 from pairveil.privacy.slack import slack_of_plan
 from pairveil.privacy.units import NOISE_SOURCES, PEOPLE_TOGETHER, UNITS, UNKNOWN_TOPOLOGY, Unit
 

@@ -93,7 +93,7 @@ def cut_pairs(given: Any, found: Resolved, stacklevel: int) -> Material:
 
 
 def refuse_together(together: Any) -> None:
-    """Refuse groups of people of whom some change together: they may be in several groups."""
+    """Refuse groups where people change together: such people may be in several groups."""
     if together is not None:
         raise InputError(
             "groups are records of their own, and people who change together may be in several: leave "

@@ -212,7 +212,7 @@ def material_of_people(
 
 
 def standing_together(people: Material, values: Any) -> Material:
-    """The same people, of whom those with equal public values change together.
+    """The same people; those with equal public values change together.
 
     Parameters
     ----------

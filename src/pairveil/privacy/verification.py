@@ -13,8 +13,9 @@ from typing import Any, TypeGuard
 
 from pairveil.errors import InputError
 from pairveil.graph.selections import SELECTIONS
-from pairveil.privacy.certificate import Certificate, all_epsilons, public_of
+from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.costs import least_cost
+from pairveil.privacy.epsilons import all_epsilons
 from pairveil.privacy.events import (
     ChoiceEvent,
     DisjointGaussianEvent,
@@ -23,6 +24,7 @@ from pairveil.privacy.events import (
     event_from_dict,
 )
 from pairveil.privacy.mechanisms import mechanism_named
+from pairveil.privacy.public_facts import public_of
 from pairveil.privacy.queries import Query
 from pairveil.privacy.slack import slack_of_plan
 from pairveil.privacy.units import (
@@ -218,7 +220,7 @@ def _noise(c: Certificate) -> list[str]:
 
 
 def _is_declared(c: Certificate, unit: Unit) -> bool:
-    """Whether kappa of this unit is a constant that was declared: no other is than the protected one's."""
+    """Whether kappa of this unit was declared as a constant; only the protected unit's can be."""
     return DECLARED_KAPPA in c.public and unit == c.unit
 
 

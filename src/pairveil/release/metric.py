@@ -311,7 +311,7 @@ def _check_shape(components: FloatArray, certificate: Certificate) -> None:
         if stated is not None and stated != components.shape[axis]:
             side = "columns" if axis else "rows"
             raise InputError(
-                f"the certificate is of a fit with another number of {name.removeprefix('n_')} than the "
+                f"the certificate belongs to a fit with another number of {name.removeprefix('n_')} than the "
                 f"metric has {side} ({components.shape[axis]}): they do not belong together"
             )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from pairveil.privacy.certificate import PUBLIC, PUBLIC_OF_PEOPLE
+from pairveil.privacy.public_facts import PUBLIC_OF
 from pairveil.privacy.units import UNIT_SENTENCES, Unit, round_up
 
 if TYPE_CHECKING:
@@ -88,14 +88,16 @@ def adjacency_meaning(adjacency: str, records: str) -> str:
     return ADJACENCY_MEANINGS[adjacency].replace("these pairs", f"these {records}")
 
 
+_, _PLAN, _RULES = PUBLIC_OF["pairs"]
+_, _TOUCHED, _BOUND = PUBLIC_OF["people"]
 PLAIN_PUBLIC = {
-    PUBLIC[1]: (
+    _PLAN: (
         "how many pairs count together (kappa), how often sums were taken and over which share of the "
         "pairs, and how much noise was added"
     ),
-    PUBLIC[2]: "the limit on the size of a person's features, and the fixed rules of the learning",
-    PUBLIC_OF_PEOPLE[1]: "how many people one protected fact touches, and how much noise was added",
-    PUBLIC_OF_PEOPLE[2]: "the limit on the size of a person's features",
+    _RULES: "the limit on the size of a person's features, and the fixed rules of the learning",
+    _TOUCHED: "how many people one protected fact touches, and how much noise was added",
+    _BOUND: "the limit on the size of a person's features",
 }
 """What certificates call public in the words of their makers, said for a reader who is none."""
 

@@ -217,7 +217,7 @@ def shown(project: Project) -> str:
 
 
 def done_page(project: Project) -> dict[str, Any]:
-    """Where the release is, and how to go on with it by commands."""
+    """Where the release is, and which commands use it."""
     from pairveil.report.summaries import read_release
 
     data = read_release(project.release)

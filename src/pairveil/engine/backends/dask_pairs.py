@@ -431,7 +431,7 @@ def _gathered_part(whole: Any, people: Ends, rows: NDArray[Any] | None) -> PairS
 
 
 def _mapped_part(whole: Any, path: str, seen: tuple[Any, Any]) -> PairSet | None:
-    """Pairs with all people's rows, mapped from a file; None of one that is not what was checked."""
+    """Pairs with all people's rows, mapped from a file; None if it is not the file that was checked."""
     if whole is None:
         return None
     try:

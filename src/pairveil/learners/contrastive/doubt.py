@@ -8,9 +8,8 @@ be luck for three reasons, measured in docs/decisions/0020-doubt.md:
 - the released moments that turn distances into ranks are noisy.
 
 So what luck could have made of the score decides how much of Euclid stays in the metric. A contest that is
-lost narrowly is no proof either: a quarter of what was learned, beside three quarters of Euclid, did better than
-Euclid alone on all data measured but some that have nothing to learn. All of it is post-processing of a
-released number.
+lost narrowly is no proof either: a little of what was learned, beside Euclid, did better than Euclid alone on
+nearly all data measured. All of it is post-processing of a released number.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ ALWAYS = 0.1  # part of LUCK squared that any number of pairs keeps: what clippi
 DEVIATIONS = 3.0  # of noise that count as luck, too
 BELIEVED = 0.5  # part of a score that luck may make and yet be believed
 MOST = 0.6  # weight of Euclid where luck may have made all of the score
-LOST = 0.75  # weight of Euclid where the contest was lost narrowly
+LOST = 0.85  # weight of Euclid where the contest was lost narrowly
 NARROWLY = 1.0  # deviations of noise below zero
 SPEAKS = 4.0  # signal to noise of the descent below which what was learned is noise alone
 
@@ -42,7 +41,7 @@ def lost(score: float, noise: float, signal: float) -> float:
     Examples
     --------
     >>> lost(1.0, 2.0, signal=8.0), lost(-3.0, 2.0, signal=8.0), lost(1.0, 2.0, signal=0.5)
-    (0.75, 1.0, 1.0)
+    (0.85, 1.0, 1.0)
     """
     return LOST if score > -NARROWLY * noise and signal >= SPEAKS else 1.0
 
@@ -68,7 +67,7 @@ def doubt(score: float, noise: float, columns: float, clip: float = CLIP) -> flo
     >>> round(doubt(0.02, noise=0.002, columns=0.001), 2)  # pairs abound: less of it can be luck
     0.2
     """
-    few = min(1.0, SCARCE * columns) * (clip / CLIP) ** 2
+    few = min(1.0, SCARCE * columns) * clip / CLIP
     lucky = math.hypot(LUCK * math.sqrt(max(ALWAYS, few)), DEVIATIONS * noise)
     if score <= lucky / (BELIEVED + MOST):
         return MOST
