@@ -224,6 +224,24 @@ CLIP = [
         "weight = 2 * (row_norms(differences) > 0).astype(np.float64)",
         _in("test_sums", "test_fuzz_sensitivity", "test_dpp", "test_contract"),
     ),
+    Mutation(
+        "deep: what float32 loses of a norm is not added",
+        "return square + ((1 + gammas[0]) * (1 + gammas[1]) - 1) * terms**2, terms",
+        "return square, terms",
+        _in("test_rounding"),
+    ),
+    Mutation(
+        "deep: the branches' cross terms count once",
+        "square += (inner * slopes).sum(dim=(1, 2)) * (1 if j == k else 2)",
+        "square += (inner * slopes).sum(dim=(1, 2))",
+        _in("test_rounding"),
+    ),
+    Mutation(
+        "deep: norms are products in whatever precision a user allows",
+        'place.fp32_precision = "ieee"',
+        "pass",
+        _in("test_rounding"),
+    ),
 ]
 
 NOISE = [
@@ -635,4 +653,21 @@ COUNTS = [
     ),
 ]
 
-MUTATIONS = [*SENSITIVITY, *CLIP, *NOISE, *CHOICES, *KAPPA, *EVENTS, *ACCOUNTING, *COUNTS]
+SELECTION = [
+    Mutation(
+        "selection: the shift is charged once",
+        "trial + 2.0 * _shift(search)",
+        "trial + _shift(search)",
+        _in("test_best_of"),
+    ),
+    Mutation(
+        "selection: delta of one trial for all of them",
+        "left = delta / search.mean_trials - search.slack",
+        "left = delta - search.slack",
+        _in("test_best_of"),
+    ),
+]
+
+MUTATIONS = [
+    *SENSITIVITY, *CLIP, *NOISE, *CHOICES, *KAPPA, *EVENTS, *ACCOUNTING, *COUNTS, *SELECTION,
+]  # fmt: skip

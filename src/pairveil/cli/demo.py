@@ -47,13 +47,14 @@ def demo(
     from pairveil.evaluation.scores import gain_kept
     from pairveil.graph.choosing import design_pairs
     from pairveil.learners.contrastive.learner import DPPMetricLearner
+    from pairveil.release.folder import check_folder
     from pairveil.release.metric import ReleasedMetric
     from pairveil.report.evidence import PLAIN, is_plain
     from pairveil.report.public_test import map_of
     from pairveil.report.summaries import metric_shape
 
     talk = not (json_ or quiet)
-    ReleasedMetric.check_folder(out, overwrite=True)
+    check_folder(out, overwrite=True)
     if not math.isfinite(epsilon):
         raise InputError("--epsilon must be a finite number: the demo shows a private release")
     patients = load_patients()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
 
-from pairveil.cli.budget import Budget, privacy_option
+from pairveil.cli.budget import Spending, privacy_option
 from pairveil.cli.output import (
     JsonFlag,
     QuietFlag,
@@ -27,6 +28,27 @@ from pairveil.errors import InputError
 RANDOM_PAIRS = 200_000
 
 
+MaybeEpsilon = Annotated[
+    float | None,
+    privacy_option("--epsilon", "The pairs are private: noise for this budget, and a certificate."),
+]
+
+
+@dataclass(frozen=True)
+class Charged(Spending):
+    """What an evaluation on private pairs may spend; nothing where it is on public people."""
+
+    epsilon: MaybeEpsilon = None  # type: ignore[assignment]
+    seed: Annotated[
+        int | None,
+        privacy_option(
+            "--seed",
+            "Of random pairs [default: 0]; with --epsilon: repeatable, and NOT for release.",
+            min=0,
+        ),
+    ] = None
+
+
 def evaluate(
     folder: ReleaseFolder,
     features: FeaturesFile,
@@ -42,33 +64,10 @@ def evaluate(
             f"to score [default: {RANDOM_PAIRS}].",
         ),
     ] = None,
-    epsilon: Annotated[
-        float | None,
-        privacy_option(
-            "--epsilon", "The pairs are private: noise for this budget, and a certificate."
-        ),
-    ] = None,
-    delta: Annotated[float, privacy_option("--delta", "Must be well below 1 / pairs.")] = 1e-5,
+    spending: Charged = Charged(),
     unit: Annotated[
         Literal["pair", "relationship", "person"], privacy_option("--unit", "What is protected.")
     ] = "relationship",
-    adjacency: Annotated[
-        Literal["zero-out", "replace"], privacy_option("--adjacency", "What epsilon compares.")
-    ] = "zero-out",
-    ledger: Annotated[
-        Path | None, privacy_option("--ledger", "Budget file to charge, the model's for instance.")
-    ] = None,
-    budget: Annotated[
-        float | None, privacy_option("--budget", "Total epsilon, where --ledger makes a new file.")
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            "--seed",
-            min=0,
-            help="Of the random pairs [default: 0]; with --epsilon: repeatable, and NOT for release.",
-        ),
-    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="With --epsilon: JSON file for the result.")
     ] = None,
@@ -85,27 +84,27 @@ def evaluate(
     """  # fmt: skip
     from pairveil.release.metric import ReleasedMetric
 
-    if (epsilon is None) == (classes is None):
+    if (spending.epsilon is None) == (classes is None):
         raise InputError(
             "give either --classes COLUMN, for people whose classes are public, or --epsilon with --pairs "
             "FILE, for private labelled pairs"
         )
-    if epsilon is None:
-        if ledger is not None or budget is not None or out is not None:
+    if spending.epsilon is None:
+        if (spending.ledger, spending.budget, out) != (None, None, None):
             raise InputError("--ledger, --budget and --out go with --epsilon")
         n_pairs = _count(pairs)
         metric = ReleasedMetric.load(folder)
-        _on_public_people(metric, features, id_, str(classes), n_pairs, seed or 0, json_, quiet)
+        _on_public_people(
+            metric, features, id_, str(classes), n_pairs, spending.seed or 0, json_, quiet
+        )
         return
     if pairs is None:
         raise InputError("--pairs is missing: the file of private labelled pairs to evaluate on")
-    budget_file = Budget(ledger, budget, delta, unit, adjacency)
-    budget_file.check()
+    budget_file = spending.ledger_of(unit)
     metric = ReleasedMetric.load(folder)
     with spoken_warnings(quiet):
         values, placed = read_placed(features, Path(pairs), id_, metric, reading)
-        promise = {"epsilon": epsilon, "delta": delta, "unit": unit, "adjacency": adjacency}
-        planned = _planned(metric, values, placed, promise, seed)
+        planned = _planned(metric, values, placed, {"unit": unit, **spending.parameters})
         if planned.prepared.certificate is None:
             raise InputError(
                 "--epsilon inf promises nothing: there is nothing to release; choose a number"
@@ -141,7 +140,7 @@ def _count(pairs: str | None) -> int:
     return found
 
 
-def _planned(metric: Any, values: Any, placed: Any, promise: dict[str, Any], seed: Any) -> Any:
+def _planned(metric: Any, values: Any, placed: Any, promise: dict[str, Any]) -> Any:
     """The evaluation of the metric and of Euclid, on the same pairs."""
     from pairveil.cli.threshold import norm_of
     from pairveil.evaluation.private_auc import longest_distance, plan_auc
@@ -155,9 +154,7 @@ def _planned(metric: Any, values: Any, placed: Any, promise: dict[str, Any], see
     ]
     longest = [longest_distance(metric.components, metric.column_scale, norm), 2 * norm]
     ids = placed.ids[placed.pairs]
-    return plan_auc(
-        np.column_stack(lengths), placed.labels, ids, longest=longest, random_state=seed, **promise
-    )
+    return plan_auc(np.column_stack(lengths), placed.labels, ids, longest=longest, **promise)
 
 
 def _shown(found: Any, n_pairs: int) -> dict[str, Any]:

@@ -205,6 +205,7 @@ def fit(
 
     Example: `pairveil fit s3://b/people.npy s3://b/pairs --no-scale --dask tcp://10.0.0.5:8786`
     """
+    from pairveil.release.folder import check_folder
     from pairveil.release.metric import ReleasedMetric
 
     typed = {
@@ -228,7 +229,7 @@ def fit(
     if said != PageOptions(id=id_) and not report:
         raise InputError("options of the report go with --report")
     if not dry_run:
-        ReleasedMetric.check_folder(out, overwrite)
+        check_folder(out, overwrite)
     if checkpoint is not None and spending.seed is not None:
         raise InputError("--checkpoint is for releases: leave --seed out")
     far = for_workers(*[path for path in (features, pairs) if path is not None])

@@ -98,7 +98,8 @@ def link(
 
     Example: `pairveil link splink.json labels.csv --records people.parquet --epsilon 0.1 --out release/`
     """
-    from pairveil.release.linkage import SPLINK_FILE, ReleasedLinkage, check_folder
+    from pairveil.release.folder import SPLINK_FILE, check_folder
+    from pairveil.release.linkage import ReleasedLinkage
 
     talk = not (json_ or quiet)
     if not dry_run:
@@ -229,5 +230,9 @@ def print_weights(released: Any) -> None:
         [name, len(m), *(float(np.log2(m[i] / u[i])) for i in (0, -1))]
         for name, m, u in zip(released.shown_names, released.m, released.u, strict=True)
     ]
-    columns = ["comparison", "levels", "lowest, bits", "highest, bits"]
+    columns = ["comparison", "levels", "does not agree, bits", "agrees best, bits"]
     stdout.print(table("match weights", columns, rows))
+    stdout.print(
+        "Bits add up over the comparisons: above 0 they speak for a match, below 0 against it, and ten bits "
+        "make the odds a thousand times larger."
+    )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -70,8 +72,17 @@ def threshold(
         str, typer.Option("--score", help="Column with the score.", rich_help_panel=PANEL)
     ] = "score",
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="JSON file for the whole curve.")
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="Folder for a release of the whole curve, for `pairveil certificate` and `report`; or a "
+            "JSON file.",
+        ),
     ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an earlier release.")
+    ] = False,
     id_: IdColumn = "id",
     reading: PairOptions = PairOptions(),
     json_: JsonFlag = False,
@@ -83,10 +94,10 @@ def threshold(
 
     Example: `pairveil threshold release/ people.csv pairs.csv --epsilon 0.5 --fmr 0.01`
 
-    Example: `pairveil threshold scores.csv --score-range 0,1 --epsilon 0.5 --fmr 0.001 --out curve.json`
+    Example: `pairveil threshold scores.csv --score-range 0,1 --epsilon 0.5 --fmr 0.001 --out point/`
     """
     budget_file = spending.ledger_of(unit)
-    with spoken_warnings(quiet):
+    with spoken_warnings(quiet), ExitStack() as open_:
         if source.is_dir():
             if features is None or pairs is None:
                 raise InputError("a release needs FEATURES (or LEVELS) and PAIRS to be scored on")
@@ -111,23 +122,31 @@ def threshold(
         after = budget_file.rehearse(planned.prepared)
         if after is not None and not (json_ or quiet):
             stdout.print(f"Ledger: {after}")
-        if out is not None:
-            from pairveil.files import check_file
+        from pairveil.files import check_file, write_file
+        from pairveil.release.error_curve import ErrorCurve
 
+        draft = None
+        if out is not None and out.suffix == ".json":
             check_file(out, 1 << 20)
+        elif out is not None:
+            draft = open_.enter_context(ErrorCurve.reserve(out, overwrite=overwrite))
         curve = planned.run(budget_file.open())
-    shown = _shown(curve, fmr, scored.of_distance)
-    if scored.model is not None:
-        shown["with_model"] = _together(curve, scored.model)
-    if out is not None:
-        from pairveil.files import write_file
-
-        content = {**shown, "curve": curve.to_dict()}
-        write_file(out, json.dumps(plain(content), indent=1, allow_nan=False).encode() + b"\n")
+        shown = _shown(curve, fmr, scored.of_distance)
+        if scored.model is not None:
+            shown["with_model"] = _together(curve, scored.model)
+        if draft is not None:
+            replace(curve, asked=fmr, of_distance=scored.of_distance).save(
+                draft, overwrite=overwrite
+            )
+        elif out is not None:
+            content = {**shown, "curve": curve.to_dict()}
+            write_file(out, json.dumps(plain(content), indent=1, allow_nan=False).encode() + b"\n")
     if json_:
         print_json(shown)
     elif not quiet and shown["threshold"] is not None:
         _say(shown, curve)
+        if draft is not None:
+            stdout.print(f"Released in {out}. `pairveil report {out}` draws the curve.")
     if shown["threshold"] is None:  # the curve was paid for: it is written, and the reason is said
         raise InputError(shown["problem"])
 
@@ -153,6 +172,7 @@ def _shown(curve: Any, fmr: float, of_distance: bool) -> dict[str, Any]:
         "fmr_high": high,
         "fnmr_low": missed[0],
         "fnmr_high": missed[1],
+        "advice": curve.advice(fmr) or None,
         **about,
     }
 
@@ -174,6 +194,8 @@ def _say(shown: dict[str, Any], curve: Any) -> None:
         f"non-matches: {shown['fnmr_low']:.2%} to {shown['fnmr_high']:.2%} of genuine pairs "
         f"({shown['confidence']:.0%} confidence for all thresholds together, noise included)."
     )
+    if shown["advice"]:
+        stdout.print(shown["advice"])
     if curve.effective_share < 1:
         stdout.print(
             f"Pairs share people: bands count {curve.effective_share:.0%} of them as independent."
@@ -193,11 +215,19 @@ def _by_release(
     folder: Path, features: Path, pairs: Path, id_: str, reading: PairOptions
 ) -> Scored:
     from pairveil.release.artefact import load_release
+    from pairveil.release.error_curve import ErrorCurve
     from pairveil.release.linkage import ReleasedLinkage
+    from pairveil.release.metric import ReleasedMetric
 
     released = load_release(folder)
+    if isinstance(released, ErrorCurve):
+        raise InputError(f"{folder} is an operating point already: name the model's folder")
     if isinstance(released, ReleasedLinkage):
         return _by_weights(released, features, pairs, reading)
+    if not isinstance(released, ReleasedMetric):
+        raise InputError(
+            f"{folder} holds no metric and no linkage model: there is nothing to score"
+        )
     from pairveil.cli.release import read_placed
 
     values, placed = read_placed(features, pairs, id_, released, reading)

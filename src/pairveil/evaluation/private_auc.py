@@ -16,7 +16,7 @@ from sklearn.isotonic import IsotonicRegression
 
 from pairveil.data.counted import counted_pairs
 from pairveil.errors import InputError
-from pairveil.evaluation.error_curve import independent_share, upper_rate
+from pairveil.evaluation.error_curve import independent_share
 from pairveil.learners.counting import stated_plainly
 from pairveil.learners.inputs import as_labels
 from pairveil.learners.parameters import is_number
@@ -24,7 +24,9 @@ from pairveil.learners.preparing import Prepared
 from pairveil.learners.score_counts import NoisyScores, PrivateScoreCounts, cells_of, decoder
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.ledger import PrivacyLedger
+from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
 from pairveil.privacy.units import Adjacency, Unit
+from pairveil.release.error_curve import upper_end
 
 FloatArray = NDArray[np.float64]
 
@@ -140,7 +142,7 @@ def plan_auc(
     unit: Unit = "relationship",
     *,
     adjacency: Adjacency = "zero-out",
-    mechanism: str = "gaussian",
+    mechanism: str = GAUSSIAN.name,
     confidence: float = 0.95,
     random_state: int | np.random.Generator | None = None,
 ) -> AucPlan:
@@ -211,8 +213,8 @@ def auc_of(released: NoisyScores, score: int, confidence: float, share: float) -
     value = min(max(value, 0.0), 1.0)
     most, least = min(value + noise, 1.0), max(value - noise, 0.0)
     # No AUC varies more than a share of the rarer kind of pairs does (van Dantzig 1951).
-    high = float(upper_rate(most * n, n, tail))
-    low = float(1 - upper_rate((1 - least) * n, n, tail))
+    high = float(upper_end(most * n, n, tail))
+    low = float(1 - upper_end((1 - least) * n, n, tail))
     return Auc(value, min(low, value), max(high, value))
 
 

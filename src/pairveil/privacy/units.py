@@ -195,3 +195,10 @@ def round_up(value: float, digits: int = 4) -> str:
     unit = 10.0 ** (math.floor(math.log10(abs(value))) - digits + 1)
     shown = math.ceil(value / unit - 1e-9) * unit
     return f"{shown:.{digits}g}" if shown < 10**digits else f"{shown:.0f}"
+
+
+SEARCHED = (
+    "the candidates of the search and the mean number of its trials; how many trials there were is not "
+    "released, and nothing of those that were not the best"
+)
+"""What every certificate of a private search says."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pairveil.release.error_curve import ErrorCurve, operating_points
 from pairveil.report.charts import (
     Bar,
     group_sign,
@@ -53,6 +54,8 @@ def quality(data: ReportData) -> dict[str, Any]:
 def gain_in_brief(data: ReportData) -> Fact:
     """The one number on quality for the first screen, or why there is none."""
     curve, test = data.summary.utility, data.public_test
+    if data.curve is not None or data.linkage:
+        return _threshold_in_brief(data.curve)
     if test is not None:
         return Fact(
             "Right order of two pairs",
@@ -60,6 +63,8 @@ def gain_in_brief(data: ReportData) -> Fact:
             f"plain distance {100 * test.plain:.0f}, a coin 50; {test.note}",
         )
     kept = None if curve is None else gain_kept(curve)
+    if data.answer is not None:
+        return Fact("Released", data.answer.title, "its numbers stand below")
     if curve is None or curve.this_fit is None:
         return Fact("Quality", "not measured", "no public test file was given")
     if kept is None:
@@ -69,6 +74,14 @@ def gain_in_brief(data: ReportData) -> Fact:
         return Fact("Gain kept", "none", "plain distance was released: noise hid what was learned")
     share = percent(kept) if kept > 0 else "none"
     return Fact("Gain kept", share, "of what learning without privacy gains over plain distance")
+
+
+def _threshold_in_brief(curve: ErrorCurve | None) -> Fact:
+    chosen = next(iter(operating_points(curve, ())), None) if curve else None
+    if chosen is None:
+        return Fact("Threshold", "none", "no operating point was released with it")
+    rates = f"{100 * chosen.fmr_low:.2g} to {100 * chosen.fmr_high:.2g}"
+    return Fact("Threshold", f"{chosen.threshold:.4g}", f"{rates} false matches in 100")
 
 
 PLAIN = (

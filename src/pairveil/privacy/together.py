@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pairveil.errors import InputError
-from pairveil.learners.counting import costs_of_counts
 from pairveil.privacy.certificate import Certificate
-from pairveil.privacy.costs import Cost, costs_of_pairs
+from pairveil.privacy.costs import Cost, costs_of_counts, costs_of_pairs
 from pairveil.privacy.events import event_from_dict
 from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
 from pairveil.privacy.public_facts import public_of
