@@ -328,8 +328,8 @@ CHOICES = [
     ),
     Mutation(
         "choice: a weight above 1 counts in full",
-        "int(UNIT * min(max(w, 0.0), 1.0))",
-        "int(UNIT * max(w, 0.0))",
+        "return int(UNIT * min(max(weight, 0.0), 1.0))",
+        "return int(UNIT * max(weight, 0.0))",
         _in("test_fuzz_choices"),
     ),
     Mutation(
@@ -337,6 +337,12 @@ CHOICES = [
         "whole = np.where(labels > 0, -similar, dissimilar)",
         "whole = np.where(labels > 0, -similar, 2 * dissimilar)",
         _in("test_fuzz_choices"),
+    ),
+    Mutation(
+        "choice: a person takes off the windows that are wrong about her",
+        "found += [right, whole[0].sum() + whole[1].sum() - right]",
+        "found += [2 * right - whole[0].sum() - whole[1].sum(), -right]",
+        _in("test_class_choice"),
     ),
     Mutation(
         "choice: made by any statistic",

@@ -12,7 +12,8 @@ from pairveil.data.people import NO_CLASS, People
 from pairveil.engine.statistics import clipped_sum
 from pairveil.errors import InputError
 from pairveil.learners import material, scatter
-from pairveil.learners.scatter import WEIGHTS, ClassScatter, ColumnMoments
+from pairveil.learners.class_columns import ColumnMoments
+from pairveil.learners.scatter import WEIGHTS, ClassScatter
 from pairveil.privacy.costs import Cost
 from pairveil.privacy.grid import choose_grid
 

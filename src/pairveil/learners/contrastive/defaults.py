@@ -77,11 +77,11 @@ FEW_COLUMNS = 10
 """A vector of fewer numbers costs little more than a choice, and tells more."""
 
 
-def starts_by_choice(setting: Setting) -> bool:
+def starts_by_choice(setting: Setting, faint: float = FAINT_VECTOR) -> bool:
     """Whether a chosen column is a better start than those that stand out of a noisy vector.
 
     The choice pays for one number and the vector for d of them; in l1, where noise on every entry goes with
-    the sum of all, for their sum.
+    the sum of all, for their sum. A vector drowns below ``faint`` records for the length of its noise.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def starts_by_choice(setting: Setting) -> bool:
         return False
     width = d if setting.mechanism.norm == "l1" else math.sqrt(d)
     noise = setting.mechanism.multiplier(setting.budget, 1.0) * width
-    return setting.n_records < FAINT_VECTOR * noise
+    return setting.n_records < faint * noise
 
 
 FEW_PEOPLE = 2_000
