@@ -35,7 +35,7 @@ CLEAR_VECTOR = 1000.0
 LEVELS = tuple(2.0**-i for i in range(1, 8))
 """Of a column's size, in units of the public bound on a row's norm."""
 WIDTH = 4.0
-"""A window reaches from a level to so many times it; a column of two values then has its scale by its level."""
+"""A window reaches from a level to so many times it, so that a level fits few columns of two values."""
 COUNTED = 0.5
 """Weight of the class counts beside the columns' moments."""
 LUCKY_GAP = 3.0
