@@ -129,6 +129,18 @@ SENSITIVITY = [
 
 CLIP = [
     Mutation(
+        "clip: residuals of people count in full",
+        "residuals = np.clip(1 - signs * (z @ self.w), -self.clip, self.clip)",
+        "residuals = 1 - signs * (z @ self.w)",
+        _in("test_class_steps"),
+    ),
+    Mutation(
+        "clip: a person's weight above 1 counts in full",
+        "weights = np.clip(np.where(classes == 0, *self.weights), 0.0, 1.0)",
+        "weights = np.where(classes == 0, *self.weights)",
+        _in("test_class_steps"),
+    ),
+    Mutation(
         "clip: lengths are brought to 1.1 times the bound",
         "factor: FloatArray = clip / np.maximum(lengths, clip)",
         "factor: FloatArray = 1.1 * clip / np.maximum(lengths, 1.1 * clip)",

@@ -166,15 +166,15 @@ def chooses_column(setting: Setting, n_classes: int) -> bool:
     return n_classes == 2 and starts_by_choice(setting, CLEAR_VECTOR)
 
 
-def ask_columns(setting: Setting, n_classes: int) -> tuple[Ask, ...]:
-    """The queries by which columns are scaled."""
-    d = setting.n_features
-    if not chooses_column(setting, n_classes):
-        return (Ask("columns", (2 * d,), COLUMNS_SHARE),)
-    candidates = 4 * len(LEVELS) * d
+def ask_columns(setting: Setting, n_classes: int, *, counted: bool = False) -> tuple[Ask, ...]:
+    """The queries by which columns are scaled, and people of two classes counted where that is wanted."""
+    d, choosing = setting.n_features, chooses_column(setting, n_classes)
+    entries = 2 * d + (2 if counted or choosing else 0)
+    if not choosing:
+        return (Ask("columns", (entries,), COLUMNS_SHARE),)
     return (
-        Ask("columns", (2 * d + n_classes,), CHOOSING_SHARES[0]),
-        Ask("chosen column", (candidates,), CHOOSING_SHARES[1], choice=True),
+        Ask("columns", (entries,), CHOOSING_SHARES[0]),
+        Ask("chosen column", (4 * len(LEVELS) * d,), CHOOSING_SHARES[1], choice=True),
     )
 
 
@@ -187,28 +187,40 @@ class Columns:
     mean, factors : arrays of shape (n_features,)
     spread : float
         Mean squared distance from the mean.
+    weights : (float, float)
+        That make two classes equal, where they were counted.
     """
 
     mean: FloatArray
     factors: FloatArray
     spread: float
+    weights: tuple[float, float] = (1.0, 1.0)
 
 
-def find_columns(plan: Plan, engine: Engine) -> Columns:
-    """Centre and scale of the columns, with a floor where the noise hides their variance."""
+def find_columns(plan: Plan, engine: Engine, reach: float) -> Columns:
+    """Centre and scale of the columns, with a floor where the noise hides their variance.
+
+    Parameters
+    ----------
+    plan : Plan
+    engine : Engine
+    reach : float
+        Rows are scaled to be of length 1 at so many typical lengths.
+    """
     d, n, query = plan.n_features, plan.n_records, plan["columns"]
-    norm, choosing = query.mechanism.norm, "chosen column" in plan
-    clip = ColumnMoments.bound(norm, counted=choosing)
-    n_classes = 2 if choosing else 0
-    answer = engine.answer(query, ColumnMoments(d, plan.data_norm, clip, n_classes)) / n
+    norm, counted = query.mechanism.norm, query.n_entries > 2 * d
+    clip = ColumnMoments.bound(norm, counted=counted)
+    statistic = ColumnMoments(d, plan.data_norm, clip, n_classes=2 if counted else 0)
+    answer = engine.answer(query, statistic) / n
     noise = query.noise_std(clip) / n
+    weights = balanced(answer[2 * d :] / COUNTED, noise / COUNTED) if counted else (1.0, 1.0)
     mean = np.clip(answer[:d], -1.0, 1.0)
     found = answer[d : 2 * d] - mean**2
     spread = float(max(found.sum(), noise * math.sqrt(d), _TINY))
     variance = np.maximum(found, max(noise, LEAST_VARIANCE * spread / d))
     stretch = np.ones(d)
-    if choosing:
-        column, level = choose_column(plan, engine, answer[2 * d :] / COUNTED, noise / COUNTED)
+    if "chosen column" in plan:
+        column, level = choose_column(plan, engine, weights)
         if found[column] < HIDDEN * noise:
             # The moments only say that it varies less than the noise; the level says how much.
             variance[column] = min(variance[column], level**2)
@@ -217,24 +229,13 @@ def find_columns(plan: Plan, engine: Engine) -> Columns:
     scale = stretch * variance ** (-SCALED_BY / 2)
     deviations = scale * np.sqrt(variance)
     typical = float(deviations.sum() if norm == "l1" else np.sqrt((deviations**2).sum()))
-    reach = radius(plan["class statistics"].noise_std(1.0) * math.sqrt(d) / n)
-    return Columns(mean, scale / (typical * reach), spread)
+    return Columns(mean, scale / (typical * reach), spread, weights)
 
 
-def choose_column(plan: Plan, engine: Engine, parts: FloatArray, noise: float) -> tuple[int, float]:
-    """The column whose window tells the two classes best, and its level in units of the data norm.
-
-    Parameters
-    ----------
-    plan : Plan
-    engine : Engine
-    parts : array of shape (2,)
-        Of the people in each class, released.
-    noise : float
-        Standard deviation of each of them.
-    """
+def choose_column(plan: Plan, engine: Engine, weights: tuple[float, float]) -> tuple[int, float]:
+    """The column whose window tells the two classes best, and its level in units of the data norm."""
     levels = tuple(plan.data_norm * level for level in LEVELS)
-    scores = ClassWindows(plan.n_features, levels, balanced(parts, noise))
+    scores = ClassWindows(plan.n_features, levels, weights)
     column, level = scores.candidate(engine.choose(plan["chosen column"], scores))
     return column, level / plan.data_norm
 
@@ -253,19 +254,3 @@ def balanced(parts: FloatArray, noise: float) -> tuple[float, float]:
     gap = float(np.clip(math.copysign(max(abs(gap) - LUCKY_GAP * noise, 0.0), gap), -0.9, 0.9))
     ratio = (1 - gap) / (1 + gap)
     return min(1.0, ratio), min(1.0, 1 / ratio)
-
-
-def radius(noise: float) -> float:
-    """Where rows are shortened, in typical lengths: the more noise, the nearer to directions alone.
-
-    Parameters
-    ----------
-    noise : float
-        Length of the noise on a mean over all people, for contributions of length 1.
-
-    Examples
-    --------
-    >>> [round(radius(noise), 2) for noise in (0.0, 0.003, 1.0)]
-    [1.2, 0.82, 0.4]
-    """
-    return 0.4 + 0.8 * float(np.clip(math.log10(0.01 / max(noise, 1e-9)), 0.0, 1.0))
