@@ -5,6 +5,7 @@
 Needs torch and numpy alone, so that it runs on a borrowed machine: it loads the network's code without the
 rest of pairveil. Private: norms of all pairs' gradients and their clipped sum, as `pairveil.deep` takes
 them. Plain: the gradient of the loss. One by one: every pair's gradient by torch.func, on 256 pairs, scaled.
+Both once in float32 ('highest') and once with TF32 allowed in the network's own products ('high').
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if __name__ == "__main__":  # the packages without their __init__, which load al
 from pairveil.deep.losses import contrastive  # noqa: E402
 from pairveil.deep.network import Network  # noqa: E402
 
-MICRO = {"mlp": 8192, "conv": 1024, "transformer": 256}
+MICRO = {"mlp": 65536, "conv": 8192, "transformer": 1024}
 FEW = 256
 
 
@@ -128,6 +129,7 @@ class Steps:
         for part in self.parts:
             now = net.gradients(*self._of(part))
             total += now.weighted(0.1 / now.square.sqrt().clamp(min=0.1))[0]
+            del now  # it holds what the sum is made of
 
     def one_by_one(self) -> None:
         """Every pair's own gradient, for a few pairs."""
@@ -135,37 +137,71 @@ class Steps:
         now.weighted(torch.ones_like(now.square))
 
 
+def allow(precision: str) -> None:
+    """TF32 in the network's own products and convolutions, or not."""
+    torch.set_float32_matmul_precision(precision)
+    torch.backends.cudnn.allow_tf32 = precision == "high"
+
+
+def row(steps: Steps, name: str, pairs: int, micro: int, precision: str) -> dict[str, object]:
+    """Time and memory of one net, number of pairs and precision."""
+    device = steps.net.device.type
+    allow(precision)
+    base, base_memory = measured(steps.plain, device)
+    ours, memory = measured(steps.private, device)
+    each, _ = measured(steps.one_by_one, device, 2)
+    allow("highest")
+    return {
+        "net": name,
+        "precision": precision,
+        "pairs": pairs,
+        "micro_batch": micro,
+        "parameters": steps.net.n_parameters,
+        "plain_ms": round(base * 1e3, 3),
+        "private_ms": round(ours * 1e3, 3),
+        "ratio": round(ours / base, 2),
+        "memory_ratio": round(memory / base_memory, 2) if base_memory else None,
+        "one_by_one_ms_scaled": round(each * 1e3 * max(1, pairs / FEW), 1),
+        "pairs_a_second": int(pairs / ours),
+    }
+
+
+def off_from_cpu(name: str, device: str) -> dict[str, object]:
+    """How far norms and the clipped sum are from those of a CPU, relative, in float32 and with TF32."""
+    module, shape, _ = nets()[name]
+    found: dict[str, object] = {"net": name}
+    for precision in ("highest", "high"):
+        allow(precision)
+        both = []
+        for where in ("cpu", device):
+            net = Network(module, contrastive, shape, device=where)
+            steps = Steps(net, 64, 64)
+            now = net.gradients(steps.left, steps.right, steps.labels)
+            norms = now.square.sqrt()
+            both.append((norms.cpu(), now.weighted(0.1 / norms.clamp(min=0.1))[0].cpu()))
+        off = [float((one - two).norm() / one.norm()) for one, two in zip(*both, strict=True)]
+        found[precision] = {"norms": off[0], "sum": off[1]}
+    allow("highest")
+    return found
+
+
 def rows(device: str) -> list[dict[str, object]]:
-    """One row for each net and number of pairs."""
+    """One row for each net, number of pairs and precision."""
     found = []
     for name, (module, shape, sizes) in nets().items():
         net = Network(module, contrastive, shape, device=device)
         for pairs in sizes:
             micro = min(pairs, MICRO[name])
             steps = Steps(net, pairs, micro)
-            base, base_memory = measured(steps.plain, device)
-            ours, memory = measured(steps.private, device)
-            each, _ = measured(steps.one_by_one, device, 2)
-            found.append(
-                {
-                    "net": name,
-                    "pairs": pairs,
-                    "micro_batch": micro,
-                    "parameters": net.n_parameters,
-                    "plain_ms": round(base * 1e3, 3),
-                    "private_ms": round(ours * 1e3, 3),
-                    "ratio": round(ours / base, 2),
-                    "memory_ratio": round(memory / base_memory, 2) if base_memory else None,
-                    "one_by_one_ms_scaled": round(each * 1e3 * max(1, pairs / FEW), 1),
-                    "pairs_a_second": int(pairs / ours),
-                }
-            )
+            for precision in ("highest", "high") if device == "cuda" else ("highest",):
+                found.append(row(steps, name, pairs, micro, precision))
     return found
 
 
 if __name__ == "__main__":
     where = sys.argv[1] if len(sys.argv) > 1 else "cpu"
     machine = torch.cuda.get_device_name() if where == "cuda" else "cpu"
-    print(
-        json.dumps({"machine": machine, "torch": torch.__version__, "rows": rows(where)}, indent=1)
-    )
+    results = {"machine": machine, "torch": torch.__version__, "rows": rows(where)}
+    if where == "cuda":
+        results["off_from_cpu"] = [off_from_cpu(name, where) for name in nets()]
+    print(json.dumps(results, indent=1))

@@ -6,6 +6,7 @@ not a pass. The work is done in a copy of the repository. Names on the command l
 
     python -m tools.mutants                 # all of them
     python -m tools.mutants kappa threshold # those whose names contain one of these words
+    python -m tools.mutants --slice 2/30    # the second of thirty runs that together plant all
 """
 
 from __future__ import annotations
@@ -82,9 +83,18 @@ def _write(place: Path, text: str, turn: int) -> None:
     os.utime(place, (stamp, stamp))
 
 
+def chosen_by(words: list[str]) -> list[Mutation]:
+    """The mutations that the command line asks for; neighbours in the list share tests, so slices are cut."""
+    if words[:1] == ["--slice"]:
+        part, parts = map(int, words[1].split("/"))
+        ends = [len(MUTATIONS) * i // parts for i in (part - 1, part)]
+        return MUTATIONS[slice(*ends)]
+    return [m for m in MUTATIONS if not words or any(word in m.name for word in words)]
+
+
 def main(words: list[str]) -> int:
     """Plant the chosen mutations; 0 if every one is caught."""
-    chosen = [m for m in MUTATIONS if not words or any(word in m.name for word in words)]
+    chosen = chosen_by(words)
     missed = []
     with TemporaryDirectory() as folder:
         root = Path(folder)

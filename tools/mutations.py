@@ -32,6 +32,18 @@ SENSITIVITY = [
         _in("test_group_audit", "test_group_fits"),
     ),
     Mutation(
+        "kappa: a household touches the pairs of its first people only",
+        "touched = np.concatenate([values[:, 0], once[once >= 0]])",
+        "touched = values[:, 0]",
+        _in("test_sharing"),
+    ),
+    Mutation(
+        "kappa: pairs are chosen as if nobody shared a household",
+        "kept = across[select_pairs(values[across], how, random_state=random_state)]",
+        "kept = across[select_pairs(pairs[across], how, random_state=random_state)]",
+        _in("test_sharing"),
+    ),
+    Mutation(
         "groups: a mean over pairs is not clipped",
         "total = shrink(row_norms(means, norm), self.clip) @ means",
         "total = np.ones(len(means)) @ means",
@@ -224,6 +236,24 @@ CLIP = [
         "weight = 2 * (row_norms(differences) > 0).astype(np.float64)",
         _in("test_sums", "test_fuzz_sensitivity", "test_dpp", "test_contract"),
     ),
+    Mutation(
+        "deep: what float32 loses of a norm is not added",
+        "return square + ((1 + gammas[0]) * (1 + gammas[1]) - 1) * terms**2, terms",
+        "return square, terms",
+        _in("test_rounding"),
+    ),
+    Mutation(
+        "deep: the branches' cross terms count once",
+        "square += (inner * slopes).sum(dim=(1, 2)) * (1 if j == k else 2)",
+        "square += (inner * slopes).sum(dim=(1, 2))",
+        _in("test_rounding"),
+    ),
+    Mutation(
+        "deep: norms are products in whatever precision a user allows",
+        'place.fp32_precision = "ieee"',
+        "pass",
+        _in("test_rounding"),
+    ),
 ]
 
 NOISE = [
@@ -273,7 +303,7 @@ NOISE = [
         "noise: the sampler rejects by another law",
         "odd = _TWO * k + _ONE if gaussian else _ONE",
         "odd = _TWO * k + _TWO if gaussian else _ONE",
-        _in("test_discrete", "test_cells"),
+        _in("test_discrete", "test_sampling_table"),
     ),
     Mutation(
         "noise: a sum that wraps around is let through",
@@ -312,10 +342,11 @@ NOISE = [
         _in("test_dpp", "test_exact_audit", "test_contract"),
     ),
     Mutation(
-        "noise: Laplace epochs are not composed",
-        "return times * (budget.sensitivity",
-        "return 1.0 * (budget.sensitivity",
-        _in("test_dpp", "test_exact_audit", "test_contract"),
+        # Where a mechanism's own guess of its noise is too low, this is what corrects it.
+        "noise: what a plan costs is not held against the budget",
+        "if cost <= setting.budget.epsilon:",
+        "if cost <= 2 * setting.budget.epsilon:",
+        _in("test_planning"),
     ),
 ]
 
@@ -594,10 +625,10 @@ ACCOUNTING = [
         _in("test_ledger"),
     ),
     Mutation(
-        "accounting: a certificate's slack is spent twice",
-        "left = delta * (1 - SLACK_SHARE) if noise.for_release else delta",
-        "left = delta",
-        _in("test_dpp", "test_contract"),
+        "accounting: a plan's delta forgets what exact noise takes off it",
+        "plan.events(), kappa=budget.kappa, adjacency=budget.adjacency, delta=delta - slack",
+        "plan.events(), kappa=budget.kappa, adjacency=budget.adjacency, delta=delta",
+        _in("test_planning"),
     ),
 ]
 
@@ -640,4 +671,21 @@ COUNTS = [
     ),
 ]
 
-MUTATIONS = [*SENSITIVITY, *CLIP, *NOISE, *CHOICES, *KAPPA, *EVENTS, *ACCOUNTING, *COUNTS]
+SELECTION = [
+    Mutation(
+        "selection: the shift is charged once",
+        "trial + 2.0 * _shift(search)",
+        "trial + _shift(search)",
+        _in("test_best_of"),
+    ),
+    Mutation(
+        "selection: delta of one trial for all of them",
+        "left = delta / search.mean_trials - search.slack",
+        "left = delta - search.slack",
+        _in("test_best_of"),
+    ),
+]
+
+MUTATIONS = [
+    *SENSITIVITY, *CLIP, *NOISE, *CHOICES, *KAPPA, *EVENTS, *ACCOUNTING, *COUNTS, *SELECTION,
+]  # fmt: skip

@@ -24,7 +24,7 @@ _HOME = {
     "design_groups": "pairveil.graph.grouping",
     "kappa": "pairveil.graph.kappa",
     "Kappa": "pairveil.graph.kappa",
-    "exact_kappa": "pairveil.graph.exact",
+    "exact_kappa": "pairveil.graph.enumerated_kappa",
     "key_pairs": "pairveil.graph.key_pairs",
     "open_dask_pairs": "pairveil.engine.backends.dask_pairs",
     "PublicBounds": "pairveil.data.scaling",
@@ -61,14 +61,23 @@ _HOME = {
     "Outlook": "pairveil.learners.outlook",
     "LEARNERS": "pairveil.learners",
     "error_curve": "pairveil.evaluation.error_curve",
-    "ErrorCurve": "pairveil.evaluation.error_curve",
+    "ErrorCurve": "pairveil.release.error_curve",
+    "PrivateSearch": "pairveil.evaluation.search",
+    "private_pair_auc": "pairveil.evaluation.private_auc",
     "PrivateLinkageModel": "pairveil.linkage.model",
+    "from_dedupe": "pairveil.linkage.dedupe",
     "level_frequencies": "pairveil.linkage.estimating",
+    "load_febrl": "pairveil.data.linkage_sets",
+    "load_historical": "pairveil.data.linkage_sets",
+    "make_records": "pairveil.data.linkage_sets",
+    "make_voices": "pairveil.data.linkage_sets",
     "text_levels": "pairveil.linkage.comparing",
     "metric_comparison": "pairveil.linkage.metric_comparison",
     "to_recordlinkage": "pairveil.linkage.recordlinkage",
+    "ReleasedClusters": "pairveil.release.answers",
     "ReleasedLinkage": "pairveil.release.linkage",
     "ReleasedMetric": "pairveil.release.metric",
+    "ReleasedRanking": "pairveil.release.answers",
     "InputError": "pairveil.errors",
     "BudgetError": "pairveil.errors",
     "ClusterError": "pairveil.errors",
@@ -99,6 +108,12 @@ if TYPE_CHECKING:
     from pairveil.data.embedded import label_pairs, load_patients
     from pairveil.data.group_reader import read_groups
     from pairveil.data.groups import GroupSet
+    from pairveil.data.linkage_sets import (
+        load_febrl,
+        load_historical,
+        make_records,
+        make_voices,
+    )
     from pairveil.data.pairset import PairSet
     from pairveil.data.readers import read_features, read_pairs
     from pairveil.data.scaling import PublicBounds, scale_to_bounds
@@ -114,9 +129,11 @@ if TYPE_CHECKING:
         InputError,
         PrivacyLeakWarning,
     )
-    from pairveil.evaluation.error_curve import ErrorCurve, error_curve
+    from pairveil.evaluation.error_curve import error_curve
+    from pairveil.evaluation.private_auc import private_pair_auc
+    from pairveil.evaluation.search import PrivateSearch
     from pairveil.graph.choosing import design_pairs, select_pairs
-    from pairveil.graph.exact import exact_kappa
+    from pairveil.graph.enumerated_kappa import exact_kappa
     from pairveil.graph.grouping import design_groups
     from pairveil.graph.kappa import Kappa, kappa
     from pairveil.graph.key_pairs import key_pairs
@@ -132,6 +149,7 @@ if TYPE_CHECKING:
     from pairveil.learners.scatter import DPPScatterLearner
     from pairveil.learners.tuples.learner import DPPTripletLearner, DPPTupletLearner
     from pairveil.linkage.comparing import text_levels
+    from pairveil.linkage.dedupe import from_dedupe
     from pairveil.linkage.estimating import level_frequencies
     from pairveil.linkage.metric_comparison import metric_comparison
     from pairveil.linkage.model import PrivateLinkageModel
@@ -144,6 +162,8 @@ if TYPE_CHECKING:
     )
     from pairveil.privacy.certificate import Certificate
     from pairveil.privacy.ledger import PrivacyLedger
+    from pairveil.release.answers import ReleasedClusters, ReleasedRanking
+    from pairveil.release.error_curve import ErrorCurve
     from pairveil.release.linkage import ReleasedLinkage
     from pairveil.release.metric import ReleasedMetric
     from pairveil.schema.schema import Schema

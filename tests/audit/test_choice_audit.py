@@ -10,7 +10,7 @@ import pytest
 
 from pairveil.audit.auditor import audit_scores
 from pairveil.audit.canaries import canary_of
-from pairveil.audit.exact import _Recorder
+from pairveil.audit.exact_audit import _Recorder
 from pairveil.audit.plan_targets import FirstOfMany, one_choice, watch_choice
 from pairveil.audit.targets import make_target
 from pairveil.engine.engine import Engine

@@ -12,7 +12,7 @@ from neighbourhoods import as_pairs, neighbourhoods, quiet
 
 from pairveil.engine.scores import GRID, UNIT, Scores
 from pairveil.engine.statistics import clipped_sum
-from pairveil.learners.contrastive.choosing import ColumnScores
+from pairveil.learners.contrastive.column_scores import ColumnScores
 
 
 @dataclass(frozen=True)

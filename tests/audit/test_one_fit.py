@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from one_fit import audit_one_fit
 
 from pairveil.audit.attack import patients
-from pairveil.audit.one_fit import audit_one_fit
 from pairveil.errors import InputError
 from pairveil.privacy.noise import SeededNoise
 
@@ -37,7 +37,7 @@ def test_much_too_little_noise_is_found_in_one_fit():
 
 def test_a_bound_a_little_above_the_claim_accuses_nobody(monkeypatch):
     """One rule for every audit: 0.999 for an accusation, whatever the confidence of the bound."""
-    from pairveil.audit import one_fit
+    import one_fit
 
     monkeypatch.setattr(
         one_fit, "epsilon_one_run_gaussian", lambda *seen: 1.2 if seen[-1] < 0.999 else 0.8

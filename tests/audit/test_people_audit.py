@@ -7,7 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pairveil.audit.people import PeopleNeighbours, audit_person, person_canary
+from pairveil import DPPScatterLearner
+from pairveil.audit import audit_exactly
+from pairveil.audit.people import PeopleNeighbours, person_canary
 from pairveil.data.people import NO_CLASS, People
 from pairveil.engine.statistics import clipped_sum
 from pairveil.errors import InputError
@@ -21,6 +23,13 @@ BETA, GAMMA = WEIGHTS[1] ** 2, WEIGHTS[2] ** 2
 # Class statistics, same class: beta^2 (2 - 2c) + gamma^2 (2 - 2c^2) at its largest c (docs/theory/people.md).
 WORST = -min(1.0, BETA / (2 * GAMMA))
 MOST_REPLACED = np.sqrt(BETA * (2 - 2 * WORST) + GAMMA * (2 - 2 * WORST**2))
+
+
+def audit_person(adjacency, unit="person", **options):
+    """Of one person's whole content; a fact about two people is a canary of two."""
+    learner = DPPScatterLearner(1.0, unit=unit, adjacency=adjacency, **options)
+    canary = person_canary(1 if unit == "person" else 2, adjacency=adjacency)
+    return audit_exactly(learner, canary=canary)
 
 
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])

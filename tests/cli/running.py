@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 # None of these may ever be printed: an id, a feature's value, a label that is no label.
 CANARIES = ("kanarienvogel", "0.271828", "verdächtig")
-PAIRVEIL = [sys.executable, "-m", "pairveil.cli.app"]
+PAIRVEIL = [sys.executable, "-m", "pairveil"]
 
 
 def environment() -> dict[str, str]:

@@ -23,7 +23,7 @@ def test_kappa(files: Path) -> None:
     assert (said["kappa"]["relationship"], said["kappa"]["person"]) == (4, 4)
     shown = run("kappa", "pairs.csv", cwd=files)
     assert re.search(r"^relationship +4 ", shown.out, re.M)
-    assert "brings it to 1" in shown.out
+    assert "Recommended: `pairveil select --how paths`" in " ".join(shown.out.split())
     assert max(map(len, shown.out.splitlines()[:8])) <= 80
     assert run("kappa", "pairs.csv", "--quiet", cwd=files) == (0, "", "")
 

@@ -59,7 +59,7 @@ def test_a_bug_without_an_interrupt_is_still_called_one(tmp_path):
 @pytest.mark.parametrize("wait", [1.0, 2.5])
 def test_an_audit_can_be_stopped(wait, tmp_path):
     running = subprocess.Popen(
-        [sys.executable, "-m", "pairveil.cli.app", "audit"], cwd=tmp_path, env=environment(),
+        [sys.executable, "-m", "pairveil", "audit"], cwd=tmp_path, env=environment(),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     time.sleep(wait)

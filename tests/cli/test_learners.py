@@ -243,3 +243,37 @@ def test_audit_takes_the_learner_by_name(tmp_path: Path) -> None:
     assert json.loads(
         run_here("audit", "--learner", "scatter", "--runs", 60, "--json", cwd=tmp_path).out
     )
+
+
+def test_people_of_a_household_count_as_one_person(folder: Path, tmp_path: Path) -> None:
+    lines = (folder / "people.csv").read_text(encoding="utf-8").splitlines()
+    homes = [f"{line},home{i // 4}" for i, line in enumerate(lines[1:])]
+    homes[5] = f"{lines[6]},"  # lives alone
+    people = tmp_path / "people.csv"
+    people.write_text("\n".join([f"{lines[0]},household", *homes]), encoding="utf-8")
+    pairs = str(folder / "pairs.csv")
+    words = ["--exclude", "ward", "--no-scale", "--unit", "person", "--dry-run", "--json"]
+    shared = ["--together", "household", "--select", "all"]
+    found = json.loads(run_here("fit", str(people), pairs, *words, *shared, cwd=tmp_path).out)[
+        "certificate"
+    ]
+    assert found["kappa"] == 5  # three pairs inside and one at each end
+    assert any("change together" in one for one in found["public"])
+    few = json.loads(run_here("fit", str(people), pairs, *words, *shared[:2], cwd=tmp_path).out)[
+        "certificate"
+    ]
+    assert few["kappa"] <= 2
+    assert few["n_pairs_used"] < found["n_pairs_used"]
+    planned = run_here(
+        "plan", str(people), pairs, "--exclude", "ward", "--together", "household", "--epsilon", "1",
+        "--json", cwd=tmp_path,
+    )  # fmt: skip
+    rows = json.loads(planned.out)["rows"]
+    assert {row["kappa"] for row in rows if (row["unit"], row["select"]) == ("person", "all")} == {
+        5
+    }
+    wrong = run_here(
+        "fit", str(people), pairs, "--no-scale", "--together", "houshold", cwd=tmp_path
+    )
+    assert wrong.code == 2
+    assert "--together" in wrong.err

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from pairveil import DPPMetricLearner
-from pairveil.cli.planned import expected_effect
-from pairveil.learners.expected import GAINS, signal_of
+from pairveil.cli.planned import expected_effect, print_better_selection
+from pairveil.learners.expected import expected_gain, signal_of, was_measured
+from pairveil.learners.expected_ranges import PURE, WITH_DELTA
 
 
 def planned(n_people: int, **parameters: object):
@@ -29,12 +30,50 @@ def test_signal_is_pairs_over_noise_and_features() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")
-@pytest.mark.parametrize(("people", "band"), [(60, 0), (260, 1), (700, 2), (2000, 3), (6000, 4)])
-def test_more_pairs_promise_more(people: int, band: int) -> None:
-    said = expected_effect(planned(people))
-    _, low, high = GAINS[band]
-    assert f"{100 * low:.0f} to {100 * high:.0f} %" in said
+def test_more_pairs_promise_more() -> None:
+    ranges = [expected_gain(planned(people)) for people in (60, 260, 700, 2000, 6000)]
+    assert ranges == sorted(ranges, key=lambda r: (r.low, r.high))
+    assert len({r[1:] for r in ranges}) == len(ranges)
 
 
-def test_pure_epsilon_has_no_measured_band() -> None:
-    assert "%" not in expected_effect(planned(3000, mechanism="laplace", epsilon=50.0))
+@pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+@pytest.mark.parametrize("people", [30, 400, 6000])
+def test_words_and_numbers_are_one_range(people: int, mechanism: str) -> None:
+    plan = planned(people, mechanism=mechanism)
+    gain, said = expected_gain(plan), expected_effect(plan)
+    if gain.high == 0:
+        assert "kept nothing" in said
+    else:
+        assert f"kept {100 * gain.low:.0f} to {100 * gain.high:.0f} %" in said
+    assert ("would help" in said) == (gain.low < 0.5)
+
+
+def test_pure_noise_needs_more_signal() -> None:
+    assert PURE[0][0] > WITH_DELTA[0][0]
+
+
+@pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")
+def test_what_was_not_run_is_not_predicted() -> None:
+    assert was_measured(planned(60))
+    without_euclid = planned(6000, n_components=2)
+    assert not was_measured(without_euclid)
+    assert expected_gain(without_euclid)[1:] == (0.0, 1.0)
+
+
+@pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")
+@pytest.mark.parametrize(
+    ("select", "unit", "advised"),
+    [("all", "person", True), ("all", "relationship", True), ("paths", "person", False),
+     ("matching", "person", False), ("forest", "relationship", False), ("forest", "person", True)],
+)  # fmt: skip
+def test_a_better_selection_is_named(
+    select: str, unit: str, advised: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(0)
+    pairs = np.unique(np.sort(rng.integers(0, 200, (500, 2)), axis=1), axis=0)
+    pairs = pairs[pairs[:, 0] < pairs[:, 1]]
+    learner = DPPMetricLearner(preprocessor=np.full((200, 3), 0.1), select=select, unit=unit)
+    material = learner.prepare(pairs, np.ones(len(pairs))).material
+    print_better_selection(material, unit)
+    assert ("--select paths" in capsys.readouterr().out) == advised

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+import pairveil
+
 HEAVY = {
     "sklearn", "dask", "distributed", "dp_accounting", "matplotlib", "opendp", "onnx", "cryptography",
     "safetensors",
@@ -69,3 +71,9 @@ def test_public_names_are_listed_and_found():
         assert getattr(pairveil, name) is not None
     with pytest.raises(AttributeError, match="nothing_of_the_kind"):
         _ = pairveil.nothing_of_the_kind
+
+
+def test_python_m_pairveil_is_the_command():
+    words = [sys.executable, "-m", "pairveil", "--version"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout == f"pairveil {pairveil.__version__}\n"

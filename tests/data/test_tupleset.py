@@ -134,7 +134,7 @@ def test_somebody_without_class_makes_her_tuples_null():
         (lambda: TupleSet(X, []), "no tuples"),
         (lambda: TupleSet(X, [["a", "b", "c"]]), "integers"),
         (lambda: TupleSet(X, [[0, 1, 2]], [[0, 1]]), "order must hold"),
-        (lambda: TupleSet(X, [[0, 1, 2]], ids=[1]), "as many ids"),
+        (lambda: TupleSet(X, [[0, 1, 2]], ids=[1]), "6 ids, one each"),
         (lambda: TupleSet(X, [[0, 1, 2]], ids=[1, 1, 2, 3, 4, 5]), "id"),
         (lambda: TupleSet(np.full((3, 1), np.nan), [[0, 1, 2]]), "NaN"),
         (lambda: TupleSet.of_classes(X, [[0, 1, 2]], [1, 2]), "as many classes"),

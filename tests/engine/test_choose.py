@@ -17,7 +17,7 @@ from pairveil.engine.planning import make_plan, plan_within
 from pairveil.engine.scores import GRID, UNIT
 from pairveil.engine.statistics import clipped_sum
 from pairveil.errors import InputError
-from pairveil.learners.contrastive.choosing import ColumnScores
+from pairveil.learners.contrastive.column_scores import ColumnScores
 from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.costs import Cost
 from pairveil.privacy.events import ChoiceEvent

@@ -15,7 +15,7 @@ from pairveil.engine.backends.local import Local
 from pairveil.engine.engine import MOST_AT_ONCE, Engine
 from pairveil.engine.gradients import LossGradient
 from pairveil.engine.kernels import dense as kernels
-from pairveil.engine.kernels.exact import TILE, clipped_sum, descend
+from pairveil.engine.kernels.exact_sums import TILE, clipped_sum, descend
 from pairveil.engine.losses import ContrastiveLoss
 from pairveil.errors import InputError
 from pairveil.privacy.noise import SeededNoise, TrustedNoise

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from pairveil import DPPMetricLearner, PrivacyLedger
+from pairveil.engine import planning
 from pairveil.engine.kernels.dense import checked
 from pairveil.engine.plan import Setting
-from pairveil.engine.planning import plan_within
+from pairveil.engine.planning import SLACK_SHARE, plan_within
 from pairveil.errors import InputError
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe
 from pairveil.privacy.accounting import epsilon_of
@@ -75,6 +76,27 @@ def test_no_plan_costs_more_than_was_asked(epsilon, adjacency):
         plan, slack = plan_within(recipe, setting, 1e-5, 5, exact=True)
         cost = epsilon_of(plan.events(), kappa=3, adjacency=adjacency, delta=1e-5 - slack)
         assert cost <= epsilon
+
+
+def test_what_exact_noise_takes_off_delta_is_set_aside(monkeypatch):
+    """Even where nobody kept a part of delta for it, and it takes the most that is allowed."""
+    monkeypatch.setattr(planning, "slack_of_plan", lambda *_: 0.999 * SLACK_SHARE * 1e-5)
+    setting = Setting(Budget(1.0, 1e-5, 3, "zero-out"), 10**5, 20)
+    plan, slack = plan_within(ContrastiveRecipe(n_steps=5), setting, 1e-5, 3, exact=True)
+    cost = epsilon_of(plan.events(), kappa=3, adjacency="zero-out", delta=1e-5 - slack)
+    assert 0.999 < cost <= 1.0
+
+
+def test_a_mechanism_that_asks_for_too_little_noise_gets_what_the_budget_needs():
+    class Optimist(type(mechanism_named("laplace"))):
+        def multiplier(self, budget, share, times=1):
+            return super().multiplier(budget, share, times) / 1.5
+
+    setting = Setting(Budget(1.0, 0.0, 3, "zero-out"), 500, 20, mechanism=Optimist())
+    plan, _ = plan_within(
+        ContrastiveRecipe(n_steps=4, sample_rate=1.0), setting, 0.0, 5, exact=True
+    )
+    assert 0.9 < epsilon_of(plan.events(), kappa=3, adjacency="zero-out", delta=0.0) <= 1.0
 
 
 @pytest.mark.parametrize("epsilon", [1e13, 1e-14])

@@ -148,7 +148,7 @@ def test_no_tuple_moves_a_sum_further_than_its_sensitivity(
         before, nothing, other = (
             clipped_sum(one, None, statistic, norm, grid, separately=separately).astype(float)
             * grid
-            for one in (data, null, data._with(X, data.tuples, order, None))
+            for one in (data, null, data.with_features(X).with_order(order))
         )
         length = 1 if norm == "l1" else 2
         assert np.linalg.norm((before - nothing).ravel(), length) <= reach

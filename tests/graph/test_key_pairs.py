@@ -8,7 +8,7 @@ import pytest
 from graph_examples import FIG3, FIG3_NAMES, random_pairs, small_graphs
 
 from pairveil.errors import InputError
-from pairveil.graph.exact import exact_kappa
+from pairveil.graph.enumerated_kappa import exact_kappa
 from pairveil.graph.kappa import kappa
 from pairveil.graph.key_pairs import key_pairs
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pairveil import DPPMetricLearner, PrivacyLedger
-from pairveil.audit.exact import audit_exactly
+from pairveil.audit.exact_audit import audit_exactly
 from pairveil.engine.plan import Setting
 from pairveil.evaluation.scores import pair_auc
 from pairveil.learners.contrastive.defaults import starts_by_choice

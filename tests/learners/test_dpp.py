@@ -58,6 +58,15 @@ def test_the_budget_is_kept_and_used(epsilon, adjacency, unit, mechanism):
     assert certificate.epsilons[unit][adjacency] == certificate.epsilon
 
 
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+def test_the_budget_is_shared_by_all_steps(mechanism):
+    pairs, y = cycle()
+    made = learner(mechanism=mechanism, sample_rate=1.0, n_steps=5, select="all").fit(pairs, y)
+    answered = sum(data["steps"] for data in made.certificate_.events)
+    assert answered >= 5
+    assert 0.99 < made.certificate_.epsilon <= 1.0
+
+
 def test_what_is_accounted_is_what_runs():
     """Every released sum is seen by a witness, who counts them and measures their noise."""
     seen = Counter()

@@ -281,9 +281,8 @@ def test_steps_taken_together_leave_a_null_pair_out():
     gradient = LossGradient(np.eye(2, D), ContrastiveLoss(1.0), 0.5, (1.0, 0.5))
     with pytest.warns(DataWarning):
         data, _ = with_contradiction().canonical()
-    zeroed = data._with(
-        data.features, data.pairs.copy(), np.where(data.labels == 0, 1, data.labels), None
-    )
+    labels = np.where(data.labels == 0, 1, data.labels)
+    zeroed = PairSet.checked_before(features=data.features, pairs=data.pairs.copy(), labels=labels)
     at = int(np.flatnonzero(data.labels == 0)[0])
     zeroed.pairs[at, 1] = zeroed.pairs[at, 0]  # a difference of zero
     moved = [Engine(one, SeededNoise(0)).descend(query, gradient, 0.1, 3) for one in (data, zeroed)]

@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 
 from pairveil import DPPMetricLearner, PairSet
-from pairveil.learners.outlook import SELECTIONS_OF_PAIRS, PlannedFit, outlook, recommend
+from pairveil.graph.recommending import (
+    SELECTIONS_OF_PAIRS,
+    kappas_of_selections,
+    recommended_selection,
+)
+from pairveil.learners.outlook import PlannedFit, outlook, recommend
 from pairveil.privacy.units import UNITS
 
 RNG = np.random.default_rng(0)
@@ -61,16 +66,21 @@ def line(**changes: object) -> PlannedFit:
 
 
 def test_what_is_recommended():
-    loud = line(signal=500.0, gain_low=0.9, person_best_guess=0.74)
-    safe = line(signal=450.0, gain_low=0.9, person_best_guess=0.66)
+    loud = line(signal=500.0, gain_low=0.6, person_best_guess=0.74)
+    safe = line(signal=450.0, gain_low=0.6, person_best_guess=0.66)
     open_ = line(signal=900.0, gain_low=0.9, person_best_guess=0.99)
-    assert recommend([loud, safe, open_])[0] == safe
+    other = line(signal=999.0, gain_low=0.9, person_best_guess=0.6, select="forest")
+    assert recommend([loud, safe, open_, other], "paths")[0] == safe
     faint = line(signal=9.0)
-    assert recommend([faint, line(), open_])[0] == line()
-    assert "may gain little" in recommend([faint, open_])[1]
-    assert "a smaller epsilon" in recommend([open_])[1]
+    assert recommend([faint, line(), open_], "paths")[0] == line()
+    assert "more pairs" in recommend([faint, open_], "paths")[1]
+    assert "a smaller epsilon" in recommend([open_], "paths")[1]
     same = [line(unit=unit) for unit in UNITS]
-    assert recommend(same)[0].unit == "person"
+    assert recommend(same, "paths")[0].unit == "person"
+
+
+def test_plan_and_kappa_recommend_the_same_selection(seen):
+    assert seen.recommended.select == recommended_selection(kappas_of_selections(PAIRS))
 
 
 def test_in_a_notebook(seen):

@@ -23,7 +23,7 @@ from pairveil import (
     sample_tuples,
 )
 from pairveil.audit import audit_exactly
-from pairveil.audit.tuples import audit_tuples, tuple_canary
+from pairveil.audit.tuples import canary_of_tuples, tuple_canary
 from pairveil.engine.tuple_gradients import TupleGradient
 from pairveil.errors import PrivateNote
 from pairveil.learners import LEARNERS, learner_class
@@ -221,12 +221,17 @@ def test_null_tuples_change_no_answer(build, data):
     build(random_state=0).fit(data.emptied(np.ones_like(null)))  # all null: still a fit
 
 
+def audit_tuples(learner, name, kappa=1):
+    size = ASKED[name].shape[1]
+    return audit_exactly(learner, canary=canary_of_tuples(learner, kappa, 3, size))
+
+
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 @pytest.mark.parametrize("adjacency", ["zero-out", "replace"])
 @pytest.mark.parametrize(("unit", "kappa"), [("pair", 1), ("relationship", 2), ("person", 3)])
 def test_no_query_moves_further_than_is_charged(name, build, unit, kappa, adjacency, mechanism):
     learner = build(unit=unit, adjacency=adjacency, mechanism=mechanism, epsilon=1.0, delta=1e-5)
-    found = audit_tuples(learner, kappa=kappa, size=ASKED[name].shape[1])
+    found = audit_tuples(learner, name, kappa)
     assert found.verdict == "consistent"
     assert found.kappa == kappa
     assert max(query.ratio for query in found.queries) > 0.6
@@ -247,21 +252,19 @@ def test_an_implementation_that_charges_a_person_for_one_tuple_is_convicted(
         return found
 
     monkeypatch.setattr(material, "kappa_of_tuples", lying)
-    size = ASKED[name].shape[1]
-    assert audit_tuples(build(unit="person"), kappa=3, size=size).verdict == "violated"
+    assert audit_tuples(build(unit="person"), name, kappa=3).verdict == "violated"
 
 
 def test_an_implementation_that_forgets_to_clip_is_convicted(build, name, monkeypatch):
     honest = TupleGradient.tile_sum
     monkeypatch.setattr(TupleGradient, "tile_sum", lambda *given: 40 * honest(*given))
-    size = ASKED[name].shape[1]
-    assert audit_tuples(build(unit="pair"), size=size).verdict == "violated"
+    assert audit_tuples(build(unit="pair"), name).verdict == "violated"
 
 
 def test_a_canary_is_for_one_adjacency_and_the_same_members(build, name):
     canary = tuple_canary("person", adjacency="replace", n_others=5)
     with pytest.raises(InputError, match="other adjacency"):
-        audit_tuples(build(), canary=canary)
+        audit_exactly(build(), canary=canary)
     with pytest.raises(InputError, match="nulls"):
         type(canary)(canary.first, canary.second, "zero-out")
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from pairveil.audit.exact import measure
+from pairveil.audit.exact_audit import measure
 from pairveil.linkage import PrivateLinkageModel
 from pairveil.linkage.counts import LevelCounts
 

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from pairveil.data.counted import CountedPairs
 from pairveil.engine.statistics import clipped_sum
-from pairveil.learners.counting import costs_of_counts, pairs_of_entity
+from pairveil.learners.counting import pairs_of_entity
 from pairveil.linkage.counts import LevelCounts
+from pairveil.linkage.estimating import posterior_mean, shrunk
 from pairveil.linkage.inputs import beyond_bound
-from pairveil.privacy.costs import least_cost
+from pairveil.privacy.costs import costs_of_counts, least_cost
 from pairveil.privacy.grid import choose_grid
 
 N_LEVELS = (3, 2)
@@ -106,3 +107,27 @@ def test_an_entity_is_in_no_more_pairs_than_its_kappa_and_moves_no_other_pair(
     # Whoever the entity's records are said to be instead, pairs of other entities keep their place.
     others = np.where(entities == who, 99, entities)
     assert (beyond_bound(others, pairs, most)[~own] == late[~own]).all()
+
+
+@pytest.mark.parametrize("z", [-4.0, 0.3, 6.0, 300.0])
+@pytest.mark.parametrize("shape", [0.1, 0.4, 3.0])
+@pytest.mark.parametrize("scale", [5.0, 500.0])
+def test_a_noisy_count_becomes_its_mean_given_the_noise(z, shape, scale):
+    """Against plain sums over a fine grid of t, x to a power at which the density has no pole."""
+    noise = 20.0
+    count = z * noise
+    power = min(shape, 1.0)
+    ends = [max(count - 30 * noise, 0.0) ** power, (max(count, 0.0) + 15 * noise) ** power]
+    x = np.linspace(*ends, 300_001) ** (1 / power)
+    log_density = -x / scale - ((count - x) / noise) ** 2 / 2
+    density = np.exp(log_density - log_density.max()) * x ** (shape - power)
+    mean = (x * density).sum() / density.sum()
+    assert posterior_mean(count, noise, shape, scale) == pytest.approx(mean, rel=2e-3)
+
+
+def test_counts_far_above_the_noise_stay_and_those_below_become_small():
+    kept = shrunk(np.array([100.0, 9e4, 1e5]), 10.0, 2e5, matches=True)
+    assert kept == pytest.approx([100.5, 9e4 + 0.5, 1e5 + 0.5], rel=0.05)
+    lost = shrunk(np.array([500.0, -300.0, 120.0]), 300.0, 500.0, matches=False)
+    assert lost[0] > 5 * lost[1]
+    assert (lost > 0).all()

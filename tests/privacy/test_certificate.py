@@ -14,8 +14,9 @@ from scipy.special import ndtr, ndtri
 
 from pairveil.errors import InputError
 from pairveil.privacy.accounting import epsilon_of
-from pairveil.privacy.certificate import Certificate, all_epsilons
+from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.costs import Cost
+from pairveil.privacy.epsilons import all_epsilons
 from pairveil.privacy.events import GaussianEvent, LaplaceEvent
 from pairveil.privacy.noise import SeededNoise, TrustedNoise
 from pairveil.privacy.slack import slack_of_plan

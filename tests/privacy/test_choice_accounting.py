@@ -21,7 +21,6 @@ from scipy.stats import norm
 from pairveil.errors import BudgetError, InputError
 from pairveil.privacy.accounting import epsilon_of, epsilon_of_parts
 from pairveil.privacy.bounded_range import (
-    choice_best_guess,
     choice_delta,
     choice_epsilon,
     choice_rho,
@@ -30,8 +29,8 @@ from pairveil.privacy.bounded_range import (
     epsilon_from_zcdp,
 )
 from pairveil.privacy.calibration import calibrate_choice
-from pairveil.privacy.choosing import whole_scores
 from pairveil.privacy.events import ChoiceEvent, GaussianEvent, LaplaceEvent
+from pairveil.privacy.exact_choice import whole_scores
 from pairveil.privacy.gdp import epsilon_from_mu
 
 DELTA = 1e-5
@@ -188,10 +187,11 @@ def test_the_profile_is_that_of_a_dominating_pair():
 
 def test_best_guess_is_the_profile_at_zero():
     for eta in (0.01, 0.2, 3.0):
-        assert (1 + choice_delta(eta, 0.0)) / 2 == pytest.approx(choice_best_guess(eta), rel=1e-14)
+        best = 1 / (1 + math.exp(-eta / 2))  # odds change by e^(eta/2), not by e^eta
+        assert (1 + choice_delta(eta, 0.0)) / 2 == pytest.approx(best, rel=1e-14)
         # The softmax of one flipped label attains it: scores (eta/4, -eta/4) and back.
         p = softmax(np.array([eta / 4, -eta / 4]))
-        assert p[0] == pytest.approx(choice_best_guess(eta), rel=1e-14)
+        assert p[0] == pytest.approx(best, rel=1e-14)
 
 
 def test_one_choice_has_the_epsilon_of_the_closed_form():

@@ -17,10 +17,10 @@ import pytest
 from scipy import stats
 
 from pairveil.errors import InputError
-from pairveil.privacy import choosing
+from pairveil.privacy import exact_choice
 from pairveil.privacy.bounded_range import choice_delta
-from pairveil.privacy.choosing import choose_exactly, rate_below, whole_scores
 from pairveil.privacy.events import ChoiceEvent, event_from_dict
+from pairveil.privacy.exact_choice import choose_exactly, rate_below, whole_scores
 from pairveil.privacy.keystream import Keystream
 from pairveil.privacy.noise import SeededNoise, TrustedNoise
 
@@ -145,7 +145,7 @@ def test_products_of_words_are_exact():
     rng = np.random.default_rng(0)
     numbers = [0, 1, 2**32 - 1, 2**32, 2**63, 2**64 - 1, *rng.integers(0, 2**64, 40, np.uint64)]
     for one, other in itertools.product(numbers, repeat=2):
-        high, low = choosing._product(np.uint64(one), np.uint64(other))
+        high, low = exact_choice._product(np.uint64(one), np.uint64(other))
         assert (int(high) << 64) + int(low) == int(one) * int(other)
 
 
@@ -157,16 +157,19 @@ def test_a_coin_follows_its_tosses():
     """y = f/2^64: t = 1 fails when the word is at least f; t = 2 needs a word below f and a half."""
     f, yes, no, last = np.uint64(2**63), 2**63 - 1, 2**63, 2**64 - 1
     low, high = 0, 2**64 - 3  # coins 1/t: hit, no hit (1/2 refuses the last two words)
-    assert choosing._exp_coin(words(no), 0, f, False) == (True, 1)  # t = 1
-    assert choosing._exp_coin(words(yes, no), 0, f, False) == (False, 2)  # t = 2, by y
-    assert choosing._exp_coin(words(yes, yes, high), 0, f, False) == (False, 3)  # t = 2, by 1/2
-    assert choosing._exp_coin(words(yes, yes, low, no), 0, f, False) == (True, 4)  # t = 3
-    assert choosing._exp_coin(words(yes, yes, last, low, no), 0, f, False) == (True, 5)  # refused
-    assert choosing._exp_coin(words(yes, yes, low, yes), 0, f, False)[1] == -1  # words ran out
+    assert exact_choice._exp_coin(words(no), 0, f, False) == (True, 1)  # t = 1
+    assert exact_choice._exp_coin(words(yes, no), 0, f, False) == (False, 2)  # t = 2, by y
+    assert exact_choice._exp_coin(words(yes, yes, high), 0, f, False) == (False, 3)  # t = 2, by 1/2
+    assert exact_choice._exp_coin(words(yes, yes, low, no), 0, f, False) == (True, 4)  # t = 3
+    assert exact_choice._exp_coin(words(yes, yes, last, low, no), 0, f, False) == (
+        True,
+        5,
+    )  # refused
+    assert exact_choice._exp_coin(words(yes, yes, low, yes), 0, f, False)[1] == -1  # words ran out
     # y = 1: the first toss always holds; then 1/2, 1/3, ...
-    assert choosing._exp_coin(words(high), 0, np.uint64(0), True) == (False, 1)
-    assert choosing._exp_coin(words(low, high), 0, np.uint64(0), True) == (True, 2)
-    assert choosing._exp_coin(words(), 0, np.uint64(0), True)[1] == -1
+    assert exact_choice._exp_coin(words(high), 0, np.uint64(0), True) == (False, 1)
+    assert exact_choice._exp_coin(words(low, high), 0, np.uint64(0), True) == (True, 2)
+    assert exact_choice._exp_coin(words(), 0, np.uint64(0), True)[1] == -1
 
 
 def attempt(first, scores, rate_whole=0, rate_part=1):
@@ -175,7 +178,7 @@ def attempt(first, scores, rate_whole=0, rate_part=1):
     whole = np.array(scores, dtype=np.int64)
     best = whole.max().astype(np.uint64)
     rate = np.uint64(rate_whole), np.uint64(rate_part)
-    done, at = choosing._fill(out, 0, words(*first), whole, best, *rate)
+    done, at = exact_choice._fill(out, 0, words(*first), whole, best, *rate)
     return (int(out[0]) if done else None), at
 
 

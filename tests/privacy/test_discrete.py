@@ -23,7 +23,6 @@ from scipy import stats
 
 from pairveil.errors import InputError
 from pairveil.privacy import discrete
-from pairveil.privacy.cells import GUIDE_BITS, CellTable, Family, cell_length, cell_table
 from pairveil.privacy.discrete import (
     discrete_gaussian,
     discrete_laplace,
@@ -32,6 +31,7 @@ from pairveil.privacy.discrete import (
     scale_above,
 )
 from pairveil.privacy.keystream import Keystream, process_keystream
+from pairveil.privacy.sampling_table import GUIDE_BITS, CellTable, Family, cell_length, cell_table
 
 KEY = bytes(range(32))
 RATE = 1e-6

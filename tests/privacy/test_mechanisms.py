@@ -20,7 +20,7 @@ from pairveil.privacy.slack import slack_of_plan
 SOURCE = Path(pairveil.__file__).parent
 OTHER_MEANINGS = {
     "privacy/events.py": "the kind of an event, as certificates write it",
-    "privacy/cells.py": "families of tables of exact noise",
+    "privacy/sampling_table.py": "families of tables of exact noise",
     "privacy/discrete.py": "families of tables of exact noise",
     "audit/auditor.py": "a family of trade-off curves",
     "audit/learner_target.py": "a family of trade-off curves",

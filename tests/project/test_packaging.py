@@ -95,7 +95,11 @@ def test_coverage_is_added_up_by_package():
     from tools.package_coverage import by_package
 
     one = {"num_statements": 10, "covered_lines": 9, "num_branches": 4, "covered_branches": 2}
-    files = ["src/pairveil/errors.py", "src/pairveil/graph/kappa.py", "src/pairveil/graph/exact.py"]
+    files = [
+        "src/pairveil/errors.py",
+        "src/pairveil/graph/kappa.py",
+        "src/pairveil/graph/enumerated_kappa.py",
+    ]
     found = by_package({"files": {name: {"summary": one} for name in files}})
     assert list(found) == ["graph", "pairveil"]
     assert found["graph"].row("graph").split() == [

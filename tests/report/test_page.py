@@ -17,6 +17,7 @@ from pairveil.learners.ranking import PrivatePreferenceRanker
 from pairveil.learners.scatter import DPPScatterLearner
 from pairveil.report.axes import bin_counts, nice_ticks
 from pairveil.report.data import Cover, PublicTest, ReportData, Summary
+from pairveil.report.evidence import PLAIN
 from pairveil.report.page import render, write
 from pairveil.report.pictures import hundred_guesses
 from pairveil.report.summaries import metric_shape
@@ -369,3 +370,13 @@ def test_print_is_light() -> None:
         name for name in palettes["light"] if palettes["light"][name] != palettes["print"][name]
     }
     assert differing == {"ground", "line"}
+
+
+def test_the_page_says_why_plain_distance_was_released(full_data) -> None:
+    curve = full_data.summary.utility
+    nothing = replace(curve, this_fit=replace(curve.this_fit, score=curve.euclidean))
+    summary = replace(full_data.summary, utility=nothing)
+    plain = replace(full_data, metric=metric_shape(0.3 * np.eye(6)), summary=summary)
+    page = Outline(render(plain)).text
+    assert "none of the possible gain was kept. " + PLAIN in " ".join(page.split())
+    assert PLAIN not in Outline(render(full_data)).text

@@ -65,7 +65,7 @@ def _serve(folder: Path) -> tuple[subprocess.Popen[str], str]:
     """The real command, and the address that it says."""
     words = ["studio", "--folder", str(folder), "--budget", "5", "--json"]
     server = subprocess.Popen(
-        [sys.executable, "-m", "pairveil.cli.app", *words], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "pairveil", *words], stdout=subprocess.PIPE, text=True
     )
     assert server.stdout is not None
     return server, json.loads(server.stdout.readline())["url"]

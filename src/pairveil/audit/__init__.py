@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 _HOME = {
     "audit": "pairveil.audit.learner_target",
-    "audit_exactly": "pairveil.audit.exact",
-    "ExactFinding": "pairveil.audit.exact",
+    "audit_exactly": "pairveil.audit.exact_audit",
+    "ExactFinding": "pairveil.audit.exact_audit",
     "Finding": "pairveil.audit.auditor",
 }
 
@@ -27,6 +27,6 @@ def __getattr__(name: str) -> Any:
 
 if TYPE_CHECKING:
     from pairveil.audit.auditor import Finding as Finding
-    from pairveil.audit.exact import ExactFinding as ExactFinding
-    from pairveil.audit.exact import audit_exactly as audit_exactly
+    from pairveil.audit.exact_audit import ExactFinding as ExactFinding
+    from pairveil.audit.exact_audit import audit_exactly as audit_exactly
     from pairveil.audit.learner_target import audit as audit

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pairveil.audit.exact import ExactFinding, measure
+from pairveil.audit.exact_audit import ExactFinding, measure
 from pairveil.data.choices import NO_CHOICE, Choices
 from pairveil.errors import DataWarning, InputError
 from pairveil.learners.ranking import PrivatePreferenceRanker

@@ -8,19 +8,15 @@ whether she is nulled or replaced. An implementation that charges one is convict
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairveil.audit.exact import ExactFinding, measure
 from pairveil.data.groups import GroupSet
 from pairveil.data.people import NO_CLASS
-from pairveil.errors import DataWarning, InputError
-from pairveil.learners.contrastive.learner import DPPMetricLearner
-from pairveil.privacy.units import Adjacency, Unit
+from pairveil.errors import InputError
+from pairveil.privacy.units import Adjacency
 
 SMALL = 0.05  # length of the others
 
@@ -91,39 +87,3 @@ def group_canary(
         adjacency,
         "person in a group",
     )
-
-
-def audit_group(
-    adjacency: Adjacency = "zero-out",
-    unit: Unit = "person",
-    *,
-    epsilon: float = 4.0,
-    canary: GroupNeighbours | None = None,
-    random_state: int = 0,
-    **options: Any,
-) -> ExactFinding:
-    """Measure how far one person's whole content moves each sum of a fit on groups.
-
-    Parameters
-    ----------
-    adjacency, unit, epsilon
-        The claim.
-    canary : GroupNeighbours, optional
-    random_state : int
-    **options
-        Parameters of the `DPPMetricLearner`.
-
-    Examples
-    --------
-    >>> found = audit_group("zero-out", n_steps=5)
-    >>> found.verdict, bool(max(query.ratio for query in found.queries) > 0.99)
-    ('consistent', True)
-    """
-    given = group_canary(adjacency) if canary is None else canary
-    learner = DPPMetricLearner(
-        epsilon, unit=unit, adjacency=adjacency, random_state=random_state, **options
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
-        prepared = learner.prepare(given.second)
-    return measure(prepared, given, random_state)

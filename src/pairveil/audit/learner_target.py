@@ -25,7 +25,7 @@ from pairveil.privacy.noise import NoiseSource, SeededNoise
 from pairveil.privacy.units import Adjacency, Unit
 
 if TYPE_CHECKING:
-    from pairveil.audit.exact import Inputs
+    from pairveil.audit.exact_audit import Inputs
 
 FloatArray = NDArray[np.float64]
 NoiseMaker = Callable[[np.random.Generator], NoiseSource]
@@ -41,6 +41,7 @@ CANARIES: dict[str, str] = {
     "classes": "pairveil.audit.people:canary_of_people",
     "tuples": "pairveil.audit.tuples:canary_of_tuples",
     "choices": "pairveil.audit.choices:canary_of_choices",
+    "links": "pairveil.audit.links:canary_of_links",
 }
 """The worst case for each kind of input that a learner `learns_from`: 'module:function', called with the
 learner, kappa and the number of features."""

@@ -9,20 +9,16 @@ else: three quarters of the charge (docs/theory/people.md says what the most is)
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairveil.audit.exact import ExactFinding, measure
 from pairveil.data.people import NO_CLASS, People
-from pairveil.errors import DataWarning, InputError, PrivateNote
+from pairveil.errors import InputError
 from pairveil.learners.base import PrivateLearner
 from pairveil.learners.material import COSTS_OF_PEOPLE
-from pairveil.learners.scatter import DPPScatterLearner
-from pairveil.privacy.units import Adjacency, Unit
+from pairveil.privacy.units import Adjacency
 
 SMALL = 0.05  # length of the others
 
@@ -101,43 +97,3 @@ def canary_of_people(learner: PrivateLearner, kappa: int, n_features: int) -> Pe
         learner.adjacency,
         data_norm=learner.data_norm,
     )
-
-
-def audit_person(
-    adjacency: Adjacency = "zero-out",
-    unit: Unit = "person",
-    *,
-    epsilon: float = 1.0,
-    canary: PeopleNeighbours | None = None,
-    random_state: int = 0,
-    learner: Any = None,
-    **options: Any,
-) -> ExactFinding:
-    """Measure how far one person's whole content moves each sum of a fit, against what is charged.
-
-    Parameters
-    ----------
-    adjacency, unit, epsilon
-        The claim; a fact about two people is a canary of two.
-    canary : PeopleNeighbours, optional
-    random_state : int
-    learner : estimator with ``prepare_classes``, optional
-        By default a `DPPScatterLearner` with ``options``.
-
-    Examples
-    --------
-    >>> found = audit_person("zero-out")
-    >>> found.verdict, [round(query.ratio, 3) for query in found.queries]
-    ('consistent', [1.0, 1.0])
-    """
-    if canary is None:
-        canary = person_canary(1 if unit == "person" else 2, adjacency=adjacency)
-    if learner is None:
-        learner = DPPScatterLearner(
-            epsilon, unit=unit, adjacency=adjacency, random_state=random_state, **options
-        )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
-        warnings.simplefilter("ignore", PrivateNote)
-        prepared = learner.prepare_classes(canary.second)
-    return measure(prepared, canary, random_state)

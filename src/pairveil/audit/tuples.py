@@ -13,10 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pairveil.audit.exact import ExactFinding, audit_exactly
 from pairveil.data.tupleset import ABSENT, FEWEST, TupleSet
 from pairveil.errors import InputError
-from pairveil.learners import learner_class
 from pairveil.learners.base import PrivateLearner
 from pairveil.privacy.units import Adjacency, Unit
 
@@ -117,40 +115,3 @@ def canary_of_tuples(
     return tuple_canary(
         learner.unit, kappa, n_features, learner.adjacency, size, data_norm=learner.data_norm
     )
-
-
-def audit_tuples(
-    learner: PrivateLearner | str = "triplet",
-    *,
-    kappa: int = 1,
-    n_features: int = 3,
-    size: int | None = None,
-    random_state: int = 0,
-    canary: TupleNeighbours | None = None,
-) -> ExactFinding:
-    """Measure how far one unit's tuples move each sum of a fit, against what is charged.
-
-    Parameters
-    ----------
-    learner : learner of tuples, or its name in `pairveil.learners.LEARNERS`
-        Its parameters are the claim; a copy without ledger that uses all tuples is run in its place.
-    kappa : int
-        Size of the canary: tuples that change together.
-    n_features : int
-    size : int or None
-        Members of a tuple.
-    random_state : int
-    canary : TupleNeighbours, optional
-
-    Examples
-    --------
-    >>> from pairveil import DPPTripletLearner
-    >>> found = audit_tuples(DPPTripletLearner(unit="person", n_steps=3), kappa=2)
-    >>> found.verdict, round(max(query.ratio for query in found.queries), 3)
-    ('consistent', 1.0)
-    """
-    if isinstance(learner, str):
-        learner = learner_class(learner)()
-    if canary is None:
-        canary = canary_of_tuples(learner, kappa, n_features, size)
-    return audit_exactly(learner, random_state=random_state, canary=canary)

@@ -23,7 +23,7 @@ from pairveil.privacy.grid import choose_grid
 from pairveil.privacy.queries import Query
 
 if TYPE_CHECKING:
-    from pairveil.audit.exact import Inputs
+    from pairveil.audit.exact_audit import Inputs
 
 FloatArray = NDArray[np.float64]
 

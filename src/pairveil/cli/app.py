@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,6 +19,7 @@ from pairveil.cli import (
     audit,
     bench,
     demo,
+    evaluate,
     fit,
     graph,
     link,
@@ -32,6 +33,7 @@ from pairveil.cli import (
     trust,
 )
 from pairveil.cli.config import find_config, read_config
+from pairveil.cli.option_groups import with_groups
 from pairveil.cli.output import say_error
 from pairveil.errors import BudgetError, PairveilError
 
@@ -85,10 +87,31 @@ def root(
         context.obj = found
 
 
-for part in (
-    demo, graph, schema, plan, fit, link, threshold, release, trust, report, studio, audit, reproduce, bench,
-):  # fmt: skip
-    part.register(app)
+COMMANDS: dict[str, Callable[..., None]] = {
+    "demo": demo.demo,
+    "kappa": graph.show_kappa,
+    "select": graph.select,
+    "design": graph.design,
+    "schema": schema.schema,
+    "plan": plan.plan,
+    "fit": fit.fit,
+    "link": link.link,
+    "threshold": threshold.threshold,
+    "transform": release.transform,
+    "evaluate": evaluate.evaluate,
+    "account": release.account,
+    "certificate": trust.certificate,
+    "sign": trust.sign,
+    "report": report.report,
+    "export": report.export,
+    "studio": studio.studio,
+    "attack": audit.attack,
+    "audit": audit.audit,
+    "reproduce": reproduce.reproduce,
+}
+for name, command in COMMANDS.items():
+    app.command(name)(with_groups(command))
+app.add_typer(bench.app, name="bench")
 
 
 def main() -> None:
@@ -199,7 +222,3 @@ def usage_message(problem: Any) -> str:
 def _fail(message: str, code: int) -> None:
     say_error(message)
     sys.exit(code)
-
-
-if __name__ == "__main__":
-    main()

@@ -19,18 +19,7 @@ DataFolder = Annotated[
 OutFolder = Annotated[Path | None, typer.Option("--out", help="Folder for the results as JSON.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add `bench` and its measurements to the command line."""
-    bench = typer.Typer(help="Measure utility, speed and scale.", no_args_is_help=True)
-    bench.command("utility")(utility)
-    bench.command("kappa")(kappa)
-    bench.command("scale")(scale)
-    bench.command("speed")(speed)
-    bench.command("ranking")(ranking)
-    bench.command("clustering")(clustering)
-    app.add_typer(bench, name="bench")
-
-
+app = typer.Typer(help="Measure utility, speed and scale.", no_args_is_help=True)
 Column = str | Callable[[dict[str, Any]], Any]
 
 
@@ -52,6 +41,7 @@ def _show(
         stdout.print(table(title, list(columns), rows))
 
 
+@app.command("utility")
 def utility(
     data: DataFolder = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Repeats.")] = 10,
@@ -89,6 +79,7 @@ def utility(
     _show(result, f"{seeds} seeds, mean and 95 % interval", columns, json_, quiet)
 
 
+@app.command("kappa")
 def kappa(
     sizes: Annotated[
         list[int] | None, typer.Option("--pairs", min=100, help="Numbers of pairs (repeatable).")
@@ -118,6 +109,7 @@ def kappa(
     _show(result, "kappa of a random graph, two pairs a person", columns, json_, quiet)
 
 
+@app.command("scale")
 def scale(
     sizes: Annotated[
         list[int] | None, typer.Option("--pairs", min=1000, help="Numbers of pairs (repeatable).")
@@ -146,6 +138,7 @@ def scale(
     _show(result, "100 pairs a person, 64 features, from disk", columns, json_, quiet)
 
 
+@app.command("speed")
 def speed(
     shapes: Annotated[
         list[str] | None, typer.Option("--shape", help="small, square or large (repeatable).")
@@ -178,6 +171,7 @@ def speed(
     _show(result, "one epoch on one core, processor time", columns, json_, quiet)
 
 
+@app.command("ranking")
 def ranking(
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Repeats.")] = 20,
     workers: Annotated[int, typer.Option("--workers", min=2, help="Workers.")] = 500,
@@ -209,6 +203,7 @@ def ranking(
     _show(result, f"{workers} workers, {asked} choices each, {seeds} seeds", columns, json_, quiet)
 
 
+@app.command("clustering")
 def clustering(
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Repeats.")] = 10,
     links: Annotated[

@@ -2,10 +2,57 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
+
+import typer
 
 from pairveil.errors import InputError
+
+
+def privacy_option(name: str, text: str, **limits: Any) -> Any:
+    """An option that stands with those of privacy."""
+    return typer.Option(name, help=text, rich_help_panel="Privacy", **limits)
+
+
+Epsilon = Annotated[float, privacy_option("--epsilon", "Privacy budget of this release.")]
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What a release may spend, and which ledger is charged."""
+
+    epsilon: Epsilon = 1.0
+    delta: Annotated[float, privacy_option("--delta", "Must be well below 1 / pairs.")] = 1e-5
+    adjacency: Annotated[
+        Literal["zero-out", "replace"], privacy_option("--adjacency", "What epsilon compares.")
+    ] = "zero-out"
+    ledger: Annotated[
+        Path | None, privacy_option("--ledger", "Budget file to charge; kept over many fits.")
+    ] = None
+    budget: Annotated[
+        float | None, privacy_option("--budget", "Total epsilon, where --ledger makes a new file.")
+    ] = None
+    seed: Annotated[
+        int | None, privacy_option("--seed", "Repeatable, and therefore NOT for release.", min=0)
+    ] = None
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What a learner is told of them."""
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "adjacency": self.adjacency,
+            "random_state": self.seed,
+        }
+
+    def ledger_of(self, unit: Any, checkpoint: Path | None = None) -> Budget:
+        """The ledger that is charged; refuses options that do not go together before any file is read."""
+        found = Budget(self.ledger, self.budget, self.delta, unit, self.adjacency, checkpoint)
+        found.check()
+        return found
 
 
 class Budget(NamedTuple):

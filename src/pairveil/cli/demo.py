@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from pairveil.cli.fit import Epsilon
+from pairveil.cli.budget import Epsilon
 from pairveil.cli.learning import learn, summarise
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stderr, stdout
 from pairveil.cli.page_options import write_page
@@ -23,11 +23,6 @@ from pairveil.privacy.units import round_up
 TRAIN_PEOPLE = 398
 CURVE_EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 CURVE_SEEDS = 5
-
-
-def register(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command("demo")(demo)
 
 
 def demo(
@@ -52,11 +47,14 @@ def demo(
     from pairveil.evaluation.scores import gain_kept
     from pairveil.graph.choosing import design_pairs
     from pairveil.learners.contrastive.learner import DPPMetricLearner
+    from pairveil.release.folder import check_folder
     from pairveil.release.metric import ReleasedMetric
+    from pairveil.report.evidence import PLAIN, is_plain
     from pairveil.report.public_test import map_of
+    from pairveil.report.summaries import metric_shape
 
     talk = not (json_ or quiet)
-    ReleasedMetric.check_folder(out, overwrite=True)
+    check_folder(out, overwrite=True)
     if not math.isfinite(epsilon):
         raise InputError("--epsilon must be a finite number: the demo shows a private release")
     patients = load_patients()
@@ -99,6 +97,8 @@ def demo(
         print_json({**shown, "report": str(page)})
     elif talk:
         _say(certificate, scores, kept, page)
+        if is_plain(metric_shape(learner.components_)):
+            stdout.print(PLAIN)
 
 
 def score_public(data: Any, X: Any, classes: Any, learner: Any) -> tuple[dict[str, float], Any]:

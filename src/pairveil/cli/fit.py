@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from pairveil.cli.budget import Budget
+from pairveil.cli.budget import Spending, privacy_option
 from pairveil.cli.choices import (
     DEFAULT_LEARNER_NAME,
     DEFAULT_NOISE,
@@ -32,24 +32,16 @@ from pairveil.cli.page_options import (
     write_page,
 )
 from pairveil.cli.pair_options import (
-    AUTO_LAYOUT,
     PANEL,
     Columns,
     Exclude,
     FeaturesPath,
     IdColumn,
-    Label,
-    Layout,
-    Left,
-    MergeSimilarIds,
-    RecordId,
-    Right,
+    PairOptions,
     SchemaFile,
-    Threshold,
-    ZeroMeans,
-    read_pair_file,
+    Together,
 )
-from pairveil.cli.planned import print_plan
+from pairveil.cli.planned import print_better_selection, print_plan
 from pairveil.cli.training import Columns as ColumnsUsed
 from pairveil.cli.training import (
     Scaling,
@@ -58,35 +50,17 @@ from pairveil.cli.training import (
     join_classes,
     join_pairs,
     open_for_workers,
-    read_class_column,
+    read_column,
     read_people,
 )
 from pairveil.cli.which_learner import input_of, make_learner
 from pairveil.errors import InputError
-
-
-def _privacy(name: str, text: str, **limits: Any) -> Any:
-    return typer.Option(name, help=text, rich_help_panel="Privacy", **limits)
-
-
-Epsilon = Annotated[float, _privacy("--epsilon", "Privacy budget of this release.")]
-Delta = Annotated[float, _privacy("--delta", "Must be well below 1 / pairs.")]
-UnitName = Literal["pair", "relationship", "person"]
-AdjacencyOption = Annotated[
-    Literal["zero-out", "replace"], _privacy("--adjacency", "What epsilon compares.")
-]
-
 
 OF_PAIRS = {
     "select", "kappa", "graph_salt", "left", "right", "label", "layout", "zero_means", "threshold",
     "record_id",
 }  # fmt: skip
 """Options that say nothing where people have classes."""
-
-
-def register(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command("fit")(fit)
 
 
 def fit(
@@ -106,44 +80,37 @@ def fit(
     learner: Annotated[
         LearnerName, typer.Option("--learner", help="Which learner.")
     ] = DEFAULT_LEARNER_NAME,
-    epsilon: Epsilon = 1.0,
-    delta: Delta = 1e-5,
+    spending: Spending = Spending(),
     unit: Annotated[
-        UnitName | None,
-        _privacy("--unit", "What is protected. [default: relationship; with --classes: person]"),
+        Literal["pair", "relationship", "person"] | None,
+        privacy_option(
+            "--unit", "What is protected. [default: relationship; with --classes: person]"
+        ),
     ] = None,
     select: Annotated[
         SelectName,
-        _privacy("--select", "Which pairs to use; looks at who is paired with whom only."),
+        privacy_option("--select", "Which pairs to use; looks at who is paired with whom only."),
     ] = SelectName("paths"),
-    adjacency: AdjacencyOption = "zero-out",
     mechanism: Annotated[
-        NoiseName, _privacy("--mechanism", f"Kind of noise. {pure_noises()}")
+        NoiseName, privacy_option("--mechanism", f"Kind of noise. {pure_noises()}")
     ] = DEFAULT_NOISE,
     kappa: Annotated[
         int | None,
-        _privacy("--kappa", "Public constant instead of the graph's own number.", min=1),
-    ] = None,
-    ledger: Annotated[
-        Path | None, _privacy("--ledger", "Budget file to charge; kept over many fits.")
-    ] = None,
-    budget: Annotated[
-        float | None, _privacy("--budget", "Total epsilon, where --ledger makes a new file.")
+        privacy_option("--kappa", "Public constant instead of the graph's own number.", min=1),
     ] = None,
     checkpoint: Annotated[
         Path | None,
-        _privacy("--checkpoint", "File to resume from if this is killed; nothing is spent twice."),
+        privacy_option(
+            "--checkpoint", "File to resume from if this is killed; nothing is spent twice."
+        ),
     ] = None,
     graph_salt: Annotated[
         Path | None,
-        _privacy(
+        privacy_option(
             "--graph-salt",
             "Put a digest of who is paired with whom into the certificate, salted by this file (made if "
             "missing; keep it, and give it to whom may check).",
         ),
-    ] = None,
-    seed: Annotated[
-        int | None, _privacy("--seed", "Repeatable, and therefore NOT for release.", min=0)
     ] = None,
     n_components: Annotated[
         int | None,
@@ -189,6 +156,7 @@ def fit(
             rich_help_panel=PANEL,
         ),
     ] = None,
+    together: Together = None,
     dask: Annotated[
         str | None,
         typer.Option(
@@ -217,14 +185,7 @@ def fit(
     id_: IdColumn = "id",
     columns: Columns = None,
     exclude: Exclude = None,
-    left: Left = "left",
-    right: Right = "right",
-    label: Label = "label",
-    layout: Layout = AUTO_LAYOUT,
-    zero_means: ZeroMeans = None,
-    threshold: Threshold = 0.5,
-    record_id: RecordId = "id",
-    merge_similar_ids: MergeSimilarIds = False,
+    reading: PairOptions = PairOptions(),
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
@@ -244,6 +205,7 @@ def fit(
 
     Example: `pairveil fit s3://b/people.npy s3://b/pairs --no-scale --dask tcp://10.0.0.5:8786`
     """
+    from pairveil.release.folder import check_folder
     from pairveil.release.metric import ReleasedMetric
 
     typed = {
@@ -267,8 +229,8 @@ def fit(
     if said != PageOptions(id=id_) and not report:
         raise InputError("options of the report go with --report")
     if not dry_run:
-        ReleasedMetric.check_folder(out, overwrite)
-    if checkpoint is not None and seed is not None:
+        check_folder(out, overwrite)
+    if checkpoint is not None and spending.seed is not None:
         raise InputError("--checkpoint is for releases: leave --seed out")
     far = for_workers(*[path for path in (features, pairs) if path is not None])
     if far and dask is None:
@@ -279,11 +241,12 @@ def fit(
         )
     scaling = Scaling(schema, bounds, no_scale)
     scaling.check(features)
-    columns_used = ColumnsUsed(id_, columns, exclude, merge_similar_ids)
-    budget_file = Budget(ledger, budget, delta, unit, adjacency, checkpoint)
-    budget_file.check()
+    columns_used = ColumnsUsed(id_, columns, exclude, reading.merge_similar_ids)
+    budget_file = spending.ledger_of(unit, checkpoint)
     # Notes may tell of private rows (how many were clipped): to the operator on stderr, never in the JSON.
     with spoken_warnings(quiet), ExitStack() as connection:
+        apart = () if together is None else (together,)
+        shared = None if together is None or far else read_column(features, together, "--together")
         if far:
             connection.enter_context(_cluster(dask))
             unused = {
@@ -291,40 +254,38 @@ def fit(
                 "--schema": schema,
                 "--columns": columns,
                 "--exclude": exclude,
-                "--zero-means": zero_means,
-                "--layout": layout != AUTO_LAYOUT,
+                "--zero-means": reading.zero_means,
+                "--layout": reading.layout != PairOptions.layout,
                 "--graph-salt": graph_salt,
-                "--merge-similar-ids": merge_similar_ids,
+                "--merge-similar-ids": reading.merge_similar_ids,
+                "--together": together,
             }
-            training = open_for_workers(features, str(pairs), (left, right, label), unused)
+            ends = (reading.left, reading.right, reading.label)
+            training = open_for_workers(features, str(pairs), ends, unused)
         elif classes is not None:
-            of_each = read_class_column(features, classes)
+            of_each = read_column(features, classes, "--classes")
             people, scale, facts = read_people(
-                Path(features), columns_used, scaling, data_norm, classes
+                Path(features), columns_used, scaling, data_norm, (classes, *apart)
             )
-            training = join_classes(people, scale, of_each, class_list)._replace(schema=facts)
+            training = join_classes(people, scale, of_each, class_list, shared)
+            training = training._replace(schema=facts)
         else:
-            people, scale, facts = read_people(Path(features), columns_used, scaling, data_norm)
-            found = read_pair_file(
-                Path(str(pairs)), left=left, right=right, label=label, layout=layout,
-                zero_means=zero_means, threshold=threshold, record_id=record_id,
-                merge_similar_ids=merge_similar_ids,
-            )  # fmt: skip
-            training = join_pairs(people, scale, found)._replace(schema=facts)
+            people, scale, facts = read_people(
+                Path(features), columns_used, scaling, data_norm, apart
+            )
+            found = reading.read(Path(str(pairs)))
+            training = join_pairs(people, scale, found, shared)._replace(schema=facts)
         # Loading the learner takes a second: mistakes in files are told before it.
         from pairveil.learners.sizes import most_rows
 
         options = {
-            "epsilon": epsilon,
-            "delta": delta,
+            **spending.parameters,
             "unit": unit,
             "select": str(select),
             "kappa": "auto" if kappa is None else kappa,
-            "adjacency": adjacency,
             "mechanism": str(mechanism),
             "n_components": n_components,
             "data_norm": data_norm,
-            "random_state": seed,
             "backend": "auto" if dask is None else "dask",
         }
         model = make_learner(str(learner), options, typed)
@@ -340,6 +301,7 @@ def fit(
             if context.find_root().obj is not None:
                 stdout.print(f"Options not given here come from {context.find_root().obj}.")
             print_plan(planned, prepared.recipe.headline)
+            print_better_selection(prepared.material, planned.unit)
         after = budget_file.rehearse(prepared)
         if talk and after is not None:
             stdout.print(f"Ledger: {after}")

@@ -19,19 +19,7 @@ from pairveil.cli.output import (
     stdout,
     table,
 )
-from pairveil.cli.pair_options import (
-    AUTO_LAYOUT,
-    Label,
-    Layout,
-    Left,
-    MergeSimilarIds,
-    PairsFile,
-    RecordId,
-    Right,
-    Threshold,
-    ZeroMeans,
-    read_pair_file,
-)
+from pairveil.cli.pair_options import GraphOptions, PairOptions, PairsFile
 from pairveil.errors import InputError
 from pairveil.graph.selections import SELECTIONS
 
@@ -50,20 +38,9 @@ MaxDegree = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add these commands to the command line."""
-    app.command("kappa")(show_kappa)
-    app.command("select")(select)
-    app.command("design")(design)
-
-
 def show_kappa(
     pairs: PairsFile,
-    left: Left = "left",
-    right: Right = "right",
-    layout: Layout = AUTO_LAYOUT,
-    record_id: RecordId = "id",
-    merge_similar_ids: MergeSimilarIds = False,
+    reading: GraphOptions = GraphOptions(),
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
@@ -79,11 +56,7 @@ def show_kappa(
     from pairveil.graph.kappa import kappa
 
     with spoken_warnings(quiet or json_) as notes:
-        listed = read_pair_file(
-            pairs, left=left, right=right, label=None, layout=layout, record_id=record_id,
-            merge_similar_ids=merge_similar_ids,
-        )  # fmt: skip
-        edges = index_pairs(listed).pairs
+        edges = index_pairs(reading.read(pairs)).pairs
     numbers = kappa(edges)
     if json_:
         print_json({**numbers.to_dict(), "notes": notes})
@@ -94,12 +67,14 @@ def show_kappa(
     if numbers.relationship == 1 and numbers.person <= 2:
         stdout.print("These pairs are already as uncorrelated as pairs can be for relationships.")
     else:
-        from pairveil.graph.choosing import select_pairs
+        from pairveil.graph.recommending import kappas_of_selections, recommended_selection
 
-        kept = len(select_pairs(edges, "paths", random_state=0))
+        found = kappas_of_selections(edges)
+        how = recommended_selection(found)
+        kept = found[how]
         stdout.print(
-            f"{numbers.relationship} at relationship level; `pairveil select --how paths` brings it to 1 "
-            f"and keeps {kept:,} of {numbers.n_pairs:,} pairs."
+            f"Recommended: `pairveil select --how {how}` keeps {kept.n_pairs:,} of {numbers.n_pairs:,} pairs "
+            f"and brings kappa to {kept.relationship} for a relationship and {kept.person} for a person."
         )
 
 
@@ -108,14 +83,7 @@ def select(
     how: Annotated[SelectName, typer.Option("--how", help=f"{RULES}.")] = SelectName("paths"),
     out: Out = Path("selected.csv"),
     max_degree: MaxDegree = None,
-    left: Left = "left",
-    right: Right = "right",
-    label: Label = "label",
-    layout: Layout = AUTO_LAYOUT,
-    zero_means: ZeroMeans = None,
-    threshold: Threshold = 0.5,
-    record_id: RecordId = "id",
-    merge_similar_ids: MergeSimilarIds = False,
+    reading: PairOptions = PairOptions(),
     seed: Seed = None,
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
@@ -134,16 +102,11 @@ def select(
     from pairveil.graph.kappa import kappa
 
     with spoken_warnings(quiet or json_) as notes:
-        listed = read_pair_file(
-            pairs, left=left, right=right, label=label, layout=layout, zero_means=zero_means,
-            threshold=threshold, record_id=record_id, merge_similar_ids=merge_similar_ids,
-            labels_optional=True,
-        )  # fmt: skip
-        found = index_pairs(listed)
+        found = index_pairs(reading.read(pairs, labels_optional=True))
     before = kappa(found.pairs)
     kept = select_pairs(found.pairs, str(how), max_degree=max_degree, random_state=seed)
     after = kappa(found.pairs[kept])
-    write_columns(out, _in_order(found, kept, (left, right, label)))
+    write_columns(out, _in_order(found, kept, (reading.left, reading.right, reading.label)))
     if json_:
         full = before.to_dict()["kappa"]
         print_json({**after.to_dict(), "out": str(out), "full_graph_kappa": full, "notes": notes})

@@ -9,30 +9,12 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 import typer
 
-from pairveil.cli.budget import Budget
+from pairveil.cli.budget import Spending, privacy_option
 from pairveil.cli.choices import SelectName
-from pairveil.cli.fit import AdjacencyOption, Delta, Epsilon, _privacy
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stdout, table
-from pairveil.cli.pair_options import (
-    AUTO_LAYOUT,
-    PANEL,
-    Label,
-    Layout,
-    Left,
-    MergeSimilarIds,
-    RecordId,
-    Right,
-    Threshold,
-    ZeroMeans,
-    read_pair_file,
-)
+from pairveil.cli.pair_options import PANEL, PairOptions
 from pairveil.cli.planned import print_epsilons
 from pairveil.errors import InputError
-
-
-def register(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command("link")(link)
 
 
 class Levels(NamedTuple):
@@ -59,30 +41,21 @@ def link(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the release.")] = Path(
         "release"
     ),
-    epsilon: Epsilon = 1.0,
-    delta: Delta = 1e-5,
+    spending: Spending = Spending(),
     unit: Annotated[
         Literal["pair", "relationship", "person", "entity"],
-        _privacy("--unit", "What is protected; entity: a person of --entity-records records."),
+        privacy_option(
+            "--unit", "What is protected; entity: a person of --entity-records records."
+        ),
     ] = "relationship",
     entity_records: Annotated[
         int | None,
-        _privacy("--entity-records", "Public: the most records that one person has.", min=1),
+        privacy_option("--entity-records", "Public: the most records that one person has.", min=1),
     ] = None,
     select: Annotated[
         SelectName,
-        _privacy("--select", "Which pairs to use; looks at who is compared with whom only."),
+        privacy_option("--select", "Which pairs to use; looks at who is compared with whom only."),
     ] = SelectName("paths"),
-    adjacency: AdjacencyOption = "zero-out",
-    ledger: Annotated[
-        Path | None, _privacy("--ledger", "Budget file to charge; kept over many fits.")
-    ] = None,
-    budget: Annotated[
-        float | None, _privacy("--budget", "Total epsilon, where --ledger makes a new file.")
-    ] = None,
-    seed: Annotated[
-        int | None, _privacy("--seed", "Repeatable, and therefore NOT for release.", min=0)
-    ] = None,
     n_levels: Annotated[
         str | None,
         typer.Option(
@@ -113,14 +86,7 @@ def link(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace an earlier release.")
     ] = False,
-    left: Left = "left",
-    right: Right = "right",
-    label: Label = "label",
-    layout: Layout = AUTO_LAYOUT,
-    zero_means: ZeroMeans = None,
-    threshold: Threshold = 0.5,
-    record_id: RecordId = "id",
-    merge_similar_ids: MergeSimilarIds = False,
+    reading: PairOptions = PairOptions(),
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
@@ -132,32 +98,26 @@ def link(
 
     Example: `pairveil link splink.json labels.csv --records people.parquet --epsilon 0.1 --out release/`
     """
-    from pairveil.release.linkage import SPLINK_FILE, ReleasedLinkage, check_folder
+    from pairveil.release.folder import SPLINK_FILE, check_folder
+    from pairveil.release.linkage import ReleasedLinkage
 
     talk = not (json_ or quiet)
     if not dry_run:
         check_folder(out, overwrite)
     protected: Any = "person" if unit == "entity" else unit
-    budget_file = Budget(ledger, budget, delta, protected, adjacency)
-    budget_file.check()
+    budget_file = spending.ledger_of(protected)
     with spoken_warnings(quiet), ExitStack() as open_:
-        found = read_pair_file(
-            labels, left=left, right=right, label=label, layout=layout, zero_means=zero_means,
-            threshold=threshold, record_id=record_id, merge_similar_ids=merge_similar_ids,
-        )  # fmt: skip
-        given = _read(source, found, left, right, label, n_levels, records)
+        found = reading.read(labels)
+        given = _read(source, found, reading, n_levels, records)
         from pairveil.linkage import PrivateLinkageModel
 
         model = PrivateLinkageModel(
-            epsilon=epsilon,
-            delta=delta,
             unit=unit,
             select=str(select),
-            adjacency=adjacency,
             entity_records=entity_records,
             prior=prior,
             monotone=monotone,
-            random_state=seed,
+            **spending.parameters,
         )
         ends = np.column_stack([found.left, found.right])
         prepared = model.prepare(given.levels, found.labels, ends, given.n_levels)
@@ -194,13 +154,7 @@ def link(
 
 
 def _read(
-    source: Path,
-    found: Any,
-    left: str,
-    right: str,
-    label: str,
-    n_levels: str | None,
-    records: Path | None,
+    source: Path, found: Any, reading: PairOptions, n_levels: str | None, records: Path | None
 ) -> Levels:
     """Levels of exactly the labelled pairs, in their order."""
     if source.suffix == ".json":
@@ -209,7 +163,7 @@ def _read(
 
     if records is not None:
         raise InputError("--records goes with a Splink settings file (.json)")
-    values = read_levels(source, left, right, (label,))
+    values = read_levels(source, reading.left, reading.right, (reading.label,))
     rows = rows_of(found, values.pairs)
     sizes = None if n_levels is None else _sizes(n_levels, len(values.names))
     return Levels(values.values[rows], sizes, values.names)
@@ -276,5 +230,9 @@ def print_weights(released: Any) -> None:
         [name, len(m), *(float(np.log2(m[i] / u[i])) for i in (0, -1))]
         for name, m, u in zip(released.shown_names, released.m, released.u, strict=True)
     ]
-    columns = ["comparison", "levels", "lowest, bits", "highest, bits"]
+    columns = ["comparison", "levels", "does not agree, bits", "agrees best, bits"]
     stdout.print(table("match weights", columns, rows))
+    stdout.print(
+        "Bits add up over the comparisons: above 0 they speak for a match, below 0 against it, and ten bits "
+        "make the odds a thousand times larger."
+    )

@@ -34,6 +34,14 @@ TestClasses = Annotated[
 ]
 
 
+OperatingPoint = Annotated[
+    Path | None,
+    _option(
+        "--threshold", "Release of `pairveil threshold` for this model: drawn on the same page."
+    ),
+]
+
+
 class PageOptions(NamedTuple):
     """What the sender says about a page."""
 
@@ -44,6 +52,7 @@ class PageOptions(NamedTuple):
     public_test: Path | None = None
     classes: str | None = None
     id: str = "id"
+    threshold: Path | None = None
 
     def check(self, private: Path | None = None) -> None:
         """Refuse options that do not go together, before anything is spent.
@@ -80,12 +89,14 @@ def write_page(folder: Path, out: Path | None = None, options: PageOptions | Non
     """
     from pairveil.report.data import Cover
     from pairveil.report.page import write
-    from pairveil.report.summaries import read_release
+    from pairveil.report.summaries import read_release, with_curve
 
     said = options or PageOptions()
     said.check()
     data = read_release(folder)
     data = replace(data, cover=Cover(said.title, said.institution, said.purpose, said.recipient))
+    if said.threshold is not None:
+        data = with_curve(data, said.threshold)
     if said.public_test is not None:
         data = _with_public_test(data, folder, said)
     return write(data, folder / "report.html" if out is None else out), data

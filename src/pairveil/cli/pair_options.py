@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from pairveil.cli.choices import AUTO_LAYOUT as AUTO_LAYOUT
-from pairveil.cli.choices import LayoutName
+from pairveil.cli.choices import AUTO_LAYOUT, LayoutName
 from pairveil.errors import DataWarning
-
-ZeroMeaning = Literal["similar", "dissimilar"]
 
 PANEL = "Your files"
 
@@ -31,24 +29,6 @@ FeaturesFile = Annotated[
 FeaturesPath = Annotated[
     str, typer.Argument(help="People's features: CSV or Parquet, a row each.", metavar="FEATURES")
 ]
-Left = Annotated[str, _option("--left", "Column with the first person's id.")]
-Right = Annotated[str, _option("--right", "Column with the second person's id.")]
-Label = Annotated[str, _option("--label", "Column with the label.")]
-Layout = Annotated[LayoutName, _option("--layout", "Layout of the pairs file.")]
-ZeroMeans = Annotated[
-    ZeroMeaning | None,
-    _option("--zero-means", "What a label 0 means, where labels are bare 0 and 1."),
-]
-Threshold = Annotated[
-    float, _option("--threshold", "Splink: the score from which a pair is similar.")
-]
-RecordId = Annotated[str, _option("--record-id", "dedupe: field of a record with the id.")]
-MergeSimilarIds = Annotated[
-    bool,
-    _option(
-        "--merge-similar-ids", "Ids that differ only in case, outer spaces or Unicode form are one."
-    ),
-]
 IdColumn = Annotated[str, _option("--id", "Column of FEATURES with the person's id.")]
 Exclude = Annotated[
     list[str] | None,
@@ -61,6 +41,15 @@ Columns = Annotated[
 SchemaFile = Annotated[
     Path | None,
     _option("--schema", "Public facts of raw columns, as `pairveil schema` writes them down."),
+]
+
+
+Together = Annotated[
+    str | None,
+    _option(
+        "--together",
+        "Public column of FEATURES (household, site): who shares a value counts as one person.",
+    ),
 ]
 
 
@@ -78,16 +67,45 @@ def listed(names: list[str] | None) -> list[str] | None:
     return [part.replace("\0", ",").strip() for part in parts if part.strip()]
 
 
-def read_pair_file(path: Path, *, labels_optional: bool = False, **options: Any) -> Any:
-    """Pairs of a file, by `read_pairs`'s options; ``label=None`` reads the ids alone.
+@dataclass(frozen=True)
+class GraphOptions:
+    """Where a file says who is paired with whom."""
 
-    The reader's notes become warnings.
-    """
-    from pairveil.data.readers import read_pairs
+    left: Annotated[str, _option("--left", "Column with the first person's id.")] = "left"
+    right: Annotated[str, _option("--right", "Column with the second person's id.")] = "right"
+    layout: Annotated[LayoutName, _option("--layout", "Layout of the pairs file.")] = AUTO_LAYOUT
+    record_id: Annotated[str, _option("--record-id", "dedupe: field of a record with the id.")] = (
+        "id"
+    )
+    merge_similar_ids: Annotated[
+        bool,
+        _option(
+            "--merge-similar-ids",
+            "Ids that differ only in case, outer spaces or Unicode form are one.",
+        ),
+    ] = False
 
-    options["layout"] = str(options["layout"])
-    wants_labels = options["label"] is not None and not labels_optional
-    found = read_pairs(path, require_labels=wants_labels, **options)
-    for note in found.notes:
-        warnings.warn(note, DataWarning, stacklevel=2)
-    return found
+    def read(self, path: Path, *, labels_optional: bool = False) -> Any:
+        """Pairs of a file by these options, with labels where they name them; notes become warnings."""
+        from pairveil.data.readers import read_pairs
+
+        options = {"label": None, **vars(self), "layout": str(self.layout)}
+        wants_labels = options["label"] is not None and not labels_optional
+        found = read_pairs(path, require_labels=wants_labels, **options)
+        for note in found.notes:
+            warnings.warn(note, DataWarning, stacklevel=2)
+        return found
+
+
+@dataclass(frozen=True)
+class PairOptions(GraphOptions):
+    """Where a file says who is paired with whom, and what their labels mean."""
+
+    label: Annotated[str, _option("--label", "Column with the label.")] = "label"
+    zero_means: Annotated[
+        Literal["similar", "dissimilar"] | None,
+        _option("--zero-means", "What a label 0 means, where labels are bare 0 and 1."),
+    ] = None
+    threshold: Annotated[
+        float, _option("--threshold", "Splink: the score from which a pair is similar.")
+    ] = 0.5

@@ -2,38 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stdout, table
 from pairveil.cli.pair_options import (
-    AUTO_LAYOUT,
     Columns,
     Exclude,
     FeaturesFile,
     IdColumn,
-    Label,
-    Layout,
-    Left,
-    MergeSimilarIds,
+    PairOptions,
     PairsFile,
-    RecordId,
-    Right,
     SchemaFile,
-    Threshold,
-    ZeroMeans,
-    read_pair_file,
+    Together,
 )
 from pairveil.cli.training import Columns as ColumnsUsed
-from pairveil.cli.training import read_rows
-
-
-def register(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command("plan")(plan)
+from pairveil.cli.training import read_column, read_rows
 
 
 def plan(
@@ -45,20 +30,15 @@ def plan(
     ] = None,
     delta: Annotated[float, typer.Option("--delta", help="Must be well below 1 / pairs.")] = 1e-5,
     everything: Annotated[
-        bool, typer.Option("--all", help="Print every line, not the best selection of each.")
+        bool,
+        typer.Option("--all", help="Print every line, not those of the recommended selection."),
     ] = False,
     schema: SchemaFile = None,
     id_: IdColumn = "id",
     columns: Columns = None,
     exclude: Exclude = None,
-    left: Left = "left",
-    right: Right = "right",
-    label: Label = "label",
-    layout: Layout = AUTO_LAYOUT,
-    zero_means: ZeroMeans = None,
-    threshold: Threshold = 0.5,
-    record_id: RecordId = "id",
-    merge_similar_ids: MergeSimilarIds = False,
+    reading: PairOptions = PairOptions(),
+    together: Together = None,
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
@@ -74,26 +54,22 @@ def plan(
     from pairveil.data.pairset import PairSet
 
     with spoken_warnings(quiet):
-        people = read_rows(features, ColumnsUsed(id_, columns, exclude, merge_similar_ids), schema)[
-            0
-        ]
-        found = read_pair_file(
-            pairs, left=left, right=right, label=label, layout=layout, zero_means=zero_means,
-            threshold=threshold, record_id=record_id, merge_similar_ids=merge_similar_ids,
-            labels_optional=True,
-        )  # fmt: skip
-        data = PairSet.join(people, found)
+        used = ColumnsUsed(id_, columns, exclude, reading.merge_similar_ids)
+        people = read_rows(features, used, schema, () if together is None else (together,))[0]
+        shared = None if together is None else read_column(features, together, "--together")
+        found = reading.read(pairs, labels_optional=True)
+        data = PairSet.join(people, found, together=shared)
     from pairveil.learners.outlook import EPSILONS, HEADINGS, cells, outlook
 
     seen = outlook(data, tuple(epsilon) if epsilon else EPSILONS, delta=delta)
     if json_:
         print_json(seen.to_dict())
     elif not quiet:
-        shown = seen.rows if everything else list(_best(seen.rows))
+        shown = [r for r in seen.rows if everything or r.select == seen.recommended.select]
         title = f"{data.n_pairs:,} pairs, a table of {data.n_people:,} people, {data.n_features} columns"
         stdout.print(table(title, HEADINGS, [cells(row) for row in shown]))
         stdout.print(
-            "gain: what such fits kept, in benchmarks, of what learning without privacy gains over plain "
+            "gain: what eight in ten such fits kept of what learning without privacy gains over plain "
             "distance. guess: how often, at most, anyone tells two contents of the unit apart; a coin is "
             "right 50 times in 100. person: epsilon of the same fit for all that is known of a person."
         )
@@ -101,19 +77,10 @@ def plan(
         chosen = seen.recommended
         stdout.print(
             f"pairveil fit {features} {pairs}{_said('--schema', schema)} --epsilon {chosen.epsilon:g} "
-            f"--delta {delta:g} --unit {chosen.unit} --select {chosen.select} --out release"
+            f"--delta {delta:g} --unit {chosen.unit} --select {chosen.select}"
+            f"{_said('--together', together)} --out release"
         )
 
 
-def _best(rows: Iterable[Any]) -> Iterable[Any]:
-    """Of each unit and epsilon, the selection with the loudest signal."""
-    best: dict[Any, Any] = {}
-    for row in rows:
-        key = (row.unit, row.epsilon)
-        if key not in best or row.signal > best[key].signal:
-            best[key] = row
-    return best.values()
-
-
-def _said(option: str, value: Path | None) -> str:
+def _said(option: str, value: object | None) -> str:
     return "" if value is None else f" {option} {value}"

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 from pairveil.cli.output import stdout, table
-from pairveil.privacy.mechanisms import mechanism_named
 from pairveil.privacy.promise import times_in_100
 from pairveil.privacy.units import round_up
 
@@ -23,15 +22,11 @@ def expected_effect(planned: Any) -> str:
     """One line on what to expect of a planned fit, from its certificate."""
     from pairveil.learners.expected import expected_gain
 
-    if mechanism_named(planned.mechanism).is_pure:
-        return "Expected effect: pure epsilon keeps less of the gain than noise with a delta does."
     gain = expected_gain(planned)
-    kept = f"{100 * gain.low:.0f} to {100 * gain.high:.0f} %"
     pairs, features = planned.n_pairs_used, planned.plan["n_features"]
     return (
         f"Expected effect: {pairs:,} pairs against this noise and {features} features give a signal of "
-        f"{gain.signal:,.0f}. At such a signal our benchmarks kept {kept} of what learning without "
-        "privacy gains over plain distance."
+        f"{gain.signal:,.0f}. {gain.said()}"
     )
 
 
@@ -54,8 +49,28 @@ def print_plan(planned: Any, headline: str) -> None:
         f"add; other queries: {len(planned.events) - 1}."
     )
     print_epsilons(planned, f"epsilon at delta {planned.delta:g}, by unit")
-    if planned.records == "pairs":  # what was measured
+    from pairveil.learners.expected import was_measured
+
+    if was_measured(planned):
         stdout.print(expected_effect(planned))
+
+
+def print_better_selection(material: Any, unit: Any) -> None:
+    """Name the recommended selection where it leaves clearly more pairs for the noise than the one in use."""
+    from pairveil.data.pairset import PairSet
+    from pairveil.engine.backends.records import choose
+    from pairveil.graph.recommending import NEARLY, SELECTIONS_OF_PAIRS, recommended_selection
+
+    if material.used_kappa is None or not isinstance(material.given, PairSet):
+        return
+    # As `fit` chooses: people who change together count as one.
+    found = {how: choose(material.given, how, unit, 0).taken for how in SELECTIONS_OF_PAIRS}
+    how = recommended_selection(found)
+    now, better = (one.n_pairs / one.of(unit) for one in (material.used_kappa, found[how]))
+    if now < NEARLY * better:
+        stdout.print(
+            f"Recommended: --select {how}, which leaves {better / now:.1f} times as many pairs for the noise."
+        )
 
 
 def print_epsilons(certificate: Any, title: str) -> None:

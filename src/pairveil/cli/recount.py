@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pairveil.errors import InputError
-from pairveil.privacy.units import NOISE_SOURCES, UNITS
+from pairveil.privacy.units import NOISE_SOURCES, PEOPLE_TOGETHER, UNITS
 
 _MOST_BYTES = 4096
 
@@ -63,7 +63,7 @@ def recount(certificate: Any, indexed: Any, salt: bytes | None) -> Recount:
     if used is None and not problems:
         sentences.append(
             "kappa of the used pairs was not compared: which pairs were used cannot be found again "
-            "from the graph (a seeded fit, or another version's selection)"
+            "from the graph (a seeded fit, one of people who change together, or another version's selection)"
         )
     elif used is not None and c.records == "groups":
         # Whatever the graph, its clusters are disjoint: each unit is in one of them.
@@ -95,6 +95,8 @@ def _used(c: Any, indexed: Any) -> Any:
 
     if c.selection["how"] == "all":
         return indexed.pairs
+    if PEOPLE_TOGETHER in c.public:
+        return None  # the selection followed a column that is not in this file
     if not NOISE_SOURCES.get(c.noise_source, False):
         return None  # the selection followed the seed, which is not in the certificate
     size = c.plan.get("group_size") if c.records == "groups" else None

@@ -1,4 +1,4 @@
-"""`transform`, `evaluate` and `account`: using what was released, and the price of a plan."""
+"""`transform` and `account`: using what was released, and the price of a plan."""
 
 from __future__ import annotations
 
@@ -8,19 +8,12 @@ from typing import Annotated, Any, Literal
 import typer
 
 from pairveil.cli.choices import DEFAULT_NOISE, NoiseName, pure_noises
-from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stdout, table
-from pairveil.cli.pair_options import FeaturesFile, IdColumn
+from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stdout
+from pairveil.cli.pair_options import FeaturesFile, IdColumn, PairOptions
 from pairveil.errors import InputError
 from pairveil.privacy.units import round_up
 
 ReleaseFolder = Annotated[Path, typer.Argument(help="Folder of a release.", show_default=False)]
-
-
-def register(app: typer.Typer) -> None:
-    """Add these commands to the command line."""
-    app.command("transform")(transform)
-    app.command("evaluate")(evaluate)
-    app.command("account")(account)
 
 
 def transform(
@@ -71,49 +64,14 @@ def read_people(features: Path, id_: str, metric: Any) -> Any:
     return people
 
 
-def evaluate(
-    folder: ReleaseFolder,
-    features: FeaturesFile,
-    classes: Annotated[str, typer.Option("--classes", help="Column with each person's class.")],
-    id_: IdColumn = "id",
-    n_pairs: Annotated[
-        int, typer.Option("--pairs", min=100, help="Random pairs to score.")
-    ] = 200_000,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the random pairs.")] = 0,
-    json_: JsonFlag = False,
-    quiet: QuietFlag = False,
-) -> None:
-    """Score a released metric on people it was not learned from.
+def read_placed(
+    features: Path, pairs: Path, id_: str, metric: Any, reading: PairOptions
+) -> tuple[Any, Any]:
+    """People's rows as the metric takes them, and labelled pairs as places among them."""
+    from pairveil.data.resolving import index_pairs
 
-    Example: `pairveil evaluate release/ test-people.csv --classes diagnosis`
-    """
-    from pairveil.data.readers import read_classes
-    from pairveil.evaluation.scores import evaluate_release
-    from pairveil.release.metric import ReleasedMetric
-
-    metric = ReleasedMetric.load(folder)
-    with spoken_warnings(quiet or json_):
-        people = read_people(features, id_, metric)
-        groups = read_classes(features, classes)
-    scores = evaluate_release(metric, people.values, groups, n_pairs=n_pairs, random_state=seed)
-    if json_:
-        print_json(scores)
-    elif not quiet:
-        rows = [
-            ["this metric", scores["pair_auc"], scores["knn_accuracy"]],
-            ["Euclidean", scores["euclidean_pair_auc"], scores["euclidean_knn_accuracy"]],
-            [
-                "untrained (random projection)",
-                scores["untrained_pair_auc"],
-                scores["untrained_knn_accuracy"],
-            ],
-        ]
-        title = f"{scores['n_people']:,} people, {scores['n_pairs']:,} random pairs"
-        stdout.print(table(title, ["metric", "pair AUC", "5-NN accuracy"], rows))
-        stdout.print(
-            "Pair AUC: how often two people of different classes are farther apart than two of one class. "
-            "Scores on people whose pairs were used for training are not covered by the certificate."
-        )
+    people = read_people(features, id_, metric)
+    return people.values, index_pairs(reading.read(pairs), people.ids)
 
 
 def account(

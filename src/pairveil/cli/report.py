@@ -18,6 +18,7 @@ from pairveil.cli.output import (
 )
 from pairveil.cli.page_options import (
     Institution,
+    OperatingPoint,
     PageOptions,
     PublicClasses,
     PublicTestFile,
@@ -28,12 +29,6 @@ from pairveil.cli.page_options import (
 )
 from pairveil.cli.pair_options import IdColumn
 from pairveil.cli.release import ReleaseFolder
-
-
-def register(app: typer.Typer) -> None:
-    """Add these commands to the command line."""
-    app.command("report")(report)
-    app.command("export")(export)
 
 
 def report(
@@ -48,6 +43,7 @@ def report(
     recipient: Recipient = "",
     public_test: PublicTestFile = None,
     classes: PublicClasses = None,
+    threshold: OperatingPoint = None,
     id_: IdColumn = "id",
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
@@ -59,9 +55,13 @@ def report(
 
     Example: `pairveil report release/ -o report.html`
 
+    Example: `pairveil report linkage/ --threshold operating-point/`
+
     Example: `pairveil report release/ --title "Tumours" --public-test public.csv --classes diagnosis`
     """
-    options = PageOptions(title, institution, purpose, recipient, public_test, classes, id_)
+    options = PageOptions(
+        title, institution, purpose, recipient, public_test, classes, id_, threshold
+    )
     with spoken_warnings(quiet or json_):
         page, data = write_page(folder, out, options)
     if json_:

@@ -12,11 +12,6 @@ from pairveil.cli.bench import DataFolder
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, stderr, stdout, table
 
 
-def register(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command("reproduce")(reproduce)
-
-
 def reproduce(
     names: Annotated[
         list[str],

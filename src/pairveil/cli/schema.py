@@ -21,11 +21,6 @@ WHAT_IS_LEFT = {
 }
 
 
-def register(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command("schema")(schema)
-
-
 def schema(
     features: FeaturesFile,
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write, .toml.")] = Path(

@@ -11,11 +11,6 @@ from pairveil.cli.output import JsonFlag, QuietFlag, print_json, stdout
 from pairveil.errors import InputError
 
 
-def register(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command("studio")(studio)
-
-
 def studio(
     folder: Annotated[
         Path, typer.Option("--folder", help="Where the studio keeps what was decided and made.")

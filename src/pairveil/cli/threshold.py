@@ -4,39 +4,23 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import typer
 
-from pairveil.cli.budget import Budget
-from pairveil.cli.fit import AdjacencyOption, Delta, Epsilon, _privacy
+from pairveil.cli.budget import Spending, privacy_option
 from pairveil.cli.output import JsonFlag, QuietFlag, plain, print_json, spoken_warnings, stdout
-from pairveil.cli.pair_options import (
-    AUTO_LAYOUT,
-    PANEL,
-    IdColumn,
-    Label,
-    Layout,
-    Left,
-    MergeSimilarIds,
-    RecordId,
-    Right,
-    ZeroMeans,
-    read_pair_file,
-)
+from pairveil.cli.pair_options import PANEL, IdColumn, PairOptions
 from pairveil.cli.planned import print_epsilons
 from pairveil.errors import InputError
 from pairveil.privacy.units import round_up
 
 METRIC_CELLS = 256
 """Thresholds of a metric: its longest possible distance is far above the usual ones."""
-
-
-def register(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command("threshold")(threshold)
 
 
 class Scored(NamedTuple):
@@ -68,24 +52,13 @@ def threshold(
         Path | None, typer.Argument(help="Labelled pairs, private.", metavar="PAIRS")
     ] = None,
     fmr: Annotated[float, typer.Option("--fmr", help="False-match rate to aim at.")] = 0.01,
-    epsilon: Epsilon = 1.0,
-    delta: Delta = 1e-5,
+    spending: Spending = Spending(),
     unit: Annotated[
-        Literal["pair", "relationship", "person"], _privacy("--unit", "What is protected.")
+        Literal["pair", "relationship", "person"], privacy_option("--unit", "What is protected.")
     ] = "relationship",
-    adjacency: AdjacencyOption = "zero-out",
-    ledger: Annotated[
-        Path | None, _privacy("--ledger", "Budget file to charge, the model's for instance.")
-    ] = None,
-    budget: Annotated[
-        float | None, _privacy("--budget", "Total epsilon, where --ledger makes a new file.")
-    ] = None,
-    seed: Annotated[
-        int | None, _privacy("--seed", "Repeatable, and therefore NOT for release.", min=0)
-    ] = None,
     entity_records: Annotated[
         int | None,
-        _privacy("--entity-records", "Public: the most records that one person has.", min=1),
+        privacy_option("--entity-records", "Public: the most records that one person has.", min=1),
     ] = None,
     score_range: Annotated[
         str | None,
@@ -99,16 +72,19 @@ def threshold(
         str, typer.Option("--score", help="Column with the score.", rich_help_panel=PANEL)
     ] = "score",
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="JSON file for the whole curve.")
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="Folder for a release of the whole curve, for `pairveil certificate` and `report`; or a "
+            "JSON file.",
+        ),
     ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an earlier release.")
+    ] = False,
     id_: IdColumn = "id",
-    left: Left = "left",
-    right: Right = "right",
-    label: Label = "label",
-    layout: Layout = AUTO_LAYOUT,
-    zero_means: ZeroMeans = None,
-    record_id: RecordId = "id",
-    merge_similar_ids: MergeSimilarIds = False,
+    reading: PairOptions = PairOptions(),
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
@@ -118,31 +94,25 @@ def threshold(
 
     Example: `pairveil threshold release/ people.csv pairs.csv --epsilon 0.5 --fmr 0.01`
 
-    Example: `pairveil threshold scores.csv --score-range 0,1 --epsilon 0.5 --fmr 0.001 --out curve.json`
+    Example: `pairveil threshold scores.csv --score-range 0,1 --epsilon 0.5 --fmr 0.001 --out point/`
     """
-    budget_file = Budget(ledger, budget, delta, unit, adjacency)
-    budget_file.check()
-    names = {
-        "left": left, "right": right, "label": label, "layout": layout, "zero_means": zero_means,
-        "record_id": record_id, "merge_similar_ids": merge_similar_ids,
-    }  # fmt: skip
-    with spoken_warnings(quiet):
+    budget_file = spending.ledger_of(unit)
+    with spoken_warnings(quiet), ExitStack() as open_:
         if source.is_dir():
             if features is None or pairs is None:
                 raise InputError("a release needs FEATURES (or LEVELS) and PAIRS to be scored on")
-            scored = _by_release(source, features, pairs, id_, names)
+            scored = _by_release(source, features, pairs, id_, reading)
         else:
             if features is not None:
                 raise InputError("a table of scores stands alone: leave FEATURES and PAIRS out")
-            scored = _by_scores(source, score, score_range, names)
+            scored = _by_scores(source, score, score_range, reading)
         from pairveil.evaluation.error_curve import plan_curve
 
         found = scored.found
         ends = np.column_stack([found.left, found.right])
         planned = plan_curve(
-            scored.scores, found.labels, ends, epsilon, delta, scored.score_range, unit,
-            adjacency=adjacency, n_cells=scored.n_cells, entity_records=entity_records,
-            random_state=seed,
+            scored.scores, found.labels, ends, score_range=scored.score_range, unit=unit,
+            n_cells=scored.n_cells, entity_records=entity_records, **spending.parameters,
         )  # fmt: skip
         if planned.prepared.certificate is None:
             raise InputError(
@@ -152,23 +122,31 @@ def threshold(
         after = budget_file.rehearse(planned.prepared)
         if after is not None and not (json_ or quiet):
             stdout.print(f"Ledger: {after}")
-        if out is not None:
-            from pairveil.files import check_file
+        from pairveil.files import check_file, write_file
+        from pairveil.release.error_curve import ErrorCurve
 
+        draft = None
+        if out is not None and out.suffix == ".json":
             check_file(out, 1 << 20)
+        elif out is not None:
+            draft = open_.enter_context(ErrorCurve.reserve(out, overwrite=overwrite))
         curve = planned.run(budget_file.open())
-    shown = _shown(curve, fmr, scored.of_distance)
-    if scored.model is not None:
-        shown["with_model"] = _together(curve, scored.model)
-    if out is not None:
-        from pairveil.files import write_file
-
-        content = {**shown, "curve": curve.to_dict()}
-        write_file(out, json.dumps(plain(content), indent=1, allow_nan=False).encode() + b"\n")
+        shown = _shown(curve, fmr, scored.of_distance)
+        if scored.model is not None:
+            shown["with_model"] = _together(curve, scored.model)
+        if draft is not None:
+            replace(curve, asked=fmr, of_distance=scored.of_distance).save(
+                draft, overwrite=overwrite
+            )
+        elif out is not None:
+            content = {**shown, "curve": curve.to_dict()}
+            write_file(out, json.dumps(plain(content), indent=1, allow_nan=False).encode() + b"\n")
     if json_:
         print_json(shown)
     elif not quiet and shown["threshold"] is not None:
         _say(shown, curve)
+        if draft is not None:
+            stdout.print(f"Released in {out}. `pairveil report {out}` draws the curve.")
     if shown["threshold"] is None:  # the curve was paid for: it is written, and the reason is said
         raise InputError(shown["problem"])
 
@@ -194,6 +172,7 @@ def _shown(curve: Any, fmr: float, of_distance: bool) -> dict[str, Any]:
         "fmr_high": high,
         "fnmr_low": missed[0],
         "fnmr_high": missed[1],
+        "advice": curve.advice(fmr) or None,
         **about,
     }
 
@@ -215,6 +194,8 @@ def _say(shown: dict[str, Any], curve: Any) -> None:
         f"non-matches: {shown['fnmr_low']:.2%} to {shown['fnmr_high']:.2%} of genuine pairs "
         f"({shown['confidence']:.0%} confidence for all thresholds together, noise included)."
     )
+    if shown["advice"]:
+        stdout.print(shown["advice"])
     if curve.effective_share < 1:
         stdout.print(
             f"Pairs share people: bands count {curve.effective_share:.0%} of them as independent."
@@ -231,25 +212,29 @@ def _say(shown: dict[str, Any], curve: Any) -> None:
 
 
 def _by_release(
-    folder: Path, features: Path, pairs: Path, id_: str, names: dict[str, Any]
+    folder: Path, features: Path, pairs: Path, id_: str, reading: PairOptions
 ) -> Scored:
     from pairveil.release.artefact import load_release
+    from pairveil.release.error_curve import ErrorCurve
     from pairveil.release.linkage import ReleasedLinkage
+    from pairveil.release.metric import ReleasedMetric
 
     released = load_release(folder)
+    if isinstance(released, ErrorCurve):
+        raise InputError(f"{folder} is an operating point already: name the model's folder")
     if isinstance(released, ReleasedLinkage):
-        return _by_weights(released, features, pairs, names)
-    from pairveil.cli.release import read_people
-    from pairveil.data.resolving import index_pairs
+        return _by_weights(released, features, pairs, reading)
+    if not isinstance(released, ReleasedMetric):
+        raise InputError(
+            f"{folder} holds no metric and no linkage model: there is nothing to score"
+        )
+    from pairveil.cli.release import read_placed
 
-    people = read_people(features, id_, released)
-    found = read_pair_file(pairs, **names)
-    placed = index_pairs(found, people.ids)
+    values, placed = read_placed(features, pairs, id_, released, reading)
     longest = _longest(released)
-    near = np.minimum(
-        released.distance(people.values[placed.pairs[:, 0]], people.values[placed.pairs[:, 1]]),
-        longest,
-    )
+    # Not `distance`: where there is a schema, it was applied when the rows were read.
+    ends = (released.project(values[placed.pairs[:, side]]) for side in (0, 1))
+    near = np.minimum(np.linalg.norm(np.subtract(*ends), axis=1), longest)
     listed = _Listed(placed.ids[placed.pairs[:, 0]], placed.ids[placed.pairs[:, 1]], placed.labels)
     return Scored(-near, listed, (-longest, 0.0), METRIC_CELLS, True, released.certificate)
 
@@ -261,26 +246,26 @@ class _Listed(NamedTuple):
 
 
 def _longest(metric: Any) -> float:
-    """The longest distance of two people whose rows are as long as the fit allowed; public."""
-    norm = 1.0
-    if metric.certificate is not None:
-        norm = float(metric.certificate.plan.get("data_norm", 1.0))
-    scale = np.ones(metric.n_features) if metric.column_scale is None else metric.column_scale
-    on_scale = np.divide(
-        metric.components, scale, out=np.zeros_like(metric.components), where=scale > 0
-    )
-    found = 2 * norm * float(np.linalg.norm(on_scale, 2))
+    """The longest distance that is possible (public), which must be one."""
+    from pairveil.evaluation.private_auc import longest_distance
+
+    found = longest_distance(metric.components, metric.column_scale, norm_of(metric.certificate))
     if not (math.isfinite(found) and found > 0):
         raise InputError("the metric gives every pair the same distance: there is no threshold")
     return found
 
 
-def _by_weights(model: Any, levels: Path, pairs: Path, names: dict[str, Any]) -> Scored:
+def norm_of(certificate: Any) -> float:
+    """How long people's rows may be, by the certificate of a fit."""
+    return 1.0 if certificate is None else float(certificate.plan.get("data_norm", 1.0))
+
+
+def _by_weights(model: Any, levels: Path, pairs: Path, reading: PairOptions) -> Scored:
     from pairveil.column_names import in_order_of
     from pairveil.data.pair_values import read_levels, rows_of
 
-    found = read_pair_file(pairs, **names)
-    values = read_levels(levels, names["left"], names["right"], (names["label"],))
+    found = reading.read(pairs)
+    values = read_levels(levels, reading.left, reading.right, (reading.label,))
     order = list(range(len(values.names)))
     if model.names is not None:
         if not set(model.names) <= set(values.names):
@@ -301,7 +286,7 @@ def _by_weights(model: Any, levels: Path, pairs: Path, names: dict[str, Any]) ->
     )
 
 
-def _by_scores(source: Path, score: str, score_range: str | None, names: dict[str, Any]) -> Scored:
+def _by_scores(source: Path, score: str, score_range: str | None, reading: PairOptions) -> Scored:
     from pairveil.data.pair_values import read_pair_values
 
     if score_range is None:
@@ -310,8 +295,8 @@ def _by_scores(source: Path, score: str, score_range: str | None, names: dict[st
         low, high = (float(one) for one in score_range.split(","))
     except ValueError:
         raise InputError("--score-range must be two numbers with a comma, such as 0,1") from None
-    found = read_pair_file(source, **names)
-    values = read_pair_values(source, names["left"], names["right"], [score])
+    found = reading.read(source)
+    values = read_pair_values(source, reading.left, reading.right, [score])
     from pairveil.evaluation.error_curve import N_CELLS
 
     return Scored(values.values[:, 0], found, (low, high), N_CELLS)

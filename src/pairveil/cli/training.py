@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -81,15 +81,17 @@ def open_for_workers(
     return Training(lambda one: one.prepare(data), data.features.names, np.ones(data.n_features))
 
 
-def join_pairs(people: Any, scale: Any, pairs: Any) -> Training:
-    """People and pairs that were read from two files."""
+def join_pairs(people: Any, scale: Any, pairs: Any, together: Any = None) -> Training:
+    """People and pairs that were read from two files, and who changes together where a column says so."""
     from pairveil.data.pairset import PairSet
 
-    data = PairSet.join(people, pairs)
+    data = PairSet.join(people, pairs, together=together)
     return Training(lambda one: one.prepare(data), people.names, scale, pairs)
 
 
-def join_classes(people: Any, scale: Any, classes: Any, listed: str | None) -> Training:
+def join_classes(
+    people: Any, scale: Any, classes: Any, listed: str | None, together: Any = None
+) -> Training:
     """People and the class of each of them; ``listed`` is the public list, separated by commas."""
     public = None if listed is None else [one.strip() for one in listed.split(",")]
     if public is None:
@@ -101,7 +103,9 @@ def join_classes(people: Any, scale: Any, classes: Any, listed: str | None) -> T
     elif len(set(public)) != len(public) or len(public) < 2 or not all(public):
         raise InputError("--class-list must name each class once, and at least two: a,b,c")
     return Training(
-        lambda one: one.prepare_classes(people.values, classes, public, ids=people.ids),
+        lambda one: one.prepare_classes(
+            people.values, classes, public, ids=people.ids, together=together
+        ),
         people.names,
         scale,
     )
@@ -140,11 +144,11 @@ class Columns(NamedTuple):
 
 
 def read_rows(
-    features: Path, columns: Columns, schema: Path | None, classes: str | None = None
+    features: Path, columns: Columns, schema: Path | None, apart: Sequence[str] = ()
 ) -> tuple[Any, Any]:
     """People's features, encoded by a schema where one is given, and the schema of the columns used.
 
-    The column of ``classes`` is no feature.
+    Columns that are read ``apart``, such as that of classes, are no features.
     """
     from pairveil.cli.pair_options import listed
     from pairveil.data.arrays import is_array_file
@@ -152,12 +156,12 @@ def read_rows(
     from pairveil.schema.toml import read_schema
 
     wanted, left_out, id_column = listed(columns.only), listed(columns.exclude) or [], columns.id
-    if classes is not None and not is_array_file(features):
-        left_out = [*left_out, classes]
+    if not is_array_file(features):
+        left_out = [*left_out, *apart]
     public = None if schema is None else read_schema(schema)
     if public is not None:
         named = {column.name for column in public.columns}
-        public = public.only(wanted, [one for one in left_out if one != classes or one in named])
+        public = public.only(wanted, [one for one in left_out if one not in apart or one in named])
         wanted, left_out = None, []
         id_column = public.id if public.id is not None and id_column == "id" else id_column
     people = read_features(
@@ -176,13 +180,13 @@ def read_people(
     columns: Columns,
     scaling: Scaling,
     data_norm: float,
-    classes: str | None = None,
+    apart: Sequence[str] = (),
 ) -> tuple[Any, Any, Any]:
     """People's features, the public factor that each column was brought by, and the schema if any."""
     from pairveil.data.clipping import check_data_norm
     from pairveil.data.scaling import PublicBounds, scale_to_bounds
 
-    people, schema = read_rows(features, columns, scaling.schema, classes)
+    people, schema = read_rows(features, columns, scaling.schema, apart)
     if schema is not None:
         factor = schema.factor(check_data_norm(data_norm))
         scaled = replace(people, values=people.values * factor)
@@ -195,8 +199,8 @@ def read_people(
     return replace(people, values=scaled_values), factors, None
 
 
-def read_class_column(features: str | Path, column: str) -> Any:
-    """Each person's class as text, in the order of the rows; None where there is none.
+def read_column(features: str | Path, column: str, option: str) -> Any:
+    """Each person's class, household or the like as text, in the order of the rows; None where there is none.
 
     Classes are private: a person without one contributes nothing, and stops no fit.
     """
@@ -207,7 +211,7 @@ def read_class_column(features: str | Path, column: str) -> Any:
         values = read_array_column(require_file(features), column).tolist()
     else:
         table = open_table(features)
-        table.require([column], "Name one of these with --classes")
+        table.require([column], f"Name one of these with {option}")
         values = [
             one for batch in table.batches({column: "text"}) for one in batch.column(0).to_pylist()
         ]

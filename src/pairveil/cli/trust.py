@@ -8,24 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stdout
-from pairveil.cli.pair_options import (
-    AUTO_LAYOUT,
-    PANEL,
-    Layout,
-    Left,
-    RecordId,
-    Right,
-    read_pair_file,
-)
+from pairveil.cli.pair_options import PANEL, GraphOptions
 from pairveil.cli.planned import print_epsilons
 from pairveil.cli.release import ReleaseFolder
 from pairveil.errors import InputError
-
-
-def register(app: typer.Typer) -> None:
-    """Add these commands to the command line."""
-    app.command("certificate")(certificate)
-    app.command("sign")(sign)
 
 
 def certificate(
@@ -46,10 +32,7 @@ def certificate(
             "--salt", help="The sender's salt, to compare the graph.", rich_help_panel=PANEL
         ),
     ] = None,
-    left: Left = "left",
-    right: Right = "right",
-    layout: Layout = AUTO_LAYOUT,
-    record_id: RecordId = "id",
+    reading: GraphOptions = GraphOptions(),
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
@@ -81,10 +64,7 @@ def certificate(
         from pairveil.data.resolving import index_pairs
 
         with spoken_warnings(quiet or json_):
-            listed = read_pair_file(
-                pairs, left=left, right=right, label=None, layout=layout, record_id=record_id
-            )
-            indexed = index_pairs(listed)
+            indexed = index_pairs(reading.read(pairs))
         graph = recount(found, indexed, None if salt is None else read_salt(salt))
         failures += [f"{pairs} and the certificate differ: " + "; ".join(graph.problems)] * bool(
             graph.problems
@@ -117,14 +97,13 @@ def _signature(folder: Path, signer: Path | None) -> tuple[str, list[str], tuple
 
 
 def _as_json(found: Any, result: Any, signature: str, graph: Any) -> dict[str, Any]:
-    from pairveil.privacy.units import UNITS
     from pairveil.privacy.verification import RECOMPUTED, SENDERS_WORD
 
     return {
         **found.to_dict(),
         "valid": bool(result),
         "problems": [*result.problems, *(graph.problems if graph is not None else [])],
-        "best_guess": {unit: found.best_guess(unit) for unit in UNITS},
+        "best_guess": {unit: found.best_guess(unit) for unit in found.units},
         "recomputed": list(RECOMPUTED) if result else [],
         "senders_word": list(SENDERS_WORD),
         "signed": signature == "valid",

@@ -16,11 +16,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pairveil.data.canonical import NULL, order_of_ids, ranks
-from pairveil.data.columns import as_ids
 from pairveil.data.people import NO_CLASS
-from pairveil.data.similar_ids import say_similar
-from pairveil.data.tables import refuse_repeated
-from pairveil.data.validation import check_features, row_blocks
+from pairveil.data.records import RecordsOfPeople
 from pairveil.errors import InputError
 
 IntArray = NDArray[np.int64]
@@ -44,7 +41,7 @@ def slots(size: int) -> tuple[IntArray, IntArray]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GroupSet:
+class GroupSet(RecordsOfPeople):
     """Disjoint groups of people with a label for each pair inside.
 
     Parameters
@@ -75,16 +72,9 @@ class GroupSet:
     kind = "groups"  # of records, for what a protected unit costs
 
     def __post_init__(self) -> None:
-        names = None if self.feature_names is None else tuple(map(str, self.feature_names))
-        features = check_features(self.features, names)
-        members = check_members(self.members, features.shape[0])
-        labels = _checked_labels(self.labels, members)
-        self._set(features, members, labels, _checked_ids(self.ids, features.shape[0]), names)
-
-    def _set(self, *values: Any) -> None:
-        fields = ("features", "members", "labels", "ids", "feature_names")
-        for name, value in zip(fields, values, strict=True):
-            object.__setattr__(self, name, value)
+        self._check_people()
+        members = check_members(self.members, self.n_people)
+        self._set(members=members, labels=_checked_labels(self.labels, members))
 
     @classmethod
     def of_classes(
@@ -154,9 +144,8 @@ class GroupSet:
         labels[group_row[own[:, 0]], low * (2 * size - low - 1) // 2 + high - low - 1] = (
             pairs.labels
         )
-        made = object.__new__(cls)  # checked when the pairs were made
-        made._set(pairs.features, members, labels, pairs.ids, pairs.feature_names)
-        return made
+        about = {"ids": pairs.ids, "feature_names": pairs.feature_names}
+        return cls.checked_before(features=pairs.features, members=members, labels=labels, **about)
 
     def __repr__(self) -> str:
         groups = "1 group" if self.n_records == 1 else f"{self.n_records} groups"
@@ -176,20 +165,10 @@ class GroupSet:
         return len(self.members)
 
     @property
-    def n_people(self) -> int:
-        """Rows of the features."""
-        return int(self.features.shape[0])
-
-    @property
     def n_pairs(self) -> int:
         """Places for pairs in all groups, null ones among them."""
         sizes = np.count_nonzero(self.members != VACANT, axis=1)
         return int((sizes * (sizes - 1) // 2).sum())
-
-    @property
-    def n_features(self) -> int:
-        """Columns of the features."""
-        return int(self.features.shape[1])
 
     def contents(self, rows: Any = None) -> tuple[Any, NDArray[np.int8]]:
         """What a statistic sees of some records: people (g, m, d) in float64, zero where vacant; labels."""
@@ -205,16 +184,7 @@ class GroupSet:
     def blocks(self, size: int) -> Iterator[slice]:
         """Slices of at most ``size`` groups that cover all of them in order."""
         numbers = self.labels.shape[1] * self.n_features
-        return row_blocks(self.n_records, max(1, min(size, _AT_ONCE // max(numbers, 1))))
-
-    def with_features(self, features: Any) -> GroupSet:
-        """The same groups of people with other features, which must have been checked."""
-        return self._with(features, self.members, self.labels, self.ids)
-
-    def _with(self, features: Any, members: Any, labels: Any, ids: Any) -> GroupSet:
-        changed = object.__new__(type(self))
-        changed._set(features, members, labels, ids, self.feature_names)
-        return changed
+        return super().blocks(max(1, min(size, _AT_ONCE // max(numbers, 1))))
 
     def canonical(self) -> GroupSet:
         """The same records in an order that follows from ids alone.
@@ -238,13 +208,10 @@ class GroupSet:
         low = np.minimum(taken[:, first], taken[:, second])
         high = np.maximum(taken[:, first], taken[:, second])
         slot = low * (2 * self.size - low - 1) // 2 + high - low - 1
-        features = self.features if people is None else self.features[people]
-        ids = self.ids if people is None or self.ids is None else self.ids[people]
-        return self._with(
-            features,
-            np.take_along_axis(members[rows], taken, axis=1),
-            np.take_along_axis(self.labels[rows], slot, axis=1),
-            ids,
+        return self._changed(
+            members=np.take_along_axis(members[rows], taken, axis=1),
+            labels=np.take_along_axis(self.labels[rows], slot, axis=1),
+            **self._people_in(people),
         )
 
     def topology(self) -> bytes:
@@ -353,14 +320,3 @@ def _checked_labels(labels: Any, members: IntArray) -> NDArray[np.int8]:
     first, second = slots(members.shape[1])
     vacant = (members[:, first] == VACANT) | (members[:, second] == VACANT)
     return np.where(vacant, NULL, found).astype(np.int8)
-
-
-def _checked_ids(given: Any, n_people: int) -> NDArray[Any] | None:
-    if given is None:
-        return None
-    ids = as_ids(given)
-    if len(ids) != n_people:
-        raise InputError(f"{n_people} people need {n_people} ids, one each")
-    refuse_repeated(ids)
-    say_similar("the people", ids, stacklevel=5)
-    return ids

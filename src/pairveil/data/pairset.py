@@ -19,16 +19,17 @@ from pairveil.data.canonical import (
     say_merged,
 )
 from pairveil.data.clipping import clip_rows_and_say_so
-from pairveil.data.columns import as_ids
+from pairveil.data.records import RecordsOfPeople
 from pairveil.data.resolving import index_pairs
+from pairveil.data.shared_values import numbered
 from pairveil.data.similar_ids import say_similar
-from pairveil.data.tables import FeatureTable, PairTable, refuse_repeated
-from pairveil.data.validation import check_features, check_labels, check_pairs, row_blocks
+from pairveil.data.tables import FeatureTable, PairTable
+from pairveil.data.validation import check_labels, check_pairs
 from pairveil.errors import InputError
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PairSet:
+class PairSet(RecordsOfPeople):
     """Labelled pairs of people.
 
     Features are stored once; a pair is two row numbers. The difference of a pair's features, the
@@ -46,6 +47,9 @@ class PairSet:
     ids : array of shape (n,), optional
         What the people are called outside: integers or text, each once.
     feature_names : sequence of str, optional
+    together : array of shape (n,), optional
+        A public value of each person: a household, a site. People with equal values change together, and
+        the unit 'person' covers all of them; somebody without one stands alone.
 
     Examples
     --------
@@ -62,36 +66,24 @@ class PairSet:
     labels: np.ndarray | None = None
     ids: np.ndarray | None = None
     feature_names: tuple[str, ...] | None = None
+    together: np.ndarray | None = None
 
     kind = "pairs"  # of records, for what a protected unit costs
 
     def __post_init__(self) -> None:
-        names = None if self.feature_names is None else tuple(map(str, self.feature_names))
-        features = check_features(self.features, names)
-        n_people = features.shape[0]
-        pairs = check_pairs(self.pairs, n_people)
+        self._check_people()
+        pairs = check_pairs(self.pairs, self.n_people)
         labels = None if self.labels is None else check_labels(self.labels, len(pairs))
-        self._set(features, pairs, labels, self._checked_ids(n_people), names)
-
-    def _checked_ids(self, n_people: int) -> np.ndarray | None:
-        if self.ids is None:
-            return None
-        ids = as_ids(self.ids)
-        if len(ids) != n_people:
-            raise InputError(f"{n_people} people need {n_people} ids, one each")
-        # Of one person in two rows, each row would count as a person: kappa would be too small.
-        refuse_repeated(ids)
-        say_similar("the people", ids, stacklevel=5)
-        return ids
-
-    def _set(self, *values: Any) -> None:
-        names = ("features", "pairs", "labels", "ids", "feature_names")
-        for name, value in zip(names, values, strict=True):
-            object.__setattr__(self, name, value)
+        shared = None if self.together is None else numbered(self.together, self.n_people)
+        self._set(pairs=pairs, labels=labels, together=shared)
 
     @classmethod
     def join(
-        cls, features: FeatureTable, pairs: PairTable, data_norm: float | None = None
+        cls,
+        features: FeatureTable,
+        pairs: PairTable,
+        data_norm: float | None = None,
+        together: Any = None,
     ) -> PairSet:
         """Put pairs of ids and people's features together.
 
@@ -101,6 +93,8 @@ class PairSet:
         pairs : PairTable
         data_norm : float, optional
             Rows longer than this (l2) are clipped to it, each by its own length.
+        together : array, optional
+            A public value of each row of the features: see `PairSet`.
 
         Returns
         -------
@@ -129,9 +123,14 @@ class PairSet:
         values = features.values
         if data_norm is not None:
             values = clip_rows_and_say_so(values, data_norm, stacklevel=2)
-        joined = object.__new__(cls)  # the tables have been checked already
-        joined._set(values, found.pairs, found.labels, features.ids, features.names)
-        return joined
+        return cls.checked_before(
+            features=values,
+            pairs=found.pairs,
+            labels=found.labels,
+            ids=features.ids,
+            feature_names=features.names,
+            together=None if together is None else numbered(together, len(features.ids)),
+        )
 
     def __repr__(self) -> str:
         labelled = "unlabelled" if self.labels is None else "labelled"
@@ -139,11 +138,6 @@ class PairSet:
             f"PairSet({self.n_people} people, {self.n_pairs} pairs, "
             f"{self.n_features} features, {labelled})"
         )
-
-    @property
-    def n_people(self) -> int:
-        """Rows of the features."""
-        return int(self.features.shape[0])
 
     @property
     def n_pairs(self) -> int:
@@ -160,11 +154,6 @@ class PairSet:
         assert self.labels is not None
         labels = self.labels if rows is None else self.labels[rows]
         return self.differences(rows).astype(np.float64, copy=False), labels
-
-    @property
-    def n_features(self) -> int:
-        """Columns of the features."""
-        return int(self.features.shape[1])
 
     def differences(self, rows: Any = None) -> Any:
         """``x_a - x_b`` of the pairs asked for, of the features' kind (dense or CSR) and dtype.
@@ -216,20 +205,13 @@ class PairSet:
             return self, None
         say_merged(records.n_repeated, stacklevel=stacklevel)
         say_contrary(records.n_contrary, stacklevel=stacklevel)
-        features = self.features if people is None else self.features[people]
-        ids = self.ids if people is None or self.ids is None else self.ids[people]
-        return self._with(features, records.pairs, records.labels, ids), records.positions
-
-    def with_features(self, features: Any) -> PairSet:
-        """The same pairs of people with other features, which must have been checked.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> PairSet(np.eye(2), [[0, 1]]).with_features(np.zeros((2, 1))).n_features
-        1
-        """
-        return self._with(features, self.pairs, self.labels, self.ids)
+        shared = self.together
+        if people is not None and shared is not None:  # numbers follow the ids' order too
+            shared = numbered(shared[people], len(people))
+        moved = self._changed(
+            pairs=records.pairs, labels=records.labels, together=shared, **self._people_in(people)
+        )
+        return moved, records.positions
 
     def emptied(self, null: np.ndarray) -> PairSet:
         """The same pairs, of which some are null: they stay in their place and contribute nothing.
@@ -243,12 +225,7 @@ class PairSet:
         if self.labels is None:
             raise InputError("pairs without labels contribute nothing as they are")
         labels = np.where(null, NULL, self.labels).astype(np.int8)
-        return self._with(self.features, self.pairs, labels, self.ids)
-
-    def _with(self, features: Any, pairs: Any, labels: Any, ids: Any) -> PairSet:
-        changed = object.__new__(type(self))  # checked when this one was made
-        changed._set(features, pairs, labels, ids, self.feature_names)
-        return changed
+        return self._changed(labels=labels)
 
     def subset(self, indices: Any) -> PairSet:
         """The pairs at ``indices`` (as `select_pairs` returns them); features are shared.
@@ -263,7 +240,7 @@ class PairSet:
         if len(pairs) == 0:
             raise InputError("there are no pairs")
         labels = None if self.labels is None else self.labels[indices]
-        return self._with(self.features, pairs, labels, self.ids)
+        return self._changed(pairs=pairs, labels=labels)
 
     def occupied(self, indices: Any) -> np.ndarray:
         """Those of ``indices`` whose pairs have contents: null pairs add nothing to any sum.
@@ -291,7 +268,7 @@ class PairSet:
         """
         if size < 1:
             raise InputError("a block holds at least one pair")
-        return row_blocks(self.n_pairs, size)
+        return super().blocks(size)
 
 
 def _without(differences: Any, null: np.ndarray) -> Any:

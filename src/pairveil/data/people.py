@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from pairveil.data.validation import check_features, row_blocks
+from pairveil.data.records import RecordsOfPeople
+from pairveil.data.validation import check_features
 from pairveil.errors import InputError
 
 NO_CLASS = -1
@@ -16,7 +17,7 @@ NO_CLASS = -1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class People:
+class People(RecordsOfPeople):
     """People with one class each.
 
     Parameters
@@ -55,12 +56,7 @@ class People:
             raise InputError("there must be at least two classes to tell apart")
         if classes.size and (classes.min() < NO_CLASS or classes.max() >= self.n_classes):
             raise InputError("a class number is not in the list of classes")
-        for name, value in (
-            ("features", features),
-            ("classes", classes.astype(np.int32)),
-            ("feature_names", names),
-        ):
-            object.__setattr__(self, name, value)
+        self._set(features=features, classes=classes.astype(np.int32), feature_names=names)
 
     def __repr__(self) -> str:
         return (
@@ -71,12 +67,7 @@ class People:
     @property
     def n_records(self) -> int:
         """Records that a fit sums over: the people."""
-        return int(self.features.shape[0])
-
-    @property
-    def n_features(self) -> int:
-        """Columns of the features."""
-        return int(self.features.shape[1])
+        return self.n_people
 
     def contents(self, rows: Any = None) -> tuple[Any, np.ndarray]:
         """What a statistic sees of some records: features in float64, and class numbers."""
@@ -84,15 +75,12 @@ class People:
         features = self.features[chosen]
         return features.astype(np.float64, copy=False), self.classes[chosen]
 
-    def with_features(self, features: Any) -> People:
-        """The same people with other features, which must have been checked."""
-        return People(features, self.classes, self.n_classes, self.ids, self.feature_names)
-
     def subset(self, indices: Any) -> People:
         """The people at ``indices``."""
         ids = None if self.ids is None else np.asarray(self.ids)[indices]
-        features, classes = self.features[indices], self.classes[indices]
-        return People(features, classes, self.n_classes, ids, self.feature_names)
+        return self._changed(
+            features=self.features[indices], classes=self.classes[indices], ids=ids
+        )
 
     def occupied(self, indices: Any) -> np.ndarray:
         """Those of ``indices`` who have a class: others add nothing to any sum.
@@ -104,10 +92,6 @@ class People:
         """
         found: np.ndarray = np.asarray(indices)[self.classes[indices] != NO_CLASS]
         return found
-
-    def blocks(self, size: int) -> Iterator[slice]:
-        """Slices of at most ``size`` people that cover all of them in order."""
-        return row_blocks(self.n_records, size)
 
 
 def class_numbers(y: Any, classes: Sequence[Any]) -> np.ndarray:

@@ -7,7 +7,6 @@ plays which part, the answer, is private: the *order* of the members by role (an
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairveil.data.canonical import order_of_ids, ranks
-from pairveil.data.columns import as_ids
-from pairveil.data.tables import refuse_repeated
-from pairveil.data.validation import check_features, name_rows, row_blocks
+from pairveil.data.records import RecordsOfPeople
+from pairveil.data.validation import check_features, name_rows
 from pairveil.errors import DataWarning, InputError, PrivateNote
 
 IntArray = NDArray[np.int64]
@@ -30,7 +28,7 @@ ABSENT = -1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TupleSet:
+class TupleSet(RecordsOfPeople):
     """Relative comparisons between people.
 
     Parameters
@@ -69,22 +67,9 @@ class TupleSet:
     kind = "tuples"  # of records, for what a protected unit costs
 
     def __post_init__(self) -> None:
-        names = None if self.feature_names is None else tuple(map(str, self.feature_names))
-        features = check_features(self.features, names)
-        tuples = check_tuples(self.tuples, features.shape[0])
-        order = _checked_order(self.order, tuples.shape)
-        ids = None
-        if self.ids is not None:
-            ids = as_ids(self.ids)
-            if len(ids) != features.shape[0]:
-                raise InputError(f"{features.shape[0]} people need as many ids, one each")
-            refuse_repeated(ids)
-        self._set(features, tuples, order, ids, names)
-
-    def _set(self, *values: Any) -> None:
-        fields = ("features", "tuples", "order", "ids", "feature_names")
-        for name, value in zip(fields, values, strict=True):
-            object.__setattr__(self, name, value)
+        self._check_people()
+        tuples = check_tuples(self.tuples, self.n_people)
+        self._set(tuples=tuples, order=_checked_order(self.order, tuples.shape))
 
     @classmethod
     def of_classes(
@@ -127,11 +112,6 @@ class TupleSet:
         )
 
     @property
-    def n_people(self) -> int:
-        """Rows of the features."""
-        return int(self.features.shape[0])
-
-    @property
     def n_records(self) -> int:
         """Records that a fit sums over: the tuples."""
         return len(self.tuples)
@@ -141,11 +121,6 @@ class TupleSet:
         """Members of each tuple."""
         return int(self.tuples.shape[1])
 
-    @property
-    def n_features(self) -> int:
-        """Columns of the features."""
-        return int(self.features.shape[1])
-
     def contents(self, rows: Any = None) -> tuple[Any, Orders]:
         """What a statistic sees of some records: their members' features, m rows each, and their orders."""
         assert self.order is not None
@@ -153,22 +128,14 @@ class TupleSet:
         members = self.features[self.tuples[chosen].ravel()]
         return members.astype(np.float64, copy=False), self.order[chosen]
 
-    def blocks(self, size: int) -> Iterator[slice]:
-        """Slices of at most ``size`` tuples that cover all of them in order."""
-        return row_blocks(self.n_records, size)
-
     def topology(self) -> bytes:
         """Names what is public of the records: who is in a tuple with whom."""
         shape = np.asarray(self.tuples.shape, dtype=np.int64)
         return shape.tobytes() + np.ascontiguousarray(self.tuples, dtype=np.int64).tobytes()
 
-    def with_features(self, features: Any) -> TupleSet:
-        """The same tuples of people with other features, which must have been checked."""
-        return self._with(features, self.tuples, self.order, self.ids)
-
     def with_order(self, order: Orders) -> TupleSet:
         """The same tuples with other parts, which must be orders."""
-        return self._with(self.features, self.tuples, order, self.ids)
+        return self._changed(order=order)
 
     def subset(self, rows: Any) -> TupleSet:
         """The tuples at ``rows``; features are shared."""
@@ -176,7 +143,7 @@ class TupleSet:
         tuples = self.tuples[rows]
         if len(tuples) == 0:
             raise InputError("there are no tuples")
-        return self._with(self.features, tuples, self.order[rows], self.ids)
+        return self._changed(tuples=tuples, order=self.order[rows])
 
     def emptied(self, null: NDArray[np.bool_]) -> TupleSet:
         """The same tuples, of which some are null: they stay in their place and contribute nothing.
@@ -188,12 +155,7 @@ class TupleSet:
         """
         assert self.order is not None
         order = np.where(null[:, None], ABSENT, self.order).astype(np.int8)
-        return self._with(self.features, self.tuples, order, self.ids)
-
-    def _with(self, features: Any, tuples: Any, order: Any, ids: Any) -> TupleSet:
-        changed = object.__new__(type(self))  # checked when this one was made
-        changed._set(features, tuples, order, ids, self.feature_names)
-        return changed
+        return self._changed(order=order)
 
     def canonical(self, stacklevel: int = 2) -> tuple[TupleSet, IntArray | None]:
         """The same records as a function of the set of tuples: people by id, members and tuples ascending.
@@ -226,9 +188,8 @@ class TupleSet:
         _say_merged(len(members) - len(first), stacklevel + 1)
         _say_null(int(contrary.sum()), "contradicting answers", stacklevel + 1)
         least[contrary] = ABSENT
-        features = self.features if people is None else self.features[people]
-        ids = self.ids if people is None or self.ids is None else self.ids[people]
-        return self._with(features, members[first], least, ids), rows[first].astype(np.int64)
+        moved = self._changed(tuples=members[first], order=least, **self._people_in(people))
+        return moved, rows[first].astype(np.int64)
 
 
 def check_tuples(tuples: Any, n_people: int | None = None) -> IntArray:

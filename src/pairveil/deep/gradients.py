@@ -1,7 +1,7 @@
 """The sum of clipped gradients of pairs through a network, in whole multiples of a grid.
 
 Sensitivity (docs/theory/deep.md). The network computes activations and slopes in its own precision; a pair's
-gradient is the exact product of those numbers, and its norm and the clipped sums are taken in float64. Pairs
+gradient is the exact product of those numbers, its norm is rounded up, and sums are float64. Pairs
 are cut into *buckets* by position alone, each bucket's sum is rounded to the grid on its own, and a
 pair's change moves one bucket only: by the clip, by the bucket's floating-point error and by the
 rounding, all of them charged.

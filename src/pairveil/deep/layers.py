@@ -1,26 +1,36 @@
-"""Norms and clipped sums of pairs' gradients, layer by layer, without forming a gradient a pair.
+"""Norms and clipped sums of pairs' gradients, layer by layer, without forming large gradients pair by pair.
 
-Both branches of a pair run through one network, so its gradient is a sum over the positions of both: for a
-linear layer ``G = sum_t delta_t x_t^T`` over t = positions of the left branch, then of the right one. The
-pair is treated as one sequence, and
+All branches of a pair run through one network, so its gradient is a sum over the positions of all: for
+a linear layer ``G = sum_t delta_t x_t^T``, t over the positions of the left branch, then of the right, and
 
     ||G||^2 = sum_{t, t'} (delta_t . delta_t') (x_t . x_t')
 
-is its exact norm, cross terms of the branches included (docs/theory/deep.md). A convolution is a linear layer
-on patches. Everything here is float64, whatever the network computes in: what is clipped and summed are
-exact products of the numbers that the network computed.
+is its exact norm, cross terms of the branches included. A convolution is a linear layer on patches. Where G
+has fewer entries than what it is made of, it is formed instead, and *what was formed* is the contribution.
 
-Each rule sees ``x`` (n, 2, ...), a layer's inputs in both branches, and ``d`` (n, 2, ...), the slope of each
-pair's own loss at the layer's output, and answers for each of the n pairs.
+Norms are taken in the network's own precision (at least float32) and enlarged by a bound on their
+rounding error; sums are float64. docs/theory/deep.md has the proofs.
+
+Each rule sees ``x`` (n, b, ...), a layer's inputs in the b branches, ``d`` (n, b, ...), the slope of each
+record's own loss at the layer's output, and the names of the parameters that learn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from itertools import combinations_with_replacement
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
+
+PIECE = 1 << 24
+"""Numbers that are widened at once: pairs are worked through in pieces, which keeps memory low."""
+FLOOR = 2.0**-50
+"""Added to the lengths of rows: products below the smallest float32 may vanish (docs/theory/deep.md)."""
+FEW_BRANCHES = 3  # whose products are taken block by block; more are copied into one sequence
 
 
 class Parts(NamedTuple):
@@ -29,46 +39,56 @@ class Parts(NamedTuple):
     Attributes
     ----------
     square : Tensor of shape (n,)
-        Squared norm of each pair's gradient in this layer's parameters.
+        Squared norm of each pair's contribution in this layer's parameters, never too small.
     terms : Tensor of shape (n,)
         Sum of the norms of the terms it is a sum of: a bound on what cancels in it.
     weighted : callable
-        From factors (n,) to the sum of the gradients times their factors, parameter by parameter, in the
-        order of ``module.named_parameters``; those that are frozen are left out.
+        From factors (n,), and a mask of the pairs that may be read or None for all, to the sum of the
+        contributions times their factors, parameter by parameter, in the order of
+        ``module.named_parameters``; those that are frozen are left out.
     """
 
     square: Tensor
     terms: Tensor
-    weighted: Callable[[Tensor], list[Tensor]]
+    weighted: Callable[..., list[Tensor]]
 
 
-def linear(layer: nn.Linear, x: Tensor, d: Tensor) -> Parts:
+def together(parts: list[Parts]) -> Parts:
+    """Parts of several parameters as one."""
+    return Parts(
+        torch.stack([one.square for one in parts]).sum(dim=0),
+        torch.stack([one.terms for one in parts]).sum(dim=0),
+        lambda factors, keep=None: [g for one in parts for g in one.weighted(factors, keep)],
+    )
+
+
+def linear(layer: nn.Linear, x: Tensor, d: Tensor, learn: Collection[str]) -> Parts:
     """A linear layer at every position."""
-    return _products(lambda: (_sequence(x), _sequence(d)), layer.weight, layer.bias)
+    n, b = x.shape[:2]
+    x, d = x.reshape(n, b, -1, x.shape[-1]), d.reshape(n, b, -1, d.shape[-1])
+    return _products(lambda piece: x[piece], d, layer.weight, learn, copied=0)
 
 
-def convolution(layer: nn.Conv1d | nn.Conv2d, x: Tensor, d: Tensor) -> Parts:
+def convolution(
+    layer: nn.Conv1d | nn.Conv2d, x: Tensor, d: Tensor, learn: Collection[str]
+) -> Parts:
     """A convolution: a linear layer on patches."""
-    return _products(lambda: _patches(layer, x, d), layer.weight, layer.bias)
+    slopes = d.flatten(3).mT
+    copied = slopes.shape[1] * slopes.shape[2] * layer.weight[0].numel()
+    return _products(lambda piece: _patches(layer, x[piece]), slopes, layer.weight, learn, copied)
 
 
-def _patches(layer: nn.Conv1d | nn.Conv2d, x: Tensor, d: Tensor) -> tuple[Tensor, Tensor]:
-    """What each position of a convolution sees, and its slopes; strided views cut the patches out."""
-    x, d = x.double(), d.double()
-    n, branches = x.shape[0], x.shape[1]
-    flat = x.reshape(n * branches, *x.shape[2:])
+def _patches(layer: nn.Conv1d | nn.Conv2d, x: Tensor) -> Tensor:
+    """What each position of a convolution sees; strided views cut the patches out."""
     sides = [side for pad in reversed(_padding(layer)) for side in pad]
-    patches = nn.functional.pad(flat, sides)
+    patches = F.pad(x.flatten(0, 1), sides)
     for axis, (size, stride) in enumerate(zip(layer.kernel_size, layer.stride, strict=True)):
         patches = patches.unfold(2 + axis, size, stride)
     space = len(layer.kernel_size)
-    # (rows, channels, positions..., offsets...) -> (rows, positions, channels * offsets), as weights lie
-    order = (0, *range(2, 2 + space), 1, *range(2 + space, 2 + 2 * space))
+    # (rows, channels, positions..., offsets...) -> (rows, channels * offsets, positions), as weights lie
+    order = (0, 1, *range(2 + space, 2 + 2 * space), *range(2, 2 + space))
     patches = patches.permute(order)
-    places = patches.shape[1 : 1 + space].numel()
-    patches = patches.reshape(n, branches * places, -1)
-    slopes = d.reshape(n, branches, d.shape[2], places).transpose(2, 3)
-    return patches, slopes.reshape(n, branches * places, -1)
+    return patches.reshape(*x.shape[:2], patches.shape[1 : 2 + space].numel(), -1).mT
 
 
 def _padding(layer: nn.Conv1d | nn.Conv2d) -> list[tuple[int, int]]:
@@ -80,102 +100,207 @@ def _padding(layer: nn.Conv1d | nn.Conv2d) -> list[tuple[int, int]]:
 
 
 def _products(
-    form: Callable[[], tuple[Tensor, Tensor]], weight: Tensor, bias: Tensor | None
+    form: Callable[[slice], Tensor],
+    d: Tensor,
+    weight: Tensor,
+    learn: Collection[str],
+    copied: int,
 ) -> Parts:
-    """Gradients ``sum_t d_t x_t^T`` and ``sum_t d_t``, by whichever of two ways is shorter.
+    """Gradients ``sum_t d_t x_t^T`` and ``sum_t d_t``.
 
-    The float64 sequences are formed twice, for the norms and for the sum: kept, they would be most of the
-    memory.
+    ``form`` gives x (m, b, length, inputs) of m pairs, for which it copies ``copied`` numbers a pair.
     """
-    x, d = form()
-    square = torch.zeros(len(x), dtype=torch.float64, device=x.device)
-    terms = torch.zeros_like(square)
-    length, inputs, outputs = x.shape[1], x.shape[2], d.shape[2]
-    d_norms = d.norm(dim=2)
-    if weight.requires_grad:
-        if length * (inputs + outputs) <= inputs * outputs:
-            square += ((x @ x.mT) * (d @ d.mT)).sum(dim=(1, 2))
-        else:
-            square += (d.mT @ x).pow(2).sum(dim=(1, 2))
-        terms += (x.norm(dim=2) * d_norms).sum(dim=1)
-    if bias is not None and bias.requires_grad:
-        square += d.sum(dim=1).pow(2).sum(dim=1)
-        terms += d_norms.sum(dim=1)
+    (b, length, outputs), inputs = d.shape[1:], weight[0].numel()
+    if b * length * (inputs + outputs) <= inputs * outputs:
+        return _kept_products(form, d, weight.shape, learn, copied)
+    found = []
+    if "weight" in learn:
+        found.append(_formed_products(form, d, weight.shape, copied))
+    if "bias" in learn:
+        found.append(formed_parts(_wide(d).sum(dim=(1, 2))))
+    return together(found)
 
-    def weighted(factors: Tensor) -> list[Tensor]:
-        x, d = form()
-        scaled = (d * factors[:, None, None]).reshape(-1, outputs)
-        found = []
-        if weight.requires_grad:
-            found.append((scaled.T @ x.reshape(-1, inputs)).reshape(weight.shape))
-        if bias is not None and bias.requires_grad:
-            found.append(scaled.sum(dim=0))
-        return found
+
+def _formed_products(
+    form: Callable[[slice], Tensor], d: Tensor, weight: torch.Size, copied: int
+) -> Parts:
+    """Every pair's gradient, formed: it has fewer entries than the numbers it is made of."""
+    (n, b, _, outputs), inputs = d.shape, weight[1:].numel()
+    wide = torch.promote_types(d.dtype, torch.float32)
+    gradients = torch.empty((n, outputs, inputs), dtype=wide, device=d.device)
+    for piece in pieces(n, copied):
+        x, slopes = form(piece).to(wide), d[piece].to(wide)
+        torch.bmm(slopes[:, 0].mT, x[:, 0], out=gradients[piece])
+        for branch in range(1, b):
+            gradients[piece].baddbmm_(slopes[:, branch].mT, x[:, branch])
+    return formed_parts(gradients, weight)
+
+
+def _kept_products(
+    form: Callable[[slice], Tensor],
+    d: Tensor,
+    weight: torch.Size,
+    learn: Collection[str],
+    copied: int,
+) -> Parts:
+    """Norms by products of positions; the sum by one float64 product of all pairs' numbers."""
+    (n, b, length, outputs), inputs = d.shape, weight[1:].numel()
+    size = copied + (b * length) ** 2
+    found = [_squared(form(piece), d[piece], learn) for piece in pieces(n, size)]
+    square, terms = (torch.cat(one) for one in zip(*found, strict=True))
+
+    def weighted(factors: Tensor, keep: Tensor | None = None) -> list[Tensor]:
+        total = torch.zeros((outputs, inputs), dtype=torch.float64, device=d.device)
+        shift = torch.zeros(outputs, dtype=torch.float64, device=d.device)
+        ones = torch.ones(1, dtype=torch.float64, device=d.device)
+        for piece in pieces(n, b * length * (inputs + outputs)):
+            x, slopes = (_readable(one, keep, piece) for one in (form(piece), d[piece]))
+            for branch in range(b):
+                scaled = (slopes[:, branch] * factors[piece, None, None]).reshape(-1, outputs)
+                if "weight" in learn:
+                    total.addmm_(scaled.T, x[:, branch].double().reshape(-1, inputs))
+                if "bias" in learn:
+                    shift.addmv_(scaled.T, ones.expand(len(scaled)))
+        sums = {"weight": total.reshape(weight), "bias": shift}
+        return [sums[name] for name in learn]
 
     return Parts(square, terms, weighted)
 
 
-def embedding(layer: nn.Embedding, x: Tensor, d: Tensor) -> Parts:
+def _squared(x: Tensor, d: Tensor, learn: Collection[str]) -> tuple[Tensor, Tensor]:
+    """Squared length of sum_t d_t x_t^T of each pair, never too small, and sum_t ||d_t|| ||x_t||.
+
+    A bias is a weight of an input of 1, which adds 1 to every product of inputs.
+    """
+    x, d = _wide(x), _wide(d)
+    if x.shape[1] > FEW_BRANCHES or x.shape[2] == 1:
+        x, d = (one.reshape(len(one), 1, -1, one.shape[-1]) for one in (x, d))
+    branches, weigh, one = range(x.shape[1]), float("weight" in learn), float("bias" in learn)
+    square = torch.zeros(len(x), dtype=torch.float64, device=x.device)
+    terms = torch.zeros_like(square)
+    gammas = [_gamma(values.shape[-1], values.dtype) for values in (x, d)]
+    with ieee():
+        for j, k in combinations_with_replacement(branches, 2):
+            inner, slopes = ((values[:, j] @ values[:, k].mT).double() for values in (x, d))
+            inner = inner * weigh + one
+            square += (inner * slopes).sum(dim=(1, 2)) * (1 if j == k else 2)
+            if j == k:
+                lengths = [
+                    (each.diagonal(dim1=1, dim2=2) * (1 + 2 * gamma)).sqrt() + FLOOR
+                    for each, gamma in zip((inner, slopes), gammas, strict=True)
+                ]
+                terms += (lengths[0] * lengths[1]).sum(dim=1)
+    # Each product of rows is off by at most gamma times their lengths: over all t, t', gamma terms^2.
+    return square + ((1 + gammas[0]) * (1 + gammas[1]) - 1) * terms**2, terms
+
+
+def _gamma(addends: int, dtype: torch.dtype) -> float:
+    """Relative error of a sum of products in any order; 4 more for products, underflow and float64."""
+    off = (addends + 4) * torch.finfo(dtype).eps / 2
+    return off / (1 - off) if off < 0.25 else float("inf")
+
+
+def formed_parts(gradients: Tensor, shape: torch.Size | None = None) -> Parts:
+    """Contributions that are there, one a pair: what rounding made of them is what is clipped and summed."""
+    n, shape = len(gradients), shape or gradients.shape[1:]
+    rows = gradients.reshape(n, -1)
+    # Rows of entries in their own precision, and their lengths in float64.
+    lengths = torch.linalg.vector_norm(gradients.reshape(n, -1, gradients.shape[-1]), dim=2)
+    norms = torch.linalg.vector_norm(lengths.double() + FLOOR, dim=1)
+    norms = norms * (1 + _gamma(gradients.shape[-1], gradients.dtype))
+
+    def weighted(factors: Tensor, keep: Tensor | None = None) -> list[Tensor]:
+        total = torch.zeros(rows.shape[1], dtype=torch.float64, device=rows.device)
+        for piece in pieces(n, rows.shape[1]):
+            total += factors[piece] @ _readable(rows[piece], keep, piece).double()
+        return [total.reshape(shape)]
+
+    return Parts(norms**2, norms, weighted)
+
+
+def embedding(layer: nn.Embedding, x: Tensor, d: Tensor, learn: Collection[str]) -> Parts:
     """An embedding: a linear layer whose inputs are unit vectors, equal where the tokens are."""
+    del learn
     n = x.shape[0]
-    tokens, slopes = x.reshape(n, -1), d.double().reshape(n, -1, layer.embedding_dim)
+    tokens, slopes = x.reshape(n, -1), _wide(d).reshape(n, -1, layer.embedding_dim)
     if layer.padding_idx is not None:
         slopes = slopes * (tokens != layer.padding_idx)[:, :, None]
-    alike = tokens[:, :, None] == tokens[:, None, :]
-    square = ((slopes @ slopes.mT) * alike).sum(dim=(1, 2))
+    terms = (torch.linalg.vector_norm(slopes, dim=2, dtype=torch.float64) + FLOOR).sum(dim=1)
+    square = torch.empty_like(terms)
+    for piece in pieces(n, tokens.shape[1] ** 2):
+        alike = tokens[piece, :, None] == tokens[piece, None, :]
+        with ieee():
+            square[piece] = ((slopes[piece] @ slopes[piece].mT).double() * alike).sum(dim=(1, 2))
+    square += _gamma(layer.embedding_dim, slopes.dtype) * terms**2
 
-    def weighted(factors: Tensor) -> list[Tensor]:
+    def weighted(factors: Tensor, keep: Tensor | None = None) -> list[Tensor]:
         total = torch.zeros(layer.weight.shape, dtype=torch.float64, device=d.device)
-        rows = (slopes * factors[:, None, None]).reshape(-1, layer.embedding_dim)
+        readable = _readable(slopes, keep, slice(None))
+        rows = (readable * factors[:, None, None]).reshape(-1, layer.embedding_dim)
         return [total.index_add_(0, tokens.reshape(-1), rows)]
 
-    return Parts(square, slopes.norm(dim=2).sum(dim=1), weighted)
+    return Parts(square, terms, weighted)
 
 
-def layer_norm(layer: nn.LayerNorm, x: Tensor, d: Tensor) -> Parts:
+def layer_norm(layer: nn.LayerNorm, x: Tensor, d: Tensor, learn: Collection[str]) -> Parts:
     """Scale and shift of normalised positions: a pair's own gradients are small enough to form."""
-    axes = tuple(range(-len(layer.normalized_shape), 0))
-    x, d = x.double(), d.double()
-    centred = x - x.mean(dim=axes, keepdim=True)
-    unit = centred / (centred.pow(2).mean(dim=axes, keepdim=True) + layer.eps).sqrt()
+    unit = F.layer_norm(_wide(x), layer.normalized_shape, eps=layer.eps)
     shape = (x.shape[0], -1, *layer.normalized_shape)
-    return _affine(unit.reshape(shape), d.reshape(shape), layer.weight, layer.bias)
+    return _affine(unit.reshape(shape), _wide(d).reshape(shape), (1,), learn)
 
 
-def group_norm(layer: nn.GroupNorm, x: Tensor, d: Tensor) -> Parts:
+def group_norm(layer: nn.GroupNorm, x: Tensor, d: Tensor, learn: Collection[str]) -> Parts:
     """The same for groups of channels."""
-    n, branches, channels = x.shape[:3]
-    x, d = x.double(), d.double()
-    groups = x.reshape(n, branches, layer.num_groups, -1)
-    centred = groups - groups.mean(dim=3, keepdim=True)
-    unit = centred / (centred.pow(2).mean(dim=3, keepdim=True) + layer.eps).sqrt()
-    shape = (n, branches, channels, -1)
-    places = [one.reshape(shape).transpose(2, 3).reshape(n, -1, channels) for one in (unit, d)]
-    return _affine(places[0], places[1], layer.weight, layer.bias)
+    unit = F.group_norm(_wide(x).flatten(0, 1), layer.num_groups, eps=layer.eps)
+    shape = (*x.shape[:3], -1)
+    return _affine(unit.reshape(shape), _wide(d).reshape(shape), (1, 3), learn)
 
 
-def _affine(unit: Tensor, d: Tensor, weight: Tensor | None, bias: Tensor | None) -> Parts:
-    n = unit.shape[0]
-    formed: list[Tensor] = []
-    terms = torch.zeros(n, dtype=torch.float64, device=d.device)
-    for parameter, product in ((weight, unit * d), (bias, d)):
-        if parameter is not None and parameter.requires_grad:
-            formed.append(product.sum(dim=1))
-            terms += product.reshape(n, product.shape[1], -1).norm(dim=2).sum(dim=1)
-    square = torch.zeros_like(terms)
-    for one in formed:
-        square = square + one.reshape(n, -1).pow(2).sum(dim=1)
-    # A pair without a finite gradient gets the factor 0, and 0 times infinity is no number.
-    sure = torch.isfinite(square)
-    formed = [torch.where(sure.reshape(-1, *[1] * (g.ndim - 1)), g, 0.0) for g in formed]
-    return Parts(
-        square, terms, lambda factors: [torch.tensordot(factors, g, dims=1) for g in formed]
-    )
+def _affine(unit: Tensor, d: Tensor, positions: tuple[int, ...], learn: Collection[str]) -> Parts:
+    formed = []
+    if "weight" in learn:
+        formed.append(formed_parts((unit * d).sum(dim=positions)))
+    if "bias" in learn:
+        formed.append(formed_parts(d.sum(dim=positions)))
+    return together(formed)
 
 
-def _sequence(values: Tensor) -> Tensor:
-    """(n, branches, ..., k) as (n, positions, k), in float64."""
-    return values.double().reshape(values.shape[0], -1, values.shape[-1])
+def pieces(n: int, size: int) -> Iterator[slice]:
+    """Slices of n pairs of ``size`` numbers each, about `PIECE` numbers in one.
+
+    Examples
+    --------
+    >>> list(pieces(5, PIECE // 2))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    step = max(1, PIECE // max(1, size))
+    return (slice(start, min(n, start + step)) for start in range(0, n, step))
+
+
+@contextmanager
+def ieee() -> Iterator[None]:
+    """Products of float32 in float32: TF32 or bfloat16, which a user may allow, would break the bounds."""
+    places = (torch.backends.cuda.matmul, torch.backends.mkldnn.matmul)
+    before = [place.fp32_precision for place in places]
+    try:
+        for place in places:
+            place.fp32_precision = "ieee"
+        yield
+    finally:
+        for place, own in zip(places, before, strict=True):
+            place.fp32_precision = own
+
+
+def _wide(values: Tensor) -> Tensor:
+    """At least float32."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))
+
+
+def _readable(values: Tensor, keep: Tensor | None, piece: slice) -> Tensor:
+    """Numbers of the pairs that may be read, 0 for others: 0 times infinity is no number."""
+    if keep is None:
+        return values
+    return torch.where(keep[piece].reshape(-1, *[1] * (values.ndim - 1)), values, 0)
 
 
 Rule = Callable[..., Parts]

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from pairveil.deep.layers import Parts, Rule, rule_of
+from pairveil.deep.layers import Parts, formed_parts, rule_of, together
 from pairveil.deep.losses import PairLoss
+from pairveil.deep.passes import LayerParts, Layers, parts_by_layer
 from pairveil.errors import InputError
 
 MIXING = (nn.modules.batchnorm._BatchNorm, nn.SyncBatchNorm)
@@ -117,38 +115,38 @@ class Network:
         return torch.where(labels == 0, torch.zeros_like(losses), losses)
 
     def _by_rules(self, left: Tensor, right: Tensor, labels: Tensor) -> Parts:
-        with _recording(self._layers or {}) as calls:
-            losses = self._losses(self.module(torch.cat([left, right])), labels)
-            slopes = torch.autograd.grad(losses.sum(), [out for _, _, out in calls])
-        n, found = len(labels), []
-        finite = torch.ones(n, dtype=torch.bool, device=labels.device)
-        with torch.no_grad():
-            shaped = []
-            for (name, x, _), d in zip(calls, slopes, strict=True):
-                x, d = _branches(x, n), _branches(d, n)
-                finite &= _finite(d) & _finite(x)
-                shaped.append((name, x, d))
-            for name, x, d in shaped:
-                layer, rule = (self._layers or {})[name]
-                # A pair that overflows somewhere contributes nothing anywhere, itself only.
-                found.append((name, rule(layer, _only(x, finite), _only(d, finite))))
-        return self._together(found, finite)
+        return self._joined(self._by_layer(left, right, labels))
 
-    def _together(self, found: list[tuple[str, Parts]], finite: Tensor) -> Parts:
+    def _by_layer(self, left: Tensor, right: Tensor, labels: Tensor) -> list[LayerParts]:
+        return parts_by_layer(
+            self._layers or {},
+            lambda: self._losses(self.module(torch.cat([left, right])), labels),
+            len(labels),
+        )
+
+    def _joined(self, found: list[LayerParts]) -> Parts:
         """The layers' parts as those of the whole network."""
-        square = torch.stack([part.square for _, part in found]).sum(dim=0)
-        terms = torch.stack([part.terms for _, part in found]).sum(dim=0)
+        whole = together([one.parts for one in found])
+        finite = torch.isfinite(whole.square) & torch.isfinite(whole.terms)
 
-        def weighted(factors: Tensor) -> list[Tensor]:
-            sums: dict[str, Tensor] = {}
-            for name, part in found:
-                layer = (self._layers or {})[name][0]
-                names = [own for own, one in layer.named_parameters() if one.requires_grad]
-                for own, total in zip(names, part.weighted(factors * finite), strict=True):
-                    sums[f"{name}.{own}" if name else own] = total
-            return [torch.cat([sums[name].reshape(-1) for name, _ in self.parameters])]
+        def weighted(factors: Tensor, keep: Tensor | None = None) -> list[Tensor]:
+            # A pair that overflows somewhere contributes nothing anywhere, itself only.
+            keep = finite if keep is None else keep & finite
+            read, sums = None if bool(keep.all()) else keep, {}
+            for one in found:
+                totals = one.parts.weighted(torch.where(keep, factors, 0.0), read)
+                for own, total in zip(one.learn, totals, strict=True):
+                    sums[f"{one.name}.{own}" if one.name else own] = total.reshape(-1)
+            return [
+                torch.cat(
+                    [
+                        sums.get(name, at.new_zeros(at.numel()).double())
+                        for name, at in self.parameters
+                    ]
+                )
+            ]
 
-        return Parts(square, terms, weighted)
+        return Parts(whole.square, whole.terms, weighted)
 
     def _pair_by_pair(self, left: Tensor, right: Tensor, labels: Tensor) -> Parts:
         """Every pair's gradient, formed by torch.func: for layers without a rule."""
@@ -167,9 +165,7 @@ class Network:
         formed = each(learned, torch.stack([left, right], dim=1), labels)
         rows = torch.cat([formed[name].flatten(1).double() for name, _ in self.parameters], dim=1)
         finite = torch.isfinite(rows).all(dim=1)
-        rows = torch.where(finite[:, None], rows, 0.0)
-        square = rows.pow(2).sum(dim=1)
-        return Parts(square, square.sqrt(), lambda factors: [(factors * finite) @ rows])
+        return formed_parts(torch.where(finite[:, None], rows, 0.0))
 
     # ---- checks, on random inputs ---------------------------------------------------------------------
 
@@ -193,9 +189,9 @@ class Network:
         known = [m.num_embeddings for m in self.module.modules() if isinstance(m, nn.Embedding)]
         return min(known, default=2)
 
-    def _with_rules(self) -> dict[str, tuple[nn.Module, Rule]] | None:
+    def _with_rules(self) -> Layers | None:
         """The layers that learn and their rules, or None where some has none."""
-        found: dict[str, tuple[nn.Module, Rule]] = {}
+        found: Layers = {}
         for name, layer in self.module.named_modules():
             if not any(one.requires_grad for one in layer.parameters(recurse=False)):
                 continue
@@ -282,13 +278,10 @@ class Network:
     def _rules_agree(self) -> bool:
         """Whether the rules' sum is torch's own: not where parameters are shared or used elsewhere."""
         left, right, labels = self._trial()
-        with _recording(self._layers or {}) as calls:
-            losses = self._losses(self.module(torch.cat([left, right])), labels)
-        names = [name for name, _, _ in calls]
-        if len(set(names)) < len(names) or len(names) < len(self._layers or {}):
+        found = self._by_layer(left, right, labels)
+        if sorted(one.name for one in found) != sorted(self._layers or {}):
             return False  # a layer that is called twice, or never
-        for one in calls:
-            self.positions = max(self.positions, 2 * one[2][0].numel())
+        self.positions = 2 * max(one.outputs for one in found)
         learned = [one for _, one in self.parameters]
         losses = self._losses(self.module(torch.cat([left, right])), labels)
         own = torch.autograd.grad(losses.sum(), learned, allow_unused=True)
@@ -299,7 +292,7 @@ class Network:
             ]
         )
         ones = torch.ones(4, dtype=torch.float64, device=self.device)
-        total = self._by_rules(left, right, labels).weighted(ones)[0]
+        total = self._joined(found).weighted(ones)[0]
         size = expected.norm().clamp(min=1e-30)
         return bool((total - expected).norm() <= _AGREEMENT * size)
 
@@ -343,53 +336,3 @@ def _prepared(module: nn.Module) -> nn.Module:
         if getattr(layer, "inplace", False):
             layer.inplace = False  # type: ignore[assignment]  # outputs of layers are looked at again
     return ready
-
-
-@contextmanager
-def _recording(
-    layers: dict[str, tuple[nn.Module, Rule]],
-) -> Iterator[list[tuple[str, Tensor, Tensor]]]:
-    """Inputs and outputs of the layers, as they run; gradients stop at these outputs.
-
-    Parameters are held still: one backward pass through activations alone finds every output's slope.
-    """
-    calls: list[tuple[str, Tensor, Tensor]] = []
-    held = [one for layer, _ in layers.values() for one in layer.parameters(recurse=False)]
-    learning = [one.requires_grad for one in held]
-
-    def hook_of(name: str) -> Any:
-        def hook(_: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
-            if not output.requires_grad:
-                output.requires_grad_(True)
-            calls.append((name, inputs[0].detach(), output))
-            return output
-
-        return hook
-
-    hooks = [layer.register_forward_hook(hook_of(name)) for name, (layer, _) in layers.items()]
-    try:
-        for one in held:
-            one.requires_grad_(False)
-        yield calls
-    finally:
-        for one, learns in zip(held, learning, strict=True):
-            one.requires_grad_(learns)
-        for hook in hooks:
-            hook.remove()
-
-
-def _branches(values: Tensor, n: int) -> Tensor:
-    """(2n, ...), left rows first, as (n, 2, ...)."""
-    return values.reshape(2, n, *values.shape[1:]).transpose(0, 1)
-
-
-def _finite(values: Tensor) -> Tensor:
-    if not values.is_floating_point():
-        return torch.ones(len(values), dtype=torch.bool, device=values.device)
-    return torch.isfinite(values).flatten(1).all(dim=1)
-
-
-def _only(values: Tensor, rows: Tensor) -> Tensor:
-    if bool(rows.all()):
-        return values
-    return torch.where(rows.reshape(-1, *[1] * (values.ndim - 1)), values, torch.zeros_like(values))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pairveil.engine.kernels import dense as kernels
-from pairveil.engine.kernels import exact as exact_kernels
+from pairveil.engine.kernels import exact_sums as exact_kernels
 from pairveil.engine.kernels import sparse as sparse_kernels
 from pairveil.engine.losses import ContrastiveLoss, PairLoss
 from pairveil.engine.statistics import Labels, Statistic, row_norms, shrink
@@ -105,7 +105,7 @@ class LossGradient(Statistic):
         norm: Norm,
         grid: float,
     ) -> tuple[FloatArray, FloatArray]:
-        """Several steps by the compiled loop for dense features: W behind them, and the noisy sums."""
+        """Several steps by the compiled loop for dense features: W after the last, and all noisy sums."""
         table = (data.features, data.pairs, data.labels)
         options = self._compiled_options(norm, grid)
         return exact_kernels.descend(*table, batches, self.W, noise, rate, **options)

@@ -124,7 +124,7 @@ class Recipe(Protocol):
         ...
 
     def ask(self, setting: Setting) -> tuple[Ask, ...]:
-        """Which queries, and how the budget is divided over them; from public numbers alone."""
+        """Which queries are asked, and how the budget is divided over them; from public numbers alone."""
         ...
 
     def run(self, plan: Plan, engine: Engine) -> Any:

@@ -10,8 +10,8 @@ from pairveil.engine.scores import UNIT
 from pairveil.errors import InputError
 from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.calibration import calibrate_choice, calibrate_gaussian
-from pairveil.privacy.choosing import rate_below
 from pairveil.privacy.events import Event
+from pairveil.privacy.exact_choice import rate_below
 from pairveil.privacy.grid import check_noise, choose_grid
 from pairveil.privacy.mechanisms.exponential import EXPONENTIAL
 from pairveil.privacy.queries import Query
@@ -59,7 +59,7 @@ def make_plan(recipe: Recipe, setting: Setting) -> Plan:
 def plan_within(
     recipe: Recipe, setting: Setting, delta: float, largest_kappa: int, *, exact: bool
 ) -> tuple[Plan, float]:
-    """A plan that costs at most the epsilon asked for, to the last bit, and what its noise takes off delta.
+    """A plan that costs at most the epsilon asked for, and the part of delta that its exact noise uses.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.engine.statistics import IntArray, Labels, Statistic
-from pairveil.privacy.choosing import whole_scores
+from pairveil.privacy.exact_choice import whole_scores
 from pairveil.privacy.grid import Norm
 
 FloatArray = NDArray[np.float64]

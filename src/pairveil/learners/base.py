@@ -115,7 +115,7 @@ class PrivateLearner(BaseEstimator):
         raise InputError(f"{type(self).__name__} does not learn from groups of people")
 
     def _check(self, given: Any, n_features: int) -> None:
-        """Refuse values of the learner's own parameters that make no sense; nothing has been spent yet."""
+        """Refuse senseless values of the learner's own parameters, before anything is spent."""
 
     def _keep(self, model: Any, prepared: Prepared) -> None:
         """Take the model that the recipe made into fitted attributes."""

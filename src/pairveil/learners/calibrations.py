@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pairveil.privacy.certificate import Certificate, public_of
+from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.costs import costs_of_pairs
 from pairveil.privacy.events import event_from_dict
+from pairveil.privacy.public_facts import public_of
 from pairveil.privacy.queries import Query
 from pairveil.privacy.slack import slack_of_plan
 from pairveil.privacy.units import ASSUMED_TOPOLOGY, NOISE_SOURCES, UNITS, Unit

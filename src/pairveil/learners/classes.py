@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from pairveil.engine.plan import Recipe
 from pairveil.errors import InputError
-from pairveil.learners.grouped import grouped_people
-from pairveil.learners.material import Material, material_of_people
+from pairveil.learners.grouped import grouped_people, refuse_together
+from pairveil.learners.material import Material, material_of_people, standing_together
 from pairveil.learners.named_people import ids_of, without_ids
 from pairveil.learners.parameters import check_bound, check_common, plain_parameters
 from pairveil.learners.preparing import Prepared, prepare
@@ -51,12 +51,13 @@ class LearnsFromClasses(_Learner):
         groups: Any = "auto",
         *,
         ids: ArrayLike | None = None,
+        together: ArrayLike | None = None,
     ) -> Prepared:
         """All of a fit that comes before its noise: records, costs, plan and certificate.
 
         Parameters
         ----------
-        X, y, classes, groups, ids
+        X, y, classes, groups, ids, together
             As for `fit_classes`.
 
         Returns
@@ -73,6 +74,8 @@ class LearnsFromClasses(_Learner):
             ids = named  # a table may be sorted by class: its names say who stands where, its rows do not
         read = RawRows.of(self).people(without_ids(X))
         people = material_of_people(given, read, y, classes, ids, stacklevel=3)
+        if together is not None:
+            people = standing_together(people, together)
         check_common(given)
         self._check(given, people.used.n_features)
         if isinstance(groups, str):
@@ -80,6 +83,7 @@ class LearnsFromClasses(_Learner):
                 raise InputError("groups must be 'auto', a size, or each person's group number")
             recipe, material = self._class_recipe(given, people)
         else:
+            refuse_together(together)
             material = grouped_people(given, people, groups)
             recipe = self._group_recipe(given, material)
         return prepare(recipe, given, material, self._noise(), stacklevel=3)
@@ -92,9 +96,10 @@ class LearnsFromClasses(_Learner):
         groups: Any = "auto",
         *,
         ids: ArrayLike | None = None,
+        together: ArrayLike | None = None,
     ) -> Certificate | None:
         """The certificate that `fit_classes` would issue. Draws no noise and spends nothing."""
-        return self.prepare_classes(X, y, classes, groups, ids=ids).certificate
+        return self.prepare_classes(X, y, classes, groups, ids=ids, together=together).certificate
 
     def fit_classes(
         self,
@@ -104,6 +109,7 @@ class LearnsFromClasses(_Learner):
         groups: Any = "auto",
         *,
         ids: ArrayLike | None = None,
+        together: ArrayLike | None = None,
         **watching: Any,
     ) -> Self:
         """Learn from people with one class each, and issue the certificate.
@@ -126,6 +132,9 @@ class LearnsFromClasses(_Learner):
             Public names of the people, each once; by default a table's text index or text column 'id'. People
             are brought into their order; without ids into the order of their rows, which must then not depend
             on anything private.
+        together : array of shape (n,), optional
+            A public value of each person: a household, a site. People with equal values change together, and
+            the unit 'person' covers all of them; somebody without one stands alone.
         **watching
             ``on_step``, ``on_answer``, ``checkpoint`` and ``keep_checkpoint`` as for ``fit``.
 
@@ -133,4 +142,5 @@ class LearnsFromClasses(_Learner):
         -------
         self
         """
-        return self.fit(self.prepare_classes(X, y, classes, groups, ids=ids), **watching)
+        prepared = self.prepare_classes(X, y, classes, groups, ids=ids, together=together)
+        return self.fit(prepared, **watching)

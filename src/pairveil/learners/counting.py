@@ -16,7 +16,7 @@ from pairveil.graph.kappa import Kappa, kappa
 from pairveil.learners.material import Material, _group_sizes, selection_seed
 from pairveil.learners.parameters import is_whole
 from pairveil.learners.preparing import Prepared
-from pairveil.privacy.costs import Cost, least_cost
+from pairveil.privacy.costs import costs_of_counts
 from pairveil.privacy.mechanisms import mechanism_named
 from pairveil.privacy.units import (
     ADJACENCIES,
@@ -87,21 +87,6 @@ def _without_graph(data: CountedPairs, l1: bool) -> Material:
         },
         public=(UNKNOWN_TOPOLOGY,),
     )
-
-
-def costs_of_counts(kappas: dict[Unit, int], *, l1: bool) -> dict[Unit, Cost]:
-    """What each unit costs where contributions have no negative entries.
-
-    Examples
-    --------
-    >>> costs = costs_of_counts({"pair": 1, "relationship": 1, "person": 2}, l1=False)
-    >>> round(costs["person"].sensitivity("replace"), 3)
-    2.828
-    """
-    return {
-        unit: replace(least_cost("counted pairs", unit, l1=l1), records=int(kappas[unit]))
-        for unit in UNITS
-    }
 
 
 def _of_entities(found: Kappa, pairs: Any, entity_records: int) -> Kappa:

@@ -63,6 +63,7 @@ def cut_pairs(given: Any, found: Resolved, stacklevel: int) -> Material:
         The pairs, in canonical order.
     """
     refuse_cluster(given.backend)
+    refuse_together(getattr(found.data, "together", None))
     if is_remote(found.data):
         raise InputError("groups are summed on this machine: give pairs that fit into its memory")
     if given.kappa != "auto":
@@ -89,6 +90,15 @@ def cut_pairs(given: Any, found: Resolved, stacklevel: int) -> Material:
         used_kappa=kappa(used.pairs),
         group_limit=size,
     )
+
+
+def refuse_together(together: Any) -> None:
+    """Refuse groups where people change together: such people may be in several groups."""
+    if together is not None:
+        raise InputError(
+            "groups are records of their own, and people who change together may be in several: leave "
+            "'together' out, or choose select='paths', 'forest', 'matching' or 'all'"
+        )
 
 
 def usual_size(given: Any, data: Any) -> int:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pairveil.data.canonical import order_of_ids
 from pairveil.data.pairset import PairSet
 from pairveil.data.people import NO_CLASS, People, class_numbers
+from pairveil.data.shared_values import numbered
 from pairveil.engine.backends.records import choose, clipped
 from pairveil.errors import InputError, PrivateNote
 from pairveil.graph.choosing import design_pairs
@@ -25,6 +26,7 @@ from pairveil.privacy.units import (
     ASSUMED_CLASSES,
     ASSUMED_TOPOLOGY,
     DECLARED_KAPPA,
+    PEOPLE_TOGETHER,
     SELECTED_CAVEAT,
     UNITS,
     Unit,
@@ -65,6 +67,8 @@ class Material:
         Most people that a group was allowed, where pairs were cut into groups.
     order : int array or None
         Where people were brought into the order of their ids: who stands where.
+    together : int array or None
+        Where a column says which people change together: the number of each one's value.
     """
 
     given: Any
@@ -81,6 +85,7 @@ class Material:
     n_given: int | None = None
     group_limit: int | None = None
     order: NDArray[np.int64] | None = None
+    together: NDArray[np.int64] | None = None
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -113,6 +118,7 @@ def material_of_pairs(given: Any, found: Resolved, stacklevel: int) -> Material:
     said = {
         ASSUMED_TOPOLOGY: found.inferred,
         BOUNDED_BY_DEGREES: chosen.by_degrees,
+        PEOPLE_TOGETHER: getattr(data, "together", None) is not None,
         DECLARED_KAPPA: given.kappa != "auto",
     }
     return Material(
@@ -205,6 +211,28 @@ def material_of_people(
     )
 
 
+def standing_together(people: Material, values: Any) -> Material:
+    """The same people; those with equal public values change together.
+
+    Parameters
+    ----------
+    people : Material
+        Of `material_of_people`.
+    values : array of shape (n,)
+        In the order in which the people were given.
+    """
+    shared = numbered(values, people.used.n_records)
+    if people.order is not None:
+        shared = shared[people.order]
+    most = int(np.bincount(shared).max())
+    return replace(
+        people,
+        costs={**people.costs, "person": Cost(most)},
+        public=(*people.public, PEOPLE_TOGETHER),
+        together=shared,
+    )
+
+
 def _people(X: Any, y: Any, classes: Any, ids: Any) -> tuple[People, list[Any]]:
     if isinstance(X, People):
         if y is not None or classes is not None or ids is not None:
@@ -264,12 +292,14 @@ def designed_pairs(given: Any, people: Material) -> Material:
     left, right = data.classes[pairs[:, 0]], data.classes[pairs[:, 1]]
     labels = np.where(left == right, 1, -1).astype(np.int8)
     null = (left == NO_CLASS) | (right == NO_CLASS)
-    found = PairSet(data.features, pairs, labels, ids=data.ids).emptied(null)
+    found = PairSet(data.features, pairs, labels, ids=data.ids, together=people.together).emptied(
+        null
+    )
     settled = SimpleNamespace(**{**vars(given), "select": "all"})
     material = material_of_pairs(settled, Resolved(*found.canonical(), False), stacklevel=4)
     return replace(
         material,
-        public=(*material.public, *people.public),
+        public=tuple(dict.fromkeys((*material.public, *people.public))),
         for_release=material.for_release and people.for_release,
         classes=people.classes,
     )

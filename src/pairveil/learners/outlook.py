@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from html import escape
 from types import SimpleNamespace
 from typing import Any
@@ -18,9 +18,10 @@ import numpy as np
 
 from pairveil.data.pairset import PairSet
 from pairveil.errors import PairveilWarning
-from pairveil.graph.selections import SELECTIONS
+from pairveil.graph.kappa import Kappa
+from pairveil.graph.recommending import SELECTIONS_OF_PAIRS, recommended_selection
 from pairveil.learners.contrastive.learner import DPPMetricLearner
-from pairveil.learners.expected import ExpectedGain, expected_gain
+from pairveil.learners.expected import ENOUGH, ExpectedGain, expected_gain
 from pairveil.learners.inputs import Resolved
 from pairveil.learners.material import material_of_pairs
 from pairveil.learners.parameters import check_common, plain_parameters
@@ -32,9 +33,6 @@ from pairveil.privacy.units import UNITS, round_up
 
 EPSILONS = (0.3, 1.0, 2.0, 4.0, 8.0)
 GUESS_ALLOWED = 0.75
-# What groups of people keep of the gain has not been measured: they have no line here.
-SELECTIONS_OF_PAIRS = tuple(name for name, rule in SELECTIONS.items() if rule.people is None)
-SURE, ENOUGH = 0.9, 0.5
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,8 @@ class PlannedFit:
     signal : float
         Pairs against noise: what the expected gain is read off.
     gain_low, gain_high : float
-        Share of the non-private learner's gain over plain distance that such fits kept in our benchmarks.
+        Share of the non-private learner's gain over plain distance that eight in ten such fits kept
+        (`pairveil.learners.expected`).
     best_guess : float
         How often, at most, anyone tells two equally likely contents of the unit apart; 0.5 is a coin.
     person_epsilon, person_best_guess : float
@@ -164,7 +163,8 @@ def outlook(
     (24, True)
     """
     # A label of its own for no pair: a plan must be the same whatever they are.
-    blind = PairSet(data.features, data.pairs, np.ones(data.n_pairs), data.ids, data.feature_names)
+    blind = replace(data, labels=np.ones(data.n_pairs))
+    kappas: dict[str, Kappa] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PairveilWarning)  # each line would say the same again
         found = Resolved(*blind.canonical(), False)
@@ -173,15 +173,21 @@ def outlook(
             row
             for unit in units
             for select in chosen
-            for row in _lines(found, unit, select, epsilons, parameters)
+            for row in _lines(found, unit, select, epsilons, parameters, kappas)
         )
-    best, why = recommend(rows)
+    best, why = recommend(rows, recommended_selection(kappas))
     return Outlook(rows, best, why)
 
 
 def _lines(
-    found: Resolved, unit: Any, select: str, epsilons: Sequence[float], parameters: dict[str, Any]
+    found: Resolved,
+    unit: Any,
+    select: str,
+    epsilons: Sequence[float],
+    parameters: dict[str, Any],
+    kappas: dict[str, Kappa],
 ) -> Iterator[PlannedFit]:
+    """Lines of one unit and selection; ``kappas`` is told kappa of what the selection keeps."""
     learner = DPPMetricLearner(unit=unit, select=select, **parameters)
     material = None
     for epsilon in epsilons:
@@ -191,6 +197,8 @@ def _lines(
         learner._check(given, found.data.n_features)
         if material is None:  # depends on unit and selection only
             material = material_of_pairs(given, found, stacklevel=2)
+            if material.used_kappa is not None:
+                kappas[select] = material.used_kappa
         planned = prepare(learner._recipe(given), given, material, TrustedNoise()).certificate
         if planned is None:  # an infinite epsilon promises nothing
             continue
@@ -210,30 +218,33 @@ def _lines(
         )
 
 
-def recommend(rows: Sequence[PlannedFit]) -> tuple[PlannedFit, str]:
+def recommend(rows: Sequence[PlannedFit], select: str) -> tuple[PlannedFit, str]:
     """The line to take, and why: a promise to a person that means something, then what it brings.
 
-    Of the lines at which nobody guesses a person's content right more often than 75 times in 100: the
-    strongest promise among those that kept nine tenths of the gain on every table measured; where none did,
-    the line with the loudest signal.
+    Of the lines with the recommended selection at which nobody guesses a person's content right more often
+    than 75 times in 100: the strongest promise among those whose expected range begins at half of the gain
+    or above; where there is none, the line with the loudest signal.
     """
-    kept = [row for row in rows if row.person_best_guess <= GUESS_ALLOWED]
+    mine = [row for row in rows if row.select == select]
+    kept = [row for row in mine if row.person_best_guess <= GUESS_ALLOWED]
     if not kept:
-        best = min(rows, key=lambda row: (row.person_best_guess, -row.signal))
+        best = min(mine, key=lambda row: (row.person_best_guess, -row.signal))
         return best, _said(
             best, "the strongest promise to a person here; a smaller epsilon would be stronger"
         )
-    sure = [row for row in kept if row.gain_low >= SURE]
-    if sure:
-        best = min(sure, key=lambda row: (round(row.person_best_guess, 3), -row.signal, _rank(row)))
+    enough = [row for row in kept if row.gain_low >= ENOUGH]
+    if enough:
+        best = min(
+            enough, key=lambda row: (round(row.person_best_guess, 3), -row.signal, _rank(row))
+        )
         return best, _said(
-            best, "the strongest promise to a person that is sure to keep most of the gain"
+            best, "the strongest promise to a person that is likely to keep half of the gain"
         )
     best = max(kept, key=lambda row: (round(row.signal, 6), -_rank(row)))
-    hope = "the most that may be hoped for while nobody guesses a person right more than 75 times in 100"
-    if best.gain_low < ENOUGH:
-        hope += "; it may gain little: more pairs or fewer columns would help"
-    return best, _said(best, hope)
+    return best, _said(
+        best,
+        "the most that may be hoped for while nobody guesses a person right more than 75 times in 100",
+    )
 
 
 def _rank(row: PlannedFit) -> int:
@@ -242,8 +253,9 @@ def _rank(row: PlannedFit) -> int:
 
 
 def _said(row: PlannedFit, reason: str) -> str:
+    gain = ExpectedGain(row.signal, row.gain_low, row.gain_high)
     return (
-        f"epsilon {row.epsilon:g}, unit {row.unit}, select {row.select}: {reason}. Fits like it kept "
-        f"{row.gain_low:.0%} to {row.gain_high:.0%} of the gain; to a person it promises epsilon "
-        f"{round_up(row.person_epsilon)}, a best guess of {times_in_100(row.person_best_guess)} in 100."
+        f"epsilon {row.epsilon:g}, unit {row.unit}, select {row.select}: {reason}. {gain.said()} To a person "
+        f"it promises epsilon {round_up(row.person_epsilon)}, a best guess of "
+        f"{times_in_100(row.person_best_guess)} in 100."
     )

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from pairveil.data.pairset import PairSet
+from pairveil.engine.backends.records import kappa_of
 from pairveil.engine.engine import Engine
 from pairveil.errors import InputError
 from pairveil.graph.digest import graph_digest
-from pairveil.graph.kappa import kappa as kappa_of
 from pairveil.learners.calibrations import Calibration, with_calibrations
 from pairveil.learners.inputs import resolve_pairs
 from pairveil.learners.named_people import rows_of, without_ids
@@ -32,7 +32,7 @@ from pairveil.privacy.grid import check_noise
 from pairveil.privacy.mechanisms.laplace import LAPLACE
 from pairveil.privacy.noise import SeededNoise, TrustedNoise
 from pairveil.privacy.queries import Query
-from pairveil.privacy.units import UNITS, float_at_most
+from pairveil.privacy.units import PEOPLE_TOGETHER, UNITS, float_at_most
 
 if TYPE_CHECKING:
     from pairveil.learners.contract import PairMetric as _Metric
@@ -106,7 +106,12 @@ class PrivateThreshold(_Metric):
         )  # short floats of numpy's would do the arithmetic in their own way
         check_strategy(strategy, min_rate)  # before anything is spent on it
         data, guessed = self._measured_pairs(pairs_valid, y_valid)
-        group = kappa_of(data.pairs)
+        if PEOPLE_TOGETHER in self.certificate_.public and data.together is None:
+            raise InputError(
+                "the metric's certificate covers people who change together: give these pairs as a PairSet "
+                "that says who does (together=...)"
+            )
+        group = kappa_of(data)
         noise = calibrate_laplace(epsilon, kappa=group.of(self.unit), adjacency=self.adjacency)
         scaled = self.components_ / getattr(
             self, "column_scale_", 1.0

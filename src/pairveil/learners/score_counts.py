@@ -73,28 +73,37 @@ class ScoreCounts(Statistic):
     n_cells : int
         Equal cells of the public range of scores.
     clip : float
-        Length of the longest column, in the query's norm.
+        Length of the longest contribution, in the query's norm: one column for each score.
+    n_scores : int
+        Scores of each pair, one a system.
     """
 
     n_cells: int
     clip: float
+    n_scores: int = 1
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Genuine pairs, impostor pairs."""
-        return (2, self.n_cells)
+        """Genuine pairs, impostor pairs; score by score."""
+        return (2 * self.n_scores, self.n_cells)
 
     @staticmethod
-    def bound(n_cells: int, norm: Norm) -> float:
-        """Length of the first column, which is the longest."""
+    def bound(n_cells: int, norm: Norm, n_scores: int = 1) -> float:
+        """Length of the first column, which is the longest, once for each score."""
         column = root(n_cells)[:, 0]
-        return float(column.sum() if norm == "l1" else math.sqrt(float((column**2).sum())))
+        if norm == "l1":
+            return float(n_scores * column.sum())
+        return math.sqrt(n_scores * float((column**2).sum()))
 
     def tile_sum(self, cells: Any, labels: Labels, norm: Norm) -> FloatArray:
         """Sum of the contributions: cells count from the highest score."""
         del norm
         counts = np.stack(
-            [np.bincount(cells[labels == s, 0], minlength=self.n_cells) for s in (1, -1)]
+            [
+                np.bincount(cells[labels == s, score], minlength=self.n_cells)
+                for score in range(self.n_scores)
+                for s in (1, -1)
+            ]
         )
         return np.asarray(counts @ root(self.n_cells).T, dtype=np.float64)
 
@@ -113,25 +122,28 @@ class ScoreRecipe:
     n_cells: int
     score_range: tuple[float, float]
     entity_records: int | None = None
+    n_scores: int = 1
     headline = QUERY
 
     def ask(self, setting: Setting) -> tuple[Ask, ...]:
         """The counts have the whole budget."""
         del setting
-        return (Ask(QUERY, (2, self.n_cells), 1.0),)
+        return (Ask(QUERY, (2 * self.n_scores, self.n_cells), 1.0),)
 
     def options(self) -> dict[str, Any]:
         """For the certificate."""
         told: dict[str, Any] = {"cells": self.n_cells, "score_range": list(self.score_range)}
         if self.entity_records is not None:
             told["entity_records"] = self.entity_records
+        if self.n_scores > 1:
+            told["scores"] = self.n_scores
         return {"error_curve": told}
 
     def run(self, plan: Plan, engine: Engine) -> NoisyScores:
         """Ask."""
         query = plan[QUERY]
-        clip = ScoreCounts.bound(self.n_cells, query.mechanism.norm)
-        answer = engine.answer(query, ScoreCounts(self.n_cells, clip))
+        clip = ScoreCounts.bound(self.n_cells, query.mechanism.norm, self.n_scores)
+        answer = engine.answer(query, ScoreCounts(self.n_cells, clip, self.n_scores))
         return NoisyScores(answer, query.noise_std(clip))
 
 
@@ -145,6 +157,8 @@ class PrivateScoreCounts(PrivateLearner):
     n_cells : int
     entity_records : int, optional
         Public bound on the records of one person.
+    n_scores : int
+        Scores of each pair.
     **common
         As for every learner.
     """
@@ -154,15 +168,17 @@ class PrivateScoreCounts(PrivateLearner):
         score_range: tuple[float, float] = (0.0, 1.0),
         n_cells: int = 96,
         entity_records: int | None = None,
+        n_scores: int = 1,
         **common: Any,
     ) -> None:
         super().__init__(**common)
         self.entity_records = entity_records
+        self.n_scores = n_scores
         self.score_range = score_range
         self.n_cells = n_cells
 
     def prepare_scores(self, data: CountedPairs, positions: NDArray[np.int64]) -> Prepared:
-        """All that comes before the noise, from pairs whose one value is their score."""
+        """All that comes before the noise, from pairs whose values are the cells of their scores."""
         given = plain_parameters(self)
         given.data_norm = 1.0
         check_common(given)
@@ -175,7 +191,7 @@ class PrivateScoreCounts(PrivateLearner):
         material = material_of_counts(given, data, positions, bound)
         if bound is not None:
             material = replace(material, public=(*material.public, entity_sentence(bound)))
-        recipe = ScoreRecipe(int(self.n_cells), self.score_range, bound)
+        recipe = ScoreRecipe(int(self.n_cells), self.score_range, bound, int(self.n_scores))
         return prepare(recipe, given, material, self._noise(), stacklevel=4)
 
     def _keep(self, model: NoisyScores, prepared: Prepared) -> None:

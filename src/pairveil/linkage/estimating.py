@@ -1,8 +1,8 @@
 """From noisy counts to probabilities of levels: post-processing, so it costs no privacy.
 
-A count that noise may have made negative is replaced by its mean given that it is not. Then a public guess
-is added, worth two standard deviations of the noise: where counts are large it is lost in them, and where
-noise is all there is the guess decides. It says that matches mostly agree and others mostly do not.
+Before looking, matches are believed to agree mostly and others mostly not: each count is Gamma distributed,
+with shapes that are public and a scale from the noisy number of labels. A noisy count is replaced by its mean
+given the noise on it. Where counts are large the belief is lost in them; where noise is all, it decides.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr
 from sklearn.isotonic import IsotonicRegression
 
 FloatArray = NDArray[np.float64]
 
-GUESS_STRENGTH = 2.0
-"""Pseudo-counts of the guess, in standard deviations of the noise on one count."""
-GUESSED_LEVEL = 0.8
-"""How often, by the guess, matches have the highest level and others the lowest."""
+MATCHES_AGREE, MATCHES_DIFFER = 3.0, 1.0
+"""Shapes of the belief on matches: that of the highest level, and that of all others together."""
+OTHERS_DIFFER, OTHERS_AGREE = 2.0, 0.4
+"""Of other pairs: that of the lowest level, and that of all others together. Below 1: mostly near none."""
 LEAST_COUNT = 0.5
 """Added to every count: no probability is zero, whatever was sampled."""
+_REACH, _POINTS = 9.0, 400  # of the quadrature: standard deviations, and points on either grid
 
 
-def probabilities(counts: FloatArray, noise: float, *, matches: bool) -> FloatArray:
-    """How likely each level of one comparison is.
+def shrunk(counts: FloatArray, noise: float, total: float, *, matches: bool) -> FloatArray:
+    """Counts of the levels of one comparison, less their noise: m or u is their shares.
 
     Parameters
     ----------
@@ -33,40 +33,53 @@ def probabilities(counts: FloatArray, noise: float, *, matches: bool) -> FloatAr
         Noisy.
     noise : float
         Standard deviation of the noise on each.
+    total : float
+        How many labels of this kind there are, with noise.
     matches : bool
         Of matches or of other pairs.
 
     Examples
     --------
-    >>> probabilities(np.array([10.0, 30.0, 160.0]), 0.0, matches=True).round(3)
-    array([0.052, 0.151, 0.797])
-    >>> probabilities(np.array([-40.0, 10.0]), 30.0, matches=False).round(2)
-    array([0.61, 0.39])
+    >>> shrunk(np.array([10.0, 30.0, 160.0]), 0.0, 200.0, matches=True)
+    array([ 10.5,  30.5, 160.5])
+    >>> shrunk(np.array([-40.0, 10.0]), 30.0, 50.0, matches=False).round()
+    array([17.,  7.])
     """
     size = len(counts)
-    if size == 1:
-        return np.ones(1)
-    guess = np.full(size, (1 - GUESSED_LEVEL) / (size - 1))
-    guess[-1 if matches else 0] = GUESSED_LEVEL
-    found = positive_mean(counts, noise) + LEAST_COUNT + GUESS_STRENGTH * noise * guess
-    share: FloatArray = found / found.sum()
-    return share
+    if size == 1 or noise == 0:
+        return np.maximum(counts, 0.0) + LEAST_COUNT
+    best, rest = (MATCHES_AGREE, MATCHES_DIFFER) if matches else (OTHERS_DIFFER, OTHERS_AGREE)
+    shapes = np.full(size, rest / (size - 1))
+    shapes[-1 if matches else 0] = best
+    scale = max(total, noise) / (best + rest)
+    means = [
+        posterior_mean(count, noise, shape, scale)
+        for count, shape in zip(counts, shapes, strict=True)
+    ]
+    return np.array(means) + LEAST_COUNT
 
 
-def positive_mean(counts: FloatArray, noise: float) -> FloatArray:
-    """Mean of each count given its noisy value, if all counts from 0 up were equally likely before.
+def posterior_mean(count: float, noise: float, shape: float, scale: float) -> float:
+    """Mean of a Gamma(shape, scale) variable x, given that x plus Gaussian noise is ``count``.
+
+    By the trapezoidal rule in log x, on one grid that follows the noise and one that goes down to 0.
 
     Examples
     --------
-    >>> positive_mean(np.array([-10.0, 0.0, 100.0]), 10.0).round(2)
-    array([  5.25,   7.98, 100.  ])
+    >>> round(posterior_mean(1000.0, 1.0, 3.0, 500.0), 1), round(posterior_mean(-50.0, 20.0, 0.4, 50.0), 1)
+    (1000.0, 2.4)
     """
-    if noise == 0:
-        return np.maximum(counts, 0.0)
-    z = np.clip(counts / noise, -1e3, 1e8)
-    # z + phi(z) / Phi(z), by logarithms: both are tiny where the noise is far below zero.
-    hazard = np.exp(-(z**2) / 2 - 0.5 * np.log(2 * np.pi) - log_ndtr(z))
-    return np.asarray(noise * np.maximum(z + hazard, 1e-3 / np.maximum(1.0, -z)))
+    low, high = max(count - _REACH * noise, 0.0), max(count, 0.0) + _REACH * noise
+    near = np.linspace(low, high, _POINTS + 1)[1:]
+    x = np.union1d(near, np.geomspace(1e-6 * noise, high, _POINTS))
+    # The density of log x is x^shape exp(-x / scale), up to a factor.
+    log_density = shape * np.log(x) - x / scale - ((count - x) / noise) ** 2 / 2
+    density = np.exp(log_density - log_density.max())
+    place = np.log(x)
+    below = (
+        density[0] / shape
+    )  # all of it that lies under the first point, where it is x^shape alone
+    return float(np.trapezoid(density * x, place) / (np.trapezoid(density, place) + below))
 
 
 def in_order(m: FloatArray, u: FloatArray) -> FloatArray:

@@ -26,7 +26,7 @@ from pairveil.learners.inputs import as_labels
 from pairveil.learners.parameters import check_common, is_number, plain_parameters
 from pairveil.learners.preparing import Prepared, prepare
 from pairveil.linkage.counts import CountRecipe, NoisyCounts
-from pairveil.linkage.estimating import in_order, probabilities
+from pairveil.linkage.estimating import in_order, shrunk
 from pairveil.linkage.inputs import beyond_bound, check_n_levels, check_u, read_off
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.ledger import PrivacyLedger
@@ -83,6 +83,8 @@ class PrivateLinkageModel(PrivateLearner):
     noise_multiplier_ : float
     count_noise_ : float
         Standard deviation of the noise on each count.
+    n_behind_ : tuple of (float, float)
+        How many matches and other pairs are behind each comparison's m and u, noise and shrinkage included.
     n_pairs_used_, n_features_in_ : int
 
     Examples
@@ -98,7 +100,7 @@ class PrivateLinkageModel(PrivateLearner):
     >>> model.match_weights([[1, 1], [0, 0], [1, -1]]).round(1)             # bits; -1 is null
     array([ 6.5, -6.3,  3.1])
     >>> model.match_probability([[1, 1]], prior=0.01).round(2)
-    array([0.48])
+    array([0.49])
     >>> model.certificate_.epsilon <= 1.0, model.certificate_.unit
     (True, 'relationship')
     """
@@ -287,11 +289,15 @@ class PrivateLinkageModel(PrivateLearner):
     def _keep(self, model: NoisyCounts, prepared: Prepared) -> None:
         recipe: Any = prepared.recipe
         self.n_levels_ = recipe.n_levels
-        self.m_ = [probabilities(one, model.noise, matches=True) for one in model.matches]
-        if self.u is None:
-            self.u_ = [probabilities(one, model.noise, matches=False) for one in model.others]
-        else:
-            self.u_ = check_u(self.u, self.n_levels_)
+        noise, (n_matches, n_others) = model.noise, model.labels.tolist()
+        matches = [shrunk(one, noise, n_matches, matches=True) for one in model.matches]
+        others = [shrunk(one, noise, n_others, matches=False) for one in model.others]
+        self.m_ = [one / one.sum() for one in matches]
+        self.u_ = [one / one.sum() for one in others] or check_u(self.u, self.n_levels_)
+        self.n_behind_ = tuple(
+            (float(matches[c].sum()), float(others[c].sum()) if others else 0.0)
+            for c in range(len(matches))
+        )
         if self.monotone:
             self.m_ = [in_order(m, u) for m, u in zip(self.m_, self.u_, strict=True)]
         pairs = np.maximum(model.labels, max(2 * model.noise, 1.0))  # below it a count says nothing
@@ -380,6 +386,7 @@ class PrivateLinkageModel(PrivateLearner):
             self.certificate_,
             None if names is None else tuple(names.tolist()),
             self.count_noise_,
+            self.n_behind_,
         )
 
     def release(self, folder: Any, *, overwrite: bool = False) -> Any:

@@ -62,20 +62,6 @@ def choice_epsilon(eta: float, delta: float) -> float:
     return min(eta, max(0.0, eta + 2.0 * math.log1p(-root) + rounding))
 
 
-def choice_best_guess(eta: float) -> float:
-    """Return how often the best guesser between two equally likely contents is right, at most.
-
-    (1 + H(1))/2 = 1/(1 + e^(-eta/2)) with ``eta`` the range under replace: one choice changes the odds
-    of a guess that is right half of the time by e^(eta/2), not by e^eta.
-
-    Examples
-    --------
-    >>> round(choice_best_guess(0.2), 6)
-    0.524979
-    """
-    return 1.0 / (1.0 + math.exp(-0.5 * eta))
-
-
 def choice_rho(eta: float) -> float:
     """Return rho of zero-concentrated privacy: a choice of range ``eta`` is eta^2/8-zCDP.
 

@@ -25,8 +25,10 @@ from pairveil.privacy.costs import (
     costs_of_pairs,
     units_of,
 )
+from pairveil.privacy.epsilons import all_epsilons, costs_by_event
 from pairveil.privacy.events import Event, GaussianEvent, check_events, event_from_dict
 from pairveil.privacy.mechanisms import MECHANISMS, NOISES
+from pairveil.privacy.public_facts import PUBLIC_OF, public_of
 from pairveil.privacy.units import (
     ADJACENCIES,
     ASSUMED_CLASSES,
@@ -42,57 +44,6 @@ from pairveil.privacy.units import (
 if TYPE_CHECKING:
     from pairveil.privacy.tradeoff import Tradeoff
     from pairveil.privacy.verification import VerificationResult
-
-PUBLIC = (
-    "who is paired with whom, the number of people and of pairs, and which pairs were used",
-    "kappa, the sampling rate, the number of steps, the clip bound and the noise scale",
-    "the bound on the features' norm, the margin's rule, and where the learning started",
-)
-"""What every certificate of pairs treats as public."""
-
-PUBLIC_OF_PEOPLE = (
-    "how many people there are, who they are, and the list of classes",
-    "the records that each unit touches, the clip bound and the noise scale",
-    "the bound on the features' norm",
-)
-"""What every certificate of statistics of people treats as public."""
-
-PUBLIC_OF_GROUPS = (
-    "who is in which group and paired with whom, the number of people and of groups",
-    "the records that each unit touches, the number of steps, the clip bound and the noise scale",
-    "the bound on the features' norm, the margin's rule, and where the learning started",
-)
-"""What every certificate of groups treats as public."""
-
-PUBLIC_OF_TUPLES = (
-    "who is in a tuple with whom, the number of people and of tuples, and which tuples were used",
-    "the tuples that each unit touches, the sampling rate, the number of steps, the clip bound and the noise "
-    "scale",
-    "the bound on the features' norm, the margin, and where the learning started",
-)
-"""What every certificate of tuples treats as public."""
-PUBLIC_OF_COUNTS = (
-    PUBLIC[0],
-    "kappa, the clip bound and the noise scale",
-    "the columns that pairs are counted by: comparisons and their levels, or the range of scores",
-)
-"""What every certificate of counted pairs treats as public."""
-
-PUBLIC_OF_CHOICES = (
-    "the items with their features, who the workers are, and between which items each of them chose",
-    "the records that each unit touches, the clip bound and the noise scale",
-)
-"""What every certificate of workers' choices treats as public."""
-
-_PUBLIC = {
-    "pairs": PUBLIC,
-    "groups": PUBLIC_OF_GROUPS,
-    "people": PUBLIC_OF_PEOPLE,
-    "tuples": PUBLIC_OF_TUPLES,
-    "counted pairs": PUBLIC_OF_COUNTS,
-    "choices": PUBLIC_OF_CHOICES,
-    "workers": PUBLIC_OF_CHOICES,
-}
 
 
 @dataclass(frozen=True)
@@ -132,7 +83,7 @@ class Certificate:
     noise_source: str
     for_release: bool
     delta_slack: float = 0.0
-    public: tuple[str, ...] = PUBLIC
+    public: tuple[str, ...] = PUBLIC_OF["pairs"]
     plan: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     metric_sha256: str | None = None
@@ -421,51 +372,6 @@ class Certificate:
     def from_json(cls, text: str) -> Certificate:
         """Rebuild a certificate from JSON text."""
         return cls.from_dict(parse_json(text, "the certificate"))
-
-
-def public_of(kinds: Iterable[str]) -> tuple[str, ...]:
-    """What a certificate about these kinds of records treats as public, each sentence once.
-
-    Examples
-    --------
-    >>> public_of(["pairs"]) == PUBLIC
-    True
-    """
-    return tuple(dict.fromkeys(said for kind in kinds for said in _PUBLIC[kind]))
-
-
-def costs_by_event(
-    costs: Mapping[str, Mapping[Unit, Cost]], plan: Mapping[str, Any], n_events: int, unit: Unit
-) -> tuple[Cost, ...]:
-    """The cost of a unit in each event: a plan says what kind of records its queries are about."""
-    queries = plan.get("releases")
-    kinds = [
-        query.get("records", "pairs") if isinstance(query, Mapping) else "pairs"
-        for query in (queries if isinstance(queries, list | tuple) else ())
-    ]
-    kinds += [next(iter(costs))] * (n_events - len(kinds))
-    if not all(kind in costs for kind in kinds[:n_events]):
-        raise InputError("the plan has queries about records whose cost is not stated")
-    return tuple(costs[kind][unit] for kind in kinds[:n_events])
-
-
-def all_epsilons(
-    events: Iterable[Event], kappas: Mapping[Unit, Group], delta: float, delta_slack: float
-) -> dict[str, dict[str, float]]:
-    """Return epsilon for every unit and adjacency at ``delta``, the slack of discrete noise included."""
-    from pairveil.privacy.accounting import epsilon_of
-
-    if delta_slack > 0.0 and delta_slack >= delta:
-        return {unit: dict.fromkeys(ADJACENCIES, math.inf) for unit in kappas}
-    return {
-        unit: {
-            adjacency: epsilon_of(
-                events, kappa=kappas[unit], adjacency=adjacency, delta=delta - delta_slack
-            )
-            for adjacency in ADJACENCIES
-        }
-        for unit in kappas
-    }
 
 
 def _versions() -> dict[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pairveil.errors import InputError
@@ -211,3 +211,18 @@ def costs_of_pairs(kappas: Mapping[Unit, int]) -> dict[Unit, Cost]:
     4.0
     """
     return {unit: Cost(int(kappas[unit])) for unit in UNITS}
+
+
+def costs_of_counts(kappas: Mapping[Unit, int], *, l1: bool) -> dict[Unit, Cost]:
+    """Costs where records are counted pairs: contributions have no negative entries.
+
+    Examples
+    --------
+    >>> costs = costs_of_counts({"pair": 1, "relationship": 1, "person": 2}, l1=False)
+    >>> round(costs["person"].sensitivity("replace"), 3)
+    2.828
+    """
+    return {
+        unit: replace(least_cost("counted pairs", unit, l1=l1), records=int(kappas[unit]))
+        for unit in UNITS
+    }

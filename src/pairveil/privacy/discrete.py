@@ -4,7 +4,7 @@ Integers only, no floating point: each draw is a function of uniform bits whose 
 one named, not near it. The method is rejection with the coin Bernoulli(exp(-y)) of Canonne, Kamath
 and Steinke (2020, Algorithm 1), over cells as in Karney (2016) instead of a Laplace proposal:
 
-1. a cell k, and whether its first coin hits, from the table of `pairveil.privacy.cells`;
+1. a cell k, and whether its first coin hits, from the table of `pairveil.privacy.sampling_table`;
 2. i = kL + j, j uniform below L: log2(L) bits;
 3. after 'no hit' i is kept; after 'hit' the other coins decide, and a refusal starts again at 1.
 
@@ -27,8 +27,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from pairveil.errors import InputError
-from pairveil.privacy.cells import Family, cell_table
 from pairveil.privacy.keystream import Keystream
+from pairveil.privacy.sampling_table import Family, cell_table
 
 Ints = NDArray[np.int64]
 

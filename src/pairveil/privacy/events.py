@@ -22,6 +22,10 @@ MAX_STEPS = 10**7
 """More steps than this is taken for a mistake: no accountant here was tested beyond it."""
 
 
+MAX_CANDIDATES = 64
+"""Of one selection: verifying a certificate accounts for each of them."""
+
+
 def _check_noise(value: object, name: str) -> None:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise InputError(f"{name} must be a number, not {type(value).__name__}")
@@ -225,7 +229,75 @@ class ChoiceEvent(_Event):
         return {"kind": "choice", "eta": eta, "steps": self.steps}
 
 
-Event = GaussianEvent | DisjointGaussianEvent | LaplaceEvent | ChoiceEvent
+@dataclass(frozen=True)
+class BestOfEvent:
+    """The best of a random number of trials, and nothing else of them (docs/theory/selection.md).
+
+    The number of trials is geometric from 1 on and depends on no data; each trial takes one of the
+    candidates, none for the data's sake, and its answers include the score that trials are compared by.
+
+    Parameters
+    ----------
+    mean_trials : int
+        Mean number of trials.
+    slack : float
+        What exact discrete noise adds to delta of one trial, at most.
+    trials : tuple of tuples of events
+        Of each candidate: everything that one trial of it asks.
+
+    Examples
+    --------
+    >>> BestOfEvent(6, 0.0, ((LaplaceEvent(20.0), LaplaceEvent(60.0)),)).is_pure
+    True
+    """
+
+    kind: ClassVar[str] = "best-of"
+    is_choice: ClassVar[bool] = False
+    words: ClassVar[str] = "the best of a random number of trials"
+    mean_trials: int
+    slack: float
+    trials: tuple[tuple[Event, ...], ...]
+
+    def __post_init__(self) -> None:
+        _check_count(self.mean_trials, "mean_trials")
+        _check_noise(self.slack, "slack")
+        listed = isinstance(self.trials, list | tuple) and self.trials
+        if not (listed and all(isinstance(one, list | tuple) and one for one in self.trials)):
+            raise InputError("a 'best-of' event must list the events of a trial of each candidate")
+        if len(self.trials) > MAX_CANDIDATES:
+            raise InputError(f"a selection is among {MAX_CANDIDATES} candidates at most")
+        trials = tuple(
+            check_events(event_from_dict(e) if isinstance(e, Mapping) else e for e in one)
+            for one in self.trials
+        )
+        if any(isinstance(event, BestOfEvent) for one in trials for event in one):
+            raise InputError("a trial holds no selection of its own")
+        object.__setattr__(self, "mean_trials", int(self.mean_trials))
+        object.__setattr__(self, "slack", float(self.slack))
+        object.__setattr__(self, "trials", trials)
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether it has an epsilon at delta 0: all its events have."""
+        return self.slack == 0.0 and all(event.is_pure for one in self.trials for event in one)
+
+    @property
+    def noise(self) -> float:
+        """The least noise of any of its events."""
+        return min(event.noise for one in self.trials for event in one)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the event as JSON-able data with its kind."""
+        trials = [[event.to_dict() for event in one] for one in self.trials]
+        return {
+            "kind": self.kind,
+            "mean_trials": self.mean_trials,
+            "slack": self.slack,
+            "trials": trials,
+        }
+
+
+Event = GaussianEvent | DisjointGaussianEvent | LaplaceEvent | ChoiceEvent | BestOfEvent
 
 _KINDS: dict[str, type[Event]] = {cls.kind: cls for cls in get_args(Event)}
 

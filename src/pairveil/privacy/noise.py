@@ -17,13 +17,13 @@ from numba import njit
 from numpy.typing import NDArray
 
 from pairveil.errors import InputError
-from pairveil.privacy.choosing import check_choice, choose_exactly, rate_below
 from pairveil.privacy.discrete import (
     discrete_gaussian,
     discrete_laplace,
     poisson_sample,
     scale_above,
 )
+from pairveil.privacy.exact_choice import check_choice, choose_exactly, rate_below
 from pairveil.privacy.keystream import Keystream, process_keystream
 from pairveil.privacy.units import SEEDED_NOISE, TRUSTED_NOISE
 
@@ -54,7 +54,7 @@ class NoiseSource(Protocol):
         """Return an index c with probability proportional to exp(eta * scores[c] / unit).
 
         One draw is a ``ChoiceEvent(eta)`` if one record's integer contributions to the scores have a
-        range of at most ``unit`` over the candidates (`pairveil.privacy.choosing.whole_scores`).
+        range of at most ``unit`` over the candidates (`pairveil.privacy.exact_choice.whole_scores`).
         """
 
 
@@ -171,7 +171,7 @@ class TrustedNoise:
     """Noise for a release: operating-system entropy, exact discrete distributions on a grid.
 
     It holds no state, so that forked or copied processes never share a stream. The samplers are those of
-    `pairveil.privacy.discrete` and `pairveil.privacy.choosing`; the tests hold them against OpenDP's.
+    `pairveil.privacy.discrete` and `pairveil.privacy.exact_choice`; the tests hold them against OpenDP's.
 
     Examples
     --------

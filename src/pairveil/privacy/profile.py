@@ -16,15 +16,13 @@ from scipy.special import ndtri
 from pairveil.errors import InputError
 from pairveil.privacy.accounting import (
     ACCURACY,
-    Composition,
-    check_adjacency,
-    compose,
     compose_direction,
     dominating_pairs,
     grid_mu,
     ways_of,
 )
 from pairveil.privacy.bounded_range import choice_delta
+from pairveil.privacy.composition import Composition, check_adjacency, compose
 from pairveil.privacy.costs import Group
 from pairveil.privacy.dominating import INVERSION_ERROR, UnresolvableError
 from pairveil.privacy.events import Event
@@ -59,7 +57,7 @@ def delta_of(
     if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not epsilon >= 0.0:
         raise InputError("epsilon must be a number of at least 0")
     composition = compose([(events, kappa)], check_adjacency(adjacency))
-    return 1.0 if composition is None else _delta(composition, float(epsilon))
+    return 1.0 if composition is None else delta_of_composition(composition, float(epsilon))
 
 
 def mu_of(
@@ -76,12 +74,19 @@ def mu_of(
     True
     """
     composition = compose([(events, kappa)], check_adjacency(adjacency))
-    if composition is None or composition.sampled or composition.pure or composition.choices:
+    if composition is None or composition.searches:
+        return None
+    if composition.sampled or composition.pure or composition.choices:
         return None
     return math.sqrt(composition.mu_squared)
 
 
-def _delta(composition: Composition, epsilon: float) -> float:
+def delta_of_composition(composition: Composition, epsilon: float) -> float:
+    """Delta of merged events at ``epsilon``."""
+    if composition.searches:
+        from pairveil.privacy.best_of import delta_below  # which asks this module for the trials
+
+        return delta_below(_points(composition), epsilon)
     # A choice of range eta is eta-DP, so basic composition holds for choices too.
     mu, pure = composition.unsampled_mu(), composition.pure_total + composition.choices_total
     closed = _closed_delta(mu, pure, epsilon)
@@ -100,6 +105,13 @@ def _delta(composition: Composition, epsilon: float) -> float:
         return closed
     on_grid = min(1.0, max(found) + error)
     return min(closed, on_grid if left >= 0.0 else _other_way(left, on_grid))
+
+
+@lru_cache(maxsize=64)
+def _points(composition: Composition) -> list[tuple[float, float]]:
+    from pairveil.privacy.best_of import points_of
+
+    return points_of(composition)
 
 
 def _closed_delta(mu: float, pure: float, epsilon: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -114,7 +115,9 @@ def promise(certificate: Certificate) -> str:
     if "n_clusters" in c.plan:
         words = replace(words, released="clustering")
     if "error_curve" in c.plan:
-        words = replace(words, released="error curve")
+        told = c.plan["error_curve"]
+        several = isinstance(told, Mapping) and "scores" in told
+        words = replace(words, released="evaluation" if several else "error curve")
     if POINTS_ARE_PUBLIC in c.public:
         words = _LINKS
     records = words.one if c.kappa == 1 else words.several.format(c.kappa)

@@ -138,6 +138,12 @@ UNKNOWN_TOPOLOGY = (
 )
 """Said where pairs came without ids. Epsilon of the other units is stated as infinite."""
 
+PEOPLE_TOGETHER = (
+    "who shares a household, a site or the like, as a column says: people who share one change together, and "
+    "the unit 'person' covers all of them at once"
+)
+"""Said where a column says who changes together. Kappa of the unit 'person' is then theirs together."""
+
 DECLARED_KAPPA = (
     "kappa of the protected unit is a public constant that was declared, not counted; the used pairs need "
     "no more than it"
@@ -189,3 +195,10 @@ def round_up(value: float, digits: int = 4) -> str:
     unit = 10.0 ** (math.floor(math.log10(abs(value))) - digits + 1)
     shown = math.ceil(value / unit - 1e-9) * unit
     return f"{shown:.{digits}g}" if shown < 10**digits else f"{shown:.0f}"
+
+
+SEARCHED = (
+    "the candidates of the search and the mean number of its trials; how many trials there were is not "
+    "released, and nothing of those that were not the best"
+)
+"""What every certificate of a private search says."""

@@ -9,13 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Any, TypeGuard
 
 from pairveil.errors import InputError
 from pairveil.graph.selections import SELECTIONS
-from pairveil.privacy.certificate import Certificate, all_epsilons, public_of
+from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.costs import least_cost
+from pairveil.privacy.epsilons import all_epsilons
 from pairveil.privacy.events import (
+    BestOfEvent,
     ChoiceEvent,
     DisjointGaussianEvent,
     Event,
@@ -23,6 +26,7 @@ from pairveil.privacy.events import (
     event_from_dict,
 )
 from pairveil.privacy.mechanisms import mechanism_named
+from pairveil.privacy.public_facts import public_of
 from pairveil.privacy.queries import Query
 from pairveil.privacy.slack import slack_of_plan
 from pairveil.privacy.units import (
@@ -33,6 +37,7 @@ from pairveil.privacy.units import (
     DECLARED_KAPPA,
     NOISE_SOURCES,
     POINTS_ARE_PUBLIC,
+    SEARCHED,
     SELECTED_CAVEAT,
     SELECTED_TUPLES_CAVEAT,
     UNITS,
@@ -100,6 +105,8 @@ def _headline(c: Certificate) -> list[str]:
         problems.append("for release, but people were recognised by equal rows of features")
     if c.for_release and ASSUMED_CLASSES in c.public:
         problems.append("for release, but the list of classes was read off the people")
+    if "search" in c.plan and SEARCHED not in c.public:
+        problems.append("it is the best of several fits, and it is not said what that makes public")
     if c.for_release and ASSUMED_LEVELS in c.public:
         problems.append("for release, but the number of levels was read off the pairs")
     return problems
@@ -137,7 +144,7 @@ def _events(c: Certificate) -> list[str]:
     releases = _releases(c)
     if not releases and (c.for_release or c.metric_sha256 is not None):
         problems.append("the plan does not list its releases")
-    elif "releases" in c.plan and [_event_of(r) for r in releases] != events:
+    elif "releases" in c.plan and _events_of_plan(c, releases) != events:
         problems.append("the events are not those of the plan")
     return problems
 
@@ -145,6 +152,26 @@ def _events(c: Certificate) -> list[str]:
 def _releases(c: Certificate) -> list[Any]:
     releases = c.plan.get("releases")
     return list(releases) if isinstance(releases, list | tuple) else []
+
+
+def _events_of_plan(c: Certificate, releases: list[Any]) -> list[Event]:
+    """What the plan says was released, or nothing; of a search, its queries candidate by candidate."""
+    found = [_event_of(release) for release in releases]
+    events = [event for event in found if event is not None]
+    search = c.plan.get("search")
+    if len(events) < len(found):
+        return []
+    if search is None:
+        return events
+    try:
+        ends = [0, *accumulate(int(one["queries"]) for one in search["candidates"])]
+        trials = tuple(tuple(events[a:b]) for a, b in pairwise(ends))
+        stated = event_from_dict(c.events[0])
+        slack = stated.slack if isinstance(stated, BestOfEvent) else 0.0
+        event = BestOfEvent(search["mean_trials"], slack, trials)
+    except (InputError, KeyError, TypeError, ValueError):
+        return []
+    return [event] if ends[-1] == len(events) else []
 
 
 def _event_of(release: Any) -> Event | None:
@@ -209,16 +236,19 @@ def _noise(c: Certificate) -> list[str]:
         needed = slack_of_plan(c.plan, max(c.kappas.values()))
     except (KeyError, TypeError, ValueError, ArithmeticError, InputError):
         return ["the plan does not describe its releases"]
-    if c.delta_slack < needed * (1.0 - _SLACK_ROUNDING):
+    # Of a search it is added to each trial's delta, before the bound of the best.
+    searches = [e for e in map(event_from_dict, c.events) if isinstance(e, BestOfEvent)]
+    stated = min(e.slack for e in searches) if searches else c.delta_slack
+    if stated < needed * (1.0 - _SLACK_ROUNDING):
         return [
             f"exact discrete noise takes {needed:.3g} of delta for the plan's sums, "
-            f"and {c.delta_slack:.3g} is set aside"
+            f"and {stated:.3g} is set aside"
         ]
     return []
 
 
 def _is_declared(c: Certificate, unit: Unit) -> bool:
-    """Whether kappa of this unit is a constant that was declared: no other is than the protected one's."""
+    """Whether kappa of this unit was declared as a constant; only the protected unit's can be."""
     return DECLARED_KAPPA in c.public and unit == c.unit
 
 

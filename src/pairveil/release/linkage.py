@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,28 +16,18 @@ from pairveil.files import FolderDraft, recover
 from pairveil.foreign import parse_json, read_regular
 from pairveil.printable import printable
 from pairveil.privacy.certificate import Certificate
-from pairveil.release.metric import (
+from pairveil.release.folder import (
     CERTIFICATE_FILE,
+    LINKAGE_FILE,
     README_FILE,
-    SIGNATURE_FILE,
-    SUMMARY_FILE,
-    ReleasedMetric,
+    certified,
+    check_folder,
+    read_certificate,
 )
 
-LINKAGE_FILE = "linkage.json"
 FORMAT = "pairveil-linkage"
 VERSION = 1
 NULL_LEVEL = -1
-SPLINK_FILE = "splink.json"
-_KNOWN_FILES = {
-    LINKAGE_FILE,
-    SPLINK_FILE,
-    CERTIFICATE_FILE,
-    README_FILE,
-    SUMMARY_FILE,
-    SIGNATURE_FILE,
-    "report.html",
-}
 _ROOM = 1 << 20  # tables, certificate, README and report are far smaller
 
 FloatArray = NDArray[np.float64]
@@ -61,6 +50,9 @@ class ReleasedLinkage:
         Of the comparisons.
     count_noise : float
         Standard deviation of the noise on each count behind m and u; public.
+    n_behind : tuple of (float, float) or None
+        How many matches and other pairs, noise included, are behind m and u of each comparison; 0 where u
+        was given. None where that is not known.
 
     Examples
     --------
@@ -75,6 +67,7 @@ class ReleasedLinkage:
     certificate: Certificate | None = None
     names: tuple[str, ...] | None = None
     count_noise: float = 0.0
+    n_behind: tuple[tuple[float, float], ...] | None = None
 
     def __post_init__(self) -> None:
         tables = {}
@@ -88,6 +81,8 @@ class ReleasedLinkage:
             raise InputError("the prior must be a number between 0 and 1, both excluded")
         if self.names is not None and len(self.names) != len(sizes):
             raise InputError("there must be one name for each comparison")
+        if self.n_behind is not None and np.shape(self.n_behind) != (len(sizes), 2):
+            raise InputError("n_behind must be two numbers for each comparison")
         if self.certificate is not None:
             stated = self.certificate.plan.get("linkage")
             if not isinstance(stated, dict) or stated.get("n_levels") != sizes:
@@ -119,9 +114,8 @@ class ReleasedLinkage:
             with self.reserve(folder, overwrite=overwrite) as draft:
                 return self.save(draft, overwrite=overwrite)
         text = self._text().encode()
-        certificate = self.certificate
+        certificate = certified(self.certificate, text)
         if certificate is not None:
-            certificate = replace(certificate, metric_sha256=hashlib.sha256(text).hexdigest())
             folder.write(CERTIFICATE_FILE, certificate.to_json() + "\n")
         folder.write(LINKAGE_FILE, text)
         folder.write(README_FILE, _readme(self, certificate))
@@ -147,6 +141,7 @@ class ReleasedLinkage:
             "prior": self.prior,
             "count_noise": self.count_noise,
             "named": self.names is not None,
+            "n_behind": self.n_behind,
             "comparisons": comparisons,
         }
         return json.dumps(content, indent=1, allow_nan=False) + "\n"
@@ -164,15 +159,7 @@ class ReleasedLinkage:
         if not file.exists():
             raise InputError(f"{source} holds no linkage model: {LINKAGE_FILE} is missing")
         text = read_regular(file)
-        certificate = None
-        if (source / CERTIFICATE_FILE).exists():
-            said = read_regular(source / CERTIFICATE_FILE).decode("utf-8", errors="replace")
-            certificate = Certificate.from_json(said)
-            if certificate.metric_sha256 != hashlib.sha256(text).hexdigest():
-                raise InputError(
-                    f"{file} is not the model that {CERTIFICATE_FILE} certifies (its SHA-256 differs): "
-                    "it was changed after the release; ask the sender for the folder again"
-                )
+        certificate = read_certificate(source, file, text)
         return cls._read(parse_json(text, str(file)), certificate, file)
 
     @classmethod
@@ -186,24 +173,13 @@ class ReleasedLinkage:
             names = tuple(str(one["name"]) for one in comparisons) if content["named"] else None
             tables = [tuple(np.array(one[which]) for one in comparisons) for which in ("m", "u")]
             noise, prior = float(content["count_noise"]), float(content["prior"])
+            known = content.get("n_behind")
+            behind = None if known is None else tuple((float(a), float(b)) for a, b in known)
         except (KeyError, TypeError, ValueError, OverflowError):
             raise InputError(f"{file} lacks a field or holds one of a wrong type") from None
-        if not (math.isfinite(noise) and noise >= 0):
-            raise InputError(f"{file} holds a noise that is none")
-        return cls(tables[0], tables[1], prior, certificate, names, noise)
-
-
-def check_folder(target: Path, overwrite: bool) -> None:
-    """Refuse a folder that a release must not go into (before anything is spent on it)."""
-    if not (target / LINKAGE_FILE).is_file():
-        ReleasedMetric.check_folder(target, overwrite)
-        return
-    if {entry.name for entry in target.iterdir()} - _KNOWN_FILES:
-        raise InputError(f"{target} holds other files; name a new folder for the release")
-    if not overwrite:
-        raise InputError(
-            f"{target} already holds a release; name another folder or allow overwriting"
-        )
+        if not (math.isfinite(noise) and noise >= 0 and np.isfinite(behind or 0).all()):
+            raise InputError(f"{file} holds a noise or a number of pairs that is none")
+        return cls(tables[0], tables[1], prior, certificate, names, noise, behind)
 
 
 def match_weights(m: Any, u: Any, levels: Any) -> FloatArray:
@@ -309,7 +285,7 @@ def _readme(model: ReleasedLinkage, certificate: Certificate | None) -> str:
   (u), and the match weight log2(m / u) in bits. Levels run from the least agreement to the best.
 - `certificate.json`: the guarantee and all that is needed to recompute it.
 
-| comparison | levels | weight of the lowest level | of the highest |
+| comparison | levels | bits where it does not agree | bits where it agrees best |
 |---|---|---|---|
 {rows}
 

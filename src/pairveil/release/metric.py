@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +18,21 @@ from pairveil.errors import InputError
 from pairveil.files import FolderDraft, recover
 from pairveil.foreign import parse_json, read_regular
 from pairveil.privacy.certificate import Certificate
+from pairveil.release.folder import (
+    CERTIFICATE_FILE,
+    METRIC_FILE,
+    README_FILE,
+    SCHEMA_FILE,
+    SUMMARY_FILE,
+    certified,
+    check_folder,
+    read_certificate,
+)
 from pairveil.release.notebook import metric_html, plot_weights
 from pairveil.release.receiver import receiver_readme
 from pairveil.schema.schema import Schema
 from pairveil.schema.toml import read_schema, to_toml
 
-METRIC_FILE = "metric.safetensors"
-CERTIFICATE_FILE = "certificate.json"
-README_FILE = "README.md"
-SUMMARY_FILE = "summary.json"
-SIGNATURE_FILE = "signature.dsse.json"
-SCHEMA_FILE = "schema.toml"
 FORMAT = "pairveil-metric"
 VERSION = 2  # 1 where there is no schema, so that older readers take what they can use
 # Certificate, README, summary and report come to some 200 kB; a column's name stands in three of them.
@@ -177,9 +180,7 @@ class ReleasedMetric:
             with self.reserve(folder, self.n_features, overwrite=overwrite) as draft:
                 return self.save(draft, overwrite=overwrite, summary=summary)
         blob = self._blob()
-        certificate = self.certificate
-        if certificate is not None:
-            certificate = replace(certificate, metric_sha256=hashlib.sha256(blob).hexdigest())
+        certificate = certified(self.certificate, blob)
         readme = receiver_readme(
             self.n_components,
             self.n_features,
@@ -195,12 +196,11 @@ class ReleasedMetric:
             folder.write(SCHEMA_FILE, to_toml(self.schema))
         if summary is not None:
             folder.write(SUMMARY_FILE, summary)
-        self.check_folder(folder.target, overwrite)  # somebody may have used the name meanwhile
+        check_folder(folder.target, overwrite)  # somebody may have used the name meanwhile
         return folder.commit()
 
-    @classmethod
+    @staticmethod
     def reserve(
-        cls,
         folder: str | Path,
         n_features: int,
         n_components: int | None = None,
@@ -235,33 +235,9 @@ class ReleasedMetric:
         pairveil.errors.InputError: /proc/release cannot be written: ...
         """
         recover(folder)
-        cls.check_folder(Path(folder), overwrite)
+        check_folder(Path(folder), overwrite)
         numbers = (n_components or n_features) * n_features + n_features
         return FolderDraft(folder, room=8 * numbers + _ROOM_A_NAME * n_features + _ROOM_BESIDES)
-
-    @staticmethod
-    def check_folder(target: Path, overwrite: bool) -> None:
-        """Refuse a folder that a release must not go into (before anything is spent on it)."""
-        if target.exists() and not target.is_dir():
-            raise InputError(f"{target} is a file; name a folder for the release")
-        if not target.exists() or not any(target.iterdir()):
-            return
-        known = {
-            METRIC_FILE,
-            CERTIFICATE_FILE,
-            README_FILE,
-            SUMMARY_FILE,
-            SIGNATURE_FILE,
-            SCHEMA_FILE,
-            "report.html",
-        }
-        foreign = [entry.name for entry in target.iterdir() if entry.name not in known]
-        if foreign:
-            raise InputError(f"{target} holds other files; name a new folder for the release")
-        if not overwrite:
-            raise InputError(
-                f"{target} already holds a release; name another folder or allow overwriting"
-            )
 
     def _blob(self) -> bytes:
         names = json.dumps(list(self.feature_names)) if self.feature_names is not None else ""
@@ -290,17 +266,7 @@ class ReleasedMetric:
         components, scale, metadata = _read_tensors(blob, file)
         names, schema = _named(metadata, file)
         _check_schema_file(source, schema)
-        certificate = None
-        if (source / CERTIFICATE_FILE).exists():
-            text = read_regular(source / CERTIFICATE_FILE).decode("utf-8", errors="replace")
-            certificate = Certificate.from_json(text)
-            digest = hashlib.sha256(blob).hexdigest()
-            if certificate.metric_sha256 != digest:
-                raise InputError(
-                    f"{file} is not the metric that {CERTIFICATE_FILE} certifies (its SHA-256 differs): "
-                    "it was changed after the release; ask the sender for the folder again"
-                )
-        return cls(components, certificate, names, scale, schema)
+        return cls(components, read_certificate(source, file, blob), names, scale, schema)
 
 
 def _check_shape(components: FloatArray, certificate: Certificate) -> None:
@@ -311,7 +277,7 @@ def _check_shape(components: FloatArray, certificate: Certificate) -> None:
         if stated is not None and stated != components.shape[axis]:
             side = "columns" if axis else "rows"
             raise InputError(
-                f"the certificate is of a fit with another number of {name.removeprefix('n_')} than the "
+                f"the certificate belongs to a fit with another number of {name.removeprefix('n_')} than the "
                 f"metric has {side} ({components.shape[axis]}): they do not belong together"
             )
 

@@ -20,29 +20,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from pairveil.errors import InputError
 from pairveil.foreign import parse_json
-from pairveil.release.linkage import LINKAGE_FILE, SPLINK_FILE
-from pairveil.release.metric import (
-    CERTIFICATE_FILE,
-    METRIC_FILE,
-    README_FILE,
-    SCHEMA_FILE,
-    SIGNATURE_FILE,
-    SUMMARY_FILE,
-)
+from pairveil.release.folder import ARTEFACT_FILES, METRIC_FILE, SIGNATURE_FILE, SIGNED_FILES
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "urn:pairveil:release:1"
 _MOST_BYTES = 1 << 20  # of a signature or key file; ours have a few hundred
-_RELEASE_FILES = {
-    METRIC_FILE,
-    LINKAGE_FILE,
-    SPLINK_FILE,
-    CERTIFICATE_FILE,
-    README_FILE,
-    SUMMARY_FILE,
-    SCHEMA_FILE,
-}
 
 
 def new_key(path: str | Path) -> Path:
@@ -135,9 +118,9 @@ def check_signature(folder: str | Path, signer: str | Path) -> tuple[str, ...]:
             )
     foreign = present - set(digests)
     # A link or a folder by such a name is none of the signed files either, and is read as one.
-    unsigned = _RELEASE_FILES - set(digests)
+    unsigned = SIGNED_FILES - set(digests)
     added = sorted(name for name in unsigned if os.path.lexists(source / name))
-    if added or not {METRIC_FILE, LINKAGE_FILE} & set(digests):
+    if added or not set(ARTEFACT_FILES) & set(digests):
         name = added[0] if added else METRIC_FILE
         raise InputError(
             f"{source} was tampered with: {name} is not among the files that were signed"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pairveil.privacy.events import event_from_dict
+from pairveil.release.folder import CLUSTERS_FILE, CURVE_FILE, LINKAGE_FILE, RANKING_FILE
 from pairveil.report.charts import Bar, horizontal_bars
 from pairveil.report.data import Budget, ReportData
 from pairveil.report.parts import Figure, Table, table
@@ -32,6 +33,15 @@ RELEASES = {
     "class statistics": "class statistics: counts, sums and second moments by class",
 }
 """Names that our learners give their queries, said for people; other names stand as they are."""
+READ_OFF = {
+    LINKAGE_FILE: "The receiver can also recompute, from linkage.json alone: every match weight, "
+    "log2(m / u); the match probability of a pair under the receiver's own prior; the size of the noise on "
+    "each weight. Not without the labelled pairs, which stay: how good the weights are, and that kappa is "
+    "right.",
+    CURVE_FILE: "The receiver can also recompute, from error_curve.json alone: the threshold for any other "
+    "false-match rate, with its bands. Not without the scored pairs, which stay: the rates themselves.",
+}
+"""What can be worked out from a release beside its epsilons, and what cannot."""
 
 
 def noise(certificate: Certificate) -> dict[str, Any]:
@@ -41,9 +51,15 @@ def noise(certificate: Certificate) -> dict[str, Any]:
 
 
 def _noise_table(certificate: Certificate, one: str) -> Table:
-    named = _names(certificate)
     rows = []
-    for event, (name, entries) in zip(certificate.events, named, strict=True):
+    asked = [
+        inner
+        for event in certificate.events  # of a search: what a trial of each candidate asks
+        for inner in (
+            [e for trial in event["trials"] for e in trial] if "trials" in event else [event]
+        )
+    ]
+    for event, (name, entries) in zip(asked, _names(certificate, len(asked)), strict=True):
         told = event_from_dict(event)
         rate = float(event.get("sample_rate", 1.0))
         over = f"all {records_of(certificate)}"
@@ -70,10 +86,9 @@ def _noise_table(certificate: Certificate, one: str) -> Table:
     return table("Everything that was computed from the private data", columns, rows)
 
 
-def _names(certificate: Certificate) -> list[tuple[str, str]]:
+def _names(certificate: Certificate, n_events: int) -> list[tuple[str, str]]:
     """Each event's name and count of numbers, where the plan tells of as many queries as there are events."""
     queries = certificate.plan.get("releases")
-    n_events = len(certificate.events)
     if not isinstance(queries, list | tuple) or len(queries) != n_events:
         return [("", "")] * n_events
     found = []
@@ -130,16 +145,21 @@ def recompute(data: ReportData, certificate: Certificate) -> dict[str, Any]:
         verdict += " Noise and kappa themselves are the sender's word."
     elif data.problems:
         verdict = "The numbers were recomputed when this page was made, and they do not hold."
+    kinds = {LINKAGE_FILE: "ReleasedLinkage", CURVE_FILE: "ErrorCurve"}
+    kinds |= {RANKING_FILE: "ReleasedRanking", CLUSTERS_FILE: "ReleasedClusters"}
+    kind = kinds.get(data.file, "ReleasedMetric")
     python = (
-        "from pairveil import ReleasedMetric\n\n"
-        f"metric = ReleasedMetric.load({data.folder!r})   # checks the file's SHA-256\n"
-        "metric.certificate.verify()            # recomputes every epsilon\n"
-        "print(metric.certificate.promise())"
+        f"from pairveil import {kind}\n\n"
+        f"release = {kind}.load({data.folder!r})   # checks the file's SHA-256\n"
+        "release.certificate.verify()            # recomputes every epsilon\n"
+        "print(release.certificate.promise())"
     )
     shell = [f"pairveil certificate {shlex.quote(data.folder)}", *_account(certificate)]
     return {
         "verdict": verdict,
         "ways": [("Command line", "\n".join(shell)), ("Python", python)],
+        "file": data.file,
+        "more": READ_OFF.get(data.file, ""),
         "sha256": certificate.metric_sha256 or "not yet saved",
     }
 

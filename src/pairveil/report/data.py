@@ -18,6 +18,8 @@ from pairveil.errors import InputError
 
 if TYPE_CHECKING:
     from pairveil.privacy.certificate import Certificate
+    from pairveil.release.error_curve import ErrorCurve
+    from pairveil.report.answers import AnswerView
     from pairveil.report.linkage import WeightRow
 
 MAX_PLACE = 1e100  # of a point: distances are squared
@@ -276,6 +278,16 @@ class ReportData:
         The day, for the foot of the page.
     linkage : tuple of WeightRow
         Match weights, where the release is a linkage model.
+    answer : AnswerView or None
+        Where the release is a ranking or clusters.
+    prior : float
+        Of the linkage model.
+    curve : ErrorCurve or None
+        The operating point: the release itself, or one that was made for it.
+    together : Certificate or None
+        What the model and the curve made for it cost together.
+    file : str
+        What the certificate is about.
     cover : Cover
         The sender's own words.
     public_test : PublicTest or None
@@ -289,5 +301,10 @@ class ReportData:
     problems: tuple[str, ...] | None = None
     made: str = ""
     linkage: tuple[WeightRow, ...] = ()
+    prior: float = 0.5
+    curve: ErrorCurve | None = None
+    together: Certificate | None = None
+    file: str = "metric.safetensors"
     cover: Cover = field(default_factory=Cover)
     public_test: PublicTest | None = None
+    answer: AnswerView | None = None

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pairveil.release.error_curve import ErrorCurve, operating_points
 from pairveil.report.charts import (
     Bar,
     group_sign,
@@ -45,6 +46,7 @@ def quality(data: ReportData) -> dict[str, Any]:
         "curve": None if curve is None else _curve(curve),
         "points": None if points is None else _points(points),
         "weights": _weights(data.metric),
+        "plain": PLAIN if is_plain(data.metric) else None,
         "folder": data.folder,
     }
 
@@ -52,6 +54,8 @@ def quality(data: ReportData) -> dict[str, Any]:
 def gain_in_brief(data: ReportData) -> Fact:
     """The one number on quality for the first screen, or why there is none."""
     curve, test = data.summary.utility, data.public_test
+    if data.curve is not None or data.linkage:
+        return _threshold_in_brief(data.curve)
     if test is not None:
         return Fact(
             "Right order of two pairs",
@@ -59,13 +63,46 @@ def gain_in_brief(data: ReportData) -> Fact:
             f"plain distance {100 * test.plain:.0f}, a coin 50; {test.note}",
         )
     kept = None if curve is None else gain_kept(curve)
+    if data.answer is not None:
+        return Fact("Released", data.answer.title, "its numbers stand below")
     if curve is None or curve.this_fit is None:
         return Fact("Quality", "not measured", "no public test file was given")
     if kept is None:
         score = curve.this_fit.score
         return Fact(f"Quality ({curve.score_name})", number(score), SOURCES[curve.source])
+    if is_plain(data.metric):
+        return Fact("Gain kept", "none", "plain distance was released: noise hid what was learned")
     share = percent(kept) if kept > 0 else "none"
     return Fact("Gain kept", share, "of what learning without privacy gains over plain distance")
+
+
+def _threshold_in_brief(curve: ErrorCurve | None) -> Fact:
+    chosen = next(iter(operating_points(curve, ())), None) if curve else None
+    if chosen is None:
+        return Fact("Threshold", "none", "no operating point was released with it")
+    rates = f"{100 * chosen.fmr_low:.2g} to {100 * chosen.fmr_high:.2g}"
+    return Fact("Threshold", f"{chosen.threshold:.4g}", f"{rates} false matches in 100")
+
+
+PLAIN = (
+    "The released metric is plain distance, because under this noise the data did not show clearly that what "
+    "was learned is better; more pairs, fewer columns or a larger epsilon would help."
+)
+
+
+def is_plain(metric: MetricShape) -> bool:
+    """Whether the learner fell back to plain distance: then all columns weigh the same, to the last digits.
+
+    Examples
+    --------
+    >>> is_plain(MetricShape(2, 2, (("age", 0.5), ("weight", 0.5))))
+    True
+    >>> is_plain(MetricShape(2, 2, (("age", 0.6), ("weight", 0.4))))
+    False
+    """
+    shares = [share for _, share in metric.weights]
+    square = metric.n_components == metric.n_features > 1
+    return square and max(shares) - min(shares) < 1e-9 / metric.n_features
 
 
 def gain_kept(curve: UtilityCurve) -> float | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from pairveil.privacy.promise import one_number
 from pairveil.privacy.units import Unit, round_up
+from pairveil.release.folder import CURVE_FILE
 from pairveil.report.charts import Bar, horizontal_bars
 from pairveil.report.data import ReportData
 from pairveil.report.evidence import gain_in_brief
@@ -22,6 +23,7 @@ from pairveil.report.words import (
     guesses_in_100,
     headline,
     is_weak,
+    kind_of,
     number,
     odds_factor,
     one_in,
@@ -78,6 +80,13 @@ def _released(data: ReportData) -> str:
             "A table that says how much each comparison of two records counts for or against a match "
             "(a linkage model)."
         )
+    elif data.file == CURVE_FILE:
+        what = (
+            "How often a rule that compares people is wrong, at each threshold that it might use (an error "
+            "curve, from which an operating point is chosen)."
+        )
+    elif data.answer is not None:
+        what = data.answer.released
     if certificate is None:
         return f"{what} It was learned without noise."
     each = {
@@ -85,10 +94,13 @@ def _released(data: ReportData) -> str:
         "groups": "pairs inside disjoint groups of people",
         "people": "people with a class each",
         "counted pairs": "pairs of records, each marked 'match' or 'no match'",
-    }.get(certificate.records, certificate.records)
+        "links": "links between points, each of which says 'together' or 'apart'",
+        "workers": "workers and what each of them chose",
+    }.get(kind_of(certificate), certificate.records)
+    kept = " No row of the data is handed out." if kind_of(certificate) != "links" else ""
     return (
         f"{what} It was learned from {number(certificate.n_pairs_used)} {each}; random noise was added "
-        "before anything was kept. No row of the data is handed out."
+        f"before anything was kept.{kept}"
     )
 
 
@@ -139,7 +151,7 @@ ONE_NUMBER = (
 
 def protected(certificate: Certificate) -> dict[str, Any]:
     """Three units by two comparisons, and what the numbers mean to an attacker."""
-    records, shown = certificate.records, records_of(certificate)
+    records, shown = kind_of(certificate), records_of(certificate)
     units = units_of(certificate)
     rows = []
     for unit in units:
@@ -189,7 +201,7 @@ def _odds_sentence(epsilon: float, unit: str) -> str:
     return (
         "The best guess is an average over everything that could have been released. Epsilon bounds the "
         "worst case: who held two stories for equally likely, odds of 1 to 1, can hold at most "
-        f"{odds_factor(epsilon)} to 1 after seeing the metric, for one {unit}, except with probability "
+        f"{odds_factor(epsilon)} to 1 after seeing the release, for one {unit}, except with probability "
         f"about delta. The factor is e to the power {round_up(epsilon)}, the epsilon for what is replaced."
     )
 

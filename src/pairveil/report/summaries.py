@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pairveil.errors import InputError
 from pairveil.report.data import (
     Budget,
     GraphSummary,
@@ -130,26 +133,59 @@ def read_release(folder: str | Path) -> ReportData:
     InputError
         When the folder is no release, or a file in it is damaged, changed or too new.
     """
+    from pairveil.release.answers import ReleasedAnswer
     from pairveil.release.artefact import load_release
+    from pairveil.release.error_curve import ErrorCurve
+    from pairveil.release.folder import CURVE_FILE, LINKAGE_FILE
     from pairveil.release.linkage import ReleasedLinkage
+    from pairveil.report.answers import view_of
     from pairveil.report.linkage import weight_rows
 
     released = load_release(folder)
     certificate = released.certificate
-    linkage: Any = ()
-    if isinstance(released, ReleasedLinkage):
-        linkage, shape = weight_rows(released), metric_shape([[1.0] * len(released.m)])
+    parts: dict[str, Any] = {"metric": metric_shape([[1.0]])}
+    if isinstance(released, ReleasedAnswer):
+        parts |= {"answer": view_of(released), "file": released.file}
+    elif isinstance(released, ReleasedLinkage):
+        rows = weight_rows(released)
+        parts |= {"linkage": rows, "prior": released.prior, "file": LINKAGE_FILE}
+    elif isinstance(released, ErrorCurve):
+        parts |= {"curve": released, "file": CURVE_FILE}
     else:
-        shape = metric_shape(released.components, released.feature_names, released.column_scale)
+        matrix = (released.components, released.feature_names, released.column_scale)
+        parts["metric"] = metric_shape(*matrix)
     return ReportData(
         certificate=certificate,
-        metric=shape,
-        linkage=linkage,
+        **parts,
         summary=read_summary(Path(folder)),
         folder=str(folder),
         problems=None if certificate is None else certificate.verify().problems,
         made=date.today().isoformat(),
     )
+
+
+def with_curve(data: ReportData, folder: str | Path) -> ReportData:
+    """The page of a model with an operating point that was made for it.
+
+    Raises
+    ------
+    InputError
+        The folder holds no error curve, or its certificate does not hold.
+    """
+    from pairveil.release.error_curve import ErrorCurve
+
+    curve = ErrorCurve.load(folder)
+    if data.curve is not None:
+        raise InputError("this release is an operating point itself: leave --threshold out")
+    if curve.certificate is None or not curve.certificate.verify():
+        raise InputError(f"{folder} has no certificate that holds: it is not shown")
+    together = None
+    if data.certificate is not None:
+        with suppress(
+            InputError
+        ):  # records of other kinds: a ledger adds them up, the page does not
+            together = curve.with_model(data.certificate)
+    return replace(data, curve=curve, together=together)
 
 
 def _counts(values: np.ndarray) -> tuple[tuple[int, int], ...]:

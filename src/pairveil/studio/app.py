@@ -259,7 +259,7 @@ class Studio:
         return Response(str(asset(package, name)), media_type=kind)
 
     def _elsewhere(self, wanted: str) -> Response | None:
-        """Where to go instead, when a step is not to be had yet or no more."""
+        """Where to go instead, when a step cannot be taken yet or no longer."""
         step = pages.reached(self.project, self.fitting.state())
         if step in ("progress", "done"):
             return _go(step)

@@ -45,7 +45,7 @@ class Fitting:
         self._run(fit_command(self.project, dry_run=False))
 
     def resume(self) -> None:
-        """After a start of the server: go on with a fit that was begun and is not done."""
+        """After a start of the server: resume a fit that was begun and is not done."""
         if self.state() == "stopped":
             self.start()
 

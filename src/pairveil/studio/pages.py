@@ -139,7 +139,9 @@ def plan_page(project: Project) -> dict[str, Any]:
             given["person"], title="Before: the person in most pairs.", strong=False
         ),
         "after": star(
-            person.get("paths", 2), title="After: the person in most pairs.", strong=True
+            person.get(plan["recommended"]["select"], 2),
+            title="After: the person in most pairs.",
+            strong=True,
         ),
         "counts": table(
             f"{number(kappa['n_pairs'])} pairs of {number(kappa['n_people'])} people: how many pairs count "
@@ -215,7 +217,7 @@ def shown(project: Project) -> str:
 
 
 def done_page(project: Project) -> dict[str, Any]:
-    """Where the release is, and how to go on with it by commands."""
+    """Where the release is, and which commands use it."""
     from pairveil.report.summaries import read_release
 
     data = read_release(project.release)

@@ -64,7 +64,7 @@ def connected_client() -> Any:
 
 @contextmanager
 def cluster(scheduler: str | None) -> Iterator[None]:
-    """Connected to a scheduler for a while; None connects to nothing.
+    """Connect to a scheduler for the time of a ``with`` block; None connects to nothing.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def cluster(scheduler: str | None) -> Iterator[None]:
 
 @contextmanager
 def _silent(package: str) -> Iterator[None]:
-    """A package's logs kept off the screen: what they would show of a lost cluster is told in one line."""
+    """Keep a package's logs off the screen: a lost cluster is reported in one line of our own."""
     known = [name for name in logging.root.manager.loggerDict if name.split(".")[0] == package]
     before = {name: logging.getLogger(name).level for name in known}
     try:
@@ -209,9 +209,8 @@ def _build(features: Any, pairs: NDArray[Any], labels: NDArray[Any]) -> PairSet:
     """A part, on a worker."""
     if isinstance(features, str):
         features = np.load(features, mmap_mode="r", allow_pickle=False)
-    part = object.__new__(PairSet)  # checked by the driver, who has seen it whole
-    part._set(features, pairs, labels, None, None)
-    return part
+    # The driver has checked it, who has seen it whole.
+    return PairSet.checked_before(features=features, pairs=pairs, labels=labels)
 
 
 def _nothing(asked: Any) -> Any:
@@ -219,7 +218,7 @@ def _nothing(asked: Any) -> Any:
 
 
 def _sum_part(part: PairSet | None, rows: IntArray | None, asked: Any) -> IntArray | None:
-    """One part's integers, on a worker; None of a part that is not what it was."""
+    """One part's integers, on a worker; None if the part has changed."""
     if part is None:
         return None
     statistic, norm, grid, options = asked

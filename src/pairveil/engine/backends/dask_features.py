@@ -98,7 +98,7 @@ class FeatureBlocks:
 
 @dataclass(frozen=True)
 class _Look:
-    """What a worker says of a block: counts and places, never a value."""
+    """What a worker reports about a block: counts and places, never a value."""
 
     n_rows: int
     problem: str | None = None

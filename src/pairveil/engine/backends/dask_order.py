@@ -95,7 +95,7 @@ def look(part: Partition) -> Look:
 
 
 def sort_partitions(client: Any, partitions: tuple[Any, ...], looks: list[Look]) -> Sorted:
-    """Partitions in canonical order, from partitions that are so each for itself.
+    """Partitions in canonical order as a whole, from partitions each of which is sorted.
 
     Parameters
     ----------

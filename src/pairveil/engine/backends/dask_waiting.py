@@ -59,7 +59,7 @@ def results(client: Any, futures: list[Any]) -> list[Any]:
 
 
 def check_open(client: Any) -> None:
-    """Refuse a client that has given its scheduler up: what is asked of it never comes back."""
+    """Refuse a client that has lost its scheduler: it would never answer."""
     if client.status in ("closing", "closed"):
         raise ClusterError(GONE)
 

@@ -62,7 +62,7 @@ class Backend(Protocol):
         norm: Norm,
         grid: float,
     ) -> tuple[FloatArray, FloatArray]:
-        """Many small steps at once: W behind them, and the noisy sums on the way."""
+        """Take many small steps at once; return W after the last one, and the noisy sums of all."""
         ...
 
 

@@ -17,7 +17,8 @@ from pairveil.engine.backends.dask import OnCluster, connected_client
 from pairveil.engine.backends.dask_pairs import Chosen, DaskPairs
 from pairveil.engine.backends.local import Backend, Local
 from pairveil.graph.choosing import select_pairs
-from pairveil.graph.kappa import kappa
+from pairveil.graph.kappa import Kappa, kappa
+from pairveil.graph.sharing import kappa_together, select_together
 
 
 def is_remote(records: Any) -> bool:
@@ -31,12 +32,22 @@ def choose(
     """Which of the pairs to use, by who is paired with whom alone, and kappa before and after."""
     if isinstance(records, DaskPairs):
         return records.choose(how, unit, seed)
-    kept = select_pairs(records, how, random_state=seed)
-    given = kappa(records.pairs)
+    together = getattr(records, "together", None)
+    if together is None:
+        kept = select_pairs(records, how, random_state=seed)
+    else:
+        kept = select_together(records.pairs, together, how, seed)
+    given = kappa_of(records)
     if len(kept) == records.n_pairs:
         return Chosen(records, kept, given, given)
     used = records.subset(kept)
-    return Chosen(used, kept, given, kappa(used.pairs))
+    return Chosen(used, kept, given, kappa_of(used))
+
+
+def kappa_of(records: Any) -> Kappa:
+    """The numbers of the graph of pairs in memory; people who change together count as one person."""
+    found, together = kappa(records.pairs), getattr(records, "together", None)
+    return found if together is None else kappa_together(found, records.pairs, together)
 
 
 def clipped(records: Any, data_norm: float, stacklevel: int) -> Any:

@@ -7,8 +7,9 @@ be luck for three reasons, measured in docs/decisions/0020-doubt.md:
 - clipping forgives the large errors of a metric of few directions, however many pairs there are;
 - the released moments that turn distances into ranks are noisy.
 
-So what luck could have made of the score decides how much of Euclid stays in the metric. All of it is
-post-processing of a released number.
+So what luck could have made of the score decides how much of Euclid stays in the metric. A contest that is
+lost narrowly is no proof either: a little of what was learned, beside Euclid, did better than Euclid alone on
+nearly all data measured. All of it is post-processing of a released number.
 """
 
 from __future__ import annotations
@@ -17,13 +18,35 @@ import math
 
 LUCK = 0.04  # score of few pairs by luck
 SCARCE = 16.0  # pairs for each column: fewer are few
+CLIP = 0.2  # of the contest at little signal; with a wider one luck scores more
 ALWAYS = 0.1  # part of LUCK squared that any number of pairs keeps: what clipping forgives
 DEVIATIONS = 3.0  # of noise that count as luck, too
 BELIEVED = 0.5  # part of a score that luck may make and yet be believed
 MOST = 0.6  # weight of Euclid where luck may have made all of the score
+LOST = 0.85  # weight of Euclid where the contest was lost narrowly
+NARROWLY = 1.0  # deviations of noise below zero
+SPEAKS = 4.0  # signal to noise of the descent below which what was learned is noise alone
 
 
-def doubt(score: float, noise: float, columns: float) -> float:
+def lost(score: float, noise: float, signal: float) -> float:
+    """Weight of Euclid where the contest was not won.
+
+    Parameters
+    ----------
+    score, noise : float
+        Of the contest, and the deviation of its noise.
+    signal : float
+        Signal to noise of the descent.
+
+    Examples
+    --------
+    >>> lost(1.0, 2.0, signal=8.0), lost(-3.0, 2.0, signal=8.0), lost(1.0, 2.0, signal=0.5)
+    (0.85, 1.0, 1.0)
+    """
+    return LOST if score > -NARROWLY * noise and signal >= SPEAKS else 1.0
+
+
+def doubt(score: float, noise: float, columns: float, clip: float = CLIP) -> float:
     """Weight of Euclid that a won contest leaves: more, the more of its score luck could have made.
 
     A good half of Euclid does no harm where the win was luck, and keeps most of what was learned elsewhere.
@@ -34,6 +57,8 @@ def doubt(score: float, noise: float, columns: float) -> float:
         Of the contest, and the deviation of its noise, both for each pair that speaks.
     columns : float
         Columns for each pair that speaks.
+    clip : float
+        Of the contest.
 
     Examples
     --------
@@ -42,8 +67,8 @@ def doubt(score: float, noise: float, columns: float) -> float:
     >>> round(doubt(0.02, noise=0.002, columns=0.001), 2)  # pairs abound: less of it can be luck
     0.2
     """
-    few = min(1.0, max(ALWAYS, SCARCE * columns))
-    lucky = math.hypot(LUCK * math.sqrt(few), DEVIATIONS * noise)
+    few = min(1.0, SCARCE * columns) * clip / CLIP
+    lucky = math.hypot(LUCK * math.sqrt(max(ALWAYS, few)), DEVIATIONS * noise)
     if score <= lucky / (BELIEVED + MOST):
         return MOST
     return max(0.0, lucky / score - BELIEVED)

@@ -28,7 +28,7 @@ from pairveil.engine.gradients import LossGradient
 from pairveil.engine.losses import LOSSES
 from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.errors import DataWarning
-from pairveil.learners.contrastive.choosing import THRESHOLDS, ColumnScores
+from pairveil.learners.contrastive.column_scores import THRESHOLDS, ColumnScores
 from pairveil.learners.contrastive.defaults import (
     MARGIN,
     MARGIN_SHARE,
@@ -36,7 +36,7 @@ from pairveil.learners.contrastive.defaults import (
     starts_by_choice,
     usual_steps,
 )
-from pairveil.learners.contrastive.doubt import doubt
+from pairveil.learners.contrastive.doubt import doubt, lost
 from pairveil.learners.contrastive.statistics import (
     Candidates,
     ColumnSignal,
@@ -377,7 +377,7 @@ def shrink_columns(W: FloatArray, threshold: float) -> FloatArray:
 
 
 def hold_contest(plan: Plan, engine: Engine, balance: Balance, W: FloatArray) -> float:
-    """Weight of Euclid in the metric: little if the learned metric orders the pairs well, else 1.
+    """Weight of Euclid in the metric: little if the learned metric orders the pairs well, else most or all.
 
     How well is well depends on the signal, a public or released number: with much of it the learned metric
     stays unless the pairs speak against it, with little of it the pairs must speak for it. A win that luck
@@ -399,8 +399,8 @@ def hold_contest(plan: Plan, engine: Engine, balance: Balance, W: FloatArray) ->
     score, noise = float(engine.answer(query, contest)[0]), query.noise_std(clip)
     demand = float(np.clip(60 / signal - 4.8, -2, 3))
     if score <= demand * noise:
-        return 1.0
-    return max(blend, doubt(score / balance.mass, noise / balance.mass, d / balance.mass))
+        return lost(score, noise, signal)
+    return max(blend, doubt(score / balance.mass, noise / balance.mass, d / balance.mass, clip))
 
 
 def across(Vt: FloatArray) -> FloatArray:

@@ -109,7 +109,7 @@ class Mechanism(ABC):
         """The total, in whole multiples of the grid, with noise of this scale on every entry."""
 
     def slack(self, drawn: Sequence[Drawn], largest_kappa: int) -> float:  # noqa: ARG002
-        """What its exact noise takes off delta over all that is drawn; without a proof, all of it.
+        """The part of delta that its exact noise uses, over all draws; 1 (all there is) without a proof.
 
         Parameters
         ----------

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pairveil.graph.exact import exact_kappa
+from pairveil.graph.enumerated_kappa import exact_kappa
 from pairveil.graph.kappa import kappa
 from pairveil.graph.key_pairs import key_pairs
 from pairveil.studies.paper.findings import Finding, verdict_of

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pairveil.graph.exact import exact_kappa
+from pairveil.graph.enumerated_kappa import exact_kappa
 from pairveil.graph.kappa import kappa
 from pairveil.graph.key_pairs import key_pairs
 from pairveil.studies.cells import Progress, write_table

@@ -15,9 +15,9 @@ import pytest
 
 from pairveil.errors import InputError
 from pairveil.privacy import discrete
-from pairveil.privacy.cells import GUIDE_BITS, MAX_WIDTH, Family, cell_length, cell_table
 from pairveil.privacy.discrete import _coin, _fill, discrete_gaussian, discrete_laplace
 from pairveil.privacy.keystream import Keystream
+from pairveil.privacy.sampling_table import GUIDE_BITS, MAX_WIDTH, Family, cell_length, cell_table
 
 SAMPLERS = {"gaussian": discrete_gaussian, "laplace": discrete_laplace}
 FAMILIES: list[Family] = ["gaussian", "laplace"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from pairveil.errors import InputError
-from pairveil.learners.counting import costs_of_counts
-from pairveil.privacy.certificate import Certificate, public_of
-from pairveil.privacy.costs import Cost, costs_of_pairs
+from pairveil.privacy.certificate import Certificate
+from pairveil.privacy.costs import Cost, costs_of_counts, costs_of_pairs
 from pairveil.privacy.events import event_from_dict
 from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
+from pairveil.privacy.public_facts import public_of
 from pairveil.privacy.slack import slack_of_plan
-from pairveil.privacy.units import NOISE_SOURCES, UNITS, UNKNOWN_TOPOLOGY, Unit
+from pairveil.privacy.units import NOISE_SOURCES, PEOPLE_TOGETHER, UNITS, UNKNOWN_TOPOLOGY, Unit
 
 COUNTED = "counted pairs"
 
@@ -89,6 +89,11 @@ def _check(model: Certificate, curve: Certificate) -> None:
         raise InputError("only releases with Gaussian noise have one certificate; use a ledger")
     if UNKNOWN_TOPOLOGY in (*model.public, *curve.public):
         raise InputError("who is in which pair is not known: there is no promise for both together")
+    if (PEOPLE_TOGETHER in model.public) != (PEOPLE_TOGETHER in curve.public):
+        raise InputError(
+            "the model's promise covers people who change together and the curve's single people: they have "
+            "no promise in common"
+        )
     people = [
         (part.plan.get(name) or {}).get("entity_records")
         for part, name in ((model, "linkage"), (curve, "error_curve"))

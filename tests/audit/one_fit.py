@@ -93,7 +93,7 @@ def audit_one_fit(
 def _with_canaries(
     data: PairSet, m: int, adjacency: Adjacency, rng: np.random.Generator
 ) -> tuple[PairSet, PairSet]:
-    """The real pairs and m canaries, all of them in, and all of them out."""
+    """Two inputs: the real pairs with all m canaries, and with none of them."""
     arrows = rng.normal(size=(m, data.n_features))
     arrows /= np.linalg.norm(arrows, axis=1, keepdims=True)
     people = np.empty((2 * m, data.n_features))

@@ -282,7 +282,7 @@ class _Recorder(SeededNoise):
         *,
         separately: bool = False,
     ) -> NDArray[np.int64]:
-        """`clipped_sum`, over both inputs; what the engine gets is that of the second."""
+        """`clipped_sum` over both inputs; the engine gets the second input's."""
         # A Poisson batch may hold all changed pairs: the largest move is that of such a batch.
         worst = np.union1d(rows, self._changed) if separately and rows is not None else rows
         first, second, own = (

@@ -8,7 +8,7 @@ import pytest
 from graph_examples import TABLE, random_pairs, small_graphs
 
 from pairveil.errors import InputError
-from pairveil.graph.exact import exact_kappa
+from pairveil.graph.enumerated_kappa import exact_kappa
 from pairveil.graph.kappa import kappa
 
 

@@ -1,0 +1,224 @@
+"""`evaluate`: how good a released metric is, on public people or, charged, on private labelled pairs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import typer
+
+from pairveil.cli.budget import Spending, privacy_option
+from pairveil.cli.output import (
+    JsonFlag,
+    QuietFlag,
+    plain,
+    print_json,
+    spoken_warnings,
+    stdout,
+    table,
+)
+from pairveil.cli.pair_options import FeaturesFile, IdColumn, PairOptions
+from pairveil.cli.planned import print_epsilons
+from pairveil.cli.release import ReleaseFolder, read_people, read_placed
+from pairveil.errors import InputError
+
+RANDOM_PAIRS = 200_000
+
+
+MaybeEpsilon = Annotated[
+    float | None,
+    privacy_option("--epsilon", "The pairs are private: noise for this budget, and a certificate."),
+]
+
+
+@dataclass(frozen=True)
+class Charged(Spending):
+    """What an evaluation on private pairs may spend; nothing where it is on public people."""
+
+    epsilon: MaybeEpsilon = None  # type: ignore[assignment]
+    seed: Annotated[
+        int | None,
+        privacy_option(
+            "--seed",
+            "Of random pairs [default: 0]; with --epsilon: repeatable, and NOT for release.",
+            min=0,
+        ),
+    ] = None
+
+
+def evaluate(
+    folder: ReleaseFolder,
+    features: FeaturesFile,
+    classes: Annotated[
+        str | None,
+        typer.Option("--classes", help="Column with each person's class: public people."),
+    ] = None,
+    pairs: Annotated[
+        str | None,
+        typer.Option(
+            "--pairs",
+            help=f"With --epsilon: file of private labelled pairs. With --classes: how many random pairs "
+            f"to score [default: {RANDOM_PAIRS}].",
+        ),
+    ] = None,
+    spending: Charged = Charged(),
+    unit: Annotated[
+        Literal["pair", "relationship", "person"], privacy_option("--unit", "What is protected.")
+    ] = "relationship",
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="With --epsilon: JSON file for the result.")
+    ] = None,
+    id_: IdColumn = "id",
+    reading: PairOptions = PairOptions(),
+    json_: JsonFlag = False,
+    quiet: QuietFlag = False,
+) -> None:
+    """Score a released metric on people it was not learned from.
+
+    Example: `pairveil evaluate release/ test-people.csv --classes diagnosis`
+
+    Example: `pairveil evaluate release/ people.csv --pairs held-out.csv --epsilon 0.5 --ledger budget.json`
+    """  # fmt: skip
+    from pairveil.release.metric import ReleasedMetric
+
+    if (spending.epsilon is None) == (classes is None):
+        raise InputError(
+            "give either --classes COLUMN, for people whose classes are public, or --epsilon with --pairs "
+            "FILE, for private labelled pairs"
+        )
+    if spending.epsilon is None:
+        if (spending.ledger, spending.budget, out) != (None, None, None):
+            raise InputError("--ledger, --budget and --out go with --epsilon")
+        n_pairs = _count(pairs)
+        metric = ReleasedMetric.load(folder)
+        _on_public_people(
+            metric, features, id_, str(classes), n_pairs, spending.seed or 0, json_, quiet
+        )
+        return
+    if pairs is None:
+        raise InputError("--pairs is missing: the file of private labelled pairs to evaluate on")
+    budget_file = spending.ledger_of(unit)
+    metric = ReleasedMetric.load(folder)
+    with spoken_warnings(quiet):
+        values, placed = read_placed(features, Path(pairs), id_, metric, reading)
+        planned = _planned(metric, values, placed, {"unit": unit, **spending.parameters})
+        if planned.prepared.certificate is None:
+            raise InputError(
+                "--epsilon inf promises nothing: there is nothing to release; choose a number"
+            )
+        after = budget_file.rehearse(planned.prepared)
+        if after is not None and not (json_ or quiet):
+            stdout.print(f"Ledger: {after}")
+        if out is not None:
+            from pairveil.files import check_file
+
+            check_file(out, 1 << 20)
+        found = planned.run(budget_file.open())
+    shown = _shown(found, len(placed.pairs))
+    if out is not None:
+        from pairveil.files import write_file
+
+        write_file(out, json.dumps(plain(shown), indent=1, allow_nan=False).encode() + b"\n")
+    if json_:
+        print_json(shown)
+    elif not quiet:
+        _say(shown, found)
+
+
+def _count(pairs: str | None) -> int:
+    try:
+        found = RANDOM_PAIRS if pairs is None else int(pairs)
+    except ValueError:
+        raise InputError(
+            "--pairs must be a number with --classes; private pairs go with --epsilon"
+        ) from None
+    if found < 100:
+        raise InputError("--pairs must be at least 100")
+    return found
+
+
+def _planned(metric: Any, values: Any, placed: Any, promise: dict[str, Any]) -> Any:
+    """The evaluation of the metric and of Euclid, on the same pairs."""
+    from pairveil.cli.threshold import norm_of
+    from pairveil.evaluation.private_auc import longest_distance, plan_auc
+
+    scale = np.ones(metric.n_features) if metric.column_scale is None else metric.column_scale
+    norm = norm_of(metric.certificate)
+    gap = values[placed.pairs[:, 0]] - values[placed.pairs[:, 1]]
+    lengths = [
+        np.linalg.norm(gap @ metric.components.T, axis=1),
+        np.linalg.norm(gap * scale, axis=1),
+    ]
+    longest = [longest_distance(metric.components, metric.column_scale, norm), 2 * norm]
+    ids = placed.ids[placed.pairs]
+    return plan_auc(np.column_stack(lengths), placed.labels, ids, longest=longest, **promise)
+
+
+def _shown(found: Any, n_pairs: int) -> dict[str, Any]:
+    learned, euclid = found.aucs
+    return {
+        "pair_auc": learned.value,
+        "pair_auc_low": learned.low,
+        "pair_auc_high": learned.high,
+        "euclidean_pair_auc": euclid.value,
+        "euclidean_pair_auc_low": euclid.low,
+        "euclidean_pair_auc_high": euclid.high,
+        "knn_accuracy": None,  # of people with classes only
+        "n_pairs": n_pairs,
+        "confidence": found.confidence,
+        "effective_share": found.effective_share,
+        "certificate": found.certificate.to_dict(),
+    }
+
+
+def _say(shown: dict[str, Any], found: Any) -> None:
+    rows = [
+        [name, f"{auc.value:.3f}", f"{auc.low:.3f} to {auc.high:.3f}"]
+        for name, auc in zip(("this metric", "Euclidean"), found.aucs, strict=True)
+    ]
+    title = f"{shown['n_pairs']:,} private pairs, with noise"
+    interval = f"{shown['confidence']:.0%} interval, both together"
+    stdout.print(table(title, ["metric", "pair AUC", interval], rows))
+    stdout.print(
+        "Pair AUC: how often a dissimilar pair is farther apart than a similar one. Intervals hold sampling "
+        "and noise."
+    )
+    if found.effective_share < 1:
+        stdout.print(
+            f"Pairs share people: intervals count {found.effective_share:.0%} of them as independent."
+        )
+    print_epsilons(found.certificate, f"epsilon at delta {found.certificate.delta:g}, by unit")
+
+
+def _on_public_people(
+    metric: Any, features: Path, id_: str, classes: str, n_pairs: int, seed: int, json_: bool,
+    quiet: bool,
+) -> None:  # fmt: skip
+    from pairveil.data.readers import read_classes
+    from pairveil.evaluation.scores import evaluate_release
+
+    with spoken_warnings(quiet or json_):
+        people = read_people(features, id_, metric)
+        groups = read_classes(features, classes)
+    scores = evaluate_release(metric, people.values, groups, n_pairs=n_pairs, random_state=seed)
+    if json_:
+        print_json(scores)
+    elif not quiet:
+        rows = [
+            [name, scores[f"{prefix}pair_auc"], scores[f"{prefix}knn_accuracy"]]
+            for name, prefix in (
+                ("this metric", ""),
+                ("Euclidean", "euclidean_"),
+                ("untrained (random projection)", "untrained_"),
+            )
+        ]
+        title = f"{scores['n_people']:,} people, {scores['n_pairs']:,} random pairs"
+        stdout.print(table(title, ["metric", "pair AUC", "5-NN accuracy"], rows))
+        stdout.print(
+            "Pair AUC: how often two people of different classes are farther apart than two of one class. "
+            "Scores on people whose pairs were used for training are not covered by the certificate; for "
+            "private labelled pairs use --epsilon."
+        )

@@ -1,0 +1,40 @@
+"""Who changes together: a public value of each person, such as a household, a site or a clinician."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairveil.errors import InputError
+
+
+def numbered(values: Any, n_people: int) -> NDArray[np.int64]:
+    """Each person's value as a number; somebody without one (None, NaN, empty text) has a number of her own.
+
+    Parameters
+    ----------
+    values : array_like of shape (n_people,)
+        Text or numbers, public.
+    n_people : int
+
+    Examples
+    --------
+    >>> numbered(["mill lane", None, "mill lane", ""], 4).tolist()
+    [0, 1, 0, 2]
+    """
+    given = np.asarray(values, dtype=object)
+    if given.shape != (n_people,):
+        raise InputError(
+            f"together must have one value for each of the {n_people} people; got shape {given.shape}"
+        )
+    numbers: dict[Any, int] = {}
+    alone = object()
+    found = np.empty(n_people, dtype=np.int64)
+    for person, value in enumerate(given.tolist()):
+        if isinstance(value, str):
+            value = value.strip()
+        missing = value is None or value != value or value == ""
+        found[person] = numbers.setdefault((alone, person) if missing else value, len(numbers))
+    return found

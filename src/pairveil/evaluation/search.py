@@ -1,0 +1,420 @@
+"""PrivateSearch: the best of several private fits, at one stated epsilon (docs/theory/selection.md)."""
+
+from __future__ import annotations
+
+import math
+import secrets
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.model_selection import ParameterGrid
+
+from pairveil.data.pairset import PairSet
+from pairveil.errors import InputError
+from pairveil.evaluation.private_auc import AucPlan, longest_distance, plan_auc
+from pairveil.learners.metric import PrivateMetricLearner
+from pairveil.learners.parameters import check_epsilon, is_number, is_whole, plain_parameters
+from pairveil.learners.preparing import Prepared, prepare
+from pairveil.privacy.accounting import epsilon_of
+from pairveil.privacy.certificate import Certificate
+from pairveil.privacy.costs import costs_of_pairs
+from pairveil.privacy.events import BestOfEvent
+from pairveil.privacy.ledger import PrivacyLedger
+from pairveil.privacy.mechanisms import mechanism_named
+from pairveil.privacy.noise import NoiseSource, SeededNoise, TrustedNoise
+from pairveil.privacy.slack import slack_of_plan
+from pairveil.privacy.units import SEARCHED, UNITS, Unit, float_at_most
+
+OF_THE_PROMISE = (
+    "epsilon", "delta", "unit", "adjacency", "mechanism", "kappa", "data_norm", "accountant",
+    "preprocessor", "backend", "random_state", "schema", "bounds",
+)  # fmt: skip
+"""What all candidates share: the learner's own, or the search's."""
+
+TRIALS_A_CANDIDATE = 3
+_CLOSE = 0.99  # of the budget: a plan that spends this much of it is not refined
+
+
+class Candidate(NamedTuple):
+    """One of the settings: its parameters, and its learner, fit and score made ready for a trial."""
+
+    params: dict[str, Any]
+    learner: PrivateMetricLearner
+    prepared: Prepared
+    score: AucPlan
+
+    def queries(self) -> list[dict[str, Any]]:
+        """What a trial asks. The score's counted pairs are charged as pairs are: never less."""
+        asked = (*self.prepared.plan.queries, *self.score.prepared.plan.queries)
+        return [{**query.to_dict(), "records": "pairs"} for query in asked]
+
+
+class PrivateSearch(BaseEstimator):
+    """Choose the options of a learner privately: only the best of a random number of fits leaves.
+
+    Each trial takes one candidate of the grid at random, fits it, and scores it by a noisy pair AUC on
+    pairs that were held out. How many trials there are is random, of mean ``mean_trials``, and is not told.
+
+    Parameters
+    ----------
+    learner : PrivateMetricLearner
+        Of pairs; ``unit``, ``adjacency``, ``mechanism``, ``preprocessor`` and the like are its own.
+    grid : dict or list of dicts
+        As scikit-learn's: names of the learner's parameters with the values to try. The name ``learner``
+        stands for other learners to try in its place. Candidates whose selections have different kappas
+        are all charged for the largest.
+    epsilon, delta : float
+        The promise for what leaves: the best metric, its parameters and its score.
+    mean_trials : int or "auto"
+        Three for each candidate when "auto". A candidate among m is never tried with probability
+        m / (m + mean_trials), about.
+    score_share : float
+        Part of each trial's budget that its score has.
+    test_share : float
+        Part of the pairs, taken at random, that scores are of.
+    accountant : PrivacyLedger, optional
+        Charged once, for the whole search, before anything is drawn.
+    random_state : int or None
+        A seed makes it repeatable, and not for release.
+
+    Attributes
+    ----------
+    best_params_ : dict
+    best_score_ : float
+        The noisy pair AUC by which it was the best: too good by what is gained by choosing.
+    best_estimator_ : PrivateMetricLearner
+        Fitted; its certificate is the search's.
+    certificate_ : Certificate or None
+
+    Examples
+    --------
+    >>> from pairveil import DPPMetricLearner, design_pairs
+    >>> from pairveil.data.embedded import label_pairs, load_patients
+    >>> patients = load_patients()
+    >>> pairs = design_pairs(569, random_state=0)
+    >>> y = label_pairs(pairs, patients.classes)
+    >>> learner = DPPMetricLearner(preprocessor=patients.features.values)
+    >>> search = PrivateSearch(learner, {"n_components": [1, 4]}, epsilon=8.0, random_state=0)
+    >>> found = search.fit(pairs, y)
+    >>> found.certificate_.epsilon <= 8.0, bool(found.certificate_.verify())
+    (True, True)
+    >>> sorted(found.best_params_), found.best_estimator_.certificate_ == found.certificate_
+    (['n_components'], True)
+    """
+
+    def __init__(
+        self,
+        learner: PrivateMetricLearner,
+        grid: Any,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        mean_trials: Any = "auto",
+        score_share: float = 0.2,
+        test_share: float = 0.3,
+        accountant: PrivacyLedger | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.learner = learner
+        self.grid = grid
+        self.epsilon = epsilon
+        self.delta = delta
+        self.mean_trials = mean_trials
+        self.score_share = score_share
+        self.test_share = test_share
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def certify(self, pairs: Any, y: ArrayLike | None = None) -> Certificate | None:
+        """The certificate that ``fit`` would issue for a split of this size; spends nothing."""
+        return self._plan(pairs, y)[1]
+
+    def fit(self, pairs: Any, y: ArrayLike | None = None) -> Self:
+        """Search, and keep the best.
+
+        Parameters
+        ----------
+        pairs : (K, 2) row indices with the learner's ``preprocessor``, (K, 2, d) rows, or PairSet
+        y : array of shape (K,)
+            +1 similar, -1 dissimilar. None takes a PairSet's own labels.
+
+        Returns
+        -------
+        self
+        """
+        candidates, certificate, test = self._plan(pairs, y)
+        source: NoiseSource = (
+            TrustedNoise() if self.random_state is None else SeededNoise(self.random_state)
+        )
+        if certificate is not None and self.accountant is not None:
+            events, kappas = certificate._events(), certificate.kappas
+            self.accountant.spend(events, kappas, note=f"search among {len(candidates)} candidates")  # type: ignore[arg-type]
+        elif self.accountant is not None:
+            raise InputError("epsilon=inf promises nothing: a ledger cannot be charged for it")
+        # Nothing of a trial is kept but the best so far, not even how many there were.
+        best: tuple[float, PrivateMetricLearner, dict[str, Any]] | None = None
+        for place in self._places(len(candidates), certificate):
+            score, fitted = self._trial(candidates[place], test, source)
+            if best is None or score > best[0]:  # the first of equals: trials are exchangeable
+                best = score, fitted, candidates[place].params
+        assert best is not None  # there is always a first trial
+        self.best_score_, self.best_estimator_, self.best_params_ = best
+        self.certificate_ = self.best_estimator_.certificate_ = certificate
+        return self
+
+    # ---- the trials -------------------------------------------------------------------------------
+
+    def _places(self, n: int, certificate: Certificate | None) -> Any:
+        """Which candidate each trial takes; after each, one more with probability 1 - 1 / mean."""
+        if certificate is None:
+            yield from range(n)
+            return
+        rng = np.random.default_rng(self.random_state)
+        draw: Callable[[int], int] = (
+            secrets.randbelow if self.random_state is None else lambda m: int(rng.integers(m))
+        )
+        while True:
+            yield draw(n)
+            if draw(self._mean_trials(n)) == 0:
+                return
+
+    def _trial(
+        self, candidate: Candidate, test: PairSet, source: NoiseSource
+    ) -> tuple[float, PrivateMetricLearner]:
+        """One fit and its score, by the candidate's plan."""
+        learner = type(candidate.learner)(**candidate.learner.get_params(deep=False))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what there was to say was said when it was planned
+            learner.fit(replace(candidate.prepared, noise=source))
+            scored = self._score_plan(learner, test, candidate.score.counter.epsilon, learner.delta)
+        if scored.prepared.plan != candidate.score.prepared.plan:
+            raise RuntimeError("a score was not planned like this; nothing is released")
+        with_noise = replace(scored.prepared, noise=source)
+        return scored._replace(prepared=with_noise).run().aucs[0].value, learner
+
+    def _score_plan(
+        self, learner: PrivateMetricLearner, test: PairSet, epsilon: float, delta: float
+    ) -> AucPlan:
+        """The score of a fitted learner; one that is not fitted yet has the same plan."""
+        lengths, longest = np.zeros(test.n_pairs), 1.0
+        if hasattr(learner, "components_"):
+            points = test.features @ learner.components_.T
+            gap = points[test.pairs[:, 0]] - points[test.pairs[:, 1]]
+            lengths = np.linalg.norm(np.asarray(gap), axis=1)
+            scale = getattr(learner, "column_scale_", None)
+            longest = longest_distance(learner.components_, scale, learner.data_norm)
+        return plan_auc(
+            lengths, np.asarray(test.labels), test.pairs, epsilon, delta, longest, learner.unit,
+            adjacency=learner.adjacency, mechanism=learner.mechanism, random_state=self.random_state,
+        )  # fmt: skip
+
+    # ---- the plan ---------------------------------------------------------------------------------
+
+    def _plan(
+        self, pairs: Any, y: ArrayLike | None
+    ) -> tuple[list[Candidate], Certificate | None, PairSet]:
+        self._check()
+        train, labels, held_out, held_labels = self._split(pairs, y)
+        settings = [self._setting(params) for params in ParameterGrid(self.grid)]
+        test, guessed = self.learner._measured_pairs(held_out, held_labels, warn=False)
+        first = [(params, one, one.prepare(train, labels)) for params, one in settings]
+        if any(prepared.material.kind != "pairs" for _, _, prepared in first):
+            raise InputError("a search is among fits to pairs; select='groups' is not one")
+        budget, n = float_at_most(self.epsilon), len(settings)
+        if math.isinf(budget):
+            return self._candidates(first, test, budget), None, test
+        # Epsilon of the whole is about in proportion to that of a trial: a few corrections find it.
+        trial, best = budget / 2, None
+        for _ in range(12):
+            candidates = self._candidates(first, test, trial)
+            event, kappas = self._event(candidates)
+            spent = epsilon_of(
+                [event], kappa=costs_of_pairs(kappas)[self.learner.unit],
+                adjacency=self.learner.adjacency, delta=self._delta(),
+            )  # fmt: skip
+            if spent <= budget:
+                best = candidates, event, kappas
+                if spent > _CLOSE * budget:
+                    break
+            trial *= min(2.0, 0.997 * budget / spent) if spent > 0 else 2.0
+        if best is None:
+            raise InputError(
+                f"no noise was found for the best of {self._mean_trials(n)} trials at this epsilon and "
+                "delta: choose larger ones, or fewer trials"
+            )
+        return best[0], self._certificate(*best, guessed), test
+
+    def _candidates(
+        self, first: list[tuple[dict[str, Any], Any, Prepared]], test: PairSet, epsilon: float
+    ) -> list[Candidate]:
+        """All candidates, planned for trials of so much epsilon."""
+        pure = mechanism_named(self.learner.mechanism).is_pure
+        part = float(self.score_share)
+        shares = (1 - part, part) if pure else (math.sqrt(1 - part), math.sqrt(part))
+        found = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for params, learner, prepared in first:
+                delta = float_at_most(self.delta) / (2 * self._mean_trials(len(first)))
+                one = type(learner)(**learner.get_params(deep=False))
+                one.set_params(epsilon=epsilon * shares[0], delta=delta)
+                given = plain_parameters(one)
+                planned = prepare(one._recipe(given), given, prepared.material, prepared.noise)
+                score = self._score_plan(one, test, epsilon * shares[1], delta)
+                found.append(Candidate(params, one, planned, score))
+        return found
+
+    def _event(self, candidates: list[Candidate]) -> tuple[BestOfEvent, dict[Unit, int]]:
+        """What the accountant is told, and how many pairs a unit holds in any of the queries."""
+        materials = [
+            part.material for one in candidates for part in (one.prepared, one.score.prepared)
+        ]
+        kappas = {unit: max(m.kappas[unit] for m in materials) for unit in UNITS}
+        # Chains of pairs run through those that are fitted and those that are scored (guarantee.md).
+        kappas["relationship"] = max(kappas["relationship"], kappas["person"])
+        trials = tuple(
+            (*one.prepared.plan.events(), *one.score.prepared.plan.events()) for one in candidates
+        )
+        slack = 0.0
+        if self.random_state is None:
+            asked = [query for one in candidates for query in one.queries()]
+            slack = slack_of_plan({"releases": asked}, max(kappas.values()))
+        return BestOfEvent(self._mean_trials(len(candidates)), slack, trials), kappas
+
+    def _certificate(
+        self,
+        candidates: list[Candidate],
+        event: BestOfEvent,
+        kappas: dict[Unit, int],
+        guessed: bool,
+    ) -> Certificate:
+        fewest = min((one.prepared for one in candidates), key=lambda p: p.material.counts[1])
+        scored = candidates[0].score.prepared
+        held_out = scored.plan.n_records
+        said = [said for one in candidates for said in one.prepared.material.public]
+        noise, given = fewest.noise, fewest.material.counts
+        named = [
+            {
+                "options": {name: _told(value) for name, value in one.params.items()},
+                "queries": len(one.queries()),
+            }
+            for one in candidates
+        ]
+        return Certificate.issue(
+            [event],
+            delta=self._delta(),
+            unit=self.learner.unit,
+            adjacency=self.learner.adjacency,
+            kappas=kappas,
+            mechanism=self.learner.mechanism,
+            n_pairs_given=given[0] + held_out,
+            n_pairs_used=given[1] + held_out,
+            selection=fewest.material.selection,
+            noise_source=noise.name,
+            for_release=noise.for_release
+            and not guessed
+            and all(one.prepared.material.for_release for one in candidates),
+            public=[*dict.fromkeys(said), SEARCHED],
+            plan={
+                "releases": [query for one in candidates for query in one.queries()],
+                "n_features": fewest.plan.n_features,
+                "data_norm": fewest.plan.data_norm,
+                "search": {"mean_trials": event.mean_trials, "candidates": named},
+                "thresholds": [{"n_pairs": held_out, "kappas": dict(scored.material.kappas)}],
+            },
+            costs={"pairs": costs_of_pairs(kappas)},
+        )
+
+    # ---- what was given ---------------------------------------------------------------------------
+
+    def _delta(self) -> float:
+        pure = mechanism_named(self.learner.mechanism).is_pure
+        return 0.0 if pure else float_at_most(self.delta)
+
+    def _mean_trials(self, n_candidates: int) -> int:
+        given = self.mean_trials
+        return TRIALS_A_CANDIDATE * n_candidates if given == "auto" else int(given)
+
+    def _check(self) -> None:
+        """Refuse what makes no sense; nothing was spent."""
+        if not isinstance(self.learner, PrivateMetricLearner):
+            raise InputError(
+                "learner must be a private learner of a metric, such as DPPMetricLearner"
+            )
+        if self.learner.accountant is not None:
+            raise InputError(
+                "a search is charged as one: give the ledger to it, not to its learner"
+            )
+        check_epsilon(self.epsilon if not is_number(self.epsilon) else float_at_most(self.epsilon))
+        for name in ("delta", "score_share", "test_share"):
+            value = getattr(self, name)
+            if not (is_number(value) and 0 < value < 1):
+                raise InputError(f"{name} must be a number between 0 and 1, both excluded")
+        trials = self.mean_trials
+        if not (isinstance(trials, str) and trials == "auto") and not (
+            is_whole(trials) and 1 <= trials <= 10_000
+        ):
+            raise InputError("mean_trials must be 'auto' or a whole number from 1 to 10000")
+        try:
+            names = {name for params in ParameterGrid(self.grid) for name in params}
+        except (TypeError, ValueError):
+            raise InputError(
+                "grid must be a dict of lists, or a list of such, as for scikit-learn's ParameterGrid"
+            ) from None
+        refused = sorted(names & set(OF_THE_PROMISE))
+        if refused:
+            raise InputError(
+                f"the grid sets {', '.join(refused)}: all candidates share it; give it to the learner, or "
+                "to the search"
+            )
+
+    def _setting(self, params: dict[str, Any]) -> tuple[dict[str, Any], PrivateMetricLearner]:
+        """A learner with these options; not a clone, whose fits would each have to be charged."""
+        chosen = params.get("learner", self.learner)
+        if not isinstance(chosen, PrivateMetricLearner):
+            raise InputError("every learner of the grid must be a private learner of a metric")
+        shared = {name: getattr(self.learner, name) for name in OF_THE_PROMISE}
+        options = {name: value for name, value in params.items() if name != "learner"}
+        one = type(chosen)(**chosen.get_params(deep=False))
+        try:
+            one.set_params(**options)
+        except ValueError:
+            raise InputError(
+                f"the grid sets {', '.join(sorted(options))}, and {type(chosen).__name__} lacks one of them"
+            ) from None
+        one.set_params(**shared)
+        one.set_params(
+            epsilon=self.epsilon, delta=self.delta, accountant=None, random_state=self.random_state
+        )
+        return params, one
+
+    def _split(self, pairs: Any, y: ArrayLike | None) -> tuple[Any, Any, Any, Any]:
+        """Pairs to learn from and pairs to score by, at random: by no contents."""
+        given = pairs if isinstance(pairs, PairSet) else np.asarray(pairs)
+        labels = np.asarray(given.labels if isinstance(given, PairSet) and y is None else y)
+        n = given.n_pairs if isinstance(given, PairSet) else len(given)
+        if labels.shape != (n,):
+            raise InputError(f"y must be one label for each of the {n} pairs")
+        n_test = round(n * float(self.test_share))
+        if not 1 <= n_test < n:
+            raise InputError(
+                "there are too few pairs to hold some out: bring more, or change test_share"
+            )
+        order = np.random.default_rng(self.random_state).permutation(n)
+        parts: list[NDArray[np.int64]] = [np.sort(order[n_test:]), np.sort(order[:n_test])]
+        found: list[Any] = []
+        for rows in parts:
+            taken = given.subset(rows) if isinstance(given, PairSet) else given[rows]
+            found += [taken, labels[rows]]
+        return found[0], found[1], found[2], found[3]
+
+
+def _told(value: Any) -> Any:
+    """An option as the certificate tells it."""
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    return type(value).__name__ if isinstance(value, BaseEstimator) else str(value)

@@ -1,0 +1,69 @@
+"""The folder of a release: its files, which folders one may be written into, and its certificate."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+from pairveil.errors import InputError
+from pairveil.foreign import read_regular
+from pairveil.privacy.certificate import Certificate
+
+METRIC_FILE = "metric.safetensors"
+LINKAGE_FILE = "linkage.json"
+CURVE_FILE = "error_curve.json"
+RANKING_FILE = "ranking.json"
+CLUSTERS_FILE = "clusters.json"
+ARTEFACT_FILES = (METRIC_FILE, LINKAGE_FILE, CURVE_FILE, RANKING_FILE, CLUSTERS_FILE)
+"""What a certificate is about; each kind of release has one of them."""
+SPLINK_FILE = "splink.json"
+CERTIFICATE_FILE = "certificate.json"
+README_FILE = "README.md"
+SUMMARY_FILE = "summary.json"
+SIGNATURE_FILE = "signature.dsse.json"
+SCHEMA_FILE = "schema.toml"
+SIGNED_FILES = {
+    *ARTEFACT_FILES,
+    SPLINK_FILE,
+    CERTIFICATE_FILE,
+    README_FILE,
+    SUMMARY_FILE,
+    SCHEMA_FILE,
+}
+"""Files that pairveil reads as parts of a release: a signature must cover those that are there."""
+
+
+def check_folder(target: Path, overwrite: bool) -> None:
+    """Refuse a folder that a release must not go into (before anything is spent on it)."""
+    if target.exists() and not target.is_dir():
+        raise InputError(f"{target} is a file; name a folder for the release")
+    if not target.exists() or not any(target.iterdir()):
+        return
+    if {entry.name for entry in target.iterdir()} - SIGNED_FILES - {SIGNATURE_FILE, "report.html"}:
+        raise InputError(f"{target} holds other files; name a new folder for the release")
+    if not overwrite:
+        raise InputError(
+            f"{target} already holds a release; name another folder or allow overwriting"
+        )
+
+
+def certified(certificate: Certificate | None, artefact: bytes) -> Certificate | None:
+    """The certificate as it goes into the folder: with the SHA-256 of what it is about."""
+    if certificate is None:
+        return None
+    return replace(certificate, metric_sha256=hashlib.sha256(artefact).hexdigest())
+
+
+def read_certificate(folder: Path, file: Path, artefact: bytes) -> Certificate | None:
+    """The folder's certificate, checked to be that of ``artefact``, the content of ``file``."""
+    if not (folder / CERTIFICATE_FILE).exists():
+        return None
+    text = read_regular(folder / CERTIFICATE_FILE).decode("utf-8", errors="replace")
+    certificate = Certificate.from_json(text)
+    if certificate.metric_sha256 != hashlib.sha256(artefact).hexdigest():
+        raise InputError(
+            f"{file} is not what {CERTIFICATE_FILE} certifies (its SHA-256 differs): "
+            "it was changed after the release; ask the sender for the folder again"
+        )
+    return certificate

@@ -1,0 +1,157 @@
+"""Private search: one epsilon for the best of many fits, a certificate that shows it, one charge."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from pairveil import (
+    BudgetError,
+    Certificate,
+    DPPMetricLearner,
+    DPPScatterLearner,
+    InputError,
+    PrivacyLedger,
+    PrivateSearch,
+    ReleasedMetric,
+)
+from pairveil.privacy.accounting import epsilon_of
+
+N = 1600
+RNG = np.random.default_rng(0)
+CLASSES = RNG.integers(0, 2, N)
+X = np.clip(RNG.normal(size=(N, 4)) * 0.2, -0.4, 0.4)
+X[:, 0] = X[:, 0] / 3 + CLASSES * 0.3
+PAIRS = np.arange(N).reshape(-1, 2)
+Y = np.where(CLASSES[PAIRS[:, 0]] == CLASSES[PAIRS[:, 1]], 1, -1)
+LEARNER = DPPMetricLearner(preprocessor=X)
+
+
+def search(**options):
+    given = {"grid": {"n_components": [1, 2]}, "epsilon": 4.0, "random_state": 0, **options}
+    return PrivateSearch(given.pop("learner", LEARNER), **given)
+
+
+@pytest.fixture(scope="module")
+def released():
+    ledger = PrivacyLedger(epsilon=5.0, delta=1e-5)
+    return search(random_state=None, accountant=ledger).fit(PAIRS, Y), ledger
+
+
+def test_the_certificate_covers_the_whole_search(released, tmp_path):
+    found, ledger = released
+    certificate = found.certificate_
+    assert 0.97 * 4.0 < certificate.epsilon <= 4.0
+    assert certificate.for_release
+    assert certificate.verify().problems == ()
+    assert len(ledger.entries) == 1
+    assert ledger.spent() == pytest.approx(certificate.epsilon, rel=1e-9)
+    one_trial = list(certificate._events()[0].trials[0])
+    assert (
+        epsilon_of(one_trial, kappa=certificate.group_of()[0], delta=1e-5)
+        < 0.8 * certificate.epsilon
+    )
+    found.best_estimator_.release(tmp_path / "release")
+    loaded = ReleasedMetric.load(tmp_path / "release").certificate
+    assert loaded.verify()
+    assert loaded.epsilons == certificate.epsilons
+    with pytest.raises(BudgetError):
+        search(random_state=None, accountant=ledger).fit(PAIRS, Y)
+
+
+def test_a_certificate_that_charges_one_trial_or_hides_the_search_is_refused(released):
+    data = json.loads(released[0].certificate_.to_json())
+    events = data["events"][0]
+
+    def problems(**changes):
+        return Certificate.from_dict(data | changes).verify().problems
+
+    assert problems() == ()
+    assert problems(events=[events | {"mean_trials": 1}])
+    assert problems(events=[events | {"mean_trials": 5}])
+    assert problems(events=events["trials"][0])  # as if it were one fit
+    assert problems(events=[events | {"slack": 0.0}])
+    assert problems(events=[events | {"trials": events["trials"][:1]}])
+    plan = {name: value for name, value in data["plan"].items() if name != "search"}
+    assert problems(plan=plan)
+    for wrong in (3, {}, {"mean_trials": 6, "candidates": [{"queries": 2}]}, {"candidates": None}):
+        assert problems(plan=data["plan"] | {"search": wrong})
+    assert problems(public=[said for said in data["public"] if "search" not in said])
+    kept = released[0].certificate_
+    low = {unit: dict.fromkeys(by, 0.5) for unit, by in kept.epsilons.items()}
+    assert not replace(kept, epsilon=0.5, epsilons=low).verify()
+
+
+def test_nothing_but_the_best_is_kept(released):
+    kept = {name for name in vars(released[0]) if name.endswith("_")}
+    assert kept == {"best_score_", "best_estimator_", "best_params_", "certificate_"}
+
+
+def test_the_number_of_trials_is_geometric_and_candidates_are_uniform():
+    """400 searches: the bounds below fail with probability below 1e-6; other means are refused."""
+    places = [list(search(random_state=s)._places(2, True)) for s in range(400)]
+    n = sum(map(len, places))  # 400 stops among n trials of probability 1/6 each
+    assert binom.cdf(400, n, 1 / 6) > 5e-7
+    assert binom.sf(399, n, 1 / 6) > 5e-7
+    assert binom.cdf(400, n, 1 / 4) < 5e-7  # a mean of 4 would be seen
+    assert binom.sf(399, n, 1 / 9) < 5e-7
+    zeros = sum(map(sum, places))
+    assert min(binom.cdf(zeros, n, 0.5), binom.sf(zeros - 1, n, 0.5)) > 5e-7
+    trusted = list(search(random_state=None)._places(2, True))
+    assert trusted
+    assert set(trusted) <= {0, 1}
+
+
+def test_it_chooses_well_and_without_noise_tries_each_candidate_once():
+    grid = [{"n_components": [1]}, {"learner": [DPPScatterLearner()]}]
+    found = search(grid=grid, epsilon=float("inf")).fit(PAIRS, Y)
+    assert found.certificate_ is None
+    assert found.best_score_ > 0.9
+    assert found.best_estimator_.score(PAIRS, Y) > 0.9
+    seeded = search(epsilon=8.0).fit(PAIRS, Y)
+    assert seeded.best_score_ > 0.7
+    assert not seeded.certificate_.for_release
+    assert seeded.certificate_.verify()
+
+
+@pytest.mark.parametrize(
+    "options", [{"mechanism": "laplace"}, {"unit": "person"}, {"adjacency": "replace"}]
+)
+def test_other_promises(options):
+    learner = DPPMetricLearner(preprocessor=X, **options)
+    certificate = search(learner=learner, epsilon=6.0).certify(PAIRS, Y)
+    assert certificate.verify().problems == ()
+    assert 5.0 < certificate.epsilon <= 6.0
+    if "mechanism" in options:
+        assert certificate.delta == 0.0
+
+
+def test_sampled_plans_are_covered():
+    learner = DPPMetricLearner(preprocessor=X, sample_rate=0.2, n_steps=20)
+    certificate = search(learner=learner, grid={"n_components": [2]}).certify(PAIRS, Y)
+    assert certificate.verify().problems == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"grid": {"epsilon": [1, 2]}}, "grid sets epsilon"),
+        ({"grid": {"nonsense": [1]}}, "lacks one of them"),
+        ({"grid": 3}, "dict of lists"),
+        ({"grid": {"learner": [3]}}, "every learner"),
+        ({"grid": {"select": ["groups"]}}, "groups"),
+        ({"mean_trials": 0}, "mean_trials"),
+        ({"score_share": 1.0}, "score_share"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"learner": 3}, "private learner"),
+        ({"learner": DPPMetricLearner(accountant=PrivacyLedger(1.0, 1e-5))}, "give the ledger"),
+        ({"epsilon": float("inf"), "accountant": PrivacyLedger(1.0, 1e-5)}, "promises nothing"),
+    ],
+)
+def test_mistakes_are_told_and_charge_nothing(options, says):
+    with pytest.raises(InputError, match=says):
+        search(**options).fit(PAIRS, Y)
+    with pytest.raises(InputError, match="y must be"):
+        search().fit(PAIRS, Y[:5])

@@ -1,0 +1,224 @@
+"""Run the pair learner on many tables, and keep what it gained at which public numbers.
+
+``python -m tools.expected_runs --data DIR`` fills ``benchmarks/results/expected.json``; tables that stand
+there are not run again. `tools.expected_ranges` makes of it what ``plan`` and ``fit`` say is to be expected.
+The protocol is that of ``pairveil bench utility`` (docs/theory/protocol.md), on seeds that chose no default.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn import datasets
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from threadpoolctl import threadpool_limits
+
+from pairveil.evaluation.scores import pair_auc
+from pairveil.files import write_file
+from pairveil.learners.contrastive.learner import DPPMetricLearner
+from pairveil.learners.contrastive.nonprivate import ContrastiveMetricLearner
+from pairveil.learners.expected import strength_of
+from pairveil.studies.bench.utility import DELTA, Setting
+from pairveil.studies.data import Benchmark, load
+from pairveil.studies.protocol import Split, design, make_split, paper_graph
+
+RESULTS = Path("benchmarks/results/expected.json")
+SEEDS = (700, 701, 702)
+TEST_PAIRS = 50_000
+
+SETTINGS = (
+    *(Setting("paths", "relationship", "paths", e) for e in (0.03, 0.1, 0.3, 1.0, 3.0, 8.0)),
+    *(Setting("matching", "person", "matching", e) for e in (0.1, 1.0, 4.0)),
+    *(Setting("given", "relationship", "paper", e, select="paths") for e in (0.1, 1.0, 4.0)),
+    Setting("given, all pairs", "relationship", "paper", 1.0),
+    Setting("given", "person", "paper", 4.0, select="matching"),
+    *(Setting("pure", "relationship", "paths", e, "laplace") for e in (0.1, 1.0, 4.0, 8.0)),
+    Setting("pure", "person", "matching", 4.0, "laplace"),
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table to learn on.
+
+    ``family``: tables made of the same people, left out together when a prediction is checked; ``max_people``
+    cuts the training people down.
+    """
+
+    name: str
+    family: str
+    make: Callable[[Path | None], Benchmark]
+    max_people: int | None = None
+
+
+def benchmark(name: str, X: Any, classes: Any) -> Benchmark:
+    """Seven people in ten train."""
+    rows, codes = np.asarray(X, float), np.unique(classes, return_inverse=True)[1].astype(np.int64)
+    return Benchmark(name, rows, codes, int(0.7 * len(codes)), downsample=False, source=name)
+
+
+def bundled(name: str) -> Callable[[Path | None], Benchmark]:
+    """A table that comes with scikit-learn; a number to predict is cut at its median."""
+
+    def make(folder: Path | None) -> Benchmark:
+        del folder
+        X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+        return benchmark(name, X, y > np.median(y) if name == "diabetes" else y)
+
+    return make
+
+
+def changed(
+    name: str, change: Callable[[Benchmark, np.random.Generator], Benchmark]
+) -> Callable[[Path | None], Benchmark]:
+    """A table with something done to it."""
+    return lambda folder: change(load(name, folder), np.random.default_rng(700))
+
+
+def unscaled(table: Benchmark, rng: np.random.Generator) -> Benchmark:
+    """Columns of very different sizes under one bound, as where nobody scaled them."""
+    X = table.X * 10.0 ** rng.uniform(-3, 0, table.X.shape[1])
+    d = X.shape[1]
+    return replace(table, X=X, bounds=(np.zeros(d), np.full(d, np.abs(X).max())))
+
+
+def with_noise(table: Benchmark, rng: np.random.Generator) -> Benchmark:
+    """Twice as many columns again that say nothing."""
+    noise = rng.uniform(size=(len(table.X), 2 * table.X.shape[1]))
+    return replace(table, X=np.hstack([table.X, noise]), bounds=None)
+
+
+def permuted(table: Benchmark, rng: np.random.Generator) -> Benchmark:
+    """Nothing can be learned."""
+    return replace(table, classes=rng.permutation(table.classes))
+
+
+def odd_or_even(table: Benchmark, rng: np.random.Generator) -> Benchmark:
+    """Ten digits as two classes."""
+    del rng
+    return replace(table, classes=table.classes % 2)
+
+
+def by_sex(table: Benchmark, rng: np.random.Generator) -> Benchmark:
+    """Another column of Adult as the class: the two of sex, which stand at 71 and 72."""
+    del rng
+    X = np.delete(table.X, [71, 72], axis=1)
+    return benchmark("adult, sex", X, table.X[:, 71] > 0)
+
+
+def drawn(number: int) -> Table:
+    """A synthetic table whose size, classes and difficulty are drawn."""
+    rng = np.random.default_rng([700, number])
+    d, n = int(2 ** rng.uniform(2.5, 7)), int(2 ** rng.uniform(9.5, 14.5))
+    classes = int(rng.choice([2, 2, 2, 3, 5, 10]))
+    least = int(np.ceil(np.log2(classes))) + 1
+    informative = int(rng.integers(least, max(least + 1, min(d, 12)) + 1))
+    sep = float(rng.uniform(0.4, 1.6))
+
+    def make(folder: Path | None) -> Benchmark:
+        del folder
+        X, y = datasets.make_classification(
+            n, d, n_informative=min(informative, d), n_redundant=0, n_classes=classes,
+            n_clusters_per_class=1, class_sep=sep, flip_y=0.05, random_state=number,
+        )  # fmt: skip
+        return benchmark(f"drawn {number}", X, y)
+
+    return Table(f"drawn {number}", f"drawn {number}", make)
+
+
+def stored(name: str, max_people: int | None = None) -> Table:
+    """A table of the data folder, or an embedded one."""
+    said = name if max_people is None else f"{name}, {max_people} people"
+    return Table(said, name, lambda folder: load(name, folder), max_people)
+
+
+TABLES = (
+    *(stored("adult", n) for n in (None, 1500, 5000)),
+    Table("adult, sex", "adult", changed("adult", by_sex), 4000),
+    Table("adult, classes permuted", "adult", changed("adult", permuted), 4000),
+    *(stored("bank", n) for n in (None, 1500, 4000)),
+    Table("bank, unscaled", "bank", changed("bank", unscaled)),
+    *(stored("ipums_br", n) for n in (None, 2000, 8000)),
+    stored("breast_cancer"),
+    Table("breast_cancer, unscaled", "breast_cancer", changed("breast_cancer", unscaled)),
+    Table("breast_cancer, noise columns", "breast_cancer", changed("breast_cancer", with_noise)),
+    stored("digits"),
+    Table("digits, odd or even", "digits", changed("digits", odd_or_even)),
+    *(Table(name, name, bundled(name)) for name in ("wine", "iris", "diabetes")),
+    *(drawn(number) for number in range(12)),
+)
+
+
+def run(table: Table, folder: Path | None) -> dict[str, Any]:
+    """Every setting and seed on one table.
+
+    ``reference``: what the better of LDA and the learner without privacy gains in pair AUC over Euclid, by
+    seed; ``runs``: setting, seed, pairs used, strength of the budget, gain in AUC over Euclid.
+    """
+    seen = table.make(folder)
+    best: dict[str, list[float]] = {"non-private": [], "LDA": []}
+    runs = []
+    for seed in SEEDS:
+        rng = np.random.default_rng([seed, 2020])
+        split = make_split(seen, rng, max_people=table.max_people)
+        graph = paper_graph(split, rng)
+        gain = gain_on(split, seed)
+        learner = ContrastiveMetricLearner(preprocessor=split.X_train)
+        best["non-private"].append(gain(learner.fit(graph.pairs, graph.labels).components_))
+        lda = LinearDiscriminantAnalysis(solver="eigen", shrinkage="auto")
+        lda.fit(split.X_train, split.y_train)
+        best["LDA"].append(gain(lda.scalings_[:, : len(lda.classes_) - 1].T))
+        for number, setting in enumerate(SETTINGS):
+            pairs = graph if setting.pairs == "paper" else design(split, setting.pairs, rng)  # type: ignore[arg-type]
+            private = DPPMetricLearner(
+                epsilon=setting.epsilon, delta=DELTA, unit=setting.unit, select=setting.select,
+                mechanism=setting.mechanism, preprocessor=split.X_train, random_state=seed,
+            ).fit(pairs.pairs, pairs.labels)  # fmt: skip
+            strength = float(f"{strength_of(private.certificate_):.4g}")
+            auc = round(gain(private.components_), 5)
+            runs.append([number, seed, private.n_pairs_used_, strength, auc])
+    reference = max(best, key=lambda name: float(np.mean(best[name])))
+    return {
+        "table": table.name,
+        "family": table.family,
+        "n_features": split.X_train.shape[1],
+        "n_classes": int(seen.classes.max()) + 1,
+        "reference": [round(g, 5) for g in best[reference]],
+        "runs": runs,
+    }
+
+
+def gain_on(split: Split, seed: int) -> Callable[[Any], float]:
+    """Pair AUC above Euclid's on the test people."""
+    at = (split.X_test, split.y_test, TEST_PAIRS, seed)
+    euclid = pair_auc(None, *at)
+    return lambda components: pair_auc(components, *at) - euclid
+
+
+def main() -> None:
+    """Run the tables that are not there yet."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+    parser.add_argument("--data", type=Path, help="folder with adult.npz, bank.npz, ipums_br.npz")
+    parser.add_argument("--most", type=int, help="stop after so many tables")
+    asked = parser.parse_args()
+    done = json.loads(RESULTS.read_text())["tables"] if RESULTS.exists() else []
+    there = {one["table"] for one in done}
+    for table in [t for t in TABLES if t.name not in there][: asked.most]:
+        with threadpool_limits(1), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            done.append(run(table, asked.data))
+        settings = [[s.method, s.unit, s.epsilon, s.mechanism] for s in SETTINGS]
+        content = {"settings": settings, "tables": done}
+        write_file(RESULTS, json.dumps(content).replace('{"table"', '\n{"table"') + "\n")
+        print(table.name)
+
+
+if __name__ == "__main__":
+    main()
