@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pairveil import DPPMetricLearner, DPPScatterLearner, PrivacyLedger
-from pairveil.audit.people import audit_person, person_canary
+from pairveil.audit import audit_exactly
+from pairveil.audit.people import person_canary
 from pairveil.data.people import NO_CLASS, People
 from pairveil.engine.plan import Setting
 from pairveil.engine.scores import GRID, UNIT
@@ -167,12 +168,16 @@ def test_a_stranger_recomputes_the_certificate(mechanism, adjacency):
 # ---- the audit: one person's whole content ------------------------------------------------------------
 
 
+def audited(adjacency="zero-out", unit="person", mechanism="gaussian"):
+    learner = DPPScatterLearner(0.1, unit=unit, adjacency=adjacency, mechanism=mechanism)
+    return audit_exactly(learner, canary=person_canary(1 if unit == "person" else 2, 12, adjacency))
+
+
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 @pytest.mark.parametrize("adjacency", ["zero-out", "replace"])
 @pytest.mark.parametrize("unit", ["person", "relationship"])
 def test_the_exact_audit_of_such_a_fit(unit, adjacency, mechanism):
-    canary = person_canary(1 if unit == "person" else 2, 12, adjacency)
-    found = audit_person(adjacency, unit, epsilon=0.1, canary=canary, mechanism=mechanism)
+    found = audited(adjacency, unit, mechanism)
     assert found.verdict == "consistent"
     moves = {move.name: move.ratio for move in found.queries}
     assert set(moves) == {"columns", "chosen column", "class statistics"}
@@ -181,8 +186,7 @@ def test_the_exact_audit_of_such_a_fit(unit, adjacency, mechanism):
 
 def test_a_person_who_counts_both_ways_is_convicted(monkeypatch):
     monkeypatch.setattr(class_columns, "ClassWindows", BothWays)
-    canary = person_canary(1, 12, "zero-out")
-    found = audit_person("zero-out", epsilon=0.1, canary=canary)
+    found = audited()
     assert found.verdict == "violated"
     assert [move.name for move in found.queries if move.ratio > 1] == ["chosen column"]
 
@@ -193,7 +197,7 @@ def test_counts_that_are_not_charged_are_convicted(monkeypatch):
         class_columns.ColumnMoments, "bound", staticmethod(lambda norm, counted=False: honest(norm))
     )
     monkeypatch.setattr(class_columns, "shrink", lambda lengths, clip: np.ones_like(lengths))
-    found = audit_person("zero-out", epsilon=0.1, canary=person_canary(1, 12, "zero-out"))
+    found = audited()
     assert "columns" in [move.name for move in found.queries if move.ratio > 1]
 
 

@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pairveil import DPPMetricLearner
-from pairveil.audit.people import audit_person, person_canary
+from pairveil.audit import audit_exactly
+from pairveil.audit.people import person_canary
 from pairveil.data.embedded import load_patients
 from pairveil.data.people import NO_CLASS, People
 from pairveil.engine.plan import Setting
@@ -121,7 +122,7 @@ def audited(adjacency="zero-out", **options):
         epsilon=0.5, unit="person", adjacency=adjacency, random_state=0, **options
     )
     canary = person_canary(1, 5, adjacency, n_others=800)
-    return audit_person(adjacency, canary=canary, learner=learner)
+    return audit_exactly(learner, canary=canary)
 
 
 @pytest.mark.parametrize("adjacency", ["zero-out", "replace"])
