@@ -23,6 +23,7 @@ from pairveil.engine.scores import Scores as ChoiceScores
 from pairveil.engine.statistics import Labels
 from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.calibration import calibrate_choice, calibrate_gaussian, calibrate_laplace
+from pairveil.privacy.events import BestOfEvent
 from pairveil.privacy.mechanisms.exponential import EXPONENTIAL
 from pairveil.privacy.mechanisms.laplace import LAPLACE
 from pairveil.privacy.noise import NoiseSource, SeededNoise
@@ -153,6 +154,7 @@ def plan_claim(
     1.83
     """
     event = query.event()
+    assert not isinstance(event, BestOfEvent)  # a query is one mechanism's, never a whole search
 
     def curve(noise: float, at: float) -> float:
         return epsilon_of([event.with_noise(noise)], kappa=kappa, adjacency=adjacency, delta=at)
