@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pairveil import DPPScatterLearner
 from pairveil.audit import audit_exactly
-from pairveil.audit.people import PeopleNeighbours, person_canary
+from pairveil.audit.canaries.people import PeopleNeighbours, person_canary
 from pairveil.data.people import NO_CLASS, People
 from pairveil.engine.statistics import clipped_sum
 from pairveil.errors import InputError
