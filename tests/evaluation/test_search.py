@@ -81,8 +81,8 @@ def test_a_certificate_that_charges_one_trial_or_hides_the_search_is_refused(rel
     assert problems(events=events["trials"][0])  # as if it were one fit
     assert problems(events=[events | {"slack": 0.0}])
     assert problems(events=[events | {"trials": events["trials"][:1]}])
-    plan = {name: value for name, value in data["plan"].items() if name != "search"}
-    assert problems(plan=plan)
+    for left_out in ("search", "thresholds"):  # chains run through the pairs held out
+        assert problems(plan={k: v for k, v in data["plan"].items() if k != left_out})
     for wrong in (3, {}, {"mean_trials": 6, "candidates": [{"queries": 2}]}, {"candidates": None}):
         assert problems(plan=data["plan"] | {"search": wrong})
     assert problems(public=[said for said in data["public"] if "search" not in said])
