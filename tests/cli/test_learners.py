@@ -121,7 +121,7 @@ def test_classes_of_an_array_file(folder: Path, tmp_path: Path) -> None:
     words = ["people.npz", "--classes", "y", "--class-list", "0,1", "--out", tmp_path / "r"]
     found = run_here("fit", "--no-scale", *words, "--json", cwd=folder).json["certificate"]
     assert found["for_release"]
-    assert found["n_pairs_used"] == 300  # designed pairs: so few people tell more in pairs
+    assert found["n_pairs_used"] == 600  # people are the records: two classes, in steps
 
 
 WRONG = {
