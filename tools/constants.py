@@ -227,7 +227,11 @@ def table(results: dict[str, Any]) -> str:
                 f"{least:+.2f} {worst}" if least < -0.02 else "",
             ]
         else:
-            lines.append(f"| {constant.said()} | {constant.value:g} | " + " | ".join(shown) + " |")
+            lines.append(
+                f"| {constant.module}: {constant.said()} | {constant.value:g} | "
+                + " | ".join(shown)
+                + " |"
+            )
     return "\n".join(lines)
 
 
