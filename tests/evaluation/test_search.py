@@ -109,7 +109,7 @@ def test_scored_pairs_of_a_kind_of_their_own_would_not_be_charged(released):
     releases = [dict(one) for one in kept.plan["releases"]]
     for one in releases:
         one["records"] = "counted pairs" if one["name"] == "score counts" else "pairs"
-    many = {unit: 50 for unit in kept.kappas}
+    many = dict.fromkeys(kept.kappas, 50)
     forged = replace(
         kept,
         plan=kept.plan | {"releases": releases},
