@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pairveil import DPPMetricLearner, DPPScatterLearner, PrivacyLedger
 from pairveil.audit import audit_exactly
-from pairveil.audit.people import person_canary
+from pairveil.audit.canaries.people import person_canary
 from pairveil.data.people import NO_CLASS, People
 from pairveil.engine.plan import Setting
 from pairveil.engine.scores import GRID, UNIT

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pairveil import DPPMetricLearner
 from pairveil.audit import audit_exactly
-from pairveil.audit.people import person_canary
+from pairveil.audit.canaries.people import person_canary
 from pairveil.data.embedded import load_patients
 from pairveil.data.people import NO_CLASS, People
 from pairveil.engine.plan import Setting
