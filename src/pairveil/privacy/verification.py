@@ -300,7 +300,10 @@ def _calibrations(c: Certificate) -> list[str]:
     """Kappas cover those of the pairs that thresholds were chosen on, and chains across them."""
     thresholds = _thresholds(c)
     if not thresholds:
-        return []
+        missing = (
+            "a search scores its trials on pairs held out, and the plan does not describe them"
+        )
+        return [missing] if "search" in c.plan else []
     if c.units != UNITS:
         return ["thresholds are chosen on pairs, and this is not about people"]
     try:
