@@ -12,6 +12,7 @@ from pairveil.privacy.units import round_up
 ONE = {
     "pairs": "pair",
     "groups": "group",
+    "tuples": "tuple",
     "people": "person",
     "choices": "choice",
     "workers": "worker",
@@ -37,7 +38,7 @@ def print_plan(planned: Any, headline: str) -> None:
     line = f"{planned.n_pairs_used:,} of {planned.n_pairs_given:,} {counted} used"
     if planned.n_pairs_used < planned.n_pairs_given:
         line += (
-            f" (select {selection['how']}); relationship-level kappa of all pairs is "
+            f" (select {selection['how']}); relationship-level kappa of all {counted} is "
             f"{selection['full_graph_relationship_kappa']}, of those used {planned.kappas['relationship']}"
         )
     stdout.print(f"{line}.")
