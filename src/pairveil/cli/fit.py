@@ -19,9 +19,10 @@ from pairveil.cli.choices import (
     SelectName,
     pure_noises,
 )
-from pairveil.cli.learning import hold_checkpoint, learn, summarise
+from pairveil.cli.learning import hold_checkpoint, learn
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stdout
 from pairveil.cli.page_options import (
+    AuditFlag,
     Institution,
     PageOptions,
     PublicTestFile,
@@ -179,6 +180,7 @@ def fit(
     recipient: Recipient = "",
     public_test: PublicTestFile = None,
     test_classes: TestClasses = None,
+    audit: AuditFlag = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace an earlier release.")
     ] = False,
@@ -224,7 +226,9 @@ def fit(
         raise InputError("--class-list goes with --classes COLUMN")
     talk = not (json_ or quiet)
     tested = classes if test_classes is None and public_test is not None else test_classes
-    said = PageOptions(title, institution, purpose, recipient, public_test, tested, id_)
+    said = PageOptions(
+        title, institution, purpose, recipient, public_test, tested, id_, audit=audit
+    )
     said.check(Path(features))
     if said != PageOptions(id=id_) and not report:
         raise InputError("options of the report go with --report")
@@ -370,6 +374,7 @@ def _learn_and_save(
 ) -> Any:
     """Fit and write the release; returns its certificate."""
     from pairveil.release.metric import ReleasedMetric
+    from pairveil.report.summaries import summary_of
 
     learn(learner, prepared, talk, held)
     scale = training.scale
@@ -377,8 +382,7 @@ def _learn_and_save(
     metric = ReleasedMetric(
         learner.components_ * scale, certificate, training.names, scale, training.schema
     )
-    summary = summarise(learner, prepared).to_json()
-    metric.save(draft, overwrite=overwrite, summary=summary)
+    metric.save(draft, overwrite=overwrite, summary=summary_of(learner).to_json())
     if held is not None:  # not before: what is lost between fit and file would be spent anew
         held.remove()
     return certificate
