@@ -145,7 +145,7 @@ ONE_NUMBER = (
 )
 
 
-def protected(certificate: Certificate, audit: Finding | None) -> dict[str, Any]:
+def protected(certificate: Certificate, audit: Finding | None = None) -> dict[str, Any]:
     """Three units by two comparisons, what the numbers mean to an attacker, and what one saw."""
     records, shown = certificate.records, records_of(certificate)
     units = units_of(certificate)
