@@ -65,12 +65,19 @@ _HOME = {
     "PrivateSearch": "pairveil.evaluation.search",
     "private_pair_auc": "pairveil.evaluation.private_auc",
     "PrivateLinkageModel": "pairveil.linkage.model",
+    "from_dedupe": "pairveil.linkage.dedupe",
     "level_frequencies": "pairveil.linkage.estimating",
+    "load_febrl": "pairveil.data.linkage_sets",
+    "load_historical": "pairveil.data.linkage_sets",
+    "make_records": "pairveil.data.linkage_sets",
+    "make_voices": "pairveil.data.linkage_sets",
     "text_levels": "pairveil.linkage.comparing",
     "metric_comparison": "pairveil.linkage.metric_comparison",
     "to_recordlinkage": "pairveil.linkage.recordlinkage",
+    "ReleasedClusters": "pairveil.release.answers",
     "ReleasedLinkage": "pairveil.release.linkage",
     "ReleasedMetric": "pairveil.release.metric",
+    "ReleasedRanking": "pairveil.release.answers",
     "InputError": "pairveil.errors",
     "BudgetError": "pairveil.errors",
     "ClusterError": "pairveil.errors",
@@ -101,6 +108,12 @@ if TYPE_CHECKING:
     from pairveil.data.embedded import label_pairs, load_patients
     from pairveil.data.group_reader import read_groups
     from pairveil.data.groups import GroupSet
+    from pairveil.data.linkage_sets import (
+        load_febrl,
+        load_historical,
+        make_records,
+        make_voices,
+    )
     from pairveil.data.pairset import PairSet
     from pairveil.data.readers import read_features, read_pairs
     from pairveil.data.scaling import PublicBounds, scale_to_bounds
@@ -136,6 +149,7 @@ if TYPE_CHECKING:
     from pairveil.learners.scatter import DPPScatterLearner
     from pairveil.learners.tuples.learner import DPPTripletLearner, DPPTupletLearner
     from pairveil.linkage.comparing import text_levels
+    from pairveil.linkage.dedupe import from_dedupe
     from pairveil.linkage.estimating import level_frequencies
     from pairveil.linkage.metric_comparison import metric_comparison
     from pairveil.linkage.model import PrivateLinkageModel
@@ -148,6 +162,7 @@ if TYPE_CHECKING:
     )
     from pairveil.privacy.certificate import Certificate
     from pairveil.privacy.ledger import PrivacyLedger
+    from pairveil.release.answers import ReleasedClusters, ReleasedRanking
     from pairveil.release.error_curve import ErrorCurve
     from pairveil.release.linkage import ReleasedLinkage
     from pairveil.release.metric import ReleasedMetric

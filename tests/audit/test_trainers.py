@@ -7,14 +7,22 @@ import numpy as np
 import pytest
 
 from pairveil.audit.trainers import TrainerFinding, audit_trainer, load_trainer
+from pairveil.audit.worst_case import worst_case
 from pairveil.cli.app import main as run_main
 from pairveil.errors import InputError
-from pairveil.studies.trainers import batch_clipped, pair_clipped, published
+from pairveil.studies.trainers import (
+    batch_clipped,
+    diffprivlib_differences,
+    opacus_pairs,
+    pair_clipped,
+    published,
+)
 
 
 def verdicts(trainer, delta, **options):
-    options = {"kappa": 8, "runs": 800, "random_state": 0, **options}
-    found = audit_trainer(trainer, 1.0, delta, **options)
+    runs = 1 if options.get("mode") == "one-run" else 800
+    options = {"kappa": 8, "runs": runs, "random_state": 0, **options}
+    found = audit_trainer(trainer, options.pop("epsilon", 1.0), delta, **options)
     return {level.unit: level.finding.verdict for level in found.levels}
 
 
@@ -45,6 +53,60 @@ def test_one_run_tells_a_trainer_without_noise_from_one_of_noise_alone():
         options = {"mode": "one-run", "n_features": 60, "adjacency": adjacency}
         assert set(verdicts(plain, 0.0, **options).values()) == {"violated"}
         assert set(verdicts(deaf, 0.0, **options).values()) == {"consistent"}
+
+
+def test_one_run_convicts_where_a_thousand_runs_do_and_several_are_sharper():
+    """Pairs as examples: a person's eight pairs are seen in one run, one pair is not in five."""
+    options = {"mode": "one-run", "n_features": 200, "kappa": 8}
+    assert verdicts(pair_clipped, 1e-5, **options) == {
+        "pair": "consistent", "relationship": "violated", "person": "violated"
+    }  # fmt: skip
+    once, often = (
+        audit_trainer(pair_clipped, 1.0, 1e-5, levels=("person",), runs=runs, **options).levels[0]
+        for runs in (1, 5)
+    )
+    assert often.finding.lower_bound > once.finding.lower_bound + 0.5
+    assert (once.finding.canary, often.finding.canary) == ("200 planted", "1000 planted")
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_one_run_leaves_the_tightest_honest_trainer_alone(delta):
+    """Randomised response of every column at epsilon 1, told outright with probability delta: each of 40
+    audits errs with probability 0.001 at most, 5 of them with probability below 1e-9."""
+
+    def honest(X, pairs, y, seed):
+        rng = np.random.default_rng(seed)
+        apart = X[pairs[:, 0]] - X[pairs[:, 1]]
+        true = np.sign((y[:, None] * np.abs(apart)).sum(axis=0))
+        told = rng.random(len(true)) < delta
+        lies = rng.random(len(true)) < 1 / (1 + np.e)
+        return np.where(told, 2 * true, np.where(lies, -true, true))
+
+    options = {"mode": "one-run", "n_features": 100, "levels": ("pair",), "runs": 5}
+    found = [verdicts(honest, delta, random_state=seed, **options) for seed in range(40)]
+    assert sum(one["pair"] == "violated" for one in found) < 5
+    loose = [
+        verdicts(honest, delta, random_state=seed, epsilon=0.2, **options) for seed in range(40)
+    ]
+    assert sum(one["pair"] == "violated" for one in loose) > 5  # a claim of 0.2 is refuted often
+
+
+def test_trainers_of_other_libraries_are_right_for_pairs_alone():
+    """Their figures are in docs/guides/any-trainer.md; here that they run, where they are installed."""
+    data = worst_case("person", 8, 3, "zero-out", 60).first
+    for package, trainer, size in (
+        ("opacus", opacus_pairs, 12),
+        ("diffprivlib", diffprivlib_differences, 4),
+    ):
+        try:
+            __import__(f"{package}.{'models' if package == 'diffprivlib' else 'accountants'}")
+        except ImportError:
+            continue
+        given = np.array(data.features), np.array(data.pairs), data.labels
+        models = [np.asarray(trainer(*given, seed)) for seed in (0, 0, 1)]
+        assert models[0].size == size
+        assert (models[0] == models[1]).all()
+        assert not (models[0] == models[2]).all()
 
 
 def test_an_honest_trainer_for_people_is_left_alone():
@@ -120,7 +182,17 @@ def test_the_command_finds_a_trainer_in_the_working_folder(tmp_path, monkeypatch
     monkeypatch.setattr(
         sys,
         "argv",
-        ["pairveil", "audit", "--trainer", "my_trainer:train", "--runs", "200", "--json"],
+        [
+            "pairveil",
+            "audit",
+            "--trainer",
+            "my_trainer:train",
+            "--runs",
+            "200",
+            "--json",
+            "--report",
+            "page.html",
+        ],
     )
     with pytest.raises(SystemExit) as ended:
         run_main()
@@ -128,6 +200,10 @@ def test_the_command_finds_a_trainer_in_the_working_folder(tmp_path, monkeypatch
     said = json.loads(capsys.readouterr().out)
     assert said["verdict"] == "violated"
     assert [level["unit"] for level in said["levels"]] == ["pair", "relationship", "person"]
+    assert said["out"] == "page.html"
+    page = (tmp_path / "page.html").read_text()
+    assert "Claim refuted" in page
+    assert "--trainer my_trainer:train" in page
     monkeypatch.setattr(sys, "argv", ["pairveil", "audit", "--trainer", "my_trainer:nothing"])
     with pytest.raises(SystemExit) as ended:
         run_main()

@@ -79,6 +79,7 @@ def test_a_better_selection_is_named(
     assert ("--select paths" in capsys.readouterr().out) == advised
 
 
+@pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")
 @pytest.mark.parametrize("unit", ["pair", "relationship", "person"])
 def test_the_plan_tells_kappa_of_what_it_protects(
     unit: str, capsys: pytest.CaptureFixture[str]

@@ -171,7 +171,7 @@ def test_steps_of_ones_own_are_charged_at_once_and_end(people):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"loss": "triplet"}, "loss must be one of"),
+        ({"loss": "triplet"}, "loss of pairs must be one of"),
         ({"loss": lambda left, right, y: (left - right).sum()}, "one number a pair"),
         ({"mechanism": "laplace"}, "mechanism='gaussian'"),
         ({"sample_rate": 0.0}, "sample_rate"),

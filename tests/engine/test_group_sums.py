@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 
 from pairveil.data.groups import GroupSet, slots
 from pairveil.engine.group_gradients import GroupGradient
-from pairveil.engine.group_statistics import GroupStatistic
 from pairveil.engine.losses import ContrastiveLoss
 from pairveil.engine.statistics import clipped_sum
 from pairveil.graph.grouping import design_groups
-from pairveil.learners.contrastive.group_statistics import GroupContest, GroupSurvey
+from pairveil.learners.contrastive.group_statistics import GroupContest, GroupStatistic, GroupSurvey
 from pairveil.learners.contrastive.statistics import Survey
 from pairveil.privacy.grid import choose_grid
 

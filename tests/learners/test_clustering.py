@@ -9,7 +9,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from pairveil import BudgetError, Certificate, InputError, PrivacyLedger, PrivateConstrainedKMeans
 from pairveil.audit.canaries import Neighbours
-from pairveil.audit.exact_audit import measure
+from pairveil.audit.exact_audit import audit_exactly, measure
 from pairveil.data.pairset import PairSet
 from pairveil.engine.statistics import clipped_sum
 from pairveil.errors import PrivateNote
@@ -169,6 +169,18 @@ class _Inputs(Neighbours):
     @property
     def kappa(self):
         return 1
+
+
+@pytest.mark.parametrize("adjacency", ["zero-out", "replace"])
+@pytest.mark.parametrize("unit", ["pair", "relationship", "person"])
+def test_the_worst_links_are_found_and_move_nothing_beyond_their_charge(unit, adjacency):
+    learner = PrivateConstrainedKMeans(2, unit=unit, adjacency=adjacency, spectral=False)
+    found = audit_exactly(learner, kappa=3, n_features=2)
+    assert (found.verdict, found.kappa) == ("consistent", 3 if unit == "person" else 1)
+    votes = {move.name: move.ratio for move in found.queries}["votes"]
+    assert 0.3 < votes <= 1
+    if unit != "person":  # the longest row there is: a person's links need not all be that long
+        assert votes > 0.9
 
 
 @pytest.mark.parametrize("norm", ["l2", "l1"])

@@ -117,6 +117,37 @@ def test_private_training_and_prediction_give_the_same_weights_in_both(source):
         assert agree.loc[same, "match_weight"].mean() > agree.loc[~same, "match_weight"].mean()
 
 
+def test_two_tables_are_linked_by_labels_that_name_their_tables():
+    """link_only: an id is unique within its table alone, so both tables call their records 0, 1, 2, ..."""
+    records = made_up()
+    halves = [records.iloc[side::2].reset_index(drop=True) for side in (0, 1)]
+    halves = [half.assign(unique_id=half.index.astype(str)) for half in halves]
+    api = splink.DuckDBAPI()
+    tables = [
+        api.register(half, dataset_display_name=name)
+        for half, name in zip(halves, ("old", "new"), strict=True)
+    ]
+    linker = splink.Linker(tables, creator(link_type="link_only"))
+    n = len(halves[0])
+    ends = np.array(
+        [(i, j) for i in range(n) for j in (i, i + 1) if j < n]
+    )  # a path from side to side
+    labels = pd.DataFrame({
+        "source_dataset_l": "old", "unique_id_l": ends[:, 0].astype(str),
+        "source_dataset_r": "new", "unique_id_r": ends[:, 1].astype(str),
+        "clerical_match_score": (ends[:, 0] == ends[:, 1]).astype(float),
+    })  # fmt: skip
+    model = PrivateLinkageModel(epsilon=2.0).from_splink(linker, labels)
+    assert model.certificate_.kappas["relationship"] == 1
+    trained = splink.Linker(tables, model.to_splink(linker, prior=0.01))
+    found = trained.inference.predict(warning_mode="never").as_pandas_dataframe()
+    gammas = found[["gamma_first_name", "gamma_surname", "gamma_dob"]].to_numpy()
+    bits = model.match_weights(gammas) + np.log2(0.01 / 0.99)
+    assert found["match_weight"].to_numpy() == pytest.approx(bits, abs=1e-12)
+    with pytest.raises(InputError, match="source_dataset_l and source_dataset_r"):
+        from_splink(linker, labels.drop(columns=["source_dataset_l", "source_dataset_r"]))
+
+
 def test_a_low_clerical_score_is_no_match():
     records = made_up()
     found = from_splink(linker_of(records), clerical(records))

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairveil import Certificate, InputError, PrivacyLedger
-from pairveil.privacy.accounting import compose, epsilon_of
+from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.best_of import epsilon_of_best
+from pairveil.privacy.composition import compose
 from pairveil.privacy.events import (
     BestOfEvent,
     ChoiceEvent,

@@ -15,8 +15,9 @@ from safetensors.numpy import save
 
 from pairveil.errors import InputError
 from pairveil.foreign import check_kinds, parse_json, read_regular
-from pairveil.privacy.accounting import MAX_DISTINCT, epsilon_of
+from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.certificate import Certificate
+from pairveil.privacy.composition import MAX_DISTINCT
 from pairveil.privacy.events import ChoiceEvent, GaussianEvent, LaplaceEvent
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.noise import TrustedNoise
@@ -216,13 +217,13 @@ def test_the_work_of_many_distinct_events_is_bounded() -> None:
 
 
 def test_events_beyond_the_limit_only_raise_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pairveil.privacy import accounting
+    from pairveil.privacy import accounting, composition
 
     events = [GaussianEvent(20.0 + i, 0.05, 10) for i in range(6)]
     pure = [LaplaceEvent(50.0 + i, 2) for i in range(6)]
     exact = [epsilon_of(e, kappa=2, delta=1e-5) for e in (events, [*pure, *events])]
     accounting.epsilon_of_composition.cache_clear()
-    monkeypatch.setattr(accounting, "MAX_DISTINCT", 3)
+    monkeypatch.setattr(composition, "MAX_DISTINCT", 3)
     looser = [epsilon_of(e, kappa=2, delta=1e-5) for e in (events, [*pure, *events])]
     monkeypatch.undo()
     accounting.epsilon_of_composition.cache_clear()
@@ -237,7 +238,7 @@ def test_events_beyond_the_limit_only_raise_epsilon(monkeypatch: pytest.MonkeyPa
 
 def test_the_profile_counts_events_beyond_the_limit_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Laplace events and choices that are left off the grid shift the profile, they never leave it."""
-    from pairveil.privacy import accounting
+    from pairveil.privacy import composition
     from pairveil.privacy.profile import delta_of
 
     pure = [LaplaceEvent(50.0 + i, 2) for i in range(6)]
@@ -247,7 +248,7 @@ def test_the_profile_counts_events_beyond_the_limit_too(monkeypatch: pytest.Monk
         exact = [delta_of(events, epsilon=e, kappa=2) for e in points]
         epsilon = epsilon_of(events, kappa=2, delta=1e-5)
         with monkeypatch.context() as patched:
-            patched.setattr(accounting, "MAX_DISTINCT", 3)
+            patched.setattr(composition, "MAX_DISTINCT", 3)
             looser = [delta_of(events, epsilon=e, kappa=2) for e in points]
             assert epsilon_of(events, kappa=2, delta=1e-5) >= epsilon
         assert all(a <= b for a, b in zip(exact, looser, strict=True))

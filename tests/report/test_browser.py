@@ -12,14 +12,19 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from pairveil import error_curve
+from pairveil.linkage import PrivateLinkageModel
 from pairveil.report.page import write
+from pairveil.report.summaries import read_release, with_curve
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -145,10 +150,11 @@ def test_the_policy_stops_what_does_not_belong(page) -> None:
 # ---- marks ------------------------------------------------------------------------------------
 
 
-def test_every_chart_has_marks_with_a_size(page) -> None:
+def _check_marks(page: Any, n_charts: int) -> None:
+    """Every chart is shown, and its marks have a size and lie inside it."""
     charts = _all(page, "svg.chart")
     visible = [chart for chart in charts if chart.is_displayed()]
-    assert len(charts) == len(visible) == 11
+    assert len(charts) == len(visible) == n_charts
     for chart in visible:
         boxes = page.execute_script(
             "const frame = arguments[0].getBoundingClientRect();"
@@ -160,7 +166,29 @@ def test_every_chart_has_marks_with_a_size(page) -> None:
         )
         assert boxes
         assert all(size > 0 and inside for size, inside in boxes), chart.get_attribute("aria-label")
+
+
+def test_every_chart_has_marks_with_a_size(page) -> None:
+    _check_marks(page, 11)
     assert len(_all(page, "#utility .this-fit")) == 1
+
+
+def test_a_linkage_model_with_its_operating_point(browser, tmp_path: Path) -> None:
+    y, people = np.repeat([1, -1], 1500), np.arange(6000).reshape(-1, 2)
+    rng = np.random.default_rng(0)
+    levels = np.where(rng.random((3000, 3)) < 0.8, y[:, None] > 0, y[:, None] < 0).astype(int)
+    PrivateLinkageModel().fit(levels, y, people, [2, 3, 2]).release(tmp_path / "linkage")
+    scores = np.clip(rng.normal(y / 4, 0.2), -1, 1)
+    curve = error_curve(scores, y, people, 1.0, 1e-5, (-1, 1))
+    replace(curve, asked=0.1).save(tmp_path / "point")
+    data = with_curve(read_release(tmp_path / "linkage"), tmp_path / "point")
+    browser.set_window_size(1280, 1000)
+    _media(browser, "", "light")
+    _open(browser, write(data, tmp_path / "report.html"))
+    assert browser.get_log("browser") == []
+    _check_marks(browser, 5)
+    assert len(_all(browser, "#operating .this-fit")) == 1
+    assert _barriers(browser) == set()
 
 
 # ---- tabs -------------------------------------------------------------------------------------

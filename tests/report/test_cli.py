@@ -7,17 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from pairveil.cli import report as commands
+from pairveil.cli.app import app
 from pairveil.errors import InputError
 from pairveil.release.metric import ReleasedMetric
 from pairveil.report.stored import SUMMARY_FILE
 
-app = typer.Typer()
-app.command("report")(commands.report)
-app.command("export")(commands.export)
 L = np.random.default_rng(1).normal(size=(2, 6))
 
 

@@ -41,6 +41,7 @@ CANARIES: dict[str, str] = {
     "classes": "pairveil.audit.people:canary_of_people",
     "tuples": "pairveil.audit.tuples:canary_of_tuples",
     "choices": "pairveil.audit.choices:canary_of_choices",
+    "links": "pairveil.audit.links:canary_of_links",
 }
 """The worst case for each kind of input that a learner `learns_from`: 'module:function', called with the
 learner, kappa and the number of features."""

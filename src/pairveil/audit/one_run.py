@@ -8,12 +8,12 @@ label). Both bounds are one-sided tests of the hypothesis "the mechanism keeps i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, ndtr, ndtri
-from scipy.stats import binom
+from scipy.special import ndtr, ndtri
 
 from pairveil.errors import InputError
 from pairveil.privacy.gdp import epsilon_from_mu
@@ -21,33 +21,14 @@ from pairveil.privacy.gdp import epsilon_from_mu
 Blow = Callable[[float], float]
 
 
-def one_run_p_value(
-    correct: int, guesses: int, canaries: int, epsilon: float, delta: float
-) -> float:
-    """Probability that an (epsilon, delta)-private mechanism allows so many right guesses or more.
-
-    Steinke, Nasr and Jagielski (2023), Theorem 5.2: with f(v) = P[Bin(r, e^eps/(1+e^eps)) >= v] it
-    is at most ``f(v) + 2 m delta max_i (f(v - i) - f(v)) / i``.
-
-    Examples
-    --------
-    >>> round(one_run_p_value(correct=80, guesses=100, canaries=1000, epsilon=1.0, delta=0.0), 3)
-    0.072
-    """
-    _check(correct, guesses, canaries)
-    q = float(expit(epsilon))
-    tail = float(binom.sf(correct - 1, guesses, q))
-    if delta == 0.0 or correct == 0:
-        return tail
-    i = np.arange(1, correct + 1)
-    steepest = float(np.max((binom.sf(correct - i - 1, guesses, q) - tail) / i, initial=0.0))
-    return min(1.0, tail + 2.0 * canaries * delta * steepest)
-
-
 def epsilon_one_run(
     correct: int, guesses: int, canaries: int, delta: float = 0.0, confidence: float = 0.95
 ) -> float:
-    """Largest epsilon that one run refutes (Steinke, Nasr and Jagielski 2023).
+    """Largest epsilon that one run refutes, whatever the mechanism.
+
+    `refutes_curve` against the trade-off curve of (epsilon, delta)-privacy. Where delta is next to nothing it
+    is within 0.02 of the theorem of Steinke, Nasr and Jagielski (2023), else sharper, with many canaries much
+    so. A delta above ``(1 - confidence) * guesses / canaries`` leaves nothing to refute.
 
     Parameters
     ----------
@@ -59,13 +40,21 @@ def epsilon_one_run(
     Examples
     --------
     >>> round(epsilon_one_run(correct=190, guesses=200, canaries=1000), 2)
-    2.4
+    2.38
     >>> epsilon_one_run(correct=105, guesses=200, canaries=1000)
     0.0
     """
-    return _largest_refuted(
-        lambda e: one_run_p_value(correct, guesses, canaries, e, delta) <= 1.0 - confidence
-    )
+
+    def refuted(epsilon: float) -> bool:
+        odds = math.exp(epsilon)
+
+        def shrink(x: float) -> float:
+            """Least probability under one input of an event that has probability x under the other."""
+            return max(0.0, (x - delta) / odds, 1.0 - delta - odds * (1.0 - x))
+
+        return refutes_curve(shrink, correct, guesses, canaries, confidence)
+
+    return _largest_refuted(refuted)
 
 
 def refutes_curve(

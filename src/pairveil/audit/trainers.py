@@ -10,9 +10,10 @@ promise was about pairs.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
@@ -35,8 +36,9 @@ Mode = Literal["many-run", "one-run"]
 LEVELS: tuple[Unit, ...] = ("pair", "relationship", "person")
 PARTS = ("components_", "coef_", "W", "weights")
 """Attributes in which models keep their numbers, the first that is there."""
-GUESSED = 0.5
-"""Share of the coins of a one-run audit that are guessed; of the others the audit abstains."""
+GUESSED, FEW = 0.25, 100
+"""Share of the coins of a one-run audit that are guessed (of few coins, half or `FEW`); of the others the
+audit abstains."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,11 @@ class Level:
     kappa: int
     mode: Mode
     finding: Finding
+
+    @property
+    def least(self) -> float:
+        """The bound to two decimals, rounded down: what may be said of it."""
+        return math.floor(100 * self.finding.lower_bound) / 100
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -140,7 +147,7 @@ def audit_trainer(
     n_others: int = 60,
     adjacency: Adjacency = "replace",
     mode: Mode = "many-run",
-    runs: int = 1000,
+    runs: int | None = None,
     confidence: float = 0.95,
     random_state: int = 0,
     name: str = "trainer",
@@ -163,8 +170,9 @@ def audit_trainer(
         What the claim compares.
     mode : {'many-run', 'one-run'}
         Many runs on two inputs; or one, with as many planted secrets as there are features (at least 20).
-    runs : int
-        Of the trainer, for each level of a many-run audit.
+    runs : int or None
+        Of the trainer, for each level: by default 1,000, or 1. A one-run audit of several runs tosses all
+        coins anew in each: as many more secrets, each of them in one run alone.
     confidence : float
     random_state : int
     name : str
@@ -184,22 +192,21 @@ def audit_trainer(
     found = []
     for unit in levels:
         held = 1 if unit == "pair" else kappa
-        if mode == "one-run":
-            finding = _one_run(
-                guarded, claim, unit, held, n_features, adjacency, confidence, random_state, name
+        finding = (
+            _one_run(
+                guarded, claim, held, n_features, adjacency, runs or 1, confidence, random_state
             )
-        else:
-            canary = worst_case(unit, held, n_features, adjacency, n_others)
-            finding = audit(
+            if mode == "one-run"
+            else audit(
                 guarded,
-                canary,
+                worst_case(unit, held, n_features, adjacency, n_others),
                 claim,
-                runs=runs,
+                runs=1000 if runs is None else runs,
                 confidence=confidence,
                 random_state=random_state,
-                target=name,
             )
-        found.append(Level(unit, held, mode, finding))
+        )
+        found.append(Level(unit, held, mode, replace(finding, target=name)))
     return TrainerFinding(name, epsilon, delta, tuple(found))
 
 
@@ -257,51 +264,83 @@ def _numbers(model: Any) -> FloatArray:
 def _one_run(
     trainer: _Guarded,
     claim: Claim,
-    unit: Unit,
     kappa: int,
     n_features: int,
     adjacency: Adjacency,
+    runs: int,
     confidence: float,
     seed: int,
-    name: str,
 ) -> Finding:
-    """One secret a column, each by a coin; the columns of one model tell which (Steinke et al. 2023)."""
-    rng = np.random.default_rng([seed, 21])
-    coins = rng.random(n_features) < 0.5
+    """One secret a column, each by a coin; the columns of the models tell which.
 
-    def columns(secrets: NDArray[np.bool_]) -> FloatArray:
-        numbers = trainer(_planted(secrets, unit, kappa, adjacency), rng)
+    Coins of different runs are coins of one mechanism, that of all runs together: changing a coin changes one
+    run, so it is as private as the trainer.
+    """
+    rng = np.random.default_rng([seed, 21])
+
+    def columns(coins: NDArray[np.bool_]) -> FloatArray:
+        """What the model holds of each column, (n_features, numbers)."""
+        numbers = trainer(_planted(coins, kappa, adjacency), rng)
         if numbers.size % n_features:
             raise InputError(
                 "a one-run audit needs a model with one number, or more, for each feature"
             )
-        return np.asarray((numbers.reshape(-1, n_features) ** 2).sum(axis=0))
+        return numbers.reshape(-1, n_features).T
 
-    # Two runs that are not counted say what a secret does to its column.
-    all_ones, none = columns(np.ones_like(coins)), columns(np.zeros_like(coins))
-    towards = 1.0 if all_ones.mean() >= none.mean() else -1.0
-    scores = towards * columns(coins)
-    each = max(1, int(GUESSED * n_features / 2))
+    score = _column_score(columns, rng.random((2, n_features)) < 0.5)
+    tossed = rng.random((runs, n_features)) < 0.5
+    scores = np.concatenate([score(columns(coins)) for coins in tossed])
+    coins = tossed.ravel()
+    each = int(max(GUESSED * coins.size, min(FEW, coins.size / 2)) / 2)
     order = np.argsort(scores, kind="stable")
     right = int(coins[order[-each:]].sum() + (~coins[order[:each]]).sum())
     bound, verdict = judged(
-        lambda sure: epsilon_one_run(right, 2 * each, n_features, claim.delta, sure),
+        lambda sure: epsilon_one_run(right, 2 * each, coins.size, claim.delta, sure),
         claim.epsilon,
         confidence,
     )
     return Finding(
-        target=name, claimed_epsilon=claim.epsilon, lower_bound=bound, confidence=confidence, n_runs=1,
-        verdict=verdict, delta=claim.delta, canary=f"{n_features} planted", adjacency=adjacency,
+        target="", claimed_epsilon=claim.epsilon, lower_bound=bound, confidence=confidence, n_runs=runs,
+        verdict=verdict, delta=claim.delta, canary=f"{coins.size} planted", adjacency=adjacency,
         assumes="nothing",
     )  # fmt: skip
 
 
-def _planted(secrets: NDArray[np.bool_], unit: Unit, kappa: int, adjacency: Adjacency) -> PairSet:
+def _column_score(
+    columns: Callable[[NDArray[np.bool_]], FloatArray], tosses: NDArray[np.bool_]
+) -> Callable[[FloatArray], FloatArray]:
+    """How to guess a column's coin, learned from four runs that are not counted: two tosses, each both ways.
+
+    Both ways of one toss give what a column is like on average (its start, say) and what its secret does to
+    it. Three scores are tried on the second toss with what the first one taught, and the best is taken: the
+    column's length, its way along its own shift, its way along the shift that all columns have.
+    """
+    seen = [(columns(coins), columns(~coins)) for coins in tosses]
+    middles = np.stack([(one + other) / 2 for one, other in seen])
+    shifts = np.stack(
+        [(2.0 * coins - 1)[:, None] * (one - other)
+         for coins, (one, other) in zip(tosses, seen, strict=True)]
+    )  # fmt: skip
+
+    def scores(x: FloatArray, middle: FloatArray, shift: FloatArray) -> FloatArray:
+        away = x - middle
+        own, shared = (away * shift).sum(axis=1), away @ shift.mean(axis=0)
+        return np.stack([(x**2).sum(axis=1), own, shared])
+
+    tried = scores(seen[1][0], middles[0], shifts[0])
+    ranks = tried.argsort(axis=1, kind="stable").argsort(axis=1)
+    apart = ranks @ (tosses[1] - tosses[1].mean())
+    best = int(np.argmax(np.abs(apart)))
+    towards = 1.0 if apart[best] >= 0 else -1.0
+    middle, shift = middles.mean(axis=0), shifts.mean(axis=0)
+    return lambda x: towards * scores(x, middle, shift)[best]
+
+
+def _planted(secrets: NDArray[np.bool_], kappa: int, adjacency: Adjacency) -> PairSet:
     """For each column the pairs of one person along it: similar or dissimilar, or contents or none.
 
     The pairs of a relationship are those of one of its two people: both are a star here.
     """
-    del unit
     d = len(secrets)
     size = kappa + 1  # the person and those she is paired with
     features = np.zeros((d * size, d))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
@@ -69,7 +70,7 @@ def audit(
         ),
     ] = None,
     runs: Annotated[
-        int | None, typer.Option("--runs", min=40, help="Runs of the mechanism.")
+        int | None, typer.Option("--runs", min=1, help="Runs of the mechanism.")
     ] = None,
     thorough: Annotated[
         bool,
@@ -100,8 +101,15 @@ def audit(
         int, typer.Option("--planted", min=2, help="Pairs of the person planted for a trainer.")
     ] = 8,
     one_run: Annotated[
-        bool, typer.Option("--one-run", help="Run a trainer once, with many planted people.")
+        bool,
+        typer.Option(
+            "--one-run", help="Run a trainer once (or --runs times), with many planted people."
+        ),
     ] = False,
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", help="HTML page of a trainer's audit.", show_default=False),
+    ] = None,
     seed: Seed = 0,
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
@@ -123,7 +131,7 @@ def audit(
 
     Example: `pairveil audit --exact --learner scatter --unit person`
 
-    Example: `pairveil audit --trainer pairveil.studies.trainers:pair_clipped --delta 1e-5`
+    Example: `pairveil audit --trainer pairveil.studies.trainers:pair_clipped --delta 1e-5 --report page.html`
     """
     from pairveil.audit.targets import audit_target, make_target
 
@@ -143,12 +151,13 @@ def audit(
             runs=runs,
             confidence=confidence,
             seed=seed,
+            report=report,
             json_=json_,
             quiet=quiet,
         )
         return
-    if one_run or delta:
-        raise InputError("--one-run and --delta go with --trainer")
+    if one_run or delta or report:
+        raise InputError("--one-run, --delta and --report go with --trainer")
     adjacency = adjacency or "zero-out"
     if learner != DEFAULT_LEARNER_NAME and target != "learner":
         raise InputError(f"--learner says which learner: it does not go with --target {target}")

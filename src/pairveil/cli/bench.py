@@ -231,3 +231,35 @@ def clustering(
         ),
     }
     _show(result, f"{seeds} draws of links", columns, json_, quiet)
+
+
+@app.command("deep")
+def deep(
+    people: Annotated[
+        list[int] | None, typer.Option("--people", min=100, help="Numbers of people (repeatable).")
+    ] = None,
+    epsilons: Annotated[
+        list[float] | None, typer.Option("--epsilon", min=0.01, help="Repeatable.")
+    ] = None,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Repeats.")] = 1,
+    out: OutFolder = None,
+    json_: JsonFlag = False,
+    quiet: QuietFlag = False,
+) -> None:
+    """A small network on distorted glyphs, beside Euclid, the linear metric and pairs as examples.
+
+    Example: `pairveil bench deep --people 4000 --epsilon 4`
+    """
+    from pairveil.studies.bench.deep import EPSILONS, SIZES, run
+
+    progress = _progress(json_ or quiet)
+    result = run(people or SIZES, epsilons or EPSILONS, seeds, out, progress)
+    columns: dict[str, Column] = {
+        "people": "people",
+        "method": "method",
+        "unit": lambda row: row["unit"] or "",
+        "epsilon": lambda row: row["epsilon"] or "",
+        "pair AUC": "{pair_auc:.3f}".format_map,
+        "seconds": "seconds",
+    }
+    _show(result, f"distorted glyphs, {seeds} draws", columns, json_, quiet)

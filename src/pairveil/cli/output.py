@@ -148,9 +148,8 @@ def say_error(message: str) -> None:
     """One line on stderr; where it names rows, how they are counted."""
     said = " ".join(as_options(message).split())
     if _ROWS.search(said):
-        said = (
-            f"{said.rstrip('.')}. Rows are counted without the header: row 1 is the line below it."
-        )
+        said += "" if said.endswith((".", "?")) else "."
+        said += " Rows are counted without the header: row 1 is the line below it."
     stderr.print(f"[red]pairveil:[/red] {escape(said)}")
 
 

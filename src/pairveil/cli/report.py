@@ -96,11 +96,16 @@ def report(
 def export(
     folder: ReleaseFolder,
     to: Annotated[FormatName, typer.Option("--to", help="Format to write.", show_default=False)],
-    out: Annotated[Path, typer.Option("--out", "-o", help="File to write.", show_default=False)],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", "-o", help="File (or folder, for dense) to write.", show_default=False
+        ),
+    ],
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
-    """Write a released metric as ONNX, CSV, a scikit-learn pickle or SQL for pgvector.
+    """Write a released metric as ONNX, CSV, a scikit-learn pickle, SQL or sentence-transformers' Dense.
 
     Example: `pairveil export release/ --to onnx -o metric.onnx`
     """
@@ -110,7 +115,8 @@ def export(
     metric = ReleasedMetric.load(folder)
     file = writer_of(to)(metric.components, out, metric.feature_names)
     if json_:
-        print_json({"out": str(file), "to": to, "bytes": file.stat().st_size})
+        parts = file.iterdir() if file.is_dir() else [file]
+        print_json({"out": str(file), "to": to, "bytes": sum(one.stat().st_size for one in parts)})
     elif not quiet:
         stdout.print(f"{metric.n_components} x {metric.n_features} metric as {to}: {file}")
         if to == "sklearn":

@@ -217,12 +217,17 @@ def _by_release(
     from pairveil.release.artefact import load_release
     from pairveil.release.error_curve import ErrorCurve
     from pairveil.release.linkage import ReleasedLinkage
+    from pairveil.release.metric import ReleasedMetric
 
     released = load_release(folder)
     if isinstance(released, ErrorCurve):
         raise InputError(f"{folder} is an operating point already: name the model's folder")
     if isinstance(released, ReleasedLinkage):
         return _by_weights(released, features, pairs, reading)
+    if not isinstance(released, ReleasedMetric):
+        raise InputError(
+            f"{folder} holds no metric and no linkage model: there is nothing to score"
+        )
     from pairveil.cli.release import read_placed
 
     values, placed = read_placed(features, pairs, id_, released, reading)

@@ -97,14 +97,13 @@ def _signature(folder: Path, signer: Path | None) -> tuple[str, list[str], tuple
 
 
 def _as_json(found: Any, result: Any, signature: str, graph: Any) -> dict[str, Any]:
-    from pairveil.privacy.units import UNITS
     from pairveil.privacy.verification import RECOMPUTED, SENDERS_WORD
 
     return {
         **found.to_dict(),
         "valid": bool(result),
         "problems": [*result.problems, *(graph.problems if graph is not None else [])],
-        "best_guess": {unit: found.best_guess(unit) for unit in UNITS},
+        "best_guess": {unit: found.best_guess(unit) for unit in found.units},
         "recomputed": list(RECOMPUTED) if result else [],
         "senders_word": list(SENDERS_WORD),
         "signed": signature == "valid",

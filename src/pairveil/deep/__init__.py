@@ -1,8 +1,9 @@
 """Deep metrics: pairs through a network, under the same guarantee as every other learner (extra ``torch``).
 
-`PrivateMetricTrainer` trains any torch module whose layers treat samples apart on labelled pairs. Each
-pair's gradient, through both branches, is clipped as a whole and summed in exact integers by the project's
-own engine, so that plan, accountant, certificate, ledger, checkpoint and audit are those of every learner.
+`PrivateMetricTrainer` trains any torch module whose layers treat samples apart on labelled pairs, groups
+of people or triplets. Each record's gradient, through all its people, is clipped as a whole and summed in
+exact integers by the project's own engine, so that plan, accountant, certificate, ledger, checkpoint and
+audit are those of every learner.
 `make_private` is the same one level lower, for training loops of one's own.
 """
 
@@ -17,8 +18,10 @@ except ImportError:  # pragma: no cover - a machine without the extra
         "pairveil.deep needs torch: install the extra (pip install 'pairveil[torch]')"
     ) from None
 
+from pairveil.deep.adapters import add_adapters, merge_adapters
 from pairveil.deep.gradients import NetworkGradient
 from pairveil.deep.losses import LOSSES
+from pairveil.deep.metric_learning import from_indices
 from pairveil.deep.network import Network
 from pairveil.deep.release import ReleasedNetwork
 from pairveil.deep.stepping import PrivateSteps, make_private
@@ -31,5 +34,8 @@ __all__ = [
     "PrivateMetricTrainer",
     "PrivateSteps",
     "ReleasedNetwork",
+    "add_adapters",
+    "from_indices",
     "make_private",
+    "merge_adapters",
 ]

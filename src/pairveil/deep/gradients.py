@@ -19,9 +19,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pairveil.data.canonical import NULL
 from pairveil.deep.network import Network
 from pairveil.deep.ranks import add_over_ranks, own_share
+from pairveil.deep.records import VACANT, is_null, something_said
 from pairveil.engine.statistics import Statistic
 from pairveil.errors import InputError
 from pairveil.privacy.grid import Norm
@@ -48,8 +48,8 @@ class NetworkGradient(Statistic):
     bucket : int
         Pairs, by position, whose sum is rounded at once (public; from the sample rate).
     in_place : bool
-        Of a Poisson sample, put each pair at a place of its micro-batch that follows from its position alone:
-        for devices that compute a row differently at different places (`rows_stand_alone`).
+        Of a Poisson sample, put each record at a place of its micro-batch that follows from its position
+        alone: for devices that compute a row differently at different places (`rows_stand_alone`).
     """
 
     network: Network
@@ -110,7 +110,8 @@ class NetworkGradient(Statistic):
                 yield places[start : start + self.network.micro_batch]
             return
         drawn = np.arange(data.n_records) if rows is None else rows
-        drawn = drawn[data.labels[drawn] != NULL]
+        said = self.network.records.contents(data, drawn)[1]
+        drawn = drawn[something_said(said)]
         edges = np.searchsorted(drawn, np.arange(0, data.n_records + self.bucket, self.bucket))
         for start, stop in pairwise(edges):
             if stop > start:
@@ -136,18 +137,20 @@ class NetworkGradient(Statistic):
     def _micro_batch(self, data: Any, rows: IntArray, places: IntArray) -> torch.Tensor:
         """Clipped sum over at most one micro-batch, always of one shape: the rest are null pairs."""
         network, room = self.network, self.network.micro_batch
-        ends = np.zeros((2, room, data.n_features), dtype=data.features.dtype)
-        labels = np.zeros(room, dtype=np.float32)
-        for side in (0, 1):
-            ends[side, places] = data.features[data.pairs[rows, side]]
-        labels[places] = data.labels[rows]
-        ends[:, labels == NULL] = 0  # a null pair has no contents
+        people, spoken = network.records.contents(data, rows)
+        spoken_of = something_said(spoken)
+        ends = np.zeros((network.records.size, room, data.n_features), dtype=data.features.dtype)
+        said = np.zeros((room, *spoken.shape[1:]), dtype=np.float32)
+        said[places] = spoken
+        for end, one in zip(ends, people.T, strict=True):
+            there = spoken_of & (one != VACANT)  # a null record has no contents
+            end[places[there]] = data.features[one[there]]
         inputs = as_inputs(ends, network)
-        given = torch.from_numpy(labels).to(network.device)
-        parts = network.gradients(inputs[0], inputs[1], given)
+        given = torch.from_numpy(said).to(network.device)
+        parts = network.gradients(*inputs, given)
         safe = (parts.square + (parts.terms / CANCELLING) ** 2).sqrt()
         # A gradient too long for floats contributes nothing: its own pair, and no other.
-        counted = torch.isfinite(safe) & (given != 0)
+        counted = torch.isfinite(safe) & ~is_null(given)
         factors = torch.where(counted, self.clip / safe.clamp(min=self.clip), 0.0)
         return parts.weighted(factors)[0]
 
@@ -170,13 +173,13 @@ def rows_stand_alone(network: Network) -> bool:
     >>> rows_stand_alone(Network(torch.nn.Linear(3, 2), contrastive, (3,), micro_batch=32))
     True
     """
-    n = network.micro_batch
-    left, right = network.example(n, seed=4), network.example(n, seed=5)
-    labels = torch.ones(n, device=network.device)
-    labels[::2] = -1
-    first = network.gradients(left, right, labels)
+    n, size = network.micro_batch, network.records.size
+    said = torch.tensor(network.records.trial, dtype=torch.float32, device=network.device)
+    given = [network.example(n, seed=4 + place) for place in range(size)]
+    given.append(said[torch.arange(n, device=network.device) % len(said)])
+    first = network.gradients(*given)
     for shift in (1, 7, n // 2 + 1):
-        moved = network.gradients(*(torch.roll(one, shift, 0) for one in (left, right, labels)))
+        moved = network.gradients(*(torch.roll(one, shift, 0) for one in given))
         back = torch.roll(moved.square, -shift, 0)
         if not torch.equal(back, first.square):
             return False

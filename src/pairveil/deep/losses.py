@@ -1,20 +1,27 @@
-"""Losses of pairs, from the embeddings of their two ends: one number a pair, and no pair sees another.
+"""Losses of pairs and of triplets, from embeddings: one number each, and none sees another.
 
 A loss of one's own is any function ``loss(left, right, labels)`` of two (n, k) tensors and n labels
-(+1 similar, -1 dissimilar) that returns n numbers, each from its own row alone.
+(+1 similar, -1 dissimilar), or of tuples ``loss(anchor, positive, negative)``, that returns n numbers, each
+from its own row alone.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from pairveil.deep.metric_learning import is_foreign, pair_loss_of
+from pairveil.deep.records import (
+    GroupRecords,
+    PairLoss,
+    PairRecords,
+    Records,
+    TripletLoss,
+    TupleRecords,
+)
 from pairveil.errors import InputError
 
-PairLoss = Callable[[Tensor, Tensor, Tensor], Tensor]
 _TINY = 1e-12  # inside a square root, whose slope has no bound at 0
 
 
@@ -55,27 +62,60 @@ def logistic(left: Tensor, right: Tensor, labels: Tensor, margin: float = 1.0) -
     return F.softplus(labels * ((left - right).pow(2).sum(dim=1) - margin))
 
 
+def triplet(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0) -> Tensor:
+    """The negative further from the anchor than the positive, by ``margin`` in squared distances.
+
+    Examples
+    --------
+    >>> triplet(torch.zeros(1, 1), torch.full((1, 1), 0.5), torch.ones(1, 1))
+    tensor([0.2500])
+    """
+    near, far = ((anchor - other).pow(2).sum(dim=1) for other in (positive, negative))
+    return F.relu(margin + near - far)
+
+
 LOSSES: dict[str, PairLoss] = {
     "contrastive": contrastive,
     "cosine": cosine,
     "logistic": logistic,
 }
+TRIPLET_LOSSES: dict[str, TripletLoss] = {"triplet": triplet}
+COUPLED = (
+    "losses that couple the pairs of a batch (miners, cross-batch memory, in-batch negatives) have no bound "
+    "on what one pair contributes"
+)
 
 
-def loss_named(loss: str | PairLoss) -> tuple[str, PairLoss]:
-    """A loss and its name; a function is taken as it is.
+def records_of(kind: str, size: int, loss: str | PairLoss) -> tuple[str, Records]:
+    """Records of some kind with their loss, and the loss's name.
+
+    Parameters
+    ----------
+    kind : {'pairs', 'groups', 'tuples'}
+    size : int
+        People in a record.
+    loss : str or callable
+        Groups take a loss of pairs, or 'triplet'; tuples one of triplets. A loss of single pairs of
+        pytorch-metric-learning is taken too.
 
     Examples
     --------
-    >>> loss_named("cosine")[0]
-    'cosine'
+    >>> records_of("pairs", 2, "cosine")[0], records_of("groups", 4, "triplet")[1].triplets
+    ('cosine', True)
     """
-    if callable(loss):
-        return getattr(loss, "__name__", type(loss).__name__), loss
-    if loss not in LOSSES:
+    if is_foreign(loss):
+        loss = pair_loss_of(loss)
+    taken = {"pairs": LOSSES, "groups": LOSSES | TRIPLET_LOSSES, "tuples": TRIPLET_LOSSES}[kind]
+    if not callable(loss) and loss not in taken:
         raise InputError(
-            f"loss must be one of {', '.join(LOSSES)}, or a function of the embeddings of pairs. Losses that "
-            "couple the pairs of a batch (miners, cross-batch memory, in-batch negatives) have no bound on "
-            "what one pair contributes"
+            f"loss of {kind} must be one of {', '.join(taken)}, or a function of embeddings; {COUPLED}"
         )
-    return loss, LOSSES[loss]
+    name = getattr(loss, "__name__", type(loss).__name__) if callable(loss) else loss
+    function = loss if callable(loss) else taken[loss]
+    if kind == "pairs":
+        return name, PairRecords(function)
+    if kind == "tuples":
+        return name, TupleRecords(size, function)
+    if loss == "triplet" and size < 3:
+        raise InputError("a triplet needs three people: these groups have two")
+    return name, GroupRecords(size, function, triplets=loss == "triplet")

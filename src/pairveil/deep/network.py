@@ -1,4 +1,4 @@
-"""A torch module made ready for pairs: what learns, how pairs' gradients are found, what is refused.
+"""A torch module made ready for records: what learns, how their gradients are found, what is refused.
 
 All checks run on random inputs of the data's shape, before any data are touched and anything is charged.
 """
@@ -6,7 +6,6 @@ All checks run on random inputs of the data's shape, before any data are touched
 from __future__ import annotations
 
 import copy
-import itertools
 
 import numpy as np
 import torch
@@ -14,12 +13,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from pairveil.deep.layers import Parts, formed_parts, rule_of, together
-from pairveil.deep.losses import PairLoss
 from pairveil.deep.passes import LayerParts, Layers, parts_by_layer
+from pairveil.deep.records import PairLoss, PairRecords, Records, check_apart, is_null
 from pairveil.errors import InputError
 
 MIXING = (nn.modules.batchnorm._BatchNorm, nn.SyncBatchNorm)
-_PAIR_BY_PAIR = 64  # pairs whose gradients are formed at once where a layer has no rule
+_ONE_BY_ONE = 64  # records whose gradients are formed at once where a layer has no rule
 _AGREEMENT = 1e-3  # of sums by the rules with torch's own, relative, in the network's own precision
 
 
@@ -31,14 +30,14 @@ class Network:
     module : torch.nn.Module
         Maps (n, *shape) to (n, k) embeddings, each row on its own. Parameters with ``requires_grad=False``
         stay as they are.
-    loss : callable
-        As in `pairveil.deep.losses`.
+    loss : callable or Records
+        Of pairs, as in `pairveil.deep.losses`; or other records with theirs (`pairveil.deep.records`).
     shape : tuple of int
         Of one person's data.
     tokens : bool
         Whether data are whole numbers, for an embedding.
     micro_batch : int
-        Pairs that are run at once; memory follows it.
+        Records that are run at once; memory follows it.
     device : str
 
     Examples
@@ -52,7 +51,7 @@ class Network:
     def __init__(
         self,
         module: nn.Module,
-        loss: PairLoss,
+        loss: PairLoss | Records,
         shape: tuple[int, ...],
         *,
         tokens: bool = False,
@@ -63,7 +62,8 @@ class Network:
             raise InputError("module must be a torch.nn.Module")
         self.device = _device(device)
         self.module = _prepared(module).to(self.device)
-        self.loss, self.shape, self.tokens = loss, tuple(shape), tokens
+        self.records: Records = PairRecords(loss) if callable(loss) else loss
+        self.shape, self.tokens = tuple(shape), tokens
         self.micro_batch = micro_batch
         self.parameters = [
             (name, one) for name, one in self.module.named_parameters() if one.requires_grad
@@ -74,7 +74,8 @@ class Network:
         self.positions = 1
         self._layers = self._with_rules()
         self._check_rows_apart()
-        self._check_pairs_apart()
+        with torch.no_grad():
+            check_apart(self.records, torch.stack([self.module(one) for one in self._trial()[:-1]]))
         self.by_rules = self._layers is not None and self._rules_agree()
         if not self.by_rules:
             self._check_pair_by_pair()
@@ -96,32 +97,36 @@ class Network:
                 one.copy_(vector[place : place + one.numel()].reshape(one.shape))
                 place += one.numel()
 
-    # ---- gradients of pairs --------------------------------------------------------------------------
+    # ---- gradients of records ------------------------------------------------------------------------
 
-    def gradients(self, left: Tensor, right: Tensor, labels: Tensor) -> Parts:
-        """Norms and weighted sums of the gradients of some pairs; label 0 is a null pair, which has none.
+    def gradients(self, *given: Tensor) -> Parts:
+        """Norms and weighted sums of the gradients of n records; a null one (said 0) has none.
 
         ``weighted`` gives one vector, in the order of `flat`.
+
+        Parameters
+        ----------
+        *given : Tensor
+            The records' people, (n, ...) for each place in a record; last, what is said of the records:
+            for pairs left, right and labels.
         """
-        if self.by_rules:
-            return self._by_rules(left, right, labels)
-        return self._pair_by_pair(left, right, labels)
+        return self._by_rules(*given) if self.by_rules else self._pair_by_pair(*given)
 
-    def _losses(self, embedded: Tensor, labels: Tensor) -> Tensor:
-        n = len(labels)
-        losses = self.loss(embedded[:n], embedded[n:], labels)
-        if losses.shape != (n,):
-            raise InputError(f"the loss must return one number a pair: {n}, not {losses.shape}")
-        return torch.where(labels == 0, torch.zeros_like(losses), losses)
+    def _losses(self, embedded: Tensor, said: Tensor) -> Tensor:
+        """Of embeddings (size * n, k), place by place."""
+        by_place = embedded.reshape(self.records.size, len(said), -1)
+        losses = self.records.losses(by_place, said)
+        return torch.where(is_null(said), torch.zeros_like(losses), losses)
 
-    def _by_rules(self, left: Tensor, right: Tensor, labels: Tensor) -> Parts:
-        return self._joined(self._by_layer(left, right, labels))
+    def _by_rules(self, *given: Tensor) -> Parts:
+        return self._joined(self._by_layer(*given))
 
-    def _by_layer(self, left: Tensor, right: Tensor, labels: Tensor) -> list[LayerParts]:
+    def _by_layer(self, *given: Tensor) -> list[LayerParts]:
+        *places, said = given
         return parts_by_layer(
             self._layers or {},
-            lambda: self._losses(self.module(torch.cat([left, right])), labels),
-            len(labels),
+            lambda: self._losses(self.module(torch.cat(places)), said),
+            len(said),
         )
 
     def _joined(self, found: list[LayerParts]) -> Parts:
@@ -148,21 +153,22 @@ class Network:
 
         return Parts(whole.square, whole.terms, weighted)
 
-    def _pair_by_pair(self, left: Tensor, right: Tensor, labels: Tensor) -> Parts:
-        """Every pair's gradient, formed by torch.func: for layers without a rule."""
+    def _pair_by_pair(self, *given: Tensor) -> Parts:
+        """Every record's gradient, formed by torch.func: for layers without a rule."""
+        *places, said = given
         values = {name: one.detach() for name, one in self.module.named_parameters()}
         learned = {name: values.pop(name) for name, _ in self.parameters}
         buffers = dict(self.module.named_buffers())
 
-        def loss_of(learned: dict[str, Tensor], ends: Tensor, label: Tensor) -> Tensor:
+        def loss_of(learned: dict[str, Tensor], people: Tensor, said: Tensor) -> Tensor:
             state = {**learned, **values, **buffers}
-            embedded = torch.func.functional_call(self.module, state, (ends,))
-            return self._losses(embedded, label[None])[0]
+            embedded = torch.func.functional_call(self.module, state, (people,))
+            return self._losses(embedded, said[None])[0]
 
         each = torch.func.vmap(
-            torch.func.grad(loss_of), in_dims=(None, 0, 0), chunk_size=_PAIR_BY_PAIR
+            torch.func.grad(loss_of), in_dims=(None, 0, 0), chunk_size=_ONE_BY_ONE
         )
-        formed = each(learned, torch.stack([left, right], dim=1), labels)
+        formed = each(learned, torch.stack(places, dim=1), said)
         rows = torch.cat([formed[name].flatten(1).double() for name, _ in self.parameters], dim=1)
         finite = torch.isfinite(rows).all(dim=1)
         return formed_parts(torch.where(finite[:, None], rows, 0.0))
@@ -237,53 +243,21 @@ class Network:
                 "so that no bound holds on what one pair contributes; use layers that treat samples apart"
             )
 
-    def _check_pairs_apart(self) -> None:
-        """Refuse a loss in which one pair moves another's number or slopes, or that remembers pairs."""
-        left, right, labels = self._trial()
-        with torch.no_grad():
-            ends = torch.cat([self.module(left), self.module(right)])
-        n = len(labels)
-        first = self._loss_and_slopes(ends, labels)
-        for pair, by in itertools.product(range(n), (1e3, -1.0, 1e-3)):
-            others, said = ends.clone(), labels.clone()
-            others[[pair, n + pair]] *= torch.tensor([[by], [-by]], device=ends.device).to(
-                ends.dtype
-            )
-            said[pair] = -said[pair]
-            kept = [row for row in range(n) if row != pair]
-            if not _alike(self._loss_and_slopes(others, said)[kept], first[kept]):
-                raise InputError(
-                    "the loss couples the pairs of a batch: changing one of them changes what another gives, "
-                    "so that no bound holds on what one pair contributes; write one of each pair's own row"
-                )
-        if not _alike(self._loss_and_slopes(ends, labels), first):
-            raise InputError(
-                "the loss gives the same pairs other numbers the second time: it keeps something of earlier "
-                "pairs or draws at random, so that no bound holds on what one pair contributes"
-            )
-
-    def _loss_and_slopes(self, ends: Tensor, labels: Tensor) -> Tensor:
-        """For each pair its loss and the slopes of all losses at its two embeddings, one row a pair."""
-        given, n = ends.detach().requires_grad_(True), len(labels)
-        losses = self._losses(given, labels)
-        slopes = torch.zeros_like(given)
-        if losses.requires_grad:
-            (slopes,) = torch.autograd.grad(losses.sum(), given)
-        return torch.cat([losses.detach()[:, None], slopes[:n], slopes[n:]], dim=1).double()
-
-    def _trial(self) -> tuple[Tensor, Tensor, Tensor]:
-        labels = torch.tensor([1.0, -1.0, 1.0, -1.0], device=self.device)
-        return self.example(4, seed=2), self.example(4, seed=3), labels
+    def _trial(self) -> tuple[Tensor, ...]:
+        """Four random records: people place by place, and what is said of them."""
+        people = [self.example(4, seed=2 + place) for place in range(self.records.size)]
+        said = torch.tensor(self.records.trial, dtype=torch.float32, device=self.device)
+        return *people, said
 
     def _rules_agree(self) -> bool:
         """Whether the rules' sum is torch's own: not where parameters are shared or used elsewhere."""
-        left, right, labels = self._trial()
-        found = self._by_layer(left, right, labels)
+        *places, said = self._trial()
+        found = self._by_layer(*places, said)
         if sorted(one.name for one in found) != sorted(self._layers or {}):
             return False  # a layer that is called twice, or never
-        self.positions = 2 * max(one.outputs for one in found)
+        self.positions = self.records.size * max(one.outputs for one in found)
         learned = [one for _, one in self.parameters]
-        losses = self._losses(self.module(torch.cat([left, right])), labels)
+        losses = self._losses(self.module(torch.cat(places)), said)
         own = torch.autograd.grad(losses.sum(), learned, allow_unused=True)
         expected = torch.cat(
             [
@@ -301,13 +275,9 @@ class Network:
             self._pair_by_pair(*self._trial())
         except (RuntimeError, ValueError, NotImplementedError) as problem:
             raise InputError(
-                "the module has layers without a rule for pairs, and torch.func cannot form their gradients "
-                f"pair by pair: {str(problem).splitlines()[0]}"
+                "the module has layers without a rule, and torch.func cannot form their gradients one "
+                f"by one: {str(problem).splitlines()[0]}"
             ) from None
-
-
-def _alike(one: Tensor, other: Tensor) -> bool:
-    return bool(torch.allclose(one, other, rtol=1e-4, atol=1e-9, equal_nan=True))
 
 
 def _device(name: str) -> torch.device:

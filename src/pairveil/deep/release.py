@@ -1,9 +1,13 @@
-"""A released network: weights in safetensors, a description, the certificate. Loads without pairveil."""
+"""A released network: weights in safetensors, a description, a certificate, ONNX. Loads without pairveil."""
 
 from __future__ import annotations
 
+import copy
 import hashlib
+import io
 import json
+import warnings
+from collections import OrderedDict
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,13 +20,15 @@ from safetensors.torch import save as save_tensors
 from torch import nn
 
 from pairveil.errors import InputError
-from pairveil.files import FolderDraft, recover
+from pairveil.files import FolderDraft, recover, write_file
 from pairveil.foreign import read_json, read_regular
 from pairveil.privacy.certificate import Certificate
+from pairveil.release.exporters import ONNX_INPUT, ONNX_OPSET, ONNX_OUTPUT, need, to_dense
 
 NETWORK_FILE = "network.safetensors"
 DESCRIPTION_FILE = "network.json"
 CERTIFICATE_FILE = "certificate.json"
+ONNX_FILE = "network.onnx"
 FORMAT, VERSION = "pairveil-network", 1
 _AT_ONCE = 1024
 
@@ -33,7 +39,7 @@ def embed(module: nn.Module, data: Any, shape: tuple[int, ...]) -> NDArray[np.fl
     if tensor.ndim < 2 or tuple(tensor.shape[1:]) != tuple(shape):
         raise InputError(f"data must have shape (n, {', '.join(map(str, shape))})")
     if tensor.is_floating_point():
-        tensor = tensor.to(next(module.parameters()).dtype)
+        tensor = tensor.to(_dtype(module))
     with torch.no_grad():
         parts = [module(part).double() for part in tensor.split(_AT_ONCE)]
     embedded: NDArray[np.float64] = torch.cat(parts).numpy()
@@ -60,8 +66,64 @@ class ReleasedNetwork:
         """Embeddings of people, (n, k)."""
         return embed(self.module, data, self.shape)
 
-    def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the folder, whole or not at all."""
+    @classmethod
+    def of_head(cls, encoder: nn.Module, head: Any, shape: tuple[int, ...]) -> ReleasedNetwork:
+        """A public encoder and a metric that was learned from its embeddings, as one network.
+
+        Parameters
+        ----------
+        encoder : torch.nn.Module
+            As it was: its weights must be public. Learned is the head alone.
+        head : DPPMetricLearner or ReleasedMetric
+            Fitted to the encoder's embeddings; its certificate is the network's.
+        shape : tuple of int
+            Of one person's data.
+        """
+        fitted = hasattr(head, "components_")
+        matrix = getattr(head, "components_" if fitted else "components", None)
+        if matrix is None:
+            raise InputError("the head must be a fitted metric: call its fit first")
+        layer = nn.Linear(matrix.shape[1], matrix.shape[0], bias=False, dtype=_dtype(encoder))
+        with torch.no_grad():
+            layer.weight.copy_(torch.as_tensor(np.asarray(matrix)))
+        parts = OrderedDict(encoder=copy.deepcopy(encoder).cpu(), head=layer)
+        module = nn.Sequential(parts).eval().requires_grad_(False)
+        try:
+            embed(module, torch.zeros(1, *shape), shape)
+        except RuntimeError as problem:
+            raise InputError(f"the head does not fit on the encoder: {problem}") from None
+        return cls(module, head.certificate_ if fitted else head.certificate, tuple(shape))
+
+    def to_onnx(self, path: str | Path) -> Path:
+        """Write ``features (n, ...) -> projected (n, k)`` as ONNX (``pip install 'pairveil[onnx]'``)."""
+        return write_file(path, onnx_bytes(self.module, self.shape))
+
+    def to_dense(self, folder: str | Path) -> Path:
+        """Write the network's one linear layer for sentence-transformers.
+
+        Parameters
+        ----------
+        folder : path
+            See `pairveil.release.exporters.to_dense`.
+        """
+        layer = self.module.head if hasattr(self.module, "head") else self.module
+        if not isinstance(layer, nn.Linear):
+            raise InputError(
+                "a Dense module is one linear layer: this network is more, and its head is none"
+            )
+        bias = None if layer.bias is None else layer.bias.detach().cpu().numpy()
+        return to_dense(layer.weight.detach().cpu().numpy(), folder, bias=bias)
+
+    def save(self, folder: str | Path, *, overwrite: bool = False, onnx: bool = False) -> Path:
+        """Write the folder, whole or not at all.
+
+        Parameters
+        ----------
+        folder : path
+        overwrite : bool
+        onnx : bool
+            With ``network.onnx``, which runs without the module's code.
+        """
         weights = save_tensors(
             {
                 name: one.detach().contiguous().cpu()
@@ -77,8 +139,11 @@ class ReleasedNetwork:
             "n_parameters": sum(one.numel() for one in self.module.parameters()),
             "sha256": digest,
         }
-        files = {
-            NETWORK_FILE: weights,
+        files = {NETWORK_FILE: weights}
+        if onnx:
+            files[ONNX_FILE] = onnx_bytes(self.module, self.shape)
+            described["onnx_sha256"] = hashlib.sha256(files[ONNX_FILE]).hexdigest()
+        files |= {
             DESCRIPTION_FILE: (json.dumps(described, indent=2) + "\n").encode(),
         }
         if self.certificate is not None:
@@ -120,11 +185,56 @@ class ReleasedNetwork:
         return cls(module.eval(), certificate, tuple(described["shape"]))
 
 
+def onnx_bytes(module: nn.Module, shape: tuple[int, ...]) -> bytes:
+    """A network as an ONNX model, which was run on random inputs and gave what the network gives."""
+    onnx = need("onnx", "onnx", "Writing ONNX")
+    reference = need("onnx.reference", "onnx", "Writing ONNX")
+    module = copy.deepcopy(module).cpu().eval()
+    embeds = any(isinstance(layer, nn.Embedding) for layer in module.modules())
+    rows = torch.randn(5, *shape, generator=torch.Generator().manual_seed(0))
+    rows = torch.zeros_like(rows, dtype=torch.int64) if embeds else rows.to(_dtype(module))
+    file, people = io.BytesIO(), {0: "people"}
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore"
+        )  # of what torch's older exporter is told; it needs no onnxscript
+        try:
+            torch.onnx.export(
+                module,
+                (rows[:2],),
+                file,
+                dynamo=False,
+                input_names=[ONNX_INPUT],
+                output_names=[ONNX_OUTPUT],
+                dynamic_axes={ONNX_INPUT: people, ONNX_OUTPUT: people},
+                opset_version=ONNX_OPSET,
+            )
+        except (RuntimeError, torch.onnx.errors.OnnxExporterError) as problem:
+            raise InputError(
+                f"torch cannot write this network as ONNX: {str(problem).splitlines()[0]}"
+            ) from None
+        model = onnx.load_from_string(file.getvalue())
+        onnx.checker.check_model(model)
+        found = reference.ReferenceEvaluator(model).run(None, {ONNX_INPUT: rows.numpy()})[0]
+    with torch.no_grad():
+        expected = module(rows).numpy()
+    if found.shape != expected.shape or not np.allclose(found, expected, rtol=1e-3, atol=1e-5):
+        raise InputError(
+            "the ONNX model gives other numbers than the network: does the module branch on its input?"
+        )
+    written: bytes = file.getvalue()
+    return written
+
+
+def _dtype(module: nn.Module) -> torch.dtype:
+    return next((one.dtype for one in module.parameters()), torch.float32)
+
+
 def _write(folder: Path, files: dict[str, bytes], overwrite: bool) -> Path:
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; name a folder for the release")
     held = {entry.name for entry in folder.iterdir()} if folder.exists() else set()
-    if held - {NETWORK_FILE, DESCRIPTION_FILE, CERTIFICATE_FILE}:
+    if held - {NETWORK_FILE, DESCRIPTION_FILE, CERTIFICATE_FILE, ONNX_FILE}:
         raise InputError(f"{folder} holds other files; name a new folder for the release")
     if held and not overwrite:
         raise InputError(

@@ -1,4 +1,4 @@
-"""PrivateMetricTrainer: a network trained on labelled pairs, with a certificate."""
+"""PrivateMetricTrainer: a network trained on labelled pairs, groups or tuples, with a certificate."""
 
 from __future__ import annotations
 
@@ -11,18 +11,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
-from pairveil.data.pairset import PairSet
+from pairveil.data.validation import check_features
 from pairveil.deep.gradients import rows_stand_alone
-from pairveil.deep.losses import PairLoss, loss_named
+from pairveil.deep.losses import records_of
 from pairveil.deep.network import Network
 from pairveil.deep.ranks import SharedNoise, holds_anywhere, is_first, n_ranks
 from pairveil.deep.recipe import NetworkRecipe, sample_rate_of
+from pairveil.deep.records import PairLoss
 from pairveil.errors import InputError
 from pairveil.learners.base import PrivateLearner
+from pairveil.learners.grouped import cut_pairs, material_of_groups
 from pairveil.learners.inputs import resolve_training
-from pairveil.learners.material import material_of_pairs
+from pairveil.learners.material import Material, material_of_pairs
 from pairveil.learners.parameters import check_bound, check_common, is_whole, plain_parameters
 from pairveil.learners.preparing import Prepared, prepare
+from pairveil.learners.tuples.material import material_of_tuples, resolve_tuples
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.noise import NoiseSource
 from pairveil.privacy.units import Unit
@@ -32,7 +35,7 @@ NO_BOUND = 1e30
 
 
 class PrivateMetricTrainer(PrivateLearner):
-    """Train a network on pairs under differential pairwise privacy.
+    """Train a network on pairs, groups or tuples under differential pairwise privacy.
 
     Parameters
     ----------
@@ -40,19 +43,19 @@ class PrivateMetricTrainer(PrivateLearner):
         Maps (n, ...) to (n, k) embeddings; its layers treat samples apart. Its weights are where training
         starts, so they must be public (random, or learned elsewhere). Parameters with
         ``requires_grad=False`` stay.
-    loss : {'contrastive', 'cosine', 'logistic'} or callable
-        A function of the embeddings of pairs, see `pairveil.deep.losses`.
+    loss : {'contrastive', 'cosine', 'logistic', 'triplet'} or callable
+        A function of the embeddings of pairs, or of triplets, see `pairveil.deep.losses`.
     epsilon, delta, unit
         As in `pairveil.DPPMetricLearner`.
     n_steps : int
     sample_rate : float or 'auto'
-        Share of the pairs that enter a step, each on its own; 1 is all of them. ``'auto'`` expects 4,096.
+        Share of the records that enter a step, each on its own; 1 is all of them. ``'auto'`` expects 4,096.
     max_grad_norm : float
-        Pairs' gradients are clipped to this length.
+        Records' gradients are clipped to this length.
     learning_rate : float
         Of Adam.
     micro_batch : int
-        Pairs run at once; memory follows it, the result does not.
+        Records run at once; memory follows it, the result does not.
     device : str
     **common
         ``select``, ``kappa``, ``adjacency``, ``accountant`` and ``random_state``, as in
@@ -129,18 +132,18 @@ class PrivateMetricTrainer(PrivateLearner):
         if given.mechanism != "gaussian":
             raise InputError("a network's gradients are clipped in l2: use mechanism='gaussian'")
         rows, shape, tokens = _people(pairs, data)
-        name, loss = loss_named(self.loss)
+        material = _material(given, pairs, y, rows)
+        kind = material.kind
+        name, records = records_of(kind, getattr(material.used, "size", 2), self.loss)
         network = Network(
             self.module,
-            loss,
+            records,
             shape,
             tokens=tokens,
             micro_batch=given.micro_batch,
             device=given.device,
         )
         _check_tokens(rows, network)
-        found = resolve_training(pairs, y, rows, "auto", stacklevel=3)
-        material = material_of_pairs(given, found, stacklevel=3)
         sampled = sample_rate_of(given.sample_rate, material.used.n_records) < 1
         recipe = NetworkRecipe(
             network,
@@ -184,12 +187,13 @@ class PrivateMetricTrainer(PrivateLearner):
 
         Parameters
         ----------
-        pairs : integer array of shape (K, 2), or PairSet
-            Row numbers of two different people in ``data``.
+        pairs : integer array of shape (K, 2), or PairSet, GroupSet, TupleSet
+            Row numbers of two different people in ``data``; or of m people, (K, m), the anchor first.
         y : array of shape (K,)
-            +1 similar, -1 dissimilar.
+            +1 similar, -1 dissimilar; of tuples the column of who is nearest to the anchor (none: 1).
         data : array or tensor of shape (n_people, ...)
-            What the network takes, one row a person; whole numbers are tokens.
+            What the network takes, one row a person; whole numbers are tokens. A PairSet, GroupSet or
+            TupleSet may hold it.
         **options
             ``on_step``, ``on_answer``, ``checkpoint``, ``keep_checkpoint`` as in
             `pairveil.DPPMetricLearner.fit`.
@@ -220,8 +224,9 @@ class PrivateMetricTrainer(PrivateLearner):
         recipe.network.load(model)
         self.module_ = copy.deepcopy(recipe.network.module).cpu()
         self.shape_in_, self.tokens_ = recipe.network.shape, recipe.network.tokens
-        self.n_pairs_used_ = prepared.plan.n_records
-        self.used_pairs_ = prepared.material.used_rows
+        kind = "tuples" if prepared.material.kind == "tuples" else "pairs"
+        setattr(self, f"n_{kind}_used_", prepared.material.counts[1])
+        setattr(self, f"used_{kind}_", prepared.material.used_rows)
         self.by_rules_ = recipe.network.by_rules
 
     def transform(self, data: Any) -> NDArray[np.float64]:
@@ -232,23 +237,43 @@ class PrivateMetricTrainer(PrivateLearner):
             raise InputError("this trainer is not fitted yet: call fit first")
         return embed(self.module_, data, self.shape_in_)
 
-    def release(self, folder: str | Path, *, overwrite: bool = False) -> Path:
-        """Write weights, a description and the certificate: see `pairveil.deep.release`."""
+    def release(self, folder: str | Path, *, overwrite: bool = False, onnx: bool = False) -> Path:
+        """Write weights, a description, the certificate and, if asked, ONNX: see `pairveil.deep.release`."""
         from pairveil.deep.release import ReleasedNetwork
 
         if not hasattr(self, "module_"):
             raise InputError("this trainer is not fitted yet: call fit first")
         return ReleasedNetwork(self.module_, self.certificate_, self.shape_in_).save(
-            folder, overwrite=overwrite
+            folder, overwrite=overwrite, onnx=onnx
         )
 
 
-def _people(pairs: Any, data: Any) -> tuple[NDArray[Any], tuple[int, ...], bool]:
+def _material(given: Any, records: Any, y: Any, rows: NDArray[Any]) -> Material:
+    """Whatever was passed, as records that are ready to be learned from."""
+    kind = getattr(records, "kind", None)
+    if kind in ("groups", "tuples"):
+        if y is not None:
+            raise InputError(f"{kind} hold what is said of them: leave y out")
+        if len(rows) != records.n_people:
+            raise InputError(f"data must have {records.n_people} rows, one a person of the {kind}")
+        records = records.with_features(check_features(rows))
+    if kind == "groups":
+        return material_of_groups(given, records, stacklevel=4)
+    if kind == "tuples" or (kind is None and np.ndim(records) == 2 and np.shape(records)[1] > 2):
+        found = resolve_tuples(records, y, None if kind else rows)
+        return material_of_tuples(given, found, stacklevel=4)
+    resolved = resolve_training(records, y, rows, "auto", stacklevel=4)
+    if given.select == "groups":
+        return cut_pairs(given, resolved, stacklevel=4)
+    return material_of_pairs(given, resolved, stacklevel=4)
+
+
+def _people(records: Any, data: Any) -> tuple[NDArray[Any], tuple[int, ...], bool]:
     """People's rows, flattened; the shape of one; and whether they are tokens."""
     if data is None:
-        if not isinstance(pairs, PairSet):
+        if not hasattr(records, "features"):
             raise InputError("data is missing: give one row a person, in the order pairs count")
-        data = pairs.features
+        data = records.features
     array = np.asarray(data.detach().cpu() if hasattr(data, "detach") else data)
     if array.ndim < 2 or array.dtype.kind not in "fiu":
         raise InputError("data must be numbers of shape (n_people, ...), one row a person")

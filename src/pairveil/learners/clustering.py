@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Self
 
@@ -310,18 +311,19 @@ class PrivateConstrainedKMeans(PrivateLearner):
         Parameters
         ----------
         X, ml, cl
-            As for `fit`.
+            As for `fit`. A PairSet holds points on one scale and labelled links, for auditors.
         """
         del y
         given = SimpleNamespace(**vars(plain_parameters(self)), kappa="auto")
         check_common(given)
         check_choice("protect", given.protect, ("links", "points"))
         check_bound("data_norm", given.data_norm)
-        points = _checked_points(X, given.n_clusters)
+        given_links = X if isinstance(X, PairSet) else None
+        points = _checked_points(X if given_links is None else X.features, given.n_clusters)
         if given.protect == "points":
             return self._prepare_points(given, points, ml, cl)
         given.data_norm = 1.0  # public points are put on one scale
-        links = _links(_on_one_scale(points), ml, cl)
+        links = _links(_on_one_scale(points), ml, cl) if given_links is None else given_links
         material = material_of_pairs(given, Resolved(links, None, False), stacklevel=3)
         material = replace(material, public=(*material.public, POINTS_ARE_PUBLIC))
         _count_contradictions(links)
@@ -339,6 +341,31 @@ class PrivateConstrainedKMeans(PrivateLearner):
         material = replace(material, used=groups, kind="groups", costs=COSTS_OF_GROUPS)
         recipe = PointsRecipe(given.n_clusters)
         return prepare(recipe, settled, material, self._noise(), stacklevel=4)
+
+    def release(self, folder: str | Path, *, overwrite: bool = False) -> Path:
+        """Write centres, labels of public points and the certificate, to be handed out.
+
+        `pairveil.ReleasedClusters.load` reads them.
+
+        Parameters
+        ----------
+        folder : path
+            Written whole or not at all.
+        overwrite : bool
+            Whether an earlier release may be replaced.
+        """
+        import pairveil  # what is past the trust boundary stands above this part
+
+        check_is_fitted(self, "cluster_centers_")
+        if self.certificate_ is None:
+            raise InputError("epsilon=inf promises nothing: there is nothing to release")
+        saved: Path = pairveil.ReleasedClusters(  # type: ignore[attr-defined]
+            centers=self.cluster_centers_,
+            labels=getattr(self, "labels_", None),
+            chosen=getattr(self, "chosen_", None),
+            certificate=self.certificate_,
+        ).save(folder, overwrite=overwrite)
+        return saved
 
     def predict(self, X: Any) -> IntArray:
         """The nearest of ``cluster_centers_`` for each row."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple, Self
 
@@ -316,6 +317,32 @@ class PrivatePreferenceRanker(PrivateLearner):
             sets = rank_sets(strengths, _covariance(rows, covariance), float(self.confidence))
         self.rank_low_, self.rank_high_ = sets
         self.items_ = names
+
+    def release(self, folder: str | Path, *, overwrite: bool = False) -> Path:
+        """Write strengths, names, sets of ranks and the certificate, to be handed out.
+
+        `pairveil.ReleasedRanking.load` reads them.
+
+        Parameters
+        ----------
+        folder : path
+            Written whole or not at all.
+        overwrite : bool
+            Whether an earlier release may be replaced.
+        """
+        import pairveil  # what is past the trust boundary stands above this part
+
+        check_is_fitted(self, "strengths_")
+        if self.certificate_ is None:
+            raise InputError("epsilon=inf promises nothing: there is nothing to release")
+        saved: Path = pairveil.ReleasedRanking(  # type: ignore[attr-defined]
+            strengths=self.strengths_,
+            names=self.items_,
+            rank_low=self.rank_low_,
+            rank_high=self.rank_high_,
+            certificate=self.certificate_,
+        ).save(folder, overwrite=overwrite)
+        return saved
 
     def preference(self, left: Any, right: Any) -> FloatArray:
         """How likely a choice between two items is for the first, by their row numbers.

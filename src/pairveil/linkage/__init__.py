@@ -1,6 +1,8 @@
 """Record linkage: match weights that are learned privately from labelled pairs, and can be handed out."""
 
+from pairveil.data.linkage_sets import load_febrl, load_historical, make_records, make_voices
 from pairveil.linkage.comparing import text_levels
+from pairveil.linkage.dedupe import from_dedupe
 from pairveil.linkage.estimating import level_frequencies
 from pairveil.linkage.metric_comparison import metric_comparison
 from pairveil.linkage.model import PrivateLinkageModel
@@ -10,7 +12,12 @@ from pairveil.release.linkage import ReleasedLinkage
 __all__ = [
     "PrivateLinkageModel",
     "ReleasedLinkage",
+    "from_dedupe",
     "level_frequencies",
+    "load_febrl",
+    "load_historical",
+    "make_records",
+    "make_voices",
     "metric_comparison",
     "text_levels",
     "to_recordlinkage",

@@ -182,6 +182,9 @@ def _gammas(
     })  # fmt: skip
     settings["retain_matching_columns"] = True
     prefix = settings.get("comparison_vector_value_column_prefix", "gamma_")
+    hint = ""
+    if settings.get("link_type") != "dedupe_only":
+        hint = "; records of several tables are named by source_dataset_l and source_dataset_r too"
     with _silent():
         try:
             tables = list(linker._input_tables_dict.values())
@@ -196,7 +199,7 @@ def _gammas(
         except Exception as problem:  # DuckDB's messages quote the records
             raise InputError(
                 f"Splink could not compare the labelled pairs ({type(problem).__name__}): try "
-                "linker.inference.predict() on the same linker to see why"
+                f"linker.inference.predict() on the same linker to see why{hint}"
             ) from None
     places = np.array([int(key) for key in rows.column("match_key").to_pylist()], dtype=np.int64)
     seen = np.bincount(places, minlength=n)
@@ -204,7 +207,7 @@ def _gammas(
         row = int(np.flatnonzero(seen != 1)[0])
         why = "a record that is not there" if seen[row] == 0 else "an id that several records have"
         raise InputError(
-            f"{int((seen != 1).sum())} labelled pairs name {why}, the first in row {row + 1}"
+            f"{int((seen != 1).sum())} labelled pairs name {why}, the first in row {row + 1}{hint}"
         )
     gammas = np.empty((n, len(names)), dtype=np.int64)
     for column, name in enumerate(columns[1:]):

@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from pairveil.privacy.accounting import Composition, Search, epsilon_of_composition
+from pairveil.privacy.accounting import epsilon_of_composition
+from pairveil.privacy.composition import Composition, Search
 from pairveil.privacy.profile import delta_of_composition
 
 _LARGEST_SHIFT = 600.0  # exp of it is a float

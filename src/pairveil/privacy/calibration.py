@@ -11,12 +11,8 @@ from collections.abc import Callable, Iterable
 from numbers import Real
 
 from pairveil.errors import BudgetError, InputError
-from pairveil.privacy.accounting import (
-    check_adjacency,
-    check_delta,
-    check_kappa,
-    epsilon_of,
-)
+from pairveil.privacy.accounting import epsilon_of
+from pairveil.privacy.composition import check_adjacency, check_delta, check_kappa
 from pairveil.privacy.costs import Cost
 from pairveil.privacy.events import (
     ChoiceEvent,

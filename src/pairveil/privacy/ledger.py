@@ -19,7 +19,8 @@ from typing import Any
 
 from pairveil.errors import BudgetError, InputError
 from pairveil.files import write_file
-from pairveil.privacy.accounting import check_adjacency, check_delta, epsilon_of_parts
+from pairveil.privacy.accounting import epsilon_of_parts
+from pairveil.privacy.composition import check_adjacency, check_delta
 from pairveil.privacy.costs import Group, larger
 from pairveil.privacy.events import Event, check_events
 from pairveil.privacy.ledger_entry import LedgerEntry, check_kappas, check_unit

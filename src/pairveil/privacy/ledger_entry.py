@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pairveil.errors import InputError
-from pairveil.privacy.accounting import check_delta, check_kappa
+from pairveil.privacy.composition import check_delta, check_kappa
 from pairveil.privacy.costs import Cost, Group
 from pairveil.privacy.events import Event, event_from_dict
 from pairveil.privacy.units import UNITS, UNITS_OF_CHOICES, Unit

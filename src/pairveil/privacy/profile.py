@@ -16,15 +16,13 @@ from scipy.special import ndtri
 from pairveil.errors import InputError
 from pairveil.privacy.accounting import (
     ACCURACY,
-    Composition,
-    check_adjacency,
-    compose,
     compose_direction,
     dominating_pairs,
     grid_mu,
     ways_of,
 )
 from pairveil.privacy.bounded_range import choice_delta
+from pairveil.privacy.composition import Composition, check_adjacency, compose
 from pairveil.privacy.costs import Group
 from pairveil.privacy.dominating import INVERSION_ERROR, UnresolvableError
 from pairveil.privacy.events import Event

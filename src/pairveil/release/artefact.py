@@ -1,16 +1,32 @@
-"""Whatever a release folder holds: a metric, a linkage model or an error curve, with its certificate."""
+"""Whatever a release folder holds: a metric, a linkage model, an error curve, a ranking or clusters."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from pairveil.release.answers import ReleasedAnswer, ReleasedClusters, ReleasedRanking
 from pairveil.release.error_curve import ErrorCurve
-from pairveil.release.folder import CURVE_FILE, LINKAGE_FILE, METRIC_FILE
+from pairveil.release.folder import (
+    CLUSTERS_FILE,
+    CURVE_FILE,
+    LINKAGE_FILE,
+    METRIC_FILE,
+    RANKING_FILE,
+)
 from pairveil.release.linkage import ReleasedLinkage
 from pairveil.release.metric import ReleasedMetric
 
+_OTHERS: dict[str, type[ReleasedLinkage | ErrorCurve | ReleasedAnswer]] = {
+    LINKAGE_FILE: ReleasedLinkage,
+    CURVE_FILE: ErrorCurve,
+    RANKING_FILE: ReleasedRanking,
+    CLUSTERS_FILE: ReleasedClusters,
+}
 
-def load_release(folder: str | Path) -> ReleasedMetric | ReleasedLinkage | ErrorCurve:
+
+def load_release(
+    folder: str | Path,
+) -> ReleasedMetric | ReleasedLinkage | ErrorCurve | ReleasedAnswer:
     """Read a release of any kind, and check that it is what its certificate was made for.
 
     Raises
@@ -20,8 +36,7 @@ def load_release(folder: str | Path) -> ReleasedMetric | ReleasedLinkage | Error
     """
     source = Path(folder)
     if not (source / METRIC_FILE).exists():
-        if (source / LINKAGE_FILE).exists():
-            return ReleasedLinkage.load(source)
-        if (source / CURVE_FILE).exists():
-            return ErrorCurve.load(source)
+        for file, kind in _OTHERS.items():
+            if (source / file).exists():
+                return kind.load(source)
     return ReleasedMetric.load(source)

@@ -1,4 +1,4 @@
-"""The released metric in other people's formats: ONNX, CSV, a scikit-learn transformer, SQL.
+"""The released metric in other people's formats: ONNX, CSV, a scikit-learn transformer, SQL, a Dense module.
 
 Every exporter takes the released matrix alone. It is post-processing: the certificate holds for what is
 written here as it does for the matrix, and no exporter can be given a training row.
@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairveil.csv_cells import as_cell
 from pairveil.errors import InputError
-from pairveil.files import write_file
+from pairveil.files import FolderDraft, write_file
 
 PYPI_NAMES = {"faiss": "faiss-cpu"}
 ONNX_INPUT, ONNX_OUTPUT = "features", "projected"
@@ -186,6 +186,52 @@ def to_sql(
     from pairveil.release.recipes import pgvector_sql
 
     return write_file(path, pgvector_sql(components, feature_names).encode("utf-8"))
+
+
+def to_dense(
+    components: ArrayLike,
+    path: str | Path,
+    feature_names: Sequence[str] | None = None,
+    *,
+    bias: ArrayLike | None = None,
+) -> Path:
+    """Write a folder that sentence-transformers loads as a ``Dense`` module, behind encoder and pooling.
+
+    Parameters
+    ----------
+    components : array of shape (n_components, n_features)
+        Learned from the encoder's embeddings.
+    path : str or Path
+        The folder: ``config.json`` and ``model.safetensors``, numbers in float32.
+    feature_names : sequence of str, optional
+        Checked; the format has no place for them.
+    bias : array of shape (n_components,), optional
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sorted(file.name for file in to_dense([[3.0, 0.0]], folder + "/2_Dense").iterdir())
+    ['config.json', 'model.safetensors']
+    """
+    from safetensors.numpy import save
+
+    matrix = matrix_of(components, feature_names)
+    held = {"linear.weight": np.ascontiguousarray(matrix, dtype=np.float32)}
+    if bias is not None:
+        held["linear.bias"] = np.ascontiguousarray(bias, dtype=np.float32)
+    config = {
+        "in_features": matrix.shape[1],
+        "out_features": matrix.shape[0],
+        "bias": bias is not None,
+        "activation_function": "torch.nn.modules.linear.Identity",
+    }
+    if Path(path).exists():
+        raise InputError(f"{path} is there already; name a new folder")
+    with FolderDraft(path) as draft:
+        draft.write("config.json", json.dumps(config, indent=2) + "\n")
+        draft.write("model.safetensors", save(held))
+        return draft.commit()
 
 
 def default_names(n_features: int) -> list[str]:

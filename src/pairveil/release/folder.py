@@ -13,7 +13,9 @@ from pairveil.privacy.certificate import Certificate
 METRIC_FILE = "metric.safetensors"
 LINKAGE_FILE = "linkage.json"
 CURVE_FILE = "error_curve.json"
-ARTEFACT_FILES = (METRIC_FILE, LINKAGE_FILE, CURVE_FILE)
+RANKING_FILE = "ranking.json"
+CLUSTERS_FILE = "clusters.json"
+ARTEFACT_FILES = (METRIC_FILE, LINKAGE_FILE, CURVE_FILE, RANKING_FILE, CLUSTERS_FILE)
 """What a certificate is about; each kind of release has one of them."""
 SPLINK_FILE = "splink.json"
 CERTIFICATE_FILE = "certificate.json"

@@ -10,7 +10,7 @@ from typing import Any
 from pairveil.errors import InputError
 
 Writer = Callable[[Any, Path, Sequence[str] | None], Path]
-"""(components, file, names of the columns or None) -> the file written."""
+"""(components, file or folder, names of the columns or None) -> what was written."""
 
 _EXPORTERS = "pairveil.release.exporters"
 FORMATS: dict[str, str] = {
@@ -18,6 +18,7 @@ FORMATS: dict[str, str] = {
     "csv": f"{_EXPORTERS}:to_csv",
     "sklearn": f"{_EXPORTERS}:to_sklearn",
     "sql": f"{_EXPORTERS}:to_sql",
+    "dense": f"{_EXPORTERS}:to_dense",
 }
 
 

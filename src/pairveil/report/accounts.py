@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pairveil.privacy.events import event_from_dict
-from pairveil.release.folder import CURVE_FILE, LINKAGE_FILE
+from pairveil.release.folder import CLUSTERS_FILE, CURVE_FILE, LINKAGE_FILE, RANKING_FILE
 from pairveil.report.charts import Bar, horizontal_bars
 from pairveil.report.data import Budget, ReportData
 from pairveil.report.parts import Figure, Table, table
@@ -146,9 +146,9 @@ def recompute(data: ReportData, certificate: Certificate) -> dict[str, Any]:
         verdict += " Noise and kappa themselves are the sender's word."
     elif data.problems:
         verdict = "The numbers were recomputed when this page was made, and they do not hold."
-    kind = {LINKAGE_FILE: "ReleasedLinkage", CURVE_FILE: "ErrorCurve"}.get(
-        data.file, "ReleasedMetric"
-    )
+    kinds = {LINKAGE_FILE: "ReleasedLinkage", CURVE_FILE: "ErrorCurve"}
+    kinds |= {RANKING_FILE: "ReleasedRanking", CLUSTERS_FILE: "ReleasedClusters"}
+    kind = kinds.get(data.file, "ReleasedMetric")
     python = (
         f"from pairveil import {kind}\n\n"
         f"release = {kind}.load({data.folder!r})   # checks the file's SHA-256\n"

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pairveil.audit.auditor import Finding
     from pairveil.privacy.certificate import Certificate
     from pairveil.release.error_curve import ErrorCurve
+    from pairveil.report.answers import AnswerView
     from pairveil.report.linkage import WeightRow
 
 MAX_PLACE = 1e100  # of a point: distances are squared
@@ -279,6 +280,8 @@ class ReportData:
         The day, for the foot of the page.
     linkage : tuple of WeightRow
         Match weights, where the release is a linkage model.
+    answer : AnswerView or None
+        Where the release is a ranking or clusters.
     prior : float
         Of the linkage model.
     curve : ErrorCurve or None
@@ -315,3 +318,4 @@ class ReportData:
     expected: tuple[tuple[float, float, float], ...] = ()
     evaluation: Evaluation | None = None
     audit: Finding | None = None
+    answer: AnswerView | None = None

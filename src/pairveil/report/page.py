@@ -5,7 +5,6 @@ The modules beside this one prepare data; what is where on the page is decided i
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from pairveil.report import accounts, evidence, pairs, promise
 from pairveil.report.data import ReportData
 from pairveil.report.linkage import waterfall_figure, weights_figure
 from pairveil.report.operating import operating
-from pairveil.report.rendering import asset, digest, environment
+from pairveil.report.rendering import environment, shell
 
 SECTIONS = (
     ("promise", "Promise"),
@@ -46,19 +45,13 @@ def render(data: ReportData) -> str:
 def context(data: ReportData) -> dict[str, Any]:
     """Everything that the templates show, prepared."""
     certificate = data.certificate
-    style, script = asset("report", "page.css"), asset("report", "page.js")
     words, good = promise.status(data)
     certified = certificate is not None
     return {
+        **shell("report", "privacy report"),
         "title": data.cover.title or data.summary.title or _title(data),
         "cover": data.cover,
         "made": data.made,
-        "version": version("pairveil"),
-        "style": style,
-        "script": script,
-        # The browser itself then refuses anything from the network and any script but ours.
-        "policy": f"default-src 'none'; img-src data:; style-src {digest(style)}; "
-        f"script-src {digest(script)}; base-uri 'none'; form-action 'none'",
         "sections": [one for one in SECTIONS if certified or one[0] in ("promise", "limits", "quality")],
         "status": words,
         "status_is_good": good,
@@ -68,10 +61,11 @@ def context(data: ReportData) -> dict[str, Any]:
         "protected": promise.protected(certificate, data.audit) if certificate is not None else None,
         "graph": pairs.graph(data),
         "quality": evidence.quality(data),
+        "answer": data.answer,
         "linkage": weights_figure(data.linkage) if data.linkage else None,
         "waterfall": waterfall_figure(data.linkage, data.prior) if data.linkage else None,
         "operating": operating(data) if data.curve else None,
-        "is_metric": not data.linkage and data.file != CURVE_FILE,
+        "is_metric": not data.linkage and data.file != CURVE_FILE and data.answer is None,
         "noise": accounts.noise(certificate) if certificate is not None else None,
         "budget": accounts.budget(data.summary.budget),
         "recompute": accounts.recompute(data, certificate) if certificate is not None else None,
@@ -79,6 +73,8 @@ def context(data: ReportData) -> dict[str, Any]:
 
 
 def _title(data: ReportData) -> str:
+    if data.answer is not None:
+        return data.answer.title
     if data.linkage:
         return "A linkage model"
     return "An operating point" if data.file == CURVE_FILE else "A learned distance metric"

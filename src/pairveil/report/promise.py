@@ -24,6 +24,7 @@ from pairveil.report.words import (
     guesses_in_100,
     headline,
     is_weak,
+    kind_of,
     number,
     odds_factor,
     one_in,
@@ -86,6 +87,8 @@ def _released(data: ReportData) -> str:
             "How often a rule that compares people is wrong, at each threshold that it might use (an error "
             "curve, from which an operating point is chosen)."
         )
+    elif data.answer is not None:
+        what = data.answer.released
     if certificate is None:
         return f"{what} It was learned without noise."
     each = {
@@ -93,10 +96,13 @@ def _released(data: ReportData) -> str:
         "groups": "pairs inside disjoint groups of people",
         "people": "people with a class each",
         "counted pairs": "pairs of records, each marked 'match' or 'no match'",
-    }.get(certificate.records, certificate.records)
+        "links": "links between points, each of which says 'together' or 'apart'",
+        "workers": "workers and what each of them chose",
+    }.get(kind_of(certificate), certificate.records)
+    kept = " No row of the data is handed out." if kind_of(certificate) != "links" else ""
     return (
         f"{what} It was learned from {number(certificate.n_pairs_used)} {each}; random noise was added "
-        "before anything was kept. No row of the data is handed out."
+        f"before anything was kept.{kept}"
     )
 
 
@@ -147,7 +153,7 @@ ONE_NUMBER = (
 
 def protected(certificate: Certificate, audit: Finding | None = None) -> dict[str, Any]:
     """Three units by two comparisons, what the numbers mean to an attacker, and what one saw."""
-    records, shown = certificate.records, records_of(certificate)
+    records, shown = kind_of(certificate), records_of(certificate)
     units = units_of(certificate)
     rows = []
     for unit in units:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from functools import cache
+from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
 
@@ -56,6 +57,22 @@ def asset(package: str, name: str) -> str:
         files(f"pairveil.{package}").joinpath("assets").joinpath(name).read_text(encoding="utf-8")
     )
     return Markup(text)  # ours, and not made of anything that came in
+
+
+def shell(package: str, kind: str) -> dict[str, Any]:
+    """What ``report/shell.html`` needs besides title, cover, status and sections: style, script, policy.
+
+    The browser itself then refuses anything from the network and any script but ours.
+    """
+    style, script = asset(package, "page.css"), asset(package, "page.js")
+    return {
+        "kind": kind,
+        "version": version("pairveil"),
+        "style": style,
+        "script": script,
+        "policy": f"default-src 'none'; img-src data:; style-src {digest(style)}; "
+        f"script-src {digest(script)}; base-uri 'none'; form-action 'none'",
+    }
 
 
 def digest(text: str) -> str:

@@ -109,16 +109,20 @@ def read_release(folder: str | Path) -> ReportData:
     InputError
         When the folder is no release, or a file in it is damaged, changed or too new.
     """
+    from pairveil.release.answers import ReleasedAnswer
     from pairveil.release.artefact import load_release
     from pairveil.release.error_curve import ErrorCurve
     from pairveil.release.folder import CURVE_FILE, LINKAGE_FILE
     from pairveil.release.linkage import ReleasedLinkage
+    from pairveil.report.answers import view_of
     from pairveil.report.linkage import weight_rows
 
     released = load_release(folder)
     certificate = released.certificate
     parts: dict[str, Any] = {"metric": metric_shape([[1.0]])}
-    if isinstance(released, ReleasedLinkage):
+    if isinstance(released, ReleasedAnswer):
+        parts |= {"answer": view_of(released), "file": released.file}
+    elif isinstance(released, ReleasedLinkage):
         rows = weight_rows(released)
         parts |= {"linkage": rows, "prior": released.prior, "file": LINKAGE_FILE}
     elif isinstance(released, ErrorCurve):

@@ -6,7 +6,13 @@ import math
 from typing import TYPE_CHECKING
 
 from pairveil.privacy.public_facts import PUBLIC_OF
-from pairveil.privacy.units import UNIT_SENTENCES, Unit, round_up
+from pairveil.privacy.units import (
+    POINTS_ARE_PUBLIC,
+    UNIT_SENTENCES,
+    UNIT_SENTENCES_OF_LINKS,
+    Unit,
+    round_up,
+)
 
 if TYPE_CHECKING:
     from pairveil.privacy.certificate import Certificate
@@ -57,12 +63,21 @@ UNIT_MEANINGS_OF_TUPLES = {
     ),
     "person": "All tuples of one person at once, as if the person had never been asked.",
 }
+UNIT_QUESTIONS_OF_LINKS = {
+    "pair": "whether a link says 'together' or 'apart'",
+    "relationship": "whether two points were said to belong together",
+    "person": "which of two accounts of one point's links is true",
+}
 QUESTIONS = {
+    "links": UNIT_QUESTIONS_OF_LINKS,
     "people": UNIT_QUESTIONS_OF_PEOPLE,
     "groups": UNIT_QUESTIONS_OF_GROUPS,
     "tuples": UNIT_QUESTIONS_OF_TUPLES,
 }
-MEANINGS = {
+MEANINGS: dict[str, dict[str, str]] = {
+    "links": {
+        str(unit): f"{text[0].upper()}{text[1:]}." for unit, text in UNIT_SENTENCES_OF_LINKS.items()
+    },
     "people": UNIT_MEANINGS_OF_PEOPLE,
     "groups": UNIT_MEANINGS_OF_GROUPS,
     "tuples": UNIT_MEANINGS_OF_TUPLES,
@@ -192,10 +207,19 @@ def one_in(delta: float) -> str:
 
 def records_of(certificate: Certificate) -> str:
     """What the certificate's records are called; how pairs are summed is no matter here."""
-    return certificate.records.removeprefix("counted ")
+    return kind_of(certificate).removeprefix("counted ")
+
+
+def kind_of(certificate: Certificate) -> str:
+    """The kind of the records; pairs of public points are links, whose labels alone are private."""
+    return "links" if POINTS_ARE_PUBLIC in certificate.public else certificate.records
 
 
 def _released(certificate: Certificate) -> str:
+    if certificate.records in ("choices", "workers"):
+        return "ranking"
+    if "n_clusters" in certificate.plan:
+        return "clustering"
     if "linkage" in certificate.plan:
         return "linkage model"
     return "error curve" if "error_curve" in certificate.plan else "metric"
@@ -227,7 +251,7 @@ def headline(certificate: Certificate | None) -> str:
     if certificate is None:
         return "This metric promises no privacy. It was learned without noise and must not leave the house."
     other = f"which of two accounts of one {certificate.unit} is true"
-    question = QUESTIONS.get(certificate.records, UNIT_QUESTIONS).get(certificate.unit, other)
+    question = QUESTIONS.get(kind_of(certificate), UNIT_QUESTIONS).get(certificate.unit, other)
     what = _released(certificate)
     if is_weak(certificate):
         return f"This {what} gives no useful bound on how well someone can guess {question}."
@@ -265,6 +289,11 @@ def _public_structure(records: str) -> str:
         return (
             "Who the people are, how many there are and the list of classes are public. The promise covers "
             "people's features and classes, and not that they are in the data."
+        )
+    if records == "links":
+        return (
+            "The points, their features, and which of them are linked are public and not protected. The "
+            "promise covers whether a link says 'together' or 'apart', and nothing else."
         )
     if records == "tuples":
         return (
@@ -308,7 +337,7 @@ def caveats(certificate: Certificate | None) -> list[str]:
     together = counted(certificate.kappa, certificate)
     if not certificate.for_release:
         found.append(_not_for_release(certificate))
-    found.append(_public_structure(certificate.records))
+    found.append(_public_structure(kind_of(certificate)))
     caveat = certificate.selection.get("caveat")
     if caveat:
         full = certificate.selection.get("full_graph_relationship_kappa")
@@ -326,8 +355,12 @@ def caveats(certificate: Certificate | None) -> list[str]:
         "tree for instance, is outside it.",
         "Every further release from the same people adds up. A ledger keeps the sum; releases that are not "
         "in the ledger are not counted.",
-        f"An index or a table of people made with this {_released(certificate)} holds those people's data. "
-        "It is as private as they are; the certificate says nothing about it.",
         "Every epsilon is an upper bound that was proved, not a measurement; the true loss may be smaller.",
     ]
+    if _released(certificate) == "metric":
+        found.insert(
+            -1,
+            "An index or a table of people made with this metric holds those people's data. It is as private "
+            "as they are; the certificate says nothing about it.",
+        )
     return found

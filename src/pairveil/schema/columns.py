@@ -8,8 +8,6 @@ as missing, a missing one becomes the public fill value, a number outside the bo
 from __future__ import annotations
 
 import datetime
-import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -18,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.errors import InputError
+from pairveil.schema.raw_cells import as_date, category_cells, category_text, floats, is_text
 
 FloatArray = NDArray[np.float64]
 
@@ -201,8 +200,8 @@ class NumberColumn(_Encoded):
         kind = cells.type
         if pa.types.is_temporal(kind):
             raise _wrong(self.name, "the table holds dates or times there, the schema says number")
-        if not _is_text(kind):
-            return _floats(cells, self.name), 0
+        if not is_text(kind):
+            return floats(cells, self.name), 0
         text = pc.utf8_trim_whitespace(cells)
         if decimal == ",":
             text = pc.replace_substring(text, ",", ".")
@@ -211,7 +210,7 @@ class NumberColumn(_Encoded):
         empty = pc.is_null(cells).to_numpy(zero_copy_only=False) | pc.fill_null(
             pc.equal(text, ""), True
         ).to_numpy(zero_copy_only=False)
-        found = _floats(numbers, self.name)
+        found = floats(numbers, self.name)
         return found, int(np.count_nonzero(np.isnan(found) & ~empty))
 
 
@@ -245,8 +244,8 @@ class DateColumn(NumberColumn):
     def __post_init__(self) -> None:
         if not isinstance(self.format, str):
             raise _wrong(self.name, "format must be a text such as '%d.%m.%Y'")
-        object.__setattr__(self, "bounds", tuple(map(_as_date, self.bounds)))
-        object.__setattr__(self, "fill", _as_date(self.fill))
+        object.__setattr__(self, "bounds", tuple(map(as_date, self.bounds)))
+        object.__setattr__(self, "fill", as_date(self.fill))
         super().__post_init__()
 
     def _is_value(self, value: Any) -> bool:
@@ -263,7 +262,7 @@ class DateColumn(NumberColumn):
         if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
             seconds = cells.cast(pa.timestamp("s"), safe=False)
             unreadable = 0
-        elif _is_text(kind) or pa.types.is_null(kind):
+        elif is_text(kind) or pa.types.is_null(kind):
             text = pc.utf8_trim_whitespace(cells.cast(pa.large_string()))
             cut = text if self.format else pc.utf8_slice_codeunits(text, 0, 10)
             seconds = pc.strptime(cut, self.format or _ISO, "s", error_is_null=True)
@@ -271,7 +270,7 @@ class DateColumn(NumberColumn):
             unreadable = int(pc.sum(pc.and_(some, pc.is_null(seconds))).as_py() or 0)
         else:
             raise _wrong(self.name, "the table holds numbers there, the schema says date")
-        days = np.floor(_floats(seconds.cast(pa.int64()), self.name) / _SECONDS_A_DAY)
+        days = np.floor(floats(seconds.cast(pa.int64()), self.name) / _SECONDS_A_DAY)
         return days, unreadable
 
 
@@ -330,7 +329,7 @@ class CategoryColumn(_Encoded):
         import pyarrow.compute as pc
 
         levels = self.levels
-        text = _category_cells(cells)
+        text = category_cells(cells)
         at = pc.fill_null(pc.index_in(text, value_set=pa.array(levels, pa.large_string())), -1)
         place: NDArray[Any] = at.to_numpy(zero_copy_only=False).astype(np.int64)
         missing = pc.fill_null(pc.equal(text, ""), True).to_numpy(zero_copy_only=False)
@@ -374,64 +373,6 @@ def column_of(name: str, table: Mapping[str, Any]) -> Column:
         if not isinstance(stated.get(key, []), list | tuple):
             raise _wrong(name, f"{key} must be a list: {key} = [...]")
     return made(name, type=type_, **stated)
-
-
-def category_text(value: Any) -> str:
-    """A category as text: 1.0 and 1 are '1', true is 'true'.
-
-    Examples
-    --------
-    >>> category_text(1.0), category_text(True), category_text(" a ")
-    ('1', 'true', 'a')
-    """
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return str(value).strip()
-
-
-def _category_cells(cells: Any) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if pa.types.is_floating(cells.type) or pa.types.is_decimal(cells.type):
-        return pa.array(
-            [None if v is None or v != v else category_text(float(v)) for v in cells.to_pylist()],
-            pa.large_string(),
-        )
-    return pc.utf8_trim_whitespace(cells.cast(pa.large_string()))
-
-
-def _floats(cells: Any, name: str) -> FloatArray:
-    import pyarrow as pa
-
-    try:
-        numbers = cells if pa.types.is_float64(cells.type) else cells.cast(pa.float64(), safe=False)
-    except pa.ArrowException:
-        raise _wrong(name, "the table holds something else than numbers or text there") from None
-    found: FloatArray = np.asarray(
-        numbers.fill_null(math.nan).to_numpy(zero_copy_only=False), dtype=np.float64
-    )
-    return found
-
-
-def _is_text(kind: Any) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
-def _as_date(value: Any) -> Any:
-    """A date from TOML's own kind or from ISO text; anything else stays, and is refused later."""
-    if isinstance(value, datetime.datetime):
-        return value.date()
-    if isinstance(value, str) and re.fullmatch(r"\d{4}-\d{2}-\d{2}", value):
-        try:
-            return datetime.date.fromisoformat(value)
-        except ValueError:
-            return value
-    return value
 
 
 def _texts(values: Any, name: str, key: str) -> tuple[str, ...]:

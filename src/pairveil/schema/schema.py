@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from pairveil.column_names import names_of
 from pairveil.errors import InputError, PrivateNote
 from pairveil.printable import shortened
-from pairveil.schema.columns import Column, Counts, category_text, column_of
+from pairveil.schema.columns import Column, Counts, column_of
+from pairveil.schema.raw_cells import category_text
 
 FloatArray = NDArray[np.float64]
 

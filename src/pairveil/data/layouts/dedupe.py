@@ -38,20 +38,32 @@ def read_dedupe(path: Path, record_id: str = "id", with_labels: bool = True) -> 
         The field with the id.
     with_labels : bool
     """
-    content = read_json(path)
     found: list[Pair] = []
-    for key, records in content.items():
+    for label, pair in _labelled(path):
+        ids = [_record_id(record, record_id, path.name, len(found) + 1) for record in pair]
+        found.append((*ids, label, 0))
+    return from_pairs(found, with_labels, path.name, with_rows=False)
+
+
+def read_dedupe_records(path: Path) -> list[list[Mapping[str, Any]]]:
+    """The two whole records of each pair, in the order of `read_dedupe`."""
+    return [pair for _, pair in _labelled(path)]
+
+
+def _labelled(path: Path) -> list[tuple[int, list[Mapping[str, Any]]]]:
+    """Label and both records of each pair."""
+    found: list[tuple[int, list[Mapping[str, Any]]]] = []
+    for key, pairs in read_json(path).items():
         label = {"match": 1, "distinct": -1}.get(key)
         if label is None:
             continue
-        for pair in _plain(records):
-            number = len(found) + 1
-            pair = _plain(pair)
-            if not (isinstance(pair, list) and len(pair) == 2):
-                raise InputError(f"{path.name}: pair {number} is not two records")
-            ids = [_record_id(record, record_id, path.name, number) for record in pair]
-            found.append((*ids, label, 0))
-    return from_pairs(found, with_labels, path.name, with_rows=False)
+        for given in _plain(pairs):
+            pair = _plain(given)
+            records = [_plain(one) for one in pair] if isinstance(pair, list) else []
+            if len(records) != 2 or not all(isinstance(one, Mapping) for one in records):
+                raise InputError(f"{path.name}: pair {len(found) + 1} is not two records")
+            found.append((label, records))
+    return found
 
 
 def _plain(value: Any) -> Any:
@@ -59,10 +71,7 @@ def _plain(value: Any) -> Any:
     return value["__value__"] if isinstance(value, Mapping) and "__value__" in value else value
 
 
-def _record_id(record: Any, field: str, title: str, number: int) -> Any:
-    record = _plain(record)
-    if not isinstance(record, Mapping):
-        raise InputError(f"{title}: pair {number} is not two records")
+def _record_id(record: Mapping[str, Any], field: str, title: str, number: int) -> Any:
     if field not in record:
         raise InputError(
             f"{title}: the records of pair {number} have no field '{field}'; they have {len(record)} with "

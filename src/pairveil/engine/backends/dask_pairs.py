@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.data.canonical import say_contrary, say_merged
-from pairveil.data.pairset import PairSet
+from pairveil.engine.backends import dask_tasks
 from pairveil.engine.backends.dask import connected_client
 from pairveil.engine.backends.dask_features import (
     FeatureBlocks,
@@ -45,8 +45,6 @@ from pairveil.engine.backends.dask_features import (
 )
 from pairveil.engine.backends.dask_order import (
     Ends,
-    Partition,
-    canonical_partition,
     look,
     set_digest,
     sort_partitions,
@@ -118,7 +116,7 @@ def open_dask_pairs(
     if missing:
         raise InputError(f"the pairs have no column '{missing[0]}'")
     partitions = tuple(
-        delayed_task(_compact)(frame, columns, table.shape[0])
+        delayed_task(dask_tasks.compact)(frame, columns, table.shape[0])
         for frame in pairs[list(columns)].to_delayed()
     )
     looks = fetch(client, [delayed_task(look)(part) for part in partitions], "pairs")
@@ -196,10 +194,10 @@ class DaskPairs:
     @cached_property
     def degrees(self) -> NDArray[np.int32]:
         """How many of all pairs each person has: counted by the workers, added up on the way."""
-        counts = self._each(_degrees, self.n_people)
+        counts = self._each(dask_tasks.degrees, self.n_people)
         while len(counts) > 1:
             groups = [counts[i : i + FAN_IN] for i in range(0, len(counts), FAN_IN)]
-            counts = [delayed_task(_add)(group) for group in groups]
+            counts = [delayed_task(dask_tasks.add)(group) for group in groups]
         found: NDArray[np.int32] = _unchanged(fetch(connected_client(), counts, "pairs"))[0]
         # Each pair has two ends. Of a count that left int32, or a partition lost, kappa would be too small.
         if found.min() < 0 or found.sum(dtype=np.int64) != 2 * self.starts[-1]:
@@ -238,7 +236,7 @@ class DaskPairs:
         wanted = np.arange(self.n_pairs) if kept is None else kept
         cuts = np.searchsorted(wanted, self.starts)
         tasks = [
-            self._checked(i, _positions, wanted[a:b] - self.starts[i])
+            self._checked(i, dask_tasks.positions, wanted[a:b] - self.starts[i])
             for i, (a, b) in enumerate(pairwise(cuts))
             if b > a
         ]
@@ -246,7 +244,9 @@ class DaskPairs:
 
     def _checked(self, i: int, task: Callable[..., Any], *arguments: Any) -> Any:
         """Delayed: what a task makes of a partition; None where it is not what was read before."""
-        return delayed_task(_of_same)(self.partitions[i], self.digests[i], task, *arguments)
+        return delayed_task(dask_tasks.of_same)(
+            self.partitions[i], self.digests[i], task, *arguments
+        )
 
     def _each(self, task: Callable[..., Any], *arguments: Any) -> list[Any]:
         return [self._checked(i, task, *arguments) for i in range(len(self.partitions))]
@@ -275,7 +275,7 @@ class DaskPairs:
         wanted = [self._part(first, last) for first, last in pairwise(edges)]
         futures: list[Any] = client.compute(wanted)
         built = gathered(
-            client, [client.submit(_is_built, p, pure=False) for p in futures], "pairs"
+            client, [client.submit(dask_tasks.is_built, p, pure=False) for p in futures], "pairs"
         )
         if not all(built):
             raise InputError(CHANGED)
@@ -283,12 +283,12 @@ class DaskPairs:
 
     def _part(self, first: int, last: int) -> Any:
         """Delayed: one part."""
-        whole = delayed_task(_join)(self._pieces(first, last))
+        whole = delayed_task(dask_tasks.join)(self._pieces(first, last))
         if self.features.path is not None:
             seen = (self.features.shape, self.features.dtype)
-            return delayed_task(_mapped_part)(whole, self.features.path, seen)
-        people = delayed_task(_people)(whole)
-        return delayed_task(_gathered_part)(whole, people, self.features.rows_of(people))
+            return delayed_task(dask_tasks.mapped_part)(whole, self.features.path, seen)
+        people = delayed_task(dask_tasks.people)(whole)
+        return delayed_task(dask_tasks.gathered_part)(whole, people, self.features.rows_of(people))
 
     def _pieces(self, first: int, last: int) -> list[Any]:
         """Delayed: what each partition has of the pairs from ``first`` to ``last``."""
@@ -307,7 +307,7 @@ class DaskPairs:
             else:
                 between = rows[first:last]
                 at = between[slice(*np.searchsorted(between, [start, stop]))] - start
-            pieces.append(self._checked(i, _cut, at))
+            pieces.append(self._checked(i, dask_tasks.cut, at))
         return pieces
 
     def _kappa(self) -> Kappa:
@@ -318,7 +318,7 @@ class DaskPairs:
         client = connected_client()
         # All at once, so that what partitions have in common (a shuffle) is computed once; workers have
         # room for 8 bytes a pair. The driver holds one partition at a time.
-        waiting = client.compute(self._each(_ends))[::-1]
+        waiting = client.compute(self._each(dask_tasks.ends))[::-1]
         while waiting:
             yield _unchanged(gathered(client, [waiting.pop()], "pairs"))[0]
 
@@ -349,102 +349,3 @@ def _refuse_problems(
         count = sum(problem[1] for problem, _ in found)
         problem, start = found[0]
         raise InputError(f"{count} {text} (the first: row {int(start) + problem[2] + 1})")
-
-
-# ---- what workers do. Nothing here raises on bad contents: Dask logs the arguments of a task that fails.
-
-
-def _compact(frame: Any, columns: tuple[str, str, str], n_people: int) -> Partition:
-    """A partition in 17 bytes a pair, checked and sorted."""
-    n = len(frame)
-    empty = np.zeros((n, 2), np.int32), np.zeros(n, np.int8), np.zeros(n, np.int64)
-    left, right = (_whole_numbers(frame[name]) for name in columns[:2])
-    if left is None or right is None:
-        return Partition(*empty, ("type", n, 0))
-    wide = np.stack([left, right], axis=1)
-    labels = _whole_numbers(frame[columns[2]])
-    outside = ((wide < 0) | (wide >= n_people)).any(axis=1)
-    if labels is None:
-        labels = np.zeros(n, dtype=np.int64)  # neither +1 nor -1
-    wrong = (labels != 1) & (labels != -1)
-    for what, bad in (("outside", outside), ("self", wide[:, 0] == wide[:, 1]), ("label", wrong)):
-        if bad.any():
-            return Partition(*empty, (what, int(bad.sum()), int(bad.argmax())))
-    return canonical_partition(wide, labels.astype(np.int8))
-
-
-def _whole_numbers(column: Any) -> NDArray[np.int64] | None:
-    """A column as int64; None where it holds anything but whole numbers."""
-    if column.dtype.kind not in "iuf" or bool(column.isna().any()):
-        return None
-    values = column.to_numpy()
-    with np.errstate(invalid="ignore"):  # an infinity becomes a number, which is not equal to it
-        whole: NDArray[np.int64] = values.astype(np.int64)
-    return whole if bool((whole == values).all()) else None
-
-
-def _of_same(part: Partition, digest: bytes, task: Callable[..., Any], *arguments: Any) -> Any:
-    return task(part, *arguments) if part.digest == digest else None
-
-
-def _degrees(part: Partition, n_people: int) -> NDArray[np.int32]:
-    return np.bincount(part.ends.ravel(), minlength=n_people).astype(np.int32)
-
-
-def _add(counts: list[Any]) -> NDArray[np.int32] | None:
-    if any(count is None for count in counts):
-        return None
-    total: NDArray[np.int32] = counts[0].copy()
-    for more in counts[1:]:
-        total += more
-    return total
-
-
-def _positions(part: Partition, at: NDArray[np.int64]) -> NDArray[np.int64]:
-    return part.positions[at]
-
-
-def _ends(part: Partition) -> Ends:
-    return part.ends
-
-
-def _cut(part: Partition, at: Any) -> tuple[Ends, NDArray[np.int8]]:
-    return part.ends[at], part.labels[at]
-
-
-def _join(pieces: list[Any]) -> tuple[Ends, NDArray[np.int8]] | None:
-    if any(piece is None for piece in pieces):
-        return None
-    return np.concatenate([ends for ends, _ in pieces]), np.concatenate([y for _, y in pieces])
-
-
-def _people(whole: Any) -> Ends:
-    return np.empty(0, dtype=np.int32) if whole is None else np.unique(whole[0])
-
-
-def _gathered_part(whole: Any, people: Ends, rows: NDArray[Any] | None) -> PairSet | None:
-    """Pairs with the rows of their own people only."""
-    if whole is None or rows is None:
-        return None
-    places = np.searchsorted(people, whole[0]).astype(np.int32)
-    return _pair_set(rows, places, whole[1])
-
-
-def _mapped_part(whole: Any, path: str, seen: tuple[Any, Any]) -> PairSet | None:
-    """Pairs with all people's rows, mapped from a file; None if it is not the file that was checked."""
-    if whole is None:
-        return None
-    try:
-        features = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError):
-        return None
-    return _pair_set(features, *whole) if (features.shape, features.dtype) == seen else None
-
-
-def _pair_set(features: Any, pairs: Ends, labels: NDArray[np.int8]) -> PairSet:
-    """What was checked block by block."""
-    return PairSet.checked_before(features=features, pairs=pairs, labels=labels)
-
-
-def _is_built(part: Any) -> bool:
-    return part is not None

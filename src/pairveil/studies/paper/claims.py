@@ -116,6 +116,10 @@ CLAIMS: tuple[Claim, ...] = (
           "DPP applies to this case.", beyond.constrained_clustering),
     Claim("preferences", "Discussion", "Where workers label their preferences pairwise, DPP can be "
           "defined too.", beyond.crowd_preferences),
+    Claim("any-optimiser", "Conclusion", "An open problem: a general privacy implementation that is not "
+          "limited to the exact optimisation strategy.", beyond.any_optimiser),
+    Claim("intransitive", "Appendix B", "For an intransitive relation only 1 + min(c_s, c_t) pairs need "
+          "concern, for the correlation of feature differences.", beyond.intransitive_relations),
     # on reruns
     Claim("toy-faster", "Section VII-A", "The objective of DPP-S decreases faster than that of DPP and "
           "fluctuates less.", seen.toy_faster, "toy"),

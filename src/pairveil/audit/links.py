@@ -1,0 +1,86 @@
+"""The canary of a constrained clustering: links at one point, on which the clusterings disagree most.
+
+The points are public, so two inputs differ in what links say alone: null (label 0) or the opposite.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairveil.data.pairset import PairSet
+from pairveil.errors import InputError
+from pairveil.learners.clustering import votes_of
+from pairveil.learners.clusterings import candidates
+from pairveil.privacy.units import Adjacency
+
+OTHERS = 60
+"""Other links, none of which shares a point with another."""
+
+
+@dataclass(frozen=True)
+class LinkNeighbours:
+    """Two inputs with the same points and links, some of which say something else.
+
+    Parameters
+    ----------
+    first, second : PairSet
+        For zero-out, the changed links of `first` are null.
+    adjacency : {"zero-out", "replace"}
+    name : str
+    """
+
+    first: PairSet
+    second: PairSet
+    adjacency: Adjacency
+    name: str = "links"
+
+    @property
+    def changed(self) -> NDArray[np.intp]:
+        """Positions of the links that differ."""
+        return np.flatnonzero(np.asarray(self.first.labels) != np.asarray(self.second.labels))
+
+    @property
+    def kappa(self) -> int:
+        """How many links differ."""
+        return len(self.changed)
+
+
+def canary_of_links(learner: Any, kappa: int, n_features: int) -> LinkNeighbours:
+    """``kappa`` links of one point (a pair, a relationship: one) against null or the opposite, among others.
+
+    No links close a circle here, so a relationship is in one link alone.
+
+    Examples
+    --------
+    >>> from pairveil import PrivateConstrainedKMeans
+    >>> canary_of_links(PrivateConstrainedKMeans(2, unit="person"), kappa=3, n_features=2).kappa
+    3
+    """
+    if learner.unit != "person":
+        kappa = 1
+    if learner.protect == "points":
+        raise InputError("no worst case is known for protect='points': audit protect='links'")
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(max(2 * OTHERS, 4 * learner.n_clusters) + kappa + 1, n_features))
+    points /= np.sqrt((points**2).sum(axis=1)).max() * (1 + 1e-12)
+    labels = candidates(points, None, learner.n_clusters, spectral=learner.spectral)[1]
+    n = len(points)
+    every = np.indices((n, n)).reshape(2, -1).T
+    lengths = (votes_of(labels, every, "l2")[0] ** 2).sum(axis=1).reshape(n, n)
+    partners = np.argsort(-lengths, axis=1, kind="stable")[:, :kappa]
+    hub = int(np.take_along_axis(lengths, partners, axis=1)[:, -1].argmax())
+    rest = np.setdiff1d(np.arange(n), [hub, *partners[hub]])[: 2 * OTHERS]
+    star = np.column_stack([np.full(kappa, hub), partners[hub]])
+    said = np.concatenate([np.ones(kappa), rng.choice([-1, 1], OTHERS)]).astype(np.int8)
+    links = PairSet(points, np.concatenate([star, rest.reshape(-1, 2)]), said)
+    second = links.canonical(stacklevel=3)[0]
+    changed = (second.pairs == hub).any(axis=1)
+    if learner.adjacency == "zero-out":
+        first = second.emptied(changed)
+    else:
+        first = replace(second, labels=np.where(changed, -1, np.asarray(second.labels)))
+    return LinkNeighbours(first, second, learner.adjacency)

