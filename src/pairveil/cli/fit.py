@@ -54,6 +54,7 @@ from pairveil.cli.training import (
     read_column,
     read_people,
 )
+from pairveil.cli.waiting import waiting
 from pairveil.cli.which_learner import input_of, make_learner
 from pairveil.errors import InputError
 
@@ -331,7 +332,8 @@ def fit(
         certificate = _learn_and_save(
             model, prepared, training, draft, overwrite, talk, held, digest
         )
-    page = write_page(out, options=said)[0] if report else None
+    with waiting("attacking the plan", talk and audit):
+        page = write_page(out, options=said)[0] if report else None
     if json_:
         shown = {"certificate": certificate.to_dict(), "out": str(out)}
         print_json(shown if page is None else {**shown, "report": str(page)})
