@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
+import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -195,9 +197,9 @@ def run(table: Table, folder: Path | None) -> dict[str, Any]:
     }
 
 
-def gain_on(split: Split, seed: int) -> Callable[[Any], float]:
+def gain_on(split: Split, seed: int, n_pairs: int = TEST_PAIRS) -> Callable[[Any], float]:
     """Pair AUC above Euclid's on the test people."""
-    at = (split.X_test, split.y_test, TEST_PAIRS, seed)
+    at = (split.X_test, split.y_test, n_pairs, seed)
     euclid = pair_auc(None, *at)
     return lambda components: pair_auc(components, *at) - euclid
 
@@ -206,11 +208,14 @@ def main() -> None:
     """Run the tables that are not there yet."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("--data", type=Path, help="folder with adult.npz, bank.npz, ipums_br.npz")
-    parser.add_argument("--most", type=int, help="stop after so many tables")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="stop after so long")
     asked = parser.parse_args()
+    end = time.monotonic() + asked.seconds
     done = json.loads(RESULTS.read_text())["tables"] if RESULTS.exists() else []
     there = {one["table"] for one in done}
-    for table in [t for t in TABLES if t.name not in there][: asked.most]:
+    for table in [t for t in TABLES if t.name not in there]:
+        if time.monotonic() > end:
+            break
         with threadpool_limits(1), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             done.append(run(table, asked.data))

@@ -141,6 +141,18 @@ SENSITIVITY = [
 
 CLIP = [
     Mutation(
+        "clip: residuals of people count in full",
+        "residuals = np.clip(1 - signs * (z @ self.w), -self.clip, self.clip)",
+        "residuals = 1 - signs * (z @ self.w)",
+        _in("test_class_steps"),
+    ),
+    Mutation(
+        "clip: a person's weight above 1 counts in full",
+        "weights = np.clip(np.where(classes == 0, *self.weights), 0.0, 1.0)",
+        "weights = np.where(classes == 0, *self.weights)",
+        _in("test_class_steps"),
+    ),
+    Mutation(
         "clip: lengths are brought to 1.1 times the bound",
         "factor: FloatArray = clip / np.maximum(lengths, clip)",
         "factor: FloatArray = 1.1 * clip / np.maximum(lengths, 1.1 * clip)",
@@ -359,8 +371,8 @@ CHOICES = [
     ),
     Mutation(
         "choice: a weight above 1 counts in full",
-        "int(UNIT * min(max(w, 0.0), 1.0))",
-        "int(UNIT * max(w, 0.0))",
+        "return int(UNIT * min(max(weight, 0.0), 1.0))",
+        "return int(UNIT * max(weight, 0.0))",
         _in("test_fuzz_choices"),
     ),
     Mutation(
@@ -368,6 +380,12 @@ CHOICES = [
         "whole = np.where(labels > 0, -similar, dissimilar)",
         "whole = np.where(labels > 0, -similar, 2 * dissimilar)",
         _in("test_fuzz_choices"),
+    ),
+    Mutation(
+        "choice: a person takes off the windows that are wrong about her",
+        "found += [right, whole[0].sum() + whole[1].sum() - right]",
+        "found += [2 * right - whole[0].sum() - whole[1].sum(), -right]",
+        _in("test_class_choice"),
     ),
     Mutation(
         "choice: made by any statistic",

@@ -19,6 +19,7 @@ _HOME = {
     "read_features": "pairveil.data.readers",
     "read_pairs": "pairveil.data.readers",
     "read_groups": "pairveil.data.group_reader",
+    "read_tuples": "pairveil.data.tuple_reader",
     "select_pairs": "pairveil.graph.choosing",
     "design_pairs": "pairveil.graph.choosing",
     "design_groups": "pairveil.graph.grouping",
@@ -117,6 +118,7 @@ if TYPE_CHECKING:
     from pairveil.data.pairset import PairSet
     from pairveil.data.readers import read_features, read_pairs
     from pairveil.data.scaling import PublicBounds, scale_to_bounds
+    from pairveil.data.tuple_reader import read_tuples
     from pairveil.data.tupleset import TupleSet
     from pairveil.engine.backends.dask_pairs import open_dask_pairs
     from pairveil.engine.plan import Ask, Plan, Recipe, Setting

@@ -8,10 +8,11 @@ sees every answer and knows the real pairs and all canaries' contents, and guess
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr, ndtri
 
 from pairveil.audit.auditor import Finding, judged
-from pairveil.audit.one_run import epsilon_one_run_gaussian, guess_coins
+from pairveil.audit.one_run import largest_refuted, refutes_curve
 from pairveil.data.pairset import PairSet
 from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Setting
@@ -19,6 +20,7 @@ from pairveil.engine.planning import make_plan
 from pairveil.engine.statistics import Statistic, scaled
 from pairveil.errors import InputError
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe
+from pairveil.privacy.gdp import epsilon_from_mu
 from pairveil.privacy.grid import Norm
 from pairveil.privacy.mechanisms import Budget
 from pairveil.privacy.noise import NoiseSource, SeededNoise
@@ -88,6 +90,46 @@ def audit_one_fit(
     return Finding(
         "learner", epsilon, bound, confidence, 1, verdict, delta, "many pairs", adjacency, "gaussian"
     )  # fmt: skip
+
+
+def epsilon_one_run_gaussian(
+    correct: int, guesses: int, canaries: int, delta: float, confidence: float = 0.95
+) -> float:
+    """Like `epsilon_one_run` against Gaussian trade-off curves: tighter, for Gaussian mechanisms only.
+
+    Examples
+    --------
+    >>> from pairveil.audit.one_run import epsilon_one_run
+    >>> seen = {"correct": 180, "guesses": 200, "canaries": 1000, "delta": 1e-5}
+    >>> epsilon_one_run(**seen) < epsilon_one_run_gaussian(**seen)
+    True
+    """
+
+    def refuted(mu: float) -> bool:
+        return refutes_curve(
+            lambda x: float(ndtr(ndtri(x) - mu)), correct, guesses, canaries, confidence
+        )
+
+    return epsilon_from_mu(largest_refuted(refuted), delta)
+
+
+def guess_coins(scores: ArrayLike, share: float = 1.0) -> tuple[NDArray[np.intp], NDArray[np.int8]]:
+    """Which coins to guess, and the guesses: the scores farthest from 0, by their sign.
+
+    The share must be fixed before the run is seen.
+
+    Examples
+    --------
+    >>> which, guess = guess_coins([0.1, -3.0, 2.0, 0.2], share=0.5)
+    >>> which.tolist(), guess.tolist()
+    ([1, 2], [-1, 1])
+    """
+    values = np.asarray(scores, dtype=np.float64)
+    if not 0 < share <= 1:
+        raise InputError("share must be above 0 and at most 1")
+    wanted = max(1, round(share * values.size))
+    which = np.sort(np.argsort(-np.abs(values), kind="stable")[:wanted])
+    return which, np.where(values[which] >= 0, 1, -1).astype(np.int8)
 
 
 def _with_canaries(

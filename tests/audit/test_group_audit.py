@@ -4,7 +4,7 @@ import pytest
 
 from pairveil import DPPMetricLearner
 from pairveil.audit import audit_exactly
-from pairveil.audit.groups import group_canary
+from pairveil.audit.canaries.groups import group_canary
 from pairveil.learners import grouped
 from pairveil.privacy.costs import Cost
 from pairveil.privacy.units import UNITS

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from one_fit import epsilon_one_run_gaussian, guess_coins
 from scipy.stats import binom, norm
 
-from pairveil.audit.one_run import (
-    epsilon_one_run,
-    epsilon_one_run_gaussian,
-    guess_coins,
-    refutes_curve,
-)
+from pairveil.audit.one_run import epsilon_one_run, refutes_curve
 from pairveil.errors import InputError
 from pairveil.privacy.gdp import epsilon_from_mu
 

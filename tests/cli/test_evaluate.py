@@ -62,3 +62,28 @@ def test_mistakes_are_told(held_out, words, says):
     done = run_here("evaluate", "release", "people.csv", *words, cwd=held_out)
     assert done.code == 2
     assert says in done.err
+
+
+@pytest.mark.parametrize("far", ["1.7e308,-1.7e308", "1.7e308,1.7e308"])
+def test_private_contents_never_stop_it(held_out, far):
+    """A pair with contrary labels, and two people whose distance no float holds."""
+    people = (held_out / "people.csv").read_text().splitlines()
+    first, second = far.split(",")
+    people[1201 - 2 :] = [
+        f"p1198,{first},{first},{first},{first}",
+        f"p1199,{second},0,{first},{second}",
+    ]
+    (held_out / "far.csv").write_text("\n".join(people), encoding="utf-8")
+    listed = (held_out / "held-out.csv").read_text().splitlines()
+    a, b, label = listed[1].split(",")
+    contrary = "\n".join([*listed, f"{a},{b},{-int(label)}"])
+    (held_out / "contrary.csv").write_text(contrary, encoding="utf-8")
+    paid = ["--epsilon", 4, "--seed", 1, "--json"]
+    found = run_here(
+        "evaluate", "release", "far.csv", "--pairs", "contrary.csv", *paid, cwd=held_out
+    )
+    assert found.code == 0, found.err
+    point = run_here(
+        "threshold", "release", "far.csv", "contrary.csv", "--fmr", 0.3, *paid, cwd=held_out
+    )
+    assert point.code == 0, point.err

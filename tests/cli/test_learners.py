@@ -30,6 +30,14 @@ METRICS = [
 LISTED = ["--classes", "ward", "--class-list", "x, y"]
 
 
+FILE = {"pairs": "pairs.csv", "tuples": "triples.csv"}
+
+
+def _by_class(classes: Any, i: int) -> tuple[int, int]:
+    """The two people after i, those of i's class first."""
+    return (i + 1, i + 2) if classes[i] == classes[i + 1] else (i + 2, i + 1)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("people")
@@ -43,6 +51,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     same = ["same" if classes[i] == classes[i + 1] else "different" for i in range(599)]
     pairs = [f"p{i},p{i + 1},{same[i]}" for i in range(599)]
     (made / "pairs.csv").write_text("\n".join(["left,right,label", *pairs]))
+    triples = [(i, *_by_class(classes, i)) for i in range(0, 597, 3)]
+    named = [",".join(f"p{one}" for one in members) for members in triples]
+    (made / "triples.csv").write_text("\n".join(["anchor,positive,negative", *named]))
     np.savez(made / "people.npz", X=X, y=classes)
     return made
 
@@ -55,7 +66,7 @@ def test_every_learner_of_a_metric_is_fitted_by_its_name(
     for kind in [kind for kind in learner_class(name).learns_from if kind in FILES]:
         files = [
             "people.csv",
-            *(LISTED if kind == "classes" else ["pairs.csv", "--exclude", "ward"]),
+            *(LISTED if kind == "classes" else [FILE[kind], "--exclude", "ward"]),
         ]
         words = [*files, "--learner", name, "--out", out, "--overwrite", "--ledger", ledger]
         words += [] if ledger.exists() else ["--budget", 9]
@@ -121,12 +132,13 @@ def test_classes_of_an_array_file(folder: Path, tmp_path: Path) -> None:
     words = ["people.npz", "--classes", "y", "--class-list", "0,1", "--out", tmp_path / "r"]
     found = run_here("fit", "--no-scale", *words, "--json", cwd=folder).json["certificate"]
     assert found["for_release"]
-    assert found["n_pairs_used"] == 300  # designed pairs: so few people tell more in pairs
+    assert found["n_pairs_used"] == 600  # people are the records: two classes, in steps
 
 
+TRIPLET = ["--exclude", "ward", "--learner", "triplet"]
 WRONG = {
     "needs FEATURES and PAIRS or FEATURES and --classes COLUMN": ["people.csv"],
-    "learner 'triplet' learns from tuples": ["people.csv", "pairs.csv", "--learner", "triplet"],
+    "has no column 'anchor', 'positive'": ["people.csv", "pairs.csv", *TRIPLET],
     "not both": ["people.csv", "pairs.csv", "--classes", "ward"],
     "--select goes with PAIRS": ["people.csv", *LISTED, "--select", "all"],
     "--zero-means goes with PAIRS": ["people.csv", *LISTED, "--zero-means", "similar"],

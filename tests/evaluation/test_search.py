@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -13,11 +14,17 @@ from pairveil import (
     DPPMetricLearner,
     DPPScatterLearner,
     InputError,
+    PairSet,
     PrivacyLedger,
     PrivateSearch,
     ReleasedMetric,
+    error_curve,
 )
 from pairveil.privacy.accounting import epsilon_of
+from pairveil.privacy.costs import costs_of_counts
+from pairveil.privacy.epsilons import all_epsilons
+from pairveil.privacy.public_facts import public_of
+from pairveil.privacy.units import SEARCHED
 
 N = 1600
 RNG = np.random.default_rng(0)
@@ -79,9 +86,102 @@ def test_a_certificate_that_charges_one_trial_or_hides_the_search_is_refused(rel
     for wrong in (3, {}, {"mean_trials": 6, "candidates": [{"queries": 2}]}, {"candidates": None}):
         assert problems(plan=data["plan"] | {"search": wrong})
     assert problems(public=[said for said in data["public"] if "search" not in said])
+    count = [one["queries"] for one in data["plan"]["search"]["candidates"]]
+    assert (
+        count == [count[0]] * 2
+    )  # the same queries, cut elsewhere: one trial of fits, one of scores
+    for wrong in ([1, 2 * count[0] - 1], [count[0], count[0] - 1, 1], [2 * count[0], 0], [None]):
+        cut = {"mean_trials": 6, "candidates": [{"queries": n} for n in wrong]}
+        ends = np.cumsum([0, *wrong]) if None not in wrong else []
+        flat = [event for one in events["trials"] for event in one]
+        trials = [flat[a:b] for a, b in pairwise(ends) if b > a]
+        assert problems(
+            plan=data["plan"] | {"search": cut}, events=[events | {"trials": trials or [flat]}]
+        )
     kept = released[0].certificate_
     low = {unit: dict.fromkeys(by, 0.5) for unit, by in kept.epsilons.items()}
     assert not replace(kept, epsilon=0.5, epsilons=low).verify()
+
+
+def test_scored_pairs_of_a_kind_of_their_own_would_not_be_charged(released):
+    """One event has one cost: kinds beside the first query's would be stated and not paid for."""
+    kept = released[0].certificate_
+    releases = [dict(one) for one in kept.plan["releases"]]
+    for one in releases:
+        one["records"] = "counted pairs" if one["name"] == "score counts" else "pairs"
+    many = dict.fromkeys(kept.kappas, 50)
+    forged = replace(
+        kept,
+        plan=kept.plan | {"releases": releases},
+        costs={**kept.costs, "counted pairs": costs_of_counts(many, l1=True)},
+        kappas=many,
+        kappa=50,
+        events=({**kept.events[0], "slack": 1e-14},),
+        public=(*kept.public, *public_of(["counted pairs"])),
+    )
+    (problem,) = forged.verify().problems
+    assert "one kind of records" in problem
+
+
+def test_a_fit_does_not_pass_for_a_search_by_being_cut_into_candidates():
+    fitted = DPPMetricLearner(preprocessor=X, epsilon=4.0).certify(PAIRS, Y)
+    data = json.loads(fitted.to_json())
+    n = len(data["events"])
+    assert n >= 2
+    event = {"kind": "best-of", "mean_trials": 1, "slack": fitted.delta_slack}
+    event |= {"trials": [[one] for one in data["events"]]}
+    one = replace(
+        fitted,
+        plan=fitted.plan | {"search": {"mean_trials": 1, "candidates": [{"queries": 1}] * n}},
+        public=(*fitted.public, SEARCHED),
+        events=(event,),
+        delta_slack=0.0,
+    )
+    less = all_epsilons(one._events(), {u: one.group_of(u) for u in one.units}, one.delta, 0.0)
+    forged = replace(one, epsilons=less, epsilon=less[one.unit][one.adjacency])
+    assert forged.epsilon < 0.99 * fitted.epsilon
+    assert forged.verify().problems == ("the events are not those of the plan",)
+
+
+def test_people_who_change_together_do_so_in_the_scored_pairs_too():
+    """A matching holds one pair of each of 200 households, the held-out pairs many."""
+    data = PairSet(X, PAIRS, Y, together=np.arange(N) % 200)
+    learner = DPPMetricLearner(unit="person", select="matching")
+    made = search(learner=learner, epsilon=8.0)
+    candidates, certificate, test = made._plan(data, None)
+    values = data.together[test.pairs]
+    touched = max(int((values == value).any(axis=1).sum()) for value in range(200))
+    assert touched > 3
+    assert certificate.kappas["person"] == touched
+    assert certificate.plan["thresholds"][0]["kappas"]["person"] == touched
+    assert certificate.verify().problems == ()
+    assert candidates[0].score.prepared.material.kappas["person"] == touched
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::pairveil.errors.PairveilWarning")
+def test_private_contents_never_stop_a_search():
+    """Null labels, and features beyond floats' reach, of pairs that are fitted and pairs that are scored."""
+    far = X.copy()
+    far[:40] = 1.7e308
+    null = np.arange(len(PAIRS)) % 7 == 0
+    given = PairSet(far, PAIRS, Y).emptied(null)
+    assert 0 <= search(epsilon=8.0, learner=DPPMetricLearner()).fit(given).best_score_ <= 1
+    twice, said = np.concatenate([PAIRS, PAIRS[:200]]), np.concatenate([Y, -Y[:200]])
+    assert 0 <= search(epsilon=8.0).fit(twice, said).best_score_ <= 1
+
+
+def test_what_is_released_beside_a_search_has_no_certificate_with_it(released):
+    best, ledger = released[0].best_estimator_, PrivacyLedger(9.0, 1e-5)
+    best.accountant = ledger
+    try:
+        with pytest.raises(InputError, match="stands alone"):
+            best.calibrate_threshold(PAIRS, Y, epsilon=1.0)
+    finally:
+        best.accountant = None
+    assert ledger.entries == ()
+    curve = error_curve(RNG.random(len(Y)), Y, PAIRS, 1.0, 1e-5, (0.0, 1.0), random_state=0)
+    with pytest.raises(InputError, match="stands alone"):
+        curve.with_model(released[0].certificate_)
 
 
 def test_nothing_but_the_best_is_kept(released):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -155,3 +156,14 @@ def test_a_threshold_must_cover_whom_the_metric_covers():
         learner.calibrate_threshold(_data(), _data().labels, epsilon=0.5)
     learner.calibrate_threshold(_data(np.arange(60) // 3), _data().labels, epsilon=0.5)
     assert learner.threshold_certificate_.kappas["person"] == 4
+
+
+def test_missing_values_of_any_kind_stand_alone_and_what_has_no_equal_is_refused():
+    missing = [None, float("nan"), pd.NA, pd.NaT, "", "  "]
+    assert numbered([*missing, "a", "a "], 8).tolist() == [0, 1, 2, 3, 4, 5, 6, 6]
+    for wrong in ([1], {"a": 1}, np.arange(2)):
+        values = np.empty(2, dtype=object)
+        values[:] = ["a", None]
+        values[1] = wrong
+        with pytest.raises(InputError, match="row 2"):
+            numbered(values, 2)

@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 from pairveil import BudgetError, Certificate, InputError, PrivacyLedger, PrivatePreferenceRanker
 from pairveil.audit import audit_exactly
-from pairveil.audit.choices import ChoiceNeighbours, audit_choices, choice_canary
+from pairveil.audit.canaries.choices import ChoiceNeighbours, choice_canary
 from pairveil.data.choices import Choices
 from pairveil.engine.statistics import clipped_sum
 from pairveil.errors import DataWarning, IdentityWarning, PrivateNote
@@ -195,8 +195,8 @@ def test_costs_of_a_worker_and_of_a_choice_inside_her():
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("unit", UNITS)
 def test_no_canary_moves_further_than_is_charged(unit, adjacency, mechanism):
-    found = audit_choices(
-        PrivatePreferenceRanker(unit=unit, adjacency=adjacency, mechanism=mechanism)
+    found = audit_exactly(
+        PrivatePreferenceRanker(unit=unit, adjacency=adjacency, mechanism=mechanism), n_features=4
     )
     assert found.verdict == "consistent"
     assert 0.99 < found.queries[0].ratio <= 1
@@ -207,7 +207,7 @@ def test_no_canary_moves_further_than_is_charged(unit, adjacency, mechanism):
 def test_one_choice_of_a_worker_is_within_its_charge(adjacency):
     """The fit is for workers; its certificate also speaks of one choice."""
     ranker = PrivatePreferenceRanker(unit="worker", adjacency=adjacency)
-    found = audit_choices(ranker, canary=choice_canary("choice", adjacency, asked=1))
+    found = audit_exactly(ranker, canary=choice_canary("choice", adjacency, asked=1))
     charged = Cost(1, 2.0, 2.0, empties=False).sensitivity(adjacency)
     assert found.queries[0].largest_move <= charged * (1 + 1e-9)
     if adjacency == "replace":
@@ -218,14 +218,14 @@ def test_planted_errors_are_convicted(monkeypatch):
     honest = NetChoices.tile_sum
     with monkeypatch.context() as wrong:
         wrong.setattr(ranking, "shrink", lambda lengths, clip: np.ones_like(lengths))
-        assert audit_choices().verdict == "violated"
+        assert audit_exactly("ranking", n_features=4).verdict == "violated"
     with monkeypatch.context() as wrong:  # each choice clipped on its own, not the worker
         wrong.setattr(
             NetChoices, "tile_sum",
             lambda self, rows, owners, norm: honest(self, 3 * rows, np.arange(len(owners)), norm),
         )  # fmt: skip
-        assert audit_choices().verdict == "violated"
-    assert audit_choices().verdict == "consistent"
+        assert audit_exactly("ranking", n_features=4).verdict == "violated"
+    assert audit_exactly("ranking", n_features=4).verdict == "consistent"
 
 
 def test_neighbours_are_checked():

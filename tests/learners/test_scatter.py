@@ -47,11 +47,23 @@ def test_the_metric_finds_the_column_that_tells_the_classes(kind):
     assert learner.transform(X).shape == (600, 5)
 
 
-def test_few_people_of_two_classes_are_learned_from_a_matching_unless_noise_is_loud():
-    assert fitted(DPPMetricLearner).n_pairs_used_ == 300
-    assert fitted(DPPMetricLearner, epsilon=0.1).n_people_used_ == 600
-    assert fitted(DPPMetricLearner, epsilon=float("inf")).n_people_used_ == 600
-    assert fitted(DPPMetricLearner, classes=(0, 1, 2)).n_people_used_ == 600
+def asked(**options):
+    options = {"epsilon": 4.0, "unit": "person", "classes": (0, 1), **options}
+    classes = options.pop("classes")
+    plan = DPPMetricLearner(**options).prepare_classes(X, GROUPS, classes).plan
+    return [query.name for query in plan.queries]
+
+
+def test_two_classes_are_learned_in_steps_unless_noise_is_pure_or_hardly_there():
+    assert asked() == ["columns", "class steps", "separation"]
+    for otherwise in (
+        {"epsilon": float("inf")},
+        {"epsilon": 30.0, "random_state": 0},
+        {"classes": (0, 1, 2)},
+        {"mechanism": "laplace"},
+    ):
+        assert asked(**otherwise) == ["columns", "class statistics"]
+    assert "gradients" in asked(unit="relationship")
 
 
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])

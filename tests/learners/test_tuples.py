@@ -23,7 +23,7 @@ from pairveil import (
     sample_tuples,
 )
 from pairveil.audit import audit_exactly
-from pairveil.audit.tuples import canary_of_tuples, tuple_canary
+from pairveil.audit.canaries.tuples import canary_of_tuples, tuple_canary
 from pairveil.engine.tuple_gradients import TupleGradient
 from pairveil.errors import PrivateNote
 from pairveil.learners import LEARNERS, learner_class

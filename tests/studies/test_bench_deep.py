@@ -1,6 +1,7 @@
 """The benchmark of a network: same draws for all, every method at its own unit."""
 
 import math
+import os
 
 import numpy as np
 import pytest
@@ -28,9 +29,21 @@ def test_pairs_as_examples_pay_group_privacy():
     assert deep._half_delta(epsilon) * (1 + math.exp(epsilon / 2)) == pytest.approx(deep.DELTA)
 
 
-def test_every_method_is_measured(monkeypatch):
-    monkeypatch.setattr(deep, "STEPS", 1)
-    monkeypatch.setattr(deep, "N_TEST", 200)
+LINEAR = pytest.param(
+    deep.linear,
+    marks=pytest.mark.skipif(
+        not os.environ.get("PAIRVEIL_NIGHTLY"), reason="PAIRVEIL_NIGHTLY is not set"
+    ),
+)
+
+
+@pytest.mark.parametrize("linear", [deep.euclid, LINEAR])
+def test_every_method_is_measured(monkeypatch, linear):
+    """By day with Euclid for the linear metric, whose fits take longest and are tested elsewhere."""
+    monkeypatch.setattr(deep, "linear", linear)
+    small = {"STEPS": 1, "N_TEST": 200, "PAIRS_A_STEP": 64, "GROUPS_A_STEP": 16}
+    for name, value in small.items():
+        monkeypatch.setattr(deep, name, value)
     said = []
     result = deep.run([400], [8.0], progress=said.append)
     assert len(result["rows"]) == len(said) == 4 + 2 + 3

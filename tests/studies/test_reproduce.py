@@ -6,12 +6,15 @@ import csv
 import json
 import sys
 
+import numpy as np
 import pytest
 
 from pairveil.errors import InputError
 from pairveil.studies.cells import Job, cell_path, run_jobs, write_table
-from pairveil.studies.paper import accuracy, leak, mechanisms, parameters, toy
-from pairveil.studies.paper.reproduce import reproduce
+from pairveil.studies.data import load
+from pairveil.studies.paper import accuracy, leak, mechanisms, parameters, steelman, toy
+from pairveil.studies.paper.reproduce import _with_earlier, reproduce
+from pairveil.studies.protocol import make_split
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +25,8 @@ def _no_environment(monkeypatch):
 @pytest.fixture
 def one_set(monkeypatch):
     """Only the patients: digits would double the time."""
-    monkeypatch.setattr(accuracy, "available", lambda _: ("breast_cancer",))
+    for module in (accuracy, steelman):
+        monkeypatch.setattr(module, "available", lambda _: ("breast_cancer",))
 
 
 def read(path):
@@ -86,7 +90,7 @@ def test_accuracy_scores_every_method(tmp_path, one_set):
 def test_reproduce_decides_claims_and_keeps_earlier_ones(tmp_path):
     page = tmp_path / "docs" / "paper-claims.md"
     reproduce("leak", None, tmp_path / "out", seeds=1, quick=True, jobs=1)
-    first = reproduce("toy", None, tmp_path / "out", seeds=1, quick=True, jobs=1, claims_page=page)
+    first = reproduce("toy", None, tmp_path / "out", seeds=2, quick=True, jobs=1, claims_page=page)
     verdicts = {c["id"]: c["verdict"] for c in first["claims"]}
     assert verdicts["toy-sensitivity"] == "holds"
     assert verdicts["scdf"] == "not testable here"
@@ -101,6 +105,54 @@ def test_reproduce_decides_claims_and_keeps_earlier_ones(tmp_path):
     assert verdicts["scdf"] != "not testable here"
     saved = json.loads((tmp_path / "out" / "claims.json").read_text())
     assert saved["claims"] == second["claims"]
+    assert saved["repeats"] == {"toy": 2, "mechanisms": 1}
+    assert "repeats: toy 2, mechanisms 1." in second["setting"]
+
+
+def test_steelman_tries_every_start_and_reruns_the_best(tmp_path, one_set, monkeypatch):
+    for name, value in {"MOST_REPEATS": 2, "TEST_PAIRS": 2_000, "FINALISTS": 1}.items():
+        monkeypatch.setattr(steelman, name, value)
+    found = steelman.run(None, tmp_path, seeds=9, quick=True, jobs=1)
+    complete(tmp_path, found["files"])
+    searched, rerun = read(tmp_path / "steelman-search.csv"), read(tmp_path / "steelman.csv")
+    assert {r["start"] for r in searched} == set(steelman.GRID["start"])
+    assert len(searched) == 3 * (3 + len(steelman.SEARCHED))
+    assert {r["seed"] for r in rerun} == set("01")  # no more than the most
+    assert {(r["method"], r["epsilon"]) for r in rerun} >= {("inputper", "8.0"), ("node-dp", "0.5")}
+    assert all(f"({tried} start" in best_case for best_case, tried in _best(found["rows"]))
+
+
+def _best(rows):
+    for name, check in steelman.CHECKS.items():
+        yield steelman.best_case(name, rows), steelman.ranked(check, rows)[0][0]["start"]
+
+
+def test_a_later_run_keeps_what_it_did_not_measure(tmp_path):
+    saved = tmp_path / "claims.json"
+    claim = {"id": "auc-lost", "needs": "accuracy", "verdict": "holds", "best_case": ""}
+    open_ = {**claim, "verdict": "not testable here"}
+    tried = {**open_, "best_case": "at its best"}
+    saved.write_text(json.dumps({"about": "a", "repeats": {"accuracy": 4}, "claims": [claim]}))
+    both = {**claim, "best_case": "at its best"}
+    counts = {"accuracy": 4, "steelman": 3}
+    assert _with_earlier([tried], {"steelman": 3}, saved, "a") == ([both], counts)
+    assert _with_earlier([tried], {"steelman": 3}, saved, "other data") == (
+        [tried],
+        {"steelman": 3},
+    )
+    saved.write_text(json.dumps({"about": "a", "repeats": {"steelman": 3}, "claims": [tried]}))
+    assert _with_earlier([claim], {"accuracy": 4}, saved, "a")[0] == [both]
+
+
+def test_a_whole_identity_or_pca_start_is_the_euclidean_metric():
+    split = make_split(load("breast_cancer"), np.random.default_rng(0), "l1", 60)
+    d = split.X_train.shape[1]
+    for start in ("identity", "pca"):
+        W = steelman._start({"start": start, "n_components": 0}, split, np.random.default_rng(0))
+        assert np.allclose(W.T @ W, np.eye(d))
+    first = steelman._start({"start": "pca", "n_components": 1}, split, np.random.default_rng(0))
+    spread = np.var(split.X_train @ first.T)
+    assert spread >= np.var(split.X_train, axis=0).max()
 
 
 def test_finished_cells_are_skipped_and_missing_ones_filled(tmp_path):

@@ -95,8 +95,8 @@ def attack_learners(
     group = kappa(used).relationship
     for name, claimed, guess, bound in () if others is None else others(group, flips):
         yield row(name, claimed, guess, bound)
-    # Who knows all other pairs lacks one. A selected fit's certificate states kappa of the full graph too,
-    # for who knows the dropped labels.
+    # Whoever knows all other pairs lacks one. For those who know the dropped labels too, the certificate
+    # of a selected fit states kappa of the full graph too.
     lacking = {"all-other-pairs": 1, "dropped-labels": kappa(data.all).relationship}
     covered = lacking.get(attacker, group)
     for epsilon in EPSILONS:

@@ -38,10 +38,10 @@ MOST_OTHERS = 5000
 
 CANARIES: dict[str, str] = {
     "pairs": "pairveil.audit.learner_target:canary_of_pairs",
-    "classes": "pairveil.audit.people:canary_of_people",
-    "tuples": "pairveil.audit.tuples:canary_of_tuples",
-    "choices": "pairveil.audit.choices:canary_of_choices",
-    "links": "pairveil.audit.links:canary_of_links",
+    "classes": "pairveil.audit.canaries.people:canary_of_people",
+    "tuples": "pairveil.audit.canaries.tuples:canary_of_tuples",
+    "choices": "pairveil.audit.canaries.choices:canary_of_choices",
+    "links": "pairveil.audit.canaries.links:canary_of_links",
 }
 """The worst case for each kind of input that a learner `learns_from`: 'module:function', called with the
 learner, kappa and the number of features."""

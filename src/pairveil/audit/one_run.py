@@ -11,12 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr, ndtri
-
 from pairveil.errors import InputError
-from pairveil.privacy.gdp import epsilon_from_mu
 
 Blow = Callable[[float], float]
 
@@ -54,7 +49,7 @@ def epsilon_one_run(
 
         return refutes_curve(shrink, correct, guesses, canaries, confidence)
 
-    return _largest_refuted(refuted)
+    return largest_refuted(refuted)
 
 
 def refutes_curve(
@@ -87,46 +82,7 @@ def refutes_curve(
     return right + wrong > guesses / canaries
 
 
-def epsilon_one_run_gaussian(
-    correct: int, guesses: int, canaries: int, delta: float, confidence: float = 0.95
-) -> float:
-    """Like `epsilon_one_run` against Gaussian trade-off curves: tighter, for Gaussian mechanisms only.
-
-    Examples
-    --------
-    >>> seen = {"correct": 180, "guesses": 200, "canaries": 1000, "delta": 1e-5}
-    >>> epsilon_one_run(**seen) < epsilon_one_run_gaussian(**seen)
-    True
-    """
-
-    def refuted(mu: float) -> bool:
-        return refutes_curve(
-            lambda x: float(ndtr(ndtri(x) - mu)), correct, guesses, canaries, confidence
-        )
-
-    return epsilon_from_mu(_largest_refuted(refuted), delta)
-
-
-def guess_coins(scores: ArrayLike, share: float = 1.0) -> tuple[NDArray[np.intp], NDArray[np.int8]]:
-    """Which coins to guess, and the guesses: the scores farthest from 0, by their sign.
-
-    The share must be fixed before the run is seen.
-
-    Examples
-    --------
-    >>> which, guess = guess_coins([0.1, -3.0, 2.0, 0.2], share=0.5)
-    >>> which.tolist(), guess.tolist()
-    ([1, 2], [-1, 1])
-    """
-    values = np.asarray(scores, dtype=np.float64)
-    if not 0 < share <= 1:
-        raise InputError("share must be above 0 and at most 1")
-    wanted = max(1, round(share * values.size))
-    which = np.sort(np.argsort(-np.abs(values), kind="stable")[:wanted])
-    return which, np.where(values[which] >= 0, 1, -1).astype(np.int8)
-
-
-def _largest_refuted(refuted: Callable[[float], bool]) -> float:
+def largest_refuted(refuted: Callable[[float], bool]) -> float:
     """The largest value that is refuted, to 1e-6, on the safe side; 0 if none is."""
     if not refuted(0.0):
         return 0.0

@@ -28,7 +28,7 @@ def audit_by_name(
     quiet: bool,
 ) -> None:
     """Audit the trainer that 'module:function' names, print what was found, and write its page."""
-    from pairveil.audit.trainers import audit_trainer, load_trainer
+    from pairveil.audit.trainer_audit import audit_trainer, load_trainer
 
     with ExitStack() as open_:
         # Before minutes of audit: a page that cannot be written is told at once.

@@ -146,18 +146,17 @@ def _count(pairs: str | None) -> int:
 def _planned(metric: Any, values: Any, placed: Any, promise: dict[str, Any]) -> Any:
     """The evaluation of the metric and of Euclid, on the same pairs."""
     from pairveil.cli.threshold import norm_of
-    from pairveil.evaluation.private_auc import longest_distance, plan_auc
+    from pairveil.evaluation.private_auc import lengths_of, longest_distance, plan_auc
 
     scale = np.ones(metric.n_features) if metric.column_scale is None else metric.column_scale
     norm = norm_of(metric.certificate)
     gap = values[placed.pairs[:, 0]] - values[placed.pairs[:, 1]]
-    lengths = [
-        np.linalg.norm(gap @ metric.components.T, axis=1),
-        np.linalg.norm(gap * scale, axis=1),
-    ]
+    lengths = [lengths_of(gap @ metric.components.T), lengths_of(gap * scale)]
     longest = [longest_distance(metric.components, metric.column_scale, norm), 2 * norm]
     ids = placed.ids[placed.pairs]
-    return plan_auc(np.column_stack(lengths), placed.labels, ids, longest=longest, **promise)
+    return plan_auc(
+        np.column_stack(lengths), placed.labels, ids, longest=longest, null=True, **promise
+    )
 
 
 def _shown(found: Any, n_pairs: int) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -46,23 +45,16 @@ from pairveil.cli.planned import print_better_selection, print_plan
 from pairveil.cli.training import Columns as ColumnsUsed
 from pairveil.cli.training import (
     Scaling,
+    Source,
     Training,
     for_workers,
-    join_classes,
-    join_pairs,
+    marked_classes,
     open_for_workers,
-    read_column,
-    read_people,
+    read_training,
 )
 from pairveil.cli.waiting import waiting
-from pairveil.cli.which_learner import input_of, make_learner
+from pairveil.cli.which_learner import check_options, input_of, make_learner
 from pairveil.errors import InputError
-
-OF_PAIRS = {
-    "select", "kappa", "graph_salt", "left", "right", "label", "layout", "zero_means", "threshold",
-    "record_id",
-}  # fmt: skip
-"""Options that say nothing where people have classes."""
 
 
 def fit(
@@ -71,7 +63,8 @@ def fit(
     pairs: Annotated[
         str | None,
         typer.Argument(
-            help="Pairs of people: CSV, Parquet or another tool's file; none with --classes.",
+            help="Pairs of people: CSV, Parquet or another tool's file; tuples of people for --learner "
+            "triplet or tuplet; none with --classes.",
             metavar="[PAIRS]",
             show_default=False,
         ),
@@ -145,7 +138,8 @@ def fit(
         str | None,
         typer.Option(
             "--classes",
-            help="Column of FEATURES with each person's class: learn from people, without PAIRS.",
+            help="Column of FEATURES with each person's class: learn from people, without PAIRS. "
+            "[default: the schema's, where no PAIRS are given]",
             rich_help_panel=PANEL,
         ),
     ] = None,
@@ -153,9 +147,17 @@ def fit(
         str | None,
         typer.Option(
             "--class-list",
-            help="The public list of classes, as a,b,c. Without it the classes that occur count as public, "
-            "and the metric is not for release.",
+            help="The public list of classes, as a,b,c. [default: the schema's] Without any the classes that "
+            "occur count as public, and the metric is not for release.",
             rich_help_panel=PANEL,
+        ),
+    ] = None,
+    groups: Annotated[
+        str | None,
+        privacy_option(
+            "--groups",
+            "Records are disjoint groups of people: public column of PAIRS that names them; with --classes "
+            "their size, or a public column of FEATURES.",
         ),
     ] = None,
     together: Together = None,
@@ -206,6 +208,10 @@ def fit(
 
     Example: `pairveil fit people.csv --schema schema.toml --classes diagnosis --class-list benign,malignant`
 
+    Example: `pairveil fit people.csv pairs.csv --schema schema.toml --groups ward --unit person`
+
+    Example: `pairveil fit people.csv triples.csv --schema schema.toml --learner triplet --unit person`
+
     Example: `pairveil fit s3://b/people.npy s3://b/pairs --no-scale --dask tcp://10.0.0.5:8786`
     """
     from pairveil.release.folder import check_folder
@@ -216,15 +222,24 @@ def fit(
         for name in context.params
         if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
     }
+    public = None if class_list is None else [one.strip() for one in class_list.split(",")]
+    if pairs is None and schema is not None:
+        classes, public = marked_classes(schema, classes, public)
     kind = input_of(str(learner), pairs, classes)
     if unit is None:
         unit = "person" if kind == "classes" else "relationship"
-    if kind == "classes":
-        _refuse_typed(typed & OF_PAIRS, "goes with PAIRS, and not with --classes")
-        if dask is not None:
-            raise InputError("--dask sums pairs: people with classes are summed on this machine")
-    elif class_list is not None:
+    if kind != "classes" and class_list is not None:
         raise InputError("--class-list goes with --classes COLUMN")
+    records = kind if groups is None else "groups"
+    check_options(kind, groups is not None, typed)
+    if together is not None and records in ("groups", "tuples"):
+        raise InputError(
+            f"--together does not go with {records}: who changes with others may be in several of them"
+        )
+    if dask is not None and (records != "pairs" or select == "groups"):
+        raise InputError(
+            "--dask sums single pairs: people with classes, groups and tuples are summed on this machine"
+        )
     talk = not (json_ or quiet)
     tested = classes if test_classes is None and public_test is not None else test_classes
     said = PageOptions(
@@ -250,8 +265,6 @@ def fit(
     budget_file = spending.ledger_of(unit, checkpoint)
     # Notes may tell of private rows (how many were clipped): to the operator on stderr, never in the JSON.
     with spoken_warnings(quiet), ExitStack() as connection:
-        apart = () if together is None else (together,)
-        shared = None if together is None or far else read_column(features, together, "--together")
         if far:
             connection.enter_context(_cluster(dask))
             unused = {
@@ -267,19 +280,9 @@ def fit(
             }
             ends = (reading.left, reading.right, reading.label)
             training = open_for_workers(features, str(pairs), ends, unused)
-        elif classes is not None:
-            of_each = read_column(features, classes, "--classes")
-            people, scale, facts = read_people(
-                Path(features), columns_used, scaling, data_norm, (classes, *apart)
-            )
-            training = join_classes(people, scale, of_each, class_list, shared)
-            training = training._replace(schema=facts)
         else:
-            people, scale, facts = read_people(
-                Path(features), columns_used, scaling, data_norm, apart
-            )
-            found = reading.read(Path(str(pairs)))
-            training = join_pairs(people, scale, found, shared)._replace(schema=facts)
+            of = Source(features, pairs, kind, classes, public, groups, together)
+            training = read_training(of, columns_used, scaling, data_norm, reading)
         # Loading the learner takes a second: mistakes in files are told before it.
         from pairveil.learners.sizes import most_rows
 
@@ -302,6 +305,10 @@ def fit(
             raise InputError(
                 "--epsilon inf promises nothing: there is nothing to release; choose a number"
             )
+        if audit:
+            from pairveil.audit.plan_targets import released_plan
+
+            released_plan(planned)  # refuses what cannot be attacked, before anything is spent
         if talk:
             if context.find_root().obj is not None:
                 stdout.print(f"Options not given here come from {context.find_root().obj}.")
@@ -341,11 +348,6 @@ def fit(
         stdout.print(f"Released in {out}. `pairveil certificate {out}` verifies it.")
         if page is not None:
             stdout.print(f"Report: {page}")
-
-
-def _refuse_typed(options: Collection[str], why: str) -> None:
-    for option in sorted(options):
-        raise InputError(f"--{option.rstrip('_').replace('_', '-')} {why}")
 
 
 def _graph_digest(found: Any, salt: Path) -> str | None:

@@ -12,6 +12,7 @@ from pairveil.privacy.units import round_up
 ONE = {
     "pairs": "pair",
     "groups": "group",
+    "tuples": "tuple",
     "people": "person",
     "choices": "choice",
     "workers": "worker",
@@ -39,8 +40,8 @@ def print_plan(planned: Any, headline: str) -> None:
         line += f" (select {selection['how']})"
         if planned.unit == "relationship":
             line += (
-                "; relationship-level kappa of all pairs is "
-                f"{selection['full_graph_relationship_kappa']}, of those used {planned.kappa}"
+                "; relationship-level kappa of all "
+                f"{counted} is {selection['full_graph_relationship_kappa']}, of those used {planned.kappa}"
             )
         else:
             line += f"; {planned.unit}-level kappa of those used is {planned.kappa}"

@@ -16,7 +16,8 @@ def reproduce(
     names: Annotated[
         list[str],
         typer.Argument(
-            help="toy, accuracy, mechanisms, parameters, leak, or all.", show_default=False
+            help="toy, accuracy, steelman, mechanisms, parameters, leak, or all.",
+            show_default=False,
         ),
     ],
     data: DataFolder = None,
@@ -69,6 +70,6 @@ def reproduce(
     if json_:
         print_json(result)
     elif not quiet:
-        rows = [[claim["id"], claim["verdict"]] for claim in result["claims"]]
-        stdout.print(table(result["setting"], ["claim", "verdict"], rows))
+        rows = [[c["id"], c["verdict"], c["best_case"]] for c in result["claims"]]
+        stdout.print(table(result["setting"], ["claim", "verdict", "best case"], rows))
         stdout.print(f"Tables, figures and {out / 'paper-claims.md'} are in {out}.")

@@ -112,7 +112,7 @@ def threshold(
         ends = np.column_stack([found.left, found.right])
         planned = plan_curve(
             scored.scores, found.labels, ends, score_range=scored.score_range, unit=unit,
-            n_cells=scored.n_cells, entity_records=entity_records, **spending.parameters,
+            n_cells=scored.n_cells, entity_records=entity_records, null=True, **spending.parameters,
         )  # fmt: skip
         if planned.prepared.certificate is None:
             raise InputError(
@@ -229,12 +229,13 @@ def _by_release(
             f"{folder} holds no metric and no linkage model: there is nothing to score"
         )
     from pairveil.cli.release import read_placed
+    from pairveil.evaluation.private_auc import lengths_of
 
     values, placed = read_placed(features, pairs, id_, released, reading)
     longest = _longest(released)
     # Not `distance`: where there is a schema, it was applied when the rows were read.
     ends = (released.project(values[placed.pairs[:, side]]) for side in (0, 1))
-    near = np.minimum(np.linalg.norm(np.subtract(*ends), axis=1), longest)
+    near = np.minimum(lengths_of(np.subtract(*ends)), longest)
     listed = _Listed(placed.ids[placed.pairs[:, 0]], placed.ids[placed.pairs[:, 1]], placed.labels)
     return Scored(-near, listed, (-longest, 0.0), METRIC_CELLS, True, released.certificate)
 

@@ -81,36 +81,6 @@ def open_for_workers(
     return Training(lambda one: one.prepare(data), data.features.names, np.ones(data.n_features))
 
 
-def join_pairs(people: Any, scale: Any, pairs: Any, together: Any = None) -> Training:
-    """People and pairs that were read from two files, and who changes together where a column says so."""
-    from pairveil.data.pairset import PairSet
-
-    data = PairSet.join(people, pairs, together=together)
-    return Training(lambda one: one.prepare(data), people.names, scale, pairs)
-
-
-def join_classes(
-    people: Any, scale: Any, classes: Any, listed: str | None, together: Any = None
-) -> Training:
-    """People and the class of each of them; ``listed`` is the public list, separated by commas."""
-    public = None if listed is None else [one.strip() for one in listed.split(",")]
-    if public is None:
-        warnings.warn(
-            f"{ASSUMED_CLASSES}; the metric is not for release. List the classes with --class-list",
-            PrivacyLeakWarning,
-            stacklevel=2,
-        )
-    elif len(set(public)) != len(public) or len(public) < 2 or not all(public):
-        raise InputError("--class-list must name each class once, and at least two: a,b,c")
-    return Training(
-        lambda one: one.prepare_classes(
-            people.values, classes, public, ids=people.ids, together=together
-        ),
-        people.names,
-        scale,
-    )
-
-
 class Scaling(NamedTuple):
     """How raw columns are brought to scale, by the options given; values have no say in it."""
 
@@ -217,3 +187,108 @@ def read_column(features: str | Path, column: str, option: str) -> Any:
         ]
     texts = [None if one is None or one != one else str(one).strip() for one in values]
     return np.array([one or None for one in texts], dtype=object)
+
+
+class Source(NamedTuple):
+    """The files that are read here, and what of them is learned from."""
+
+    features: str
+    pairs: str | None
+    kind: str
+    classes: str | None = None
+    public: list[str] | None = None
+    groups: str | None = None
+    together: str | None = None
+
+
+def read_training(
+    of: Source, columns: Columns, scaling: Scaling, data_norm: float, reading: Any
+) -> Training:
+    """People with pairs, groups, tuples or classes, read here.
+
+    Parameters
+    ----------
+    of : Source
+        ``kind`` is a key of `pairveil.cli.which_learner.FILES`, ``public`` the list of classes.
+    columns, scaling, data_norm
+        How features are read.
+    reading : PairOptions
+        How pairs are read.
+    """
+    shared = None if of.together is None else read_column(of.features, of.together, "--together")
+    apart = [one for one in (of.classes, of.together) if one is not None]
+    if of.classes is not None:
+        classes = read_column(of.features, of.classes, "--classes")
+        dealt = read_dealing(of.features, of.groups)
+        apart += [str(of.groups)] if np.ndim(dealt) else []
+        _check_list(of.public)
+    people, scale, facts = read_people(Path(of.features), columns, scaling, data_norm, apart)
+
+    def training(data: Any, pairs: Any = None) -> Training:
+        return Training(lambda one: one.prepare(data), people.names, scale, pairs, facts)
+
+    if of.classes is not None:
+        about = {"ids": people.ids, "together": shared}
+        return training(None)._replace(
+            prepare=lambda one: one.prepare_classes(
+                people.values, classes, of.public, dealt, **about
+            )
+        )
+    file = Path(str(of.pairs))
+    if of.kind == "tuples":
+        from pairveil.data.tuple_reader import read_tuples
+
+        return training(read_tuples(file, people, merge_similar_ids=reading.merge_similar_ids))
+    if of.groups is not None:
+        from pairveil.data.group_reader import read_groups
+
+        said = ("left", "right", "label", "zero_means", "merge_similar_ids")
+        options = {name: getattr(reading, name) for name in said}
+        return training(read_groups(file, people, of.groups, **options))
+    from pairveil.data.pairset import PairSet
+
+    found = reading.read(file)
+    return training(PairSet.join(people, found, together=shared), found)
+
+
+def _check_list(public: Sequence[str] | None) -> None:
+    if public is None:
+        warnings.warn(
+            f"{ASSUMED_CLASSES}; the metric is not for release. List the classes with --class-list",
+            PrivacyLeakWarning,
+            stacklevel=3,
+        )
+    elif len(set(public)) != len(public) or len(public) < 2 or not all(public):
+        raise InputError("--class-list must name each class once, and at least two: a,b,c")
+
+
+def marked_classes(
+    schema: Path, column: str | None, public: list[str] | None
+) -> tuple[str | None, list[str] | None]:
+    """The column of classes and their public list; what was not said is what the schema marks."""
+    from pairveil.schema.toml import read_schema
+
+    facts = read_schema(schema)
+    column = facts.classes if column is None else column
+    if public is None and column is not None and column == facts.classes:
+        marked = next(one for one in facts.columns if one.name == column)
+        public = list(marked.to_dict().get("values", ())) or None
+    return column, public
+
+
+def read_dealing(features: str | Path, groups: str | None) -> Any:
+    """How people with classes are dealt into groups: 'auto', a size, or each one's group (-1 for none).
+
+    Examples
+    --------
+    >>> read_dealing("people.csv", "8"), read_dealing("people.csv", None)
+    (8, 'auto')
+    """
+    if groups is None:
+        return "auto"
+    if groups.isdecimal():
+        return int(groups)
+    values = read_column(features, groups, "--groups, or a size")
+    texts = np.array([one or "" for one in values.tolist()])
+    names, numbers = np.unique(texts, return_inverse=True)
+    return numbers - (1 if names[0] == "" else 0)  # empty text comes first

@@ -11,6 +11,7 @@ from pairveil.learners import DEFAULT_LEARNER, learner_class
 FILES: dict[str, str] = {
     "pairs": "FEATURES and PAIRS",
     "classes": "FEATURES and --classes COLUMN",
+    "tuples": "FEATURES and TUPLES",
 }
 """What `fit` reads for each kind of input that a learner can learn from (`learns_from`)."""
 
@@ -23,12 +24,14 @@ def input_of(name: str, pairs: str | None, classes: str | None) -> str:
     name : str
         Of the learner.
     pairs, classes : str or None
-        The file of pairs and the column of classes, where given.
+        The file of pairs or tuples and the column of classes, where given.
 
     Examples
     --------
     >>> input_of("scatter", None, "ward")
     'classes'
+    >>> input_of("triplet", "triples.csv", None)
+    'tuples'
     >>> input_of("scatter", None, None)
     Traceback (most recent call last):
     ...
@@ -45,6 +48,8 @@ def input_of(name: str, pairs: str | None, classes: str | None) -> str:
 
     learner = learner_class(name)
     kinds = learner.learns_from
+    if given == "pairs" and "tuples" in kinds:
+        given = "tuples"
     readable = [FILES[kind] for kind in kinds if kind in FILES]
     if not readable or not issubclass(learner, PrivateMetricLearner):
         raise InputError(
@@ -55,6 +60,39 @@ def input_of(name: str, pairs: str | None, classes: str | None) -> str:
         be = "was" if given is None else "were"
         raise InputError(f"learner '{name}' needs {' or '.join(readable)}; {got} {be} given")
     return str(given)
+
+
+_OF_FILES = {"layout", "threshold", "record_id", "graph_salt"}
+_OF_COLUMNS = {"left", "right", "label", "zero_means"}
+_REFUSED = {
+    "--classes": _OF_FILES | _OF_COLUMNS | {"select", "kappa"},
+    "--groups": _OF_FILES | {"select", "kappa"},
+    "tuples": _OF_FILES | _OF_COLUMNS | {"groups"},
+}
+"""Options that say nothing beside what is learned from."""
+
+
+def check_options(kind: str, grouped: bool, typed: Collection[str]) -> None:
+    """Refuse options that were typed and would be ignored.
+
+    Parameters
+    ----------
+    kind : str
+        Of the input: a key of `FILES`.
+    grouped : bool
+        Whether records are given groups.
+    typed : collection of str
+
+    Examples
+    --------
+    >>> check_options("pairs", True, {"select", "groups"})
+    Traceback (most recent call last):
+    ...
+    pairveil.errors.InputError: --select goes with PAIRS, not with --groups
+    """
+    beside = {"classes": "--classes", "tuples": "tuples"}.get(kind, "--groups" if grouped else "")
+    for option in sorted(_REFUSED.get(beside, set()) & set(typed)):
+        raise InputError(f"--{option.replace('_', '-')} goes with PAIRS, not with {beside}")
 
 
 def make_learner(name: str, options: Mapping[str, Any], typed: Collection[str]) -> Any:

@@ -24,6 +24,7 @@ def read_groups(
     right: str = "right",
     label: str = "label",
     zero_means: Meaning | None = None,
+    merge_similar_ids: bool = False,
 ) -> GroupSet:
     """Read labelled pairs that are sorted into disjoint groups of people.
 
@@ -35,7 +36,7 @@ def read_groups(
         The people, as `read_features` gives them.
     group : str
         The column of groups, whole numbers or text; it must be public.
-    left, right, label, zero_means
+    left, right, label, zero_means, merge_similar_ids
         As for `read_pairs`.
 
     Returns
@@ -62,7 +63,9 @@ def read_groups(
     ... )
     GroupSet(2 groups of at most 2 people, 2 pairs, 4 features)
     """
-    table = read_pairs(source, left, right, label, zero_means, layout="table")
+    table = read_pairs(
+        source, left, right, label, zero_means, "table", merge_similar_ids=merge_similar_ids
+    )
     _, number = np.unique(read_classes(source, group).astype(str), return_inverse=True)
     ends = look_up(table, features.ids)
     groups = np.full(features.n_people, -1, dtype=np.int64)

@@ -283,7 +283,7 @@ def check_numbers(groups: Any, n_people: int) -> IntArray:
     if sizes.min() < 2:
         raise InputError(
             f"a group needs at least two people: {np.count_nonzero(sizes < 2)} groups have fewer; give "
-            "their people -1 to leave them out"
+            "their people no group (-1, or an empty cell) to leave them out"
         )
     if sizes.max() > MOST_PEOPLE:
         raise InputError(f"a group may have at most {MOST_PEOPLE} people; cut it into smaller ones")

@@ -5,6 +5,7 @@ Hashing and one sort, by arrow and numpy: near-linear in the number of pairs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -102,43 +103,73 @@ def _number_everybody(table: PairTable) -> tuple[np.ndarray, np.ndarray]:
 
 def look_up(table: PairTable, people: np.ndarray) -> np.ndarray:
     """Row numbers among ``people`` of every pair of a table, repeated ones too, shape (K, 2)."""
-    left, known = same_kind(table.left, people)
-    right, _ = same_kind(table.right, people)
+    assert table.rows is not None
+    return rows_of_ids((table.left, table.right), people, "pairs", table.rows, table.notes)
+
+
+def rows_of_ids(
+    columns: Sequence[np.ndarray],
+    people: np.ndarray,
+    what: str,
+    lines: np.ndarray,
+    notes: Sequence[str] = (),
+) -> np.ndarray:
+    """Row numbers among ``people`` of the ids in equally long columns, shape (K, number of columns).
+
+    Parameters
+    ----------
+    columns : sequence of arrays of ids
+        All integers, or all text.
+    people : array of ids
+    what : str
+        What a row of the columns is called, in the plural.
+    lines : array of shape (K,)
+        The numbers by which messages name rows.
+    notes : sequence of str
+        Said with an error.
+
+    Examples
+    --------
+    >>> rows_of_ids([np.array([7, 9]), np.array([9, 8])], np.array([7, 8, 9]), "pairs", np.arange(2))
+    array([[0, 2],
+           [2, 1]], dtype=int32)
+    """
+    found = np.empty((len(columns[0]), len(columns)), dtype=np.int32)
+    known = same_kind(columns[0][:1], people)[1]
     value_set = as_arrow(known)
-    pairs = np.empty((table.n_pairs, 2), dtype=np.int32)
-    for side, column in enumerate((left, right)):
+    for side, column in enumerate(columns):
         distinct, rows = numbered(column)
-        found = pc.index_in(as_arrow(distinct), value_set=value_set)
-        pairs[:, side] = as_numpy(pc.fill_null(found, -1))[rows]
-    unknown = np.flatnonzero((pairs < 0).any(axis=1))
+        asked = ids_as_text(distinct) if known.dtype.kind == "O" else distinct
+        places = pc.index_in(as_arrow(asked), value_set=value_set)
+        found[:, side] = as_numpy(pc.fill_null(places, -1))[rows]
+    unknown = np.flatnonzero((found < 0).any(axis=1))
     if unknown.size:
         one = unknown.size == 1
         message = (
-            f"{unknown.size} of {table.n_pairs} pairs name{'s' if one else ''} an id without "
-            f"features (first: {name_rows(table.rows[unknown[:1]])})"  # type: ignore[index]
+            f"{unknown.size} of {len(found)} {what} name{'s' if one else ''} an id without "
+            f"features (first: {name_rows(lines[unknown[:1]])})"
         )
-        if table.left.dtype.kind != people.dtype.kind:
+        if columns[0].dtype.kind != people.dtype.kind:
             message += (
                 ". The ids are integers in one table and text in the other: compare leading zeros "
                 "and spaces"
             )
-        if _known_when_folded(left[unknown], right[unknown], known):
+        if _known_when_folded([column[unknown] for column in columns], known):
             message += (
                 ". They are there in another case, with outer spaces or in another Unicode form: "
                 "merge_similar_ids=True takes them as one"
             )
-        for note in table.notes:
-            message += f". {note}"
-        raise InputError(message)
-    return pairs
+        raise InputError(". ".join([message, *notes]))
+    return found
 
 
-def _known_when_folded(left: np.ndarray, right: np.ndarray, known: np.ndarray) -> bool:
-    """Whether folding ids would find somebody for every one of some pairs' ids."""
+def _known_when_folded(columns: Sequence[np.ndarray], known: np.ndarray) -> bool:
+    """Whether folding ids would find somebody for every one of the ids."""
     if known.dtype.kind != "O":
         return False
     people = as_arrow(ids_as_text(folded_ids(known)))
-    ends = as_arrow(ids_as_text(folded_ids(numbered(np.concatenate([left, right]))[0])))
+    texts = np.concatenate([ids_as_text(column) for column in columns])
+    ends = as_arrow(ids_as_text(folded_ids(numbered(texts)[0])))
     return bool(pc.all(pc.is_in(ends, value_set=people)).as_py())
 
 

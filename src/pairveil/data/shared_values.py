@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -30,11 +31,16 @@ def numbered(values: Any, n_people: int) -> NDArray[np.int64]:
             f"together must have one value for each of the {n_people} people; got shape {given.shape}"
         )
     numbers: dict[Any, int] = {}
-    alone = object()
-    found = np.empty(n_people, dtype=np.int64)
+    alone, found = object(), np.empty(n_people, dtype=np.int64)
+    nothing = getattr(sys.modules.get("pandas"), "NA", None)
     for person, value in enumerate(given.tolist()):
         if isinstance(value, str):
             value = value.strip()
-        missing = value is None or value != value or value == ""
-        found[person] = numbers.setdefault((alone, person) if missing else value, len(numbers))
+        try:
+            missing = value is None or value is nothing or value != value or value == ""
+            found[person] = numbers.setdefault((alone, person) if missing else value, len(numbers))
+        except (TypeError, ValueError):  # a list, an array: what is equal to what nobody knows
+            raise InputError(
+                f"together must hold text or numbers; row {person + 1} is neither"
+            ) from None
     return found

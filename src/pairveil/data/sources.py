@@ -1,4 +1,4 @@
-"""What a table is to its readers, and how a file that is none is explained.
+"""What readers need of a table, and what users are told of a file that is not a table.
 
 pyarrow's own messages quote the offending value or row. Every one of them is caught here and
 replaced (``from None``) by a message that names the row and column only.

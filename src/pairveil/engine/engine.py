@@ -154,7 +154,7 @@ class Engine:
         if self._backend.descends(gradient):
             moved, noisy = self._backend.descend(gradient, (rows, edges), noise, rate, norm, grid)
             for one in noisy if self._on_answer is not None else ():
-                gradient = self._step(query, gradient, rate, one)  # once more, for who watches
+                gradient = self._step(query, gradient, rate, one)  # repeated for the watcher
             return moved
         for t in range(steps):
             total = self._add_up(query, gradient, rows[edges[t] : edges[t + 1]], grid)

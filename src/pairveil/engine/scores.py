@@ -25,6 +25,17 @@ _MOST_AHEAD = 2**40
 """A head start beyond this many records is the same as certainty; it keeps sums inside 64 bits."""
 
 
+def whole_weight(weight: float) -> int:
+    """A weight in [0, 1], brought there, as whole steps of a score.
+
+    Examples
+    --------
+    >>> whole_weight(0.5) == UNIT // 2, whole_weight(7.0) == UNIT
+    (True, True)
+    """
+    return int(UNIT * min(max(weight, 0.0), 1.0))
+
+
 class Scores(Statistic):
     """What is summed for a choice: each record adds between 0 and 1 to every candidate, or takes it off all.
 

@@ -155,11 +155,12 @@ def plan_curve(
     n_cells: int = N_CELLS,
     entity_records: int | None = None,
     random_state: int | np.random.Generator | None = None,
+    null: bool = False,
 ) -> CurvePlan:
-    """Check and plan an error curve: `error_curve` without its noise."""
+    """Check and plan an error curve: `error_curve` without its noise; ``null`` as for `as_labels`."""
     low, high = _checked_range(score_range)
     values = _checked_scores(scores, low, high)
-    labels = as_labels(y, len(values))
+    labels = as_labels(y, len(values), null=null)
     if not (is_number(confidence) and 0 < confidence < 1):
         raise InputError("confidence must be a number between 0 and 1, both excluded")
     if not (is_whole(n_cells) and 2 <= n_cells <= 1024):

@@ -145,15 +145,18 @@ def plan_auc(
     mechanism: str = GAUSSIAN.name,
     confidence: float = 0.95,
     random_state: int | np.random.Generator | None = None,
+    kappa: int | str = "auto",
+    null: bool = False,
 ) -> AucPlan:
-    """Check and plan an evaluation: `private_pair_auc` without its noise."""
+    """Check and plan an evaluation: `private_pair_auc` without its noise; ``null`` as for `as_labels`."""
     if not (is_number(confidence) and 0 < confidence < 1):
         raise InputError("confidence must be a number between 0 and 1, both excluded")
     cells = _cells(distances, longest)
-    data, positions = counted_pairs(cells, as_labels(y, len(cells)), pairs, stacklevel=3)
+    labels = as_labels(y, len(cells), null=null)
+    data, positions = counted_pairs(cells, labels, pairs, stacklevel=3)
     counter = PrivateScoreCounts(
         (0.0, DECADES), N_CELLS, n_scores=cells.shape[1], epsilon=epsilon, delta=delta, unit=unit,
-        select="all", adjacency=adjacency, mechanism=mechanism, random_state=random_state,
+        select="all", adjacency=adjacency, mechanism=mechanism, random_state=random_state, kappa=kappa,
     )  # fmt: skip
     prepared = stated_plainly(counter.prepare_scores(data, positions))
     return AucPlan(counter, prepared, float(confidence), independent_share(data.pairs))
@@ -170,6 +173,18 @@ def _cells(distances: ArrayLike, longest: ArrayLike) -> NDArray[np.int64]:
     share = np.divide(lengths, most, out=np.zeros_like(lengths), where=most > 0)
     nearness = -np.log10(np.clip(share, 10**-DECADES, 1.0))
     return cells_of(np.clip(nearness, 0.0, DECADES), (0.0, DECADES), N_CELLS)
+
+
+def lengths_of(gaps: Any) -> FloatArray:
+    """Lengths of rows; one that floats cannot hold is infinite: private features never stop a release.
+
+    Examples
+    --------
+    >>> lengths_of([[3.0, 4.0], [float("inf"), float("nan")]])
+    array([ 5., inf])
+    """
+    found = np.linalg.norm(np.asarray(gaps), axis=1)
+    return np.where(np.isnan(found), np.inf, found)
 
 
 def longest_distance(components: Any, column_scale: Any = None, data_norm: float = 1.0) -> float:

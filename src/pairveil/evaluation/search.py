@@ -15,8 +15,9 @@ from sklearn.base import BaseEstimator
 from sklearn.model_selection import ParameterGrid
 
 from pairveil.data.pairset import PairSet
+from pairveil.engine.backends.records import kappa_of
 from pairveil.errors import InputError
-from pairveil.evaluation.private_auc import AucPlan, longest_distance, plan_auc
+from pairveil.evaluation.private_auc import AucPlan, lengths_of, longest_distance, plan_auc
 from pairveil.learners.metric import PrivateMetricLearner
 from pairveil.learners.parameters import check_epsilon, is_number, is_whole, plain_parameters
 from pairveil.learners.preparing import Prepared, prepare
@@ -204,12 +205,13 @@ class PrivateSearch(BaseEstimator):
         if hasattr(learner, "components_"):
             points = test.features @ learner.components_.T
             gap = points[test.pairs[:, 0]] - points[test.pairs[:, 1]]
-            lengths = np.linalg.norm(np.asarray(gap), axis=1)
+            lengths = lengths_of(gap)
             scale = getattr(learner, "column_scale_", None)
             longest = longest_distance(learner.components_, scale, learner.data_norm)
         return plan_auc(
             lengths, np.asarray(test.labels), test.pairs, epsilon, delta, longest, learner.unit,
             adjacency=learner.adjacency, mechanism=learner.mechanism, random_state=self.random_state,
+            kappa="auto" if test.together is None else kappa_of(test).of(learner.unit), null=True,
         )  # fmt: skip
 
     # ---- the plan ---------------------------------------------------------------------------------
@@ -231,7 +233,7 @@ class PrivateSearch(BaseEstimator):
         trial, best = budget / 2, None
         for _ in range(12):
             candidates = self._candidates(first, test, trial)
-            event, kappas = self._event(candidates)
+            event, kappas = self._event(candidates, test)
             spent = epsilon_of(
                 [event], kappa=costs_of_pairs(kappas)[self.learner.unit],
                 adjacency=self.learner.adjacency, delta=self._delta(),
@@ -246,7 +248,7 @@ class PrivateSearch(BaseEstimator):
                 f"no noise was found for the best of {self._mean_trials(n)} trials at this epsilon and "
                 "delta: choose larger ones, or fewer trials"
             )
-        return best[0], self._certificate(*best, guessed), test
+        return best[0], self._certificate(*best, test, guessed), test
 
     def _candidates(
         self, first: list[tuple[dict[str, Any], Any, Prepared]], test: PairSet, epsilon: float
@@ -268,12 +270,13 @@ class PrivateSearch(BaseEstimator):
                 found.append(Candidate(params, one, planned, score))
         return found
 
-    def _event(self, candidates: list[Candidate]) -> tuple[BestOfEvent, dict[Unit, int]]:
+    def _event(
+        self, candidates: list[Candidate], test: PairSet
+    ) -> tuple[BestOfEvent, dict[Unit, int]]:
         """What the accountant is told, and how many pairs a unit holds in any of the queries."""
-        materials = [
-            part.material for one in candidates for part in (one.prepared, one.score.prepared)
-        ]
-        kappas = {unit: max(m.kappas[unit] for m in materials) for unit in UNITS}
+        # Of the scored pairs it is `test` that knows who changes together, not its counts.
+        scored, fitted = kappa_of(test), [one.prepared.material.kappas for one in candidates]
+        kappas = {unit: max(scored.of(unit), *(one[unit] for one in fitted)) for unit in UNITS}
         # Chains of pairs run through those that are fitted and those that are scored (guarantee.md).
         kappas["relationship"] = max(kappas["relationship"], kappas["person"])
         trials = tuple(
@@ -290,11 +293,11 @@ class PrivateSearch(BaseEstimator):
         candidates: list[Candidate],
         event: BestOfEvent,
         kappas: dict[Unit, int],
+        test: PairSet,
         guessed: bool,
     ) -> Certificate:
         fewest = min((one.prepared for one in candidates), key=lambda p: p.material.counts[1])
-        scored = candidates[0].score.prepared
-        held_out = scored.plan.n_records
+        held_out, scored = test.n_pairs, kappa_of(test)
         said = [said for one in candidates for said in one.prepared.material.public]
         noise, given = fewest.noise, fewest.material.counts
         named = [
@@ -324,7 +327,9 @@ class PrivateSearch(BaseEstimator):
                 "n_features": fewest.plan.n_features,
                 "data_norm": fewest.plan.data_norm,
                 "search": {"mean_trials": event.mean_trials, "candidates": named},
-                "thresholds": [{"n_pairs": held_out, "kappas": dict(scored.material.kappas)}],
+                "thresholds": [
+                    {"n_pairs": held_out, "kappas": {unit: scored.of(unit) for unit in UNITS}}
+                ],
             },
             costs={"pairs": costs_of_pairs(kappas)},
         )
@@ -395,9 +400,10 @@ class PrivateSearch(BaseEstimator):
     def _split(self, pairs: Any, y: ArrayLike | None) -> tuple[Any, Any, Any, Any]:
         """Pairs to learn from and pairs to score by, at random: by no contents."""
         given = pairs if isinstance(pairs, PairSet) else np.asarray(pairs)
-        labels = np.asarray(given.labels if isinstance(given, PairSet) and y is None else y)
+        own = isinstance(given, PairSet) and y is None and given.labels is not None
         n = given.n_pairs if isinstance(given, PairSet) else len(given)
-        if labels.shape != (n,):
+        labels = None if own else np.asarray(y)  # its own stay in a PairSet: some may be null
+        if labels is not None and labels.shape != (n,):
             raise InputError(f"y must be one label for each of the {n} pairs")
         n_test = round(n * float(self.test_share))
         if not 1 <= n_test < n:
@@ -409,7 +415,7 @@ class PrivateSearch(BaseEstimator):
         found: list[Any] = []
         for rows in parts:
             taken = given.subset(rows) if isinstance(given, PairSet) else given[rows]
-            found += [taken, labels[rows]]
+            found += [taken, None if labels is None else labels[rows]]
         return found[0], found[1], found[2], found[3]
 
 

@@ -91,7 +91,7 @@ def cut_into_groups(
     Returns
     -------
     ndarray of int64, shape (n_people,)
-        Each person's group; -1 for who is in none.
+        Each person's group; -1 for people in no group.
 
     Examples
     --------

@@ -11,6 +11,7 @@ from pairveil.privacy.events import event_from_dict
 from pairveil.privacy.public_facts import public_of
 from pairveil.privacy.queries import Query
 from pairveil.privacy.slack import slack_of_plan
+from pairveil.privacy.together import refuse_search
 from pairveil.privacy.units import ASSUMED_TOPOLOGY, NOISE_SOURCES, UNITS, Unit
 
 
@@ -45,6 +46,7 @@ def with_calibrations(certificate: Certificate, made: Sequence[Calibration]) -> 
     (docs/theory/guarantee.md, 'Several releases'). The certificate is for release only if every part is,
     names the worst source of noise, and says so if anybody's identity was guessed.
     """
+    refuse_search(certificate)
     costs = dict(certificate.costs or {"pairs": costs_of_pairs(certificate.kappas)})  # type: ignore[arg-type]
     fitted = costs.get("pairs")
     joint: dict[Unit, int] = {

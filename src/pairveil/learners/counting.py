@@ -130,7 +130,7 @@ def entity_sentence(records: int | None, enforced: bool = False) -> str:
 
 
 def check_entity_records(records: Any, pairs: Any) -> None:
-    """Refuse a bound on a person's records that is none, or that nobody could use."""
+    """Refuse a bound on a person's records that is no whole number above 0, or comes without pairs."""
     if records is None:
         return
     if not (is_whole(records) and records >= 1):

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from pairveil.column_names import in_order, names_of
+from pairveil.data.canonical import NULL
 from pairveil.data.labels import LabelColumn
 from pairveil.data.pairset import PairSet
 from pairveil.data.validation import neither
@@ -33,8 +34,11 @@ def as_pair_array(pairs: Any) -> NDArray[Any]:
     )
 
 
-def as_labels(y: Any, n_pairs: int) -> NDArray[np.int8]:
-    """Labels as int8 in {+1, -1}; anything else is refused without being shown."""
+def as_labels(y: Any, n_pairs: int, *, null: bool = False) -> NDArray[np.int8]:
+    """Labels as int8 in {+1, -1}; anything else is refused without being shown.
+
+    Of a `PairSet` they may be ``null``: 0 where mentions of a pair contradict each other, which is private.
+    """
     if y is None:
         raise InputError(
             "y is missing: give +1 for each similar pair and -1 for each dissimilar one"
@@ -52,6 +56,7 @@ def as_labels(y: Any, n_pairs: int) -> NDArray[np.int8]:
         raise InputError(
             "y must be numbers: +1 for similar pairs, -1 for dissimilar ones"
         ) from None
+    wrong = wrong[labels[wrong] != NULL] if null else wrong
     if wrong.size:
         raise InputError(
             f"y must be +1 (similar) or -1 (dissimilar): {wrong.size} labels are neither, "

@@ -1,7 +1,8 @@
 """DPPScatterLearner: a metric from statistics of people with classes (here), or of pairs (`pair_scatter`).
 
-Two sums over people are released: means and second moments of the columns, from which the columns are scaled,
-and then counts, sums and second moments of the scaled rows by class. The metric (whitened directions between
+Two sums over people are released: means and second moments of the columns, from which the columns are scaled
+(`class_columns`; where noise would hide them, after a noisy choice of one of them), and then counts, sums and
+second moments of the scaled rows by class. The metric (whitened directions between
 the classes, shrunk against the noise that was added and against sampling error, with some Euclid blended in)
 is post-processing. What a person can move is proved in docs/theory/people.md.
 """
@@ -19,6 +20,7 @@ from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.engine.statistics import Statistic, row_norms, shrink
 from pairveil.errors import InputError
+from pairveil.learners.class_columns import Columns, ask_columns, find_columns
 from pairveil.learners.classes import LearnsFromClasses
 from pairveil.learners.material import Material
 from pairveil.learners.metric import PrivateMetricLearner
@@ -39,57 +41,13 @@ from pairveil.privacy.units import Adjacency, Unit
 FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int32]
 
-COLUMNS_SHARE = 0.12
-"""Part of the budget that the columns' scale is worth; the class statistics get the rest."""
 WEIGHTS = (0.06**0.5, 0.56**0.5, 0.38**0.5)
 """Of counts, class sums and second moments in one contribution; their squares add up to 1."""
-SCALED_BY = 0.8
-"""Columns are divided by this power of their standard deviation: most of the way to equal spread."""
-LEAST_VARIANCE = 0.01
-"""Columns count as having at least this part of the mean variance."""
 LEAST_EUCLID = 0.07
 """Part of the Euclidean metric that is blended in even where nothing is noisy."""
 LUCK = 2.0
 """Standard deviations by which a direction must exceed what noise and sampling give it by chance."""
 _TINY = 1e-12
-
-
-@dataclass(frozen=True)
-class ColumnMoments(Statistic):
-    """First and second moments of each column: a person's contribution is (u, u^2) with ||u|| <= 1.
-
-    Parameters
-    ----------
-    n_features : int
-    data_norm : float
-        Public; u is the row divided by it.
-    clip : float
-        `bound` of the query's norm.
-    """
-
-    n_features: int
-    data_norm: float
-    clip: float
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Two entries a column."""
-        return (2, self.n_features)
-
-    @staticmethod
-    def bound(norm: Norm) -> float:
-        """Largest norm of a contribution: ||u^2|| <= ||u|| <= 1."""
-        return 2.0 if norm == "l1" else math.sqrt(2.0)
-
-    def tile_sum(self, rows: Any, classes: Numbers, norm: Norm) -> FloatArray:  # type: ignore[override]
-        """Sum of the contributions; `shrink` only guards against rounding."""
-        unit = dense_rows(rows) / self.data_norm
-        unit = unit * shrink(row_norms(unit, norm), 1.0)[:, None]
-        squares = unit * unit
-        lengths = (row_norms(unit, norm), row_norms(squares, norm))
-        together = sum(lengths) if norm == "l1" else np.hypot(*lengths)
-        factor = shrink(np.asarray(together), self.clip) * (classes >= 0)
-        return np.stack([factor @ unit, factor @ squares])
 
 
 @dataclass(frozen=True)
@@ -163,22 +121,6 @@ def entries(n_classes: int, n_features: int) -> int:
 
 
 @dataclass(frozen=True)
-class Columns:
-    """What the first answer says of the columns, in units of the data norm.
-
-    Attributes
-    ----------
-    mean, factors : arrays of shape (n_features,)
-    spread : float
-        Mean squared distance from the mean.
-    """
-
-    mean: FloatArray
-    factors: FloatArray
-    spread: float
-
-
-@dataclass(frozen=True)
 class ScatterRecipe:
     """Statistics of people, and a discriminant metric made of them.
 
@@ -195,17 +137,16 @@ class ScatterRecipe:
     headline = "class statistics"
 
     def ask(self, setting: Setting) -> tuple[Ask, ...]:
-        """The columns first, then the class statistics."""
+        """The columns first, where noise would hide them with a choice of one, then the class statistics."""
         d = setting.n_features
         if d > MOST_FEATURES:
             raise InputError(
                 f"class statistics take at most {MOST_FEATURES} features; got {d}: project them with a "
                 "public projection first, or learn from pairs (design_pairs, fit)"
             )
-        return (
-            Ask("columns", (2, d), COLUMNS_SHARE),
-            Ask("class statistics", (entries(self.n_classes, d),), 1 - COLUMNS_SHARE),
-        )
+        first = ask_columns(setting, self.n_classes)
+        rest = 1 - sum(ask.share for ask in first)
+        return (*first, Ask("class statistics", (entries(self.n_classes, d),), rest))
 
     def options(self) -> dict[str, Any]:
         """For the certificate."""
@@ -213,8 +154,8 @@ class ScatterRecipe:
 
     def run(self, plan: Plan, engine: Engine) -> FloatArray:
         """Ask both, and make a metric of the answers."""
-        columns = self._columns(plan, engine)
-        query = plan["class statistics"]
+        query, d, n = plan["class statistics"], plan.n_features, plan.n_records
+        columns = find_columns(plan, engine, radius(query.noise_std(1.0) * math.sqrt(d) / n))
         clip = ClassScatter.bound(query.mechanism.norm)
         statistic = ClassScatter(
             self.n_classes, plan.data_norm * columns.mean, columns.factors / plan.data_norm, clip
@@ -225,23 +166,6 @@ class ScatterRecipe:
         if self.n_components is not None:
             metric = metric[: self.n_components]
         return metric / plan.data_norm
-
-    def _columns(self, plan: Plan, engine: Engine) -> Columns:
-        """Centre and scale of the columns, with a floor where the noise hides their variance."""
-        d, n, query = plan.n_features, plan.n_records, plan["columns"]
-        clip = ColumnMoments.bound(query.mechanism.norm)
-        first, second = engine.answer(query, ColumnMoments(d, plan.data_norm, clip)) / n
-        noise = query.noise_std(clip) / n
-        mean = np.clip(first, -1.0, 1.0)
-        found = second - mean**2
-        spread = float(max(found.sum(), noise * math.sqrt(d), _TINY))
-        variance = np.maximum(found, max(noise, LEAST_VARIANCE * spread / d))
-        scale = variance ** (-SCALED_BY / 2)
-        deviations = scale * np.sqrt(variance)
-        l1 = query.mechanism.norm == "l1"
-        typical = float(deviations.sum() if l1 else np.sqrt((deviations**2).sum()))
-        reach = radius(plan["class statistics"].noise_std(1.0) * math.sqrt(d) / n)
-        return Columns(mean, scale / (typical * reach), spread)
 
 
 def radius(noise: float) -> float:

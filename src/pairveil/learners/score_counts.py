@@ -30,10 +30,11 @@ from pairveil.learners.counting import (
 from pairveil.learners.parameters import check_common, plain_parameters
 from pairveil.learners.preparing import Prepared, prepare
 from pairveil.privacy.grid import Norm
+from pairveil.privacy.units import SCORE_QUERY
 
 FloatArray = NDArray[np.float64]
 
-QUERY = "score counts"
+QUERY = SCORE_QUERY
 _EXACT = 2.0**20
 """Entries are whole multiples of its inverse: sums of them are exact, in every order of the pairs."""
 

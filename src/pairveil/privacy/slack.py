@@ -1,4 +1,4 @@
-"""How much of delta a plan's exact discrete noise takes: one rule for who issues and for who verifies."""
+"""How much of delta a plan's exact discrete noise takes: one rule for issuing and for verifying."""
 
 from __future__ import annotations
 

@@ -81,7 +81,17 @@ def _sizes(kind: str, model: Certificate, curve: Certificate) -> dict[Unit, int]
     return sizes
 
 
+def refuse_search(certificate: Certificate) -> None:
+    """Refuse what is to stand beside the best of several fits in one certificate: none could be checked."""
+    if "search" in certificate.plan:
+        raise InputError(
+            "the metric is the best of a search, and its certificate stands alone: charge both to a ledger, "
+            "which says what they cost together"
+        )
+
+
 def _check(model: Certificate, curve: Certificate) -> None:
+    refuse_search(model)
     kinds = {"pairs"} if model.costs is None else set(model.costs)
     if "error_curve" not in curve.plan or not kinds <= {"pairs", COUNTED}:
         raise InputError("only a model of pairs and an error curve have one certificate together")

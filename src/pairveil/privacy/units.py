@@ -202,3 +202,6 @@ SEARCHED = (
     "released, and nothing of those that were not the best"
 )
 """What every certificate of a private search says."""
+
+SCORE_QUERY = "score counts"
+"""Name of the query that scores are read off; it ends every trial of a search."""

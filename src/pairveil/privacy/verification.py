@@ -37,6 +37,7 @@ from pairveil.privacy.units import (
     DECLARED_KAPPA,
     NOISE_SOURCES,
     POINTS_ARE_PUBLIC,
+    SCORE_QUERY,
     SEARCHED,
     SELECTED_CAVEAT,
     SELECTED_TUPLES_CAVEAT,
@@ -107,6 +108,8 @@ def _headline(c: Certificate) -> list[str]:
         problems.append("for release, but the list of classes was read off the people")
     if "search" in c.plan and SEARCHED not in c.public:
         problems.append("it is the best of several fits, and it is not said what that makes public")
+    if "search" in c.plan and len(_kinds(c)) > 1:  # its one event has one cost
+        problems.append("a search is charged for one kind of records, and several are stated")
     if c.for_release and ASSUMED_LEVELS in c.public:
         problems.append("for release, but the number of levels was read off the pairs")
     return problems
@@ -164,7 +167,11 @@ def _events_of_plan(c: Certificate, releases: list[Any]) -> list[Event]:
     if search is None:
         return events
     try:
-        ends = [0, *accumulate(int(one["queries"]) for one in search["candidates"])]
+        ends = [0, *accumulate(one["queries"] for one in search["candidates"])]
+        # A trial is a fit and its score; one fit cut into 'candidates' would pay for one query.
+        scored = [place for place, one in enumerate(releases, 1) if one["name"] == SCORE_QUERY]
+        if scored != ends[1:] or any(b - a < 2 for a, b in pairwise(ends)):
+            return []
         trials = tuple(tuple(events[a:b]) for a, b in pairwise(ends))
         stated = event_from_dict(c.events[0])
         slack = stated.slack if isinstance(stated, BestOfEvent) else 0.0

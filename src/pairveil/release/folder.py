@@ -1,4 +1,8 @@
-"""The folder of a release: its files, which folders one may be written into, and its certificate."""
+"""The folder of a release: names of its files, which folders one may be written into, and its certificate.
+
+Each kind of release writes and reads its own folder: ``save`` and ``load`` of `metric`, `linkage`,
+`error_curve` and `answers`.
+"""
 
 from __future__ import annotations
 

@@ -178,7 +178,9 @@ class ReleasedLinkage:
         except (KeyError, TypeError, ValueError, OverflowError):
             raise InputError(f"{file} lacks a field or holds one of a wrong type") from None
         if not (math.isfinite(noise) and noise >= 0 and np.isfinite(behind or 0).all()):
-            raise InputError(f"{file} holds a noise or a number of pairs that is none")
+            raise InputError(
+                f"{file} holds a noise or a number of pairs that is not a finite number"
+            )
         return cls(tables[0], tables[1], prior, certificate, names, noise, behind)
 
 

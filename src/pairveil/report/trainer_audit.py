@@ -15,7 +15,7 @@ from pairveil.report.rendering import environment, shell
 from pairveil.report.words import number, one_in
 
 if TYPE_CHECKING:  # the page sees plain findings, never the data that they came from
-    from pairveil.audit.trainers import Level, TrainerFinding
+    from pairveil.audit.trainer_audit import Level, TrainerFinding
 
 SECTIONS = (("found", "Found"), ("meaning", "Meaning"), ("how", "Measured"), ("repeat", "Repeat"))
 COMPARED = {
@@ -36,7 +36,7 @@ def render(found: TrainerFinding, command: Sequence[str], cover: Cover | None = 
 
     Examples
     --------
-    >>> from pairveil.audit.trainers import audit_trainer
+    >>> from pairveil.audit.trainer_audit import audit_trainer
     >>> def noise(X, pairs, y, seed):
     ...     return [seed % 7]
     >>> page = render(audit_trainer(noise, 1.0, runs=40), ["pairveil", "audit"])

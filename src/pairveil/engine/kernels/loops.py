@@ -1,4 +1,4 @@
-"""The compiled loops behind `dense`, `exact` and `sparse`, which say what they compute.
+"""The compiled loops behind `dense`, `exact_sums` and `sparse`, which say what they compute.
 
 They share one file because numba's cache on disk watches a function's own file only. A loop that called the
 clip of another file would keep the old clip after that file was changed, and release with it.

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pairveil.engine.scores import UNIT, Scores
+from pairveil.engine.scores import Scores, whole_weight
 from pairveil.engine.statistics import IntArray, Labels
 from pairveil.privacy.grid import Norm
 
@@ -72,7 +72,7 @@ class ColumnScores(Scores):
     def tile_total(self, contents: Any, labels: Labels, norm: Norm, grid: float) -> IntArray:
         """The whole numbers of `contributions`, without forming them: a weight is rounded, then counted."""
         del norm, grid
-        similar, dissimilar = (int(UNIT * min(max(w, 0.0), 1.0)) for w in self.weights)
+        similar, dissimilar = map(whole_weight, self.weights)
         whole = np.where(labels > 0, -similar, dissimilar).astype(np.float64)
         # Sums of a tile's whole numbers stay far below 2^53: floats add them exactly.
         if sparse.issparse(contents):

@@ -77,11 +77,11 @@ FEW_COLUMNS = 10
 """A vector of fewer numbers costs little more than a choice, and tells more."""
 
 
-def starts_by_choice(setting: Setting) -> bool:
+def starts_by_choice(setting: Setting, faint: float = FAINT_VECTOR) -> bool:
     """Whether a chosen column is a better start than those that stand out of a noisy vector.
 
     The choice pays for one number and the vector for d of them; in l1, where noise on every entry goes with
-    the sum of all, for their sum.
+    the sum of all, for their sum. A vector drowns below ``faint`` records for the length of its noise.
 
     Examples
     --------
@@ -95,20 +95,15 @@ def starts_by_choice(setting: Setting) -> bool:
         return False
     width = d if setting.mechanism.norm == "l1" else math.sqrt(d)
     noise = setting.mechanism.multiplier(setting.budget, 1.0) * width
-    return setting.n_records < FAINT_VECTOR * noise
-
-
-FEW_PEOPLE = 2_000
-FAINT = 0.03
+    return setting.n_records < faint * noise
 
 
 def learns_from_pairs(setting: Setting, n_classes: int) -> bool:
     """Whether people with classes are learned from by pairs; from public numbers alone.
 
-    Measured in docs/guides/classes.md. For a person statistics of people win, but for two classes of few
-    people whose noise is not too loud. A fact about two people costs them two records and paths of pairs
-    one, and then two classes are told apart better by pairs. More columns than statistics can take go to
-    pairs as well.
+    Measured in docs/guides/classes.md. For a person sums over people win. A fact about two people costs them
+    two records and paths of pairs one, and then two classes are told apart better by pairs. More columns than
+    statistics can take go to pairs as well.
 
     Parameters
     ----------
@@ -119,15 +114,10 @@ def learns_from_pairs(setting: Setting, n_classes: int) -> bool:
     Examples
     --------
     >>> from pairveil.privacy.mechanisms import Budget
-    >>> at = [Setting(Budget(e, 1e-5, 1, "zero-out"), 398, 30) for e in (4.0, 1.0)]
+    >>> at = [Setting(Budget(1.0, 1e-5, kappa, "zero-out"), 398, 30) for kappa in (1, 2)]
     >>> [learns_from_pairs(setting, n_classes=2) for setting in at]
-    [True, False]
+    [False, True]
     """
-    budget, n, d = setting.budget, setting.n_records, setting.n_features
-    if n_classes > 2 or d > MOST_FEATURES:
-        return d > MOST_FEATURES
-    if cost_of(budget.kappa).records > 1:
+    if setting.n_features > MOST_FEATURES:
         return True
-    if n >= FEW_PEOPLE or not budget.is_private:
-        return False
-    return setting.mechanism.multiplier(budget, 1.0) * math.sqrt(d) / n < FAINT
+    return n_classes == 2 and cost_of(setting.budget.kappa).records > 1

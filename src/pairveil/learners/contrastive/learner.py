@@ -9,6 +9,7 @@ import numpy as np
 from pairveil.engine.losses import LOSSES
 from pairveil.engine.plan import Recipe
 from pairveil.errors import InputError
+from pairveil.learners.class_steps import StepsRecipe, learns_in_steps
 from pairveil.learners.classes import LearnsFromClasses
 from pairveil.learners.contrastive.defaults import MARGIN, learns_from_pairs
 from pairveil.learners.contrastive.groups import GroupRecipe
@@ -27,7 +28,8 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
     """Learn a Mahalanobis metric from labelled pairs under differential pairwise privacy.
 
     Where every person has a class, `fit_classes` learns from people: by statistics of people
-    (`pairveil.learners.scatter`), or from pairs that it designs where those tell more.
+    (`pairveil.learners.scatter`), for two classes and loud noise in steps
+    (`pairveil.learners.class_steps`), or from pairs that it designs where those tell more.
 
     Parameters
     ----------
@@ -197,6 +199,9 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
 
     def _class_recipe(self, given: Any, people: Material) -> tuple[Recipe, Material]:
         k = people.used.n_classes
-        if learns_from_pairs(setting_of(given, people, given.delta), k):
+        setting = setting_of(given, people, given.delta)
+        if learns_from_pairs(setting, k):
             return self._recipe(given), designed_pairs(given, people)
+        if learns_in_steps(setting, k):
+            return StepsRecipe(given.n_components), people
         return ScatterRecipe(k, given.n_components), people

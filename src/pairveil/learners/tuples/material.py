@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairveil.column_names import names_of
-from pairveil.data.tupleset import ABSENT, TupleSet, check_tuples
+from pairveil.data.tuple_reader import answered
+from pairveil.data.tupleset import TupleSet, check_tuples
 from pairveil.engine.backends.records import clipped
-from pairveil.errors import InputError, PrivateNote
+from pairveil.errors import InputError
 from pairveil.graph.tuples import kappa_of_tuples, select_tuples
 from pairveil.learners.inputs import as_features
 from pairveil.learners.material import Material, _group_sizes, selection_seed
 from pairveil.privacy.costs import costs_of_pairs
 from pairveil.privacy.units import DECLARED_KAPPA, SELECTED_TUPLES_CAVEAT
-
-Orders = NDArray[np.int8]
 
 
 def resolve_tuples(tuples: Any, y: Any, preprocessor: Any) -> TupleSet:
@@ -51,39 +48,6 @@ def resolve_tuples(tuples: Any, y: Any, preprocessor: Any) -> TupleSet:
     members = check_tuples(array, features.shape[0])
     order = None if y is None else answered(y, members.shape)
     return TupleSet(features, members, order, None, names_of(table))
-
-
-def answered(y: Any, shape: tuple[int, ...]) -> Orders:
-    """Orders from answers: column 0 is the anchor, the column named is the positive, the rest negatives.
-
-    Examples
-    --------
-    >>> answered([1, 2], (2, 3)).tolist()
-    [[0, 1, 2], [0, 2, 1]]
-    """
-    n, m = shape
-    given = np.asarray(y)
-    if given.shape != (n,) or given.dtype.kind not in "iuf":
-        raise InputError(
-            f"y must name, for each of the {n} tuples, the column (1 to {m - 1}) of who is nearest to the "
-            f"one in column 0; got shape {given.shape}"
-        )
-    valid = np.isin(given, np.arange(1, m))
-    if not valid.all():
-        count = int((~valid).sum())
-        warnings.warn(
-            f"{count} answer{'s' * (count > 1)} name{'' if count > 1 else 's'} no column from 1 to {m - 1}: "
-            "such a tuple contributes nothing",
-            PrivateNote,
-            stacklevel=5,
-        )
-    chosen = np.where(valid, given, 1).astype(np.int64)
-    order = np.tile(np.arange(m), (n, 1))
-    # The positive comes to place 1; those before it move back by one.
-    for place in range(2, m):
-        order[:, place] = np.where(place <= chosen, place - 1, place)
-    order[:, 1] = chosen
-    return np.where(valid[:, None], order, ABSENT).astype(np.int8)
 
 
 def material_of_tuples(given: Any, found: TupleSet, stacklevel: int) -> Material:

@@ -58,7 +58,7 @@ class Exponential(Mechanism):
             return 0.0
         if budget.delta == 0:
             return times * ROUNDING * budget.sensitivity / (budget.epsilon * share)
-        from pairveil.privacy.gdp import mu_from_epsilon  # SciPy: not for who only reads a name
+        from pairveil.privacy.gdp import mu_from_epsilon  # loads SciPy: only when needed
 
         mu = mu_from_epsilon(budget.epsilon, budget.delta)
         return math.sqrt(times / share) * ROUNDING * budget.sensitivity / (2 * mu)

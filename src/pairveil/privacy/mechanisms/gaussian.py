@@ -52,7 +52,7 @@ class Gaussian(Mechanism):
         """Shares are parts of mu^2: n full-batch sums with noise s have mu^2 = n (sensitivity / s)^2."""
         if not budget.is_private:
             return 0.0
-        from pairveil.privacy.gdp import mu_from_epsilon  # SciPy: not for who only reads a name
+        from pairveil.privacy.gdp import mu_from_epsilon  # loads SciPy: only when needed
 
         mu = mu_from_epsilon(budget.epsilon, budget.delta)
         return math.sqrt(times) * (budget.sensitivity / (mu * math.sqrt(share)) * ROUNDING)

@@ -8,7 +8,6 @@ import numpy as np
 from scipy.stats import kendalltau
 from sklearn.metrics import adjusted_rand_score
 
-from pairveil.audit.choices import audit_choices
 from pairveil.audit.exact_audit import audit_exactly
 from pairveil.errors import DataWarning
 from pairveil.graph.kappa import kappa
@@ -82,7 +81,7 @@ def constrained_clustering() -> Finding:
 def crowd_preferences() -> Finding:
     """One worker's choices, and one choice, against their charge; and how near the ranking comes."""
     found = [
-        audit_choices(PrivatePreferenceRanker(unit=unit, adjacency=adjacency))
+        audit_exactly(PrivatePreferenceRanker(unit=unit, adjacency=adjacency), n_features=4)
         for unit in ("worker", "choice")
         for adjacency in ("zero-out", "replace")
     ]

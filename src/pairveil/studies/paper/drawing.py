@@ -72,15 +72,15 @@ def save(figure: Any, path: Path) -> list[str]:
     return names
 
 
-def mean_and_half_width(values: ArrayLike) -> tuple[float, float]:
-    """Mean and half the 95 % interval (Student) over repeats; half width nan for one repeat."""
+def mean_and_half_width(values: ArrayLike, level: float = 0.95) -> tuple[float, float]:
+    """Mean and half the interval (Student) over repeats; half width nan for one repeat."""
     from scipy.stats import t
 
     array = np.asarray(values, dtype=np.float64)
     if array.size < 2:
         return float(array.mean()), float("nan")
     error = array.std(ddof=1) / np.sqrt(array.size)
-    return float(array.mean()), float(t.ppf(0.975, array.size - 1) * error)
+    return float(array.mean()), float(t.ppf((1 + level) / 2, array.size - 1) * error)
 
 
 def band(ax: Any, x: ArrayLike, curves: ArrayLike, label: str, **style: Any) -> None:

@@ -104,8 +104,9 @@ def rerun(
     plan: Settings,
     rng: np.random.Generator,
     learn: Callable[..., PublishedResult] = algorithm1,
+    start: FloatArray | None = None,
 ) -> PublishedResult:
     """A published learner as published: what it leaks is the subject here and no news."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyLeakWarning)
-        return learn(X, graph.pairs, graph.labels, plan, rng)
+        return learn(X, graph.pairs, graph.labels, plan, rng, start)

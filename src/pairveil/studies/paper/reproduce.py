@@ -7,18 +7,20 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from pairveil import __version__
 from pairveil.errors import InputError
 from pairveil.files import write_file
 from pairveil.studies.cells import Progress, write_whole
 from pairveil.studies.data import available
 from pairveil.studies.data import download as fetch_benchmarks
-from pairveil.studies.paper import accuracy, leak, mechanisms, parameters, toy
+from pairveil.studies.paper import accuracy, leak, mechanisms, parameters, steelman, toy
 from pairveil.studies.paper.claims import decide_all, page
 from pairveil.studies.paper.drawing import require_plots
 
 EXPERIMENTS: dict[str, Callable[..., dict[str, Any]]] = {
     "toy": toy.run,
     "accuracy": accuracy.run,
+    "steelman": steelman.run,
     "mechanisms": mechanisms.run,
     "parameters": parameters.run,
     "leak": leak.run,
@@ -42,14 +44,14 @@ def reproduce(
     Parameters
     ----------
     names : str or sequence of str
-        ``toy``, ``accuracy``, ``mechanisms``, ``parameters``, ``leak`` or ``all``.
+        ``toy``, ``accuracy``, ``steelman``, ``mechanisms``, ``parameters``, ``leak`` or ``all``.
     data : path, optional
         Folder of benchmark files; default PAIRVEIL_DATA, else the embedded tables.
     out : path
         Tables, figures, finished cells, claims.json and paper-claims.md. A second run into the same
         folder measures only what is missing.
     seeds : int
-        Repeats.
+        Repeats (of ``steelman`` at most five).
     quick : bool
         Small sizes: a check that everything runs, not a measurement.
     jobs : int
@@ -78,13 +80,19 @@ def reproduce(
     results = {
         name: EXPERIMENTS[name](data, folder, seeds, quick, jobs, progress) for name in chosen
     }
-    setting = f"Data sets: {', '.join(available(data))}; {seeds} repeats" + (
-        "; quick sizes, not a measurement." if quick else "."
+    about = f"Data sets: {', '.join(available(data))}; pairveil {__version__}" + (
+        "; quick sizes, not a measurement" if quick else ""
     )
-    claims = _with_earlier(decide_all(results), chosen, folder / "claims.json", setting)
-    write_whole(
-        folder / "claims.json", json.dumps({"setting": setting, "claims": claims}, indent=1)
-    )
+    ran = {
+        name: len({row["seed"] for row in results[name]["rows"]})
+        for name in chosen
+        if name != "leak"
+    }
+    claims, counts = _with_earlier(decide_all(results), ran, folder / "claims.json", about)
+    text = ", ".join(f"{name} {n}" for name, n in counts.items())
+    setting = f"{about}; repeats: {text or 'none'}."
+    saved = {"about": about, "repeats": counts, "claims": claims}
+    write_whole(folder / "claims.json", json.dumps(saved, indent=1))
     write_whole(folder / "paper-claims.md", page(claims, setting))
     if claims_page is not None:
         _publish(Path(claims_page), claims, setting, folder)
@@ -117,16 +125,19 @@ def _chosen(names: str | Sequence[str]) -> list[str]:
 
 
 def _with_earlier(
-    claims: list[dict[str, Any]], ran: Sequence[str], path: Path, setting: str
-) -> list[dict[str, Any]]:
-    """Claims of experiments not run now keep what an earlier run in the same setting found."""
-    if not path.exists():
-        return claims
-    earlier = json.loads(path.read_text(encoding="utf-8"))
-    if earlier["setting"] != setting:
-        return claims
+    claims: list[dict[str, Any]], ran: dict[str, int], path: Path, about: str
+) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    """Claims of experiments not run now keep what an earlier run on the same data found.
+
+    ``ran`` holds the repeats of each experiment run now; the repeats of all come back.
+    """
+    earlier = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    if earlier.get("about") != about:
+        return claims, ran
     known = {claim["id"]: claim for claim in earlier["claims"]}
-    return [
-        claim if not claim["needs"] or claim["needs"] in ran else known.get(claim["id"], claim)
-        for claim in claims
-    ]
+    merged = []
+    for claim in claims:
+        before = known.get(claim["id"], claim)
+        now = claim if not claim["needs"] or claim["needs"] in ran else before
+        merged.append({**now, "best_case": claim["best_case"] or before["best_case"]})
+    return merged, {**earlier["repeats"], **ran}

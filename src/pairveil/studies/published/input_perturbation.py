@@ -85,6 +85,7 @@ def input_perturbation(
     labels: ArrayLike,
     settings: Settings,
     random_state: int | np.random.Generator | None = None,
+    start: FloatArray | None = None,
     *,
     feature_share: float = 0.5,
     debias: bool = False,
@@ -98,7 +99,7 @@ def input_perturbation(
 
     Parameters
     ----------
-    X, pairs, labels
+    X, pairs, labels, random_state, start
         As for :func:`algorithm1`.
     settings : Settings
         ``variant`` is ignored.
@@ -128,7 +129,7 @@ def input_perturbation(
     )
     # the paper's y is 0 for +1 and 1 for -1; debiased, it leaves [0, 1]
     y = (1.0 - (seen.label_estimates if debias else seen.labels)) / 2
-    result = train(seen.dx, y, replace(settings, variant="nonpriv", mechanism=None), rng)
+    result = train(seen.dx, y, replace(settings, variant="nonpriv", mechanism=None), rng, start)
     sound = settings.kappa * settings.epsilon
     warnings.warn(
         f"InputPer claims epsilon {settings.epsilon:g} for one pair; {settings.kappa} correlated "

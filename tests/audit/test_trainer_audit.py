@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from pairveil.audit.trainers import TrainerFinding, audit_trainer, load_trainer
+from pairveil.audit.trainer_audit import TrainerFinding, audit_trainer, load_trainer
 from pairveil.audit.worst_case import worst_case
 from pairveil.cli.app import main as run_main
 from pairveil.errors import InputError

@@ -1,4 +1,4 @@
-"""Worst-case neighbouring inputs for contrastive learning.
+"""The canary of pairs: the contents of one pair, relationship or person, as loud as they can be.
 
 A promise is about two inputs that differ in the contents of at most kappa pairs while who is paired
 with whom stays public. The inputs here differ as much as the promise allows, and everything else

@@ -9,7 +9,6 @@ sum by 2 clips. As null it moves it by 1, of 2 charged: in l2 no choice inside a
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -17,10 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pairveil.audit.exact_audit import ExactFinding, measure
 from pairveil.data.choices import NO_CHOICE, Choices
-from pairveil.errors import DataWarning, InputError
-from pairveil.learners.ranking import PrivatePreferenceRanker
+from pairveil.errors import InputError
 from pairveil.privacy.units import Adjacency
 
 IntArray = NDArray[np.intp]
@@ -97,38 +94,3 @@ def canary_of_choices(learner: Any, kappa: int, n_features: int) -> ChoiceNeighb
     made = choice_canary(learner.unit, learner.adjacency, n_items=max(2, n_features))
     worlds = [replace(world, by=learner.unit) for world in (made.first, made.second)]
     return ChoiceNeighbours(worlds[0], worlds[1], made.adjacency, made.name)
-
-
-def audit_choices(
-    ranker: PrivatePreferenceRanker | None = None,
-    *,
-    canary: ChoiceNeighbours | None = None,
-    random_state: int = 0,
-) -> ExactFinding:
-    """Measure how far one worker, or one choice, moves the sum of a ranking, against what is charged.
-
-    Parameters
-    ----------
-    ranker : PrivatePreferenceRanker, optional
-        Its parameters are the claim. It is not changed, and no ledger is charged.
-    canary : ChoiceNeighbours, optional
-    random_state : int
-
-    Examples
-    --------
-    >>> found = audit_choices(PrivatePreferenceRanker(unit="worker", adjacency="replace"))
-    >>> found.verdict, round(found.queries[0].ratio, 3)
-    ('consistent', 1.0)
-    """
-    claimed: Any = PrivatePreferenceRanker() if ranker is None else ranker
-    if canary is None:
-        canary = choice_canary(claimed.unit, claimed.adjacency)
-    own = claimed.get_params(deep=False) | {"accountant": None, "random_state": random_state}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
-        prepared = type(claimed)(**own).prepare(canary.second)
-    used = (
-        prepared.material.used
-    )  # with the public weights of the fit; the other input gets the same
-    first = replace(used, labels=canary.first.labels)
-    return measure(prepared, replace(canary, first=first, second=used), random_state)
