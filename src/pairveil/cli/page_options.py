@@ -30,7 +30,9 @@ PublicTestFile = Annotated[
 TestClasses = Annotated[
     str | None, _option("--test-classes", "Column of --public-test with each person's class.")
 ]
-ClassesAlias = Annotated[str | None, typer.Option("--classes", hidden=True)]
+ClassesAlias = Annotated[
+    str | None, typer.Option("--classes", hidden=True, help="Earlier name of --test-classes.")
+]
 AuditFlag = Annotated[
     bool,
     _option(
