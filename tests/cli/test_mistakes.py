@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,8 @@ def test_mistake(name: str, files: Path) -> None:
     [line] = done.err.splitlines()
     assert line.startswith("pairveil: ")
     assert expected in line
+    named = re.search(r"\brows? \d", line.replace("row 1 is the line", ""))
+    assert ("row 1 is the line below it" in line) == bool(named)
     assert sorted(entry.name for entry in files.iterdir()) == before
 
 

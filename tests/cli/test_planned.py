@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pairveil import DPPMetricLearner
-from pairveil.cli.planned import expected_effect, print_better_selection
+from pairveil.cli.planned import expected_effect, print_better_selection, print_plan
 from pairveil.learners.expected import expected_gain, signal_of, was_measured
 from pairveil.learners.expected_ranges import PURE, WITH_DELTA
 
@@ -77,3 +77,21 @@ def test_a_better_selection_is_named(
     material = learner.prepare(pairs, np.ones(len(pairs))).material
     print_better_selection(material, unit)
     assert ("--select paths" in capsys.readouterr().out) == advised
+
+
+@pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")
+@pytest.mark.parametrize("unit", ["pair", "relationship", "person"])
+def test_the_plan_tells_kappa_of_what_it_protects(
+    unit: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    star = np.array([(0, i) for i in range(1, 40)])
+    learner = DPPMetricLearner(preprocessor=np.full((40, 3), 0.1), unit=unit)
+    prepared = learner.prepare(star, np.ones(len(star)))
+    assert prepared.certificate is not None
+    print_plan(prepared.certificate, prepared.recipe.headline)
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"{unit}-level kappa of" in said
+    assert (
+        f"of those used {'is ' if unit != 'relationship' else ''}{prepared.certificate.kappa}"
+        in said
+    )

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from pairveil import (
+    ContrastiveMetricLearner,
     DPPMetricLearner,
     DPPScatterLearner,
     DPPTripletLearner,
@@ -172,3 +173,15 @@ def test_a_changed_schema_is_not_the_metrics(tmp_path):
 def test_wrong_facts_are_refused_before_anything_is_spent(parameters, problem):
     with pytest.raises(InputError, match=problem):
         learner(preprocessor=RAW, **parameters).fit(PAIRS, Y)
+
+
+@pytest.mark.parametrize(
+    "how", [{"schema": SCHEMA}, {"bounds": {"age": (0, 120), "dose": (-4, 4)}}]
+)
+def test_the_learner_without_privacy_reads_raw_rows_too(how):
+    table = RAW if "schema" in how else RAW[["age", "dose"]].fillna(60.0)
+    bare = ContrastiveMetricLearner(preprocessor=table, **how).fit(PAIRS, Y)
+    whole = learner(epsilon=np.inf, select="all", preprocessor=table, **how).fit(PAIRS, Y)
+    np.testing.assert_allclose(bare.transform(table), whole.transform(table))
+    assert bare.score(PAIRS, Y) == whole.score(PAIRS, Y)
+    assert hasattr(bare.fit(PAIRS, Y), "schema_") == ("schema" in how)

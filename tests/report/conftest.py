@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pairveil.graph.kappa import kappa
+from pairveil.graph.summary import graph_summary
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.noise import SeededNoise, TrustedNoise
 from pairveil.privacy.queries import Query
@@ -21,7 +22,7 @@ from pairveil.report.data import (
     UtilityCurve,
     UtilityPoint,
 )
-from pairveil.report.summaries import graph_summary, metric_shape
+from pairveil.report.summaries import metric_shape
 
 NAMES = (
     "mean radius",

@@ -72,7 +72,7 @@ def public_table(tmp_path: Path, full_data) -> Path:
 
 def test_a_public_table_gives_scores_and_a_map(release: Path, public_table: Path) -> None:
     said = _run(
-        "report", release, "--public-test", public_table, "--classes", "diagnosis",
+        "report", release, "--public-test", public_table, "--test-classes", "diagnosis",
         "--title", "Tumours", "--institution", "St. Anna", "--purpose", "P", "--recipient", "R",
     )  # fmt: skip
     page = Path(said["out"]).read_text(encoding="utf-8")
@@ -84,10 +84,10 @@ def test_a_public_table_gives_scores_and_a_map(release: Path, public_table: Path
 
 
 def test_a_public_table_needs_its_classes(release: Path, public_table: Path) -> None:
-    with pytest.raises(InputError, match="goes with the column of its classes"):
+    with pytest.raises(InputError, match="go together"):
         _run("report", release, "--public-test", public_table)
     with pytest.raises(InputError, match="there is no file"):
-        _run("report", release, "--public-test", "nowhere.csv", "--classes", "diagnosis")
+        _run("report", release, "--public-test", "nowhere.csv", "--test-classes", "diagnosis")
     with pytest.raises(InputError, match="has no column"):
         _run("report", release, "--public-test", public_table, "--classes", "nothing")
     assert not (release / "report.html").exists()

@@ -11,10 +11,11 @@ import pytest
 
 from pairveil.errors import InputError
 from pairveil.graph.kappa import kappa
+from pairveil.graph.summary import graph_summary
 from pairveil.privacy.events import GaussianEvent
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.report.data import ProjectedPoints, Summary, UtilityCurve, UtilityPoint
-from pairveil.report.summaries import budget_of, graph_summary, metric_shape
+from pairveil.report.summaries import budget_of, metric_shape
 
 FIG3 = np.array([(0, 1), (0, 2), (2, 3), (3, 1), (2, 4), (4, 1), (0, 5), (5, 6), (6, 0)])
 

@@ -25,7 +25,7 @@ from studio_tools import (
 
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.release.metric import ReleasedMetric
-from pairveil.studio import commands
+from pairveil.studio import commands, forms
 from pairveil.studio.project import Project
 
 EVILS = (
@@ -117,6 +117,7 @@ def test_the_schema_is_completed_by_hand_and_mistakes_stay_in_the_form(client, a
     assert 'value="18"' not in page.text  # no bound is read off the table
     for change, said in (
         ({"low-1": "old"}, "is not a number"),
+        ({"high-1": "1,000"}, "write the decimal mark as a point"),
         ({"high-1": ""}, "both the lowest and the highest"),
         ({"low-1": "200"}, "below the upper"),
         ({"low-1": "", "high-1": ""}, "blanks: age"),
@@ -128,6 +129,14 @@ def test_the_schema_is_completed_by_hand_and_mistakes_stay_in_the_form(client, a
         assert said in page.text
         assert 'value="2025-12-31"' in page.text  # what was typed is still there
     assert client.get("/plan").url.path == "/schema"
+
+
+@pytest.mark.parametrize(
+    ("said", "decimal", "value"),
+    [("36,5", ".", 36.5), ("1,500", ",", 1.5), ("-0,25", ".", -0.25), ("40", ",", 40)],
+)
+def test_bounds_may_have_a_decimal_comma(said: str, decimal: str, value: float) -> None:
+    assert forms._number("dose", said, decimal) == value
 
 
 def test_the_plan_can_be_moved_without_spending(client, project, at) -> None:

@@ -6,7 +6,7 @@ labels, which is as much as any pair can do.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,9 +21,10 @@ from pairveil.engine.gradients import LossGradient
 from pairveil.engine.losses import ContrastiveLoss
 from pairveil.engine.scores import Scores as ChoiceScores
 from pairveil.engine.statistics import Labels
+from pairveil.errors import InputError
 from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.calibration import calibrate_choice, calibrate_gaussian, calibrate_laplace
-from pairveil.privacy.events import BestOfEvent
+from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.mechanisms.exponential import EXPONENTIAL
 from pairveil.privacy.mechanisms.laplace import LAPLACE
 from pairveil.privacy.noise import NoiseSource, SeededNoise
@@ -35,6 +36,9 @@ NoiseMaker = Callable[[np.random.Generator], NoiseSource]
 
 CLIP = 0.5
 MARGIN = 2.0
+MOST_ANSWERS = 200_000
+"""Answers of all runs on a released plan together: half a minute at most."""
+RUNS = 2000
 
 
 def one_step_laplace(
@@ -153,17 +157,63 @@ def plan_claim(
     >>> round(claim.curve(20.0, 1e-5), 2)
     1.83
     """
-    event = query.event()
-    assert not isinstance(event, BestOfEvent)  # a query is one mechanism's, never a whole search
 
     def curve(noise: float, at: float) -> float:
-        return epsilon_of([event.with_noise(noise)], kappa=kappa, adjacency=adjacency, delta=at)
+        event = replace(query, noise_multiplier=noise).event()
+        return epsilon_of([event], kappa=kappa, adjacency=adjacency, delta=at)
 
     return Claim(epsilon, delta, assume="family", curve=curve, noise=query.noise_multiplier)
 
 
+def released_plan(certificate: Certificate) -> Target:
+    """The plan of a release on made-up pairs, every answer visible; nothing but the certificate is read.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        Its numbers must hold, and its records be pairs.
+
+    Examples
+    --------
+    >>> from pairveil import DPPMetricLearner, design_pairs
+    >>> from pairveil.audit.auditor import audit_scores
+    >>> pairs = design_pairs(200, random_state=0)
+    >>> learner = DPPMetricLearner(preprocessor=np.zeros((200, 3)), n_steps=5)
+    >>> target = released_plan(learner.certify(pairs, np.ones(len(pairs))))
+    >>> target.claim.assume, audit_scores(target.scores, target.claim, runs=200, random_state=0).verdict
+    ('gaussian', 'consistent')
+    """
+    if not certificate.verify():
+        raise InputError("the certificate does not hold: there is no claim to audit")
+    try:
+        queries = [Query.from_dict(one) for one in certificate.plan.get("releases", ())]
+    except TypeError:
+        raise InputError("the plan does not describe its queries") from None
+    pairs_alone = all(query.records == "pairs" for query in queries)
+    if not pairs_alone or [query.event().to_dict() for query in queries] != list(
+        certificate.events
+    ):
+        raise InputError(
+            "this release is not made of sums over pairs: `pairveil audit --learner NAME` audits its learner"
+        )
+    n_answers = sum(query.steps for query in queries)
+    runs = min(RUNS, MOST_ANSWERS // max(n_answers, 1))
+    if runs < 100:
+        raise InputError(f"the plan has {n_answers:,} answers: too many to run it often enough")
+    unit, adjacency = certificate.unit, certificate.adjacency
+    canary = canary_of(unit, certificate.kappa, 1, adjacency)
+    claim = Claim(certificate.epsilon, certificate.delta)
+    if certificate.mu() is not None:
+        claim = replace(claim, assume="gaussian")
+    elif len(queries) == 1 and queries[0].is_sampled:
+        claim = plan_claim(
+            queries[0], certificate.epsilon, certificate.delta, certificate.kappa, adjacency
+        )
+    return Target("plan", watch(queries, canary), claim, canary.name, adjacency, runs)
+
+
 def watch(
-    query: Query,
+    asked: Query | Sequence[Query],
     canary: Neighbours,
     *,
     noise: NoiseMaker = SeededNoise,
@@ -173,24 +223,31 @@ def watch(
 
     Parameters
     ----------
-    query : Query
-        What the engine runs.
+    asked : Query, or several
+        What the engine runs, one after the other.
     canary : Neighbours
     noise : callable
         Makes the source of randomness from a generator; a broken one is a broken learner.
     learning_rate : float
         Size of the steps taken on the way (divided by the plan's own noise, to stay near the start).
     """
+    queries = [asked] if isinstance(asked, Query) else asked
     start = np.zeros((1, canary.first.n_features))
     start[0, 0] = 0.5  # D = 1 for the canary's difference of 2: half of the margin
-    step = learning_rate / (CLIP * (1 + query.noise_multiplier) * np.sqrt(query.steps))
     gradient = LossGradient(start, ContrastiveLoss(MARGIN), CLIP)
     watcher = Watcher(canary)
 
     def score(which: int, rng: np.random.Generator) -> float:
         watcher.reset()
         engine = Engine(canary.second if which else canary.first, noise(rng), on_answer=watcher)
-        engine.descend(query, gradient, step, query.steps)
+        for query in queries:
+            if query.is_choice:
+                by = FirstOfMany(n_candidates=min(query.n_entries, 8))
+                for _ in range(query.steps):
+                    engine.choose(query, by)
+            else:
+                step = learning_rate / (CLIP * (1 + query.noise_multiplier) * np.sqrt(query.steps))
+                engine.descend(query, gradient, step, query.steps)
         # Rounded: ties of the ideal mechanism must not be broken by the last bits.
         return round(watcher.score, 9)
 

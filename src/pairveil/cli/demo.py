@@ -12,7 +12,7 @@ import numpy as np
 import typer
 
 from pairveil.cli.budget import Epsilon
-from pairveil.cli.learning import learn, summarise
+from pairveil.cli.learning import learn
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stderr, stdout
 from pairveil.cli.page_options import write_page
 from pairveil.cli.planned import print_plan
@@ -51,7 +51,7 @@ def demo(
     from pairveil.release.metric import ReleasedMetric
     from pairveil.report.evidence import PLAIN, is_plain
     from pairveil.report.public_test import map_of
-    from pairveil.report.summaries import metric_shape
+    from pairveil.report.summaries import metric_shape, summary_of
 
     talk = not (json_ or quiet)
     check_folder(out, overwrite=True)
@@ -81,9 +81,8 @@ def demo(
     certificate: Any = learner.certificate_
     metric = ReleasedMetric(learner.components_, certificate, patients.features.names)
     names = tuple(patients.class_names[c] for c in classes[test])
-    summary = summarise(
+    summary = summary_of(
         learner,
-        prepared,
         utility=curve,
         points=map_of(
             X[test], X[test] @ learner.components_.T, np.array(names), "kept for testing"

@@ -117,7 +117,10 @@ def evaluate(
 
             check_file(out, 1 << 20)
         found = planned.run(budget_file.open())
-    shown = _shown(found, len(placed.pairs))
+    shown = {
+        **_shown(found, len(placed.pairs)),
+        "metric_sha256": None if metric.certificate is None else metric.certificate.metric_sha256,
+    }
     if out is not None:
         from pairveil.files import write_file
 

@@ -18,9 +18,10 @@ from pairveil.cli.choices import (
     SelectName,
     pure_noises,
 )
-from pairveil.cli.learning import hold_checkpoint, learn, summarise
+from pairveil.cli.learning import hold_checkpoint, learn
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stdout
 from pairveil.cli.page_options import (
+    AuditFlag,
     Institution,
     PageOptions,
     PublicTestFile,
@@ -51,6 +52,7 @@ from pairveil.cli.training import (
     open_for_workers,
     read_training,
 )
+from pairveil.cli.waiting import waiting
 from pairveil.cli.which_learner import check_options, input_of, make_learner
 from pairveil.errors import InputError
 
@@ -181,6 +183,7 @@ def fit(
     recipient: Recipient = "",
     public_test: PublicTestFile = None,
     test_classes: TestClasses = None,
+    audit: AuditFlag = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace an earlier release.")
     ] = False,
@@ -239,7 +242,9 @@ def fit(
         )
     talk = not (json_ or quiet)
     tested = classes if test_classes is None and public_test is not None else test_classes
-    said = PageOptions(title, institution, purpose, recipient, public_test, tested, id_)
+    said = PageOptions(
+        title, institution, purpose, recipient, public_test, tested, id_, audit=audit
+    )
     said.check(Path(features))
     if said != PageOptions(id=id_) and not report:
         raise InputError("options of the report go with --report")
@@ -300,6 +305,10 @@ def fit(
             raise InputError(
                 "--epsilon inf promises nothing: there is nothing to release; choose a number"
             )
+        if audit:
+            from pairveil.audit.plan_targets import released_plan
+
+            released_plan(planned)  # refuses what cannot be attacked, before anything is spent
         if talk:
             if context.find_root().obj is not None:
                 stdout.print(f"Options not given here come from {context.find_root().obj}.")
@@ -330,7 +339,8 @@ def fit(
         certificate = _learn_and_save(
             model, prepared, training, draft, overwrite, talk, held, digest
         )
-    page = write_page(out, options=said)[0] if report else None
+    with waiting("attacking the plan", talk and audit):
+        page = write_page(out, options=said)[0] if report else None
     if json_:
         shown = {"certificate": certificate.to_dict(), "out": str(out)}
         print_json(shown if page is None else {**shown, "report": str(page)})
@@ -368,6 +378,7 @@ def _learn_and_save(
 ) -> Any:
     """Fit and write the release; returns its certificate."""
     from pairveil.release.metric import ReleasedMetric
+    from pairveil.report.summaries import summary_of
 
     learn(learner, prepared, talk, held)
     scale = training.scale
@@ -375,8 +386,7 @@ def _learn_and_save(
     metric = ReleasedMetric(
         learner.components_ * scale, certificate, training.names, scale, training.schema
     )
-    summary = summarise(learner, prepared).to_json()
-    metric.save(draft, overwrite=overwrite, summary=summary)
+    metric.save(draft, overwrite=overwrite, summary=summary_of(learner).to_json())
     if held is not None:  # not before: what is lost between fit and file would be spent anew
         held.remove()
     return certificate

@@ -1,4 +1,4 @@
-"""Running a prepared fit: progress, its checkpoint, and what the report may show of it."""
+"""Running a prepared fit: progress and its checkpoint."""
 
 from __future__ import annotations
 
@@ -55,23 +55,6 @@ def learn(learner: Any, prepared: Any, talk: bool, checkpoint: Any = None) -> No
             elif learner.accountant is not None:
                 stderr.print("[yellow]note:[/yellow] what the ledger was charged stays charged")
             raise
-
-
-def summarise(learner: Any, prepared: Any, **parts: Any) -> Any:
-    """What the report may show of a fit: the graph's counts and the ledger; nothing private."""
-    from pairveil.report.data import Summary
-    from pairveil.report.summaries import budget_of, graph_summary
-
-    budget = None if learner.accountant is None else budget_of(learner.accountant)
-    material = prepared.material
-    if not hasattr(material.used, "pairs"):  # with the workers: who is paired with whom is not here
-        return Summary(budget=budget, **parts)
-    return Summary(
-        used=graph_summary(material.used_kappa, material.used),
-        given=graph_summary(material.given_kappa, material.given),
-        budget=budget,
-        **parts,
-    )
 
 
 def progress_bar(hidden: bool) -> Progress:

@@ -58,6 +58,7 @@ if sys.stderr is None:
 stdout = PlainConsole(highlight=False, soft_wrap=not sys.stdout.isatty())
 stderr = PlainConsole(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
 
+_ROWS = re.compile(r"\brows? \d")
 _NUMERIC = re.compile(r"[-+\d.,±%\s]*|infinite")
 _KEYWORD = re.compile(
     r"\b(id|left|right|label|exclude|layout|record_id|threshold|zero_means|epsilon|delta|unit|select"
@@ -144,8 +145,12 @@ def number(value: Any) -> str:
 
 
 def say_error(message: str) -> None:
-    """One line on stderr."""
-    stderr.print(f"[red]pairveil:[/red] {escape(' '.join(as_options(message).split()))}")
+    """One line on stderr; where it names rows, how they are counted."""
+    said = " ".join(as_options(message).split())
+    if _ROWS.search(said):
+        said += "" if said.endswith((".", "?")) else "."
+        said += " Rows are counted without the header: row 1 is the line below it."
+    stderr.print(f"[red]pairveil:[/red] {escape(said)}")
 
 
 @contextmanager

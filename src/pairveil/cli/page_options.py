@@ -12,6 +12,7 @@ import typer
 from pairveil.errors import InputError
 
 PANEL = "Report"
+EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 
 def _option(name: str, text: str) -> Any:
@@ -26,14 +27,22 @@ PublicTestFile = Annotated[
     Path | None,
     _option("--public-test", "Table of PUBLIC people to score the metric on; costs no privacy."),
 ]
-PublicClasses = Annotated[
-    str | None, _option("--classes", "Column of --public-test with each person's class.")
-]
 TestClasses = Annotated[
     str | None, _option("--test-classes", "Column of --public-test with each person's class.")
 ]
-
-
+ClassesAlias = Annotated[
+    str | None, typer.Option("--classes", hidden=True, help="Earlier name of --test-classes.")
+]
+AuditFlag = Annotated[
+    bool,
+    _option(
+        "--audit", "Attack this plan on made-up pairs, and show what was seen beside the bound."
+    ),
+]
+EvaluationFile = Annotated[
+    Path | None,
+    _option("--evaluation", "What `pairveil evaluate --epsilon --out` wrote about this release."),
+]
 OperatingPoint = Annotated[
     Path | None,
     _option(
@@ -53,6 +62,8 @@ class PageOptions(NamedTuple):
     classes: str | None = None
     id: str = "id"
     threshold: Path | None = None
+    audit: bool = False
+    evaluation: Path | None = None
 
     def check(self, private: Path | None = None) -> None:
         """Refuse options that do not go together, before anything is spent.
@@ -64,8 +75,7 @@ class PageOptions(NamedTuple):
         """
         if (self.public_test is None) != (self.classes is None):
             raise InputError(
-                "--public-test FILE goes with the column of its classes (report: --classes, "
-                "fit: --test-classes)"
+                "--public-test FILE and --test-classes COLUMN, the column of its classes, go together"
             )
         if self.public_test is not None and not self.public_test.is_file():
             raise InputError(f"--public-test: there is no file {self.public_test}")
@@ -88,6 +98,7 @@ def write_page(folder: Path, out: Path | None = None, options: PageOptions | Non
     that was learned from is looked at.
     """
     from pairveil.report.data import Cover
+    from pairveil.report.measured import read_evaluation
     from pairveil.report.page import write
     from pairveil.report.summaries import read_release, with_curve
 
@@ -97,16 +108,21 @@ def write_page(folder: Path, out: Path | None = None, options: PageOptions | Non
     data = replace(data, cover=Cover(said.title, said.institution, said.purpose, said.recipient))
     if said.threshold is not None:
         data = with_curve(data, said.threshold)
+    if said.evaluation is not None:
+        data = replace(data, evaluation=read_evaluation(said.evaluation, data.certificate))
     if said.public_test is not None:
         data = _with_public_test(data, folder, said)
+    if said.audit:
+        data = replace(data, audit=_audited(data.certificate))
     return write(data, folder / "report.html" if out is None else out), data
 
 
 def _with_public_test(data: Any, folder: Path, said: PageOptions) -> Any:
     from pairveil.cli.release import read_people
     from pairveil.data.readers import read_classes
+    from pairveil.evaluation.yardstick import yardstick
     from pairveil.release.metric import ReleasedMetric
-    from pairveil.report.public_test import score_public
+    from pairveil.report.public_test import scaled, score_public
 
     assert said.public_test is not None
     assert said.classes is not None
@@ -114,4 +130,27 @@ def _with_public_test(data: Any, folder: Path, said: PageOptions) -> Any:
     people = read_people(said.public_test, said.id, metric)
     classes = read_classes(said.public_test, said.classes)
     test, points = score_public(metric, people.values, classes, said.public_test.name)
-    return replace(data, public_test=test, summary=replace(data.summary, points=points))
+    test = replace(test, reference=yardstick(scaled(metric, people.values), classes))
+    summary = replace(data.summary, points=points)
+    return replace(data, public_test=test, expected=_expected(data.certificate), summary=summary)
+
+
+def _expected(certificate: Any) -> tuple[tuple[float, float, float], ...]:
+    """The range of the gain at a grid of epsilons, this one among them."""
+    from pairveil.learners.expected import gain_by_epsilon
+
+    if certificate is None or not certificate.verify():
+        return ()
+    try:
+        return gain_by_epsilon(certificate, sorted({*EPSILONS, certificate.epsilon}))
+    except (KeyError, TypeError, ValueError, ArithmeticError):  # a plan that somebody else wrote
+        return ()
+
+
+def _audited(certificate: Any) -> Any:
+    from pairveil.audit.plan_targets import released_plan
+    from pairveil.audit.targets import audit_target
+
+    if certificate is None:
+        raise InputError("this release has no certificate: there is no claim to audit")
+    return audit_target(released_plan(certificate), random_state=0)

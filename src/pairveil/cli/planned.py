@@ -37,10 +37,14 @@ def print_plan(planned: Any, headline: str) -> None:
     counted = "pairs" if planned.records == "groups" else planned.records
     line = f"{planned.n_pairs_used:,} of {planned.n_pairs_given:,} {counted} used"
     if planned.n_pairs_used < planned.n_pairs_given:
-        line += (
-            f" (select {selection['how']}); relationship-level kappa of all {counted} is "
-            f"{selection['full_graph_relationship_kappa']}, of those used {planned.kappas['relationship']}"
-        )
+        line += f" (select {selection['how']})"
+        if planned.unit == "relationship":
+            line += (
+                "; relationship-level kappa of all "
+                f"{counted} is {selection['full_graph_relationship_kappa']}, of those used {planned.kappa}"
+            )
+        else:
+            line += f"; {planned.unit}-level kappa of those used is {planned.kappa}"
     stdout.print(f"{line}.")
     main = next(r for r in planned.plan["releases"] if r["name"] == headline)
     one = ONE.get(main.get("records", "pairs"), "record")

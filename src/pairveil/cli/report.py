@@ -17,18 +17,22 @@ from pairveil.cli.output import (
     stdout,
 )
 from pairveil.cli.page_options import (
+    AuditFlag,
+    ClassesAlias,
+    EvaluationFile,
     Institution,
     OperatingPoint,
     PageOptions,
-    PublicClasses,
     PublicTestFile,
     Purpose,
     Recipient,
+    TestClasses,
     Title,
     write_page,
 )
 from pairveil.cli.pair_options import IdColumn
 from pairveil.cli.release import ReleaseFolder
+from pairveil.cli.waiting import waiting
 
 
 def report(
@@ -42,7 +46,10 @@ def report(
     purpose: Purpose = "",
     recipient: Recipient = "",
     public_test: PublicTestFile = None,
-    classes: PublicClasses = None,
+    test_classes: TestClasses = None,
+    classes: ClassesAlias = None,
+    evaluation: EvaluationFile = None,
+    audit: AuditFlag = False,
     threshold: OperatingPoint = None,
     id_: IdColumn = "id",
     json_: JsonFlag = False,
@@ -50,19 +57,25 @@ def report(
 ) -> None:
     """Write the page that says what is promised to whom, for people who do not code.
 
-    One HTML file that needs no network. Every epsilon on it is recomputed first. Scores and maps come from
-    a public test table only.
+    One HTML file that needs no network. Every epsilon on it is recomputed first. Scores come from a public
+    test table or from an evaluation that was charged; maps from a public table only.
 
     Example: `pairveil report release/ -o report.html`
 
     Example: `pairveil report linkage/ --threshold operating-point/`
 
-    Example: `pairveil report release/ --title "Tumours" --public-test public.csv --classes diagnosis`
+    Example: `pairveil report release/ --title "Tumours" --public-test public.csv --test-classes diagnosis`
+
+    Example: `pairveil report release/ --audit --evaluation score.json`
     """
+    columns = test_classes if test_classes is not None else classes
     options = PageOptions(
-        title, institution, purpose, recipient, public_test, classes, id_, threshold
-    )
-    with spoken_warnings(quiet or json_):
+        title, institution, purpose, recipient, public_test, columns, id_, threshold, audit, evaluation
+    )  # fmt: skip
+    with (
+        waiting("attacking the plan", audit and not (quiet or json_)),
+        spoken_warnings(quiet or json_),
+    ):
         page, data = write_page(folder, out, options)
     if json_:
         print_json(

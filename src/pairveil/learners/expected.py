@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pairveil.learners.expected_ranges import PURE, WITH_DELTA
+from pairveil.privacy.gdp import mu_from_epsilon
 from pairveil.privacy.mechanisms import mechanism_named
 
 ENOUGH = 0.5
@@ -74,7 +75,8 @@ def was_measured(planned: Any) -> bool:
     """Whether fits like it were run: pairs as records, learned by descent, with room for Euclid."""
     plan = planned.plan
     by_descent = any(query["name"] == "gradients" for query in plan["releases"])
-    return bool(planned.records == "pairs" and by_descent and plan["n_components"] is None)
+    free = plan.get("n_components", 0) is None  # not said: another learner's
+    return bool(planned.records == "pairs" and by_descent and free)
 
 
 def expected_gain(planned: Any) -> ExpectedGain:
@@ -93,3 +95,30 @@ def expected_gain(planned: Any) -> ExpectedGain:
         return ExpectedGain(signal, 0.0, 1.0)
     is_pure = mechanism_named(planned.mechanism).is_pure
     return ExpectedGain(signal, *range_at(PURE if is_pure else WITH_DELTA, signal))
+
+
+def gain_by_epsilon(
+    planned: Any, epsilons: Sequence[float]
+) -> tuple[tuple[float, float, float], ...]:
+    """(epsilon, low, high) of the same plan with other noise; none where no such fits were run.
+
+    The signal grows as the strength of the budget: as epsilon of a pure plan, as mu of a Gaussian one.
+
+    Examples
+    --------
+    >>> from pairveil import DPPMetricLearner, design_pairs
+    >>> import numpy as np
+    >>> X = np.zeros((2000, 5)); pairs = design_pairs(2000, random_state=0)
+    >>> planned = DPPMetricLearner(epsilon=4.0, preprocessor=X).certify(pairs, np.ones(len(pairs)))
+    >>> [low for _, low, _ in gain_by_epsilon(planned, (0.1, 4.0))]
+    [0.0, 0.65]
+    """
+    is_pure = mechanism_named(planned.mechanism).is_pure
+    if not was_measured(planned) or not (is_pure or planned.mu() is not None):
+        return ()
+
+    def strength(epsilon: float) -> float:
+        return epsilon if is_pure else mu_from_epsilon(epsilon, planned.delta)
+
+    each, knots = signal_of(planned) / strength(planned.epsilon), PURE if is_pure else WITH_DELTA
+    return tuple((epsilon, *range_at(knots, each * strength(epsilon))) for epsilon in epsilons)

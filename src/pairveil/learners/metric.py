@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from pairveil.data.pairset import PairSet
 from pairveil.engine.backends.records import check_backend
 from pairveil.errors import InputError
+from pairveil.graph.summary import GraphSummary, graph_summary
 from pairveil.learners.base import PrivateLearner
 from pairveil.learners.contract import PairMetric, check_calibration
 from pairveil.learners.preparing import Prepared
@@ -32,11 +34,14 @@ class PrivateMetricLearner(PrivateThreshold, PrivateLearner, PairMetric):
     n_pairs_used_ : int
     used_pairs_ : array of int or range
         Positions of the used pairs among the given ones (public), ascending.
+    graphs_ : tuple of GraphSummary or None
+        Public counts of the graph of the used pairs and of the given ones.
     n_features_in_ : int
     """
 
     n_pairs_used_: int
     used_pairs_: NDArray[np.int64] | range
+    graphs_: tuple[GraphSummary | None, GraphSummary | None]
 
     def fit(
         self,
@@ -85,12 +90,12 @@ class PrivateMetricLearner(PrivateThreshold, PrivateLearner, PairMetric):
         return self
 
     def release(self, folder: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the fitted metric, its certificate and, where there is one, its schema, to be handed out.
+        """Write what ``pairveil fit --out`` writes: the metric, its certificate, schema and summary.
 
         Parameters
         ----------
         folder : path
-            As ``pairveil fit --out``: written whole or not at all.
+            Written whole or not at all.
         overwrite : bool
             Whether an earlier release may be replaced.
 
@@ -113,7 +118,8 @@ class PrivateMetricLearner(PrivateThreshold, PrivateLearner, PairMetric):
             getattr(self, "column_scale_", None),
             schema,
         )
-        saved: Path = metric.save(folder, overwrite=overwrite)
+        summary = import_module("pairveil.report.summaries").summary_of(self).to_json()
+        saved: Path = metric.save(folder, overwrite=overwrite, summary=summary)
         return saved
 
     def _keep(self, model: Any, prepared: Prepared) -> None:
@@ -127,6 +133,7 @@ class PrivateMetricLearner(PrivateThreshold, PrivateLearner, PairMetric):
             self.column_scale_ = scale
         if raw.schema is not None:
             self.schema_ = raw.schema
+        self.graphs_ = _graphs(prepared.material)
         if prepared.material.kind == "people":
             self.n_people_used_ = prepared.plan.n_records
         else:
@@ -138,3 +145,12 @@ class PrivateMetricLearner(PrivateThreshold, PrivateLearner, PairMetric):
             prepared.plan.n_features if raw.schema is None else len(raw.schema.raw_names)
         )
         self._forget_thresholds()
+
+
+def _graphs(material: Any) -> tuple[GraphSummary | None, GraphSummary | None]:
+    if material.used_kappa is None or not hasattr(material.used, "pairs"):
+        return None, None  # no pairs, or with the workers: who is paired with whom is not here
+    return (
+        graph_summary(material.used_kappa, material.used),
+        graph_summary(material.given_kappa, material.given),
+    )

@@ -79,11 +79,15 @@ def _noise_table(certificate: Certificate, one: str) -> Table:
     columns = (
         "What was asked",
         "numbers",
-        f"noise, times the most one {one} can add",
+        "noise",
         "over",
         "times",
     )
-    return table("Everything that was computed from the private data", columns, rows)
+    caption = (
+        "Everything that was computed from the private data; noise is in multiples of the most that one "
+        f"{one} can add"
+    )
+    return table(caption, columns, rows)
 
 
 def _names(certificate: Certificate, n_events: int) -> list[tuple[str, str]]:

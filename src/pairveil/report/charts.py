@@ -161,6 +161,33 @@ def _this_fit(point: UtilityPoint, x: float, y: float, score_name: str) -> Shape
     return mark(tip, shape("path", d=diamond), label, class_="this-fit")
 
 
+def gain_band(
+    ranges: Sequence[tuple[float, float, float]], here: tuple[float, float | None], *, title: str
+) -> Chart:
+    """The range of the gain at each epsilon, and at ``here`` the share that was reached, if it is known."""
+    height, floor = 300.0, 300.0 - BOTTOM
+    x, x_ticks = epsilon_scale([at for at, _, _ in ranges])
+    y = scale(0.0, 100.0, floor, TOP)
+    parts = [y_axis([0.0, 25.0, 50.0, 75.0, 100.0], y)]
+    parts.append(axis_names("epsilon (smaller is more private)", "gain kept, %", height))
+    for value in x_ticks:
+        parts.append(shape("line", class_="tick", x1=x(value), x2=x(value), y1=floor, y2=floor + 4))
+        parts.append(text(x(value), floor + 17, f"{value:g}", text_anchor="middle"))
+    ends = [(at, high) for at, _, high in ranges] + [(at, low) for at, low, _ in reversed(ranges)]
+    line = " ".join(f"{x(at):.1f},{y(100 * share):.1f}" for at, share in ends)
+    parts.append(shape("polygon", class_="band", points=line))
+    for at, low, high in ranges:
+        span = {"y1": y(100 * low), "y2": y(100 * high)}
+        stroke = shape("line", class_="interval", x1=x(at), x2=x(at), **span)
+        tip = f"epsilon {number(at)}: {100 * low:.0f} to {100 * high:.0f} % of the gain"
+        parts.append(mark(tip, stroke, class_="curve-point"))
+    at, kept = here
+    if kept is not None:
+        shown = UtilityPoint(at, round(100 * kept))
+        parts.append(_this_fit(shown, x(at), y(100 * min(max(kept, 0.0), 1.0)), "% of the gain:"))
+    return drawn(title, height, parts)
+
+
 def match_curve(found: PublicTest, *, title: str) -> Chart:
     """Pairs of one class found, against pairs of two classes taken for one by mistake."""
     height, floor = 320.0, 320.0 - BOTTOM

@@ -8,57 +8,27 @@ anything else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
 from pairveil.errors import InputError
+from pairveil.graph.summary import GraphSummary
 
 if TYPE_CHECKING:
+    from pairveil.audit.auditor import Finding
     from pairveil.privacy.certificate import Certificate
     from pairveil.release.error_curve import ErrorCurve
     from pairveil.report.answers import AnswerView
     from pairveil.report.linkage import WeightRow
 
 MAX_PLACE = 1e100  # of a point: distances are squared
+LEAST_GAIN = 0.01  # of a score: a share of less says nothing
 MAX_SCORE = 1e6  # a score is a share or a distance; an axis cannot show what is beyond all measure
 
 CurveSource = Literal["public", "charged"]
 PointsSource = Literal["public", "synthetic"]
-
-
-@dataclass(frozen=True)
-class RankedPerson:
-    """One of the people who set kappa, by rank and never by name."""
-
-    rank: int
-    b: int
-    degree: int
-
-
-@dataclass(frozen=True)
-class GraphSummary:
-    """The shape of one set of pairs: counts only.
-
-    Attributes
-    ----------
-    n_people, n_pairs : int
-    kappa : mapping
-        Keys pair, relationship, paper_bound, person, intransitive.
-    degrees, b : tuple of (value, people)
-        How many people have which degree, and which b; ascending, no zero counts.
-    top : tuple of RankedPerson
-        The people with the largest b, ties by degree.
-    """
-
-    n_people: int
-    n_pairs: int
-    kappa: Mapping[str, int]
-    degrees: tuple[tuple[int, int], ...]
-    b: tuple[tuple[int, int], ...]
-    top: tuple[RankedPerson, ...]
 
 
 @dataclass(frozen=True)
@@ -239,6 +209,8 @@ class PublicTest:
         metric and by plain distance.
     curve, plain_curve : tuple of (share wrongly taken for alike, share rightly found)
         Ascending from (0, 0) to (1, 1).
+    reference : float or None
+        The score of a metric learned, without privacy, from the public people themselves.
     """
 
     note: str
@@ -248,6 +220,36 @@ class PublicTest:
     plain: float
     curve: tuple[tuple[float, float], ...]
     plain_curve: tuple[tuple[float, float], ...]
+    reference: float | None = None
+
+    @property
+    def gain_kept(self) -> float | None:
+        """Share of the reference's gain over plain distance; None where it gains next to nothing."""
+        if self.reference is None or self.reference - self.plain < LEAST_GAIN:
+            return None
+        return (self.score - self.plain) / (self.reference - self.plain)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Scores on private pairs that were paid for, each with both ends of its interval.
+
+    Attributes
+    ----------
+    score, plain : (value, low, high)
+        Of this metric and of plain distance.
+    n_pairs : int
+    confidence : float
+        Of both intervals together.
+    certificate : Certificate
+        What the measurement cost.
+    """
+
+    score: tuple[float, float, float]
+    plain: tuple[float, float, float]
+    n_pairs: int
+    confidence: float
+    certificate: Certificate
 
 
 @dataclass(frozen=True)
@@ -292,6 +294,12 @@ class ReportData:
         The sender's own words.
     public_test : PublicTest or None
         Scores on a public table.
+    expected : tuple of (epsilon, low, high)
+        Range of the gain to expect with the same plan at other epsilons, from public numbers.
+    evaluation : Evaluation or None
+        Scores on private pairs that were paid for.
+    audit : Finding or None
+        What an attack on the plan saw.
     """
 
     certificate: Certificate | None
@@ -307,4 +315,7 @@ class ReportData:
     file: str = "metric.safetensors"
     cover: Cover = field(default_factory=Cover)
     public_test: PublicTest | None = None
+    expected: tuple[tuple[float, float, float], ...] = ()
+    evaluation: Evaluation | None = None
+    audit: Finding | None = None
     answer: AnswerView | None = None

@@ -25,6 +25,7 @@ from pairveil.report.data import (
     UtilityCurve,
     UtilityPoint,
 )
+from pairveil.report.measured import evaluated, expected
 from pairveil.report.parts import Fact, Figure, table
 from pairveil.report.shapes import Chart, shape
 from pairveil.report.words import number, percent
@@ -43,12 +44,20 @@ def quality(data: ReportData) -> dict[str, Any]:
     curve, test, points = data.summary.utility, data.public_test, data.summary.points
     return {
         "test": None if test is None else _public_test(test),
+        "expected": _expected(data),
+        "evaluation": None if data.evaluation is None else evaluated(data.evaluation),
         "curve": None if curve is None else _curve(curve),
         "points": None if points is None else _points(points),
         "weights": _weights(data.metric),
         "plain": PLAIN if is_plain(data.metric) else None,
         "folder": data.folder,
     }
+
+
+def _expected(data: ReportData) -> dict[str, Any] | None:
+    if data.certificate is None or data.public_test is None or not data.expected:
+        return None
+    return expected(data.certificate.epsilon, data.expected, data.public_test)
 
 
 def gain_in_brief(data: ReportData) -> Fact:
@@ -61,6 +70,14 @@ def gain_in_brief(data: ReportData) -> Fact:
             "Right order of two pairs",
             f"{100 * test.score:.0f} in 100",
             f"plain distance {100 * test.plain:.0f}, a coin 50; {test.note}",
+        )
+    if data.evaluation is not None:
+        (score, low, high), plain = data.evaluation.score, data.evaluation.plain[0]
+        return Fact(
+            "Right order of two pairs",
+            f"{100 * score:.0f} in 100",
+            f"{100 * low:.0f} to {100 * high:.0f}, plain distance {100 * plain:.0f}, a coin 50; on private "
+            "pairs, at a cost of its own",
         )
     kept = None if curve is None else gain_kept(curve)
     if data.answer is not None:

@@ -58,7 +58,7 @@ def context(data: ReportData) -> dict[str, Any]:
         "problems": data.problems or (),
         "first": promise.first_screen(data),
         "limits": promise.limits(data),
-        "protected": promise.protected(certificate) if certificate is not None else None,
+        "protected": promise.protected(certificate, data.audit) if certificate is not None else None,
         "graph": pairs.graph(data),
         "quality": evidence.quality(data),
         "answer": data.answer,

@@ -11,6 +11,7 @@ from pairveil.release.folder import CURVE_FILE
 from pairveil.report.charts import Bar, horizontal_bars
 from pairveil.report.data import ReportData
 from pairveil.report.evidence import gain_in_brief
+from pairveil.report.measured import attacked
 from pairveil.report.parts import Fact, Figure, table
 from pairveil.report.pictures import hundred_guesses
 from pairveil.report.words import (
@@ -32,6 +33,7 @@ from pairveil.report.words import (
 )
 
 if TYPE_CHECKING:
+    from pairveil.audit.auditor import Finding
     from pairveil.privacy.certificate import Certificate
 
 
@@ -149,8 +151,8 @@ ONE_NUMBER = (
 )
 
 
-def protected(certificate: Certificate) -> dict[str, Any]:
-    """Three units by two comparisons, and what the numbers mean to an attacker."""
+def protected(certificate: Certificate, audit: Finding | None = None) -> dict[str, Any]:
+    """Three units by two comparisons, what the numbers mean to an attacker, and what one saw."""
     records, shown = kind_of(certificate), records_of(certificate)
     units = units_of(certificate)
     rows = []
@@ -185,6 +187,7 @@ def protected(certificate: Certificate) -> dict[str, Any]:
             chosen_as="certified",
         ),
         "bars": _guess_bars(certificate),
+        "attacked": None if audit is None else attacked(audit, certificate.unit),
         "odds": _odds_sentence(certificate.epsilons[certificate.unit]["replace"], certificate.unit),
         "terms": terms,
     }

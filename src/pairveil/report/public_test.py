@@ -50,8 +50,7 @@ def score_public(
         raise InputError("the public test table has empty or infinite features; complete it first")
     if len(people) < 3:
         raise InputError("the public test table needs at least three people")
-    scale = np.ones(metric.n_features) if metric.column_scale is None else metric.column_scale
-    before, after = people * scale, metric.project(people)
+    before, after = scaled(metric, people), metric.project(people)
     pairs = sample_test_pairs(labels, n_pairs, 0)
     alike = labels[pairs[:, 0]] == labels[pairs[:, 1]]
     (score, curve), (plain, plain_curve) = (
@@ -59,6 +58,13 @@ def score_public(
     )
     test = PublicTest(note, len(people), n_pairs, score, plain, curve, plain_curve)
     return test, map_of(before, after, labels, note)  # fmt: skip
+
+
+def scaled(metric: ReleasedMetric, X: ArrayLike) -> NDArray[np.float64]:
+    """People as they were compared before learning: plain distance is taken of these."""
+    return np.asarray(X, dtype=np.float64) * (
+        1.0 if metric.column_scale is None else metric.column_scale
+    )
 
 
 def _curve(

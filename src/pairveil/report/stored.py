@@ -11,12 +11,11 @@ from typing import Any
 
 from pairveil.errors import InputError
 from pairveil.foreign import parse_json, read_regular
+from pairveil.graph.summary import GraphSummary, RankedPerson
 from pairveil.report.data import (
     Budget,
-    GraphSummary,
     LedgerEntry,
     ProjectedPoints,
-    RankedPerson,
     Summary,
     UtilityCurve,
     UtilityPoint,

@@ -13,55 +13,17 @@ import numpy as np
 from pairveil.errors import InputError
 from pairveil.report.data import (
     Budget,
-    GraphSummary,
     LedgerEntry,
     MetricShape,
-    RankedPerson,
     ReportData,
+    Summary,
 )
 from pairveil.report.stored import read_summary
 
 if TYPE_CHECKING:
     from pairveil.privacy.ledger import PrivacyLedger
 
-TOP_RANKS = 10
 MAX_LISTED = 1000  # features on the page, by weight: a release may have millions
-
-
-def graph_summary(kappa: Any, pairs: Any) -> GraphSummary:
-    """The counts of one graph.
-
-    Parameters
-    ----------
-    kappa : Kappa
-        What ``pairveil.kappa(pairs)`` returned.
-    pairs : (K, 2) integers, or an object with ``pairs``
-        The same pairs.
-
-    Examples
-    --------
-    >>> from pairveil.graph.kappa import kappa
-    >>> star = [(0, 1), (0, 2), (0, 3)]
-    >>> graph_summary(kappa(star), star).degrees
-    ((1, 3), (3, 1))
-    """
-    edges = np.asarray(getattr(pairs, "pairs", pairs))
-    people, degrees = np.unique(edges, return_counts=True)
-    numbers = getattr(kappa, "people", None)
-    rows = people if numbers is None else np.searchsorted(numbers, people)
-    b = np.asarray(kappa.per_person)[rows]
-    order = np.lexsort((-degrees, -b))[:TOP_RANKS]
-    names = ("pair", "relationship", "paper_bound", "person", "intransitive")
-    return GraphSummary(
-        n_people=len(people),
-        n_pairs=len(edges),
-        kappa={name: int(getattr(kappa, name)) for name in names},
-        degrees=_counts(degrees),
-        b=_counts(b),
-        top=tuple(
-            RankedPerson(rank, int(b[i]), int(degrees[i])) for rank, i in enumerate(order, start=1)
-        ),
-    )
 
 
 def metric_shape(
@@ -125,6 +87,20 @@ def budget_of(ledger: PrivacyLedger) -> Budget:
     return Budget(ledger.epsilon, ledger.delta, ledger.unit, ledger.adjacency, tuple(rows))
 
 
+def summary_of(learner: Any, **parts: Any) -> Summary:
+    """What the page may show of a fitted learner: the graph's counts and the ledger; nothing private.
+
+    Parameters
+    ----------
+    learner : PrivateMetricLearner
+    **parts
+        Other fields of `Summary`.
+    """
+    budget = None if learner.accountant is None else budget_of(learner.accountant)
+    used, given = learner.graphs_
+    return Summary(used=used, given=given, budget=budget, **parts)
+
+
 def read_release(folder: str | Path) -> ReportData:
     """Everything a release folder says about itself, with its certificate recomputed.
 
@@ -186,8 +162,3 @@ def with_curve(data: ReportData, folder: str | Path) -> ReportData:
         ):  # records of other kinds: a ledger adds them up, the page does not
             together = curve.with_model(data.certificate)
     return replace(data, curve=curve, together=together)
-
-
-def _counts(values: np.ndarray) -> tuple[tuple[int, int], ...]:
-    found, people = np.unique(values, return_counts=True)
-    return tuple(zip(found.tolist(), people.tolist(), strict=True))

@@ -20,6 +20,7 @@ HEAD = """\
 # Types were guessed from the file; correct them where they are wrong:
 #   number, category, date   become features (a category as one column for each, and one for 'other')
 #   id, class, skip          do not
+# A date says bounds = ["1920-01-01", "2025-12-31"] and, where the file has 31.12.2025, format = "%d.%m.%Y".
 # Values outside are set to the bound or to 'other', missing ones to `fill`; both are counted when you fit.
 version = {version}
 decimal = {decimal}

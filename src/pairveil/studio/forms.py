@@ -6,6 +6,7 @@ import datetime
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, get_args
 from urllib.parse import parse_qsl
 
@@ -137,15 +138,16 @@ def save_schema(project: Project, data: Mapping[str, Any], form: Mapping[str, st
     InputError
         With the column and what is wrong with it; nothing is written then.
     """
-    columns = {field.name: _column(field.number, field.name, form) for field in fields_of(data)}
-    schema = Schema.from_dict(
-        {"version": 1, "decimal": data.get("decimal", "."), "columns": columns}, "the columns"
-    )
+    decimal = data.get("decimal", ".")
+    columns = {
+        field.name: _column(field.number, field.name, form, decimal) for field in fields_of(data)
+    }
+    schema = Schema.from_dict({"version": 1, "decimal": decimal, "columns": columns}, "the columns")
     write_file(project.schema, to_toml(schema))
     return schema
 
 
-def _column(number: int, name: str, form: Mapping[str, str]) -> dict[str, Any]:
+def _column(number: int, name: str, form: Mapping[str, str], decimal: str) -> dict[str, Any]:
     def said(key: str) -> str:
         return text(form, f"{key}-{number}")
 
@@ -154,7 +156,7 @@ def _column(number: int, name: str, form: Mapping[str, str]) -> dict[str, Any]:
         raise InputError(f"column '{name}': choose a type")
     made: dict[str, Any] = {"type": type_}
     if type_ in ("number", "date"):
-        read = _number if type_ == "number" else _date
+        read = partial(_number, decimal=decimal) if type_ == "number" else _date
         ends = [said("low"), said("high")]
         if type_ == "number" and not any(ends):
             ends = [text(form, "all-low"), text(form, "all-high")]
@@ -177,11 +179,16 @@ def _column(number: int, name: str, form: Mapping[str, str]) -> dict[str, Any]:
     return made
 
 
-def _number(name: str, said: str) -> float | int:
+def _number(name: str, said: str, decimal: str) -> float | int:
+    """A number with either decimal mark; 1,500 is read only where the table has decimal commas."""
+    plain = said
+    whole, comma, rest = said.partition(",")
+    if comma and "." not in said and (decimal == "," or len(rest) != 3):
+        plain = f"{whole}.{rest}"
     try:
-        value = float(said)
+        value = float(plain)
     except ValueError:
-        hint = "; write the decimal mark as a point, as in 36.5" if "," in said else ""
+        hint = "; write the decimal mark as a point, as in 36.5" if comma else ""
         raise InputError(f"column '{name}': '{said}' is not a number{hint}") from None
     return int(value) if value.is_integer() and abs(value) < 1e15 else value
 

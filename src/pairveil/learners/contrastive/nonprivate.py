@@ -33,6 +33,8 @@ class ContrastiveMetricLearner(PairMetric):
     preprocessor : array, DataFrame, sparse matrix or callable, optional
     random_state : int, Generator or None
         The learner draws nothing at random; kept for scikit-learn's sake.
+    schema, bounds
+        As for `DPPMetricLearner`: rows are then raw ones, in `fit` and everywhere.
 
     Examples
     --------
@@ -56,6 +58,8 @@ class ContrastiveMetricLearner(PairMetric):
         data_norm: float = 1.0,
         preprocessor: Any = None,
         random_state: int | np.random.Generator | None = None,
+        schema: Any = None,
+        bounds: Any = None,
     ) -> None:
         self.n_components = n_components
         self.margin = margin
@@ -65,6 +69,8 @@ class ContrastiveMetricLearner(PairMetric):
         self.data_norm = data_norm
         self.preprocessor = preprocessor
         self.random_state = random_state
+        self.schema = schema
+        self.bounds = bounds
 
     def fit(
         self,
@@ -88,7 +94,8 @@ class ContrastiveMetricLearner(PairMetric):
         self.components_ = learner.components_
         self.n_features_in_ = learner.n_features_in_
         self._set_names(getattr(learner, "feature_names_in_", None))
-        self.__dict__.pop("threshold_", None)
-        if hasattr(learner, "threshold_"):
-            self.threshold_ = learner.threshold_
+        for name in ("threshold_", "schema_", "column_scale_"):
+            self.__dict__.pop(name, None)
+            if hasattr(learner, name):
+                setattr(self, name, getattr(learner, name))
         return self

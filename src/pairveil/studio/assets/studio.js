@@ -3,7 +3,10 @@
   const working = document.getElementById("working");
 
   // A problem is where the reader is: the screen reader starts there.
-  document.getElementById("problem")?.focus();
+  const problem = document.getElementById("problem");
+  problem?.focus();
+  // Once something was corrected, the message is about what was there before.
+  if (problem) document.addEventListener("change", () => { problem.hidden = true; }, { once: true });
 
   // What takes a while says so, and cannot be pressed twice.
   document.querySelectorAll("form").forEach((form) => form.addEventListener("submit", (event) => {
