@@ -121,9 +121,7 @@ def test_tuples_are_charged_by_their_hypergraph(folder: Path, tmp_path: Path) ->
             "fit", *words, "--learner", "triplet", "--select", "matching", cwd=folder
         ).out.split()
     )
-    assert (
-        "of 119 tuples used (select matching); relationship-level kappa of all tuples is 1" in said
-    )
+    assert "of 119 tuples used (select matching); person-level kappa of those used is 1" in said
     assert "one tuple can" in said
 
 

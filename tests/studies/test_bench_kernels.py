@@ -25,6 +25,9 @@ def benchmarks(*words):
     )
 
 
+@pytest.mark.skipif(
+    not os.environ.get("PAIRVEIL_NIGHTLY"), reason="two runs of pytest: make audit runs it"
+)
 def test_every_kernel_runs_and_the_page_shows_them(tmp_path):
     pytest.importorskip("pytest_benchmark")
     once = benchmarks("--benchmark-disable", "-k", "not noise")
