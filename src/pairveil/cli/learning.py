@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from pairveil.cli.output import stderr
 from pairveil.cli.waiting import compiling_said
+from pairveil.privacy.units import round_up
 
 
 @contextmanager
@@ -35,10 +36,10 @@ def learn(learner: Any, prepared: Any, talk: bool, checkpoint: Any = None) -> No
         charged = learner.accountant is not None and prepared.certificate is not None
         whole = prepared.certificate.epsilon if charged else 0.0
         words = "epsilon charged" if charged else "epsilon so far"
-        task = bar.add_task("learning", total=1.0, words=words, epsilon=whole)
+        task = bar.add_task("learning", total=1.0, words=words, epsilon=round_up(whole))
 
         def show(done: float, spent: float) -> None:
-            bar.update(task, completed=done, epsilon=whole or spent)
+            bar.update(task, completed=done, epsilon=round_up(whole or spent))
 
         try:
             learner.fit(
@@ -63,7 +64,7 @@ def progress_bar(hidden: bool) -> Progress:
         TextColumn("{task.description}"),
         BarColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[words]} {task.fields[epsilon]:.3g}"),
+        TextColumn("{task.fields[words]} {task.fields[epsilon]}"),
         console=stderr,
         transient=True,
         disable=hidden or not stderr.is_terminal,

@@ -6,6 +6,7 @@ made, and the range follows from public numbers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,8 +43,9 @@ def attacked(found: Finding, unit: str) -> dict[str, Any]:
         )
     elif seen > promised:
         verdict = "That is above the promise, but within chance: repeat it with `pairveil audit`."
+    least = f"{math.floor(100 * seen) / 100:g}"  # a lower bound is rounded down
     bars = [
-        Bar("seen, at least", seen, f"{seen:.3g}", f"the attack saw an epsilon of {seen:.3g} at least"),
+        Bar("seen, at least", seen, least, f"the attack saw an epsilon of {least} at least"),
         Bar("promised", promised, cost(promised), f"epsilon {cost(promised)} is promised", strong=True),
     ]  # fmt: skip
     chart = horizontal_bars(
