@@ -42,8 +42,8 @@ from pairveil.cli.pair_options import (
     Together,
 )
 from pairveil.cli.planned import print_better_selection, print_plan
-from pairveil.cli.training import Columns as ColumnsUsed
-from pairveil.cli.training import (
+from pairveil.cli.reading import Columns as ColumnsUsed
+from pairveil.cli.reading import (
     Scaling,
     Source,
     Training,

@@ -17,8 +17,8 @@ from pairveil.cli.pair_options import (
     SchemaFile,
     Together,
 )
-from pairveil.cli.training import Columns as ColumnsUsed
-from pairveil.cli.training import read_column, read_rows
+from pairveil.cli.reading import Columns as ColumnsUsed
+from pairveil.cli.reading import read_column, read_rows
 
 
 def plan(
