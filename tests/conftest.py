@@ -21,7 +21,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def scheduler(tmp_path_factory):
     pytest.importorskip("distributed")
     script = tmp_path_factory.mktemp("cluster") / "cluster.py"
