@@ -1,4 +1,7 @@
-"""Every command of the design, in a process of its own: JSON keys, what people read, quiet."""
+"""Every command of the design: JSON keys, what people read, quiet.
+
+Each is started once in a process of its own (`run_apart`), which has imported nothing before.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,14 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from running import run
+from running import run, run_apart
 
 KAPPAS = {"pair", "relationship", "paper_bound", "person", "intransitive"}
 SCHEMA = json.loads(resources("pairveil.privacy").joinpath("certificate.schema.json").read_text())
 
 
 def test_kappa(files: Path) -> None:
-    said = run("kappa", "pairs.csv", "--json", cwd=files).json
+    said = run_apart("kappa", "pairs.csv", "--json", cwd=files).json
     assert (said["n_people"], said["n_pairs"]) == (90, 180)
     assert set(said["kappa"]) == KAPPAS
     assert (said["kappa"]["relationship"], said["kappa"]["person"]) == (4, 4)
@@ -38,7 +41,7 @@ def test_kappa_reads_notes_of_other_layouts(files: Path) -> None:
 
 def test_select_and_design(files: Path, tmp_path: Path) -> None:
     out = tmp_path / "used.csv"
-    said = run("select", "pairs.csv", "--how", "paths", "-o", out, "--json", cwd=files).json
+    said = run_apart("select", "pairs.csv", "--how", "paths", "-o", out, "--json", cwd=files).json
     assert said["kappa"]["relationship"] == 1
     assert said["full_graph_kappa"]["relationship"] == 4
     with out.open(encoding="utf-8") as file:
@@ -46,7 +49,9 @@ def test_select_and_design(files: Path, tmp_path: Path) -> None:
     assert len(rows) == said["n_pairs"] < 180
     assert set(rows[0]) == {"left", "right", "label"}
     out = tmp_path / "to-label.parquet"
-    said = run("design", "--people", 50, "--how", "matching", "-o", out, "--json", cwd=files).json
+    said = run_apart(
+        "design", "--people", 50, "--how", "matching", "-o", out, "--json", cwd=files
+    ).json
     assert (said["n_pairs"], said["kappa"]["person"], out.is_file()) == (25, 1, True)
 
 
@@ -57,7 +62,7 @@ def test_select_warns_of_dropped_labels(files: Path, tmp_path: Path) -> None:
 
 def test_account_agrees_with_the_theory_page(files: Path) -> None:
     words = "account --kappa 13 --sample-rate 0.05 --noise-multiplier 20 --steps 200 --delta 1e-5"
-    assert 1.82 < run(*words.split(), "--json", cwd=files).json["epsilon"] < 1.84
+    assert 1.82 < run_apart(*words.split(), "--json", cwd=files).json["epsilon"] < 1.84
     pure = "account --mechanism laplace --kappa 2 --noise-multiplier 10 --steps 5 --delta 0 --json"
     assert run(*pure.split(), cwd=files).json["epsilon"] == pytest.approx(1.0)
 
@@ -111,7 +116,7 @@ def test_a_release_holds_what_it_should(release: Path) -> None:
 
 
 def test_certificate(release: Path) -> None:
-    said = run("certificate", release, "--json", cwd=release).json
+    said = run_apart("certificate", release, "--json", cwd=release).json
     assert said["valid"] is True
     assert (said["delta"], said["unit"], said["for_release"]) == (1e-5, "relationship", True)
     assert 2.9 < said["epsilon"] <= 3.0
@@ -134,7 +139,7 @@ def test_a_forged_certificate_is_refused(release: Path, tmp_path: Path) -> None:
 
 def test_transform(files: Path, release: Path, tmp_path: Path) -> None:
     out = tmp_path / "projected.csv"
-    said = run("transform", release, "people.csv", "-o", out, "--json", cwd=files).json
+    said = run_apart("transform", release, "people.csv", "-o", out, "--json", cwd=files).json
     assert said["n_rows"] == 90
     with out.open(encoding="utf-8") as file:
         header = next(csv.reader(file))
@@ -143,40 +148,42 @@ def test_transform(files: Path, release: Path, tmp_path: Path) -> None:
 
 def test_evaluate(files: Path, release: Path) -> None:
     words = ["evaluate", release, "classes.csv", "--classes", "class", "--pairs", 2000]
-    said = run(*words, "--json", cwd=files).json
+    said = run_apart(*words, "--json", cwd=files).json
     assert {"pair_auc", "euclidean_pair_auc", "knn_accuracy"} <= set(said)
     assert said["euclidean_pair_auc"] > 0.7  # the classes of these files are far apart
     assert "Euclidean" in run(*words, cwd=files).out
 
 
 def test_report_and_export(release: Path, tmp_path: Path) -> None:
-    said = run("report", release, "-o", tmp_path / "page.html", "--json", cwd=tmp_path).json
+    said = run_apart("report", release, "-o", tmp_path / "page.html", "--json", cwd=tmp_path).json
     assert said["out"] == str(tmp_path / "page.html")
     assert "<html" in (tmp_path / "page.html").read_text(encoding="utf-8")
-    said = run("export", release, "--to", "csv", "-o", tmp_path / "m.csv", "--json", cwd=tmp_path)
+    said = run_apart(
+        "export", release, "--to", "csv", "-o", tmp_path / "m.csv", "--json", cwd=tmp_path
+    )
     assert said.json["out"] == str(tmp_path / "m.csv")
 
 
 def test_demo(tmp_path: Path) -> None:
-    said = run("demo", "--json", "--seed", 0, cwd=tmp_path).json
+    said = run_apart("demo", "--json", "--seed", 0, cwd=tmp_path).json
     assert {"out", "certificate", "pair_auc", "euclidean_pair_auc", "gain_kept"} <= set(said)
     assert said["pair_auc"] > said["euclidean_pair_auc"]
     assert (tmp_path / "demo-out" / "report.html").is_file()
 
 
 def test_bench_kappa(tmp_path: Path) -> None:
-    said = run("bench", "kappa", "--pairs", 1000, "--no-peers", "--json", cwd=tmp_path).json
+    said = run_apart("bench", "kappa", "--pairs", 1000, "--no-peers", "--json", cwd=tmp_path).json
     assert [row["n_pairs"] for row in said["rows"]] == [1000]
 
 
 def test_audit(tmp_path: Path) -> None:
-    said = run("audit", "--target", "laplace", "--runs", 200, "--json", cwd=tmp_path).json
+    said = run_apart("audit", "--target", "laplace", "--runs", 200, "--json", cwd=tmp_path).json
     assert said["verdict"] == "consistent"
     assert said["claimed_epsilon"] == 1.0
 
 
 def test_attack(tmp_path: Path) -> None:
-    rows = run("attack", "--targets", 20, "--json", cwd=tmp_path).json["rows"]
+    rows = run_apart("attack", "--targets", 20, "--json", cwd=tmp_path).json["rows"]
     found = {(row["learner"], row["epsilon"], row["attacker"]): row for row in rows}
     assert found["non-private", "inf", "all-other-pairs"]["recovered"] == 1.0
     assert found["pairveil", 1.0, "all-other-pairs"]["recovered"] < 0.9
@@ -184,7 +191,9 @@ def test_attack(tmp_path: Path) -> None:
 
 def test_reproduce(tmp_path: Path) -> None:
     words = ["reproduce", "leak", "--quick", "--seeds", 1, "--jobs", 1, "-o", "again", "--json"]
-    verdicts = {claim["id"]: claim["verdict"] for claim in run(*words, cwd=tmp_path).json["claims"]}
+    verdicts = {
+        claim["id"]: claim["verdict"] for claim in run_apart(*words, cwd=tmp_path).json["claims"]
+    }
     assert verdicts["theorem-1"] == "holds"
     assert verdicts["noise-2"] == "does not hold"
     assert (tmp_path / "again" / "paper-claims.md").is_file()

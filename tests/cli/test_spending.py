@@ -163,10 +163,10 @@ SECOND_RUN_WHILE_WRITING = """
 import sys
 import pairveil.release.metric as metric
 sys.path.insert(0, {folder!r})
-from running import run
+from running import run_apart
 readme = metric.receiver_readme
 def meanwhile(*a, **k):
-    done = run(*{words!r}, "-o", "second", cwd=".")
+    done = run_apart(*{words!r}, "-o", "second", cwd=".")
     print("second run:", done.code, done.err, file=sys.stderr)
     return readme(*a, **k)
 metric.receiver_readme = meanwhile
