@@ -75,7 +75,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def release(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A release for which somebody typed `pairveil fit`."""
-    from running import run_apart
+    from running import run
 
     out = tmp_path_factory.mktemp("released") / "release"
     words = [
@@ -88,6 +88,6 @@ def release(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "--epsilon",
         3,
     ]
-    done = run_apart(*words, "--report", cwd=files)
+    done = run(*words, "--report", cwd=files)
     assert done.code == 0, done.err
     return out

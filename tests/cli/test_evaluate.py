@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from running import run
+from running import run_here
 
 from pairveil import Certificate, DPPMetricLearner
 
@@ -33,18 +33,18 @@ def held_out(tmp_path_factory):
 def test_the_command_charges_and_certifies(held_out):
     words = ["evaluate", "release", "people.csv", "--pairs", "held-out.csv", "--epsilon", 4]
     paid = [*words, "--ledger", "budget.json", "--budget", 5]
-    said = run(*paid, "--json", "-o", "found.json", cwd=held_out).json
+    said = run_here(*paid, "--json", "-o", "found.json", cwd=held_out).json
     assert said["pair_auc_low"] <= said["pair_auc"] <= said["pair_auc_high"]
     assert {"euclidean_pair_auc", "knn_accuracy"} <= set(said)
     certificate = Certificate.from_dict(said["certificate"])
     assert certificate.verify()
     assert certificate.for_release
     assert json.loads((held_out / "found.json").read_text()) == said
-    again = run(*paid[:-2], cwd=held_out)
+    again = run_here(*paid[:-2], cwd=held_out)
     assert again.code == 3
     assert "nothing was spent" in again.err
     assert "AUC" not in again.out
-    assert "this metric" in run(*words, "--seed", 1, cwd=held_out).out
+    assert "this metric" in run_here(*words, "--seed", 1, cwd=held_out).out
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_the_command_charges_and_certifies(held_out):
     ],
 )
 def test_mistakes_are_told(held_out, words, says):
-    done = run("evaluate", "release", "people.csv", *words, cwd=held_out)
+    done = run_here("evaluate", "release", "people.csv", *words, cwd=held_out)
     assert done.code == 2
     assert says in done.err
 
@@ -79,9 +79,11 @@ def test_private_contents_never_stop_it(held_out, far):
     contrary = "\n".join([*listed, f"{a},{b},{-int(label)}"])
     (held_out / "contrary.csv").write_text(contrary, encoding="utf-8")
     paid = ["--epsilon", 4, "--seed", 1, "--json"]
-    found = run("evaluate", "release", "far.csv", "--pairs", "contrary.csv", *paid, cwd=held_out)
+    found = run_here(
+        "evaluate", "release", "far.csv", "--pairs", "contrary.csv", *paid, cwd=held_out
+    )
     assert found.code == 0, found.err
-    point = run(
+    point = run_here(
         "threshold", "release", "far.csv", "contrary.csv", "--fmr", 0.3, *paid, cwd=held_out
     )
     assert point.code == 0, point.err

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from running import run
+from running import run_here
 
 from pairveil import (
     Certificate,
@@ -62,11 +62,11 @@ def test_groups_of_a_pairs_file(folder: Path, tmp_path: Path) -> None:
     out, ledger = tmp_path / "release", tmp_path / "ledger.json"
     words = ["fit", "people.csv", "pairs.csv", "--groups", "ward", "--exclude", "kind,ward"]
     words += ["--no-scale", "--epsilon", 4, "--out", out, "--ledger", ledger, "--budget", 5]
-    said = run(*words, "--dry-run", cwd=folder)
+    said = run_here(*words, "--dry-run", cwd=folder)
     assert "360 of 360 pairs used" in said.out
     assert "one group can" in " ".join(said.out.split())
     assert list(tmp_path.iterdir()) == []
-    done = run(*words, "--checkpoint", tmp_path / "ck", "--report", "--json", cwd=folder)
+    done = run_here(*words, "--checkpoint", tmp_path / "ck", "--report", "--json", cwd=folder)
     made = Certificate.from_dict(done.json["certificate"])
     assert made.verify().problems == ()
     assert made.for_release
@@ -85,7 +85,7 @@ def test_the_command_fits_what_python_fits(folder: Path, tmp_path: Path) -> None
         "tuples": (["triples.csv", "--learner", "triplet"], DPPTripletLearner, read_tuples),
     }
     for options, learner, read in given.values():
-        run("fit", "people.csv", *options, *words, "--out", tmp_path / "r", cwd=folder)
+        run_here("fit", "people.csv", *options, *words, "--out", tmp_path / "r", cwd=folder)
         more = {"group": "ward"} if read is read_groups else {}
         fitted = learner(epsilon=8.0, random_state=3).fit(read(folder / options[0], people, **more))
         metric = ReleasedMetric.load(tmp_path / "r")
@@ -97,7 +97,7 @@ def test_the_command_fits_what_python_fits(folder: Path, tmp_path: Path) -> None
 def test_people_with_classes_are_dealt(groups: str, n: int, folder: Path, tmp_path: Path) -> None:
     words = ["people.csv", *LISTED, "--groups", groups, "--no-scale", "--out", tmp_path / "r"]
     words += [] if groups == "ward" else ["--exclude", "ward"]
-    made = run("fit", *words, "--dry-run", "--json", cwd=folder).json["certificate"]
+    made = run_here("fit", *words, "--dry-run", "--json", cwd=folder).json["certificate"]
     assert Certificate.from_dict(made).records == "groups"
     assert made["plan"]["n_groups"] == n
     assert made["plan"]["n_features"] == 3
@@ -112,12 +112,14 @@ def test_tuples_are_charged_by_their_hypergraph(folder: Path, tmp_path: Path) ->
     words += ["--unit", "person", "--out", tmp_path / "r"]
     for learner in ("triplet", "tuplet"):
         tail = ["--learner", learner, "--select", "all", "--json"]
-        made = run("fit", *words, *tail, cwd=folder).json["certificate"]
+        made = run_here("fit", *words, *tail, cwd=folder).json["certificate"]
         assert Certificate.from_dict(made).records == "tuples"
         assert made["kappa"] == kappa_of_tuples(data).person == 2
         assert made["n_pairs_used"] == 119
     said = " ".join(
-        run("fit", *words, "--learner", "triplet", "--select", "matching", cwd=folder).out.split()
+        run_here(
+            "fit", *words, "--learner", "triplet", "--select", "matching", cwd=folder
+        ).out.split()
     )
     assert "of 119 tuples used (select matching); person-level kappa of those used is 1" in said
     assert "one tuple can" in said
@@ -125,13 +127,13 @@ def test_tuples_are_charged_by_their_hypergraph(folder: Path, tmp_path: Path) ->
 
 def test_classes_and_their_list_are_what_the_schema_marks(folder: Path, tmp_path: Path) -> None:
     words = ["fit", "people.csv", "--schema", "schema.toml", "--out", tmp_path / "r", "--dry-run"]
-    marked = run(*words, "--json", cwd=folder).json["certificate"]
-    assert marked == run(*words, *LISTED, "--json", cwd=folder).json["certificate"]
-    assert marked == run(*words, *LISTED[:2], "--json", cwd=folder).json["certificate"]
+    marked = run_here(*words, "--json", cwd=folder).json["certificate"]
+    assert marked == run_here(*words, *LISTED, "--json", cwd=folder).json["certificate"]
+    assert marked == run_here(*words, *LISTED[:2], "--json", cwd=folder).json["certificate"]
     assert marked["for_release"]
     assert marked["unit"] == "person"
     # With pairs the marked column is no feature, and nothing is learned from it.
-    pairs = run(*words[:2], "pairs.csv", *words[2:], "--json", cwd=folder).json["certificate"]
+    pairs = run_here(*words[:2], "pairs.csv", *words[2:], "--json", cwd=folder).json["certificate"]
     assert pairs["unit"] == "relationship"
 
 
@@ -165,8 +167,54 @@ WRONG: list[tuple[str, list[str]]] = [
 def test_mistakes_cost_nothing(said: str, words: list[str], folder: Path, tmp_path: Path) -> None:
     """And no message names a person: `run_here` looks for the canary."""
     more = ["--no-scale", "--ledger", tmp_path / "ledger", "--budget", 1, "--out", tmp_path / "r"]
-    done = run("fit", *words, *more, cwd=folder)
+    done = run_here("fit", *words, *more, cwd=folder)
     assert done.code == 2
     assert said in " ".join(done.err.split())
     assert "Traceback" not in done.err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "records", "kappas"),
+    [
+        (["people.csv", *LISTED, "--exclude", "ward", "--groups", "4"], "groups", {1}),
+        (["people.csv", "pairs.csv", "--groups", "ward", "--exclude", "kind,ward"], "groups", {1}),
+        (["people.csv", *LISTED, "--exclude", "ward"], "people", {1, 2}),
+        (
+            ["people.csv", "triples.csv", "--exclude", "kind,ward", "--learner", "triplet"],
+            "tuples",
+            {1, 2, 3},
+        ),
+    ],
+)
+def test_a_plan_is_what_fit_would_certify(
+    folder: Path, words: list[str], records: str, kappas: set[int]
+) -> None:
+    rows = run_here("plan", *words, "--epsilon", 2, "--json", cwd=folder).json["rows"]
+    assert {row["unit"] for row in rows} == {"pair", "relationship", "person"}
+    (person,) = [row for row in rows if row["unit"] == "person"]
+    assert person["records"] == records
+    assert {row["kappa"] for row in rows} <= kappas
+    fit = ["fit", *words, "--no-scale", "--unit", "person", "--epsilon", 2, "--dry-run", "--json"]
+    made = Certificate.from_dict(run_here(*fit, cwd=folder).json["certificate"])
+    assert person["kappa"] == made.kappas["person"]
+    assert person["n_pairs_used"] == made.n_pairs_used
+    assert person["best_guess"] == made.best_guess("person")
+    shown = run_here("plan", *words, cwd=folder)
+    assert "Recommended" in shown.out
+    assert "pairveil fit people.csv" in shown.out
+
+
+def test_a_plan_depends_on_no_class_and_asks_for_the_public_list(
+    folder: Path, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(1)
+    people = (folder / "people.csv").read_text(encoding="utf-8").splitlines()
+    other = [line.split(",") for line in people[1:]]
+    moved = [[row[0], *rng.normal(size=3).round(2), "x", row[5]] for row in other]
+    _table(tmp_path / "people.csv", people[0], moved)
+    words = ["plan", "people.csv", *LISTED, "--exclude", "ward", "--epsilon", 1, "--json"]
+    assert run_here(*words, cwd=folder).json == run_here(*words, cwd=tmp_path).json
+    refused = run_here("plan", "people.csv", "--classes", "kind", cwd=folder)
+    assert refused.code == 2
+    assert "--class-list" in refused.err

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from running import run
+from running import run_here
 
 from pairveil import Certificate, DPPMetricLearner, DPPScatterLearner, PrivacyLedger
 from pairveil.audit import audit, audit_exactly
@@ -71,7 +71,7 @@ def test_every_learner_of_a_metric_is_fitted_by_its_name(
         ]
         words = [*files, "--learner", name, "--out", out, "--overwrite", "--ledger", ledger]
         words += [] if ledger.exists() else ["--budget", 9]
-        done = run(
+        done = run_here(
             "fit",
             "--no-scale",
             *words,
@@ -91,7 +91,7 @@ def test_every_learner_of_a_metric_is_fitted_by_its_name(
             p.name for p in out.iterdir()
         }
         assert not (tmp_path / "ck").exists()
-        assert run("certificate", out, "--json", cwd=folder).json["valid"]
+        assert run_here("certificate", out, "--json", cwd=folder).json["valid"]
     assert len(PrivacyLedger.open(ledger).entries) >= 1
 
 
@@ -99,11 +99,11 @@ def test_every_learner_of_a_metric_is_fitted_by_its_name(
 def test_a_dry_run_spends_and_writes_nothing(name: str, folder: Path, tmp_path: Path) -> None:
     words = ["people.csv", *LISTED, "--learner", name, "--dry-run", "--out", tmp_path / "no"]
     words += ["--ledger", tmp_path / "ledger", "--budget", 2]
-    found = run("fit", "--no-scale", *words, "--json", cwd=folder).json
+    found = run_here("fit", "--no-scale", *words, "--json", cwd=folder).json
     assert found["out"] is None
     assert found["certificate"]["epsilon"] <= 1.0
     assert list(tmp_path.iterdir()) == []
-    said = run("fit", "--no-scale", *words, cwd=folder)
+    said = run_here("fit", "--no-scale", *words, cwd=folder)
     assert "nothing was spent" in said.out
     if name == "scatter":
         assert "600 of 600 people used" in said.out
@@ -122,7 +122,7 @@ def test_without_a_list_the_certificate_says_so(folder: Path, tmp_path: Path) ->
         "--out",
         tmp_path / "r",
     ]
-    done = run(*words, "--json", cwd=folder)
+    done = run_here(*words, "--json", cwd=folder)
     made = Certificate.from_dict(done.json["certificate"])
     assert not made.for_release
     assert ASSUMED_CLASSES in made.public
@@ -131,7 +131,7 @@ def test_without_a_list_the_certificate_says_so(folder: Path, tmp_path: Path) ->
 
 def test_classes_of_an_array_file(folder: Path, tmp_path: Path) -> None:
     words = ["people.npz", "--classes", "y", "--class-list", "0,1", "--out", tmp_path / "r"]
-    found = run("fit", "--no-scale", *words, "--json", cwd=folder).json["certificate"]
+    found = run_here("fit", "--no-scale", *words, "--json", cwd=folder).json["certificate"]
     assert found["for_release"]
     assert found["n_pairs_used"] == 600  # people are the records: two classes, in steps
 
@@ -154,7 +154,9 @@ WRONG = {
 @pytest.mark.parametrize("said", WRONG)
 def test_wrong_files_are_said_plainly(said: str, folder: Path, tmp_path: Path) -> None:
     ledger = tmp_path / "ledger"
-    done = run("fit", "--no-scale", *WRONG[said], "--ledger", ledger, "--budget", 1, cwd=folder)
+    done = run_here(
+        "fit", "--no-scale", *WRONG[said], "--ledger", ledger, "--budget", 1, cwd=folder
+    )
     assert done.code == 2
     assert said in " ".join(done.err.split())
     assert "Traceback" not in done.err
@@ -248,14 +250,14 @@ def test_people_are_taken_by_fit_and_prepare() -> None:
 
 def test_audit_takes_the_learner_by_name(tmp_path: Path) -> None:
     words = ["--exact", "--learner", "scatter", "--unit", "person", "--json"]
-    found = run("audit", *words, cwd=tmp_path).json
+    found = run_here("audit", *words, cwd=tmp_path).json
     assert found["verdict"] == "consistent"
     assert set(found["queries"]) == {"columns", "class statistics"}
-    done = run("audit", "--learner", "scatter", "--target", "laplace", cwd=tmp_path)
+    done = run_here("audit", "--learner", "scatter", "--target", "laplace", cwd=tmp_path)
     assert done.code == 2
     assert "--learner" in done.err
     assert json.loads(
-        run("audit", "--learner", "scatter", "--runs", 60, "--json", cwd=tmp_path).out
+        run_here("audit", "--learner", "scatter", "--runs", 60, "--json", cwd=tmp_path).out
     )
 
 
@@ -268,17 +270,17 @@ def test_people_of_a_household_count_as_one_person(folder: Path, tmp_path: Path)
     pairs = str(folder / "pairs.csv")
     words = ["--exclude", "ward", "--no-scale", "--unit", "person", "--dry-run", "--json"]
     shared = ["--together", "household", "--select", "all"]
-    found = json.loads(run("fit", str(people), pairs, *words, *shared, cwd=tmp_path).out)[
+    found = json.loads(run_here("fit", str(people), pairs, *words, *shared, cwd=tmp_path).out)[
         "certificate"
     ]
     assert found["kappa"] == 5  # three pairs inside and one at each end
     assert any("change together" in one for one in found["public"])
-    few = json.loads(run("fit", str(people), pairs, *words, *shared[:2], cwd=tmp_path).out)[
+    few = json.loads(run_here("fit", str(people), pairs, *words, *shared[:2], cwd=tmp_path).out)[
         "certificate"
     ]
     assert few["kappa"] <= 2
     assert few["n_pairs_used"] < found["n_pairs_used"]
-    planned = run(
+    planned = run_here(
         "plan", str(people), pairs, "--exclude", "ward", "--together", "household", "--epsilon", "1",
         "--json", cwd=tmp_path,
     )  # fmt: skip
@@ -286,6 +288,8 @@ def test_people_of_a_household_count_as_one_person(folder: Path, tmp_path: Path)
     assert {row["kappa"] for row in rows if (row["unit"], row["select"]) == ("person", "all")} == {
         5
     }
-    wrong = run("fit", str(people), pairs, "--no-scale", "--together", "houshold", cwd=tmp_path)
+    wrong = run_here(
+        "fit", str(people), pairs, "--no-scale", "--together", "houshold", cwd=tmp_path
+    )
     assert wrong.code == 2
     assert "--together" in wrong.err

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from running import environment, run
+from running import environment
+from running import run_here as run
 
 FIT = "fit --no-scale people.csv pairs.csv -o new"
 MISTAKES = {

@@ -6,7 +6,7 @@ import csv
 from pathlib import Path
 
 import pytest
-from running import run, run_apart
+from running import run, run_here
 
 FACTS = """
 version = 1
@@ -41,7 +41,7 @@ def raw(tmp_path: Path) -> Path:
 
 
 def test_the_template_names_columns_and_holds_no_value(raw):
-    done = run("schema", "people.csv", "-o", "new.toml", "--json", cwd=raw)
+    done = run_here("schema", "people.csv", "-o", "new.toml", "--json", cwd=raw)
     assert done.json["out"] == "new.toml"
     types = {column["name"]: column["type"] for column in done.json["columns"]}
     assert types == {"id": "id", "age": "category", "ward": "category", "visit": "date"}
@@ -49,14 +49,14 @@ def test_the_template_names_columns_and_holds_no_value(raw):
     assert "999" not in text
     assert "verdächtig" not in text
     assert "2021-01" not in text
-    assert run("schema", "people.csv", "-o", "new.toml", cwd=raw).code == 2  # may be filled in
-    assert run("schema", "people.csv", "-o", "new.toml", "--overwrite", cwd=raw).code == 0
-    assert run("schema", "people.csv", "-o", "new.csv", cwd=raw).code == 2
+    assert run_here("schema", "people.csv", "-o", "new.toml", cwd=raw).code == 2  # may be filled in
+    assert run_here("schema", "people.csv", "-o", "new.toml", "--overwrite", cwd=raw).code == 0
+    assert run_here("schema", "people.csv", "-o", "new.csv", cwd=raw).code == 2
 
 
 def test_blanks_are_asked_for(raw):
-    run("schema", "people.csv", "-o", "new.toml", cwd=raw)
-    done = run("plan", "people.csv", "pairs.csv", "--schema", "new.toml", cwd=raw)
+    run_here("schema", "people.csv", "-o", "new.toml", cwd=raw)
+    done = run_here("plan", "people.csv", "pairs.csv", "--schema", "new.toml", cwd=raw)
     assert done.code == 2
     assert "3 columns have blanks" in done.err
 
@@ -74,7 +74,7 @@ def test_the_plan_of_a_raw_table(raw):
         "--epsilon",
         "4",
     )
-    found = run(*words, "--json", cwd=raw).json
+    found = run_here(*words, "--json", cwd=raw).json
     keys = {
         "epsilon",
         "unit",
@@ -88,7 +88,7 @@ def test_the_plan_of_a_raw_table(raw):
     assert all(keys <= set(row) for row in found["rows"])
     assert len(found["rows"]) == 2 * 3 * 4
     assert keys | {"why"} <= set(found["recommended"])
-    page = run(*words, cwd=raw)
+    page = run_here(*words, cwd=raw)
     assert page.code == 0
     assert "Recommended:" in page.out
     assert "--schema facts.toml" in page.out
@@ -99,7 +99,7 @@ def test_the_plan_of_a_raw_table(raw):
 def test_unlabelled_pairs_can_be_planned(raw):
     (raw / "graph.csv").write_text("left,right\np1,p2\np2,p3\n")
     words = ("plan", "people.csv", "graph.csv", "--schema", "facts.toml", "--epsilon", 1, "--json")
-    assert run(*words, cwd=raw).json["rows"]
+    assert run_here(*words, cwd=raw).json["rows"]
 
 
 def test_a_release_of_a_raw_table_takes_raw_tables(raw):
@@ -114,11 +114,11 @@ def test_a_release_of_a_raw_table_takes_raw_tables(raw):
         "--out",
         "rel",
     )
-    done = run(*words, "--json", cwd=raw)
+    done = run_here(*words, "--json", cwd=raw)
     assert done.json["certificate"]["plan"]["n_features"] == 5
     assert "outside the bounds" in done.err
     assert (raw / "rel/schema.toml").exists()
-    assert run("transform", "rel", "people.csv", "-o", "a.csv", cwd=raw).code == 0
+    assert run_here("transform", "rel", "people.csv", "-o", "a.csv", cwd=raw).code == 0
     text = (raw / "people.csv").read_text(encoding="utf-8")
     wards = [row.split(",")[2] for row in text.splitlines()[1:]]
     (raw / "kind.csv").write_text(
@@ -126,11 +126,11 @@ def test_a_release_of_a_raw_table_takes_raw_tables(raw):
                   + [f"{w},{row}" for w, row in zip(wards, text.splitlines()[1:], strict=True)]),
         encoding="utf-8",
     )  # fmt: skip
-    scores = run(
+    scores = run_here(
         "evaluate", "rel", "kind.csv", "--classes", "kind", "--pairs", 200, "--json", cwd=raw
     )
     assert 0 <= scores.json["pair_auc"] <= 1
-    assert run("certificate", "rel", cwd=raw).code == 0
+    assert run_here("certificate", "rel", cwd=raw).code == 0
 
 
 def test_columns_semicolons_excel_and_standard_input(raw):
@@ -155,10 +155,10 @@ def test_columns_semicolons_excel_and_standard_input(raw):
             "--epsilon",
             1,
         )
-        done = run(*words, "--json", cwd=raw)
+        done = run_here(*words, "--json", cwd=raw)
         made.append((done.json, done.err))
     assert made[0] == made[1] == made[2]
-    done = run_apart("kappa", "-", cwd=raw, stdin=(raw / "pairs.csv").read_bytes())
+    done = run("kappa", "-", cwd=raw, stdin=(raw / "pairs.csv").read_bytes())
     assert "40 pairs of 40 people" in done.out
-    both = run("fit", "-", "-", "--no-scale", cwd=raw)
+    both = run_here("fit", "-", "-", "--no-scale", cwd=raw)
     assert "cannot both be standard input" in both.err

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
-from running import PAIRVEIL, environment, run
+from running import PAIRVEIL, environment
+from running import run_here as run
 
 from pairveil.release.metric import ReleasedMetric
 
@@ -163,10 +164,10 @@ SECOND_RUN_WHILE_WRITING = """
 import sys
 import pairveil.release.metric as metric
 sys.path.insert(0, {folder!r})
-from running import run_apart
+from running import run
 readme = metric.receiver_readme
 def meanwhile(*a, **k):
-    done = run_apart(*{words!r}, "-o", "second", cwd=".")
+    done = run(*{words!r}, "-o", "second", cwd=".")
     print("second run:", done.code, done.err, file=sys.stderr)
     return readme(*a, **k)
 metric.receiver_readme = meanwhile

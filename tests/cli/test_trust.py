@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from running import run
+from running import run_here as run
 
 N = 60
 
