@@ -31,6 +31,7 @@ demo: $(VENV)/.core  ## a private metric on embedded patients data
 	@$(BIN)/pairveil demo --out demo-out
 
 test: $(VENV)/.dev  ## every test, doctests and docs blocks included
+	$(BIN)/python -m tools.compile_loops
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 coverage: $(VENV)/.dev  ## nightly: the tests, and the branch coverage of each package
