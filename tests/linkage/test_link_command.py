@@ -70,6 +70,7 @@ def test_a_dry_run_writes_and_spends_nothing(files):
         (("--unit", "entity"), "entity_records"),
         (("--left", "nobody"), "no column 'nobody'"),
         (("--epsilon", "inf"), "promises nothing"),
+        (("--random-pairs", "9"), "goes with Splink settings and --records"),
     ],
 )
 def test_mistakes_write_no_file_and_charge_no_ledger(files, more, message):

@@ -21,6 +21,8 @@ class Levels(NamedTuple):
     """Levels of the labelled pairs, and what is public of them."""
 
     levels: Any
+    labels: Any
+    pairs: Any
     n_levels: tuple[int, ...] | None
     names: tuple[str, ...]
     settings: Any = None
@@ -73,6 +75,16 @@ def link(
             rich_help_panel=PANEL,
         ),
     ] = None,
+    n_random: Annotated[
+        int,
+        typer.Option(
+            "--random-pairs",
+            min=0,
+            help="With Splink settings: so many random pairs of other records count as pairs that do not "
+            "match, and are paid for like the labelled ones. With few labels they help most.",
+            rich_help_panel=PANEL,
+        ),
+    ] = 0,
     prior: Annotated[
         float | None,
         typer.Option("--prior", help="How likely a pair is a match. [default: released]"),
@@ -108,7 +120,7 @@ def link(
     budget_file = spending.ledger_of(protected)
     with spoken_warnings(quiet), ExitStack() as open_:
         found = reading.read(labels)
-        given = _read(source, found, reading, n_levels, records)
+        given = _read(source, found, reading, n_levels, records, n_random)
         from pairveil.linkage import PrivateLinkageModel
 
         model = PrivateLinkageModel(
@@ -119,8 +131,7 @@ def link(
             monotone=monotone,
             **spending.parameters,
         )
-        ends = np.column_stack([found.left, found.right])
-        prepared = model.prepare(given.levels, found.labels, ends, given.n_levels)
+        prepared = model.prepare(given.levels, given.labels, given.pairs, given.n_levels)
         planned = prepared.certificate
         if planned is None:
             raise InputError(
@@ -154,22 +165,35 @@ def link(
 
 
 def _read(
-    source: Path, found: Any, reading: PairOptions, n_levels: str | None, records: Path | None
+    source: Path,
+    found: Any,
+    reading: PairOptions,
+    n_levels: str | None,
+    records: Path | None,
+    n_random: int,
 ) -> Levels:
-    """Levels of exactly the labelled pairs, in their order."""
+    """Levels of exactly the labelled pairs, and of random ones where they are asked for."""
     if source.suffix == ".json":
-        return _by_splink(source, found, n_levels, records)
+        return _by_splink(source, found, n_levels, records, n_random)
     from pairveil.data.pair_values import read_levels, rows_of
 
     if records is not None:
         raise InputError("--records goes with a Splink settings file (.json)")
+    if n_random:
+        raise InputError(
+            "--random-pairs goes with Splink settings and --records: levels of random pairs are rows of the "
+            "levels like any other; label them as different"
+        )
     values = read_levels(source, reading.left, reading.right, (reading.label,))
     rows = rows_of(found, values.pairs)
     sizes = None if n_levels is None else _sizes(n_levels, len(values.names))
-    return Levels(values.values[rows], sizes, values.names)
+    ends = np.column_stack([found.left, found.right])
+    return Levels(values.values[rows], found.labels, ends, sizes, values.names)
 
 
-def _by_splink(source: Path, found: Any, n_levels: str | None, records: Path | None) -> Levels:
+def _by_splink(
+    source: Path, found: Any, n_levels: str | None, records: Path | None, n_random: int
+) -> Levels:
     """Levels of the labelled pairs by Splink itself, from its settings and the records."""
     from pairveil.linkage.splink import from_splink, levels_of_settings, settings_of
     from pairveil.release.exporters import need
@@ -185,8 +209,7 @@ def _by_splink(source: Path, found: Any, n_levels: str | None, records: Path | N
     splink = need("splink", "splink", "Splink settings")
     duckdb = splink.DuckDBAPI()
     linker = splink.Linker(duckdb.register(_records(records)), settings)
-    levels = from_splink(linker, found)
-    return Levels(levels.levels, levels.n_levels, levels.names, settings)
+    return Levels(*from_splink(linker, found, n_random=n_random), settings)
 
 
 def _records(path: Path) -> Any:
