@@ -16,6 +16,9 @@ from pairveil.cli.pair_options import PANEL, PairOptions
 from pairveil.cli.planned import print_epsilons
 from pairveil.errors import InputError
 
+MUCH_NOISE = 0.01
+"""Noise on a count, as a share of the pairs, above which random pairs gain much (the guide has a table)."""
+
 
 class Levels(NamedTuple):
     """Levels of the labelled pairs, and what is public of them."""
@@ -140,6 +143,7 @@ def link(
         if talk:
             stdout.print(f"{planned.n_pairs_used:,} of {planned.n_pairs_given:,} pairs used.")
             print_epsilons(planned, f"epsilon at delta {planned.delta:g}, by unit")
+            _say_noise(prepared)
         after = budget_file.rehearse(prepared)
         if talk and after is not None:
             stdout.print(f"Ledger: {after}")
@@ -162,6 +166,17 @@ def link(
     elif talk:
         print_weights(released)
         stdout.print(f"Released in {out}. `pairveil certificate {out}` verifies it.")
+
+
+def _say_noise(prepared: Any) -> None:
+    """What the noise will be, where it drowns much of what so few pairs say."""
+    noise, n_pairs = prepared.recipe.noise(prepared.plan)[1], prepared.plan.n_records
+    if noise > MUCH_NOISE * n_pairs:
+        stdout.print(
+            f"Each count of these {n_pairs:,} pairs will have a noise of {noise:,.0f}, so how often others agree "
+            "by chance will be half a guess. Random pairs need no clerk and help most: --random-pairs, or rows "
+            "of levels that are labelled as different."
+        )
 
 
 def _read(
