@@ -76,7 +76,8 @@ def plan(
         stdout.print(f"[bold]Recommended:[/bold] {seen.why}")
         chosen = seen.recommended
         stdout.print(
-            f"pairveil fit {features} {pairs}{_said('--schema', schema)} --epsilon {chosen.epsilon:g} "
+            f"pairveil fit {features} {pairs}{_said('--schema', schema)}{reading.said()} "
+            f"--epsilon {chosen.epsilon:g} "
             f"--delta {delta:g} --unit {chosen.unit} --select {chosen.select}"
             f"{_said('--together', together)} --out release"
         )
