@@ -53,6 +53,14 @@ Together = Annotated[
     ),
 ]
 
+ZeroMeans = Annotated[
+    Literal["similar", "dissimilar"] | None,
+    _option(
+        "--zero-means",
+        "What a label 0, false or no means: labels of 0 and 1 or yes and no need it.",
+    ),
+]
+
 
 def listed(names: list[str] | None) -> list[str] | None:
     """Names of columns, which one option may hold several of; a comma in a name is doubled.
@@ -103,13 +111,7 @@ class PairOptions(GraphOptions):
     """Where a file says who is paired with whom, and what their labels mean."""
 
     label: Annotated[str, _option("--label", "Column with the label.")] = "label"
-    zero_means: Annotated[
-        Literal["similar", "dissimilar"] | None,
-        _option(
-            "--zero-means",
-            "What a label 0, false or no means: labels of 0 and 1 or yes and no need it.",
-        ),
-    ] = None
+    zero_means: ZeroMeans = None
     threshold: Annotated[
         float, _option("--threshold", "Splink: the score from which a pair is similar.")
     ] = 0.5
