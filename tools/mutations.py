@@ -684,6 +684,18 @@ SELECTION = [
         "left = delta - search.slack",
         _in("test_best_of"),
     ),
+    Mutation(
+        "search: beside other releases the shift is left out",
+        "return _hull(shift + trial, delta)",
+        "return _hull(trial, delta)",
+        _in("test_best_of"),
+    ),
+    Mutation(
+        "search: beside other releases one trial is composed",
+        "delta = np.minimum(1.0, search.mean_trials * (np.array(most) + search.slack))",
+        "delta = np.minimum(1.0, np.array(most) + search.slack)",
+        _in("test_best_of"),
+    ),
 ]
 
 MUTATIONS = [

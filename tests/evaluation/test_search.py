@@ -148,7 +148,7 @@ def test_people_who_change_together_do_so_in_the_scored_pairs_too():
     data = PairSet(X, PAIRS, Y, together=np.arange(N) % 200)
     learner = DPPMetricLearner(unit="person", select="matching")
     made = search(learner=learner, epsilon=8.0)
-    candidates, certificate, test = made._plan(data, None)
+    candidates, certificate, test = made.prepare(data)
     values = data.together[test.pairs]
     touched = max(int((values == value).any(axis=1).sum()) for value in range(200))
     assert touched > 3
@@ -237,7 +237,9 @@ def test_sampled_plans_are_covered():
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"grid": {"epsilon": [1, 2]}}, "grid sets epsilon"),
+        ({"grid": {"delta": [1e-6]}}, "grid sets delta"),
+        ({"grid": {"epsilon": [1, 2]}}, "the largest of them"),
+        ({"grid": {"epsilon": [4, -1]}}, "the largest of them"),
         ({"grid": {"nonsense": [1]}}, "lacks one of them"),
         ({"grid": 3}, "dict of lists"),
         ({"grid": {"learner": [3]}}, "every learner"),
