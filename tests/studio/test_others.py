@@ -21,12 +21,6 @@ from pairveil.release.metric import ReleasedMetric
 from pairveil.studio import commands
 from pairveil.studio.fitting import Fitting
 
-PLANNED = {
-    "epsilon": 2.0, "unit": "person", "select": None, "kappa": 1, "n_pairs_used": 150, "gain_low": None,
-    "gain_high": None, "best_guess": 0.7, "person_epsilon": 2.0, "person_best_guess": 0.7,
-}  # fmt: skip
-
-
 def test_from_a_column_of_classes_to_a_verified_release(
     client, project, tables, monkeypatch
 ) -> None:
@@ -34,11 +28,10 @@ def test_from_a_column_of_classes_to_a_verified_release(
 
     async def ask(words: list[str]) -> commands.Answer:
         asked.append(words)
-        if words[0] == "plan":
-            return commands.Answer({"rows": [PLANNED], "recommended": {**PLANNED, "why": "."}})
         return commands.Answer(_run_here(words))
 
     monkeypatch.setattr(commands, "ask", ask)
+    monkeypatch.setattr(commands, "EPSILONS", (2.0,))  # each is planned in full
     monkeypatch.setattr(Fitting, "_run", _fit_here)
     said = upload(client, "people", tables[0])
     assert said["columns"] == ["patient", "age", "dose", "ward", "visit"]
@@ -55,7 +48,7 @@ def test_from_a_column_of_classes_to_a_verified_release(
     assert "its kind must be class" in page.text
     page = client.post("/schema", data=facts)
     assert page.url.path == "/plan", page.text
-    assert "People used" in page.text
+    assert "&#34;records&#34;: &#34;people&#34;" in page.text
     assert "Which pairs are used" not in page.text
     page = client.post("/plan", data={"epsilon": "2.0", "unit": "person", "title": "Wards"})
     assert page.url.path == "/confirm", page.text

@@ -114,6 +114,7 @@
       at("gain").textContent = known ? `${Math.round(100 * row.gain_low)} to ${Math.round(100 * row.gain_high)} %` : "not known";
       at("gain-words").textContent = known ? "eight in ten fits like it, in our benchmarks; yours may differ" : "too few fits like it were measured";
       at("used").textContent = row.n_pairs_used.toLocaleString("en");
+      at("records").textContent = row.records.replace(/^./, (first) => first.toUpperCase());
       at("kappa").textContent = `kappa ${row.kappa}: so many count together for one ${row.unit}`;
       const left = Number(choice.dataset.budget) - Number(choice.dataset.spent) - row.charged;
       at("left").textContent = left >= -1e-9 ? String(Math.max(0, Math.floor(1000 * left + 1e-6) / 1000)) : "not enough";
