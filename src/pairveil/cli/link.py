@@ -173,9 +173,9 @@ def _say_noise(prepared: Any) -> None:
     noise, n_pairs = prepared.recipe.noise(prepared.plan)[1], prepared.plan.n_records
     if noise > MUCH_NOISE * n_pairs:
         stdout.print(
-            f"Each count of these {n_pairs:,} pairs will have a noise of {noise:,.0f}, so how often others agree "
-            "by chance will be half a guess. Random pairs need no clerk and help most: --random-pairs, or rows "
-            "of levels that are labelled as different."
+            f"Each count of these {n_pairs:,} pairs will have a noise of {noise:,.0f}, so how often others "
+            "agree by chance will be half a guess. Random pairs need no clerk and help most: --random-pairs, "
+            "or rows of levels that are labelled as different."
         )
 
 
