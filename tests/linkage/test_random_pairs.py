@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from labelled import N_LEVELS, U, labelled
+from labelled import N_LEVELS, M, U, labelled
 
 from pairveil import InputError
 from pairveil.graph.kappa import kappa
@@ -66,6 +66,21 @@ def test_with_them_few_labels_make_a_better_model_at_the_same_price():
             found += [np.abs(np.log2(a / b)) for a, b in zip(model.u_, U, strict=True)]
         wrong[name] = np.concatenate(found).mean()
     assert wrong["with random pairs"] < 0.7 * wrong["labels"]
+
+
+def test_labels_of_matches_alone_do_with_random_pairs_and_a_matching_keeps_kappa_at_one():
+    levels, y, pairs = labelled(4000, seed=4)
+    apart = np.arange(0, 4000, 2)  # pairs of a path that share no record
+    levels, pairs = (one[apart][y[apart] > 0] for one in (levels, pairs))
+    drawn = random_pairs(np.arange(9000), 4000, pairs)
+    rng = np.random.default_rng(5)
+    more = np.column_stack([rng.choice(len(u), len(drawn), p=list(u)) for u in U])
+    model = PrivateLinkageModel(epsilon=1.0, unit="person", select="matching", random_state=0)
+    y = np.repeat([1, -1], [len(pairs), len(drawn)])
+    model.fit(np.concatenate([levels, more]), y, np.concatenate([pairs, drawn]), N_LEVELS)
+    assert model.kappa_ == 1
+    for found, true in zip([*model.m_, *model.u_], [*M, *U], strict=True):
+        assert found == pytest.approx(true, abs=0.05)
 
 
 @pytest.mark.parametrize("size", range(1, 12))

@@ -84,7 +84,7 @@ def link(
             "--random-pairs",
             min=0,
             help="With Splink settings: so many random pairs of other records count as pairs that do not "
-            "match, and are paid for like the labelled ones. With few labels they help most.",
+            "match, and are paid for like the labelled ones. They help most with few labels. Give --prior.",
             rich_help_panel=PANEL,
         ),
     ] = 0,

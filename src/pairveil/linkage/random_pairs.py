@@ -18,8 +18,9 @@ def random_pairs(
     """At most n pairs along a path through random records that no labelled pair has.
 
     Compared, and added with the label -1 to the labelled pairs, they make u many times more precise: labels
-    are few, records are many. They are counted and paid for like all pairs. On a path through records of
-    their own they leave kappa as it is. Which records are drawn follows from the ids alone.
+    are few, records are many. They are counted and paid for like all pairs. A path through records of their
+    own has the kappa of any path: 1 for a relationship, 2 for a record. With ``select='matching'`` every
+    other pair of it counts, and kappa is 1 for a record too. Which records are drawn follows from ids alone.
 
     Parameters
     ----------
