@@ -51,8 +51,8 @@ SENSITIVITY = [
     ),
     Mutation(
         "groups: the compiled loop clips the terms alone",
-        "return clip / max(longest, terms / SPREAD, clip)",
-        "return clip / max(terms / SPREAD, clip)",
+        "return clip / max(longest, terms / SPREAD, clip * live)",
+        "return clip / max(terms / SPREAD, clip * live)",
         _in("test_group_sums"),
     ),
     Mutation(
@@ -470,8 +470,8 @@ KAPPA = [
     ),
     Mutation(
         "kappa: chains across a fit and its threshold are not counted",
-        'joint["relationship"] = max(joint["relationship"], joint["person"])',
-        'joint["relationship"] = max(joint["relationship"], 1)',
+        '{**sizes, "relationship": max(sizes["relationship"], sizes["person"])}',
+        "{**sizes}",
         _in("test_plan"),
     ),
     Mutation(
