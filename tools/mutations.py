@@ -51,8 +51,8 @@ SENSITIVITY = [
     ),
     Mutation(
         "groups: the compiled loop clips the terms alone",
-        "return clip / max(longest, terms / SPREAD, clip)",
-        "return clip / max(terms / SPREAD, clip)",
+        "return clip / max(longest, terms / SPREAD, clip * live)",
+        "return clip / max(terms / SPREAD, clip * live)",
         _in("test_group_sums"),
     ),
     Mutation(
