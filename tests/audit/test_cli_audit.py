@@ -74,7 +74,7 @@ def test_audit_knows_units_and_adjacencies(app):
     for target in ("laplace", "gaussian", "learner"):
         found = said(
             app, "audit", "--target", target, "--unit", "person", "--adjacency", "replace",
-            "--runs", "20", "--json",
+            "--runs", "30", "--json",
         )  # fmt: skip
         assert found["canary"] == "person"
         assert found["adjacency"] == "replace"
