@@ -470,8 +470,8 @@ KAPPA = [
     ),
     Mutation(
         "kappa: chains across a fit and its threshold are not counted",
-        'joint["relationship"] = max(joint["relationship"], joint["person"])',
-        'joint["relationship"] = max(joint["relationship"], 1)',
+        '{**sizes, "relationship": max(sizes["relationship"], sizes["person"])}',
+        "{**sizes}",
         _in("test_plan"),
     ),
     Mutation(

@@ -21,6 +21,7 @@ from pairveil.release.metric import ReleasedMetric
 from pairveil.studio import commands
 from pairveil.studio.fitting import Fitting
 
+
 def test_from_a_column_of_classes_to_a_verified_release(
     client, project, tables, monkeypatch
 ) -> None:

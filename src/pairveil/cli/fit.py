@@ -43,9 +43,8 @@ from pairveil.cli.pair_options import (
     Together,
 )
 from pairveil.cli.planned import print_better_selection, print_plan
-from pairveil.cli.recount import salted_digest
-from pairveil.cli.training import Columns as ColumnsUsed
-from pairveil.cli.training import (
+from pairveil.cli.reading import Columns as ColumnsUsed
+from pairveil.cli.reading import (
     Scaling,
     Source,
     Training,
@@ -54,6 +53,7 @@ from pairveil.cli.training import (
     open_for_workers,
     read_training,
 )
+from pairveil.cli.recount import salted_digest
 from pairveil.cli.tuning import check_tune, found, make_search, print_search, run_search
 from pairveil.cli.waiting import waiting
 from pairveil.cli.which_learner import check_options, input_of, make_learner

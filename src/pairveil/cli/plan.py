@@ -19,8 +19,8 @@ from pairveil.cli.pair_options import (
     SchemaFile,
     Together,
 )
-from pairveil.cli.training import Columns as ColumnsUsed
-from pairveil.cli.training import (
+from pairveil.cli.reading import Columns as ColumnsUsed
+from pairveil.cli.reading import (
     Scaling,
     Source,
     marked_classes,
