@@ -70,6 +70,7 @@ class GroupSet(RecordsOfPeople):
     feature_names: tuple[str, ...] | None = None
 
     kind = "groups"  # of records, for what a protected unit costs
+    of_each = ("members", "labels")
 
     def __post_init__(self) -> None:
         self._check_people()
@@ -182,9 +183,9 @@ class GroupSet(RecordsOfPeople):
         return people, self.labels[chosen]
 
     def blocks(self, size: int) -> Iterator[slice]:
-        """Slices of at most ``size`` groups that cover all of them in order."""
-        numbers = self.labels.shape[1] * self.n_features
-        return super().blocks(max(1, min(size, _AT_ONCE // max(numbers, 1))))
+        """Slices of at most ``size`` groups that cover all of them in order; a power of two, as tiles are."""
+        most = min(size, _AT_ONCE // max(self.labels.shape[1] * self.n_features, 1))
+        return super().blocks(1 << max(most, 1).bit_length() - 1)
 
     def canonical(self) -> GroupSet:
         """The same records in an order that follows from ids alone.
