@@ -63,7 +63,7 @@ def recount(certificate: Any, indexed: Any, salt: bytes | None) -> Recount:
     if used is None and not problems:
         sentences.append(
             "kappa of the used pairs was not compared: which pairs were used cannot be found again "
-            "from the graph (a seeded fit, one of people who change together, or another version's selection)"
+            "from the graph (a seeded fit, a search, people who change together, another version's selection)"
         )
     elif used is not None and c.records == "groups":
         # Whatever the graph, its clusters are disjoint: each unit is in one of them.
@@ -93,6 +93,8 @@ def _used(c: Any, indexed: Any) -> Any:
     """The pairs that the fit used, by the same public rule; None where they cannot be told."""
     from pairveil.graph.choosing import select_pairs
 
+    if "search" in c.plan:
+        return None  # which pairs were held out to score the trials was drawn at random
     if c.selection["how"] == "all":
         return indexed.pairs
     if PEOPLE_TOGETHER in c.public:

@@ -248,7 +248,8 @@ class PrivateSearch(BaseEstimator):
                 f"no noise was found for the best of {self._mean_trials(n)} trials at this epsilon and "
                 "delta: choose larger ones, or fewer trials"
             )
-        return best[0], self._certificate(*best, test, guessed), test
+        whole = kappa_of(self.learner._measured_pairs(pairs, y, warn=False)[0]).relationship
+        return best[0], self._certificate(*best, test, guessed, whole), test
 
     def _candidates(
         self, first: list[tuple[dict[str, Any], Any, Prepared]], test: PairSet, epsilon: float
@@ -295,6 +296,7 @@ class PrivateSearch(BaseEstimator):
         kappas: dict[Unit, int],
         test: PairSet,
         guessed: bool,
+        full_kappa: int,
     ) -> Certificate:
         fewest = min((one.prepared for one in candidates), key=lambda p: p.material.counts[1])
         held_out, scored = test.n_pairs, kappa_of(test)
@@ -316,7 +318,11 @@ class PrivateSearch(BaseEstimator):
             mechanism=self.learner.mechanism,
             n_pairs_given=given[0] + held_out,
             n_pairs_used=given[1] + held_out,
-            selection=fewest.material.selection,
+            # Whoever knows the labels of other pairs may know those of either part.
+            selection={
+                **fewest.material.selection,
+                "full_graph_relationship_kappa": full_kappa,
+            },
             noise_source=noise.name,
             for_release=noise.for_release
             and not guessed
