@@ -56,7 +56,7 @@ bench: $(VENV)/.dev  ## every benchmark, into benchmarks/results/
 	$(BIN)/python -m pairveil.studies.bench.page benchmarks/results docs/benchmarks.md
 
 audit: $(VENV)/.dev  ## the privacy audit and the fuzz of foreign files at nightly size
-	PAIRVEIL_NIGHTLY=1 NUMBA_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/audit tests/fuzz tests/studies/test_bench_kernels.py tests/studies/test_bench_scale.py tests/cli/test_learners.py -n 2 --dist worksteal
+	PAIRVEIL_NIGHTLY=1 NUMBA_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/audit tests/fuzz tests/studies/test_bench_kernels.py tests/studies/test_bench_scale.py tests/cli/test_learners.py tests/docs/test_site.py -n 2 --dist worksteal
 
 mutants: $(VENV)/.dev  ## nightly: every planted privacy error must be caught by the tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m tools.mutants

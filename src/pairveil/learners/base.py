@@ -17,6 +17,7 @@ from weakref import WeakSet
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
 
 from pairveil.engine.backends.records import backend_for, check_backend
 from pairveil.engine.checkpoint import Checkpoint, Hold
@@ -119,6 +120,10 @@ class PrivateLearner(BaseEstimator):
 
     def _keep(self, model: Any, prepared: Prepared) -> None:
         """Take the model that the recipe made into fitted attributes."""
+        raise NotImplementedError
+
+    def _write(self, folder: str | Path, overwrite: bool) -> Path:
+        """Write what is handed out; `release` has seen that there is something and that it is promised."""
         raise NotImplementedError
 
     def _protected(self) -> Unit:
@@ -293,6 +298,27 @@ class PrivateLearner(BaseEstimator):
         if saved is not None:  # only now: answers that were paid for outlive whatever fails above
             saved.close() if keep_checkpoint else saved.finish()
         return self
+
+    def release(self, folder: str | Path, *, overwrite: bool = False) -> Path:
+        """Write what ``pairveil fit --out`` writes: what was learned and its certificate, to be handed out.
+
+        Parameters
+        ----------
+        folder : path
+            Written whole or not at all.
+        overwrite : bool
+            Whether an earlier release may be replaced.
+
+        Returns
+        -------
+        Path
+            The folder; ``load`` of `pairveil.ReleasedMetric`, `pairveil.ReleasedRanking` or
+            `pairveil.ReleasedClusters` reads it.
+        """
+        check_is_fitted(self, "certificate_")
+        if self.certificate_ is None:
+            raise InputError("epsilon=inf promises nothing: there is nothing to release")
+        return self._write(folder, overwrite)
 
     def _warn_of_clones(self, certificate: Certificate | None) -> None:
         if certificate is not None and self.accountant is None and self in _CLONES:

@@ -298,7 +298,7 @@ def _thresholds(c: Certificate) -> list[Any]:
     return list(thresholds) if isinstance(thresholds, list | tuple) else [None]
 
 
-def _calibrations(c: Certificate) -> list[str]:
+def _chains_of_thresholds(c: Certificate) -> list[str]:
     """Kappas cover those of the pairs that thresholds were chosen on, and chains across them."""
     thresholds = _thresholds(c)
     if not thresholds:
@@ -389,7 +389,7 @@ CHECKS: tuple[Callable[[Certificate], list[str]], ...] = (
     _said,
     _noise,
     _group_sizes,
-    _calibrations,
+    _chains_of_thresholds,
     _costs,
     _epsilon,
 )
