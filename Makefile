@@ -38,6 +38,7 @@ studio: $(VENV)/.studio  ## the local web application: raw tables to a release a
 	@$(BIN)/pairveil studio
 
 test: $(VENV)/.dev  ## every test, doctests and docs blocks included
+	$(BIN)/python -m tools.compile_loops
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 coverage: $(VENV)/.dev  ## nightly: the tests, and the branch coverage of each package
