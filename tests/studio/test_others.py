@@ -6,20 +6,27 @@ import contextlib
 import io
 import json
 import sys
+import tempfile
 import warnings
 import zipfile
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from studio_tools import SCHEMA, shown_on, upload
 
 from pairveil import DPPMetricLearner, design_pairs
+from pairveil.audit import plan_targets
 from pairveil.cli import app
+from pairveil.errors import InputError
 from pairveil.release.metric import ReleasedMetric
 from pairveil.studio import commands
 from pairveil.studio.fitting import Fitting
+from pairveil.studio.reading import unpack
 
 
 def test_from_a_column_of_classes_to_a_verified_release(
@@ -33,6 +40,7 @@ def test_from_a_column_of_classes_to_a_verified_release(
 
     monkeypatch.setattr(commands, "ask", ask)
     monkeypatch.setattr(commands, "EPSILONS", (2.0,))  # each is planned in full
+    monkeypatch.setattr(plan_targets, "RUNS", 100)  # of the attack
     monkeypatch.setattr(Fitting, "_run", _fit_here)
     said = upload(client, "people", tables[0])
     assert said["columns"] == ["patient", "age", "dose", "ward", "visit"]
@@ -51,10 +59,13 @@ def test_from_a_column_of_classes_to_a_verified_release(
     assert page.url.path == "/plan", page.text
     assert "&#34;records&#34;: &#34;people&#34;" in page.text
     assert "Which pairs are used" not in page.text
-    page = client.post("/plan", data={"epsilon": "2.0", "unit": "person", "title": "Wards"})
+    page = client.post(
+        "/plan", data={"epsilon": "2.0", "unit": "person", "title": "Wards", "audit": "yes"}
+    )
     assert page.url.path == "/confirm", page.text
     client.post("/confirm", data={"shown": shown_on(page.text), "read": "yes"})
     assert client.get("/").url.path == "/done"
+    assert "seen, at least" in client.get("/report").text
     assert [words[0] for words in asked] == ["schema", "plan", "fit"]
     metric = ReleasedMetric.load(project.release)
     assert metric.certificate.verify()
@@ -105,6 +116,23 @@ def test_a_release_that_somebody_sent_is_read_and_forgotten(
     page = client.get("/read/report")
     assert "script-src 'sha256-" in page.headers["content-security-policy"]
     assert "What is not promised" in page.text
+
+
+@given(st.integers(0, 400), st.integers(1, 255))
+@settings(max_examples=60, deadline=None)
+def test_a_damaged_zip_file_is_refused_or_read(place: int, change: int) -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("release/certificate.json", "0123456789" * 40)
+        archive.writestr("release/metric.safetensors", bytes(range(256)))
+    content = bytearray(buffer.getvalue())
+    content[place % len(content)] ^= change
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "a.zip").write_bytes(content)
+        with contextlib.suppress(InputError):
+            unpack(Path(folder) / "a.zip")
+        assert {file.parent for file in Path(folder).rglob("*")} <= {Path(folder)}
+        assert not (Path(folder) / "a.zip").exists()
 
 
 def test_what_is_no_release_is_refused_and_forgotten(client, project) -> None:

@@ -250,10 +250,6 @@ def fit(
         raise InputError(
             f"--together does not go with {records}: who changes with others may be in several of them"
         )
-    if dask is not None and (records != "pairs" or select == "groups"):
-        raise InputError(
-            "--dask sums single pairs: people with classes, groups and tuples are summed on this machine"
-        )
     if tune:
         beside = {"--checkpoint": checkpoint, "--dask": dask, "--audit": audit}
         check_tune(records, str(select), beside)
@@ -270,6 +266,10 @@ def fit(
     if checkpoint is not None and spending.seed is not None:
         raise InputError("--checkpoint is for releases: leave --seed out")
     far = for_workers(*[path for path in (features, pairs) if path is not None])
+    if far and (records != "pairs" or select == "groups"):
+        raise InputError(
+            "workers read single pairs: give files of this machine, which --dask sums too"
+        )
     if far and dask is None:
         raise InputError("paths as s3://... are read by a cluster: say --dask SCHEDULER")
     if features == "-" and pairs == "-":

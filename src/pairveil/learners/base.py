@@ -25,7 +25,7 @@ from pairveil.engine.engine import Engine, OnAnswer
 from pairveil.engine.plan import Recipe
 from pairveil.errors import ClusterError, InputError, PrivacyLeakWarning
 from pairveil.learners import charging
-from pairveil.learners.grouped import cut_pairs, material_of_groups, refuse_cluster
+from pairveil.learners.grouped import cut_pairs, material_of_groups
 from pairveil.learners.inputs import resolve_training
 from pairveil.learners.material import Material, material_of_pairs
 from pairveil.learners.named_people import in_order_of_names
@@ -209,7 +209,6 @@ class PrivateLearner(BaseEstimator):
             raise InputError("groups hold the labels of the pairs inside them: leave y out")
         RawRows.of(self).table(None, groups)
         check_common(given)
-        refuse_cluster(given.backend)
         self._check(given, groups.n_features)
         material = material_of_groups(given, groups, stacklevel=5)
         asked = self._group_recipe(given, material)
