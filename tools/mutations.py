@@ -238,14 +238,14 @@ CLIP = [
     ),
     Mutation(
         "deep: what float32 loses of a norm is not added",
-        "return square + ((1 + gammas[0]) * (1 + gammas[1]) - 1) * terms**2, terms",
-        "return square, terms",
+        "square = square + ((1 + gammas[0]) * (1 + gammas[1]) - 1) * terms**2",
+        "pass",
         _in("test_rounding"),
     ),
     Mutation(
         "deep: the branches' cross terms count once",
-        "square += (inner * slopes).sum(dim=(1, 2)) * (1 if j == k else 2)",
-        "square += (inner * slopes).sum(dim=(1, 2))",
+        "square += ((inner * weigh + one) * slopes).sum(dim=(1, 2)) * (1 if j == k else 2)",
+        "square += ((inner * weigh + one) * slopes).sum(dim=(1, 2))",
         _in("test_rounding"),
     ),
     Mutation(

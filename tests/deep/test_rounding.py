@@ -67,7 +67,7 @@ def test_no_contribution_is_longer_than_its_norm(name, branches, seed, sizes, ca
     for pair in torch.nonzero(keep).flatten():
         alone = torch.zeros(N, dtype=torch.float64)
         alone[pair] = 1.0
-        length = torch.cat([g.reshape(-1) for g in parts.weighted(alone, keep)]).norm()
+        length = torch.cat([g.reshape(-1) for g in parts.weighted(alone)]).norm()
         assert length <= parts.square[pair].sqrt() * (1 + 2.0**-30)
         assert parts.square[pair].sqrt() <= parts.terms[pair] * (1 + 1e-3)
 
