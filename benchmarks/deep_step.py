@@ -11,6 +11,7 @@ autocast ('bfloat16'). Plain and private steps run through CUDA graphs, and for 
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 import time
@@ -214,6 +215,7 @@ def rows(device: str) -> list[dict[str, object]]:
                 micro = min(pairs, MICRO[name])
                 found.append(row(Steps(net, pairs, micro), name, pairs, micro, precision))
                 print(found[-1], file=sys.stderr)
+                gc.collect()  # what was recorded
     return found
 
 

@@ -249,6 +249,12 @@ CLIP = [
         _in("test_rounding"),
     ),
     Mutation(
+        "deep: slopes that need a third digit are not shrunk",
+        "fits = peak / (LIMIT * self.grid)",
+        "fits = 0 * peak",
+        _in("test_rounding"),
+    ),
+    Mutation(
         "deep: norms are products in whatever precision a user allows",
         'place.fp32_precision = "ieee"',
         "pass",

@@ -35,5 +35,7 @@ def test_kernels_equal_plain_torch(shape, kind):
         plain = getattr(fused, name)(*given)
         own = getattr(fused, name)(*(one.cuda() for one in given)).cpu()
         assert own.dtype == plain.dtype
-        exact = {"rtol": 1e-4, "atol": 1e-3} if name == "products" else {"rtol": 1e-12, "atol": 1e-12}
+        exact = (
+            {"rtol": 1e-4, "atol": 1e-3} if name == "products" else {"rtol": 1e-12, "atol": 1e-12}
+        )
         torch.testing.assert_close(own, plain, **exact)

@@ -1,8 +1,8 @@
 """Sums of products in whole numbers: exact in any order, on the integer units of a GPU.
 
 A network in bfloat16 keeps eight bits of each number; float64 products of them would be most of a step. Here
-inputs and scaled slopes are rounded to two digits of base 128 each, once, and the products of these digits are
-summed as integers. What rounding adds to one record's contribution is bounded and charged: docs/theory/deep.md.
+inputs and scaled slopes are rounded to two digits of base 128 each, once, and the products of these digits
+are summed as integers. What rounding adds to one contribution is bounded and charged: docs/theory/deep.md.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ LIMIT = 127 * 128
 """The largest whole number of two digits."""
 ROUNDING = 2.0**-8
 """Clips that a record's contribution may be longer, in one layer, because slopes are rounded."""
-_HALF = 0.5 + 2.0**-9  # rounding to whole numbers, and what float32 did before to numbers up to 2^14
+_HALF = (
+    0.5 + 2.0**-9
+)  # rounding to whole numbers, and what float32 did before to numbers up to 2^14
 _ROWS = 1 << 17  # addends of 127 * 127 that an int32 holds
 
 
@@ -93,4 +95,3 @@ def _whole_product(slopes: Tensor, inputs: Tensor) -> Tensor:
     by_digit = products.reshape(2, slopes.shape[1], 2, inputs.shape[1])
     middle = by_digit[0, :, 1] + by_digit[1, :, 0]
     return 2.0**14 * by_digit[0, :, 0] + 2.0**7 * middle + by_digit[1, :, 1]
-

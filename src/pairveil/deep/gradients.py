@@ -136,7 +136,9 @@ class NetworkGradient(Statistic):
         """Clipped sum over at most one micro-batch, always of one shape: the rest are null pairs."""
         network, room = self.network, self.network.micro_batch
         people, spoken = network.records.contents(data, rows)
-        there = something_said(spoken)[:, None] & (people != VACANT)  # a null record has no contents
+        there = something_said(spoken)[:, None] & (
+            people != VACANT
+        )  # a null record has no contents
         held = held_inputs(data.features, network)
         now = held[torch.from_numpy(np.where(there, people, 0).T).to(held.device)]
         now[torch.from_numpy(~there.T).to(held.device)] = 0
@@ -152,7 +154,9 @@ def held_inputs(features: NDArray[Any], network: Network) -> torch.Tensor:
     """People's rows as the network takes them, on its device if they fit into half of what is free there."""
     if network.held is None or network.held[0] is not features:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # torch: an array that cannot be written to
+            warnings.simplefilter(
+                "ignore", UserWarning
+            )  # torch: an array that cannot be written to
             rows = torch.from_numpy(features).reshape(-1, *network.shape)
         rows, where = rows.to(torch.int64 if network.tokens else network.dtype), network.device
         if where.type == "cuda" and 2 * rows.nbytes > torch.cuda.mem_get_info(where)[0]:

@@ -43,7 +43,9 @@ if triton is not None:
         tl.store(out + at, value.to(tl.float64) * factor, mask=at < size)
 
     @triton.jit
-    def _weighted_sum(rows, factors, out, n, k, EACH: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    def _weighted_sum(
+        rows, factors, out, n, k, EACH: tl.constexpr, N: tl.constexpr, K: tl.constexpr
+    ):
         j = tl.program_id(0) * K + tl.arange(0, K)
         part = tl.program_id(1)
         total = tl.zeros((N, K), tl.float64)

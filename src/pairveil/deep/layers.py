@@ -134,7 +134,7 @@ def _formed_products(
     form: Callable[[slice], Tensor], d: Tensor, weight: torch.Size, copied: int
 ) -> Parts:
     """Every pair's gradient, formed, in the precision in which the layer ran."""
-    (n, b, _, outputs), inputs = d.shape, weight[1:].numel()
+    (n, _, _, outputs), inputs = d.shape, weight[1:].numel()
     in_half = d.dtype == torch.bfloat16
     kind = d.dtype if in_half else torch.promote_types(d.dtype, torch.float32)
     gradients = torch.empty((n, outputs, inputs), dtype=kind, device=d.device)
@@ -230,7 +230,9 @@ def formed_parts(gradients: Tensor, shape: torch.Size | None = None) -> Parts:
 
     def weighted(factors: Tensor) -> list[Tensor]:
         total = torch.zeros(rows.shape[1], dtype=torch.float64, device=rows.device)
-        for piece in pieces(n, rows.shape[1] // (64 if rows.is_cuda else 1)):  # a GPU widens on the way
+        for piece in pieces(
+            n, rows.shape[1] // (64 if rows.is_cuda else 1)
+        ):  # a GPU widens on the way
             total += weighted_sum(rows[piece], factors[piece])
         return [total.reshape(shape)]
 

@@ -84,7 +84,9 @@ class Network:
         self.n_parameters = sum(one.numel() for _, one in self.parameters)
         self.positions, self.rounding = 1, 0.0
         self._sums: dict[float, Recorded] = {}
-        self.held: tuple[NDArray[Any], Tensor] | None = None  # people's rows, and where they lie now
+        self.held: tuple[NDArray[Any], Tensor] | None = (
+            None  # people's rows, and where they lie now
+        )
         self.half = False  # the checks look at structure, in full precision
         self._layers = self._with_rules()
         self._check_rows_apart()

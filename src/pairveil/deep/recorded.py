@@ -5,6 +5,7 @@ Micro-batches have one fixed shape, so that all of them take the same kernels in
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 
 import torch
@@ -47,10 +48,13 @@ class Recorded:
         self._given = [one.clone() for one in given]
         aside = torch.cuda.Stream()
         aside.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(aside):  # kernels are compiled and chosen before anything is recorded
+        with torch.cuda.stream(
+            aside
+        ):  # kernels are compiled and chosen before anything is recorded
             for _ in range(2):
                 self._function(*self._given)
         torch.cuda.current_stream().wait_stream(aside)
+        gc.collect()  # an older recording must not be let go of while this one is made
         torch.cuda.empty_cache()
         graph = torch.cuda.CUDAGraph()
         try:

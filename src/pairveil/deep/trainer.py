@@ -15,7 +15,7 @@ from pairveil.data.validation import check_features
 from pairveil.deep.gradients import rows_stand_alone
 from pairveil.deep.losses import records_of
 from pairveil.deep.network import Network
-from pairveil.deep.ranks import SharedNoise, holds_anywhere, is_first, n_ranks
+from pairveil.deep.ranks import SharedCheckpoint, SharedNoise, holds_anywhere, is_first, n_ranks
 from pairveil.deep.recipe import NetworkRecipe, sample_rate_of
 from pairveil.deep.records import PairLoss
 from pairveil.errors import InputError
@@ -208,8 +208,9 @@ class PrivateMetricTrainer(PrivateLearner):
         prepared = self.prepare(pairs, y, data)
         if n_ranks() == 1:
             return super().fit(prepared, **options)
-        if options.get("checkpoint") is not None:
-            raise InputError("a checkpoint is for a fit of one process: leave it out")
+        if options.get("checkpoint") is not None and self.random_state is None:
+            file, used = options["checkpoint"], prepared.material.used
+            options["checkpoint"] = SharedCheckpoint(file, prepared.plan, used)
         recipe: Any = prepared.recipe
         # Another device may compute rows otherwise; buckets of two kinds would hold some pairs twice.
         agreed = dataclasses.replace(recipe, in_place=holds_anywhere(recipe.in_place))

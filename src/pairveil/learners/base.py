@@ -237,7 +237,7 @@ class PrivateLearner(BaseEstimator):
         *,
         on_step: OnStep | None = None,
         on_answer: OnAnswer | None = None,
-        checkpoint: str | Path | Hold | None = None,
+        checkpoint: str | Path | Hold | Checkpoint | None = None,
         keep_checkpoint: bool = False,
     ) -> Self:
         """Learn, and issue the certificate.
@@ -271,7 +271,9 @@ class PrivateLearner(BaseEstimator):
         self._warn_of_clones(prepared.certificate)
         used = prepared.material.used
         backend = backend_for(used, self.backend)  # before anything is charged
-        saved = None if checkpoint is None else Checkpoint(checkpoint, prepared.plan, used)
+        saved = checkpoint if isinstance(checkpoint, Checkpoint) else None
+        if saved is None and checkpoint is not None:
+            saved = Checkpoint(checkpoint, prepared.plan, used)
         try:
             charging.charge(self.accountant, prepared, saved)
             watcher = Progress(prepared, on_step, on_answer)
