@@ -56,9 +56,7 @@ def test_two_processes_give_the_integers_of_one(tmp_path, more):
     )
 
 
-@pytest.mark.skipif(
-    not os.environ.get("PAIRVEIL_NIGHTLY"), reason="PAIRVEIL_NIGHTLY is not set"
-)
+@pytest.mark.skipif(not os.environ.get("PAIRVEIL_NIGHTLY"), reason="PAIRVEIL_NIGHTLY is not set")
 def test_two_processes_resume_where_they_were_stopped(tmp_path):
     """Two of four answers are kept; both processes take them again, and nothing is charged twice."""
     found = []

@@ -84,9 +84,9 @@ def from_first(ask: Callable[..., Any], *given: Any) -> Any:
             box = [(None, problem)]
     if n_ranks() > 1:
         dist.broadcast_object_list(box, src=0)
-    found, problem = box[0]
-    if problem is not None:
-        raise problem
+    found, refused = box[0]
+    if refused is not None:
+        raise refused
     return found
 
 

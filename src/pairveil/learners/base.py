@@ -271,8 +271,8 @@ class PrivateLearner(BaseEstimator):
         self._warn_of_clones(prepared.certificate)
         used = prepared.material.used
         backend = backend_for(used, self.backend)  # before anything is charged
-        saved = checkpoint if isinstance(checkpoint, Checkpoint) else None
-        if saved is None and checkpoint is not None:
+        saved = checkpoint if isinstance(checkpoint, Checkpoint | None) else None
+        if not isinstance(checkpoint, Checkpoint | None):
             saved = Checkpoint(checkpoint, prepared.plan, used)
         try:
             charging.charge(self.accountant, prepared, saved)
