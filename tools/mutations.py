@@ -51,8 +51,8 @@ SENSITIVITY = [
     ),
     Mutation(
         "groups: the compiled loop clips the terms alone",
-        "return clip / max(longest, terms / SPREAD, clip)",
-        "return clip / max(terms / SPREAD, clip)",
+        "return clip / max(longest, terms / SPREAD, clip * live)",
+        "return clip / max(terms / SPREAD, clip * live)",
         _in("test_group_sums"),
     ),
     Mutation(
@@ -476,8 +476,8 @@ KAPPA = [
     ),
     Mutation(
         "kappa: chains across a fit and its threshold are not counted",
-        'joint["relationship"] = max(joint["relationship"], joint["person"])',
-        'joint["relationship"] = max(joint["relationship"], 1)',
+        '{**sizes, "relationship": max(sizes["relationship"], sizes["person"])}',
+        "{**sizes}",
         _in("test_plan"),
     ),
     Mutation(
@@ -688,6 +688,18 @@ SELECTION = [
         "selection: delta of one trial for all of them",
         "left = delta / search.mean_trials - search.slack",
         "left = delta - search.slack",
+        _in("test_best_of"),
+    ),
+    Mutation(
+        "search: beside other releases the shift is left out",
+        "return _hull(shift + trial, delta)",
+        "return _hull(trial, delta)",
+        _in("test_best_of"),
+    ),
+    Mutation(
+        "search: beside other releases one trial is composed",
+        "delta = np.minimum(1.0, search.mean_trials * (np.array(most) + search.slack))",
+        "delta = np.minimum(1.0, np.array(most) + search.slack)",
         _in("test_best_of"),
     ),
 ]

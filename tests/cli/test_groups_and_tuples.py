@@ -139,7 +139,7 @@ def test_classes_and_their_list_are_what_the_schema_marks(folder: Path, tmp_path
 
 PAIRS = ["people.csv", "pairs.csv", "--exclude", "kind,ward"]
 TRIPLES = ["people.csv", "triples.csv", "--exclude", "kind,ward", "--learner", "triplet"]
-DASK = "--dask sums single pairs: people with classes, groups and tuples"
+FAR = ["file:///people.npy", "file:///pairs.parquet", "--dask", "tcp://nowhere:1"]
 WRONG: list[tuple[str, list[str]]] = [
     ("groups overlap: somebody in row", ["people.csv", "overlap.csv", *PAIRS[2:], "--groups", "ward"]),
     ("a group needs at least two people: 1 groups", ["single.csv", *LISTED, "--groups", "ward"]),
@@ -157,9 +157,9 @@ WRONG: list[tuple[str, list[str]]] = [
     ("tuples names an id without features (first: row 1)", ["people.csv", "strange.csv", *TRIPLES[2:]]),
     ("1 tuple names a person twice (row 120)", ["people.csv", "twice.csv", *TRIPLES[2:]]),
     ("for tuples", [*TRIPLES, "--select", "groups"]),
-    (DASK, [*PAIRS, "--groups", "ward", "--dask", "tcp://nowhere:1"]),
-    (DASK, [*PAIRS, "--select", "groups", "--dask", "tcp://nowhere:1"]),
-    (DASK, [*TRIPLES, "--dask", "tcp://nowhere:1"]),
+    ("workers read single pairs", [*FAR, "--groups", "ward"]),
+    ("workers read single pairs", [*FAR, "--select", "groups"]),
+    ("workers read single pairs", [*FAR, "--learner", "triplet"]),
 ]  # fmt: skip
 
 
@@ -172,3 +172,49 @@ def test_mistakes_cost_nothing(said: str, words: list[str], folder: Path, tmp_pa
     assert said in " ".join(done.err.split())
     assert "Traceback" not in done.err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "records", "kappas"),
+    [
+        (["people.csv", *LISTED, "--exclude", "ward", "--groups", "4"], "groups", {1}),
+        (["people.csv", "pairs.csv", "--groups", "ward", "--exclude", "kind,ward"], "groups", {1}),
+        (["people.csv", *LISTED, "--exclude", "ward"], "people", {1, 2}),
+        (
+            ["people.csv", "triples.csv", "--exclude", "kind,ward", "--learner", "triplet"],
+            "tuples",
+            {1, 2, 3},
+        ),
+    ],
+)
+def test_a_plan_is_what_fit_would_certify(
+    folder: Path, words: list[str], records: str, kappas: set[int]
+) -> None:
+    rows = run_here("plan", *words, "--epsilon", 2, "--json", cwd=folder).json["rows"]
+    assert {row["unit"] for row in rows} == {"pair", "relationship", "person"}
+    (person,) = [row for row in rows if row["unit"] == "person"]
+    assert person["records"] == records
+    assert {row["kappa"] for row in rows} <= kappas
+    fit = ["fit", *words, "--no-scale", "--unit", "person", "--epsilon", 2, "--dry-run", "--json"]
+    made = Certificate.from_dict(run_here(*fit, cwd=folder).json["certificate"])
+    assert person["kappa"] == made.kappas["person"]
+    assert person["n_pairs_used"] == made.n_pairs_used
+    assert person["best_guess"] == made.best_guess("person")
+    shown = run_here("plan", *words, cwd=folder)
+    assert "Recommended" in shown.out
+    assert "pairveil fit people.csv" in shown.out
+
+
+def test_a_plan_depends_on_no_class_and_asks_for_the_public_list(
+    folder: Path, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(1)
+    people = (folder / "people.csv").read_text(encoding="utf-8").splitlines()
+    other = [line.split(",") for line in people[1:]]
+    moved = [[row[0], *rng.normal(size=3).round(2), "x", row[5]] for row in other]
+    _table(tmp_path / "people.csv", people[0], moved)
+    words = ["plan", "people.csv", *LISTED, "--exclude", "ward", "--epsilon", 1, "--json"]
+    assert run_here(*words, cwd=folder).json == run_here(*words, cwd=tmp_path).json
+    refused = run_here("plan", "people.csv", "--classes", "kind", cwd=folder)
+    assert refused.code == 2
+    assert "--class-list" in refused.err

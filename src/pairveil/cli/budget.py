@@ -85,7 +85,7 @@ class Budget(NamedTuple):
         BudgetError
             When the budget does not allow the fit.
         """
-        from pairveil.learners.charging import cost_of_fit, is_charged
+        from pairveil.learners.charging import is_charged
 
         kept = self.look()
         if kept is None:
@@ -93,7 +93,7 @@ class Budget(NamedTuple):
         if self.checkpoint is not None and is_charged(kept, self.checkpoint):
             return f"{self.path} was charged for this fit when it began; nothing more is spent."
         before = kept.spent() if kept.entries else 0.0
-        after = kept.quote(**cost_of_fit(prepared))
+        after = kept.quote(**prepared.cost())
         return (
             f"{self.path} allows epsilon {kept.epsilon:g} at delta {kept.delta:g} (unit '{kept.unit}', "
             f"{kept.adjacency}); {before:.3g} is spent, {after:.3g} will be after this fit."

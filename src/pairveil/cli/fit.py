@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -42,8 +43,8 @@ from pairveil.cli.pair_options import (
     Together,
 )
 from pairveil.cli.planned import print_better_selection, print_plan
-from pairveil.cli.training import Columns as ColumnsUsed
-from pairveil.cli.training import (
+from pairveil.cli.reading import Columns as ColumnsUsed
+from pairveil.cli.reading import (
     Scaling,
     Source,
     Training,
@@ -52,6 +53,8 @@ from pairveil.cli.training import (
     open_for_workers,
     read_training,
 )
+from pairveil.cli.recount import salted_digest
+from pairveil.cli.tuning import check_tune, found, make_search, print_search, run_search
 from pairveil.cli.waiting import waiting
 from pairveil.cli.which_learner import check_options, input_of, make_learner
 from pairveil.errors import InputError
@@ -161,6 +164,15 @@ def fit(
         ),
     ] = None,
     together: Together = None,
+    tune: Annotated[
+        list[str] | None,
+        privacy_option(
+            "--tune",
+            "Try these values of an option of the learner (repeatable; epsilon and learner too) and release "
+            "the best by a noisy score on pairs held out: one charge for all of it.",
+            metavar="OPTION=A,B,C",
+        ),
+    ] = None,
     dask: Annotated[
         str | None,
         typer.Option(
@@ -208,6 +220,8 @@ def fit(
 
     Example: `pairveil fit people.csv --schema schema.toml --classes diagnosis --class-list benign,malignant`
 
+    Example: `pairveil fit people.csv pairs.csv --schema schema.toml --tune select=paths,forest --epsilon 4`
+
     Example: `pairveil fit people.csv pairs.csv --schema schema.toml --groups ward --unit person`
 
     Example: `pairveil fit people.csv triples.csv --schema schema.toml --learner triplet --unit person`
@@ -236,10 +250,9 @@ def fit(
         raise InputError(
             f"--together does not go with {records}: who changes with others may be in several of them"
         )
-    if dask is not None and (records != "pairs" or select == "groups"):
-        raise InputError(
-            "--dask sums single pairs: people with classes, groups and tuples are summed on this machine"
-        )
+    if tune:
+        beside = {"--checkpoint": checkpoint, "--dask": dask, "--audit": audit}
+        check_tune(records, str(select), beside)
     talk = not (json_ or quiet)
     tested = classes if test_classes is None and public_test is not None else test_classes
     said = PageOptions(
@@ -253,6 +266,10 @@ def fit(
     if checkpoint is not None and spending.seed is not None:
         raise InputError("--checkpoint is for releases: leave --seed out")
     far = for_workers(*[path for path in (features, pairs) if path is not None])
+    if far and (records != "pairs" or select == "groups"):
+        raise InputError(
+            "workers read single pairs: give files of this machine, which --dask sums too"
+        )
     if far and dask is None:
         raise InputError("paths as s3://... are read by a cluster: say --dask SCHEDULER")
     if features == "-" and pairs == "-":
@@ -296,11 +313,14 @@ def fit(
             "data_norm": data_norm,
             "backend": "auto" if dask is None else "dask",
         }
-        model = make_learner(str(learner), options, typed)
+        make = partial(make_search, tune) if tune else make_learner
+        model = make(str(learner), options, typed)
         if checkpoint is not None:  # which must go with the ledger
             model.accountant = budget_file.look()
         prepared = training.prepare(model)
-        planned = model.certify(prepared, checkpoint=checkpoint)
+        if checkpoint is not None:
+            model.certify(prepared, checkpoint=checkpoint)
+        planned = prepared.certificate
         if planned is None:
             raise InputError(
                 "--epsilon inf promises nothing: there is nothing to release; choose a number"
@@ -312,14 +332,17 @@ def fit(
         if talk:
             if context.find_root().obj is not None:
                 stdout.print(f"Options not given here come from {context.find_root().obj}.")
-            print_plan(planned, prepared.recipe.headline)
-            print_better_selection(prepared.material, planned.unit)
+            if tune:
+                print_search(planned)
+            else:
+                print_plan(planned, prepared.recipe.headline)
+                print_better_selection(prepared.material, planned.unit)
         after = budget_file.rehearse(prepared)
         if talk and after is not None:
             stdout.print(f"Ledger: {after}")
         digest = None
         if graph_salt is not None and not dry_run:
-            digest = _graph_digest(training.pairs, graph_salt)
+            digest = salted_digest(training.pairs, graph_salt)
         if dry_run:
             if json_:
                 print_json({"certificate": planned.to_dict(), "out": None})
@@ -330,34 +353,31 @@ def fit(
             connection.enter_context(_cluster(dask))
         # Where the result goes is made sure of before the ledger is charged, or even made.
         held = connection.enter_context(hold_checkpoint(checkpoint, planned))
-        n_features = prepared.plan.n_features
-        rows = most_rows(prepared.recipe, n_features)
+        n_features = planned.plan["n_features"]
+        fits = [one.prepared for one in prepared.candidates] if tune else [prepared]
+        rows = max(most_rows(one.recipe, n_features) for one in fits)
         draft = connection.enter_context(
             ReleasedMetric.reserve(out, n_features, rows, overwrite=overwrite)
         )
         model.accountant = budget_file.open()
-        certificate = _learn_and_save(
-            model, prepared, training, draft, overwrite, talk, held, digest
-        )
+        fitted = (run_search if tune else learn)(model, prepared, talk, held)
+        certificate = _save(fitted, training, draft, overwrite, digest)
+        if held is not None:  # not before: what is lost between fit and file would be spent anew
+            held.remove()
     with waiting("attacking the plan", talk and audit):
         page = write_page(out, options=said)[0] if report else None
+    best = found(model) if tune else None
     if json_:
         shown = {"certificate": certificate.to_dict(), "out": str(out)}
-        print_json(shown if page is None else {**shown, "report": str(page)})
+        more = {"report": None if page is None else str(page), "best": best}
+        print_json(shown | {name: value for name, value in more.items() if value is not None})
     elif talk:
+        if best is not None:
+            won = ", ".join(f"{name} {value}" for name, value in best["options"].items())
+            stdout.print(f"Best: {won}; noisy pair AUC {best['score']:.3f} on the pairs held out.")
         stdout.print(f"Released in {out}. `pairveil certificate {out}` verifies it.")
         if page is not None:
             stdout.print(f"Report: {page}")
-
-
-def _graph_digest(found: Any, salt: Path) -> str | None:
-    """The salted name of the given graph, by the ids of the pairs file: who checks it has no other."""
-    from pairveil.cli.recount import make_salt
-    from pairveil.data.resolving import index_pairs
-    from pairveil.graph.digest import digest_of
-
-    indexed = index_pairs(found)
-    return digest_of(indexed.ids, indexed.pairs, make_salt(salt))
 
 
 def _cluster(scheduler: str | None) -> Any:
@@ -366,27 +386,15 @@ def _cluster(scheduler: str | None) -> Any:
     return cluster(scheduler)
 
 
-def _learn_and_save(
-    learner: Any,
-    prepared: Any,
-    training: Training,
-    draft: Any,
-    overwrite: bool,
-    talk: bool,
-    held: Any,
-    digest: str | None,
-) -> Any:
-    """Fit and write the release; returns its certificate."""
+def _save(learner: Any, training: Training, draft: Any, overwrite: bool, digest: str | None) -> Any:
+    """Write the release of a fitted learner; returns its certificate."""
     from pairveil.release.metric import ReleasedMetric
     from pairveil.report.summaries import summary_of
 
-    learn(learner, prepared, talk, held)
     scale = training.scale
     certificate = replace(learner.certificate_, graph_digest=digest)
     metric = ReleasedMetric(
         learner.components_ * scale, certificate, training.names, scale, training.schema
     )
     metric.save(draft, overwrite=overwrite, summary=summary_of(learner).to_json())
-    if held is not None:  # not before: what is lost between fit and file would be spent anew
-        held.remove()
     return certificate

@@ -29,8 +29,8 @@ def hold_checkpoint(checkpoint: Path | None, planned: Any) -> Iterator[Any]:
         yield held
 
 
-def learn(learner: Any, prepared: Any, talk: bool, checkpoint: Any = None) -> None:
-    """Fit with a progress bar; a ledger that was charged stays charged when someone stops it."""
+def learn(learner: Any, prepared: Any, talk: bool, checkpoint: Any = None) -> Any:
+    """Fit with a progress bar, and return the learner; a ledger that was charged stays charged."""
     with compiling_said(talk), progress_bar(hidden=not talk) as bar:
         # A ledger was charged with all of it before the first sum, and that stays charged.
         charged = learner.accountant is not None and prepared.certificate is not None
@@ -42,7 +42,7 @@ def learn(learner: Any, prepared: Any, talk: bool, checkpoint: Any = None) -> No
             bar.update(task, completed=done, epsilon=round_up(whole or spent))
 
         try:
-            learner.fit(
+            return learner.fit(
                 prepared,
                 on_step=None if bar.disable else show,  # composing epsilon at each step takes time
                 checkpoint=checkpoint,

@@ -63,7 +63,8 @@ def recount(certificate: Any, indexed: Any, salt: bytes | None) -> Recount:
     if used is None and not problems:
         sentences.append(
             "kappa of the used pairs was not compared: which pairs were used cannot be found again "
-            "from the graph (a seeded fit, one of people who change together, or another version's selection)"
+            "from the graph (a search, a seeded fit, one of people who change together, or another version's "
+            "selection)"
         )
     elif used is not None and c.records == "groups":
         # Whatever the graph, its clusters are disjoint: each unit is in one of them.
@@ -93,6 +94,8 @@ def _used(c: Any, indexed: Any) -> Any:
     """The pairs that the fit used, by the same public rule; None where they cannot be told."""
     from pairveil.graph.choosing import select_pairs
 
+    if "search" in c.plan:
+        return None  # which pairs were held out for scores is random, and not told
     if c.selection["how"] == "all":
         return indexed.pairs
     if PEOPLE_TOGETHER in c.public:
@@ -154,3 +157,12 @@ def make_salt(file: Path) -> bytes:
     with os.fdopen(handle, "w", encoding="ascii") as out:
         out.write(salt.hex() + "\n")
     return salt
+
+
+def salted_digest(found: Any, salt: Path) -> str:
+    """The salted name of the given graph, by the ids of the pairs file: who checks it has no other."""
+    from pairveil.data.resolving import index_pairs
+    from pairveil.graph.digest import digest_of
+
+    indexed = index_pairs(found)
+    return digest_of(indexed.ids, indexed.pairs, make_salt(salt))

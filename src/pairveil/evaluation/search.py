@@ -5,54 +5,45 @@ from __future__ import annotations
 import math
 import secrets
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import ParameterGrid
 
 from pairveil.data.pairset import PairSet
 from pairveil.engine.backends.records import kappa_of
 from pairveil.errors import InputError
-from pairveil.evaluation.private_auc import AucPlan, lengths_of, longest_distance, plan_auc
+from pairveil.evaluation.search_plan import (
+    Candidate,
+    PreparedSearch,
+    certificate_of,
+    event_of,
+    plan_score,
+    split_pairs,
+)
 from pairveil.learners.metric import PrivateMetricLearner
 from pairveil.learners.parameters import check_epsilon, is_number, is_whole, plain_parameters
 from pairveil.learners.preparing import Prepared, prepare
 from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.costs import costs_of_pairs
-from pairveil.privacy.events import BestOfEvent
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms import mechanism_named
 from pairveil.privacy.noise import NoiseSource, SeededNoise, TrustedNoise
-from pairveil.privacy.slack import slack_of_plan
-from pairveil.privacy.units import SEARCHED, UNITS, Unit, float_at_most
+from pairveil.privacy.units import float_at_most
 
 OF_THE_PROMISE = (
-    "epsilon", "delta", "unit", "adjacency", "mechanism", "kappa", "data_norm", "accountant",
-    "preprocessor", "backend", "random_state", "schema", "bounds",
+    "delta", "unit", "adjacency", "mechanism", "kappa", "data_norm", "accountant", "preprocessor",
+    "backend", "random_state", "schema", "bounds",
 )  # fmt: skip
 """What all candidates share: the learner's own, or the search's."""
 
 TRIALS_A_CANDIDATE = 3
 _CLOSE = 0.99  # of the budget: a plan that spends this much of it is not refined
-
-
-class Candidate(NamedTuple):
-    """One of the settings: its parameters, and its learner, fit and score made ready for a trial."""
-
-    params: dict[str, Any]
-    learner: PrivateMetricLearner
-    prepared: Prepared
-    score: AucPlan
-
-    def queries(self) -> list[dict[str, Any]]:
-        """What a trial asks. The score's counted pairs are charged as pairs are: never less."""
-        asked = (*self.prepared.plan.queries, *self.score.prepared.plan.queries)
-        return [{**query.to_dict(), "records": "pairs"} for query in asked]
 
 
 class PrivateSearch(BaseEstimator):
@@ -68,7 +59,9 @@ class PrivateSearch(BaseEstimator):
     grid : dict or list of dicts
         As scikit-learn's: names of the learner's parameters with the values to try. The name ``learner``
         stands for other learners to try in its place. Candidates whose selections have different kappas
-        are all charged for the largest.
+        are all charged for the largest. ``epsilon`` may be tried too: its largest value must be the search's,
+        the fit of a candidate has that part of a trial's budget, and the promise is that of the largest
+        whichever wins.
     epsilon, delta : float
         The promise for what leaves: the best metric, its parameters and its score.
     mean_trials : int or "auto"
@@ -130,9 +123,23 @@ class PrivateSearch(BaseEstimator):
         self.accountant = accountant
         self.random_state = random_state
 
+    def prepare(self, pairs: Any, y: ArrayLike | None = None) -> PreparedSearch:
+        """All of a search that comes before its noise; give it to ``fit`` in place of pairs."""
+        if isinstance(pairs, PreparedSearch):
+            return pairs
+        self._check()
+        train, labels, *held_out = split_pairs(pairs, y, float(self.test_share), self.random_state)
+        settings = [self._setting(params) for params in ParameterGrid(self.grid)]
+        test, guessed = self.learner._measured_pairs(*held_out, warn=False)
+        first = [(params, one, one.prepare(train, labels)) for params, one in settings]
+        if any(prepared.material.kind != "pairs" for _, _, prepared in first):
+            raise InputError("a search is among fits to pairs; select='groups' is not one")
+        whole = self.learner._measured_pairs(pairs, y, warn=False)[0]
+        return self._within_budget(first, test, kappa_of(whole).relationship, guessed)
+
     def certify(self, pairs: Any, y: ArrayLike | None = None) -> Certificate | None:
         """The certificate that ``fit`` would issue for a split of this size; spends nothing."""
-        return self._plan(pairs, y)[1]
+        return self.prepare(pairs, y).certificate
 
     def fit(self, pairs: Any, y: ArrayLike | None = None) -> Self:
         """Search, and keep the best.
@@ -140,6 +147,7 @@ class PrivateSearch(BaseEstimator):
         Parameters
         ----------
         pairs : (K, 2) row indices with the learner's ``preprocessor``, (K, 2, d) rows, or PairSet
+            What `prepare` returned is taken too.
         y : array of shape (K,)
             +1 similar, -1 dissimilar. None takes a PairSet's own labels.
 
@@ -147,15 +155,15 @@ class PrivateSearch(BaseEstimator):
         -------
         self
         """
-        candidates, certificate, test = self._plan(pairs, y)
+        prepared = self.prepare(pairs, y)
+        candidates, certificate, test = prepared
         source: NoiseSource = (
             TrustedNoise() if self.random_state is None else SeededNoise(self.random_state)
         )
-        if certificate is not None and self.accountant is not None:
-            events, kappas = certificate._events(), certificate.kappas
-            self.accountant.spend(events, kappas, note=f"search among {len(candidates)} candidates")  # type: ignore[arg-type]
-        elif self.accountant is not None:
-            raise InputError("epsilon=inf promises nothing: a ledger cannot be charged for it")
+        if self.accountant is not None:
+            self.accountant.spend(
+                **prepared.cost(), note=f"search among {len(candidates)} candidates"
+            )
         # Nothing of a trial is kept but the best so far, not even how many there were.
         best: tuple[float, PrivateMetricLearner, dict[str, Any]] | None = None
         for place in self._places(len(candidates), certificate):
@@ -169,7 +177,7 @@ class PrivateSearch(BaseEstimator):
 
     # ---- the trials -------------------------------------------------------------------------------
 
-    def _places(self, n: int, certificate: Certificate | None) -> Any:
+    def _places(self, n: int, certificate: Certificate | None) -> Iterator[int]:
         """Which candidate each trial takes; after each, one more with probability 1 - 1 / mean."""
         if certificate is None:
             yield from range(n)
@@ -191,49 +199,32 @@ class PrivateSearch(BaseEstimator):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what there was to say was said when it was planned
             learner.fit(replace(candidate.prepared, noise=source))
-            scored = self._score_plan(learner, test, candidate.score.counter.epsilon, learner.delta)
+            epsilon = candidate.score.counter.epsilon
+            scored = plan_score(learner, test, epsilon, learner.delta, self.random_state)
         if scored.prepared.plan != candidate.score.prepared.plan:
             raise RuntimeError("a score was not planned like this; nothing is released")
         with_noise = replace(scored.prepared, noise=source)
         return scored._replace(prepared=with_noise).run().aucs[0].value, learner
 
-    def _score_plan(
-        self, learner: PrivateMetricLearner, test: PairSet, epsilon: float, delta: float
-    ) -> AucPlan:
-        """The score of a fitted learner; one that is not fitted yet has the same plan."""
-        lengths, longest = np.zeros(test.n_pairs), 1.0
-        if hasattr(learner, "components_"):
-            points = test.features @ learner.components_.T
-            gap = points[test.pairs[:, 0]] - points[test.pairs[:, 1]]
-            lengths = lengths_of(gap)
-            scale = getattr(learner, "column_scale_", None)
-            longest = longest_distance(learner.components_, scale, learner.data_norm)
-        return plan_auc(
-            lengths, np.asarray(test.labels), test.pairs, epsilon, delta, longest, learner.unit,
-            adjacency=learner.adjacency, mechanism=learner.mechanism, random_state=self.random_state,
-            kappa="auto" if test.together is None else kappa_of(test).of(learner.unit), null=True,
-        )  # fmt: skip
-
     # ---- the plan ---------------------------------------------------------------------------------
 
-    def _plan(
-        self, pairs: Any, y: ArrayLike | None
-    ) -> tuple[list[Candidate], Certificate | None, PairSet]:
-        self._check()
-        train, labels, held_out, held_labels = self._split(pairs, y)
-        settings = [self._setting(params) for params in ParameterGrid(self.grid)]
-        test, guessed = self.learner._measured_pairs(held_out, held_labels, warn=False)
-        first = [(params, one, one.prepare(train, labels)) for params, one in settings]
-        if any(prepared.material.kind != "pairs" for _, _, prepared in first):
-            raise InputError("a search is among fits to pairs; select='groups' is not one")
-        budget, n = float_at_most(self.epsilon), len(settings)
+    def _within_budget(
+        self,
+        first: list[tuple[dict[str, Any], Any, Prepared]],
+        test: PairSet,
+        full_kappa: int,
+        guessed: bool,
+    ) -> PreparedSearch:
+        """Trials with as much epsilon as the budget has room for."""
+        budget, trials = float_at_most(self.epsilon), self._mean_trials(len(first))
         if math.isinf(budget):
-            return self._candidates(first, test, budget), None, test
+            return PreparedSearch(self._candidates(first, test, budget), None, test)
+        exact = self.random_state is None
         # Epsilon of the whole is about in proportion to that of a trial: a few corrections find it.
         trial, best = budget / 2, None
         for _ in range(12):
             candidates = self._candidates(first, test, trial)
-            event, kappas = self._event(candidates, test)
+            event, kappas = event_of(candidates, test, trials, exact=exact)
             spent = epsilon_of(
                 [event], kappa=costs_of_pairs(kappas)[self.learner.unit],
                 adjacency=self.learner.adjacency, delta=self._delta(),
@@ -245,10 +236,11 @@ class PrivateSearch(BaseEstimator):
             trial *= min(2.0, 0.997 * budget / spent) if spent > 0 else 2.0
         if best is None:
             raise InputError(
-                f"no noise was found for the best of {self._mean_trials(n)} trials at this epsilon and "
-                "delta: choose larger ones, or fewer trials"
+                f"no noise was found for the best of {trials} trials at this epsilon and delta: choose "
+                "larger ones, or fewer trials"
             )
-        return best[0], self._certificate(*best, test, guessed), test
+        issued = certificate_of(*best, test, self._delta(), full_kappa, for_release=not guessed)
+        return PreparedSearch(best[0], issued, test)
 
     def _candidates(
         self, first: list[tuple[dict[str, Any], Any, Prepared]], test: PairSet, epsilon: float
@@ -263,76 +255,15 @@ class PrivateSearch(BaseEstimator):
             for params, learner, prepared in first:
                 delta = float_at_most(self.delta) / (2 * self._mean_trials(len(first)))
                 one = type(learner)(**learner.get_params(deep=False))
-                one.set_params(epsilon=epsilon * shares[0], delta=delta)
+                weight = (
+                    params.get("epsilon", self.epsilon) / self.epsilon if epsilon < math.inf else 1
+                )
+                one.set_params(epsilon=epsilon * shares[0] * weight, delta=delta)
                 given = plain_parameters(one)
                 planned = prepare(one._recipe(given), given, prepared.material, prepared.noise)
-                score = self._score_plan(one, test, epsilon * shares[1], delta)
+                score = plan_score(one, test, epsilon * shares[1], delta, self.random_state)
                 found.append(Candidate(params, one, planned, score))
         return found
-
-    def _event(
-        self, candidates: list[Candidate], test: PairSet
-    ) -> tuple[BestOfEvent, dict[Unit, int]]:
-        """What the accountant is told, and how many pairs a unit holds in any of the queries."""
-        # Of the scored pairs it is `test` that knows who changes together, not its counts.
-        scored, fitted = kappa_of(test), [one.prepared.material.kappas for one in candidates]
-        kappas = {unit: max(scored.of(unit), *(one[unit] for one in fitted)) for unit in UNITS}
-        # Chains of pairs run through those that are fitted and those that are scored (guarantee.md).
-        kappas["relationship"] = max(kappas["relationship"], kappas["person"])
-        trials = tuple(
-            (*one.prepared.plan.events(), *one.score.prepared.plan.events()) for one in candidates
-        )
-        slack = 0.0
-        if self.random_state is None:
-            asked = [query for one in candidates for query in one.queries()]
-            slack = slack_of_plan({"releases": asked}, max(kappas.values()))
-        return BestOfEvent(self._mean_trials(len(candidates)), slack, trials), kappas
-
-    def _certificate(
-        self,
-        candidates: list[Candidate],
-        event: BestOfEvent,
-        kappas: dict[Unit, int],
-        test: PairSet,
-        guessed: bool,
-    ) -> Certificate:
-        fewest = min((one.prepared for one in candidates), key=lambda p: p.material.counts[1])
-        held_out, scored = test.n_pairs, kappa_of(test)
-        said = [said for one in candidates for said in one.prepared.material.public]
-        noise, given = fewest.noise, fewest.material.counts
-        named = [
-            {
-                "options": {name: _told(value) for name, value in one.params.items()},
-                "queries": len(one.queries()),
-            }
-            for one in candidates
-        ]
-        return Certificate.issue(
-            [event],
-            delta=self._delta(),
-            unit=self.learner.unit,
-            adjacency=self.learner.adjacency,
-            kappas=kappas,
-            mechanism=self.learner.mechanism,
-            n_pairs_given=given[0] + held_out,
-            n_pairs_used=given[1] + held_out,
-            selection=fewest.material.selection,
-            noise_source=noise.name,
-            for_release=noise.for_release
-            and not guessed
-            and all(one.prepared.material.for_release for one in candidates),
-            public=[*dict.fromkeys(said), SEARCHED],
-            plan={
-                "releases": [query for one in candidates for query in one.queries()],
-                "n_features": fewest.plan.n_features,
-                "data_norm": fewest.plan.data_norm,
-                "search": {"mean_trials": event.mean_trials, "candidates": named},
-                "thresholds": [
-                    {"n_pairs": held_out, "kappas": {unit: scored.of(unit) for unit in UNITS}}
-                ],
-            },
-            costs={"pairs": costs_of_pairs(kappas)},
-        )
 
     # ---- what was given ---------------------------------------------------------------------------
 
@@ -365,17 +296,26 @@ class PrivateSearch(BaseEstimator):
         ):
             raise InputError("mean_trials must be 'auto' or a whole number from 1 to 10000")
         try:
-            names = {name for params in ParameterGrid(self.grid) for name in params}
+            tried = list(ParameterGrid(self.grid))
         except (TypeError, ValueError):
             raise InputError(
                 "grid must be a dict of lists, or a list of such, as for scikit-learn's ParameterGrid"
             ) from None
+        names = {name for params in tried for name in params}
         refused = sorted(names & set(OF_THE_PROMISE))
         if refused:
             raise InputError(
                 f"the grid sets {', '.join(refused)}: all candidates share it; give it to the learner, or "
                 "to the search"
             )
+        if "epsilon" in names:
+            values = [params.get("epsilon", self.epsilon) for params in tried]
+            sound = all(is_number(e) and 0 < e < math.inf for e in values)
+            if not sound or max(values) != self.epsilon:
+                raise InputError(
+                    "epsilon of the grid must be numbers above 0, the largest of them the search's own: that "
+                    "is what is promised, whichever wins"
+                )
 
     def _setting(self, params: dict[str, Any]) -> tuple[dict[str, Any], PrivateMetricLearner]:
         """A learner with these options; not a clone, whose fits would each have to be charged."""
@@ -383,7 +323,9 @@ class PrivateSearch(BaseEstimator):
         if not isinstance(chosen, PrivateMetricLearner):
             raise InputError("every learner of the grid must be a private learner of a metric")
         shared = {name: getattr(self.learner, name) for name in OF_THE_PROMISE}
-        options = {name: value for name, value in params.items() if name != "learner"}
+        options = {
+            name: value for name, value in params.items() if name not in ("learner", "epsilon")
+        }
         one = type(chosen)(**chosen.get_params(deep=False))
         try:
             one.set_params(**options)
@@ -396,31 +338,3 @@ class PrivateSearch(BaseEstimator):
             epsilon=self.epsilon, delta=self.delta, accountant=None, random_state=self.random_state
         )
         return params, one
-
-    def _split(self, pairs: Any, y: ArrayLike | None) -> tuple[Any, Any, Any, Any]:
-        """Pairs to learn from and pairs to score by, at random: by no contents."""
-        given = pairs if isinstance(pairs, PairSet) else np.asarray(pairs)
-        own = isinstance(given, PairSet) and y is None and given.labels is not None
-        n = given.n_pairs if isinstance(given, PairSet) else len(given)
-        labels = None if own else np.asarray(y)  # its own stay in a PairSet: some may be null
-        if labels is not None and labels.shape != (n,):
-            raise InputError(f"y must be one label for each of the {n} pairs")
-        n_test = round(n * float(self.test_share))
-        if not 1 <= n_test < n:
-            raise InputError(
-                "there are too few pairs to hold some out: bring more, or change test_share"
-            )
-        order = np.random.default_rng(self.random_state).permutation(n)
-        parts: list[NDArray[np.int64]] = [np.sort(order[n_test:]), np.sort(order[:n_test])]
-        found: list[Any] = []
-        for rows in parts:
-            taken = given.subset(rows) if isinstance(given, PairSet) else given[rows]
-            found += [taken, None if labels is None else labels[rows]]
-        return found[0], found[1], found[2], found[3]
-
-
-def _told(value: Any) -> Any:
-    """An option as the certificate tells it."""
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    return type(value).__name__ if isinstance(value, BaseEstimator) else str(value)

@@ -12,11 +12,8 @@ from typing import Any
 
 from pairveil.engine.checkpoint import Checkpoint, Content, fit_digest, name_of, read
 from pairveil.errors import InputError
-from pairveil.graph.digest import graph_digest
 from pairveil.learners.preparing import Prepared
-from pairveil.privacy.costs import Group
 from pairveil.privacy.ledger import PrivacyLedger
-from pairveil.privacy.units import Unit
 
 
 def charge(ledger: PrivacyLedger | None, prepared: Prepared, saved: Checkpoint | None) -> None:
@@ -42,7 +39,7 @@ def charge(ledger: PrivacyLedger | None, prepared: Prepared, saved: Checkpoint |
     """
     if ledger is None:
         return
-    cost, note = cost_of_fit(prepared), f"fit of {prepared.plan.n_records} {prepared.material.kind}"
+    cost, note = prepared.cost(), f"fit of {prepared.plan.n_records} {prepared.material.kind}"
     if saved is None:
         ledger.spend(**cost, note=note)
         return
@@ -73,7 +70,7 @@ def check(ledger: PrivacyLedger | None, prepared: Prepared, path: Path | str) ->
         return
     content = read(path, fit_digest(prepared.plan, prepared.material.used))
     if ledger is not None:
-        _charged_mark(ledger, cost_of_fit(prepared), content)
+        _charged_mark(ledger, prepared.cost(), content)
 
 
 def how_to_resume(ledger: PrivacyLedger | None, saved: Checkpoint | None) -> str:
@@ -104,17 +101,6 @@ def is_charged(ledger: PrivacyLedger, path: Path | str) -> bool:
     return any(entry.checkpoint and entry.checkpoint[0] == name for entry in ledger.entries)
 
 
-def cost_of_fit(prepared: Prepared) -> dict[str, Any]:
-    """What a ledger is charged for a prepared fit."""
-    certificate = prepared.certificate
-    return {
-        "events": tuple(prepared.plan.events()),
-        "kappas": _groups(prepared),
-        "delta_slack": 0.0 if certificate is None else certificate.delta_slack,
-        "graph": graph_digest(prepared.material.used),
-    }
-
-
 def _charged_mark(ledger: PrivacyLedger, cost: dict[str, Any], content: Content) -> str | None:
     """How far the ledger knows this fit has come; None where it was not charged for it."""
     for entry in ledger.entries:
@@ -133,10 +119,3 @@ def _charged_mark(ledger: PrivacyLedger, cost: dict[str, Any], content: Content)
             )
         return mark
     return None
-
-
-def _groups(prepared: Prepared) -> dict[Unit, Group]:
-    """What each unit can move, as ledgers keep it: kappa where records are pairs."""
-    if prepared.material.kind == "pairs":
-        return dict(prepared.material.kappas)
-    return dict(prepared.material.costs)

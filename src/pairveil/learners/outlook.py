@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from html import escape
 from types import SimpleNamespace
@@ -21,12 +21,13 @@ from pairveil.errors import PairveilWarning
 from pairveil.graph.kappa import Kappa
 from pairveil.graph.recommending import SELECTIONS_OF_PAIRS, recommended_selection
 from pairveil.learners.contrastive.learner import DPPMetricLearner
-from pairveil.learners.expected import ENOUGH, ExpectedGain, expected_gain
+from pairveil.learners.expected import ENOUGH, ExpectedGain, expected_gain, was_measured
 from pairveil.learners.inputs import Resolved
 from pairveil.learners.material import material_of_pairs
 from pairveil.learners.parameters import check_common, plain_parameters
-from pairveil.learners.preparing import prepare
+from pairveil.learners.preparing import Prepared, prepare
 from pairveil.plots import new_axes
+from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.noise import TrustedNoise
 from pairveil.privacy.promise import times_in_100
 from pairveil.privacy.units import UNITS, round_up
@@ -44,15 +45,19 @@ class PlannedFit:
     epsilon, unit, select
         What to say to ``fit``.
     kappa, n_pairs_used : int
+        Where records are people or tuples, how many of those are used.
     signal : float
         Pairs against noise: what the expected gain is read off.
-    gain_low, gain_high : float
+    gain_low, gain_high : float or None
         Share of the non-private learner's gain over plain distance that eight in ten such fits kept
-        (`pairveil.learners.expected`).
+        (`pairveil.learners.expected`); None where no such fits were run.
     best_guess : float
         How often, at most, anyone tells two equally likely contents of the unit apart; 0.5 is a coin.
     person_epsilon, person_best_guess : float
         What the same fit promises to a person, whatever ``unit`` is.
+    records : str
+        What noise is added to sums over: pairs, groups, people or tuples.
+    n_records : int or None
     """
 
     epsilon: float
@@ -61,11 +66,19 @@ class PlannedFit:
     kappa: int
     n_pairs_used: int
     signal: float
-    gain_low: float
-    gain_high: float
+    gain_low: float | None
+    gain_high: float | None
     best_guess: float
     person_epsilon: float
     person_best_guess: float
+    records: str = "pairs"
+    n_records: int | None = None
+
+    @property
+    def middle(self) -> float:
+        """Of the expected gain, where it is known."""
+        known = self.gain_low is not None and self.gain_high is not None
+        return (self.gain_low + self.gain_high) / 2 if known else math.nan  # type: ignore[operator]
 
 
 @dataclass(frozen=True)
@@ -85,7 +98,7 @@ class Outlook:
 
     def _repr_html_(self) -> str:
         """A table for notebooks, the recommended line in bold."""
-        head = "".join(f"<th>{escape(name)}</th>" for name in HEADINGS)
+        head = "".join(f"<th>{escape(name)}</th>" for name in headings(self.recommended))
         body = "".join(
             "<tr>" + "".join(f"<td>{self._marked(row, cell)}</td>" for cell in cells(row)) + "</tr>"
             for row in self.rows
@@ -104,13 +117,11 @@ class Outlook:
         ax = new_axes() if ax is None else ax
         for select in dict.fromkeys(row.select for row in self.rows):
             line = sorted(
-                (row.person_best_guess, (row.gain_low + row.gain_high) / 2)
-                for row in self.rows
-                if row.select == select
+                (row.person_best_guess, row.middle) for row in self.rows if row.select == select
             )
             ax.plot(*zip(*line, strict=True), marker="o", label=select)
         best = self.recommended
-        ax.plot(best.person_best_guess, (best.gain_low + best.gain_high) / 2, "k*", markersize=14)
+        ax.plot(best.person_best_guess, best.middle, "k*", markersize=14)
         ax.set(
             xlabel="best guess about a person, at most", ylabel="expected share of the gain kept"
         )
@@ -118,19 +129,24 @@ class Outlook:
         return ax
 
 
-HEADINGS = ("epsilon", "unit", "select", "kappa", "pairs", "gain %", "guess %", "person")
+def headings(row: PlannedFit) -> tuple[str, ...]:
+    """Of the columns that `cells` fills: by selection, or by what records are."""
+    kept = ("select", "kappa", "pairs") if row.n_records is None else ("records", "kappa", "used")
+    return ("epsilon", "unit", *kept, "gain %", "guess %", "person")
 
 
 def cells(row: PlannedFit) -> list[Any]:
     """A line for people: promises rounded up."""
-    person = row.person_epsilon
+    person, gain = row.person_epsilon, "not known"
+    if row.gain_low is not None and row.gain_high is not None:
+        gain = f"{100 * row.gain_low:.0f}-{100 * row.gain_high:.0f}"
     return [
         f"{row.epsilon:g}",
         row.unit,
-        row.select,
+        row.select if row.n_records is None else row.records,
         row.kappa,
-        row.n_pairs_used,
-        f"{100 * row.gain_low:.0f}-{100 * row.gain_high:.0f}",
+        row.n_pairs_used if row.n_records is None else row.n_records,
+        gain,
         times_in_100(row.best_guess),
         round_up(person) if math.isfinite(person) else "infinite",
     ]
@@ -200,22 +216,69 @@ def _lines(
             if material.used_kappa is not None:
                 kappas[select] = material.used_kappa
         planned = prepare(learner._recipe(given), given, material, TrustedNoise()).certificate
-        if planned is None:  # an infinite epsilon promises nothing
-            continue
-        gain: ExpectedGain = expected_gain(planned)
-        yield PlannedFit(
-            epsilon=given.epsilon,
-            unit=unit,
-            select=select,
-            kappa=planned.kappas[unit],
-            n_pairs_used=planned.n_pairs_used,
-            signal=gain.signal,
-            gain_low=gain.low,
-            gain_high=gain.high,
-            best_guess=planned.best_guess(unit),
-            person_epsilon=planned.epsilons["person"][planned.adjacency],
-            person_best_guess=planned.best_guess("person"),
-        )
+        if planned is not None:  # an infinite epsilon promises nothing
+            yield _line(planned, given.epsilon, expected_gain(planned))
+
+
+def _line(planned: Certificate, epsilon: float, gain: ExpectedGain, **more: Any) -> PlannedFit:
+    return PlannedFit(
+        epsilon=epsilon,
+        unit=planned.unit,
+        select=planned.selection["how"],
+        kappa=planned.kappa,
+        n_pairs_used=planned.n_pairs_used,
+        signal=gain.signal,
+        best_guess=planned.best_guess(planned.unit),
+        person_epsilon=planned.epsilons["person"][planned.adjacency],
+        person_best_guess=planned.best_guess("person"),
+        **({"gain_low": gain.low, "gain_high": gain.high} | more),
+    )
+
+
+def outlook_of(
+    prepare_fit: Callable[[Any], Prepared],
+    learner: Any,
+    epsilons: Sequence[float] = EPSILONS,
+    units: Sequence[str] = UNITS,
+) -> Outlook:
+    """Plan a fit to classes, groups or tuples for each epsilon and unit; spends nothing.
+
+    Parameters
+    ----------
+    prepare_fit : callable
+        From a learner to its prepared fit, as ``lambda one: one.prepare(tuples)``. Of people with classes
+        the public list must be given, or the plan would tell which classes there are.
+    learner : PrivateLearner
+        Its epsilon and unit are replaced.
+    epsilons, units
+        What to plan for.
+
+    Examples
+    --------
+    >>> from pairveil import DPPMetricLearner
+    >>> import numpy as np
+    >>> X, y = np.zeros((500, 5)), np.zeros(500)
+    >>> found = outlook_of(
+    ...     lambda one: one.prepare_classes(X, y, classes=[0, 1]), DPPMetricLearner(), (1.0,), ("person",)
+    ... )
+    >>> [(row.n_records, row.records, row.kappa, row.person_epsilon <= 1) for row in found.rows]
+    [(500, 'people', 1, True)]
+    """
+    rows = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PairveilWarning)  # each line would say the same again
+        for unit in units:
+            for epsilon in epsilons:
+                one = type(learner)(**learner.get_params(deep=False))
+                made = prepare_fit(one.set_params(epsilon=epsilon, unit=unit))
+                planned = made.certificate
+                if planned is None:
+                    continue
+                known = {} if was_measured(planned) else {"gain_low": None, "gain_high": None}
+                counted = {"records": planned.records, "n_records": made.plan.n_records}
+                rows.append(_line(planned, epsilon, expected_gain(planned), **known, **counted))
+    best, why = recommend(rows, rows[0].select)
+    return Outlook(tuple(rows), best, why)
 
 
 def recommend(rows: Sequence[PlannedFit], select: str) -> tuple[PlannedFit, str]:
@@ -232,7 +295,7 @@ def recommend(rows: Sequence[PlannedFit], select: str) -> tuple[PlannedFit, str]
         return best, _said(
             best, "the strongest promise to a person here; a smaller epsilon would be stronger"
         )
-    enough = [row for row in kept if row.gain_low >= ENOUGH]
+    enough = [row for row in kept if row.gain_low is not None and row.gain_low >= ENOUGH]
     if enough:
         best = min(
             enough, key=lambda row: (round(row.person_best_guess, 3), -row.signal, _rank(row))
@@ -253,9 +316,12 @@ def _rank(row: PlannedFit) -> int:
 
 
 def _said(row: PlannedFit, reason: str) -> str:
-    gain = ExpectedGain(row.signal, row.gain_low, row.gain_high)
+    gain = "No range of what such fits keep is known."
+    if row.gain_low is not None and row.gain_high is not None:
+        gain = ExpectedGain(row.signal, row.gain_low, row.gain_high).said()
+    select = f"select {row.select}" if row.n_records is None else f"records {row.records}"
     return (
-        f"epsilon {row.epsilon:g}, unit {row.unit}, select {row.select}: {reason}. {gain.said()} To a person "
-        f"it promises epsilon {round_up(row.person_epsilon)}, a best guess of "
+        f"epsilon {row.epsilon:g}, unit {row.unit}, {select}: {reason}. {gain} To a person it promises "
+        f"epsilon {round_up(row.person_epsilon)}, a best guess of "
         f"{times_in_100(row.person_best_guess)} in 100."
     )

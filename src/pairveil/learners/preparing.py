@@ -10,6 +10,7 @@ from typing import Any
 from pairveil.engine.plan import Plan, Recipe, Setting
 from pairveil.engine.planning import SLACK_SHARE, plan_within
 from pairveil.errors import DataWarning, GuaranteeWarning
+from pairveil.graph.digest import graph_digest
 from pairveil.learners.material import Material
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.mechanisms import Budget, mechanism_named
@@ -38,6 +39,16 @@ class Prepared:
     plan: Plan
     certificate: Certificate | None
     noise: NoiseSource
+
+    def cost(self) -> dict[str, Any]:
+        """What a ledger is charged for the fit; where records are pairs kappa is the cost of a unit."""
+        material, certificate = self.material, self.certificate
+        return {
+            "events": tuple(self.plan.events()),
+            "kappas": dict(material.kappas if material.kind == "pairs" else material.costs),
+            "delta_slack": 0.0 if certificate is None else certificate.delta_slack,
+            "graph": graph_digest(material.used),
+        }
 
 
 def prepare(

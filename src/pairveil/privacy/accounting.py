@@ -15,9 +15,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
-from dp_accounting.pld.pld_pmf import DensePLDPmf
 
 from pairveil.privacy.bounded_range import (
     choice_epsilon,
@@ -43,6 +43,12 @@ from pairveil.privacy.dominating import (
 from pairveil.privacy.events import Event
 from pairveil.privacy.gdp import mu_from_epsilon
 from pairveil.privacy.units import Adjacency
+
+if TYPE_CHECKING:
+    from dp_accounting.pld.pld_pmf import DensePLDPmf
+
+if TYPE_CHECKING:
+    from pairveil.privacy.best_of import Atoms
 
 ACCURACY = 0.1
 """Grid width in units of one step's mu: the discretisation then costs about N*d^2/(12 mu^2) =
@@ -122,13 +128,19 @@ def epsilon_of_composition(composition: Composition, delta: float) -> float:
 
 
 def _epsilon_of_searches(composition: Composition, delta: float) -> float:
-    """Searches and what else there is, by basic composition: epsilons and equal shares of delta add up."""
+    """One search by its own bound; with others, on the grid or by basic composition, whichever is less."""
     from pairveil.privacy.best_of import epsilon_of_best  # which asks this module for the trials
 
     rest = replace(composition, searches=())
-    share = delta / (len(composition.searches) + (rest.grid_steps > 0 or rest.aside > 0.0))
-    found = [epsilon_of_best(search, share) for search in composition.searches]
-    return math.fsum((*found, epsilon_of_composition(rest, share))) * (1.0 + 1e-15)
+    n_parts = len(composition.searches) + (rest.grid_steps > 0 or rest.aside > 0.0)
+    found = [epsilon_of_best(search, delta / n_parts) for search in composition.searches]
+    added = math.fsum((*found, epsilon_of_composition(rest, delta / n_parts))) * (1.0 + 1e-15)
+    if n_parts == 1 or delta == 0.0:
+        return added
+    try:
+        return min(added, _epsilon_on_grid(composition, delta, added) + composition.aside)
+    except UnresolvableError:  # of a search alone
+        return added
 
 
 def _epsilon_on_grid(composition: Composition, delta: float, closed: float) -> float:
@@ -201,6 +213,7 @@ def _spread(
     """Guess the mu^2 of the whole composition: the symmetric KL divergence, exact for Gaussians."""
     total = math.fsum(t * epsilon * math.tanh(epsilon / 2.0) for epsilon, t in composition.pure)
     total += math.fsum(t * choice_spread(eta) for eta, t in composition.choices)
+    total += math.fsum(one.spread() for one in _searches(composition))
     for ways, steps in pairs:
         pair = ways[0]
         far = float(pair.upper_means.max()) + 6.0
@@ -210,6 +223,13 @@ def _spread(
         step = (x[1] - x[0]) / math.sqrt(2.0 * math.pi)
         total += steps * step * float(density @ pair.loss(x)[0])
     return total
+
+
+def _searches(composition: Composition) -> list[Atoms]:
+    """Dominating pairs of the searches; each is its own mirror image."""
+    from pairveil.privacy.best_of import atoms_of_best  # which asks this module for the trials
+
+    return [atoms_of_best(search) for search in composition.searches]
 
 
 def compose_direction(
@@ -225,6 +245,7 @@ def compose_direction(
         factors.append(_power(discretise(ways[min(way, len(ways) - 1)], interval, tail), steps))
     factors += [_power(discretise_pure(e, interval), steps) for e, steps in composition.pure]
     factors += [_power(discretise_choice(e, interval), steps) for e, steps in composition.choices]
+    factors += [one.on_grid(interval) for one in _searches(composition)]
     whole = factors[0]
     for factor in factors[1:]:
         whole = whole.compose(factor, tail_mass_truncation=tail)

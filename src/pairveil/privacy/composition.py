@@ -83,7 +83,8 @@ class Composition:
     def grid_steps(self) -> int:
         """How many distributions are discretised (full-batch Gaussian events make one)."""
         steps = sum(steps for _, steps in (*self.pure, *self.choices))
-        return steps + sum(part[-1] for part in self.sampled) + (self.mu_squared > 0.0)
+        steps += sum(part[-1] for part in self.sampled) + (self.mu_squared > 0.0)
+        return steps + len(self.searches)
 
     @property
     def too_long(self) -> bool:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from dp_accounting.pld.pld_pmf import DensePLDPmf
 from scipy.special import ndtri
 
 from pairveil.errors import InputError
@@ -28,6 +28,9 @@ from pairveil.privacy.dominating import INVERSION_ERROR, UnresolvableError
 from pairveil.privacy.events import Event
 from pairveil.privacy.gdp import delta_from_mu
 from pairveil.privacy.units import Adjacency
+
+if TYPE_CHECKING:
+    from dp_accounting.pld.pld_pmf import DensePLDPmf
 
 _TAIL = 1e-12  # mass given up in the whole composition
 
@@ -83,35 +86,36 @@ def mu_of(
 
 def delta_of_composition(composition: Composition, epsilon: float) -> float:
     """Delta of merged events at ``epsilon``."""
-    if composition.searches:
-        from pairveil.privacy.best_of import delta_below  # which asks this module for the trials
+    closed = 1.0
+    if not composition.searches:
+        # A choice of range eta is eta-DP, so basic composition holds for choices too.
+        mu, pure = composition.unsampled_mu(), composition.pure_total + composition.choices_total
+        closed = _closed_delta(mu, pure, epsilon)
+        parts = composition.sampled or composition.pure or composition.choices
+        single = mu == 0.0 and composition.grid_steps <= 1
+        if single and composition.choices:
+            return min(closed, choice_delta(composition.choices_total, epsilon))
+        if not parts or single:
+            return closed
+    left = epsilon - composition.aside  # what is added, not composed, shifts the profile
+    composed = _composed_delta(composition, abs(left))
+    return min(closed, composed if left >= 0.0 else _other_way(left, composed))
 
-        return delta_below(_points(composition), epsilon)
-    # A choice of range eta is eta-DP, so basic composition holds for choices too.
-    mu, pure = composition.unsampled_mu(), composition.pure_total + composition.choices_total
-    closed = _closed_delta(mu, pure, epsilon)
-    parts = composition.sampled or composition.pure or composition.choices
-    single = mu == 0.0 and composition.grid_steps <= 1
-    if single and composition.choices:
-        return min(closed, choice_delta(composition.choices_total, epsilon))
-    if not parts or single:
-        return closed
+
+def _composed_delta(composition: Composition, epsilon: float) -> float:
+    """Delta at an epsilon of at least 0: of one search by its own curve, else on the grid; or 1."""
+    from pairveil.privacy.best_of import atoms_of_best  # which asks this module for the trials
+
     steps = composition.grid_steps
     # FFTs as in `accounting._epsilon_on_grid`; a loss off by x moves no point of the profile by more than 2x.
     error = 1e-14 + 2e-15 * steps + 2.0 * steps * INVERSION_ERROR
-    left = epsilon - composition.aside  # what is added, not composed, shifts the profile
-    found = [float(pmf.get_delta_for_epsilon(abs(left))) for pmf in _profile_on_grid(composition)]
-    if not found:
-        return closed
-    on_grid = min(1.0, max(found) + error)
-    return min(closed, on_grid if left >= 0.0 else _other_way(left, on_grid))
-
-
-@lru_cache(maxsize=64)
-def _points(composition: Composition) -> list[tuple[float, float]]:
-    from pairveil.privacy.best_of import points_of
-
-    return points_of(composition)
+    try:
+        if composition.searches and steps == 1:
+            return atoms_of_best(composition.searches[0]).delta(epsilon)
+        found = [float(pmf.get_delta_for_epsilon(epsilon)) for pmf in _profile_on_grid(composition)]
+    except UnresolvableError:  # of a search
+        found = []
+    return min(1.0, max(found) + error) if found else 1.0
 
 
 def _closed_delta(mu: float, pure: float, epsilon: float) -> float:
