@@ -243,9 +243,9 @@ CLIP = [
         _in("test_rounding"),
     ),
     Mutation(
-        "deep: the branches' cross terms count once",
-        "square += ((inner * weigh + one) * slopes).sum(dim=(1, 2)) * (1 if j == k else 2)",
-        "square += ((inner * weigh + one) * slopes).sum(dim=(1, 2))",
+        "deep: the branches' cross terms do not count",
+        "square = ((inner * weigh + one) * slopes).sum(dim=(1, 2))",
+        "square = ((inner * weigh + one) * slopes).diagonal(dim1=1, dim2=2).sum(dim=1)",
         _in("test_rounding"),
     ),
     Mutation(

@@ -1,6 +1,6 @@
 """The passes of `pairveil.deep.fused` as Triton kernels, for NVIDIA GPUs: one read of each number.
 
-tests/deep/test_kernels.py compares each with its plain torch version, where a GPU is.
+tests/deep/test_gpu.py compares each with its plain torch version, where a GPU is.
 """
 # mypy: ignore-errors
 # Triton comes with torch's builds for GPUs alone, and has no types.
