@@ -28,8 +28,8 @@ RELEASES = {
     "contest": "contest: whether learned distance beats plain distance",
     "columns": "columns: their means and spreads",
     "chosen column": "choice of the column that tells two classes best",
-    "class steps": "class steps: which way the two classes differ",
-    "separation": "separation: how far apart the learned direction puts the two classes",
+    "class steps": "class steps: which ways the classes differ",
+    "separation": "separation: how far apart the learned directions put the classes",
     "class statistics": "class statistics: counts, sums and second moments by class",
 }
 """Names that our learners give their queries, said for people; other names stand as they are."""
