@@ -30,9 +30,9 @@ from pairveil.privacy.grid import Norm
 FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int32]
 
-CLEAR_STATISTICS = (400.0, 200.0)
-"""From so many people for the length of a noise vector on, statistics tell as much: of two classes, of
-more."""
+CLEAR_STATISTICS = 800.0
+"""From so many people for the length of a noise vector and a class on, statistics tell as much: steps ask for
+as many numbers of each class, second moments are asked once for all."""
 FEW_COLUMNS = 8
 """Second moments of fewer columns are few numbers, and steps would lose how long a row is (`REACH`)."""
 N_STEPS = 20
@@ -71,9 +71,8 @@ def learns_in_steps(setting: Setting, n_classes: int) -> bool:
         return False
     if n_classes > 2 and setting.n_features < FEW_COLUMNS:
         return False
-    clear = CLEAR_STATISTICS[0] if n_classes == 2 else CLEAR_STATISTICS[1]
     noise = setting.mechanism.multiplier(setting.budget, 1.0) * math.sqrt(setting.n_features)
-    return setting.n_records < clear * noise
+    return setting.n_records < CLEAR_STATISTICS / n_classes * noise
 
 
 @dataclass(frozen=True)
