@@ -10,11 +10,14 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from pairveil.data.groups import GroupSet
 from pairveil.data.pairset import PairSet
 from pairveil.engine.gradients import LossGradient
+from pairveil.engine.group_gradients import GroupGradient
 from pairveil.engine.losses import ContrastiveLoss
 from pairveil.engine.statistics import clipped_sum
 from pairveil.graph.choosing import select_pairs
+from pairveil.graph.grouping import design_groups
 from pairveil.graph.kappa import kappa
 from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.calibration import calibrate_gaussian
@@ -63,6 +66,17 @@ def test_clipped_sum_of_a_full_batch(benchmark, dtype):
     name = f"clipped sum, {K:,} pairs, d = {D}, k = {DIRECTIONS}, {np.dtype(dtype)}"
     total = measured(benchmark, name, K, clipped_sum, data, None, asked, "l2", GRID)
     assert total.any()
+
+
+@pytest.mark.parametrize("size", [3, 8])
+def test_clipped_sum_of_groups(benchmark, size):
+    rng, n = np.random.default_rng(5), 20_000
+    X, members = people(2 * n, D, np.float64).features, design_groups(n, size, random_state=0)
+    data = GroupSet.of_classes(X, members, rng.integers(0, 2, n))
+    one = gradient(D, DIRECTIONS)
+    asked = GroupGradient(one.W, one.loss, CLIP, one.weights)
+    name = f"clipped sum, {data.n_pairs:,} pairs in groups of {size}, d = {D}, k = {DIRECTIONS}, float64"
+    assert measured(benchmark, name, data.n_pairs, clipped_sum, data, None, asked, "l2", GRID).any()
 
 
 @pytest.mark.parametrize("batch", [50, 4096])

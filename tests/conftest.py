@@ -10,9 +10,18 @@ for folder in ("learners", "engine", "audit"):
     sys.path.insert(0, str(Path(__file__).parent / folder))
 
 # The cluster runs in a process of its own: its event loops and open sockets are not this process's
-# matter, where every warning is an error.
+# matter, where every warning is an error. It lives as long as the tests do: its clocks are slowed down,
+# which would take a tenth of a core for nothing.
 CLUSTER = """
+import dask
 from dask.distributed import LocalCluster
+
+dask.config.set({
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "10s",
+    "distributed.worker.memory.monitor-interval": "5s",
+})
 if __name__ == "__main__":
     with LocalCluster(n_workers=2, threads_per_worker=1, processes=True,
                       dashboard_address=None) as cluster:
@@ -21,7 +30,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def scheduler(tmp_path_factory):
     pytest.importorskip("distributed")
     script = tmp_path_factory.mktemp("cluster") / "cluster.py"

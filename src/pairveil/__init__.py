@@ -66,7 +66,10 @@ _HOME = {
     "PrivateSearch": "pairveil.evaluation.search",
     "private_pair_auc": "pairveil.evaluation.private_auc",
     "PrivateLinkageModel": "pairveil.linkage.model",
+    "DedupeClassifier": "pairveil.linkage.dedupe",
+    "DedupeComparator": "pairveil.linkage.dedupe",
     "from_dedupe": "pairveil.linkage.dedupe",
+    "random_pairs": "pairveil.linkage.random_pairs",
     "level_frequencies": "pairveil.linkage.estimating",
     "load_febrl": "pairveil.data.linkage_sets",
     "load_historical": "pairveil.data.linkage_sets",
@@ -151,10 +154,11 @@ if TYPE_CHECKING:
     from pairveil.learners.scatter import DPPScatterLearner
     from pairveil.learners.tuples.learner import DPPTripletLearner, DPPTupletLearner
     from pairveil.linkage.comparing import text_levels
-    from pairveil.linkage.dedupe import from_dedupe
+    from pairveil.linkage.dedupe import DedupeClassifier, DedupeComparator, from_dedupe
     from pairveil.linkage.estimating import level_frequencies
     from pairveil.linkage.metric_comparison import metric_comparison
     from pairveil.linkage.model import PrivateLinkageModel
+    from pairveil.linkage.random_pairs import random_pairs
     from pairveil.linkage.recordlinkage import to_recordlinkage
     from pairveil.privacy.accounting import epsilon_of
     from pairveil.privacy.calibration import (

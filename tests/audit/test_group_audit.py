@@ -1,13 +1,66 @@
 """A person in a group costs two clip bounds: a fit reaches them, and one that charges one is convicted."""
 
+from dataclasses import dataclass
+
+import numpy as np
 import pytest
 
 from pairveil import DPPMetricLearner
 from pairveil.audit import audit_exactly
-from pairveil.audit.canaries.groups import group_canary
+from pairveil.data.groups import GroupSet
+from pairveil.data.people import NO_CLASS
 from pairveil.learners import grouped
 from pairveil.privacy.costs import Cost
 from pairveil.privacy.units import UNITS
+
+SMALL = 0.05  # length of the others
+
+
+@dataclass(frozen=True)
+class GroupNeighbours:
+    """Two inputs of groups that differ in what one person says."""
+
+    first: GroupSet
+    second: GroupSet
+    adjacency: str
+    name = "person in a group"
+    kappa = 1
+
+    @property
+    def changed(self):
+        """Positions of the groups whose contents differ."""
+        people = np.any(self.first.features != self.second.features, axis=1)
+        moved = np.any((self.first.members >= 0) & people[self.first.members], axis=1)
+        return np.flatnonzero(moved | (self.first.labels != self.second.labels).any(axis=1))
+
+
+def group_canary(adjacency="zero-out", n_others=400, n_features=3):
+    """A against null, or against somebody like C, among ``n_others`` other groups of three.
+
+    B and C differ a little and are dissimilar: alone they push apart along one column. A is far from both
+    and similar to B: with her the group pulls together along that column. Both contributions are clipped to
+    the same length and point opposite ways, so A moves the sum of gradients by two clip bounds, whether she
+    is nulled or replaced (docs/theory/groups.md).
+    """
+    rng = np.random.default_rng(0)
+    features = rng.choice([-1.0, 1.0], size=(3 * n_others + 3, n_features)) * SMALL
+    features /= np.sqrt(n_features)
+    classes = rng.integers(2, size=len(features))
+    a, b, c = 0, 1, 2
+    features[:3] = 0.0
+    features[a, 0], features[c, 0] = -0.5, SMALL / 5
+    classes[[a, b, c]] = 0, 0, 1
+    other, elsewhere = features.copy(), classes.copy()
+    if adjacency == "zero-out":
+        elsewhere[a] = NO_CLASS
+    else:
+        other[a], elsewhere[a] = features[c], 1
+    members = np.arange(len(features)).reshape(-1, 3)
+    return GroupNeighbours(
+        GroupSet.of_classes(other, members, elsewhere),
+        GroupSet.of_classes(features, members, classes),
+        adjacency,
+    )
 
 
 def audit_group(adjacency, unit="person", **options):

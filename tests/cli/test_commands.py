@@ -1,4 +1,7 @@
-"""Every command of the design, in a process of its own: JSON keys, what people read, quiet."""
+"""Every command of the design: JSON keys, what people read, quiet.
+
+Each is started once in a process of its own (`run`), which has imported nothing before.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from running import run
+from running import run, run_here
 
 KAPPAS = {"pair", "relationship", "paper_bound", "person", "intransitive"}
 SCHEMA = json.loads(resources("pairveil.privacy").joinpath("certificate.schema.json").read_text())
@@ -21,17 +24,17 @@ def test_kappa(files: Path) -> None:
     assert (said["n_people"], said["n_pairs"]) == (90, 180)
     assert set(said["kappa"]) == KAPPAS
     assert (said["kappa"]["relationship"], said["kappa"]["person"]) == (4, 4)
-    shown = run("kappa", "pairs.csv", cwd=files)
+    shown = run_here("kappa", "pairs.csv", cwd=files)
     assert re.search(r"^relationship +4 ", shown.out, re.M)
     assert "Recommended: `pairveil select --how paths`" in " ".join(shown.out.split())
     assert max(map(len, shown.out.splitlines()[:8])) <= 80
-    assert run("kappa", "pairs.csv", "--quiet", cwd=files) == (0, "", "")
+    assert run_here("kappa", "pairs.csv", "--quiet", cwd=files) == (0, "", "")
 
 
 def test_kappa_reads_notes_of_other_layouts(files: Path) -> None:
-    shown = run("kappa", "lfw.txt", cwd=files)
+    shown = run_here("kappa", "lfw.txt", cwd=files)
     assert "note: Each id is one image" in shown.err
-    said = run("kappa", "lfw.txt", "--json", cwd=files)
+    said = run_here("kappa", "lfw.txt", "--json", cwd=files)
     assert "image" in said.json["notes"][0]
     assert said.err == ""
 
@@ -51,7 +54,7 @@ def test_select_and_design(files: Path, tmp_path: Path) -> None:
 
 
 def test_select_warns_of_dropped_labels(files: Path, tmp_path: Path) -> None:
-    shown = run("select", "pairs.csv", "-o", tmp_path / "x.csv", cwd=files)
+    shown = run_here("select", "pairs.csv", "-o", tmp_path / "x.csv", cwd=files)
     assert "can tie up to 4 used pairs together" in shown.out
 
 
@@ -59,21 +62,21 @@ def test_account_agrees_with_the_theory_page(files: Path) -> None:
     words = "account --kappa 13 --sample-rate 0.05 --noise-multiplier 20 --steps 200 --delta 1e-5"
     assert 1.82 < run(*words.split(), "--json", cwd=files).json["epsilon"] < 1.84
     pure = "account --mechanism laplace --kappa 2 --noise-multiplier 10 --steps 5 --delta 0 --json"
-    assert run(*pure.split(), cwd=files).json["epsilon"] == pytest.approx(1.0)
+    assert run_here(*pure.split(), cwd=files).json["epsilon"] == pytest.approx(1.0)
 
 
 def test_account_shows_no_less_than_it_found(files: Path) -> None:
     """A stated epsilon is rounded up: the number nearest to this one, 1.0001, would be below it."""
     words = "account --mechanism laplace --kappa 1 --noise-multiplier 2.9996 --steps 3 --delta 0"
-    found = run(*words.split(), "--json", cwd=files).json["epsilon"]
+    found = run_here(*words.split(), "--json", cwd=files).json["epsilon"]
     assert round(found, 4) < found
-    assert float(run(*words.split(), cwd=files).out.split()[1]) >= found
+    assert float(run_here(*words.split(), cwd=files).out.split()[1]) >= found
 
 
 def test_fit_json(files: Path, tmp_path: Path) -> None:
     out = tmp_path / "release"
     words = ["fit", "raw.csv", "splink.csv", "--bounds", "bounds.csv", "--threshold", 0.5]
-    said = run(*words, "--epsilon", 2, "--unit", "person", "--select", "matching",
+    said = run_here(*words, "--epsilon", 2, "--unit", "person", "--select", "matching",
                "--out", out, "--seed", 1, "--json", cwd=files)  # fmt: skip
     assert (
         said.err == "note: Scores of at least 0.5 are similar\n"
@@ -90,7 +93,7 @@ def test_fit_json(files: Path, tmp_path: Path) -> None:
 
 
 def test_fit_says_what_it_will_spend(files: Path) -> None:
-    shown = run("fit", "--no-scale", "people.csv", "pairs.csv", "--dry-run", cwd=files)
+    shown = run_here("fit", "--no-scale", "people.csv", "pairs.csv", "--dry-run", cwd=files)
     assert shown.code == 0
     for piece in (
         "of 180 pairs used (select paths)",
@@ -115,10 +118,10 @@ def test_certificate(release: Path) -> None:
     assert said["valid"] is True
     assert (said["delta"], said["unit"], said["for_release"]) == (1e-5, "relationship", True)
     assert 2.9 < said["epsilon"] <= 3.0
-    shown = run("certificate", release, cwd=release)
+    shown = run_here("certificate", release, cwd=release)
     assert "differentially private for the contents of" in shown.out
     assert "Verified" in shown.out
-    assert run("certificate", release, "-q", cwd=release) == (0, "", "")
+    assert run_here("certificate", release, "-q", cwd=release) == (0, "", "")
 
 
 def test_a_forged_certificate_is_refused(release: Path, tmp_path: Path) -> None:
@@ -126,7 +129,7 @@ def test_a_forged_certificate_is_refused(release: Path, tmp_path: Path) -> None:
     forged["epsilon"] = forged["epsilons"]["relationship"]["zero-out"] = 0.1
     (tmp_path / "certificate.json").write_text(json.dumps(forged), encoding="utf-8")
     (tmp_path / "metric.safetensors").write_bytes((release / "metric.safetensors").read_bytes())
-    done = run("certificate", tmp_path, cwd=tmp_path)
+    done = run_here("certificate", tmp_path, cwd=tmp_path)
     assert done.code == 2
     assert "the certificate does not hold" in done.err
     assert "Verified" not in done.out
@@ -146,7 +149,7 @@ def test_evaluate(files: Path, release: Path) -> None:
     said = run(*words, "--json", cwd=files).json
     assert {"pair_auc", "euclidean_pair_auc", "knn_accuracy"} <= set(said)
     assert said["euclidean_pair_auc"] > 0.7  # the classes of these files are far apart
-    assert "Euclidean" in run(*words, cwd=files).out
+    assert "Euclidean" in run_here(*words, cwd=files).out
 
 
 def test_report_and_export(release: Path, tmp_path: Path) -> None:
@@ -177,6 +180,13 @@ def test_audit(tmp_path: Path) -> None:
 
 def test_attack(tmp_path: Path) -> None:
     rows = run("attack", "--targets", 20, "--json", cwd=tmp_path).json["rows"]
+    assert {"learner", "epsilon", "attacker", "n_targets", "recovered", "bound"} <= rows[0].keys()
+    assert {row["learner"] for row in rows} == {
+        "non-private", "published-dpp", "published-dpp-s", "pairveil",
+    }  # fmt: skip
+    assert {row["epsilon"] for row in rows if row["learner"] == "pairveil"} == {0.1, 1.0, 4.0}
+    assert rows[0]["epsilon"] == "inf"
+    assert all(row["n_targets"] == 20 for row in rows)
     found = {(row["learner"], row["epsilon"], row["attacker"]): row for row in rows}
     assert found["non-private", "inf", "all-other-pairs"]["recovered"] == 1.0
     assert found["pairveil", 1.0, "all-other-pairs"]["recovered"] < 0.9
@@ -188,5 +198,5 @@ def test_reproduce(tmp_path: Path) -> None:
     assert verdicts["theorem-1"] == "holds"
     assert verdicts["noise-2"] == "does not hold"
     assert (tmp_path / "again" / "paper-claims.md").is_file()
-    wrong = run("reproduce", "nonsense", "-o", "again", cwd=tmp_path)
+    wrong = run_here("reproduce", "nonsense", "-o", "again", cwd=tmp_path)
     assert (wrong.code, len(wrong.err.splitlines())) == (2, 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from running import run
+from running import run_here as run
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from rich.console import Console
-from running import run
+from running import run_here as run
 
 from pairveil.cli.output import PlainConsole, table
 

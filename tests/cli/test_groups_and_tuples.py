@@ -139,7 +139,7 @@ def test_classes_and_their_list_are_what_the_schema_marks(folder: Path, tmp_path
 
 PAIRS = ["people.csv", "pairs.csv", "--exclude", "kind,ward"]
 TRIPLES = ["people.csv", "triples.csv", "--exclude", "kind,ward", "--learner", "triplet"]
-DASK = "--dask sums single pairs: people with classes, groups and tuples"
+FAR = ["file:///people.npy", "file:///pairs.parquet", "--dask", "tcp://nowhere:1"]
 WRONG: list[tuple[str, list[str]]] = [
     ("groups overlap: somebody in row", ["people.csv", "overlap.csv", *PAIRS[2:], "--groups", "ward"]),
     ("a group needs at least two people: 1 groups", ["single.csv", *LISTED, "--groups", "ward"]),
@@ -157,9 +157,9 @@ WRONG: list[tuple[str, list[str]]] = [
     ("tuples names an id without features (first: row 1)", ["people.csv", "strange.csv", *TRIPLES[2:]]),
     ("1 tuple names a person twice (row 120)", ["people.csv", "twice.csv", *TRIPLES[2:]]),
     ("for tuples", [*TRIPLES, "--select", "groups"]),
-    (DASK, [*PAIRS, "--groups", "ward", "--dask", "tcp://nowhere:1"]),
-    (DASK, [*PAIRS, "--select", "groups", "--dask", "tcp://nowhere:1"]),
-    (DASK, [*TRIPLES, "--dask", "tcp://nowhere:1"]),
+    ("workers read single pairs", [*FAR, "--groups", "ward"]),
+    ("workers read single pairs", [*FAR, "--select", "groups"]),
+    ("workers read single pairs", [*FAR, "--learner", "triplet"]),
 ]  # fmt: skip
 
 

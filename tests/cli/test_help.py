@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 import typer
-from running import environment, run
+from running import environment
+from running import run_here as run
 
 from pairveil.cli.app import app
 

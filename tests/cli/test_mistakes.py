@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from running import run
+from running import environment
+from running import run_here as run
 
 FIT = "fit --no-scale people.csv pairs.csv -o new"
 MISTAKES = {
@@ -107,11 +110,6 @@ def test_no_command_shows_the_help(files: Path) -> None:
 
 def test_a_bug_shows_no_data(files: Path) -> None:
     """An exception nobody foresaw is named with its place; its message may quote the data."""
-    import subprocess
-    import sys
-
-    from running import environment
-
     broken = (
         "import sys; sys.argv = ['pairveil', 'kappa', 'pairs.csv']\n"
         "import pairveil.data.resolving as r\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from running import run
+from running import run_here as run
 
 HEAD = "left,right,label\n"
 

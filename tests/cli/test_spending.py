@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
-from running import PAIRVEIL, environment, run
+from running import PAIRVEIL, environment
+from running import run_here as run
 
 from pairveil.release.metric import ReleasedMetric
 

@@ -34,7 +34,10 @@ def test_known_spellings(similar, dissimilar):
     assert parse_labels([similar, dissimilar, similar]).tolist() == [1, -1, 1]
 
 
-@pytest.mark.parametrize("pair", [(0, 1), ("0", "1"), (0.0, 1.0), (False, True), ("false", "true")])
+@pytest.mark.parametrize(
+    "pair",
+    [(0, 1), ("0", "1"), (0.0, 1.0), (False, True), ("false", "true"), ("No", "yes"), ("n", "Y ")],
+)
 def test_zero_and_one_need_a_word(pair):
     with pytest.raises(InputError, match=r"either way \(first: row 1\): say which with zero_means"):
         parse_labels(list(pair))
@@ -54,12 +57,19 @@ def test_only_true_is_not_plus_one():
 
 @pytest.mark.parametrize(
     ("column", "expected"),
-    [("is_match", [1, -1]), ("Same", [1, -1]), ("different", [-1, 1]), ("is_distinct", [-1, 1])],
+    [
+        ("is_match", [1, -1]),
+        ("Same", [1, -1]),
+        ("different", [-1, 1]),
+        ("is_distinct", [-1, 1]),
+        ("same person", [1, -1]),
+    ],
 )
 def test_a_column_name_can_say_what_true_means(column, expected):
     labels = LabelColumn(column=column)
     labels.add(pa.array([True, False]))
-    assert labels.finish(None).tolist() == expected
+    labels.add(pa.array(["yes", "no"]))
+    assert labels.finish(None).tolist() == 2 * expected
     # ... but not what 0 means.
     labels = LabelColumn(column=column)
     labels.add(pa.array([1, 0]))

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 
+import pytest
 from pages import ROOT, blocks, commands
+from tools.readme_picture import picture
 
 import pairveil
 from pairveil import errors
@@ -90,6 +96,28 @@ def test_links_from_the_source_into_the_docs_lead_somewhere() -> None:
     }
     assert "docs/theory/sums.md" in named
     assert [page for page in sorted(named) if not (ROOT / page).exists()] == []
+
+
+def _described(picture: str) -> str:
+    return re.search(r'aria-label="([^"]+)"', picture)[1]
+
+
+def test_the_picture_is_described_as_it_is() -> None:
+    drawn = _described((ROOT / "docs/figures/demo.svg").read_text(encoding="utf-8"))
+    for page in ("README.md", "docs/index.md"):
+        said = re.search(r"!\[(.*?)\]", (ROOT / page).read_text(encoding="utf-8"))[1]
+        numbers = re.findall(r"\d+", said.replace("epsilon 1", "epsilon"))
+        assert numbers == re.findall(r"\d+", drawn), f"{page}: see tools/readme_picture.py"
+
+
+@pytest.mark.skipif(
+    not os.environ.get("PAIRVEIL_NIGHTLY"), reason="runs the whole demo: make audit does"
+)
+def test_the_picture_is_what_the_demo_makes(tmp_path: Path) -> None:
+    words = ["demo", "--seed", "0", "--out", str(tmp_path / "demo"), "--quiet"]
+    subprocess.run([sys.executable, "-m", "pairveil", *words], check=True)
+    drawn = (ROOT / "docs/figures/demo.svg").read_text(encoding="utf-8")
+    assert _described(picture(tmp_path / "demo")) == _described(drawn)
 
 
 def test_make_targets_that_are_shown_exist() -> None:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -13,15 +14,28 @@ import pytest
 from typer.testing import CliRunner
 
 from pairveil.cli.app import app
+from pairveil.data.groups import GroupSet
 from pairveil.data.ondisk import open_pairs
 from pairveil.data.pairset import PairSet
+from pairveil.data.people import People
+from pairveil.data.tupleset import TupleSet
 from pairveil.engine.backends import dask as dask_backend
+from pairveil.engine.backends.records import backend_for
 from pairveil.engine.gradients import LossGradient
+from pairveil.engine.group_gradients import GroupGradient
 from pairveil.engine.losses import ContrastiveLoss
 from pairveil.engine.statistics import clipped_sum
+from pairveil.engine.tuple_gradients import TupleGradient
+from pairveil.engine.tuple_losses import TripletLoss
 from pairveil.errors import InputError
 from pairveil.graph.choosing import design_pairs
+from pairveil.graph.grouping import design_groups
+from pairveil.graph.tuples import sample_tuples
+from pairveil.learners.contrastive.group_statistics import GroupSurvey
 from pairveil.learners.contrastive.learner import DPPMetricLearner
+from pairveil.learners.contrastive.statistics import Survey
+from pairveil.learners.scatter import ClassScatter
+from pairveil.learners.tuples.learner import DPPTripletLearner
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.release.metric import ReleasedMetric
 
@@ -52,6 +66,56 @@ def test_workers_give_the_integers_of_a_local_sum(client, rate):
     assert ours.any()
 
 
+def sums_of_other_records():
+    """Groups (a compiled sum, one in NumPy whose tiles are smaller than 1,024), tuples and people."""
+    rng = np.random.default_rng(1)
+    W = rng.normal(size=(3, 80)) * 0.2
+    kinds = rng.integers(-1, 4, 9_000)
+    X = rng.normal(size=(9_000, 80)) * 0.05
+    groups = GroupSet.of_classes(X, design_groups(9_000, 8, random_state=0), kinds)
+    vacant = groups.members.copy()
+    vacant[::3, 7] = -1  # groups of seven
+    some = GroupSet.of_classes(X, vacant, kinds)
+    triples = TupleSet(X, sample_tuples(3000, 3, 2, random_state=0)).canonical()[0]
+    yield groups, GroupGradient(W, ContrastiveLoss(1.0), 0.1, (1.0, 0.5))
+    yield some, GroupSurvey(80, 2.0, 0.5, Survey.bound(0.5, "l2"))
+    yield triples, TupleGradient(W, TripletLoss(margin=0.5), 0.1, 3)
+    yield People(X, kinds, 4), ClassScatter(4, np.zeros(80), np.ones(80), ClassScatter.bound("l2"))
+
+
+def test_groups_tuples_and_people_have_the_same_integers_too(client):
+    for data, statistic in sums_of_other_records():
+        cluster = dask_backend.OnCluster(data, client)
+        assert (cluster.records, len(cluster._parts) > 1) == (data.kind, True)
+        ours = cluster.add_up(None, statistic, "l2", 2.0**-31)
+        np.testing.assert_array_equal(ours, clipped_sum(data, None, statistic, "l2", 2.0**-31))
+        assert ours.any()
+
+
+@pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")
+def test_fits_to_groups_tuples_and_classes_are_the_same_on_a_cluster(client):
+    data = make_data(2400)
+    X, kinds = data.features, np.arange(2400) % 3
+    triples = TupleSet.of_classes(X, sample_tuples(2400, 3, 2, random_state=0), kinds)
+    made = []
+    for backend in ("auto", "dask"):
+        common = {"backend": backend, "random_state": 0, "epsilon": 8.0}
+        made.append([
+            DPPMetricLearner(select="groups", n_steps=2, **common).fit(data),
+            DPPMetricLearner(n_steps=2, **common).fit_classes(X, kinds, [0, 1, 2], groups=3),
+            DPPMetricLearner(unit="person", **common).fit_classes(X, kinds, [0, 1, 2]),
+            DPPTripletLearner(n_steps=2, **common).fit(triples),
+        ])  # fmt: skip
+    for local, remote in zip(*made, strict=True):
+        np.testing.assert_array_equal(remote.components_, local.components_)
+        assert remote.certificate_ == local.certificate_
+
+
+def test_records_that_stay_here_are_refused_before_the_charge(client):
+    with pytest.raises(InputError, match="choices are summed on this machine"):
+        backend_for(SimpleNamespace(kind="choices"), "dask")
+
+
 def test_a_fit_is_the_same_when_a_worker_dies_and_the_ledger_is_true(client):
     data = make_data()
     ledgers = [PrivacyLedger(2.0, 1e-4) for _ in range(2)]
@@ -78,7 +142,7 @@ def test_a_fit_is_the_same_when_a_worker_dies_and_the_ledger_is_true(client):
 
 def test_small_poisson_batches_are_the_same_steps_on_a_cluster(client):
     data = make_data()
-    options = {"n_steps": 210, "sample_rate": 0.01, "random_state": 0}
+    options = {"n_steps": 60, "sample_rate": 0.01, "random_state": 0}
     local = DPPMetricLearner(**options).fit(data)
     remote = DPPMetricLearner(backend="dask", **options).fit(data)
     np.testing.assert_array_equal(remote.components_, local.components_)
@@ -90,7 +154,7 @@ def test_features_mapped_from_a_file_do_not_travel(client, tmp_path):
     np.save(tmp_path / "pairs.npy", data.pairs)
     np.save(tmp_path / "labels.npy", data.labels)
     mapped = open_pairs(*(tmp_path / f"{name}.npy" for name in ("people", "pairs", "labels")))
-    sent = dask_backend._recipe(mapped, slice(0, 100))[0]
+    sent = dask_backend._recipe(mapped, slice(0, 100))[1]["features"]
     assert sent == str(tmp_path / "people.npy")
     assert dask_backend._mapped_path(mapped.features[1:]) is None  # not the whole file
     assert dask_backend._mapped_path(data.features) is None
@@ -100,6 +164,26 @@ def test_features_mapped_from_a_file_do_not_travel(client, tmp_path):
         cluster.add_up(None, gradient, "l2", 2.0**-31),
         clipped_sum(data, None, gradient, "l2", 2.0**-31),
     )
+
+
+def test_workers_read_a_mapped_file_only_if_it_is_these_features_and_no_others(tmp_path):
+    """A slice of a mapped file, or one that was changed in memory, is mapped too: its rows must travel."""
+    data, file = make_data(), tmp_path / "people.npy"
+    n = data.n_people
+    strangers = np.full((7, 6), 1e6)  # unchecked, unclipped, and in no pair
+    np.save(file, np.vstack([strangers, data.features]))
+    changed = np.load(file, mmap_mode="c")
+    changed[:n] = data.features
+    for features in (np.load(file, mmap_mode="r")[7:], changed[:n], changed):
+        given = PairSet(features, data.pairs, data.labels)
+        part = dask_backend._build(*dask_backend._recipe(given, slice(0, 100)))
+        np.testing.assert_array_equal(
+            part.contents(slice(0, 100))[0], given.contents(slice(0, 100))[0]
+        )
+    square = np.asfortranarray(data.features[:6])
+    np.save(file, square)
+    assert dask_backend._mapped_path(np.load(file, mmap_mode="r").T) is None
+    assert dask_backend._mapped_path(np.load(file, mmap_mode="r").reshape(4, 9)) is None
 
 
 def test_the_command_line_fits_on_a_cluster(scheduler, tmp_path):

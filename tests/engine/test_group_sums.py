@@ -104,8 +104,23 @@ def test_a_person_never_moves_gradients_further_than_two_clips(
     assert moved <= 2 * gradient.sensitivity(norm, grid)
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("compiled", [True, False])
+def test_rows_beyond_the_floats_contribute_nothing_and_stop_nothing(compiled):
+    rng = np.random.default_rng(0)
+    groups = _groups(rng, 12, 4, 3)
+    gradient = GroupGradient(rng.normal(size=(2, 4)), LOSS, 0.1, scale=np.full(4, 1e10))
+    far = np.array(groups.features)
+    far[groups.members[0, 0]] = 1e300  # infinite once scaled
+    found = GroupSet(far, groups.members, groups.labels)
+    rest = np.arange(1, groups.n_records)
+    total = clipped_sum(found, None, gradient, "l2", GRID, compiled=compiled, separately=True)
+    kept = clipped_sum(groups, rest, gradient, "l2", GRID, compiled=compiled, separately=True)
+    assert (total == kept).all()
+
+
 def test_two_clips_are_reached_so_one_would_be_too_little():
-    # A pulls the group together, without her it pushes apart: audit/canaries/groups.py has it in a whole fit.
+    # A pulls the group together, without her it pushes apart (a whole fit: tests/audit/test_group_audit.py).
     features = np.array([[-5.0, 0.0], [0.0, 0.0], [0.1, 0.0]])
     with_her = GroupSet.of_classes(features, [[0, 1, 2]], [0, 0, 1])
     without = GroupSet.of_classes(features, [[0, 1, 2]], [-1, 0, 1])

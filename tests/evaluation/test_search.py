@@ -19,7 +19,11 @@ from pairveil import (
     PrivateSearch,
     ReleasedMetric,
     error_curve,
+    kappa,
 )
+from pairveil.cli.recount import recount
+from pairveil.data.resolving import index_pairs
+from pairveil.data.tables import PairTable
 from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.costs import costs_of_counts
 from pairveil.privacy.epsilons import all_epsilons
@@ -158,6 +162,20 @@ def test_people_who_change_together_do_so_in_the_scored_pairs_too():
     assert candidates[0].score.prepared.material.kappas["person"] == touched
 
 
+@pytest.mark.parametrize("select", ["paths", "all"])
+def test_kappa_of_all_pairs_is_that_of_both_parts(select):
+    """A ring of 60 with chords: either part alone hangs together less, and a recount must not refuse it."""
+    ring = np.arange(60)
+    pairs = np.concatenate([np.column_stack([ring, (ring + k) % 60]) for k in (1, 2, 3)])
+    learner = DPPMetricLearner(preprocessor=X[:60], select=select)
+    certificate = search(learner=learner, epsilon=8.0).certify(pairs, np.resize([1, -1], 180))
+    assert certificate.verify().problems == ()
+    assert certificate.selection["full_graph_relationship_kappa"] == kappa(pairs).relationship == 6
+    listed = PairTable(left=pairs[:, 0], right=pairs[:, 1])
+    found = recount(certificate, index_pairs(listed), None)
+    assert (found.problems, found.kappa_matches) == ([], None)
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::pairveil.errors.PairveilWarning")
 def test_private_contents_never_stop_a_search():
     """Null labels, and features beyond floats' reach, of pairs that are fitted and pairs that are scored."""
@@ -191,7 +209,7 @@ def test_nothing_but_the_best_is_kept(released):
 
 def test_the_number_of_trials_is_geometric_and_candidates_are_uniform():
     """400 searches: the bounds below fail with probability below 1e-6; other means are refused."""
-    places = [list(search(random_state=s)._places(2, True)) for s in range(400)]
+    places = [list(search(random_state=s)._places(2, 6, exact=False)) for s in range(400)]
     n = sum(map(len, places))  # 400 stops among n trials of probability 1/6 each
     assert binom.cdf(400, n, 1 / 6) > 5e-7
     assert binom.sf(399, n, 1 / 6) > 5e-7
@@ -199,9 +217,28 @@ def test_the_number_of_trials_is_geometric_and_candidates_are_uniform():
     assert binom.sf(399, n, 1 / 9) < 5e-7
     zeros = sum(map(sum, places))
     assert min(binom.cdf(zeros, n, 0.5), binom.sf(zeros - 1, n, 0.5)) > 5e-7
-    trusted = list(search(random_state=None)._places(2, True))
+    trusted = list(search()._places(2, 6, exact=True))
     assert trusted
     assert set(trusted) <= {0, 1}
+
+
+def test_what_is_set_after_a_search_was_prepared_changes_nothing_of_it(monkeypatch):
+    """Seeded noise under a certificate for release, or more trials than were certified, would be a lie."""
+    made = search(random_state=None)
+    prepared = made.prepare(PAIRS, Y)
+    made.random_state, made.mean_trials, seen = 0, 5000, []
+
+    def trial(_, test, source):
+        seen.append(source)
+        return 0.5, DPPMetricLearner()
+
+    monkeypatch.setattr(made, "_trial", trial)
+    certificate = made.fit(prepared).certificate_
+    assert certificate.for_release
+    assert all(source.for_release for source in seen)
+    # 5,000 trials on average, or 6: more than 150 have a probability below 1e-11.
+    assert len(seen) <= 150
+    assert binom.cdf(0, 150, 1 / 6) < 1e-11
 
 
 def test_it_chooses_well_and_without_noise_tries_each_candidate_once():

@@ -13,8 +13,8 @@ from pairveil.audit.exact_audit import audit_exactly, measure
 from pairveil.data.pairset import PairSet
 from pairveil.engine.statistics import clipped_sum
 from pairveil.errors import PrivateNote
-from pairveil.learners import LEARNERS, clustering, learner_class
-from pairveil.learners.clustering import LinkVotes, votes_of
+from pairveil.learners import LEARNERS, learner_class
+from pairveil.learners.clustering_links import METRIC_SHARE, LinkVotes, votes_of
 from pairveil.learners.clustering_points import NOBODY, LinkedPoints, StepSums
 from pairveil.learners.clusterings import candidates, most_candidates
 from pairveil.privacy.grid import choose_grid
@@ -257,7 +257,7 @@ def test_it_is_registered_and_known_to_scikit_learn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fitted()
-    assert clustering.METRIC_SHARE == 0.5
+    assert METRIC_SHARE == 0.5
 
 
 # ---- points that are private themselves -----------------------------------------------------------------

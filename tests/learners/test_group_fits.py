@@ -157,7 +157,6 @@ def test_bad_groups_are_refused_before_anything_is_charged(groups, says):
     [
         ({"margin": "private"}, "margin='private' is for pairs"),
         ({"kappa": 3}, "kappa is for single pairs"),
-        ({"backend": "dask"}, "on this machine|cluster|Dask"),
     ],
 )
 def test_options_of_single_pairs_are_refused(options, says):

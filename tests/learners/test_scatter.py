@@ -276,7 +276,7 @@ def test_too_many_columns_for_statistics_go_to_pairs():
         ({"n_components": 6}, "n_components"),
         ({"epsilon": -1}, "epsilon"),
         ({"data_norm": 0}, "data_norm"),
-        ({"backend": "dask"}, "this machine"),
+        ({"backend": "dask"}, "needs a cluster"),
     ],
 )
 def test_bad_input_is_refused_before_anything_is_spent(options, message):

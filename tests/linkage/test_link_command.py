@@ -61,6 +61,12 @@ def test_a_dry_run_writes_and_spends_nothing(files):
     assert not (files / "out").exists()
 
 
+@pytest.mark.parametrize(("epsilon", "said"), [(0.1, True), (4, False)])
+def test_it_says_before_it_spends_where_noise_is_much_for_so_few_pairs(files, epsilon, said):
+    done = link(files, "--n-levels", "4,3,2", "--dry-run", "--epsilon", epsilon)
+    assert ("Random pairs need no clerk" in " ".join(done.output.split())) is said
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
@@ -70,6 +76,7 @@ def test_a_dry_run_writes_and_spends_nothing(files):
         (("--unit", "entity"), "entity_records"),
         (("--left", "nobody"), "no column 'nobody'"),
         (("--epsilon", "inf"), "promises nothing"),
+        (("--random-pairs", "9"), "goes with Splink settings and --records"),
     ],
 )
 def test_mistakes_write_no_file_and_charge_no_ledger(files, more, message):

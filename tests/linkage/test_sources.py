@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import pickle
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,6 +12,8 @@ import pytest
 
 from pairveil import InputError
 from pairveil.linkage import (
+    DedupeClassifier,
+    DedupeComparator,
     PrivateLinkageModel,
     from_dedupe,
     load_febrl,
@@ -52,6 +55,31 @@ def test_dedupe_labels_make_the_model_that_their_records_make(tmp_path):
     assert model.kappa_ == 1
     for ours, theirs in zip(model.m_, same.m_, strict=True):
         assert ours == pytest.approx(theirs)
+
+
+def test_dedupe_gets_the_odds_of_the_model_and_training_keeps_the_weights(tmp_path):
+    """Distances as dedupe 3.0.3 makes them: a column a variable, 0 where a value is missing, ours first."""
+    records = make_records(100, random_state=5)
+    path = records.path()
+    found = from_dedupe(training(tmp_path, records, path), CUTS)
+    model = PrivateLinkageModel(random_state=0).fit(*found[:4])
+    order = np.r_[
+        np.flatnonzero(records.labels(path) < 0), np.flatnonzero(records.labels(path) > 0)
+    ]
+    comparators = {field: DedupeComparator(at) for field, at in CUTS.items()}
+    distances = np.ones((len(path), len(CUTS) + 1), dtype="f4")
+    for row, pair in enumerate(path[order]):
+        for column, (field, compare) in enumerate(comparators.items()):
+            left, right = (records.columns[field][i] for i in pair)
+            distances[row, column] = 0 if left is None or right is None else compare(left, right)
+    classifier = DedupeClassifier(model.released(), prior=0.05)
+    again = pickle.loads(pickle.dumps(classifier.fit(distances, np.zeros(len(path)))))
+    expected = model.match_probability(found.levels, prior=0.05)
+    assert (found.levels == -1).any()
+    by_pair = dict(zip(map(tuple, found.pairs.tolist()), expected, strict=True))
+    wanted = [by_pair[tuple(records.ids[pair].tolist())] for pair in path[order]]
+    assert again.predict_proba(distances)[:, 1] == pytest.approx(wanted)
+    assert again.predict_proba(distances).sum(axis=1) == pytest.approx(1)
 
 
 @pytest.mark.parametrize(

@@ -144,8 +144,28 @@ def test_two_tables_are_linked_by_labels_that_name_their_tables():
     gammas = found[["gamma_first_name", "gamma_surname", "gamma_dob"]].to_numpy()
     bits = model.match_weights(gammas) + np.log2(0.01 / 0.99)
     assert found["match_weight"].to_numpy() == pytest.approx(bits, abs=1e-12)
+    crossed = from_splink(linker, labels.head(50), n_random=40)
+    assert len(crossed.pairs) == 90
+    assert all({one[:3] for one in pair} == {"old", "new"} for pair in crossed.pairs.tolist())
     with pytest.raises(InputError, match="source_dataset_l and source_dataset_r"):
         from_splink(linker, labels.drop(columns=["source_dataset_l", "source_dataset_r"]))
+
+
+def test_random_pairs_of_other_records_are_compared_too():
+    records = made_up(300)
+    few = clerical(records).head(99)
+    linker = linker_of(records)
+    found = from_splink(linker, few, n_random=1000)
+    assert (found.pairs[:99] == few[["unique_id_l", "unique_id_r"]].to_numpy()).all()
+    assert set(found.labels[99:]) == {-1}
+    assert len(found.pairs) == 99 + 499  # of 600 records 500 are in no labelled pair
+    assert not set(found.pairs[99:].ravel()) & set(found.pairs[:99].ravel())
+    left, right = (records.set_index("unique_id").loc[found.pairs[:, i]] for i in (0, 1))
+    same = left["dob"].to_numpy() == right["dob"].to_numpy()
+    assert ((found.levels[:, 2] == 3) == same).all()
+    model = PrivateLinkageModel(epsilon=1.0).from_splink(linker, few, n_random=1000)
+    assert model.certificate_.kappas == {"pair": 1, "relationship": 1, "person": 2}
+    assert model.n_pairs_used_ == 598
 
 
 def test_a_low_clerical_score_is_no_match():
@@ -239,7 +259,7 @@ def test_a_linker_of_an_older_splink_is_refused():
 def test_the_command_takes_settings_records_and_labels(tmp_path):
     records = made_up()
     records.to_parquet(tmp_path / "records.parquet")
-    clerical(records).to_csv(tmp_path / "labels.csv", index=False)
+    clerical(records).head(149).to_csv(tmp_path / "labels.csv", index=False)
     (tmp_path / "settings.json").write_text(json.dumps(settings_of(creator())))
     words = [
         "link",
@@ -248,11 +268,14 @@ def test_the_command_takes_settings_records_and_labels(tmp_path):
         "--out",
         tmp_path / "out",
         "--json",
+        "--random-pairs",
+        100,
     ]
     done = CliRunner().invoke(
         app, [*map(str, words), "--records", str(tmp_path / "records.parquet")]
     )
     assert done.exit_code == 0, (done.output, done.exception)
+    assert json.loads(done.stdout)["certificate"]["n_pairs_used"] == 149 + 100
     assert json.loads(done.stdout)["certificate"]["for_release"] is True
     checked = CliRunner().invoke(app, ["certificate", str(tmp_path / "out"), "--json"])
     assert json.loads(checked.stdout)["valid"]

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from pairveil.cli.reference import reference
+
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
@@ -56,6 +58,7 @@ def test_the_source_distribution_holds_what_is_listed_and_nothing_else(tmp_path)
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a repository")
 def test_ledgers_and_checkpoints_are_ignored():
     names = ["ck9/a", "budget.json", "ledger-1.json", "fit.checkpoint", "x/fit.checkpoint.lock"]
+    names += ["pairveil-studio/people.csv"]  # what `make studio` makes
     done = subprocess.run(
         ["git", "check-ignore", *names], cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -80,6 +83,45 @@ def test_the_workflow_and_the_hook_run_what_everybody_runs():
     assert repository["repo"] == "local"
     assert [hook["entry"] for hook in repository["hooks"]] == ["make lint"]
     assert "make lint" in (ROOT / ".ci/run").read_text()
+
+
+def test_the_container_installs_as_the_makefile_does_and_starts_a_command_that_there_is():
+    lines = (ROOT / "Containerfile").read_text().replace("\\\n", " ").splitlines()
+    said = [line.split(maxsplit=1) for line in lines if line and not line.startswith("#")]
+    steps = [(word, rest) for word, rest in said]
+    # All that building a wheel reads is copied, to the place that it is installed from.
+    project = PROJECT["project"]
+    copied = {}
+    for word, rest in steps:
+        if word == "COPY":
+            *sources, target = rest.split()
+            copied |= dict.fromkeys(sources, target)
+    assert {"pyproject.toml", "constraints.txt", project["readme"], "LICENSE"} <= set(copied)
+    assert copied["src"] == copied["pyproject.toml"] + "src"
+    assert all((ROOT / source).exists() for source in copied)
+    # The same exact versions and extras as `make studio`.
+    (install,) = [rest for word, rest in steps if word == "RUN"]
+    constrained = re.search(r"pip install .*-c (\S+)", install)[1]
+    assert constrained == copied["constraints.txt"] + "constraints.txt"
+    make = (ROOT / "Makefile").read_text()
+    assert "-c constraints.txt" in re.search("PIP_INSTALL := (.*)", make)[1]
+    extras = re.search(r'"/src\[([\w,]+)\]"', install)[1]
+    assert set(extras.split(",")) <= set(project["optional-dependencies"])
+    assert f'-e ".[{extras}]"' in make.partition("$(VENV)/.studio:")[2].partition("\n\n")[0]
+    # A Python that CI runs, and a command with options that it has.
+    workflow = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())
+    (image,) = [rest for word, rest in steps if word == "FROM"]
+    assert (
+        re.search(r"python:([\d.]+)", image)[1]
+        in workflow["jobs"]["checks"]["strategy"]["matrix"]["python"]
+    )
+    (entry,) = [json.loads(rest) for word, rest in steps if word == "ENTRYPOINT"]
+    program, command, *options = entry
+    assert program in project["scripts"]
+    assert f"$(BIN)/{program} {command}\n" in make.partition("\nstudio:")[2]
+    shown = reference().partition(f"### pairveil {command}\n")[2].partition("\n###")[0]
+    assert all(f"`{option}`" in shown for option in options if option.startswith("--"))
+    assert options[-1].startswith(dict(steps)["WORKDIR"] + "/")
 
 
 def test_make_help_lists_every_target():

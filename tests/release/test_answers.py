@@ -136,7 +136,7 @@ def test_the_page_of_clusters_promises_nothing_of_the_points(clusters, tmp_path:
 
 def test_the_page_of_a_ranking_speaks_of_workers(ranker, tmp_path: Path) -> None:
     page = render(read_release(ranker.release(tmp_path / "out")))
-    for words in ("A ranking of 20 items", "workers", "ReleasedRanking", "worst rank"):
+    for words in ("A ranking of 20 items", "workers", "ReleasedRanking", "worst place"):
         assert words in page
     for words in ("distance metric", "made with this metric", "metric.safetensors"):
         assert words not in page

@@ -35,7 +35,7 @@ def test_report_from_a_bare_release(release: Path, tmp_path: Path) -> None:
     page = Path(said["out"]).read_text(encoding="utf-8")
     assert "For release, recomputed" in page
     assert ReleasedMetric.load(release).certificate.metric_sha256 in page
-    assert "No curve is shown" in page
+    assert "No curve and no map are shown" in page
 
 
 def test_report_with_a_summary_goes_beside_the_release(release: Path, full_data) -> None:

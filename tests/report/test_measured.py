@@ -23,9 +23,14 @@ PAIRS = design_pairs(400, random_state=0)
 LINE = ((0.0, 0.0), (1.0, 1.0))
 
 
-def planned(**parameters: object) -> Certificate:
+def planned(groups: object = None, **parameters: object) -> Certificate:
+    """For pairs; with groups ('auto': people, or a size) for people with classes."""
     learner = DPPMetricLearner(preprocessor=np.zeros((400, 3)), **parameters)
-    found = learner.certify(PAIRS, np.ones(len(PAIRS)))
+    if groups is None:
+        found = learner.certify(PAIRS, np.ones(len(PAIRS)))
+    else:
+        classes = (["a", "b", "c", "b"] * 100, ["a", "b", "c"])
+        found = learner.certify(learner.prepare_classes(np.zeros((400, 3)), *classes, groups))
     assert found is not None
     return found
 
@@ -36,6 +41,9 @@ def planned(**parameters: object) -> Certificate:
         {"n_steps": 4, "epsilon": 6.0},
         {"n_steps": 4, "epsilon": 6.0, "unit": "person", "adjacency": "replace"},
         {"mechanism": "laplace", "epsilon": 6.0},
+        {"groups": "auto", "n_steps": 4, "epsilon": 6.0, "unit": "person"},
+        {"groups": "auto", "n_steps": 4, "epsilon": 6.0, "unit": "pair"},  # two people
+        {"groups": 4, "n_steps": 4, "epsilon": 6.0, "unit": "person"},  # costs two clip bounds
     ],
 )
 def test_an_attack_on_a_released_plan_sees_a_good_part_and_no_more(parameters) -> None:
@@ -49,7 +57,7 @@ def test_an_attack_on_a_released_plan_sees_a_good_part_and_no_more(parameters) -
     assert audit_scores(target.scores, halved, runs=300, random_state=0).verdict == "violated"
 
 
-def test_only_a_plan_that_holds_and_sums_pairs_is_attacked(full_data) -> None:
+def test_only_a_plan_that_holds_is_attacked(full_data) -> None:
     false = replace(full_data.certificate, epsilon=0.1)
     with pytest.raises(InputError, match="does not hold"):
         released_plan(false)

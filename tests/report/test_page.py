@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import re
 from dataclasses import replace
@@ -13,15 +15,18 @@ import numpy as np
 import pytest
 
 from pairveil import DPPMetricLearner, GroupSet, design_groups
+from pairveil.errors import InputError
 from pairveil.learners.ranking import PrivatePreferenceRanker
 from pairveil.learners.scatter import DPPScatterLearner
+from pairveil.privacy.public_facts import PUBLIC_OF
+from pairveil.report import accounts
 from pairveil.report.axes import bin_counts, nice_ticks
 from pairveil.report.data import Cover, PublicTest, ReportData, Summary
 from pairveil.report.evidence import PLAIN
 from pairveil.report.page import render, write
 from pairveil.report.pictures import hundred_guesses
-from pairveil.report.summaries import metric_shape
-from pairveil.report.words import PLAIN_PUBLIC, at_most, cost, headline
+from pairveil.report.summaries import metric_shape, read_release
+from pairveil.report.words import at_most, cost, headline, plain_public
 
 CSS = files("pairveil.report").joinpath("assets/page.css").read_text(encoding="utf-8")
 SHAPE = metric_shape([[1.0, 2.0]], ("age", "bmi"))
@@ -70,7 +75,7 @@ def test_the_page_says_what_the_certificate_says(full_data) -> None:
     assert "knows everything but one pair" in page.text
     assert str(certificate.selection["caveat"]) in page.text
     for sentence in certificate.public:
-        assert PLAIN_PUBLIC.get(sentence, sentence) in page.text
+        assert plain_public(sentence, "pairs") in page.text
     assert full_data.summary.utility.note in page.text
     assert "public people" in page.text
     assert "none of them exists" in page.text
@@ -149,8 +154,7 @@ def test_hostile_words_stay_words(full_data) -> None:
 def test_absent_parts_say_why(seeded) -> None:
     page = Outline(render(ReportData(seeded, SHAPE)))
     for reason in (
-        "No curve is shown",
-        "No points are drawn",
+        "No curve and no map are shown",
         "not charged to a ledger",
         "no summary of the pair graph",
     ):
@@ -185,6 +189,49 @@ def test_no_word_of_the_trade_reaches_the_reader(full_data) -> None:
     text = Outline(render(full_data)).text
     found = re.findall(r"\b(?:b|[Rr]ank|[Ss]lack|margin's rule|l2|clip)\b", text)
     assert found == []
+
+
+@pytest.mark.parametrize("records", sorted(PUBLIC_OF))
+def test_what_is_public_is_said_without_the_words_of_the_trade(records: str) -> None:
+    said = " ".join(plain_public(one, records) for one in PUBLIC_OF[records])
+    assert not re.search("clip|margin|norm|scale|sampling|each unit", said), said
+
+
+def test_a_network_has_a_page_without_torch(full_data, tmp_path: Path) -> None:
+    weights = b"weights"
+    digest = hashlib.sha256(weights).hexdigest()
+    told = {
+        "format": "pairveil-network",
+        "shape": [1, 8],
+        "n_parameters": 1234,
+        "architecture": "Linear(<8>)",
+    }
+    (tmp_path / "network.json").write_text(json.dumps(told))
+    (tmp_path / "network.safetensors").write_bytes(weights)
+    certificate = replace(full_data.certificate, metric_sha256=digest)
+    (tmp_path / "certificate.json").write_text(certificate.to_json())
+    page = Outline(render(read_release(tmp_path)))
+    for words in (
+        "A network of 1,234 numbers",
+        "1 × 8 numbers",
+        "Linear(<8>)",
+        digest,
+        "ReleasedNetwork",
+    ):
+        assert words in page.text
+    assert str(tmp_path) not in page.text  # where it lay is nobody's business
+    (tmp_path / "network.safetensors").write_bytes(b"others")
+    with pytest.raises(InputError, match="was changed after the release"):
+        read_release(tmp_path)
+
+
+def test_the_best_of_several_fits_is_said_to_be_that(full_data) -> None:
+    one = full_data.certificate.events[0]
+    search = {"kind": "best-of", "mean_trials": 6, "slack": 0.0, "trials": [[one], [one]]}
+    found = accounts.noise(replace(full_data.certificate, events=(search,)))
+    assert "6 were made on average" in found["search"]
+    assert len(found["table"].rows) == 2
+    assert accounts.noise(full_data.certificate)["search"] == ""
 
 
 def test_releases_are_named(full_data) -> None:

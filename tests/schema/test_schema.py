@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairveil import InputError, Schema, read_schema
+from pairveil.data.raw_tables import guess_types
 from pairveil.errors import PrivateNote
 from pairveil.schema.columns import CategoryColumn, Column, DateColumn, NumberColumn
 from pairveil.schema.toml import template, to_toml
@@ -92,6 +93,30 @@ def test_each_type_by_hand():
         assert part in text
     assert "zzz" not in text
     assert "gestern" not in text
+
+
+@pytest.mark.parametrize(
+    ("cells", "guess"),
+    [
+        (["31.12.2020", "1.2.2020 14:30", ""], ("date", "%d.%m.%Y")),
+        (["31.12.20"], ("date", "%d.%m.%y")),
+        (["01/02/2020", "31/12/2020"], ("date", "%d/%m/%Y")),
+        (["01/02/2020", "12/31/2020"], ("date", "%m/%d/%Y")),
+        (["2020/12/31"], ("date", "%Y/%m/%d")),
+        (["2020-12-31T10:00"], ("date", "")),
+        (["1,5"] * 19 + ["unknown"], ("number", "")),
+        (["1,5", "unknown"], ("category", "")),
+        ([None, "?"], ("number", "")),
+    ],
+)
+def test_types_are_guessed_from_how_cells_are_written(cells, guess):
+    table = {"id": [str(at) for at in range(len(cells))], "x": cells}
+    guessed = guess_types(table, "id")["x"]
+    assert guessed == guess
+    if guess[0] == "date":  # what is guessed is also what reads it
+        made = Schema((DateColumn("x", bounds=("2019-01-01", "2021-01-01"), format=guess[1]),))
+        encoded = quietly(made, {"x": [cell for cell in cells if cell]})
+        assert not np.any(np.isin(encoded, (0.0, 0.5)))
 
 
 def test_numbers_with_a_comma_where_the_schema_says_so():
@@ -219,7 +244,7 @@ def test_all_types_survive_their_files(tmp_path):
 def test_the_template_is_blank_and_asks_for_each_blank(tmp_path):
     file = tmp_path / "schema.toml"
     types = {"id": "id", "a b": "number", "w": "category", "d": "date", "y": "class", "z": "skip"}
-    file.write_text(template(types, "people.csv"))
+    file.write_text(template({name: (kind, "") for name, kind in types.items()}, "people.csv"))
     with pytest.raises(InputError, match="3 columns have blanks: a b, w, d"):
         read_schema(file)
     filled = file.read_text().replace("bounds = []", "bounds = [0, 1]", 1)

@@ -25,11 +25,12 @@ from pairveil.errors import InputError
 from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.calibration import calibrate_choice, calibrate_gaussian, calibrate_laplace
 from pairveil.privacy.certificate import Certificate
+from pairveil.privacy.costs import cost_of
 from pairveil.privacy.mechanisms.exponential import EXPONENTIAL
 from pairveil.privacy.mechanisms.laplace import LAPLACE
 from pairveil.privacy.noise import NoiseSource, SeededNoise
 from pairveil.privacy.queries import Query
-from pairveil.privacy.units import Adjacency, Unit
+from pairveil.privacy.units import UNITS, Adjacency, Unit
 
 FloatArray = NDArray[np.float64]
 NoiseMaker = Callable[[np.random.Generator], NoiseSource]
@@ -166,12 +167,15 @@ def plan_claim(
 
 
 def released_plan(certificate: Certificate) -> Target:
-    """The plan of a release on made-up pairs, every answer visible; nothing but the certificate is read.
+    """The plan of a release on a made-up worst case, every answer visible; only the certificate is read.
+
+    What a protected unit moves follows from the stated costs: a contribution of one clip bound against null,
+    or against its opposite where two clip bounds are charged (replaced contents; a person inside a group).
 
     Parameters
     ----------
     certificate : Certificate
-        Its numbers must hold, and its records be pairs.
+        Its numbers must hold, and the unit must cost the same in all queries: pairs, people or groups.
 
     Examples
     --------
@@ -189,23 +193,27 @@ def released_plan(certificate: Certificate) -> Target:
         queries = [Query.from_dict(one) for one in certificate.plan.get("releases", ())]
     except TypeError:
         raise InputError("the plan does not describe its queries") from None
-    pairs_alone = all(query.records == "pairs" for query in queries)
-    if not pairs_alone or [query.event().to_dict() for query in queries] != list(
-        certificate.events
-    ):
+    adjacency, group = certificate.adjacency, certificate.group_of()
+    costs = set(group) if isinstance(group, tuple) else {cost_of(group)}
+    moved = {cost.moved(adjacency) for cost in costs}
+    plain = len(costs) == 1 and moved <= {1.0, 2.0} and certificate.unit in UNITS
+    if not plain or [query.event().to_dict() for query in queries] != list(certificate.events):
         raise InputError(
-            "this release is not made of sums over pairs: `pairveil audit --learner NAME` audits its learner"
+            "this release is not made of plain sums over pairs, people or groups: "
+            "`pairveil audit --learner NAME` audits its learner"
         )
     n_answers = sum(query.steps for query in queries)
     runs = min(RUNS, MOST_ANSWERS // max(n_answers, 1))
     if runs < 100:
         raise InputError(f"the plan has {n_answers:,} answers: too many to run it often enough")
-    unit, adjacency = certificate.unit, certificate.adjacency
-    canary = canary_of(unit, certificate.kappa, 1, adjacency)
+    n_changed = costs.pop().records
+    unit: Unit = "person" if n_changed > 1 and certificate.unit == "pair" else certificate.unit
+    canary = canary_of(unit, n_changed, 1, "replace" if moved == {2.0} else "zero-out")
+    queries = [replace(query, records="pairs") for query in queries]  # stand in for any record
     claim = Claim(certificate.epsilon, certificate.delta)
     if certificate.mu() is not None:
         claim = replace(claim, assume="gaussian")
-    elif len(queries) == 1 and queries[0].is_sampled:
+    elif len(queries) == 1 and queries[0].is_sampled and certificate.records == "pairs":
         claim = plan_claim(
             queries[0], certificate.epsilon, certificate.delta, certificate.kappa, adjacency
         )

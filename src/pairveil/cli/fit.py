@@ -43,9 +43,8 @@ from pairveil.cli.pair_options import (
     Together,
 )
 from pairveil.cli.planned import print_better_selection, print_plan
-from pairveil.cli.recount import salted_digest
-from pairveil.cli.training import Columns as ColumnsUsed
-from pairveil.cli.training import (
+from pairveil.cli.reading import Columns as ColumnsUsed
+from pairveil.cli.reading import (
     Scaling,
     Source,
     Training,
@@ -54,6 +53,7 @@ from pairveil.cli.training import (
     open_for_workers,
     read_training,
 )
+from pairveil.cli.recount import salted_digest
 from pairveil.cli.tuning import check_tune, found, make_search, print_search, run_search
 from pairveil.cli.waiting import waiting
 from pairveil.cli.which_learner import check_options, input_of, make_learner
@@ -250,10 +250,6 @@ def fit(
         raise InputError(
             f"--together does not go with {records}: who changes with others may be in several of them"
         )
-    if dask is not None and (records != "pairs" or select == "groups"):
-        raise InputError(
-            "--dask sums single pairs: people with classes, groups and tuples are summed on this machine"
-        )
     if tune:
         beside = {"--checkpoint": checkpoint, "--dask": dask, "--audit": audit}
         check_tune(records, str(select), beside)
@@ -270,6 +266,10 @@ def fit(
     if checkpoint is not None and spending.seed is not None:
         raise InputError("--checkpoint is for releases: leave --seed out")
     far = for_workers(*[path for path in (features, pairs) if path is not None])
+    if far and (records != "pairs" or select == "groups"):
+        raise InputError(
+            "workers read single pairs: give files of this machine, which --dask sums too"
+        )
     if far and dask is None:
         raise InputError("paths as s3://... are read by a cluster: say --dask SCHEDULER")
     if features == "-" and pairs == "-":

@@ -19,7 +19,7 @@ from pairveil.cli.output import (
     stdout,
     table,
 )
-from pairveil.cli.pair_options import GraphOptions, PairOptions, PairsFile
+from pairveil.cli.pair_options import GraphOptions, PairOptions, PairsFile, ZeroMeans
 from pairveil.errors import InputError
 from pairveil.graph.selections import SELECTIONS
 
@@ -41,12 +41,18 @@ MaxDegree = Annotated[
 def show_kappa(
     pairs: PairsFile,
     reading: GraphOptions = GraphOptions(),
+    label: Annotated[
+        str | None,
+        typer.Option("--label", help="Check too that the labels of this column can be read."),
+    ] = None,
+    zero_means: ZeroMeans = None,
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
     """Say how many pairs an attacker must be missing: the graph's numbers.
 
-    Reads who is paired with whom and nothing else: labels are not looked at.
+    They come from who is paired with whom and nothing else: labels are not looked at, but where `--label`
+    asks whether they can be read.
 
     Example: `pairveil kappa pairs.csv`
 
@@ -56,6 +62,8 @@ def show_kappa(
     from pairveil.graph.kappa import kappa
 
     with spoken_warnings(quiet or json_) as notes:
+        if label is not None:
+            PairOptions(**vars(reading), label=label, zero_means=zero_means).read(pairs)
         edges = index_pairs(reading.read(pairs)).pairs
     numbers = kappa(edges)
     if json_:

@@ -16,11 +16,16 @@ from pairveil.cli.pair_options import PANEL, PairOptions
 from pairveil.cli.planned import print_epsilons
 from pairveil.errors import InputError
 
+MUCH_NOISE = 0.01
+"""Noise on a count, as a share of the pairs, above which random pairs gain much (the guide has a table)."""
+
 
 class Levels(NamedTuple):
     """Levels of the labelled pairs, and what is public of them."""
 
     levels: Any
+    labels: Any
+    pairs: Any
     n_levels: tuple[int, ...] | None
     names: tuple[str, ...]
     settings: Any = None
@@ -73,6 +78,16 @@ def link(
             rich_help_panel=PANEL,
         ),
     ] = None,
+    n_random: Annotated[
+        int,
+        typer.Option(
+            "--random-pairs",
+            min=0,
+            help="With Splink settings: so many random pairs of other records count as pairs that do not "
+            "match, and are paid for like the labelled ones. They help most with few labels. Give --prior.",
+            rich_help_panel=PANEL,
+        ),
+    ] = 0,
     prior: Annotated[
         float | None,
         typer.Option("--prior", help="How likely a pair is a match. [default: released]"),
@@ -108,7 +123,7 @@ def link(
     budget_file = spending.ledger_of(protected)
     with spoken_warnings(quiet), ExitStack() as open_:
         found = reading.read(labels)
-        given = _read(source, found, reading, n_levels, records)
+        given = _read(source, found, reading, n_levels, records, n_random)
         from pairveil.linkage import PrivateLinkageModel
 
         model = PrivateLinkageModel(
@@ -119,8 +134,7 @@ def link(
             monotone=monotone,
             **spending.parameters,
         )
-        ends = np.column_stack([found.left, found.right])
-        prepared = model.prepare(given.levels, found.labels, ends, given.n_levels)
+        prepared = model.prepare(given.levels, given.labels, given.pairs, given.n_levels)
         planned = prepared.certificate
         if planned is None:
             raise InputError(
@@ -129,6 +143,7 @@ def link(
         if talk:
             stdout.print(f"{planned.n_pairs_used:,} of {planned.n_pairs_given:,} pairs used.")
             print_epsilons(planned, f"epsilon at delta {planned.delta:g}, by unit")
+            _say_noise(prepared)
         after = budget_file.rehearse(prepared)
         if talk and after is not None:
             stdout.print(f"Ledger: {after}")
@@ -153,23 +168,47 @@ def link(
         stdout.print(f"Released in {out}. `pairveil certificate {out}` verifies it.")
 
 
+def _say_noise(prepared: Any) -> None:
+    """What the noise will be, where it drowns much of what so few pairs say."""
+    noise, n_pairs = prepared.recipe.noise(prepared.plan)[1], prepared.plan.n_records
+    if noise > MUCH_NOISE * n_pairs:
+        stdout.print(
+            f"Each count of these {n_pairs:,} pairs will have a noise of {noise:,.0f}, so how often others "
+            "agree by chance will be half a guess. Random pairs need no clerk and help most: --random-pairs, "
+            "or rows of levels that are labelled as different."
+        )
+
+
 def _read(
-    source: Path, found: Any, reading: PairOptions, n_levels: str | None, records: Path | None
+    source: Path,
+    found: Any,
+    reading: PairOptions,
+    n_levels: str | None,
+    records: Path | None,
+    n_random: int,
 ) -> Levels:
-    """Levels of exactly the labelled pairs, in their order."""
+    """Levels of exactly the labelled pairs, and of random ones where they are asked for."""
     if source.suffix == ".json":
-        return _by_splink(source, found, n_levels, records)
+        return _by_splink(source, found, n_levels, records, n_random)
     from pairveil.data.pair_values import read_levels, rows_of
 
     if records is not None:
         raise InputError("--records goes with a Splink settings file (.json)")
+    if n_random:
+        raise InputError(
+            "--random-pairs goes with Splink settings and --records: levels of random pairs are rows of the "
+            "levels like any other; label them as different"
+        )
     values = read_levels(source, reading.left, reading.right, (reading.label,))
     rows = rows_of(found, values.pairs)
     sizes = None if n_levels is None else _sizes(n_levels, len(values.names))
-    return Levels(values.values[rows], sizes, values.names)
+    ends = np.column_stack([found.left, found.right])
+    return Levels(values.values[rows], found.labels, ends, sizes, values.names)
 
 
-def _by_splink(source: Path, found: Any, n_levels: str | None, records: Path | None) -> Levels:
+def _by_splink(
+    source: Path, found: Any, n_levels: str | None, records: Path | None, n_random: int
+) -> Levels:
     """Levels of the labelled pairs by Splink itself, from its settings and the records."""
     from pairveil.linkage.splink import from_splink, levels_of_settings, settings_of
     from pairveil.release.exporters import need
@@ -185,8 +224,7 @@ def _by_splink(source: Path, found: Any, n_levels: str | None, records: Path | N
     splink = need("splink", "splink", "Splink settings")
     duckdb = splink.DuckDBAPI()
     linker = splink.Linker(duckdb.register(_records(records)), settings)
-    levels = from_splink(linker, found)
-    return Levels(levels.levels, levels.n_levels, levels.names, settings)
+    return Levels(*from_splink(linker, found, n_random=n_random), settings)
 
 
 def _records(path: Path) -> Any:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -49,6 +50,14 @@ Together = Annotated[
     _option(
         "--together",
         "Public column of FEATURES (household, site): who shares a value counts as one person.",
+    ),
+]
+
+ZeroMeans = Annotated[
+    Literal["similar", "dissimilar"] | None,
+    _option(
+        "--zero-means",
+        "What a label 0, false or no means: labels of 0 and 1 or yes and no need it.",
     ),
 ]
 
@@ -102,10 +111,22 @@ class PairOptions(GraphOptions):
     """Where a file says who is paired with whom, and what their labels mean."""
 
     label: Annotated[str, _option("--label", "Column with the label.")] = "label"
-    zero_means: Annotated[
-        Literal["similar", "dissimilar"] | None,
-        _option("--zero-means", "What a label 0 means, where labels are bare 0 and 1."),
-    ] = None
+    zero_means: ZeroMeans = None
     threshold: Annotated[
         float, _option("--threshold", "Splink: the score from which a pair is similar.")
     ] = 0.5
+
+    def said(self) -> str:
+        """The options that differ from the defaults, as they are typed.
+
+        Examples
+        --------
+        >>> PairOptions(left="a", merge_similar_ids=True).said()
+        ' --left a --merge-similar-ids'
+        """
+        words = ""
+        for field in fields(self):
+            value, option = getattr(self, field.name), f" --{field.name.replace('_', '-')}"
+            if value != field.default:
+                words += option if value is True else f"{option} {shlex.quote(str(value))}"
+        return words

@@ -19,8 +19,8 @@ from pairveil.cli.pair_options import (
     SchemaFile,
     Together,
 )
-from pairveil.cli.training import Columns as ColumnsUsed
-from pairveil.cli.training import (
+from pairveil.cli.reading import Columns as ColumnsUsed
+from pairveil.cli.reading import (
     Scaling,
     Source,
     marked_classes,
@@ -130,7 +130,8 @@ def plan(
         print_json(seen.to_dict())
     elif not quiet:
         _print(seen, title, everything)
-        _print_command(of, seen.recommended, str(learner), schema, class_list, delta)
+        typed = reading.said() if kind == "pairs" else ""
+        _print_command(of, seen.recommended, str(learner), schema, class_list, delta, typed)
 
 
 def _of_pairs(
@@ -204,9 +205,15 @@ def _print(seen: Any, title: str, everything: bool) -> None:
 
 
 def _print_command(
-    of: Source, row: Any, learner: str, schema: Path | None, class_list: str | None, delta: float
+    of: Source,
+    row: Any,
+    learner: str,
+    schema: Path | None,
+    class_list: str | None,
+    delta: float,
+    typed: str,
 ) -> None:
-    """The command that makes the recommended fit."""
+    """The command that makes the recommended fit; ``typed`` says how pairs are read."""
     said = {
         "--schema": schema,
         "--learner": learner if learner != str(DEFAULT_LEARNER_NAME) else None,
@@ -222,4 +229,4 @@ def _print_command(
     }
     files = of.features if of.pairs is None else f"{of.features} {of.pairs}"
     options = " ".join(f"{name} {value}" for name, value in said.items() if value is not None)
-    stdout.print(f"pairveil fit {files} {options}")
+    stdout.print(f"pairveil fit {files}{typed} {options}")

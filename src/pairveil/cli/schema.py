@@ -61,11 +61,15 @@ def schema(
     with file_draft(out) as draft:
         draft.write_text(text, encoding="utf-8")
     if json_:
-        columns = [{"name": name, "type": kind} for name, kind in types.items()]
+        columns = [{"name": name, "type": guess.type} for name, guess in types.items()]
         print_json({"out": str(out), "columns": columns})
     elif not quiet:
-        rows = [[name, kind, WHAT_IS_LEFT[kind]] for name, kind in types.items()]
+        rows = [
+            [name, f"{guess.type} {guess.format}", WHAT_IS_LEFT[guess.type]]
+            for name, guess in types.items()
+        ]
         stdout.print(table(f"{len(types)} columns", ["column", "type", "to fill in"], rows))
         stdout.print(
-            f"Complete {out} from public knowledge, then: pairveil fit {features} PAIRS --schema {out}"
+            f"Complete {out} from public knowledge (open it in a text editor), then: "
+            f"pairveil plan {features} PAIRS --schema {out}"
         )

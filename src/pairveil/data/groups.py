@@ -70,6 +70,7 @@ class GroupSet(RecordsOfPeople):
     feature_names: tuple[str, ...] | None = None
 
     kind = "groups"  # of records, for what a protected unit costs
+    of_each = ("members", "labels")
 
     def __post_init__(self) -> None:
         self._check_people()
@@ -124,6 +125,11 @@ class GroupSet(RecordsOfPeople):
         GroupSet(2 groups of at most 2 people, 2 pairs, 4 features)
         """
         of_person = check_numbers(groups, pairs.n_people)
+        if pairs.together is not None:
+            raise InputError(
+                "people who change together may be in several groups, and each group protects one of them: "
+                "leave 'together' out, or use the pairs themselves"
+            )
         if pairs.labels is None:
             raise InputError("pairs without labels contribute nothing: groups need labelled pairs")
         own = of_person[pairs.pairs]
@@ -182,9 +188,9 @@ class GroupSet(RecordsOfPeople):
         return people, self.labels[chosen]
 
     def blocks(self, size: int) -> Iterator[slice]:
-        """Slices of at most ``size`` groups that cover all of them in order."""
-        numbers = self.labels.shape[1] * self.n_features
-        return super().blocks(max(1, min(size, _AT_ONCE // max(numbers, 1))))
+        """Slices of at most ``size`` groups that cover all of them in order; a power of two, as tiles are."""
+        most = min(size, _AT_ONCE // max(self.labels.shape[1] * self.n_features, 1))
+        return super().blocks(1 << max(most, 1).bit_length() - 1)
 
     def canonical(self) -> GroupSet:
         """The same records in an order that follows from ids alone.

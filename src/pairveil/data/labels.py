@@ -1,7 +1,7 @@
 """Labels: what people write for 'the same' and 'not the same', as +1 and -1.
 
-+1/-1 and the words below are clear. Bare 0/1 and true/false are not (is 0 'distance zero' or 'no
-match'?), so they are refused unless ``zero_means`` says what they mean, or, for true/false, the
++1/-1 and the words below are clear. Bare 0/1, true/false and yes/no are not (is 0 'distance zero' or 'no
+match'?), so they are refused unless ``zero_means`` says what they mean, or, for words, the
 column's own name does (``is_match``). A message names rows, never a label.
 """
 
@@ -19,11 +19,11 @@ from pairveil.errors import InputError
 
 Meaning = Literal["similar", "dissimilar"]
 
-SIMILAR_WORDS = frozenset({"similar", "same", "must-link", "match"})
-DISSIMILAR_WORDS = frozenset({"dissimilar", "different", "cannot-link", "distinct"})
-# A column with one of these names says itself what true means.
-_TRUE_IS_SIMILAR = frozenset({"match", "same", "similar", "must-link"})
-_TRUE_IS_DISSIMILAR = frozenset({"distinct", "different", "dissimilar", "cannot-link"})
+# A column with one of these names says itself what true and yes mean: ``same``, ``is_match``.
+SIMILAR_WORDS = frozenset({"similar", "same", "must-link", "match", "duplicate", "same-person"})
+DISSIMILAR_WORDS = frozenset({"dissimilar", "different", "cannot-link", "distinct", "non-match"})
+TRUE_WORDS = frozenset({"true", "t", "yes", "y"})
+FALSE_WORDS = frozenset({"false", "f", "no", "n"})
 
 # What one cell says, before the whole column has been seen.
 _SIMILAR, _DISSIMILAR, _ZERO, _ONE, _MINUS_ONE, _UNKNOWN, _TRUE = 1, -1, 0, 2, -2, 3, 4
@@ -35,7 +35,7 @@ class LabelColumn:
     Parameters
     ----------
     zero_means : {'similar', 'dissimilar'}, optional
-        What 0 (and false) stands for; without it they are refused.
+        What 0 (and false and no) stands for; without it they are refused.
     column : str, optional
         The column's name: ``is_match`` and the like say what true means.
 
@@ -77,17 +77,17 @@ class LabelColumn:
         unknown = np.flatnonzero(codes == _UNKNOWN)
         if unknown.size:
             raise InputError(
-                "labels must be +1/-1, similar/dissimilar, same/different, match/distinct or "
-                f"must-link/cannot-link; {name_rows(numbers[unknown])} "
+                "labels must be +1/-1, similar/dissimilar, same/different, match/distinct, "
+                f"must-link/cannot-link or yes/no; {name_rows(numbers[unknown])} "
                 f"{'has' if unknown.size == 1 else 'have'} none of these"
             )
         if self._zero_means is None:
             unclear = np.flatnonzero((codes == _ZERO) | (codes == _TRUE))
             if unclear.size:
                 raise InputError(
-                    "labels of 0/1 or true/false can be read either way "
+                    "labels of 0/1, true/false or yes/no can be read either way "
                     f"(first: {name_rows(numbers[unclear[:1]])}): say which with "
-                    "zero_means (--zero-means): is 0 or false 'similar' or 'dissimilar'?"
+                    "zero_means (--zero-means): is 0, false or no 'similar' or 'dissimilar'?"
                 )
             return np.where((codes == _SIMILAR) | (codes == _ONE), 1, -1).astype(np.int8)
         minus = np.flatnonzero(codes == _MINUS_ONE)
@@ -102,8 +102,10 @@ class LabelColumn:
 
     def _code(self, word: str | None) -> int:
         text = (word or "").strip().lower().replace("_", "-").replace(" ", "-")
-        if text in ("true", "false"):
-            return self._true_code if text == "true" else self._false_code
+        if text in TRUE_WORDS:
+            return self._true_code
+        if text in FALSE_WORDS:
+            return self._false_code
         if text in SIMILAR_WORDS:
             return _SIMILAR
         if text in DISSIMILAR_WORDS:
@@ -115,11 +117,11 @@ class LabelColumn:
 
 
 def _boolean_codes(column: str | None) -> tuple[int, int]:
-    """What true and false mean in a column of this name; unclear where it does not say."""
+    """What true (yes) and false (no) mean in a column of this name; unclear where it does not say."""
     name = (column or "").strip().lower().replace("_", "-").replace(" ", "-").removeprefix("is-")
-    if name in _TRUE_IS_SIMILAR:
+    if name in SIMILAR_WORDS:
         return _SIMILAR, _DISSIMILAR
-    if name in _TRUE_IS_DISSIMILAR:
+    if name in DISSIMILAR_WORDS:
         return _DISSIMILAR, _SIMILAR
     # A column of nothing but true must not pass for +1 as a column of 1 does.
     return _TRUE, _ZERO

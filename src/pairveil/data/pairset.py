@@ -69,6 +69,7 @@ class PairSet(RecordsOfPeople):
     together: np.ndarray | None = None
 
     kind = "pairs"  # of records, for what a protected unit costs
+    of_each = ("pairs", "labels")
 
     def __post_init__(self) -> None:
         self._check_people()

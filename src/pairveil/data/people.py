@@ -43,6 +43,7 @@ class People(RecordsOfPeople):
     feature_names: tuple[str, ...] | None = None
 
     kind = "people"  # of records, for what a protected unit costs
+    of_each = ("classes",)
 
     def __post_init__(self) -> None:
         names = None if self.feature_names is None else tuple(map(str, self.feature_names))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,24 @@ from pairveil.schema.schema import Schema, say_counts
 
 _LOOKED_AT = 10_000
 _MISSING = ("", "na", "n/a", "nan", "null", "none", "?")
+_LIKE = 0.9  # of the cells are written so: a few odd ones, such as 'unknown', do not decide a type
+_WRITTEN = (
+    ("number", "", r"^[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?$"),
+    ("date", "", r"^\d{4}-\d{1,2}-\d{1,2}([T ].*)?$"),
+    ("date", "%d.%m.%Y", r"^\d{1,2}\.\d{1,2}\.\d{4}( .*)?$"),
+    ("date", "%d.%m.%y", r"^\d{1,2}\.\d{1,2}\.\d{2}( .*)?$"),
+    ("date", "%d/%m/%Y", r"^([12]?\d|0\d|3[01])/(0?\d|1[0-2])/\d{4}( .*)?$"),
+    ("date", "%m/%d/%Y", r"^(0?\d|1[0-2])/([12]?\d|0\d|3[01])/\d{4}( .*)?$"),
+    ("date", "%Y/%m/%d", r"^\d{4}/\d{1,2}/\d{1,2}( .*)?$"),
+)
+"""Types, how a date is written, and what its cells look like; the first that fits is taken."""
+
+
+class Guess(NamedTuple):
+    """A column's type, and for a date how the table writes it (nothing: YYYY-MM-DD)."""
+
+    type: str
+    format: str = ""
 
 
 def read_raw_features(
@@ -56,7 +74,7 @@ def read_raw_features(
     return FeatureTable(ids.finish(), np.concatenate(blocks), wanted_schema.feature_names)
 
 
-def guess_types(source: Any, id: str, classes: str | None = None) -> dict[str, str]:
+def guess_types(source: Any, id: str, classes: str | None = None) -> dict[str, Guess]:
     """The type of each column for a template: from kinds of values, never from the values themselves.
 
     Parameters
@@ -69,13 +87,16 @@ def guess_types(source: Any, id: str, classes: str | None = None) -> dict[str, s
 
     Examples
     --------
-    >>> guess_types({"id": [1], "age": [30.0], "ward": ["a"], "visit": ["2020-01-31"]}, "id")
-    {'id': 'id', 'age': 'number', 'ward': 'category', 'visit': 'date'}
+    >>> guessed = guess_types({"id": [1], "age": [30.0], "visit": ["31.01.2020"]}, "id")
+    >>> guessed["age"].type, guessed["visit"]
+    ('number', Guess(type='date', format='%d.%m.%Y'))
     """
     table = open_table(source)
-    marked = {id: "id"} if classes is None else {id: "id", classes: "class"}
+    marked = {id: Guess("id")}
     if classes == id:
         raise InputError("ids and classes are two columns")
+    if classes is not None:
+        marked[classes] = Guess("class")
     table.require(list(marked), "Name the id column with id=")
     wanted: dict[str, ColumnKind] = dict.fromkeys(table.names, "text")
     first = next(iter(table.batches(wanted)), None)
@@ -87,24 +108,21 @@ def guess_types(source: Any, id: str, classes: str | None = None) -> dict[str, s
     }
 
 
-def _kind(cells: pa.Array) -> str:
-    """number, date or category, by how the first rows are written."""
+def _kind(cells: pa.Array) -> Guess:
+    """number, date or category, by how most of the first rows are written."""
     if pa.types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
     if pa.types.is_date(cells.type) or pa.types.is_timestamp(cells.type):
-        return "date"
+        return Guess("date")
     if not (pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type)):
-        return "category" if pa.types.is_boolean(cells.type) else "number"
-    text = pc.utf8_trim_whitespace(cells)
+        return Guess("category" if pa.types.is_boolean(cells.type) else "number")
+    text = pc.utf8_trim_whitespace(cells.drop_null())
     some = text.filter(
         pc.invert(pc.is_in(pc.utf8_lower(text), value_set=pa.array(_MISSING, text.type)))
     )
     if not len(some):
-        return "number"
-    for kind, pattern in (
-        ("number", r"^[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?$"),
-        ("date", r"^\d{4}-\d{2}-\d{2}([T ].*)?$"),
-    ):
-        if pc.all(pc.match_substring_regex(some, pattern)).as_py():
-            return kind
-    return "category"
+        return Guess("number")
+    for kind, format_, pattern in _WRITTEN:
+        if pc.mean(pc.match_substring_regex(some, pattern)).as_py() >= _LIKE:
+            return Guess(kind, format_)
+    return Guess("category")

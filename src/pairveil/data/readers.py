@@ -172,7 +172,7 @@ def read_pairs(
         The label column. None reads no labels, whatever the layout: enough for `kappa` and
         `select_pairs`, which must not look at them.
     zero_means : {'similar', 'dissimilar'}, optional
-        What a label of 0 stands for; without it bare 0/1 is refused.
+        What a label of 0 (false, no) stands for; without it bare 0/1 is refused.
     layout : str
         How the pairs are written, a name of `pairveil.data.layouts.LAYOUTS`; 'auto' tells by suffix,
         columns and first line.

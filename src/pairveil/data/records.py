@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -20,6 +20,10 @@ class RecordsOfPeople:
     features: Any
     ids: np.ndarray | None
     feature_names: tuple[str, ...] | None
+
+    kind: ClassVar[str]
+    of_each: ClassVar[tuple[str, ...]]
+    """Fields with one entry a record. The first holds rows of people (-1: nobody), or records are people."""
 
     @classmethod
     def checked_before(cls, **contents: Any) -> Self:
@@ -72,6 +76,19 @@ class RecordsOfPeople:
     def with_features(self, features: Any) -> Self:
         """The same records of people with other features, which must have been checked."""
         return self._changed(features=features)
+
+    def part(self, rows: slice, *, own_people: bool = True) -> Self:
+        """Some records, with the features of their own people only, by default: what another machine sums."""
+        taken = {name: np.array(getattr(self, name)[rows]) for name in self.of_each}
+        first = self.of_each[0]
+        if taken[first].ndim == 1:
+            return self._changed(features=self.features[rows], ids=None, **taken)
+        if own_people:
+            people, places = np.unique(taken[first], return_inverse=True)
+            vacant = int(people[0] < 0)
+            taken[first] = (places.reshape(taken[first].shape) - vacant).astype(taken[first].dtype)
+            taken["features"] = self.features[people[vacant:]]
+        return self._changed(ids=None, **taken)
 
     def _people_in(self, order: np.ndarray | None) -> dict[str, Any]:
         """Features and ids of the people in another order."""

@@ -65,6 +65,7 @@ class TupleSet(RecordsOfPeople):
     feature_names: tuple[str, ...] | None = None
 
     kind = "tuples"  # of records, for what a protected unit costs
+    of_each = ("tuples", "order")
 
     def __post_init__(self) -> None:
         self._check_people()

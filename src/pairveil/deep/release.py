@@ -24,12 +24,16 @@ from pairveil.files import FolderDraft, recover, write_file
 from pairveil.foreign import read_json, read_regular
 from pairveil.privacy.certificate import Certificate
 from pairveil.release.exporters import ONNX_INPUT, ONNX_OPSET, ONNX_OUTPUT, need, to_dense
+from pairveil.release.folder import (
+    CERTIFICATE_FILE,
+    NETWORK_ABOUT,
+    NETWORK_FILE,
+    NETWORK_ONNX,
+    check_folder,
+)
+from pairveil.release.network import FORMAT
 
-NETWORK_FILE = "network.safetensors"
-DESCRIPTION_FILE = "network.json"
-CERTIFICATE_FILE = "certificate.json"
-ONNX_FILE = "network.onnx"
-FORMAT, VERSION = "pairveil-network", 1
+VERSION = 1
 _AT_ONCE = 1024
 
 
@@ -141,10 +145,10 @@ class ReleasedNetwork:
         }
         files = {NETWORK_FILE: weights}
         if onnx:
-            files[ONNX_FILE] = onnx_bytes(self.module, self.shape)
-            described["onnx_sha256"] = hashlib.sha256(files[ONNX_FILE]).hexdigest()
+            files[NETWORK_ONNX] = onnx_bytes(self.module, self.shape)
+            described["onnx_sha256"] = hashlib.sha256(files[NETWORK_ONNX]).hexdigest()
         files |= {
-            DESCRIPTION_FILE: (json.dumps(described, indent=2) + "\n").encode(),
+            NETWORK_ABOUT: (json.dumps(described, indent=2) + "\n").encode(),
         }
         if self.certificate is not None:
             certificate = replace(self.certificate, metric_sha256=digest)
@@ -163,12 +167,12 @@ class ReleasedNetwork:
         """
         place = Path(folder)
         weights = read_regular(place / NETWORK_FILE)
-        described = read_json(place / DESCRIPTION_FILE)
+        described = read_json(place / NETWORK_ABOUT)
         if not isinstance(described, dict) or described.get("format") != FORMAT:
-            raise InputError(f"{DESCRIPTION_FILE} describes no released network")
+            raise InputError(f"{NETWORK_ABOUT} describes no released network")
         digest = hashlib.sha256(weights).hexdigest()
         if digest != described.get("sha256"):
-            raise InputError(f"{NETWORK_FILE} is not the file that {DESCRIPTION_FILE} describes")
+            raise InputError(f"{NETWORK_FILE} is not the file that {NETWORK_ABOUT} describes")
         try:
             module.load_state_dict(load_tensors(weights))
         except (RuntimeError, KeyError) as problem:
@@ -231,16 +235,8 @@ def _dtype(module: nn.Module) -> torch.dtype:
 
 
 def _write(folder: Path, files: dict[str, bytes], overwrite: bool) -> Path:
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file; name a folder for the release")
-    held = {entry.name for entry in folder.iterdir()} if folder.exists() else set()
-    if held - {NETWORK_FILE, DESCRIPTION_FILE, CERTIFICATE_FILE, ONNX_FILE}:
-        raise InputError(f"{folder} holds other files; name a new folder for the release")
-    if held and not overwrite:
-        raise InputError(
-            f"{folder} already holds a release; name another folder or allow overwriting"
-        )
     recover(folder)
+    check_folder(folder, overwrite)
     with FolderDraft(folder, room=sum(map(len, files.values()))) as draft:
         for name, content in files.items():
             draft.write(name, content)

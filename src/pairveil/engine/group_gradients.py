@@ -63,10 +63,11 @@ class GroupGradient(Statistic):
     def tile_sum(self, people: Any, labels: Labels, norm: Norm) -> FloatArray:  # type: ignore[override]
         """Sum of the clipped contributions of some groups: people (g, m, d), labels of their pairs."""
         g, m, d = people.shape
-        centred = people - people.mean(axis=1, keepdims=True)
-        projected = (centred.reshape(-1, d) @ self.W.T).reshape(g, m, -1)
         first, second = slots(m)
-        distance = np.linalg.norm(projected[:, first] - projected[:, second], axis=2)
+        with np.errstate(over="ignore", invalid="ignore"):
+            centred = people - people.mean(axis=1, keepdims=True)
+            projected = (centred.reshape(-1, d) @ self.W.T).reshape(g, m, -1)
+            distance = np.linalg.norm(projected[:, first] - projected[:, second], axis=2)
         factor = self.loss.coefficient(distance, labels) * np.where(labels > 0, *self.weights)
         factor = np.where((labels != 0) & (distance > kernels.TINY), factor, 0.0)
         factor = factor / np.maximum(np.count_nonzero(labels, axis=1), 1)[:, None]
@@ -76,7 +77,10 @@ class GroupGradient(Statistic):
         with np.errstate(over="ignore", invalid="ignore"):
             pulled = mixing @ projected
             shrinking = _shrinking(pulled, centred, self.clip, norm)
-        pulled = np.where(shrinking[:, None, None] > 0, pulled, 0.0) * shrinking[:, None, None]
+        pulled, centred = (  # both: 0 times infinity is not 0
+            np.where(shrinking[:, None, None] > 0, one, 0.0) for one in (pulled, centred)
+        )
+        pulled *= shrinking[:, None, None]
         total: FloatArray = pulled.reshape(g * m, -1).T @ centred.reshape(g * m, d)
         return total
 

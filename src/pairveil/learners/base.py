@@ -17,6 +17,7 @@ from weakref import WeakSet
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
 
 from pairveil.engine.backends.records import backend_for, check_backend
 from pairveil.engine.checkpoint import Checkpoint, Hold
@@ -24,7 +25,7 @@ from pairveil.engine.engine import Engine, OnAnswer
 from pairveil.engine.plan import Recipe
 from pairveil.errors import ClusterError, InputError, PrivacyLeakWarning
 from pairveil.learners import charging
-from pairveil.learners.grouped import cut_pairs, material_of_groups, refuse_cluster
+from pairveil.learners.grouped import cut_pairs, material_of_groups
 from pairveil.learners.inputs import resolve_training
 from pairveil.learners.material import Material, material_of_pairs
 from pairveil.learners.named_people import in_order_of_names
@@ -121,6 +122,10 @@ class PrivateLearner(BaseEstimator):
         """Take the model that the recipe made into fitted attributes."""
         raise NotImplementedError
 
+    def _write(self, folder: str | Path, overwrite: bool) -> Path:
+        """Write what is handed out; `release` has seen that there is something and that it is promised."""
+        raise NotImplementedError
+
     def _protected(self) -> Unit:
         """The certificate's unit; a learner may know it by another name too."""
         return self.unit
@@ -204,7 +209,6 @@ class PrivateLearner(BaseEstimator):
             raise InputError("groups hold the labels of the pairs inside them: leave y out")
         RawRows.of(self).table(None, groups)
         check_common(given)
-        refuse_cluster(given.backend)
         self._check(given, groups.n_features)
         material = material_of_groups(given, groups, stacklevel=5)
         asked = self._group_recipe(given, material)
@@ -237,7 +241,7 @@ class PrivateLearner(BaseEstimator):
         *,
         on_step: OnStep | None = None,
         on_answer: OnAnswer | None = None,
-        checkpoint: str | Path | Hold | None = None,
+        checkpoint: str | Path | Hold | Checkpoint | None = None,
         keep_checkpoint: bool = False,
     ) -> Self:
         """Learn, and issue the certificate.
@@ -253,7 +257,7 @@ class PrivateLearner(BaseEstimator):
             Called with (share done, epsilon spent so far) after each answer.
         on_answer : callable, optional
             Called with each query, its statistic and the noisy answer; for auditors.
-        checkpoint : path or Hold, optional
+        checkpoint : path, Hold or Checkpoint, optional
             Answers are kept there; a fit of the same pairs that was killed resumes from them and charges
             no ledger twice. Removed when the fit is done. Not with a seed, whose noise would repeat.
         keep_checkpoint : bool
@@ -271,7 +275,10 @@ class PrivateLearner(BaseEstimator):
         self._warn_of_clones(prepared.certificate)
         used = prepared.material.used
         backend = backend_for(used, self.backend)  # before anything is charged
-        saved = None if checkpoint is None else Checkpoint(checkpoint, prepared.plan, used)
+        if checkpoint is None or isinstance(checkpoint, Checkpoint):
+            saved = checkpoint
+        else:
+            saved = Checkpoint(checkpoint, prepared.plan, used)
         try:
             charging.charge(self.accountant, prepared, saved)
             watcher = Progress(prepared, on_step, on_answer)
@@ -293,6 +300,27 @@ class PrivateLearner(BaseEstimator):
         if saved is not None:  # only now: answers that were paid for outlive whatever fails above
             saved.close() if keep_checkpoint else saved.finish()
         return self
+
+    def release(self, folder: str | Path, *, overwrite: bool = False) -> Path:
+        """Write what ``pairveil fit --out`` writes: what was learned and its certificate, to be handed out.
+
+        Parameters
+        ----------
+        folder : path
+            Written whole or not at all.
+        overwrite : bool
+            Whether an earlier release may be replaced.
+
+        Returns
+        -------
+        Path
+            The folder; ``load`` of `pairveil.ReleasedMetric`, `pairveil.ReleasedRanking` or
+            `pairveil.ReleasedClusters` reads it.
+        """
+        check_is_fitted(self, "certificate_")
+        if self.certificate_ is None:
+            raise InputError("epsilon=inf promises nothing: there is nothing to release")
+        return self._write(folder, overwrite)
 
     def _warn_of_clones(self, certificate: Certificate | None) -> None:
         if certificate is not None and self.accountant is None and self in _CLONES:

@@ -62,10 +62,11 @@ def cut_pairs(given: Any, found: Resolved, stacklevel: int) -> Material:
     found : Resolved
         The pairs, in canonical order.
     """
-    refuse_cluster(given.backend)
     refuse_together(getattr(found.data, "together", None))
     if is_remote(found.data):
-        raise InputError("groups are summed on this machine: give pairs that fit into its memory")
+        raise InputError(
+            "groups are cut out of pairs on this machine: give pairs that fit into its memory"
+        )
     if given.kappa != "auto":
         raise InputError("kappa is for single pairs: a unit is in one group, so leave kappa='auto'")
     data = clipped(found.data, given.data_norm, stacklevel + 1)
@@ -144,7 +145,6 @@ def grouped_people(given: Any, people: Material, groups: Any) -> Material:
     groups : int or integer array of shape (n,)
         Size of the groups, or each person's group (-1 for none) in the order in which people were given.
     """
-    refuse_cluster(given.backend)
     data = people.used
     if np.ndim(groups) == 0:
         check_size(groups)
@@ -170,9 +170,3 @@ def grouped_people(given: Any, people: Material, groups: Any) -> Material:
         selection={**people.selection, "full_graph_relationship_kappa": 1},
         n_given=made.n_pairs,
     )
-
-
-def refuse_cluster(backend: str) -> None:
-    """Groups are summed on this machine."""
-    if backend == "dask":
-        raise InputError("groups are summed on this machine: backend='auto'")

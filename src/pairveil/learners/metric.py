@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from pairveil.data.pairset import PairSet
 from pairveil.engine.backends.records import check_backend
@@ -89,26 +88,9 @@ class PrivateMetricLearner(PrivateThreshold, PrivateLearner, PairMetric):
             self._threshold_by_fit(given, params)
         return self
 
-    def release(self, folder: str | Path, *, overwrite: bool = False) -> Path:
-        """Write what ``pairveil fit --out`` writes: the metric, its certificate, schema and summary.
-
-        Parameters
-        ----------
-        folder : path
-            Written whole or not at all.
-        overwrite : bool
-            Whether an earlier release may be replaced.
-
-        Returns
-        -------
-        Path
-            The folder; `pairveil.ReleasedMetric.load` reads it.
-        """
+    def _write(self, folder: str | Path, overwrite: bool) -> Path:
         import pairveil  # what is past the trust boundary stands above this part
 
-        check_is_fitted(self, "components_")
-        if self.certificate_ is None:
-            raise InputError("epsilon=inf promises nothing: there is nothing to release")
         schema: Schema | None = getattr(self, "schema_", None)
         names = getattr(self, "feature_names_in_", None)
         metric = pairveil.ReleasedMetric(  # type: ignore[attr-defined]

@@ -14,7 +14,6 @@ from pairveil.engine.backends.records import kappa_of
 from pairveil.engine.engine import Engine
 from pairveil.errors import InputError
 from pairveil.graph.digest import graph_digest
-from pairveil.learners.calibrations import Calibration, with_calibrations
 from pairveil.learners.inputs import resolve_pairs
 from pairveil.learners.named_people import rows_of, without_ids
 from pairveil.learners.parameters import is_number
@@ -29,6 +28,7 @@ from pairveil.learners.thresholds import (
 from pairveil.privacy.calibration import calibrate_laplace
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.grid import check_noise
+from pairveil.privacy.joint_certificate import ThresholdChoice, metric_and_thresholds
 from pairveil.privacy.mechanisms.laplace import LAPLACE
 from pairveil.privacy.noise import SeededNoise, TrustedNoise
 from pairveil.privacy.queries import Query
@@ -52,7 +52,7 @@ class PrivateThreshold(_Metric):
 
     def _forget_thresholds(self) -> None:
         """A new fit has no threshold, and nothing was calibrated for it yet."""
-        for name in ("threshold_", "match_odds_", "threshold_certificate_", "_calibrations"):
+        for name in ("threshold_", "match_odds_", "threshold_certificate_", "_threshold_choices"):
             self.__dict__.pop(name, None)
 
     def _measured_pairs(self, pairs: Any, y: Any, *, warn: bool = True) -> tuple[PairSet, bool]:
@@ -122,15 +122,15 @@ class PrivateThreshold(_Metric):
         check_noise(noise, query.n_entries, LAPLACE.norm)
         kappas = {unit: group.of(unit) for unit in UNITS}
         source = TrustedNoise() if self.random_state is None else SeededNoise(self.random_state)
-        made = Calibration(query, kappas, data.n_pairs, source.name, guessed)
-        made_so_far = (*getattr(self, "_calibrations", ()), made)
-        together = with_calibrations(self.certificate_, made_so_far)
+        made = ThresholdChoice(query, kappas, data.n_pairs, source.name, guessed)
+        made_so_far = (*getattr(self, "_threshold_choices", ()), made)
+        joint = metric_and_thresholds(self.certificate_, made_so_far)
         if self.accountant is not None:
             self.accountant.spend(
                 [query.event()], kappas, note="threshold", graph=graph_digest(data)
             )
         # Before the noise is drawn: what fails after that counts, and no older certificate speaks for it.
-        self._calibrations = made_so_far
+        self._threshold_choices = made_so_far
         self.__dict__.pop("threshold_certificate_", None)
         similar, dissimilar = Engine(data, source).answer(query, histogram)
         found = best_threshold(histogram.edges, similar, dissimilar, strategy, min_rate, beta)
@@ -138,7 +138,7 @@ class PrivateThreshold(_Metric):
         self.match_odds_ = match_odds(
             histogram.edges, similar, dissimilar, noise
         )  # post-processing
-        self.threshold_certificate_ = together
+        self.threshold_certificate_ = joint
         return self
 
     def set_threshold(self, threshold: float) -> Self:

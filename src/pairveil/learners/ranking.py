@@ -318,23 +318,9 @@ class PrivatePreferenceRanker(PrivateLearner):
         self.rank_low_, self.rank_high_ = sets
         self.items_ = names
 
-    def release(self, folder: str | Path, *, overwrite: bool = False) -> Path:
-        """Write strengths, names, sets of ranks and the certificate, to be handed out.
-
-        `pairveil.ReleasedRanking.load` reads them.
-
-        Parameters
-        ----------
-        folder : path
-            Written whole or not at all.
-        overwrite : bool
-            Whether an earlier release may be replaced.
-        """
+    def _write(self, folder: str | Path, overwrite: bool) -> Path:
         import pairveil  # what is past the trust boundary stands above this part
 
-        check_is_fitted(self, "strengths_")
-        if self.certificate_ is None:
-            raise InputError("epsilon=inf promises nothing: there is nothing to release")
         saved: Path = pairveil.ReleasedRanking(  # type: ignore[attr-defined]
             strengths=self.strengths_,
             names=self.items_,

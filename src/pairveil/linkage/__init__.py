@@ -2,14 +2,17 @@
 
 from pairveil.data.linkage_sets import load_febrl, load_historical, make_records, make_voices
 from pairveil.linkage.comparing import text_levels
-from pairveil.linkage.dedupe import from_dedupe
+from pairveil.linkage.dedupe import DedupeClassifier, DedupeComparator, from_dedupe
 from pairveil.linkage.estimating import level_frequencies
 from pairveil.linkage.metric_comparison import metric_comparison
 from pairveil.linkage.model import PrivateLinkageModel
+from pairveil.linkage.random_pairs import random_pairs
 from pairveil.linkage.recordlinkage import to_recordlinkage
 from pairveil.release.linkage import ReleasedLinkage
 
 __all__ = [
+    "DedupeClassifier",
+    "DedupeComparator",
     "PrivateLinkageModel",
     "ReleasedLinkage",
     "from_dedupe",
@@ -19,6 +22,7 @@ __all__ = [
     "make_records",
     "make_voices",
     "metric_comparison",
+    "random_pairs",
     "text_levels",
     "to_recordlinkage",
 ]

@@ -119,14 +119,17 @@ class CountRecipe:
         """For the certificate."""
         return {"linkage": {"n_levels": list(self.n_levels), **dict(self.told)}}
 
-    def run(self, plan: Plan, engine: Engine) -> NoisyCounts:
-        """Ask, and put the answer in order."""
+    def noise(self, plan: Plan) -> tuple[float, float]:
+        """Clip bound of a pair, and the standard deviation of the noise on each count."""
         query = plan[QUERY]
         clip = LevelCounts.bound(len(self.n_levels), query.mechanism.norm)
+        return clip, query.noise_std(clip)
+
+    def run(self, plan: Plan, engine: Engine) -> NoisyCounts:
+        """Ask, and put the answer in order."""
+        query, (clip, noise) = plan[QUERY], self.noise(plan)
         answer = engine.answer(query, LevelCounts(self.n_levels, self.matches_only, clip))
         cut = np.cumsum((2, *self.n_levels, *(() if self.matches_only else self.n_levels)))
         parts = np.split(answer, cut[:-1])
         k = len(self.n_levels)
-        return NoisyCounts(
-            parts[1 : k + 1], parts[k + 1 :], parts[0] / LABEL_WEIGHT, query.noise_std(clip)
-        )
+        return NoisyCounts(parts[1 : k + 1], parts[k + 1 :], parts[0] / LABEL_WEIGHT, noise)

@@ -1,10 +1,11 @@
-"""dedupe: comparison levels of the whole records in its training file."""
+"""dedupe: comparison levels of the records in its training file, and match weights as its classifier."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from pairveil.data.layouts.dedupe import read_dedupe, read_dedupe_records
 from pairveil.errors import InputError
 from pairveil.linkage.comparing import text_levels
+from pairveil.release.linkage import ReleasedLinkage
 
 
 class DedupeLevels(NamedTuple):
@@ -73,3 +75,58 @@ def from_dedupe(
         tuple(len(at) + 2 for at in cuts.values()),
         tuple(cuts),
     )
+
+
+@dataclass(frozen=True)
+class DedupeComparator:
+    """One comparison of `from_dedupe` for ``dedupe.variables.Custom(field, comparator=...)``.
+
+    Parameters
+    ----------
+    cuts : ascending numbers between 0 and 1
+        As for `text_levels`.
+
+    Examples
+    --------
+    >>> DedupeComparator((0.4, 0.7))("garcia", "garzia")
+    3.0
+    """
+
+    cuts: tuple[float, ...]
+    __name__ = "text_levels"  # dedupe shows it
+
+    def __call__(self, left: Any, right: Any) -> float:
+        """The level plus 1: dedupe itself writes 0 where a value is missing."""
+        return float(text_levels([left], [right], self.cuts)[0]) + 1
+
+
+@dataclass(frozen=True)
+class DedupeClassifier:
+    """Match weights as ``deduper.classifier``: dedupe asks it how likely each pair is a match.
+
+    Parameters
+    ----------
+    model : ReleasedLinkage
+    prior : float
+        How likely a pair that dedupe scores is a match; such pairs agree in a blocking rule.
+
+    Examples
+    --------
+    >>> model = ReleasedLinkage((np.array([0.2, 0.8]),), (np.array([0.9, 0.1]),), 0.5)
+    >>> DedupeClassifier(model, 0.5).predict_proba(np.array([[2.0], [0.0]])).round(2)
+    array([[0.11, 0.89],
+           [0.5 , 0.5 ]])
+    """
+
+    model: ReleasedLinkage
+    prior: float
+
+    def fit(self, X: Any, y: Any) -> Self:  # noqa: ARG002
+        """Keep the weights: ``deduper.train`` then learns blocking rules alone."""
+        return self
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Of no match and of a match; the comparisons are the first columns of dedupe's distances."""
+        levels = np.asarray(X)[:, : len(self.model.m)].astype(np.int64) - 1
+        match = self.model.match_probability(levels, self.prior)
+        return np.column_stack([1 - match, match])

@@ -1,6 +1,6 @@
 """From noisy counts to probabilities of levels: post-processing, so it costs no privacy.
 
-Before looking, matches are believed to agree mostly and others mostly not: each count is Gamma distributed,
+Before looking, matches are believed to agree mostly and others hardly ever: each count is Gamma distributed,
 with shapes that are public and a scale from the noisy number of labels. A noisy count is replaced by its mean
 given the noise on it. Where counts are large the belief is lost in them; where noise is all, it decides.
 """
@@ -15,13 +15,35 @@ from sklearn.isotonic import IsotonicRegression
 
 FloatArray = NDArray[np.float64]
 
-MATCHES_AGREE, MATCHES_DIFFER = 3.0, 1.0
-"""Shapes of the belief on matches: that of the highest level, and that of all others together."""
-OTHERS_DIFFER, OTHERS_AGREE = 2.0, 0.4
-"""Of other pairs: that of the lowest level, and that of all others together. Below 1: mostly near none."""
+MATCHES_BEST, MATCHES_FALL = 0.6, 0.3
+"""Belief on matches: the share of the highest level, and the factor by which shares fall below it."""
+OTHERS_AGREE, OTHERS_AGREE_OF_TWO, OTHERS_FALL = 0.05, 0.3, 0.5
+"""On other pairs: the share of all levels above the lowest; the same where there are two levels only (sex,
+state: agreeing by chance is common there); and the factor by which shares fall from the second level on."""
+MATCHES_WEIGHT, OTHERS_WEIGHT = 6.0, 4.0
+"""How many pairs the belief is worth: the sum of the shapes."""
 LEAST_COUNT = 0.5
 """Added to every count: no probability is zero, whatever was sampled."""
 _REACH, _POINTS = 9.0, 400  # of the quadrature: standard deviations, and points on either grid
+
+
+def belief(size: int, *, matches: bool) -> FloatArray:
+    """Shares of the levels of a comparison that are believed before any pair is seen, the lowest first.
+
+    Examples
+    --------
+    >>> belief(4, matches=True).round(3), belief(4, matches=False).round(3)
+    (array([0.026, 0.086, 0.288, 0.6  ]), array([0.95 , 0.029, 0.014, 0.007]))
+    """
+    if size == 1:
+        return np.ones(1)
+    steps = np.arange(size - 1)
+    ladder = MATCHES_FALL ** steps[::-1] if matches else OTHERS_FALL**steps
+    ladder /= ladder.sum()
+    if matches:
+        return np.append((1 - MATCHES_BEST) * ladder, MATCHES_BEST)
+    agree = OTHERS_AGREE_OF_TWO if size == 2 else OTHERS_AGREE
+    return np.append(1 - agree, agree * ladder)
 
 
 def shrunk(counts: FloatArray, noise: float, total: float, *, matches: bool) -> FloatArray:
@@ -34,7 +56,7 @@ def shrunk(counts: FloatArray, noise: float, total: float, *, matches: bool) -> 
     noise : float
         Standard deviation of the noise on each.
     total : float
-        How many labels of this kind there are, with noise.
+        About how many labels of this kind there are, above 0.
     matches : bool
         Of matches or of other pairs.
 
@@ -43,18 +65,14 @@ def shrunk(counts: FloatArray, noise: float, total: float, *, matches: bool) -> 
     >>> shrunk(np.array([10.0, 30.0, 160.0]), 0.0, 200.0, matches=True)
     array([ 10.5,  30.5, 160.5])
     >>> shrunk(np.array([-40.0, 10.0]), 30.0, 50.0, matches=False).round()
-    array([17.,  7.])
+    array([19., 13.])
     """
-    size = len(counts)
-    if size == 1 or noise == 0:
+    if len(counts) == 1 or noise == 0:
         return np.maximum(counts, 0.0) + LEAST_COUNT
-    best, rest = (MATCHES_AGREE, MATCHES_DIFFER) if matches else (OTHERS_DIFFER, OTHERS_AGREE)
-    shapes = np.full(size, rest / (size - 1))
-    shapes[-1 if matches else 0] = best
-    scale = max(total, noise) / (best + rest)
+    weight = MATCHES_WEIGHT if matches else OTHERS_WEIGHT
     means = [
-        posterior_mean(count, noise, shape, scale)
-        for count, shape in zip(counts, shapes, strict=True)
+        posterior_mean(count, noise, weight * share, total / weight)
+        for count, share in zip(counts, belief(len(counts), matches=matches), strict=True)
     ]
     return np.array(means) + LEAST_COUNT
 

@@ -289,7 +289,9 @@ class PrivateLinkageModel(PrivateLearner):
     def _keep(self, model: NoisyCounts, prepared: Prepared) -> None:
         recipe: Any = prepared.recipe
         self.n_levels_ = recipe.n_levels
-        noise, (n_matches, n_others) = model.noise, model.labels.tolist()
+        noise, n_pairs = model.noise, prepared.plan.n_records
+        # Below the noise a number of labels says nothing, and there are no more labels than pairs.
+        n_matches, n_others = np.clip(model.labels, noise, n_pairs).tolist()
         matches = [shrunk(one, noise, n_matches, matches=True) for one in model.matches]
         others = [shrunk(one, noise, n_others, matches=False) for one in model.others]
         self.m_ = [one / one.sum() for one in matches]
@@ -336,7 +338,13 @@ class PrivateLinkageModel(PrivateLearner):
     # ---- Splink ----------------------------------------------------------------------------------
 
     def from_splink(
-        self, linker: Any, labels: Any, *, threshold: float = 0.5, entities: Any = None
+        self,
+        linker: Any,
+        labels: Any,
+        *,
+        threshold: float = 0.5,
+        n_random: int = 0,
+        entities: Any = None,
     ) -> Self:
         """Fit on clerical labels, with levels that Splink computes for exactly the labelled pairs.
 
@@ -348,12 +356,15 @@ class PrivateLinkageModel(PrivateLearner):
             Splink's clerical labels: ``unique_id_l``, ``unique_id_r``, ``clerical_match_score``.
         threshold : float
             A score from here on is a match, one below is none.
+        n_random : int
+            So many `random_pairs` of other records count as pairs that do not match: with few labels u is
+            hardly known without them.
         entities : (K, 2) array, optional
-            As for `fit`.
+            As for `fit`; without random pairs.
         """
         from pairveil.linkage.splink import from_splink
 
-        found = from_splink(linker, labels, threshold)
+        found = from_splink(linker, labels, threshold, n_random)
         self.fit(found.levels, found.labels, found.pairs, found.n_levels, entities=entities)
         self.feature_names_in_ = np.array(found.names, dtype=object)
         return self

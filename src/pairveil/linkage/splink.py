@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from pairveil.errors import DataWarning, InputError
 from pairveil.foreign import parse_json, read_regular
 from pairveil.learners.parameters import is_number
+from pairveil.linkage.random_pairs import random_pairs
 
 FloatArray = NDArray[np.float64]
 
@@ -124,7 +125,9 @@ def to_splink(
     return found
 
 
-def from_splink(linker: Any, labels: Any, threshold: float = 0.5) -> SplinkLevels:
+def from_splink(
+    linker: Any, labels: Any, threshold: float = 0.5, n_random: int = 0
+) -> SplinkLevels:
     """Levels of exactly the labelled pairs, computed by Splink itself on a linker of its own.
 
     Parameters
@@ -135,6 +138,8 @@ def from_splink(linker: Any, labels: Any, threshold: float = 0.5) -> SplinkLevel
         Clerical labels with ``unique_id_l``, ``unique_id_r`` and ``clerical_match_score``; a score of at
         least ``threshold`` is a match, one below is none (Splink's own training takes all for matches).
     threshold : float
+    n_random : int
+        So many `random_pairs` of other records are compared too, and added as pairs that do not match.
 
     Raises
     ------
@@ -163,22 +168,46 @@ def from_splink(linker: Any, labels: Any, threshold: float = 0.5) -> SplinkLevel
         )
     settings = settings_of(linker)
     names, sizes = levels_of_settings(settings)
-    _warn_of_frequencies(settings)
-    gammas = _gammas(linker, settings, listed, names)
-    pairs = np.column_stack([listed.left, listed.right])
-    return SplinkLevels(gammas, np.asarray(listed.labels), pairs, sizes, names)
+    pairs, y = np.column_stack([listed.left, listed.right]), np.asarray(listed.labels)
+    if n_random:
+        first, second = _record_ids(linker, settings)
+        drawn = random_pairs(first, n_random, pairs, second)
+        pairs = np.concatenate([pairs, drawn])
+        y = np.append(y, np.full(len(drawn), -1, dtype=y.dtype))
+    else:
+        _warn_of_frequencies(settings)
+    return SplinkLevels(_gammas(linker, settings, pairs, names), y, pairs, sizes, names)
+
+
+def _record_ids(linker: Any, settings: dict[str, Any]) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Ids of all records, as labels name them; where tables are linked, of the first and of the others."""
+    name = settings.get("unique_id_column_name", "unique_id")
+    source = settings.get("source_dataset_column_name", "source_dataset")
+    tables = []
+    for table in linker._input_tables_dict.values():
+        own = source in {column.unquote().name for column in table.columns}
+        more = f', "{source}"' if own else ""
+        found = table.query_sql(f'SELECT "{name}"{more} FROM {{this}}').as_dict()
+        ids = np.array(found[name])
+        if settings.get("link_type") != "dedupe_only":
+            of = found[source] if own else [table.dataset_display_name] * len(ids)
+            ids = np.array([f"{one}-__-{id_}" for one, id_ in zip(of, ids.tolist(), strict=True)])
+        tables.append(ids)
+    if settings.get("link_type") == "link_only":
+        return tables[0], np.concatenate(tables[1:])
+    return np.concatenate(tables), None
 
 
 def _gammas(
-    linker: Any, settings: dict[str, Any], listed: Any, names: Sequence[str]
+    linker: Any, settings: dict[str, Any], pairs: NDArray[Any], names: Sequence[str]
 ) -> NDArray[np.int64]:
     import pyarrow as pa
 
-    n = len(listed.left)
+    n = len(pairs)
     wanted = pa.table({
         "match_key": [str(row) for row in range(n)],  # comes back with each row
-        "join_key_l": listed.left,
-        "join_key_r": listed.right,
+        "join_key_l": pairs[:, 0],
+        "join_key_r": pairs[:, 1],
     })  # fmt: skip
     settings["retain_matching_columns"] = True
     prefix = settings.get("comparison_vector_value_column_prefix", "gamma_")

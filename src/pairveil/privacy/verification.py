@@ -59,6 +59,7 @@ RECOMPUTED = (
 )
 SENDERS_WORD = (
     "that the noise was drawn as stated",
+    "that what was asked is what the plan names: the kind of records of each query, and their clipping",
     "kappa and the numbers of pairs",
 )
 
@@ -213,7 +214,9 @@ def _said(c: Certificate) -> list[str]:
     if graph is None or not (kinds <= set(PAIR_KINDS) or kinds == {"tuples"}):  # none were selected
         return problems
     used = graph["relationship"]
-    if (how == "all" and dropped) or (not dropped and full > used):
+    # A search divides the pairs between fits and scores: kappas are of either part, `full` is of both.
+    divided = "search" in c.plan
+    if (how == "all" and dropped) or (not dropped and full > used and not divided):
         problems.append("all pairs are said to be used, but the numbers say that some were dropped")
     if full < used and not _thresholds(c) and not _is_declared(c, "relationship"):
         problems.append("no graph has a kappa below that of a part of its pairs")
@@ -296,7 +299,7 @@ def _thresholds(c: Certificate) -> list[Any]:
     return list(thresholds) if isinstance(thresholds, list | tuple) else [None]
 
 
-def _calibrations(c: Certificate) -> list[str]:
+def _chains_of_thresholds(c: Certificate) -> list[str]:
     """Kappas cover those of the pairs that thresholds were chosen on, and chains across them."""
     thresholds = _thresholds(c)
     if not thresholds:
@@ -387,7 +390,7 @@ CHECKS: tuple[Callable[[Certificate], list[str]], ...] = (
     _said,
     _noise,
     _group_sizes,
-    _calibrations,
+    _chains_of_thresholds,
     _costs,
     _epsilon,
 )

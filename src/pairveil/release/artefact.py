@@ -1,4 +1,4 @@
-"""Whatever a release folder holds: a metric, a linkage model, an error curve, a ranking or clusters."""
+"""Whatever a release folder holds: a metric, a network, a linkage model, an error curve, an answer."""
 
 from __future__ import annotations
 
@@ -11,22 +11,25 @@ from pairveil.release.folder import (
     CURVE_FILE,
     LINKAGE_FILE,
     METRIC_FILE,
+    NETWORK_FILE,
     RANKING_FILE,
 )
 from pairveil.release.linkage import ReleasedLinkage
 from pairveil.release.metric import ReleasedMetric
+from pairveil.release.network import DescribedNetwork
 
-_OTHERS: dict[str, type[ReleasedLinkage | ErrorCurve | ReleasedAnswer]] = {
+_OTHERS: dict[str, type[ReleasedLinkage | ErrorCurve | ReleasedAnswer | DescribedNetwork]] = {
     LINKAGE_FILE: ReleasedLinkage,
     CURVE_FILE: ErrorCurve,
     RANKING_FILE: ReleasedRanking,
     CLUSTERS_FILE: ReleasedClusters,
+    NETWORK_FILE: DescribedNetwork,
 }
 
 
 def load_release(
     folder: str | Path,
-) -> ReleasedMetric | ReleasedLinkage | ErrorCurve | ReleasedAnswer:
+) -> ReleasedMetric | ReleasedLinkage | ErrorCurve | ReleasedAnswer | DescribedNetwork:
     """Read a release of any kind, and check that it is what its certificate was made for.
 
     Raises

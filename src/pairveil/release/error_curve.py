@@ -181,7 +181,7 @@ class ErrorCurve:
 
     def with_model(self, certificate: Certificate) -> Certificate:
         """What this curve and the model that it was measured for cost together; see `model_and_curve`."""
-        from pairveil.privacy.together import model_and_curve
+        from pairveil.privacy.joint_certificate import model_and_curve
 
         if self.certificate is None:
             raise InputError("this curve promises nothing: it was counted without noise")

@@ -1,7 +1,7 @@
 """The folder of a release: names of its files, which folders one may be written into, and its certificate.
 
 Each kind of release writes and reads its own folder: ``save`` and ``load`` of `metric`, `linkage`,
-`error_curve` and `answers`.
+`error_curve` and `answers`; networks are written by `pairveil.deep`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ LINKAGE_FILE = "linkage.json"
 CURVE_FILE = "error_curve.json"
 RANKING_FILE = "ranking.json"
 CLUSTERS_FILE = "clusters.json"
-ARTEFACT_FILES = (METRIC_FILE, LINKAGE_FILE, CURVE_FILE, RANKING_FILE, CLUSTERS_FILE)
+NETWORK_FILE = "network.safetensors"
+ARTEFACT_FILES = (METRIC_FILE, LINKAGE_FILE, CURVE_FILE, RANKING_FILE, CLUSTERS_FILE, NETWORK_FILE)
 """What a certificate is about; each kind of release has one of them."""
 SPLINK_FILE = "splink.json"
+NETWORK_ABOUT, NETWORK_ONNX = "network.json", "network.onnx"
 CERTIFICATE_FILE = "certificate.json"
 README_FILE = "README.md"
 SUMMARY_FILE = "summary.json"
@@ -30,6 +32,8 @@ SCHEMA_FILE = "schema.toml"
 SIGNED_FILES = {
     *ARTEFACT_FILES,
     SPLINK_FILE,
+    NETWORK_ABOUT,
+    NETWORK_ONNX,
     CERTIFICATE_FILE,
     README_FILE,
     SUMMARY_FILE,

@@ -7,7 +7,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pairveil.privacy.events import event_from_dict
-from pairveil.release.folder import CLUSTERS_FILE, CURVE_FILE, LINKAGE_FILE, RANKING_FILE
+from pairveil.release.folder import (
+    CLUSTERS_FILE,
+    CURVE_FILE,
+    LINKAGE_FILE,
+    NETWORK_FILE,
+    RANKING_FILE,
+)
 from pairveil.report.charts import Bar, horizontal_bars
 from pairveil.report.data import Budget, ReportData
 from pairveil.report.parts import Figure, Table, table
@@ -30,6 +36,12 @@ RELEASES = {
     "chosen column": "choice of the column that tells two classes best",
     "class steps": "class steps: which ways the classes differ",
     "separation": "separation: how far apart the learned directions put the classes",
+    "contrast": "contrast: which directions tell the farther of two people from the nearer",
+    "pair moments": "second moments of the differences, of like and of unlike pairs",
+    "start": "start: the column from which the learning starts",
+    "centres": "centres: counts and sums of the points in each cluster",
+    "votes": "votes: how many links agree with each of the proposed clusterings",
+    "choices": "choices: how often each item was preferred",
     "class statistics": "class statistics: counts, sums and second moments by class",
 }
 """Names that our learners give their queries, said for people; other names stand as they are."""
@@ -47,7 +59,23 @@ READ_OFF = {
 def noise(certificate: Certificate) -> dict[str, Any]:
     """Everything that was released with noise."""
     one = one_record(certificate)
-    return {"source": certificate.noise_source, "one": one, "table": _noise_table(certificate, one)}
+    return {
+        "source": certificate.noise_source,
+        "table": _noise_table(certificate, one),
+        "search": _search(certificate),
+    }
+
+
+def _search(certificate: Certificate) -> str:
+    """That the release is the best of several fits, where it is."""
+    trials = [event["mean_trials"] for event in certificate.events if "trials" in event]
+    if not trials:
+        return ""
+    return (
+        f"This is the best of several fits: {number(trials[0])} were made on average, each of a candidate "
+        "drawn at random, and the one that scored best on pairs held back was kept. The table lists what a "
+        "fit of each candidate asks, one after the other; the promise covers all of them together."
+    )
 
 
 def _noise_table(certificate: Certificate, one: str) -> Table:
@@ -151,10 +179,12 @@ def recompute(data: ReportData, certificate: Certificate) -> dict[str, Any]:
         verdict = "The numbers were recomputed when this page was made, and they do not hold."
     kinds = {LINKAGE_FILE: "ReleasedLinkage", CURVE_FILE: "ErrorCurve"}
     kinds |= {RANKING_FILE: "ReleasedRanking", CLUSTERS_FILE: "ReleasedClusters"}
-    kind = kinds.get(data.file, "ReleasedMetric")
+    kind, package, beside = kinds.get(data.file, "ReleasedMetric"), "pairveil", ""
+    if data.file == NETWORK_FILE:
+        kind, package, beside = "ReleasedNetwork", "pairveil.deep", ", module"  # of these layers
     python = (
-        f"from pairveil import {kind}\n\n"
-        f"release = {kind}.load({data.folder!r})   # checks the file's SHA-256\n"
+        f"from {package} import {kind}\n\n"
+        f"release = {kind}.load({data.folder!r}{beside})   # checks the file's SHA-256\n"
         "release.certificate.verify()            # recomputes every epsilon\n"
         "print(release.certificate.promise())"
     )

@@ -1,4 +1,4 @@
-"""The report on a ranking or on clusters: what was released, in a figure with its numbers."""
+"""The report on a ranking, clusters or a network: what was released, in figures or words."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from pairveil.release.answers import ReleasedRanking
+from pairveil.release.network import DescribedNetwork
 from pairveil.report.charts import Bar, horizontal_bars
 from pairveil.report.evidence import short
 from pairveil.report.parts import Figure, table
 from pairveil.report.words import number
 
-MAX_DRAWN, MAX_LISTED = 12, 1000
+MAX_DRAWN, MAX_LISTED, MAX_TEXT = 12, 1000, 2000
 
 
 @dataclass(frozen=True)
@@ -24,24 +26,40 @@ class AnswerView:
     ----------
     title, released, lead : str
         What it is called, what was released, and how to read the figure.
-    figure : Figure
+    figure : Figure or None
+    text : str
+        Shown as it is, below.
     """
 
     title: str
     released: str
     lead: str
-    figure: Figure
+    figure: Figure | None = None
+    text: str = ""
 
 
 def view_of(answer: Any) -> AnswerView:
-    """What the page shows of a ranking or of clusters.
+    """What the page shows of a ranking, of clusters or of a network.
 
     Examples
     --------
     >>> view_of(ReleasedRanking(strengths=[1.0, -1.0], names=["tea", "coffee"])).figure.table.rows[0][:2]
     ('tea', '1')
     """
+    if isinstance(answer, DescribedNetwork):
+        return _network(answer)
     return _ranking(answer) if isinstance(answer, ReleasedRanking) else _clusters(answer)
+
+
+def _network(found: DescribedNetwork) -> AnswerView:
+    shape = " × ".join(map(number, found.shape))
+    return AnswerView(
+        "A network that compares people",
+        f"A network of {number(found.n_parameters)} numbers that makes a point of what is known of a person; "
+        "how alike two people are is how close their points lie.",
+        f"It takes {shape} numbers of each person. Its layers, as the sender describes them:",
+        text=found.architecture[:MAX_TEXT],
+    )
 
 
 def _ranking(found: ReleasedRanking) -> AnswerView:
@@ -55,31 +73,37 @@ def _ranking(found: ReleasedRanking) -> AnswerView:
             else (str(found.rank_low[item]), str(found.rank_high[item]))
         )
         rows.append((names[item], str(place), f"{found.strengths[item]:.3f}", low, high))
-    lowest, highest = float(found.strengths.min()), float(found.strengths.max())
+    above = found.strengths[order] - np.median(found.strengths)
+    preferred = 100.0 * expit(above)  # Bradley-Terry: the odds are exp of the difference
     bars = [
         Bar(
-            short(name),
-            float(strength),
-            f"{float(strength):.2f}",
-            f"{short(name, 200)}: place {place}, log odds {strength}",
+            short(row[0]),
+            share,
+            f"{share:.0f} %",
+            f"{short(row[0], 200)}: place {row[1]}, preferred to a middling item {share:.0f} times in 100",
         )
-        for name, place, strength, _, _ in rows[:MAX_DRAWN]
+        for row, share in zip(rows[:MAX_DRAWN], preferred.tolist(), strict=False)
     ]
     chart = horizontal_bars(
         bars,
-        title="Bars: strengths of the items, the best first.",
-        start=lowest,
-        end=max(highest, lowest + 1e-9),
+        title="Bars: how often each item is preferred to a middling one, the best first.",
+        start=0.0,
+        end=100.0,
+        ticks=((0.0, "0 %"), (50.0, "50 %"), (100.0, "100 %")),
         label_width=168.0,
     )
-    columns = ("Item", "place", "log odds", "best rank", "worst rank")
-    listed = table("Ranks that are not ruled out, and strengths", columns, rows)
+    columns = ("Item", "place", "strength (log odds)", "best place", "worst place")
+    listed = table("Places that are not ruled out, and strengths", columns, rows)
     return AnswerView(
         "A ranking of items",
         f"A ranking of {number(len(order))} items, with a strength for each.",
-        "The difference of two strengths is the log of the odds that one item is preferred to the other. The "
-        "noise is in them; the ranks between which an item lies take it into account.",
-        Figure(chart, f"Strengths of the {len(bars)} best items.", listed),
+        "How often one item is preferred to another follows from their two strengths. The noise is in them; "
+        "the places between which an item lies, in the table, take it into account.",
+        Figure(
+            chart,
+            f"The {len(bars)} best items: how often, in 100 choices, each is preferred to a middling one.",
+            listed,
+        ),
     )
 
 

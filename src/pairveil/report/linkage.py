@@ -48,7 +48,26 @@ class WeightRow:
     @property
     def shown(self) -> str:
         """Bits, with their noise where it is known."""
-        return f"{self.bits:+.1f}" + (f" ± {self.noise:.1g}" if self.noise else "")
+        return in_bits(self.bits, self.noise)
+
+
+def in_bits(bits: float, noise: float | None = None) -> str:
+    """Evidence with its sign, and with its noise where it is known.
+
+    Examples
+    --------
+    >>> in_bits(-0.02), in_bits(2.25, 0.044), in_bits(0.6, 12.2)
+    ('0.0', '+2.2 ± 0.04', '+0.6 ± 12')
+    """
+    shown = f"{bits:+.1f}"
+    shown = "0.0" if shown in ("+0.0", "-0.0") else shown
+    return (
+        shown
+        if not noise
+        else f"{shown} ± {noise:.0f}"
+        if noise >= 10
+        else f"{shown} ± {noise:.1g}"
+    )
 
 
 def weight_rows(model: ReleasedLinkage) -> tuple[WeightRow, ...]:
@@ -156,12 +175,12 @@ def waterfall_figure(rows: Sequence[WeightRow], prior: float) -> Figure:
     ticks = nice_ticks(min(0.0, *sums), max(0.0, *sums), around=True)
     x = scale(ticks[0], ticks[-1], left, WIDTH - right)
     steps: list[tuple[str, float, float, str, float | None]]
-    steps = [("before comparing", 0.0, start, f"{start:+.1f}", None)]
+    steps = [("before comparing", 0.0, start, in_bits(start), None)]
     steps += [
-        (short(row.comparison, 19), sums[i], sums[i + 1], f"{row.bits:+.1f}", row.noise)
+        (short(row.comparison, 19), sums[i], sums[i + 1], in_bits(row.bits), row.noise)
         for i, row in enumerate(best)
     ]
-    total = f"{sums[-1]:+.1f}" + (f" ± {noise:.1g}" if noise else "")
+    total = in_bits(sums[-1], noise)
     steps.append(("all together", 0.0, sums[-1], total, noise or None))
     parts = [_grid(ticks, x, height)]
     for i, (name, begin, end, words, spread) in enumerate(steps):
@@ -170,11 +189,11 @@ def waterfall_figure(rows: Sequence[WeightRow], prior: float) -> Figure:
         strong = "bar strong" if i in (0, len(steps) - 1) else "bar"
         parts += [
             text(left - 8, y + 16, name, text_anchor="end"),
-            mark(f"{name}: {words} bits, {end:+.1f} in all", *drawing, class_=strong),
+            mark(f"{name}: {words} bits, {in_bits(end)} in all", *drawing, class_=strong),
             text(WIDTH - right + 8, y + 16, words, class_="value"),
         ]
     caption = (
-        f"A pair that agrees best in every comparison: {start:+.1f} bits before comparing (a share of "
+        f"A pair that agrees best in every comparison: {in_bits(start)} bits before comparing (a share of "
         f"{prior:.2g} matches among the labelled pairs; use that of your own), then what each adds. "
         f"{sums[-1]:.1f} bits in all are a match probability of {1 / (1 + 2.0 ** -sums[-1]):.4g}."
     )

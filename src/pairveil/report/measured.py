@@ -57,9 +57,9 @@ def attacked(found: Finding, unit: str) -> dict[str, Any]:
     )
     return {
         "sentence": (
-            f"This plan was run {number(found.n_runs)} times on made-up pairs that differ as much as two "
+            f"This plan was run {number(found.n_runs)} times on made-up data that differ as much as two "
             f"accounts of one {unit} can, and the attacker saw every noisy sum, more than is ever released. "
-            f"So much was seen with {percent(found.confidence)} confidence; no real pair was used."
+            f"So much was seen with {percent(found.confidence)} confidence; no real data were used."
         ),
         "verdict": verdict,
         "alarm": found.verdict == "violated",

@@ -20,12 +20,19 @@ SECTIONS = (
     ("promise", "Promise"),
     ("limits", "Not promised"),
     ("protected", "Who is protected"),
-    ("graph", "Pairs"),
+    ("graph", "Learned from"),
     ("quality", "Quality"),
     ("noise", "Noise and budget"),
     ("recompute", "Recompute"),
     ("signoff", "Sign-off"),
 )
+UNCERTIFIED = ("promise", "limits", "quality")
+"""What there is to say of a metric that promises nothing."""
+
+
+def _sections(is_metric: bool) -> list[tuple[str, str]]:
+    other = {} if is_metric else {"quality": "Result"}
+    return [(name, other.get(name, words)) for name, words in SECTIONS]
 
 
 def render(data: ReportData) -> str:
@@ -47,12 +54,13 @@ def context(data: ReportData) -> dict[str, Any]:
     certificate = data.certificate
     words, good = promise.status(data)
     certified = certificate is not None
+    is_metric = not data.linkage and data.file != CURVE_FILE and data.answer is None
     return {
         **shell("report", "privacy report"),
         "title": data.cover.title or data.summary.title or _title(data),
         "cover": data.cover,
         "made": data.made,
-        "sections": [one for one in SECTIONS if certified or one[0] in ("promise", "limits", "quality")],
+        "sections": [one for one in _sections(is_metric) if certified or one[0] in UNCERTIFIED],
         "status": words,
         "status_is_good": good,
         "problems": data.problems or (),
@@ -65,7 +73,7 @@ def context(data: ReportData) -> dict[str, Any]:
         "linkage": weights_figure(data.linkage) if data.linkage else None,
         "waterfall": waterfall_figure(data.linkage, data.prior) if data.linkage else None,
         "operating": operating(data) if data.curve else None,
-        "is_metric": not data.linkage and data.file != CURVE_FILE and data.answer is None,
+        "is_metric": is_metric,
         "noise": accounts.noise(certificate) if certificate is not None else None,
         "budget": accounts.budget(data.summary.budget),
         "recompute": accounts.recompute(data, certificate) if certificate is not None else None,

@@ -63,12 +63,15 @@ def _selection(certificate: Certificate, given: GraphSummary | None) -> str:
     full = certificate.selection.get("full_graph_relationship_kappa")
     if full is None and given is not None:
         full = given.kappa["relationship"]
-    fell = (
-        ""
-        if full is None
-        else f" For a relationship kappa fell from {number(full)} to "
-        f"{number(certificate.kappas['relationship'])}, and the noise that is needed with it."
-    )
+    now = certificate.kappas["relationship"]
+    fell = ""
+    if full == now:
+        fell = f" For a relationship kappa is {number(now)} with and without it."
+    elif full is not None:
+        fell = (
+            f" For a relationship kappa fell from {number(full)} to {number(now)}, and the noise that is "
+            "needed with it."
+        )
     how = str(certificate.selection.get("how", "all"))
     return (
         f"Selection '{how}' kept {number(used)} of {number(total)} pairs ({percent(used / total)}). It "

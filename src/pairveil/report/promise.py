@@ -15,7 +15,6 @@ from pairveil.report.measured import attacked
 from pairveil.report.parts import Fact, Figure, table
 from pairveil.report.pictures import hundred_guesses
 from pairveil.report.words import (
-    PLAIN_PUBLIC,
     adjacency_meaning,
     at_most,
     caveats,
@@ -28,6 +27,7 @@ from pairveil.report.words import (
     number,
     odds_factor,
     one_in,
+    plain_public,
     records_of,
     unit_meaning,
 )
@@ -132,10 +132,12 @@ def _facts(data: ReportData, certificate: Certificate) -> list[Fact]:
 
 def limits(data: ReportData) -> dict[str, Any]:
     """What is not promised, and what counts as public."""
-    public = () if data.certificate is None else data.certificate.public
+    certificate = data.certificate
+    public = () if certificate is None else certificate.public
+    records = "" if certificate is None else records_of(certificate)
     return {
-        "caveats": caveats(data.certificate),
-        "public": [PLAIN_PUBLIC.get(sentence, sentence) for sentence in public],
+        "caveats": caveats(certificate),
+        "public": [plain_public(sentence, records) for sentence in public],
     }
 
 

@@ -112,8 +112,9 @@ def read_release(folder: str | Path) -> ReportData:
     from pairveil.release.answers import ReleasedAnswer
     from pairveil.release.artefact import load_release
     from pairveil.release.error_curve import ErrorCurve
-    from pairveil.release.folder import CURVE_FILE, LINKAGE_FILE
+    from pairveil.release.folder import CURVE_FILE, LINKAGE_FILE, NETWORK_FILE
     from pairveil.release.linkage import ReleasedLinkage
+    from pairveil.release.network import DescribedNetwork
     from pairveil.report.answers import view_of
     from pairveil.report.linkage import weight_rows
 
@@ -122,6 +123,8 @@ def read_release(folder: str | Path) -> ReportData:
     parts: dict[str, Any] = {"metric": metric_shape([[1.0]])}
     if isinstance(released, ReleasedAnswer):
         parts |= {"answer": view_of(released), "file": released.file}
+    elif isinstance(released, DescribedNetwork):
+        parts |= {"answer": view_of(released), "file": NETWORK_FILE}
     elif isinstance(released, ReleasedLinkage):
         rows = weight_rows(released)
         parts |= {"linkage": rows, "prior": released.prior, "file": LINKAGE_FILE}
@@ -134,7 +137,7 @@ def read_release(folder: str | Path) -> ReportData:
         certificate=certificate,
         **parts,
         summary=read_summary(Path(folder)),
-        folder=str(folder),
+        folder=Path(folder).resolve().name,  # where it lay at the sender's is nobody's business
         problems=None if certificate is None else certificate.verify().problems,
         made=date.today().isoformat(),
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from pairveil.privacy.public_facts import PUBLIC_OF
 from pairveil.privacy.units import (
     POINTS_ARE_PUBLIC,
     UNIT_SENTENCES,
@@ -103,18 +102,31 @@ def adjacency_meaning(adjacency: str, records: str) -> str:
     return ADJACENCY_MEANINGS[adjacency].replace("these pairs", f"these {records}")
 
 
-_, _PLAN, _RULES = PUBLIC_OF["pairs"]
-_, _TOUCHED, _BOUND = PUBLIC_OF["people"]
-PLAIN_PUBLIC = {
-    _PLAN: (
-        "how many pairs count together (kappa), how often sums were taken and over which share of the "
-        "pairs, and how much noise was added"
-    ),
-    _RULES: "the limit on the size of a person's features, and the fixed rules of the learning",
-    _TOUCHED: "how many people one protected fact touches, and how much noise was added",
-    _BOUND: "the limit on the size of a person's features",
+_PLAIN = {
+    "kappa, the": "how many pairs count together (kappa), the",
+    "the records that each unit touches": "how many records one protected fact touches",
+    "the tuples that each unit touches": "how many tuples one protected fact touches",
+    "the sampling rate, the number of steps, the": "how often sums were taken, over which share, the",
+    "the number of steps, the": "how often sums were taken, the",
+    ", the clip bound and the noise scale": ", and how much noise was added",
+    "the bound on the features' norm": "the limit on the size of a person's features",
+    ", the margin's rule, and where the learning started": ", and the fixed rules of the learning",
+    ", the margin, and where the learning started": ", and the fixed rules of the learning",
 }
-"""What certificates call public in the words of their makers, said for a reader who is none."""
+
+
+def plain_public(said: str, records: str) -> str:
+    """What a certificate calls public in the words of its makers, for a reader who is none.
+
+    Examples
+    --------
+    >>> plain_public("the records that each unit touches, the clip bound and the noise scale", "people")
+    'how many people one protected fact touches, and how much noise was added'
+    """
+    for makers, readers in _PLAIN.items():
+        said = said.replace(makers, readers)
+    return said.replace("how many records one", f"how many {records} one")
+
 
 NO_BOUND = "no bound"
 WEAK = 0.99  # who guesses right more often than this is as good as sure

@@ -224,7 +224,7 @@ class DateColumn(NumberColumn):
     bounds : (date, date)
         Dates, or text YYYY-MM-DD.
     format : str
-        How the table writes dates, as ``strptime`` spells it; ISO (YYYY-MM-DD, a time is cut off) by default.
+        How the table writes dates, as ``strptime`` spells it; ISO (YYYY-MM-DD) by default. A time is cut off.
     fill, indicator
         As for numbers.
 
@@ -264,7 +264,11 @@ class DateColumn(NumberColumn):
             unreadable = 0
         elif is_text(kind) or pa.types.is_null(kind):
             text = pc.utf8_trim_whitespace(cells.cast(pa.large_string()))
-            cut = text if self.format else pc.utf8_slice_codeunits(text, 0, 10)
+            if not self.format:
+                cut = pc.utf8_slice_codeunits(text, 0, 10)
+            else:  # a time of day stands behind a space
+                spaced = " " in self.format
+                cut = text if spaced else pc.replace_substring_regex(text, " .*$", "")
             seconds = pc.strptime(cut, self.format or _ISO, "s", error_is_null=True)
             some = pc.fill_null(pc.not_equal(text, ""), False)
             unreadable = int(pc.sum(pc.and_(some, pc.is_null(seconds))).as_py() or 0)

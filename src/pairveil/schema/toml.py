@@ -40,8 +40,7 @@ categories = []        # all that are possible, such as ["female", "male"]; anyt
 """,
     "date": """\
 bounds = []            # first and last day that is possible, such as [1920-01-01, 2025-12-31]
-# format = "%d.%m.%Y"  # how the table writes dates; YYYY-MM-DD if left out
-# fill = 2000-01-01    # stands in for a missing date; the middle of the bounds if left out
+{format}# fill = 2000-01-01    # stands in for a missing date; the middle of the bounds if left out
 # indicator = true     # one more column that says whether it was missing
 """,
     "class": """\
@@ -50,6 +49,11 @@ values = []            # the public list of classes, such as ["benign", "maligna
     "id": "",
     "skip": "",
 }
+
+_FORMATS = (
+    '# format = "%d.%m.%Y"  # how the table writes dates; YYYY-MM-DD if left out\n',
+    "format = {}  # how the table writes dates; guessed, so check day and month\n",
+)
 
 
 def read_schema(path: str | Path) -> Schema:
@@ -93,25 +97,30 @@ def read_schema(path: str | Path) -> Schema:
     return Schema.from_dict(data, file.name).check(file.name)
 
 
-def template(types: Mapping[str, str], title: str, decimal: str = ".") -> str:
+def template(types: Mapping[str, tuple[str, str]], title: str, decimal: str = ".") -> str:
     """The text of a schema whose public facts are blank.
 
     Parameters
     ----------
     types : mapping
-        From column to type, in the order of the table.
+        From column to type and, for a date, how the table writes it, in the order of the table.
     title : str
         What the table is called.
     decimal : {'.', ','}
 
     Examples
     --------
-    >>> print(template({"id": "id", "age": "number"}, "people.csv")[-420:-200])  # doctest: +SKIP
+    >>> made = template({"id": ("id", ""), "visit": ("date", "%d.%m.%Y")}, "people.csv")
+    >>> tomllib.loads(made)["columns"]["visit"]
+    {'type': 'date', 'bounds': [], 'format': '%d.%m.%Y'}
     """
     clean = " ".join(title.split())
     parts = [HEAD.format(title=clean, version=VERSION, decimal=_quoted(decimal))]
-    for name, type_ in types.items():
-        parts.append(f"\n[columns.{_key(name)}]\ntype = {_quoted(type_)}\n{_BLANKS[type_]}")
+    for name, (type_, format_) in types.items():
+        blanks = _BLANKS[type_].replace(
+            "{format}", _FORMATS[bool(format_)].format(_quoted(format_))
+        )
+        parts.append(f"\n[columns.{_key(name)}]\ntype = {_quoted(type_)}\n{blanks}")
     return "".join(parts)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
@@ -22,11 +23,12 @@ from starlette.routing import Route
 
 from pairveil.errors import PairveilError
 from pairveil.files import write_file
-from pairveil.report.rendering import asset, digest, environment
+from pairveil.report.rendering import asset, environment
 from pairveil.studio import commands, forms, pages
 from pairveil.studio.fitting import Fitting
 from pairveil.studio.guard import Guard
 from pairveil.studio.project import Project
+from pairveil.studio.reading import Reading, report_page
 
 ASSETS = {
     "report.css": ("report", "page.css", "text/css"),
@@ -48,6 +50,8 @@ class Studio:
         self.project = project
         self.fitting = Fitting(project)
         self._notes: tuple[str, ...] = ()  # of the last rehearsal; they may count private cells
+        self._names: dict[str, Sequence[str]] = {}  # of the columns of each uploaded table
+        self.reading = Reading(project.folder / ".received", self.page)
         self._one = asyncio.Lock()  # one command at a time: two tabs ask for one plan
 
     # ---- showing ---------------------------------------------------------------------------------
@@ -58,7 +62,7 @@ class Studio:
         names = [one for one, _ in pages.STEPS]
         text = environment("report", "studio").get_template(f"studio/{name}.html").render(
             step=name,
-            problem=problem,
+            problem=pages.on_the_page(problem, self.project),
             steps=[
                 (one, words, names.index(one) <= names.index(step) and _may_go(step, one))
                 for one, words in pages.STEPS
@@ -78,26 +82,33 @@ class Studio:
         if (elsewhere := self._elsewhere("files")) is not None:
             return elsewhere
         if request.method == "GET":
-            return self.page("files", **pages.files_page(self.project))
+            return self.page("files", **pages.files_page(self.project, self._names))
         try:
             form = await forms.read_form(request)
             self.project.settings = forms.with_columns(self.project.settings, form)
             await self._read_files()
         except PairveilError as problem:
-            return self.page("files", str(problem), **pages.files_page(self.project))
+            content = pages.files_page(self.project, self._names)
+            return self.page("files", str(problem), **content)
         return _go("schema")
 
     async def upload(self, request: Request) -> Response:
-        """Receive one file."""
+        """Receive one file; answers with the names of its columns, and which of them is probably what."""
         if self.fitting.state() != "none":
             return JSONResponse({"problem": "a fit is in progress"}, 409)
-        name = unquote(request.headers.get("x-file-name", ""))
+        name, which = unquote(request.headers.get("x-file-name", "")), request.path_params["which"]
         try:
             async with self._one:
-                await self.project.receive(request.path_params["which"], name, request.stream())
+                await self.project.receive(which, name, request.stream())
+                names = await asyncio.to_thread(self.project.column_names, which)
         except PairveilError as problem:
-            return JSONResponse({"problem": str(problem)}, 400)
-        return JSONResponse({"name": name[-120:]})
+            return JSONResponse({"problem": pages.on_the_page(str(problem), self.project)}, 400)
+        self._names[which] = names
+        likely: dict[str, Any] = pages.likely_columns(which, names, self.project.settings)
+        self.project.settings = replace(self.project.settings, **likely)
+        fields = [field for field, table in pages.FIELDS.items() if table == which]
+        chosen = {field: getattr(self.project.settings, field) for field in fields}
+        return JSONResponse({"name": name[-120:], "columns": names, "chosen": chosen})
 
     async def _read_files(self) -> None:
         async with self._one:
@@ -107,8 +118,9 @@ class Studio:
             columns = (await commands.ask(commands.schema_command(self.project))).content
             if kept is not None and _same_columns(kept, columns):
                 write_file(self.project.schema, kept)
-            kappa = await commands.ask(commands.kappa_command(self.project))
-            self.project.keep("kappa.json", kappa.content)
+            if not self.project.by_classes:
+                kappa = await commands.ask(commands.kappa_command(self.project))
+                self.project.keep("kappa.json", kappa.content)
             self.project.keep("columns.json", columns)
 
     # ---- columns ---------------------------------------------------------------------------------
@@ -233,13 +245,7 @@ class Studio:
         file = self.project.release / "report.html"
         if self.fitting.state() != "done" or not file.is_file():
             return PlainTextResponse("There is no report yet.", 404)
-        style, script = asset("report", "page.css"), asset("report", "page.js")
-        policy = (
-            f"default-src 'none'; img-src data:; style-src {digest(style)}; script-src {digest(script)}; "
-            "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-        )
-        content = await asyncio.to_thread(file.read_bytes)
-        return HTMLResponse(content, headers={"Content-Security-Policy": policy})
+        return report_page(await asyncio.to_thread(file.read_bytes))
 
     async def over(self, _: Request) -> Response:
         """Start over: uploads and settings go, ledger and release stay."""
@@ -274,7 +280,9 @@ class Studio:
             self.project.forget_uploads()  # of a server that was killed before anything was begun
             self.project.forget_answers()
         self.fitting.resume()
+        self.reading.forget()
         yield
+        self.reading.forget()
         if self.fitting.state() in ("none", "done"):
             self.project.forget_uploads()
             self.project.forget_answers()
@@ -289,10 +297,12 @@ def _same_columns(text: str, columns: dict[str, Any]) -> bool:
     import tomllib
 
     try:
-        known = list(tomllib.loads(text).get("columns", {}))
+        known = tomllib.loads(text).get("columns", {})
     except tomllib.TOMLDecodeError:
         return False
-    return known == [column["name"] for column in columns["columns"]]
+    classes = {column["name"] for column in columns["columns"] if column.get("type") == "class"}
+    marked = {name for name, said in known.items() if said.get("type") == "class"}
+    return classes <= marked and list(known) == [column["name"] for column in columns["columns"]]
 
 
 def _go(step: str) -> Response:
@@ -335,6 +345,7 @@ def create_app(project: Project, token: str | None = None, port: int = 8765) -> 
     }
     routes = [Route(f"/{name}", do, methods=both) for name, do in steps.items()]
     routes += [
+        *studio.reading.routes,
         Route("/", studio.home),
         Route("/files/{which}", studio.upload, methods=["PUT"]),
         Route("/status", studio.status),

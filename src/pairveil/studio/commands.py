@@ -42,20 +42,27 @@ def public_options(project: Project) -> list[str]:
 def schema_command(project: Project) -> list[str]:
     """A template of the columns."""
     words = ["schema", _table(project, "people"), "--out", str(project.schema), "--overwrite"]
-    return [*words, "--id", project.settings.id]
+    classes = ["--classes", project.settings.classes] if project.by_classes else []
+    return [*words, "--id", project.settings.id, *classes]
 
 
 def kappa_command(project: Project) -> list[str]:
-    """How the pairs hang together."""
-    settings = project.settings
-    words = ["kappa", _table(project, "pairs"), "--left", settings.left]
-    return [*words, "--right", settings.right]
+    """How the pairs hang together; labels that cannot be read are said now, not three pages later."""
+    return ["kappa", _table(project, "pairs"), *pair_options(project.settings)]
+
+
+def training_options(project: Project) -> list[str]:
+    """What is learned from: people with pairs, or with a column of classes."""
+    people = _table(project, "people")
+    if project.by_classes:
+        return [people, *people_options(project), "--classes", project.settings.classes]
+    pairs = _table(project, "pairs")
+    return [people, pairs, *people_options(project), *pair_options(project.settings)]
 
 
 def plan_command(project: Project) -> list[str]:
     """What each epsilon would buy."""
-    words = ["plan", _table(project, "people"), _table(project, "pairs")]
-    words += [*people_options(project), *pair_options(project.settings)]
+    words = ["plan", *training_options(project)]
     for epsilon in EPSILONS:
         words += ["--epsilon", str(epsilon)]
     return [*words, "--delta", repr(project.settings.delta)]
@@ -64,14 +71,14 @@ def plan_command(project: Project) -> list[str]:
 def fit_command(project: Project, *, dry_run: bool) -> list[str]:
     """The fit itself, or its rehearsal."""
     settings = project.settings
-    words = ["fit", _table(project, "people"), _table(project, "pairs")]
-    words += [*people_options(project), *pair_options(settings)]
+    words = ["fit", *training_options(project)]
     words += ["--epsilon", repr(settings.epsilon), "--delta", repr(settings.delta)]
-    words += ["--unit", settings.unit, "--select", settings.select]
+    words += ["--unit", settings.unit]
+    words += [] if project.by_classes else ["--select", settings.select]
     words += ["--out", str(project.release), "--ledger", str(project.ledger)]
     if not project.ledger.exists():
         words += ["--budget", repr(project.budget)]
-    words += ["--report", *public_options(project)]
+    words += ["--report", *public_options(project), *(["--audit"] if settings.audit else [])]
     if dry_run:
         return [*words, "--dry-run"]
     words += ["--checkpoint", str(project.checkpoint)]

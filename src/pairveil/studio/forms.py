@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, get_args
@@ -17,6 +18,7 @@ from pairveil.files import write_file
 from pairveil.graph.selections import SELECTIONS
 from pairveil.printable import printable
 from pairveil.privacy.units import Unit
+from pairveil.schema.columns import ClassColumn
 from pairveil.schema.schema import Schema
 from pairveil.schema.toml import to_toml
 from pairveil.studio.commands import EPSILONS
@@ -44,14 +46,21 @@ def with_columns(settings: Settings, form: Mapping[str, str]) -> Settings:
     """Settings with the names of columns that a form gives."""
     named: dict[str, Any] = {
         name: text(form, name)
-        for name in ("id", "left", "right", "label")
+        for name in ("id", "left", "right", "label", "classes")
         if text(form, name)
     }  # fmt: skip
     zero = text(form, "zero_means")
     if zero not in ("", "similar", "dissimilar"):
         raise InputError("a label 0 means similar or dissimilar")
-    public = text(form, "public_classes")
-    return replace(settings, **named, zero_means=zero, public_classes=public)
+    public, source = text(form, "public_classes"), form.get("learns_from", "pairs")
+    if source not in ("pairs", "classes"):
+        raise InputError("choose pairs or classes")
+    decided = replace(settings, **named, learns_from=source, zero_means=zero, public_classes=public)
+    if source == "classes" and not decided.classes:
+        raise InputError("say which column of the people's table holds the classes")
+    if source == "classes" != settings.learns_from:
+        return replace(decided, unit="person")  # where people are the records, the usual promise
+    return decided
 
 
 def with_choice(settings: Settings, form: Mapping[str, str]) -> Settings:
@@ -62,11 +71,11 @@ def with_choice(settings: Settings, form: Mapping[str, str]) -> Settings:
         raise InputError("epsilon must be a number") from None
     if not (math.isfinite(epsilon) and 0 < epsilon <= max(EPSILONS)):
         raise InputError(f"epsilon must be above 0 and at most {max(EPSILONS):g} here")
-    unit, select = form.get("unit", ""), form.get("select", "")
+    unit, select = form.get("unit", ""), form.get("select", settings.select)
     if unit not in get_args(Unit) or select not in SELECTIONS:
         raise InputError("choose what is protected and which pairs are used")
     cover: dict[str, Any] = {
-        n: text(form, n) for n in ("title", "institution", "purpose", "recipient")
+        n: text(form, n) for n in ("title", "institution", "purpose", "recipient", "audit")
     }
     return replace(settings, epsilon=epsilon, unit=unit, select=select, **cover)
 
@@ -144,6 +153,18 @@ def save_schema(project: Project, data: Mapping[str, Any], form: Mapping[str, st
     }
     schema = Schema.from_dict({"version": 1, "decimal": decimal, "columns": columns}, "the columns")
     write_file(project.schema, to_toml(schema))
+    return check_classes(project, schema)
+
+
+def check_classes(project: Project, schema: Schema) -> Schema:
+    """Refuse a column of classes without its public list, where it is learned from."""
+    wanted = project.settings.classes
+    if project.by_classes:
+        listed = [len(one.values) for one in schema.columns if isinstance(one, ClassColumn)]
+        if schema.classes != wanted:
+            raise InputError(f"column '{wanted}' holds the classes: its kind must be class")
+        if max(listed) < 2:
+            raise InputError(f"column '{wanted}': list all classes that are possible, two at least")
     return schema
 
 
@@ -156,7 +177,8 @@ def _column(number: int, name: str, form: Mapping[str, str], decimal: str) -> di
         raise InputError(f"column '{name}': choose a type")
     made: dict[str, Any] = {"type": type_}
     if type_ in ("number", "date"):
-        read = partial(_number, decimal=decimal) if type_ == "number" else _date
+        format_ = said("format")
+        read = partial(_number, decimal=decimal) if type_ == "number" else partial(_date, format_)
         ends = [said("low"), said("high")]
         if type_ == "number" and not any(ends):
             ends = [text(form, "all-low"), text(form, "all-high")]
@@ -167,8 +189,8 @@ def _column(number: int, name: str, form: Mapping[str, str], decimal: str) -> di
             made["fill"] = read(name, said("fill"))
         if type_ == "number" and said("unit"):
             made["unit"] = said("unit")
-        if type_ == "date" and said("format"):
-            made["format"] = said("format")
+        if type_ == "date" and format_:
+            made["format"] = format_
     elif type_ in ("category", "class"):
         listed = [part.strip() for part in form.get(f"values-{number}", "").split(",")]
         made["categories" if type_ == "category" else "values"] = [part for part in listed if part]
@@ -193,8 +215,9 @@ def _number(name: str, said: str, decimal: str) -> float | int:
     return int(value) if value.is_integer() and abs(value) < 1e15 else value
 
 
-def _date(name: str, said: str) -> str:
-    try:
-        return datetime.date.fromisoformat(said).isoformat()
-    except ValueError:
-        raise InputError(f"column '{name}': write dates as 2025-12-31") from None
+def _date(format_: str, name: str, said: str) -> str:
+    """A day as 2025-12-31, or as the table writes it."""
+    for known in ("%Y-%m-%d", format_):
+        with suppress(ValueError):
+            return datetime.datetime.strptime(said, known).date().isoformat()
+    raise InputError(f"column '{name}': write dates as 2025-12-31, or as the table does")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -16,10 +18,11 @@ from pairveil.report import promise
 from pairveil.report.data import MetricShape, ReportData
 from pairveil.report.parts import table
 from pairveil.report.pictures import hundred_guesses, star
-from pairveil.report.words import UNIT_MEANINGS, cost, number
+from pairveil.report.words import UNIT_MEANINGS, UNIT_MEANINGS_OF_PEOPLE, cost, number
+from pairveil.schema.toml import read_schema
 from pairveil.studio.commands import EPSILONS
-from pairveil.studio.forms import TYPES, fields_of
-from pairveil.studio.project import TABLES, Project
+from pairveil.studio.forms import TYPES, check_classes, fields_of
+from pairveil.studio.project import TABLES, Project, Settings
 
 STEPS = (
     ("files", "Files"),
@@ -37,9 +40,7 @@ def reached(project: Project, state: str) -> str:
         return "done"
     if state != "none":
         return "progress"
-    if project.table("people") is None or project.table("pairs") is None:
-        return "files"
-    if project.answer("columns.json") is None:
+    if not project.has_tables or project.answer("columns.json") is None:
         return "files"
     if not schema_is_complete(project):
         return "schema"
@@ -56,23 +57,52 @@ def read_schema_data(project: Project) -> dict[str, Any]:
 
 def schema_is_complete(project: Project) -> bool:
     """Whether every blank is filled in."""
-    from pairveil.schema.toml import read_schema
-
     try:
-        read_schema(project.schema)
+        check_classes(project, read_schema(project.schema))
     except InputError:
         return False
     return True
 
 
+def on_the_page(problem: str, project: Project) -> str:
+    """What a command said, with the page's fields for options and the user's names for files.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> on_the_page("say which with --zero-means", Project(tempfile.mkdtemp()))
+    "say which with the field '0, false or no means'"
+    """
+    for option, field in FIELD_OF.items():
+        problem = re.sub(rf"{option}(?![\w-])", f"the field '{field}'", problem)
+    for which in TABLES:
+        file = project.table(which)
+        if file is not None:
+            problem = problem.replace(file.name, getattr(project.settings, f"{which}_name"))
+    return problem
+
+
+FIELD_OF = {
+    "--id": "Person's id",
+    "--classes": "Class",
+    "--left": "First id",
+    "--right": "Second id",
+    "--label": "Label",
+    "--zero-means": "0, false or no means",
+    "--test-classes": "Class in the public table",
+}
+
+
 # ---- pages ----------------------------------------------------------------------------------------
 
 
-def files_page(project: Project) -> dict[str, Any]:
-    """Which files there are, and what their columns are called."""
+def files_page(project: Project, names: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Which files there are, and what their columns are called: ``names`` by table, where known."""
     settings = project.settings
     return {
         "settings": settings,
+        "names": {field: names.get(FIELDS[field], ()) for field in FIELDS},
+        "of": FIELDS,
         "tables": [
             {
                 "which": "people",
@@ -90,12 +120,43 @@ def files_page(project: Project) -> dict[str, Any]:
             {
                 "which": "public",
                 "title": "Public people to score on (may be left out)",
-                "help": "The people's columns and a class, of public people who are in none of the pairs. "
+                "help": "The people's columns and a class, of public people who are not learned from. "
                 "The report then says how good the metric is; without it quality is not measured.",
                 "name": settings.public_name if project.table("public") else "",
             },
         ],
-        "ready": project.table("people") is not None and project.table("pairs") is not None,
+    }
+
+
+FIELDS = {
+    "id": "people",
+    "classes": "people",
+    "left": "pairs",
+    "right": "pairs",
+    "label": "pairs",
+    "public_classes": "public",
+}
+"""Which table's column each field of the first page names."""
+
+
+def likely_columns(which: str, names: Sequence[str], settings: Settings) -> dict[str, str]:
+    """What each field of a table probably is, by the names and order of its columns; none where in doubt.
+
+    Examples
+    --------
+    >>> likely_columns("pairs", ["a", "b", "verdict"], Settings())
+    {'left': 'a', 'right': 'b', 'label': 'verdict'}
+    >>> likely_columns("people", ["patient", "age"], Settings())
+    {'id': 'patient'}
+    """
+    if which == "public":  # the class that is learned from, where it has that name there too
+        return {"public_classes": settings.classes} if settings.classes in names else {}
+    usual = {"people": {"id": 0}, "pairs": {"left": 0, "right": 1, "label": -1}}.get(which, {})
+    if len(names) < max(2, len(usual)):
+        return {}
+    return {
+        field: getattr(settings, field) if getattr(settings, field) in names else names[place]
+        for field, place in usual.items()
     }
 
 
@@ -109,37 +170,48 @@ def schema_page(project: Project, form: dict[str, str] | None = None) -> dict[st
                 field[name] = form.get(f"{name}-{number}", field[name])
             field["indicator"] = form.get(f"indicator-{number}") == "yes"
     empty = sum(f["type"] == "number" and not f["low"] for f in fields)
-    return {"fields": fields, "types": TYPES, "empty_numbers": empty}
+    learned = project.settings.classes if project.by_classes else None
+    return {"fields": fields, "types": TYPES, "empty_numbers": empty, "learned": learned}
 
 
 def plan_page(project: Project) -> dict[str, Any]:
     """The pair graph, and what each choice buys."""
     plan, kappa = project.answer("plan.json") or {}, project.answer("kappa.json") or {}
     rows = plan.get("rows", [])
-    if not rows or "kappa" not in kappa:
+    if not rows or not (project.by_classes or "kappa" in kappa):
         raise InputError("the plan is not made yet; choose the files again")
     settings, ledger = project.settings, budget(project)
     for row in rows:
         row["charged"] = _charged(row, ledger["unit"])
-    chosen = plan["recommended"] if settings.epsilon not in EPSILONS else None
-    given = kappa["kappa"]
-    kept = [row for row in rows if row["unit"] == "relationship"]
-    counts = {row["select"]: row["n_pairs_used"] for row in kept}
-    person = {row["select"]: row["kappa"] for row in rows if row["unit"] == "person"}
+    meanings = UNIT_MEANINGS_OF_PEOPLE if project.by_classes else UNIT_MEANINGS
+    planned = {row["unit"] for row in rows}
+    units = [unit for unit in ("relationship", "person", "pair") if unit in planned]
+    shown = settings.unit if settings.unit in units else units[0]
     return {
         "settings": settings,
         "rows": json.dumps(rows),
         "epsilons": EPSILONS,
         "recommended": plan["recommended"],
-        "chosen": chosen,
         "budget": ledger,
-        "units": [(unit, UNIT_MEANINGS[unit]) for unit in ("relationship", "person", "pair")],
+        "units": [(unit, meanings[unit], unit == shown) for unit in units],
+        "graph": None if project.by_classes else _graph(rows, kappa, plan["recommended"]["select"]),
+        "icons": hundred_guesses(61),
+    }
+
+
+def _graph(rows: list[dict[str, Any]], kappa: dict[str, Any], recommended: str) -> dict[str, Any]:
+    """How the pairs hang together, before and after each selection."""
+    given = kappa["kappa"]
+    kept = [row for row in rows if row["unit"] == "relationship"]
+    counts = {row["select"]: row["n_pairs_used"] for row in kept}
+    person = {row["select"]: row["kappa"] for row in rows if row["unit"] == "person"}
+    return {
         "selects": [(name, SELECTIONS[name].says) for name in counts if name in SELECTIONS],
         "before": star(
             given["person"], title="Before: the person in most pairs.", strong=False
         ),
         "after": star(
-            person.get(plan["recommended"]["select"], 2),
+            person.get(recommended, 2),
             title="After: the person in most pairs.",
             strong=True,
         ),
@@ -152,7 +224,6 @@ def plan_page(project: Project) -> dict[str, Any]:
                 *(_selected(rows, name) for name in counts),
             ],
         ),
-        "icons": hundred_guesses(61),
     }  # fmt: skip
 
 

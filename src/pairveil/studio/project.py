@@ -8,6 +8,7 @@
 ``fit.checkpoint``        of a fit in progress: the same command resumes it
 ``fit.json``, ``fit.log``  the command of the fit, and what it said
 ``release/``              the release and its report
+``.received/``            files of a release that is being read
 ========================  ============================================================================
 """
 
@@ -37,8 +38,10 @@ _ANSWERS = ("columns.json", "plan.json", "kappa.json", "certificate.json")
 class Settings:
     """What the user decided; everything in it is public."""
 
+    learns_from: str = "pairs"  # or "classes": a column of the people's table, and no pairs
     people_name: str = ""
     pairs_name: str = ""
+    classes: str = ""
     id: str = "id"
     left: str = "left"
     right: str = "right"
@@ -54,6 +57,7 @@ class Settings:
     institution: str = ""
     purpose: str = ""
     recipient: str = ""
+    audit: str = ""  # "yes": the report shows an attack on this plan
 
 
 class Project:
@@ -115,6 +119,17 @@ class Project:
         """An uploaded table, or None."""
         return next((f for e in ENDINGS if (f := self.folder / f"{which}{e}").is_file()), None)
 
+    @property
+    def by_classes(self) -> bool:
+        """Whether is learned from a column of classes, and not from pairs."""
+        return self.settings.learns_from == "classes"
+
+    @property
+    def has_tables(self) -> bool:
+        """Whether the tables that are learned from are here."""
+        pairs = self.by_classes or self.table("pairs") is not None
+        return pairs and self.table("people") is not None
+
     async def receive(self, which: str, name: str, content: AsyncIterator[bytes]) -> None:
         """Keep an uploaded table, whole or not at all, under a name of our own.
 
@@ -150,8 +165,32 @@ class Project:
         named: dict[str, Any] = {f"{which}_name": shown}
         self.settings = replace(self.settings, **named)
 
+    def column_names(self, which: str) -> tuple[str, ...]:
+        """What the header of an uploaded table says; nothing where it is no plain table.
+
+        For the page of whoever chose the file, and kept nowhere: without a header it is somebody's row.
+
+        Raises
+        ------
+        InputError
+            The table cannot be read; it is not kept.
+        """
+        from pairveil.data.files import open_table
+
+        file = self.table(which)
+        if file is None or file.suffix in (".txt", ".json"):
+            return ()
+        try:
+            names = open_table(file).names
+        except InputError as problem:  # said with the user's own name for it; the table goes
+            self.forget_table(which)
+            known = getattr(self.settings, f"{which}_name")
+            raise InputError(str(problem).replace(file.name, known)) from None
+        return () if "unique_id_l" in names else tuple(map(printable, names))
+
     def forget_table(self, which: str) -> None:
-        """Remove an uploaded table."""
+        """Remove an uploaded table, and nothing else whatever the name."""
+        assert which in TABLES
         for ending in ENDINGS:
             (self.folder / f"{which}{ending}").unlink(missing_ok=True)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pairveil.data.pairset import PairSet
 from pairveil.errors import InputError
-from pairveil.learners.clustering import votes_of
+from pairveil.learners.clustering_links import votes_of
 from pairveil.learners.clusterings import candidates
 from pairveil.privacy.units import Adjacency
 

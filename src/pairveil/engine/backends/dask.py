@@ -1,9 +1,9 @@
-"""Sums over pairs that lie with the workers of a Dask cluster.
+"""Sums over records that lie with the workers of a Dask cluster.
 
-The used pairs are cut into parts; each part, with the features of its own people, becomes one task's result
-and stays with a worker. For every query each worker sums its parts into whole multiples of the grid and
-sends back one integer array; the driver adds those, and adds noise once. Noise, sampling, kappa, selection
-and the ledger stay with the driver.
+The used records (pairs, groups, tuples, people) are cut into parts; each part, with the features of its own
+people, becomes one task's result and stays with a worker. For every query each worker sums its parts into
+whole multiples of the grid and sends back one integer array; the driver adds those, and adds noise once.
+Noise, sampling, kappa, selection and the ledger stay with the driver.
 
 Integer addition is exact, so it does not matter who summed what, or in which order. A part is counted once
 however often it was computed: the driver adds one result for each part. When a worker dies, Dask
@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairveil.data.pairset import PairSet
+from pairveil.data.records import RecordsOfPeople
 from pairveil.engine import statistics as sums
 from pairveil.engine.backends.dask_waiting import answering, check_open, results
 from pairveil.engine.kernels import dense as kernels
@@ -105,8 +105,8 @@ class OnCluster:
 
     Parameters
     ----------
-    data : PairSet or DaskPairs
-        The used pairs, labelled.
+    data : PairSet, GroupSet, TupleSet, People or DaskPairs
+        The used records, labelled.
     client : distributed.Client
     n_parts : int, optional
         By default two for each worker. Parts hold whole tiles, so that full batches give the very
@@ -115,24 +115,23 @@ class OnCluster:
         Workers use compiled loops where there are some.
     """
 
-    records = "pairs"
-
     def __init__(
         self,
-        data: PairSet | DaskPairs,
+        data: RecordsOfPeople | DaskPairs,
         client: Any,
         n_parts: int | None = None,
         *,
         compiled: bool = True,
     ) -> None:
         wanted = n_parts or PARTS_PER_WORKER * max(1, len(client.scheduler_info()["workers"]))
-        tiles = -(-data.n_pairs // _WHOLE_TILES)
-        share = -(-tiles // wanted) * _WHOLE_TILES
-        self._edges = [*range(0, data.n_pairs, share), data.n_pairs]
+        self.n_records, self.dtype = data.n_records, data.features.dtype
+        self.records: str = getattr(data, "kind", "pairs")
+        # Every tile is a power of two up to `_WHOLE_TILES`, or a part would not be cut as the whole is.
+        share = -(-self.n_records // (wanted * _WHOLE_TILES)) * _WHOLE_TILES
+        self._edges = [*range(0, self.n_records, share), self.n_records]
         self._client = client
-        self.n_records, self.dtype = data.n_pairs, data.features.dtype
         self._compiled = compiled
-        if not isinstance(data, PairSet):
+        if not isinstance(data, RecordsOfPeople):
             self._parts = data.parts(client, self._edges)
             return
         self._parts = [
@@ -183,41 +182,44 @@ class OnCluster:
         return [rows[cuts[i] : cuts[i + 1]] - self._edges[i] for i in range(len(self._parts))]
 
 
-def _recipe(data: PairSet, block: slice) -> tuple[Any, NDArray[Any], Any]:
-    """What a worker needs to build a part: features or where they are, pairs, labels."""
-    assert data.labels is not None
-    pairs, labels = np.array(data.pairs[block]), np.array(data.labels[block])
-    path = _mapped_path(data.features)
-    if path is not None:
-        return path, pairs, labels
-    people, places = np.unique(pairs, return_inverse=True)
-    return data.features[people], places.reshape(-1, 2).astype(np.int32), labels
+def _recipe(data: RecordsOfPeople, block: slice) -> tuple[type[RecordsOfPeople], dict[str, Any]]:
+    """What a worker needs to build a part: the kind of records, and their contents or where features are."""
+    path = _mapped_path(data.features) if data.kind != "people" else None
+    contents = vars(data.part(block, own_people=path is None))
+    return type(data), contents if path is None else contents | {"features": path}
 
 
 def _mapped_path(features: Any) -> str | None:
-    """The .npy file that these features are, all of it; None for anything else."""
+    """The .npy file that these features are, all of it and as it is on disk; None for anything else."""
     base = features
     while isinstance(base, np.ndarray) and not isinstance(base, np.memmap):
         base = base.base
-    whole = isinstance(base, np.memmap) and base.shape == features.shape
-    if not whole or base.filename is None or not str(base.filename).endswith(".npy"):
-        return None
-    return str(base.filename)
+    name = str(getattr(base, "filename", None))
+    if not isinstance(base, np.memmap) or base.mode == "c" or not name.endswith(".npy"):
+        return None  # 'c': what was changed in memory alone is not in the file
+    # A slice of a mapped file is mapped, too: workers would take other people's rows for its own.
+    with suppress(OSError, ValueError):
+        whole = np.load(name, mmap_mode="r", allow_pickle=False)
+        same = (whole.shape, whole.dtype) == (features.shape, features.dtype)
+        in_order = whole.flags.c_contiguous and features.flags.c_contiguous
+        return name if same and in_order and whole.offset == base.offset else None
+    return None
 
 
-def _build(features: Any, pairs: NDArray[Any], labels: NDArray[Any]) -> PairSet:
+def _build(kind: type[RecordsOfPeople], contents: dict[str, Any]) -> RecordsOfPeople:
     """A part, on a worker."""
-    if isinstance(features, str):
-        features = np.load(features, mmap_mode="r", allow_pickle=False)
+    if isinstance(contents["features"], str):
+        features = np.load(contents["features"], mmap_mode="r", allow_pickle=False)
+        contents = contents | {"features": features}
     # The driver has checked it, who has seen it whole.
-    return PairSet.checked_before(features=features, pairs=pairs, labels=labels)
+    return kind.checked_before(**contents)
 
 
 def _nothing(asked: Any) -> Any:
     return asked
 
 
-def _sum_part(part: PairSet | None, rows: IntArray | None, asked: Any) -> IntArray | None:
+def _sum_part(part: Any, rows: IntArray | None, asked: Any) -> IntArray | None:
     """One part's integers, on a worker; None if the part has changed."""
     if part is None:
         return None

@@ -13,9 +13,11 @@ import numpy as np
 from scipy import sparse
 
 from pairveil.data.clipping import clip_rows_and_say_so
+from pairveil.data.records import RecordsOfPeople
 from pairveil.engine.backends.dask import OnCluster, connected_client
 from pairveil.engine.backends.dask_pairs import Chosen, DaskPairs
 from pairveil.engine.backends.local import Backend, Local
+from pairveil.errors import InputError
 from pairveil.graph.choosing import select_pairs
 from pairveil.graph.kappa import Kappa, kappa
 from pairveil.graph.sharing import kappa_together, select_together
@@ -90,5 +92,8 @@ def backend_for(records: Any, name: str) -> Backend:
     Workers build their parts here: what they cannot read is said before anything is charged.
     """
     if name == "dask":
+        if not isinstance(records, RecordsOfPeople | DaskPairs):
+            kind = getattr(records, "kind", "these records")
+            raise InputError(f"{kind} are summed on this machine: backend='auto'")
         return OnCluster(records, connected_client())
     return Local(records, compiled=name != "numpy")

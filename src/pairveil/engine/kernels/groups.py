@@ -1,7 +1,7 @@
 """The clipped sum of contrastive gradients over groups, as exact integers.
 
 Groups are taken in tiles. Their people are gathered and centred, projected by one matrix product, weighed
-group by group (`_weigh`, the only loop) and summed by a second matrix product, which is rounded to the grid.
+group by group (`_weigh`) and summed by a second matrix product, which is rounded to the grid.
 """
 
 from __future__ import annotations
@@ -10,15 +10,19 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from pairveil.privacy.grid import Norm, to_grid
+from pairveil.engine.kernels.tiles import add_up
+from pairveil.privacy.grid import Norm
 
-TILE = 128
+TILE = 32
 SPREAD = 256.0
 """Terms of a group may add up to so many clip bounds before they cancel; others are shrunk further."""
 TINY = 1e-140
 """Pairs at a smaller distance, and groups whose terms are smaller, contribute nothing."""
 HUGE = 1e50
 """Groups with a longer row contribute nothing: squares of such numbers overflow."""
+
+# As in `loops`: nothing is allocated for a group; sums may be taken in any order, the error bounds allow it.
+reordered = njit(cache=True, nogil=True, _nrt=False, fastmath={"reassoc", "contract"})
 
 
 def gram_error(m: int, d: int, k: int) -> float:
@@ -49,6 +53,7 @@ def clipped_sum(
     norm: Norm,
     grid: float,
     tile: int = TILE,
+    threads: int | None = None,
 ) -> NDArray[np.int64]:
     """Sum the clipped mean gradients of some groups, in whole multiples of ``grid``.
 
@@ -65,6 +70,8 @@ def clipped_sum(
         As in `pairveil.engine.group_gradients.GroupGradient`.
     tile : int
         Groups rounded together.
+    threads : int, optional
+        As for pairs; not part of the result.
 
     Returns
     -------
@@ -79,123 +86,147 @@ def clipped_sum(
     array([[1.8, 2.4],
            [2.4, 3.2]])
     """
-    k, d = W.shape
-    m, n = members.shape[1], len(members) if rows is None else len(rows)
+    (k, d), m = W.shape, members.shape[1]
+    n = len(members) if rows is None else len(rows)
+    columns = np.ascontiguousarray(W.T, dtype=np.float64)
+    loss = (
+        float(margin),
+        tuple(map(float, weights)),
+        float(clip),
+        norm == "l1",
+        gram_error(m, d, k),
+    )
+    behind = (tile, columns, *loss, 1.0 / grid)
+    return add_up(
+        sum_groups, (features, scale, members, labels), behind, rows, n, tile, threads, (k, d)
+    )
+
+
+@njit(cache=True, nogil=True)
+def sum_groups(  # type: ignore[no-untyped-def]
+    features, scale, members, labels, rows, every, first, last, tile, w, margin, weights, clip, l1,
+    error, per_grid,
+):  # fmt: skip
+    """Integer sum over places first..last of ``rows`` (of all groups if ``every``), tile by tile.
+
+    ``w`` is (d, k). Returns the sum, and whether every index was within its array.
+    """
+    (d, k), m = w.shape, members.shape[1]
+    room = min(tile, last - first) * m
+    x, y, sums = np.empty((room, d)), np.empty((room, k)), np.empty((k, d))
+    pulled, line = np.empty((m, k)), np.empty(max(d, k))
     total = np.zeros((k, d), dtype=np.int64)
-    columns = np.ascontiguousarray(W.T)
-    people = np.empty((min(tile, n), m, d))
-    for start in range(0, n, tile):
-        chosen = (
-            np.arange(start, min(start + tile, n)) if rows is None else rows[start : start + tile]
-        )
-        x = people[: len(chosen)]
-        _gather(features, scale, members, chosen, x)
-        flat = x.reshape(-1, d)
-        y = (flat @ columns).reshape(len(chosen), m, k)
-        _weigh(
-            x,
-            y,
-            labels[chosen],
-            margin,
-            weights[0],
-            weights[1],
-            clip,
-            norm == "l1",
-            gram_error(m, d, k),
-        )
-        total += to_grid(y.reshape(-1, k).T @ flat, grid)
+    for start in range(first, last, tile):
+        n = min(tile, last - start)
+        for b in range(n):
+            row = start + b if every else rows[start + b]
+            if not 0 <= row < members.shape[0]:
+                return total, False
+            if not _gather(features, scale, members, row, x, b * m, line):
+                return total, False
+        people, found = x[: n * m], y[: n * m]
+        np.dot(people, w, found)
+        for b in range(n):
+            row, at = start + b if every else rows[start + b], b * m
+            live = _pull(y, at, labels, row, margin, weights, pulled, line)
+            s = _shrinking(pulled, x, at, live, clip, l1, error)
+            for i in range(m):
+                for r in range(k):
+                    y[at + i, r] = s * pulled[i, r] if s > 0.0 else 0.0
+                if s == 0.0:  # both: 0 times infinity is not 0
+                    x[at + i] = 0.0
+        np.dot(found.T, people, sums)
+        for r in range(k):
+            for j in range(d):
+                total[r, j] += np.int64(np.rint(sums[r, j] * per_grid))
+    return total, True
+
+
+@reordered
+def _gather(features, scale, members, row, x, at, mean):  # type: ignore[no-untyped-def]
+    """Put a group's people into ``x``, scaled, and take the mean row off; nobody is the zero row."""
+    m, d = members.shape[1], x.shape[1]
+    mean[:] = 0.0
+    for i in range(m):
+        person = members[row, i]
+        if person >= features.shape[0]:
+            return False
+        if person < 0:
+            x[at + i] = 0.0
+            continue
+        for j in range(d):
+            x[at + i, j] = features[person, j] * scale[j]
+            mean[j] += x[at + i, j]
+    for j in range(d):
+        mean[j] /= m
+    for i in range(m):
+        for j in range(d):
+            x[at + i, j] -= mean[j]
+    return True
+
+
+@reordered
+def _pull(y, at, labels, row, margin, weights, pulled, apart):  # type: ignore[no-untyped-def]
+    """L Y of a group, from its projections Y, times the number of its labelled pairs, which is returned."""
+    m, k = pulled.shape
+    live, slot = 0, 0
+    pulled[:] = 0.0
+    for i in range(m):
+        for h in range(i + 1, m):
+            label = labels[row, slot]
+            slot += 1
+            if label == 0:
+                continue
+            live += 1
+            square = 0.0
+            for r in range(k):
+                apart[r] = y[at + i, r] - y[at + h, r]
+                square += apart[r] * apart[r]
+            distance = np.sqrt(square)
+            if not distance > TINY or (label < 0 and not distance < margin):
+                continue
+            factor = weights[0] if label > 0 else weights[1] * (distance - margin) / distance
+            for r in range(k):
+                pulled[i, r] += factor * apart[r]
+                pulled[h, r] -= factor * apart[r]
+    return live
+
+
+@reordered
+def _dot(a, i, h):  # type: ignore[no-untyped-def]
+    """Product of two rows."""
+    total = 0.0
+    for j in range(a.shape[1]):
+        total += a[i, j] * a[h, j]
     return total
 
 
-@njit(cache=True, nogil=True)
-def _gather(features, scale, members, chosen, x):  # type: ignore[no-untyped-def]
-    """Put each group's people into ``x``, scaled, and take the mean row off; nobody is the zero row."""
-    m, d = x.shape[1], x.shape[2]
-    mean = np.empty(d)
-    for g in range(chosen.size):
-        mean[:] = 0.0
-        for i in range(m):
-            person = members[chosen[g], i]
-            for j in range(d):
-                x[g, i, j] = features[person, j] * scale[j] if person >= 0 else 0.0
-                mean[j] += x[g, i, j]
-        for i in range(m):
-            for j in range(d):
-                x[g, i, j] -= mean[j] / m
+@reordered
+def _size(a, i):  # type: ignore[no-untyped-def]
+    """Sum of a row's absolute values."""
+    total = 0.0
+    for j in range(a.shape[1]):
+        total += abs(a[i, j])
+    return total
 
 
-@njit(cache=True, nogil=True)
-def _weigh(x, y, labels, margin, similar, dissimilar, clip, l1, error):  # type: ignore[no-untyped-def]
-    """Turn each group's projections Y into L Y, shrunk so that (L Y)^T X is no longer than the clip."""
-    g_count, m, k = y.shape
-    d = x.shape[2]
-    mixing, pulled = np.empty((m, m)), np.empty((m, k))
-    for g in range(g_count):
-        live, slot = 0, 0
-        mixing[:] = 0.0
-        for i in range(m):
-            for j in range(i + 1, m):
-                label = labels[g, slot]
-                slot += 1
-                if label == 0:
-                    continue
-                live += 1
-                square = 0.0
-                for r in range(k):
-                    square += (y[g, i, r] - y[g, j, r]) ** 2
-                distance = np.sqrt(square)
-                if not distance > TINY:
-                    continue
-                factor = similar
-                if label < 0:
-                    factor = (
-                        dissimilar * (distance - margin) / distance if distance < margin else 0.0
-                    )
-                mixing[i, j] = mixing[j, i] = -factor
-                mixing[i, i] += factor
-                mixing[j, j] += factor
-        for i in range(m):
-            for r in range(k):
-                one = 0.0
-                for j in range(m):
-                    one += mixing[i, j] * y[g, j, r]
-                pulled[i, r] = one / max(live, 1)
-        s = _shrinking(pulled, x[g], m, d, k, clip, l1, error)
-        for i in range(m):
-            for r in range(k):
-                y[g, i, r] = s * pulled[i, r] if s > 0.0 else 0.0
-
-
-@njit(cache=True, nogil=True)
-def _shrinking(a, x, m, d, k, clip, l1, error):  # type: ignore[no-untyped-def]
-    """Factor that makes A^T X no longer than the clip, from two Gram matrices; 0 where that is unsure."""
+@reordered
+def _shrinking(a, x, at, live, clip, l1, error):  # type: ignore[no-untyped-def]
+    """Factor that brings A^T X / live below the clip, from two Gram matrices; 0 where that is unsure."""
     terms, square = 0.0, 0.0
-    if l1:
-        for i in range(m):
-            size_a, size_x = 0.0, 0.0
-            for r in range(k):
-                size_a += abs(a[i, r])
-            for j in range(d):
-                size_x += abs(x[i, j])
-            if not (size_a < HUGE and size_x < HUGE):
-                return 0.0
-            terms += size_a * size_x
-        longest = terms * (1.0 + 2.0**-30)
-    else:
-        gram = np.dot(x, x.T)
-        for i in range(m):
-            for h in range(i + 1):
-                product = 0.0
-                for r in range(k):
-                    product += a[i, r] * a[h, r]
-                if h < i:
-                    square += 2.0 * product * gram[i, h]
-                else:
-                    if not (product < HUGE**2 and gram[i, i] < HUGE**2):
-                        return 0.0
-                    square += product * gram[i, i]
-                    terms += np.sqrt(product) * np.sqrt(gram[i, i])
-        longest = np.sqrt(max(square, 0.0) + error * terms**2)
+    for i in range(a.shape[0]):
+        if l1:
+            size_a, size_x = _size(a, i), _size(x, at + i)
+        else:
+            for h in range(i):
+                square += 2.0 * _dot(a, i, h) * _dot(x, at + i, at + h)
+            square_a, square_x = _dot(a, i, i), _dot(x, at + i, at + i)
+            square += square_a * square_x
+            size_a, size_x = np.sqrt(square_a), np.sqrt(square_x)
+        if not (size_a < HUGE and size_x < HUGE):
+            return 0.0
+        terms += size_a * size_x
     if not terms > TINY:
         return 0.0
-    return clip / max(longest, terms / SPREAD, clip)
+    longest = terms * (1.0 + 2.0**-30) if l1 else np.sqrt(max(square, 0.0) + error * terms**2)
+    return clip / max(longest, terms / SPREAD, clip * live)

@@ -57,8 +57,6 @@ class _TupleLearner(PrivateMetricLearner):
             is_whole(given.n_steps) and 1 <= given.n_steps <= 10**5
         ):
             raise InputError("n_steps must be 'auto' or a whole number from 1 to 100000")
-        if given.backend == "dask":
-            raise InputError("tuples are summed on this machine: backend='auto'")
 
     def _loss(self, given: Any, size: int) -> str:
         """Name of the loss, for tuples of so many members."""

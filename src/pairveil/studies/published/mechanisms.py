@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.errors import InputError
-from pairveil.privacy.gdp import epsilon_from_mu, mu_from_epsilon
+from pairveil.privacy.gdp import epsilon_from_mu
 
 FloatArray = NDArray[np.float64]
 
@@ -149,23 +149,3 @@ class ClassicGaussian(Mechanism):
 
     def variance(self, d: int, sensitivity: float) -> float:  # noqa: ARG002
         return (sensitivity * self.noise_multiplier()) ** 2
-
-
-class AnalyticGaussian(ClassicGaussian):
-    """Gaussian noise with the smallest sound scale, at any epsilon (Balle and Wang, 2018).
-
-    Examples
-    --------
-    >>> analytic, classic = AnalyticGaussian(1.0, 1e-5), ClassicGaussian(1.0, 1e-5)
-    >>> analytic.variance(1, 1.0) < classic.variance(1, 1.0)
-    True
-    """
-
-    name = "Gauss-A"
-
-    def __init__(self, epsilon: float, delta: float = 1e-5) -> None:
-        super().__init__(epsilon, delta)
-        self._multiplier = 1.0 / mu_from_epsilon(self.epsilon, self.delta)
-
-    def noise_multiplier(self) -> float:
-        return self._multiplier

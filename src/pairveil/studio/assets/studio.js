@@ -35,10 +35,49 @@
         });
         const said = await answer.json();
         state.textContent = answer.ok ? `Here: ${said.name}` : said.problem;
+        if (answer.ok) offer(said.columns, said.chosen);
       } catch {
         state.textContent = "The studio does not answer. Is it still running?";
       }
     });
+  });
+
+  // The header of a file fills the lists of columns; what was probably meant is chosen.
+  const offer = (columns, chosen) => Object.entries(chosen).forEach(([field, value]) => {
+    const list = document.getElementById(field);
+    const names = columns.includes(value) || !value ? columns : [...columns, value];
+    const none = list.querySelector('option[value=""]');
+    list.replaceChildren(...(none && (!value || !("required" in list.dataset)) ? [none] : []), ...names.map((name) => new Option(name, name, false, name === value)));
+  });
+
+  // Pairs or classes: what the other needs is out of sight.
+  const files = document.getElementById("files");
+  if (files) {
+    const show = () => {
+      const source = files.querySelector("[name=learns_from]:checked").value;
+      files.querySelectorAll("[data-source]").forEach((part) => { part.hidden = part.dataset.source !== source; });
+    };
+    files.addEventListener("change", show);
+    show();
+  }
+
+  // A release that somebody sent: all of its files, then its page.
+  const release = document.getElementById("release");
+  release?.addEventListener("change", async () => {
+    const state = document.getElementById("state-release");
+    const send = async (path, options) => {
+      const answer = await fetch(path, options);
+      if (!answer.ok) throw new Error((await answer.json()).problem);
+    };
+    try {
+      state.textContent = "Reading …";
+      await send("/read", { method: "DELETE" });
+      for (const file of release.files) await send("/read/file", { method: "PUT", body: file, headers: { "X-File-Name": encodeURIComponent(file.name) } });
+      await send("/read/report", { method: "POST" });
+      location.assign("/read/report");
+    } catch (problem) {
+      state.textContent = problem.message || "The studio does not answer. Is it still running?";
+    }
   });
 
   // A column shows what its kind needs.
@@ -58,11 +97,12 @@
     const epsilons = choice.dataset.epsilons.split(" ").map(Number);
     const at = (id) => document.getElementById(id);
     const slider = at("slider");
-    const chosen = (name) => choice.querySelector(`[name=${name}]:checked`).value;
+    const chosen = (name) => choice.querySelector(`[name=${name}]:checked`)?.value;
     const upTo = (share) => Math.min(100, Math.ceil(100 * share - 1e-9));
     const show = () => {
       const epsilon = epsilons[Number(slider.value)];
-      const row = rows.find((one) => one.epsilon === epsilon && one.unit === chosen("unit") && one.select === chosen("select"));
+      const [unit, select] = [chosen("unit"), chosen("select")];
+      const row = rows.find((one) => one.epsilon === epsilon && one.unit === unit && (!select || one.select === select));
       at("epsilon").value = String(epsilon);
       at("epsilon-shown").textContent = String(epsilon);
       slider.setAttribute("aria-valuetext", `epsilon ${epsilon}`);
@@ -70,8 +110,11 @@
       const right = upTo(row.best_guess);
       at("guess-words").textContent = `At most ${right} guesses in 100 are right. A coin gets 50.`;
       at("person-words").textContent = `For all that is known of one person the same release means epsilon ${Math.ceil(1000 * row.person_epsilon - 1e-6) / 1000} and at most ${upTo(row.person_best_guess)} right guesses in 100.`;
-      at("gain").textContent = `${Math.round(100 * row.gain_low)} to ${Math.round(100 * row.gain_high)} %`;
+      const known = typeof row.gain_low === "number";  // there are benchmarks of such fits
+      at("gain").textContent = known ? `${Math.round(100 * row.gain_low)} to ${Math.round(100 * row.gain_high)} %` : "not known";
+      at("gain-words").textContent = known ? "eight in ten fits like it, in our benchmarks; yours may differ" : "too few fits like it were measured";
       at("used").textContent = row.n_pairs_used.toLocaleString("en");
+      at("records").textContent = row.records.replace(/^./, (first) => first.toUpperCase());
       at("kappa").textContent = `kappa ${row.kappa}: so many count together for one ${row.unit}`;
       const left = Number(choice.dataset.budget) - Number(choice.dataset.spent) - row.charged;
       at("left").textContent = left >= -1e-9 ? String(Math.max(0, Math.floor(1000 * left + 1e-6) / 1000)) : "not enough";
@@ -92,7 +135,7 @@
     at("recommend").addEventListener("click", (event) => {
       const best = event.currentTarget.dataset;
       slider.value = String(epsilons.indexOf(Number(best.epsilon)));
-      for (const name of ["unit", "select"]) choice.querySelector(`[name=${name}][value=${best[name]}]`).checked = true;
+      for (const name of ["unit", "select"]) if (best[name]) choice.querySelector(`[name=${name}][value=${best[name]}]`).checked = true;
       show();
     });
     show();

@@ -1,4 +1,4 @@
-"""What `fit` learns from: files read here, or paths that the workers of a cluster read."""
+"""Reads what `fit` and `plan` take: files read here, or paths that the workers of a cluster read."""
 
 from __future__ import annotations
 

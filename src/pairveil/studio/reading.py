@@ -1,0 +1,149 @@
+"""A release that somebody sent, read in the studio: its files come in, its page is made, they go again."""
+
+from __future__ import annotations
+
+import lzma
+import shutil
+import zipfile
+import zlib
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from urllib.parse import unquote
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from pairveil.errors import InputError, PairveilError
+from pairveil.report.rendering import asset, digest
+from pairveil.studio import commands
+
+MOST_BYTES = 1 << 30
+MOST_FILES = 100
+_UNREADABLE = (
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, NotImplementedError, RuntimeError, OSError, EOFError,
+    ValueError,
+)  # fmt: skip
+
+
+class Reading:
+    """The page of one received release; its methods are routes.
+
+    Parameters
+    ----------
+    folder : path
+        Where the received files are while their page is made.
+    page : callable
+        Shows a page of the studio by its name.
+    """
+
+    def __init__(self, folder: Path, page: Callable[..., Response]) -> None:
+        self._folder, self._page = folder, page
+        self._report = b""
+
+    @property
+    def routes(self) -> list[Route]:
+        """Choose, send, read."""
+        return [
+            Route("/read", self.show, methods=["GET", "DELETE"]),
+            Route("/read/file", self.take, methods=["PUT"]),
+            Route("/read/report", self.report, methods=["GET", "POST"]),
+        ]
+
+    async def show(self, request: Request) -> Response:
+        """The page on which files are chosen; DELETE forgets those of an earlier choice."""
+        if request.method == "DELETE":
+            self.forget()
+            self._folder.mkdir(mode=0o700)
+            return JSONResponse({})
+        return self._page("read")
+
+    def forget(self) -> None:
+        """Remove what was received."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    async def take(self, request: Request) -> Response:
+        """Receive one file of a release, or all of them as a zip file."""
+        name = plain_name(unquote(request.headers.get("x-file-name", "")))
+        try:
+            await self._receive(name, request.stream())
+        except PairveilError as problem:
+            return JSONResponse({"problem": str(problem)}, 400)
+        return JSONResponse({"name": name})
+
+    async def _receive(self, name: str, content: AsyncIterator[bytes]) -> None:
+        if not self._folder.is_dir() or len(list(self._folder.iterdir())) >= MOST_FILES:
+            raise InputError("choose the files of one release")
+        size = sum(file.stat().st_size for file in self._folder.iterdir())
+        with (self._folder / name).open("wb") as file:
+            async for piece in content:
+                size += len(piece)
+                if size > MOST_BYTES:
+                    raise InputError("a release of more than 1 GB: use `pairveil report` for it")
+                file.write(piece)
+        if name.endswith(".zip"):
+            unpack(self._folder / name)
+
+    async def report(self, request: Request) -> Response:
+        """Make the page of what was received (POST), then show it."""
+        if request.method == "POST":
+            try:
+                out = self._folder / ".page.html"
+                await commands.ask(["report", str(self._folder), "--out", str(out)])
+                self._report = out.read_bytes()
+            except PairveilError as problem:
+                return JSONResponse({"problem": str(problem)}, 400)
+            finally:
+                self.forget()
+            return JSONResponse({})
+        if not self._report:
+            return PlainTextResponse("There is no report yet.", 404)
+        return report_page(self._report)
+
+
+def plain_name(name: str) -> str:
+    """The last part of a name, without what could lead anywhere else.
+
+    Examples
+    --------
+    >>> plain_name("release/metric.safetensors"), plain_name("../../x/.."), plain_name("C:\\\\a b.json")
+    ('metric.safetensors', '_', 'a_b.json')
+    """
+    last = name.replace("\\", "/").rpartition("/")[2][-100:]
+    kept = "".join(
+        one if one.isascii() and (one.isalnum() or one in "._-") else "_" for one in last
+    )
+    return kept.lstrip(".") or "_"
+
+
+def unpack(archive: Path) -> None:
+    """The files of a zip file beside it, by their last names; the archive goes.
+
+    Raises
+    ------
+    InputError
+        It is no zip file, or its files are too many or too large.
+    """
+    try:
+        with zipfile.ZipFile(archive) as packed:
+            inside = [one for one in packed.infolist() if not one.is_dir()]
+            if len(inside) > MOST_FILES or sum(one.file_size for one in inside) > MOST_BYTES:
+                raise InputError("the zip file holds more than a release")
+            for one in inside:
+                target = archive.parent / plain_name(one.filename)
+                with packed.open(one) as source, target.open("wb") as file:
+                    shutil.copyfileobj(source, file)  # no more than file_size says
+    except _UNREADABLE:
+        raise InputError("the zip file cannot be read") from None
+    finally:
+        archive.unlink(missing_ok=True)
+
+
+def report_page(content: bytes) -> Response:
+    """A report, under its own policy: the browser itself refuses any script but ours."""
+    style, script = asset("report", "page.css"), asset("report", "page.js")
+    policy = (
+        f"default-src 'none'; img-src data:; style-src {digest(style)}; script-src {digest(script)}; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    return HTMLResponse(content, headers={"Content-Security-Policy": policy})

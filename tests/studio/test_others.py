@@ -1,0 +1,146 @@
+"""Classes instead of pairs, and releases that somebody sent: what else the studio takes."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import sys
+import tempfile
+import warnings
+import zipfile
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from studio_tools import SCHEMA, shown_on, upload
+
+from pairveil import DPPMetricLearner, design_pairs
+from pairveil.audit import plan_targets
+from pairveil.cli import app
+from pairveil.errors import InputError
+from pairveil.release.metric import ReleasedMetric
+from pairveil.studio import commands
+from pairveil.studio.fitting import Fitting
+from pairveil.studio.reading import unpack
+
+
+def test_from_a_column_of_classes_to_a_verified_release(
+    client, project, tables, monkeypatch
+) -> None:
+    asked = []
+
+    async def ask(words: list[str]) -> commands.Answer:
+        asked.append(words)
+        return commands.Answer(_run_here(words))
+
+    monkeypatch.setattr(commands, "ask", ask)
+    monkeypatch.setattr(commands, "EPSILONS", (2.0,))  # each is planned in full
+    monkeypatch.setattr(plan_targets, "RUNS", 100)  # of the attack
+    monkeypatch.setattr(Fitting, "_run", _fit_here)
+    said = upload(client, "people", tables[0])
+    assert said["columns"] == ["patient", "age", "dose", "ward", "visit"]
+    assert said["chosen"]["id"] == "patient"
+    form = {"learns_from": "classes", "id": "patient"}
+    assert "holds the classes" in client.post("/files", data=form).text
+    page = client.post("/files", data={**form, "classes": "ward"})
+    assert page.url.path == "/schema", page.text
+    facts = {**SCHEMA, "type-3": "class"}
+    page = client.post("/schema", data={**facts, "values-3": "a"})
+    assert "list all classes that are possible" in page.text
+    assert client.get("/plan").url.path == "/schema"
+    page = client.post("/schema", data={**SCHEMA, "type-3": "category"})
+    assert "its kind must be class" in page.text
+    page = client.post("/schema", data=facts)
+    assert page.url.path == "/plan", page.text
+    assert "&#34;records&#34;: &#34;people&#34;" in page.text
+    assert "Which pairs are used" not in page.text
+    page = client.post(
+        "/plan", data={"epsilon": "2.0", "unit": "person", "title": "Wards", "audit": "yes"}
+    )
+    assert page.url.path == "/confirm", page.text
+    client.post("/confirm", data={"shown": shown_on(page.text), "read": "yes"})
+    assert client.get("/").url.path == "/done"
+    assert "seen, at least" in client.get("/report").text
+    assert [words[0] for words in asked] == ["schema", "plan", "fit"]
+    metric = ReleasedMetric.load(project.release)
+    assert metric.certificate.verify()
+    assert metric.certificate.records == "people"
+    assert metric.certificate.for_release
+    assert project.table("people") is None
+
+
+def _run_here(words: list[str]) -> dict[str, Any]:
+    """A command without a process of its own: a tenth of the time."""
+    out = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out):
+        patch.setattr(sys, "argv", ["pairveil", *words, "--json"])
+        with pytest.raises(SystemExit) as ended:
+            app.main()
+    assert not ended.value.code
+    return json.loads(out.getvalue())
+
+
+def _fit_here(self: Fitting, words: list[str]) -> None:
+    self.project.keep("fit.json", {"words": words, "pid": None})
+    _run_here(words)
+
+
+def test_a_release_that_somebody_sent_is_read_and_forgotten(
+    client, project, tmp_path, monkeypatch
+) -> None:
+    async def ask(words: list[str]) -> commands.Answer:
+        return commands.Answer(_run_here(words))
+
+    monkeypatch.setattr(commands, "ask", ask)
+    made = DPPMetricLearner(preprocessor=np.zeros((40, 2)), n_steps=2, random_state=0)
+    pairs = design_pairs(40, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made.fit(pairs, np.ones(len(pairs))).release(tmp_path / "sent")
+    with zipfile.ZipFile(tmp_path / "sent.zip", "w") as archive:
+        for file in (tmp_path / "sent").iterdir():
+            archive.write(file, f"../../{file.name}")
+    assert client.delete("/read").status_code == 200
+    content = (tmp_path / "sent.zip").read_bytes()
+    headers = {"x-file-name": quote("../sent release.zip")}
+    assert client.put("/read/file", content=content, headers=headers).status_code == 200
+    assert sorted(file.name for file in project.folder.iterdir()) == [".received"]
+    answer = client.post("/read/report")
+    assert answer.status_code == 200, answer.text
+    assert list(project.folder.iterdir()) == []
+    page = client.get("/read/report")
+    assert "script-src 'sha256-" in page.headers["content-security-policy"]
+    assert "What is not promised" in page.text
+
+
+@given(st.integers(0, 400), st.integers(1, 255))
+@settings(max_examples=60, deadline=None)
+def test_a_damaged_zip_file_is_refused_or_read(place: int, change: int) -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("release/certificate.json", "0123456789" * 40)
+        archive.writestr("release/metric.safetensors", bytes(range(256)))
+    content = bytearray(buffer.getvalue())
+    content[place % len(content)] ^= change
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "a.zip").write_bytes(content)
+        with contextlib.suppress(InputError):
+            unpack(Path(folder) / "a.zip")
+        assert {file.parent for file in Path(folder).rglob("*")} <= {Path(folder)}
+        assert not (Path(folder) / "a.zip").exists()
+
+
+def test_what_is_no_release_is_refused_and_forgotten(client, project) -> None:
+    client.delete("/read")
+    for name in ("a.zip", "certificate.json"):
+        client.put("/read/file", content=b"PK\x03\x04 no", headers={"x-file-name": name})
+    answer = client.post("/read/report")
+    assert answer.status_code == 400
+    assert "problem" in answer.json()
+    assert list(project.folder.iterdir()) == []
+    assert client.get("/read/report").status_code == 404
