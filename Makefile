@@ -1,4 +1,4 @@
-# Two commands need nothing but Python 3.11+, make and git: `make demo` and `make test`.
+# `make demo`, `make studio` and `make test` need nothing but Python 3.11+, make and git.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -7,7 +7,7 @@ PIP_INSTALL := $(BIN)/pip install -q -c constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test coverage lint docs bench audit mutants release constraints clean
+.PHONY: help demo studio test coverage lint docs bench audit mutants release constraints clean
 
 help:  ## this list
 	@awk -F ':.*## *' '/^[a-z]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -23,6 +23,10 @@ $(VENV)/.dev: pyproject.toml constraints.txt $(VENV)/.core
 	@$(PIP_INSTALL) -e ".[dev,plots,docs,torch]"
 	@touch $@
 
+$(VENV)/.studio: pyproject.toml constraints.txt $(VENV)/.core
+	@$(PIP_INSTALL) -e ".[studio,excel]"
+	@touch $@
+
 $(VENV)/.release: pyproject.toml constraints.txt $(VENV)/.core
 	@$(PIP_INSTALL) -e ".[release]"
 	@touch $@
@@ -30,7 +34,11 @@ $(VENV)/.release: pyproject.toml constraints.txt $(VENV)/.core
 demo: $(VENV)/.core  ## a private metric on embedded patients data
 	@$(BIN)/pairveil demo --out demo-out
 
+studio: $(VENV)/.studio  ## the local web application: raw tables to a release and its report
+	@$(BIN)/pairveil studio
+
 test: $(VENV)/.dev  ## every test, doctests and docs blocks included
+	$(BIN)/python -m tools.compile_loops
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 coverage: $(VENV)/.dev  ## nightly: the tests, and the branch coverage of each package

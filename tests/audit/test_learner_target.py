@@ -1,6 +1,7 @@
 """Our learner under audit, every release visible: not accused, seen, and broken ones found.
 
-Seeds are fixed. Where nothing must be accused the confidence is 0.999 a time or more, over 18 audits.
+Seeds are fixed. Where nothing must be accused the confidence is 0.999 a time or more, over 18 audits: all of
+them each night, and otherwise nine in which every two of epsilon, unit and adjacency meet.
 Where the plan must be seen, the number of runs is such that another seed would fail less than once in 1,000:
 with mu the claim's, s the share of it that the worst case realises (0.98 in zero-out, 0.89 in replace:
 test_worst_case.py) and n duels, wins are Binomial(n, Phi(s mu / sqrt 2)).
@@ -29,14 +30,12 @@ from pairveil.privacy.mechanisms import Budget
 from pairveil.privacy.noise import SeededNoise
 
 DELTA = 1e-5
-UNITS = list(KAPPA.items())
 EPSILONS, ADJACENCIES = [0.5, 1.0, 4.0], ["zero-out", "replace"]
 # Each audit has a seed of its own. The worst case grows with the noise, so one seed would give nearly the
 # same scores 18 times, and one piece of luck would be 18.
 SEEDS = {case: seed for seed, case in enumerate(product(EPSILONS, KAPPA, ADJACENCIES))}
-nightly = pytest.mark.skipif(
-    not os.environ.get("PAIRVEIL_NIGHTLY"), reason="takes minutes: make audit runs it"
-)
+NIGHTLY = bool(os.environ.get("PAIRVEIL_NIGHTLY"))
+nightly = pytest.mark.skipif(not NIGHTLY, reason="takes minutes: make audit runs it")
 
 
 SHORT = ContrastiveRecipe(n_steps=4)
@@ -50,10 +49,12 @@ def canary(unit, kappa, adjacency, epsilon=1.0):
     return worst_case(unit, kappa, 2, adjacency, n_others(Budget(epsilon, DELTA, kappa, adjacency)))
 
 
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize(("unit", "kappa"), UNITS)
-@pytest.mark.parametrize("epsilon", EPSILONS)
-def test_the_learner_is_not_accused(epsilon, unit, kappa, adjacency):
+@pytest.mark.parametrize(
+    ("epsilon", "unit", "adjacency"),
+    [case for case, seed in SEEDS.items() if NIGHTLY or seed % 4 in (0, 3)],
+)
+def test_the_learner_is_not_accused(epsilon, unit, adjacency):
+    kappa = KAPPA[unit]
     worlds = canary(unit, kappa, adjacency, epsilon)
     plan = short_plan(epsilon, kappa, adjacency, n_pairs=worlds.first.n_pairs)
     claim = Claim(epsilon, DELTA, "gaussian")

@@ -180,6 +180,13 @@ def test_audit(tmp_path: Path) -> None:
 
 def test_attack(tmp_path: Path) -> None:
     rows = run("attack", "--targets", 20, "--json", cwd=tmp_path).json["rows"]
+    assert {"learner", "epsilon", "attacker", "n_targets", "recovered", "bound"} <= rows[0].keys()
+    assert {row["learner"] for row in rows} == {
+        "non-private", "published-dpp", "published-dpp-s", "pairveil",
+    }  # fmt: skip
+    assert {row["epsilon"] for row in rows if row["learner"] == "pairveil"} == {0.1, 1.0, 4.0}
+    assert rows[0]["epsilon"] == "inf"
+    assert all(row["n_targets"] == 20 for row in rows)
     found = {(row["learner"], row["epsilon"], row["attacker"]): row for row in rows}
     assert found["non-private", "inf", "all-other-pairs"]["recovered"] == 1.0
     assert found["pairveil", 1.0, "all-other-pairs"]["recovered"] < 0.9

@@ -146,3 +146,9 @@ def test_a_file_without_the_group_column_says_so():
     listed.pop("group")
     with pytest.raises(InputError, match="group"):
         read_groups(listed, PEOPLE)
+
+
+def test_people_who_change_together_are_not_cut_into_groups():
+    pairs = PairSet(np.eye(4), [[0, 1], [2, 3]], [1, -1], together=["mill", "lane", "mill", "lane"])
+    with pytest.raises(InputError, match="together"):
+        GroupSet.of_pairs(pairs, [0, 0, 1, 1])

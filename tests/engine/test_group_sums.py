@@ -120,7 +120,7 @@ def test_rows_beyond_the_floats_contribute_nothing_and_stop_nothing(compiled):
 
 
 def test_two_clips_are_reached_so_one_would_be_too_little():
-    # A pulls the group together, without her it pushes apart: audit/canaries/groups.py has it in a whole fit.
+    # A pulls the group together, without her it pushes apart (a whole fit: tests/audit/test_group_audit.py).
     features = np.array([[-5.0, 0.0], [0.0, 0.0], [0.1, 0.0]])
     with_her = GroupSet.of_classes(features, [[0, 1, 2]], [0, 0, 1])
     without = GroupSet.of_classes(features, [[0, 1, 2]], [-1, 0, 1])

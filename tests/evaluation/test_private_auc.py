@@ -99,3 +99,14 @@ def test_the_auc_of_counts_is_that_of_their_pairs():
     released = NoisyScores(counts @ root(256).T, 0.0)
     value = (500 * (0.5 * 200 + 600) + 300 * 600) / (800 * 800)
     assert abs(auc_of(released, 0, 0.95, 1.0).value - value) < 1e-9
+
+
+@settings(deadline=None, max_examples=40, derandomize=True, database=None)
+@given(
+    seed=st.integers(0, 10**6), size=st.sampled_from([0.0, 1e-9, 1.0, 1e12]), shift=st.floats(-9, 9)
+)
+def test_whatever_the_noise_an_auc_comes_of_it(seed, size, shift):
+    """The number of all pairs may be negative: a trial that stopped there would tell of itself."""
+    sums = size * (np.random.default_rng(seed).normal(size=(2, 256)) + shift)
+    found = auc_of(NoisyScores(sums, size), 0, 0.95, 0.5)
+    assert 0 <= found.low <= found.value <= found.high <= 1

@@ -19,7 +19,11 @@ from pairveil import (
     PrivateSearch,
     ReleasedMetric,
     error_curve,
+    kappa,
 )
+from pairveil.cli.recount import recount
+from pairveil.data.resolving import index_pairs
+from pairveil.data.tables import PairTable
 from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.costs import costs_of_counts
 from pairveil.privacy.epsilons import all_epsilons
@@ -156,6 +160,20 @@ def test_people_who_change_together_do_so_in_the_scored_pairs_too():
     assert certificate.plan["thresholds"][0]["kappas"]["person"] == touched
     assert certificate.verify().problems == ()
     assert candidates[0].score.prepared.material.kappas["person"] == touched
+
+
+@pytest.mark.parametrize("select", ["paths", "all"])
+def test_kappa_of_all_pairs_is_that_of_both_parts(select):
+    """A ring of 60 with chords: either part alone hangs together less, and a recount must not refuse it."""
+    ring = np.arange(60)
+    pairs = np.concatenate([np.column_stack([ring, (ring + k) % 60]) for k in (1, 2, 3)])
+    learner = DPPMetricLearner(preprocessor=X[:60], select=select)
+    certificate = search(learner=learner, epsilon=8.0).certify(pairs, np.resize([1, -1], 180))
+    assert certificate.verify().problems == ()
+    assert certificate.selection["full_graph_relationship_kappa"] == kappa(pairs).relationship == 6
+    listed = PairTable(left=pairs[:, 0], right=pairs[:, 1])
+    found = recount(certificate, index_pairs(listed), None)
+    assert (found.problems, found.kappa_matches) == ([], None)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::pairveil.errors.PairveilWarning")

@@ -110,3 +110,15 @@ def test_classes_of_named_people_follow_their_names():
     expected = groups(table, classes)
     for sorted_ in (table.iloc[order], table.iloc[order].reset_index(names="id")):
         np.testing.assert_array_equal(groups(sorted_, classes[order]), expected)
+
+
+@pytest.mark.parametrize("named", [lambda table: table, lambda table: table.set_index("id")])
+def test_somebody_in_two_rows_of_a_table_is_refused(named):
+    """She would be two people to kappa and to the certificate, each protected by half."""
+    table = named(pd.DataFrame({"id": np.repeat(["ann", "bob"], 30), "a": np.linspace(0, 1, 60)}))
+    y = np.resize([0, 1], 60)
+    with pytest.raises(InputError, match="an id occurs twice"):
+        DPPMetricLearner(unit="person").certify_classes(table, y, [0, 1])
+    rows = np.arange(60).reshape(-1, 2)
+    with pytest.raises(InputError, match="One row a person"):
+        DPPMetricLearner(unit="person", preprocessor=table).certify(rows, y[:30] * 2 - 1)

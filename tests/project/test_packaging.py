@@ -58,6 +58,7 @@ def test_the_source_distribution_holds_what_is_listed_and_nothing_else(tmp_path)
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a repository")
 def test_ledgers_and_checkpoints_are_ignored():
     names = ["ck9/a", "budget.json", "ledger-1.json", "fit.checkpoint", "x/fit.checkpoint.lock"]
+    names += ["pairveil-studio/people.csv"]  # what `make studio` makes
     done = subprocess.run(
         ["git", "check-ignore", *names], cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -98,15 +99,15 @@ def test_the_container_installs_as_the_makefile_does_and_starts_a_command_that_t
     assert {"pyproject.toml", "constraints.txt", project["readme"], "LICENSE"} <= set(copied)
     assert copied["src"] == copied["pyproject.toml"] + "src"
     assert all((ROOT / source).exists() for source in copied)
-    # The same exact versions as `make`, and extras that there are.
+    # The same exact versions and extras as `make studio`.
     (install,) = [rest for word, rest in steps if word == "RUN"]
     constrained = re.search(r"pip install .*-c (\S+)", install)[1]
     assert constrained == copied["constraints.txt"] + "constraints.txt"
-    assert (
-        "-c constraints.txt" in re.search("PIP_INSTALL := (.*)", (ROOT / "Makefile").read_text())[1]
-    )
-    extras = re.search(r'"/src\[([\w,]+)\]"', install)[1].split(",")
-    assert set(extras) <= set(project["optional-dependencies"])
+    make = (ROOT / "Makefile").read_text()
+    assert "-c constraints.txt" in re.search("PIP_INSTALL := (.*)", make)[1]
+    extras = re.search(r'"/src\[([\w,]+)\]"', install)[1]
+    assert set(extras.split(",")) <= set(project["optional-dependencies"])
+    assert f'-e ".[{extras}]"' in make.partition("$(VENV)/.studio:")[2].partition("\n\n")[0]
     # A Python that CI runs, and a command with options that it has.
     workflow = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())
     (image,) = [rest for word, rest in steps if word == "FROM"]
@@ -117,6 +118,7 @@ def test_the_container_installs_as_the_makefile_does_and_starts_a_command_that_t
     (entry,) = [json.loads(rest) for word, rest in steps if word == "ENTRYPOINT"]
     program, command, *options = entry
     assert program in project["scripts"]
+    assert f"$(BIN)/{program} {command}\n" in make.partition("\nstudio:")[2]
     shown = reference().partition(f"### pairveil {command}\n")[2].partition("\n###")[0]
     assert all(f"`{option}`" in shown for option in options if option.startswith("--"))
     assert options[-1].startswith(dict(steps)["WORKDIR"] + "/")

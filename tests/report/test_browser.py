@@ -21,8 +21,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pairveil import error_curve
+from pairveil import DPPMetricLearner, ReleasedRanking, error_curve
+from pairveil.learners.ranking import PrivatePreferenceRanker
 from pairveil.linkage import PrivateLinkageModel
+from pairveil.release.network import DescribedNetwork
+from pairveil.report.answers import view_of
 from pairveil.report.page import write
 from pairveil.report.summaries import read_release, with_curve
 
@@ -189,6 +192,40 @@ def test_a_linkage_model_with_its_operating_point(browser, tmp_path: Path) -> No
     _check_marks(browser, 5)
     assert len(_all(browser, "#operating .this-fit")) == 1
     assert _barriers(browser) == set()
+    _check_widths(browser)
+
+
+def test_other_kinds_of_release_fit_every_screen(browser, full_data, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    choices = np.column_stack(
+        [np.repeat(np.arange(50), 8), rng.permuted(np.tile(np.arange(12), (400, 1)), axis=1)[:, :2]]
+    )
+    ranking = PrivatePreferenceRanker(epsilon=2.0, unit="worker").certify(choices, 12)
+    strengths = ReleasedRanking(
+        strengths=rng.normal(size=12), names=[20 * "long " for _ in range(12)]
+    )
+    learner = DPPMetricLearner(epsilon=4.0, unit="person")
+    people = learner.prepare_classes(np.zeros((90, 3)), ["a", "b", "c"] * 30, ["a", "b", "c"])
+    network = DescribedNetwork((3, 224, 224), 10**7, "Sequential(\n" + 3 * ("x" * 300 + "\n") + ")")
+    for data in (
+        replace(full_data, certificate=ranking, answer=view_of(strengths)),
+        replace(full_data, certificate=learner.certify(people)),
+        replace(full_data, answer=view_of(network)),
+    ):
+        _open(browser, write(data, tmp_path / "report.html"))
+        assert browser.get_log("browser") == []
+        _check_widths(browser)
+
+
+def _check_widths(browser: Any) -> None:
+    for width in (375, 768, 1280):
+        size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        browser.execute_script(
+            "document.querySelectorAll('details').forEach(d => { d.open = true; })"
+        )
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 # ---- tabs -------------------------------------------------------------------------------------

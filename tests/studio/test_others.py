@@ -16,6 +16,7 @@ import pytest
 from studio_tools import SCHEMA, shown_on, upload
 
 from pairveil import DPPMetricLearner, design_pairs
+from pairveil.audit import plan_targets
 from pairveil.cli import app
 from pairveil.release.metric import ReleasedMetric
 from pairveil.studio import commands
@@ -33,6 +34,7 @@ def test_from_a_column_of_classes_to_a_verified_release(
 
     monkeypatch.setattr(commands, "ask", ask)
     monkeypatch.setattr(commands, "EPSILONS", (2.0,))  # each is planned in full
+    monkeypatch.setattr(plan_targets, "RUNS", 100)  # of the attack
     monkeypatch.setattr(Fitting, "_run", _fit_here)
     said = upload(client, "people", tables[0])
     assert said["columns"] == ["patient", "age", "dose", "ward", "visit"]
@@ -51,10 +53,13 @@ def test_from_a_column_of_classes_to_a_verified_release(
     assert page.url.path == "/plan", page.text
     assert "&#34;records&#34;: &#34;people&#34;" in page.text
     assert "Which pairs are used" not in page.text
-    page = client.post("/plan", data={"epsilon": "2.0", "unit": "person", "title": "Wards"})
+    page = client.post(
+        "/plan", data={"epsilon": "2.0", "unit": "person", "title": "Wards", "audit": "yes"}
+    )
     assert page.url.path == "/confirm", page.text
     client.post("/confirm", data={"shown": shown_on(page.text), "read": "yes"})
     assert client.get("/").url.path == "/done"
+    assert "seen, at least" in client.get("/report").text
     assert [words[0] for words in asked] == ["schema", "plan", "fit"]
     metric = ReleasedMetric.load(project.release)
     assert metric.certificate.verify()

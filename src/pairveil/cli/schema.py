@@ -70,5 +70,6 @@ def schema(
         ]
         stdout.print(table(f"{len(types)} columns", ["column", "type", "to fill in"], rows))
         stdout.print(
-            f"Complete {out} from public knowledge, then: pairveil fit {features} PAIRS --schema {out}"
+            f"Complete {out} from public knowledge (open it in a text editor), then: "
+            f"pairveil plan {features} PAIRS --schema {out}"
         )

@@ -125,6 +125,11 @@ class GroupSet(RecordsOfPeople):
         GroupSet(2 groups of at most 2 people, 2 pairs, 4 features)
         """
         of_person = check_numbers(groups, pairs.n_people)
+        if pairs.together is not None:
+            raise InputError(
+                "people who change together may be in several groups, and each group protects one of them: "
+                "leave 'together' out, or use the pairs themselves"
+            )
         if pairs.labels is None:
             raise InputError("pairs without labels contribute nothing: groups need labelled pairs")
         own = of_person[pairs.pairs]

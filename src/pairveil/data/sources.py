@@ -147,7 +147,8 @@ def wrong_encoding(path: Path) -> InputError:
             "'CSV UTF-8', or convert it (iconv -f utf-16 -t utf-8)"
         )
     return InputError(
-        f"{title} is not UTF-8 text; convert it first (iconv -f latin1 -t utf-8, for example)"
+        f"{title} is not UTF-8 text: save it again as 'CSV UTF-8', which spreadsheets offer, or convert it "
+        "(iconv -f cp1252 -t utf-8)"
     )
 
 

@@ -237,5 +237,7 @@ def _edges(above: FloatArray) -> NDArray[np.int64]:
     """The cells whose lower edges part the pairs into bins of about equal size, by noisy counts."""
     rising = IsotonicRegression().fit_transform(np.arange(len(above)), above)
     wanted = rising[-1] * np.arange(1, _BINS) / _BINS
-    found = np.searchsorted(rising, wanted)
-    return np.unique(np.append(found, len(above) - 1)).astype(np.int64)
+    last = len(above) - 1
+    # Where noise has made the number of all pairs negative, what is wanted of it lies above all of them.
+    found = np.minimum(np.searchsorted(rising, wanted), last)
+    return np.unique(np.append(found, last)).astype(np.int64)

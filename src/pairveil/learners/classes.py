@@ -67,9 +67,8 @@ class LearnsFromClasses(_Learner):
         """
         given = plain_parameters(self)
         check_bound("data_norm", given.data_norm)
-        named = ids_of(X) if ids is None else None
-        if named is not None and len(set(named.tolist())) == len(named):
-            ids = named  # a table may be sorted by class: its names say who stands where, its rows do not
+        if ids is None:  # a table may be sorted by class: names say who stands where, rows do not
+            ids = ids_of(X)
         read = RawRows.of(self).people(without_ids(X))
         people = material_of_people(given, read, y, classes, ids, stacklevel=3)
         if together is not None:

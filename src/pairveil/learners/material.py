@@ -271,7 +271,10 @@ def _distinct(people: People) -> People:
     if ids.dtype.kind not in "iu":
         ids = np.array([str(one) for one in ids.tolist()], dtype=object)
     if len(set(ids.tolist())) != len(ids):
-        raise InputError("an id occurs twice: a person is one row, or would be protected by half")
+        raise InputError(
+            "an id occurs twice: a person is one row, or would be protected by half (a text index of a table "
+            "names people: reset it if it does not)"
+        )
     return replace(people, ids=ids)
 
 

@@ -73,7 +73,10 @@ def in_order_of_names(pairs: Any, preprocessor: Any) -> tuple[Any, Any]:
     ([[1, 0]], [1, 2])
     """
     rows, table = rows_of(pairs, preprocessor), without_ids(preprocessor)
-    order = None if rows is pairs else order_of_ids(ids_of(preprocessor))
+    known = ids_of(preprocessor)
+    if known is not None:  # somebody in two rows would count as two people, whatever pairs count by
+        refuse_repeated(known)
+    order = None if rows is pairs else order_of_ids(known)
     if order is None:
         return rows, table
     return ranks(order)[rows], _taken(table, order)  # type: ignore[index]

@@ -18,7 +18,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-from dp_accounting.pld.pld_pmf import DensePLDPmf
 
 from pairveil.privacy.bounded_range import (
     choice_epsilon,
@@ -44,6 +43,9 @@ from pairveil.privacy.dominating import (
 from pairveil.privacy.events import Event
 from pairveil.privacy.gdp import mu_from_epsilon
 from pairveil.privacy.units import Adjacency
+
+if TYPE_CHECKING:
+    from dp_accounting.pld.pld_pmf import DensePLDPmf
 
 if TYPE_CHECKING:
     from pairveil.privacy.best_of import Atoms

@@ -13,16 +13,18 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from dp_accounting.pld.pld_pmf import DensePLDPmf
 from numpy.typing import NDArray
 
 from pairveil.privacy.accounting import epsilon_of_composition
 from pairveil.privacy.composition import Search
 from pairveil.privacy.dominating import MAX_CELLS, MAX_LOSS, UnresolvableError, on_grid
 from pairveil.privacy.profile import delta_of_composition
+
+if TYPE_CHECKING:
+    from dp_accounting.pld.pld_pmf import DensePLDPmf
 
 _LARGEST_SHIFT = 600.0  # exp of it is a float
 _POINTS = 192  # of the profile: more would change the third digit of a composition

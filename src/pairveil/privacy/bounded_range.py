@@ -13,12 +13,15 @@ already in it.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
-from dp_accounting.pld.pld_pmf import DensePLDPmf
 from scipy.optimize import minimize_scalar
 
 from pairveil.privacy.dominating import MAX_CELLS, MAX_LOSS, UnresolvableError, on_grid
+
+if TYPE_CHECKING:
+    from dp_accounting.pld.pld_pmf import DensePLDPmf
 
 
 def choice_delta(eta: float, epsilon: float) -> float:

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from dp_accounting.pld.pld_pmf import DensePLDPmf
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 from scipy.stats import binom
+
+if TYPE_CHECKING:
+    from dp_accounting.pld.pld_pmf import DensePLDPmf
 
 Array = NDArray[np.float64]
 
@@ -170,6 +173,8 @@ def on_grid(interval: float, first: int, probs: Array, infinite: float = 0.0) ->
     """
     if not float(probs.sum()) + infinite >= 1.0 - _MISSING:
         raise UnresolvableError("a part of the privacy losses was lost to rounding")
+    from dp_accounting.pld.pld_pmf import DensePLDPmf  # a second of imports: most plans need none
+
     return DensePLDPmf(interval, first, probs, infinite, True)
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from dp_accounting.pld.pld_pmf import DensePLDPmf
 from scipy.special import ndtri
 
 from pairveil.errors import InputError
@@ -28,6 +28,9 @@ from pairveil.privacy.dominating import INVERSION_ERROR, UnresolvableError
 from pairveil.privacy.events import Event
 from pairveil.privacy.gdp import delta_from_mu
 from pairveil.privacy.units import Adjacency
+
+if TYPE_CHECKING:
+    from dp_accounting.pld.pld_pmf import DensePLDPmf
 
 _TAIL = 1e-12  # mass given up in the whole composition
 

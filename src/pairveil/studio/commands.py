@@ -78,7 +78,7 @@ def fit_command(project: Project, *, dry_run: bool) -> list[str]:
     words += ["--out", str(project.release), "--ledger", str(project.ledger)]
     if not project.ledger.exists():
         words += ["--budget", repr(project.budget)]
-    words += ["--report", *public_options(project)]
+    words += ["--report", *public_options(project), *(["--audit"] if settings.audit else [])]
     if dry_run:
         return [*words, "--dry-run"]
     words += ["--checkpoint", str(project.checkpoint)]

@@ -75,7 +75,7 @@ def with_choice(settings: Settings, form: Mapping[str, str]) -> Settings:
     if unit not in get_args(Unit) or select not in SELECTIONS:
         raise InputError("choose what is protected and which pairs are used")
     cover: dict[str, Any] = {
-        n: text(form, n) for n in ("title", "institution", "purpose", "recipient")
+        n: text(form, n) for n in ("title", "institution", "purpose", "recipient", "audit")
     }
     return replace(settings, epsilon=epsilon, unit=unit, select=select, **cover)
 

@@ -149,6 +149,8 @@ def likely_columns(which: str, names: Sequence[str], settings: Settings) -> dict
     >>> likely_columns("people", ["patient", "age"], Settings())
     {'id': 'patient'}
     """
+    if which == "public":  # the class that is learned from, where it has that name there too
+        return {"public_classes": settings.classes} if settings.classes in names else {}
     usual = {"people": {"id": 0}, "pairs": {"left": 0, "right": 1, "label": -1}}.get(which, {})
     if len(names) < max(2, len(usual)):
         return {}

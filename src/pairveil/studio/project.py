@@ -8,6 +8,7 @@
 ``fit.checkpoint``        of a fit in progress: the same command resumes it
 ``fit.json``, ``fit.log``  the command of the fit, and what it said
 ``release/``              the release and its report
+``.received/``            files of a release that is being read
 ========================  ============================================================================
 """
 
@@ -56,6 +57,7 @@ class Settings:
     institution: str = ""
     purpose: str = ""
     recipient: str = ""
+    audit: str = ""  # "yes": the report shows an attack on this plan
 
 
 class Project:

@@ -81,12 +81,6 @@ def run(
     dict
         ``rows`` (shape, method, cpu_seconds of an epoch, ratio to ours), ``limits`` (per shape: ours over the
         epoch without noise, ours and the full batch over the floor), ``machine`` and ``notes``.
-
-    Examples
-    --------
-    >>> found = run(["tiny"])
-    >>> [row["method"] for row in found["rows"]]
-    ['pairveil', 'full batch', 'without noise', 'numpy', 'floor']
     """
     unknown = [name for name in shapes if name not in SHAPES]
     if unknown or not shapes:
