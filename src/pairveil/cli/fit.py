@@ -332,7 +332,8 @@ def fit(
             if tune:
                 print_search(planned)
             else:
-                print_plan(planned, prepared.recipe.headline)
+                usual = learner == DEFAULT_LEARNER_NAME
+                print_plan(planned, prepared.recipe.headline, expected=usual)
                 print_better_selection(prepared.material, planned.unit)
         after = budget_file.rehearse(prepared)
         if talk and after is not None:
