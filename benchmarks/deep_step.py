@@ -5,15 +5,18 @@
 Needs torch and numpy alone, so that it runs on a borrowed machine: it loads the network's code without the
 rest of pairveil. Private: norms of all pairs' gradients and their clipped sum, as `pairveil.deep` takes
 them. Plain: the gradient of the loss. One by one: every pair's gradient by torch.func, on 256 pairs, scaled.
-Both once in float32 ('highest') and once with TF32 allowed in the network's own products ('high').
+All in float32 ('highest'), with TF32 allowed in the network's own products ('high'), and under
+autocast ('bfloat16'). Plain and private steps run through CUDA graphs, and for comparison without.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 import time
 import types
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -27,10 +30,12 @@ if __name__ == "__main__":  # the packages without their __init__, which load al
         sys.modules[name] = package
 
 from pairveil.deep.losses import contrastive  # noqa: E402
-from pairveil.deep.network import Network  # noqa: E402
+from pairveil.deep.network import Network, by_record  # noqa: E402
+from pairveil.deep.recorded import Recorded  # noqa: E402
 
 MICRO = {"mlp": 65536, "conv": 8192, "transformer": 1024}
 FEW = 256
+PRECISIONS = ("highest", "high", "bfloat16")
 
 
 class Block(nn.Module):
@@ -83,12 +88,13 @@ def nets() -> dict[str, tuple[nn.Module, tuple[int, ...], tuple[int, ...]]]:
 
 def measured(step, device: str, repeats: int = 5) -> tuple[float, float]:  # type: ignore[no-untyped-def]
     """Best seconds of one step, and peak memory in MiB beyond what lay there before."""
-    step()
-    best = float("inf")
+    best, before = float("inf"), 0
     if device == "cuda":
         torch.cuda.synchronize()
+        torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
+    step()
     for _ in range(repeats):
         start = time.perf_counter()
         step()
@@ -108,28 +114,31 @@ class Steps:
         self.labels = torch.ones(pairs, device=net.device)
         self.labels[::2] = -1
         self.parts = [slice(i, i + micro) for i in range(0, pairs, micro)]
+        self.gradient, self.clipped = self._gradient, partial(net.clipped_sum, 0.1)
+
+    def record(self) -> None:
+        """Both steps through a CUDA graph, as fits on a GPU run."""
+        self.gradient, self.clipped = Recorded(self._gradient), Recorded(self.clipped)
 
     def _of(self, part: slice) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         return self.left[part], self.right[part], self.labels[part]
 
+    def _gradient(self, left: torch.Tensor, right: torch.Tensor, labels: torch.Tensor):  # type: ignore[no-untyped-def]
+        learned = [one for _, one in self.net.parameters]
+        loss = self.net._losses(self.net.embedded(by_record([left, right])), labels).sum()
+        return torch.cat([one.reshape(-1) for one in torch.autograd.grad(loss, learned)])
+
     def plain(self) -> None:
         """The gradient of the loss."""
-        learned = [one for _, one in self.net.parameters]
-        total = [torch.zeros_like(one) for one in learned]
+        total = torch.zeros(self.net.n_parameters, device=self.net.device)
         for part in self.parts:
-            left, right, labels = self._of(part)
-            loss = self.net._losses(self.net.module(torch.cat([left, right])), labels).sum()
-            for into, one in zip(total, torch.autograd.grad(loss, learned), strict=True):
-                into += one
+            total += self.gradient(*self._of(part))
 
     def private(self) -> None:
         """Norms and the clipped sum."""
-        net = self.net
-        total = torch.zeros(net.n_parameters, dtype=torch.float64, device=net.device)
+        total = torch.zeros(self.net.n_parameters, dtype=torch.float64, device=self.net.device)
         for part in self.parts:
-            now = net.gradients(*self._of(part))
-            total += now.weighted(0.1 / now.square.sqrt().clamp(min=0.1))[0]
-            del now  # it holds what the sum is made of
+            total += self.clipped(*self._of(part))
 
     def one_by_one(self) -> None:
         """Every pair's own gradient, for a few pairs."""
@@ -137,9 +146,14 @@ class Steps:
         now.weighted(torch.ones_like(now.square))
 
 
+def autocast_of(precision: str) -> str | None:
+    """What a network is told."""
+    return precision if precision == "bfloat16" else None
+
+
 def allow(precision: str) -> None:
     """TF32 in the network's own products and convolutions, or not."""
-    torch.set_float32_matmul_precision(precision)
+    torch.set_float32_matmul_precision("high" if precision == "high" else "highest")
     torch.backends.cudnn.allow_tf32 = precision == "high"
 
 
@@ -147,9 +161,11 @@ def row(steps: Steps, name: str, pairs: int, micro: int, precision: str) -> dict
     """Time and memory of one net, number of pairs and precision."""
     device = steps.net.device.type
     allow(precision)
-    base, base_memory = measured(steps.plain, device)
-    ours, memory = measured(steps.private, device)
+    eager, base_memory = measured(steps.plain, device)
+    eager_ours, memory = measured(steps.private, device)
     each, _ = measured(steps.one_by_one, device, 2)
+    steps.record()
+    base, ours = (measured(step, device)[0] for step in (steps.plain, steps.private))
     allow("highest")
     return {
         "net": name,
@@ -160,6 +176,8 @@ def row(steps: Steps, name: str, pairs: int, micro: int, precision: str) -> dict
         "plain_ms": round(base * 1e3, 3),
         "private_ms": round(ours * 1e3, 3),
         "ratio": round(ours / base, 2),
+        "plain_ms_not_recorded": round(eager * 1e3, 3),
+        "private_ms_not_recorded": round(eager_ours * 1e3, 3),
         "memory_ratio": round(memory / base_memory, 2) if base_memory else None,
         "one_by_one_ms_scaled": round(each * 1e3 * max(1, pairs / FEW), 1),
         "pairs_a_second": int(pairs / ours),
@@ -167,18 +185,19 @@ def row(steps: Steps, name: str, pairs: int, micro: int, precision: str) -> dict
 
 
 def off_from_cpu(name: str, device: str) -> dict[str, object]:
-    """How far norms and the clipped sum are from those of a CPU, relative, in float32 and with TF32."""
+    """How far norms and the clipped sum are from those of a CPU in float32, relative."""
     module, shape, _ = nets()[name]
     found: dict[str, object] = {"net": name}
-    for precision in ("highest", "high"):
+    for precision in PRECISIONS:
         allow(precision)
         both = []
         for where in ("cpu", device):
-            net = Network(module, contrastive, shape, device=where)
+            half = autocast_of(precision) if where == device else None
+            net = Network(module, contrastive, shape, device=where, autocast=half)
             steps = Steps(net, 64, 64)
             now = net.gradients(steps.left, steps.right, steps.labels)
             norms = now.square.sqrt()
-            both.append((norms.cpu(), now.weighted(0.1 / norms.clamp(min=0.1))[0].cpu()))
+            both.append((norms.cpu(), now.weighted(1 / norms.clamp(min=0.1))[0].cpu()))
         off = [float((one - two).norm() / one.norm()) for one, two in zip(*both, strict=True)]
         found[precision] = {"norms": off[0], "sum": off[1]}
     allow("highest")
@@ -189,12 +208,14 @@ def rows(device: str) -> list[dict[str, object]]:
     """One row for each net, number of pairs and precision."""
     found = []
     for name, (module, shape, sizes) in nets().items():
-        net = Network(module, contrastive, shape, device=device)
-        for pairs in sizes:
-            micro = min(pairs, MICRO[name])
-            steps = Steps(net, pairs, micro)
-            for precision in ("highest", "high") if device == "cuda" else ("highest",):
-                found.append(row(steps, name, pairs, micro, precision))
+        for precision in PRECISIONS if device == "cuda" else ("highest",):
+            half = autocast_of(precision)
+            net = Network(module, contrastive, shape, device=device, autocast=half)
+            for pairs in sizes:
+                micro = min(pairs, MICRO[name])
+                found.append(row(Steps(net, pairs, micro), name, pairs, micro, precision))
+                print(found[-1], file=sys.stderr)
+                gc.collect()  # what was recorded
     return found
 
 

@@ -98,7 +98,7 @@ def shares(name: str, *values: float) -> list[Constant]:
 
 
 CONSTANTS = (
-    *shares("SHARES", 0.18, 0.18, 0.54, 0.03, 0.07),
+    *shares("SHARES", 0.18, 0.12, 0.54, 0.05, 0.11),
     *shares("SHARES_BY_CHOICE", 0.10, 0.25, 0.55, 0.03, 0.07),
     *shares("PURE_SHARES", 0.10, 0.20, 0.50, 0.10, 0.10),
     *shares("PURE_SHARES_BY_CHOICE", 0.10, 0.18, 0.56, 0.06, 0.10),
@@ -106,6 +106,7 @@ CONSTANTS = (
     *of("defaults", FAINT_VECTOR=200.0, FEW_COLUMNS=10),
     Constant("defaults", "FEW_PAIRS = {}", 2_000),
     Constant("defaults", "max({}, math.sqrt(SCARCE", 0.3, "least part of the side queries"),
+    *of("recipe", EVEN=2.0, DROWNED=0.07),
     *of("recipe", SIDE=0.5, MAX_DIRECTIONS=10, USUAL_DIRECTIONS=5, SIGNAL_CLIP=0.6, HIDDEN=3.0),
     *of("recipe", OF_THRESHOLD=0.3, MOST_STRETCH=30.0, STANDS_OUT=5.0, START_LENGTH=2.0),
     *of("recipe", TOTAL_STEP=1000.0, STEP_PER_SIGNAL=2.5, MAX_STEP=20.0, SHRINKAGE=0.5),
@@ -123,7 +124,7 @@ CONSTANTS = (
     Constant("recipe", "np.clip(60 / signal - 4.8, -{}, 3)", 2.0, "demand, least"),
     Constant("recipe", "np.clip(60 / signal - 4.8, -2, {})", 3.0, "demand, most"),
     *of("doubt", LUCK=0.04, SCARCE=16.0, CLIP=0.2, ALWAYS=0.1, DEVIATIONS=3.0, BELIEVED=0.5),
-    *of("doubt", NARROWLY=1.0, SPEAKS=4.0),
+    *of("doubt", NARROWLY=1.0, SPEAKS=4.0, MORE=0.1),
     *(Constant("doubt", name + " = {}", value, most=1.0) for name, value in (("MOST", 0.6), ("LOST", 0.85))),
 )  # fmt: skip
 

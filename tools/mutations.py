@@ -238,14 +238,20 @@ CLIP = [
     ),
     Mutation(
         "deep: what float32 loses of a norm is not added",
-        "return square + ((1 + gammas[0]) * (1 + gammas[1]) - 1) * terms**2, terms",
-        "return square, terms",
+        "square = square + ((1 + gammas[0]) * (1 + gammas[1]) - 1) * terms**2",
+        "pass",
         _in("test_rounding"),
     ),
     Mutation(
-        "deep: the branches' cross terms count once",
-        "square += (inner * slopes).sum(dim=(1, 2)) * (1 if j == k else 2)",
-        "square += (inner * slopes).sum(dim=(1, 2))",
+        "deep: the branches' cross terms do not count",
+        "square = ((inner * weigh + one) * slopes).sum(dim=(1, 2))",
+        "square = ((inner * weigh + one) * slopes).diagonal(dim1=1, dim2=2).sum(dim=1)",
+        _in("test_rounding"),
+    ),
+    Mutation(
+        "deep: slopes that need a third digit are not shrunk",
+        "fits = peak / (LIMIT * self.grid)",
+        "fits = 0 * peak",
         _in("test_rounding"),
     ),
     Mutation(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st  # noqa: E402
 from torch import nn  # noqa: E402
 
 from pairveil.data.pairset import PairSet  # noqa: E402
-from pairveil.deep import Network, NetworkGradient, layers  # noqa: E402
+from pairveil.deep import Network, NetworkGradient, digits, fused, layers  # noqa: E402
 from pairveil.deep.losses import contrastive  # noqa: E402
 
 N = 6
@@ -38,7 +38,7 @@ def numbers(seed, shape, magnitude, cancel, branches, spread):
     return torch.from_numpy((values * magnitude).astype(np.float32))
 
 
-def parts_of(name, seed, sizes, cancel, branches=2, spread=3.0, sign=-1.0):
+def parts_of(name, seed, sizes, cancel, branches=2, spread=3.0, sign=-1.0, kind=torch.float32):
     layer, inputs, outputs = LAYERS[name]
     x = numbers(seed, inputs, sizes[0], cancel, branches, spread)
     if isinstance(layer, nn.Embedding):
@@ -46,6 +46,8 @@ def parts_of(name, seed, sizes, cancel, branches=2, spread=3.0, sign=-1.0):
     d = numbers(seed + 1, outputs, sizes[1], cancel, branches, spread)
     d[:, 1] *= sign  # terms that cancel, or that add up
     learn = [own for own, _ in layer.named_parameters()]
+    d = d.to(kind)
+    x = x if isinstance(layer, nn.Embedding) else x.to(kind)
     with torch.no_grad():
         return layers.rule_of(layer)(layer, x, d, learn), x, d
 
@@ -67,9 +69,62 @@ def test_no_contribution_is_longer_than_its_norm(name, branches, seed, sizes, ca
     for pair in torch.nonzero(keep).flatten():
         alone = torch.zeros(N, dtype=torch.float64)
         alone[pair] = 1.0
-        length = torch.cat([g.reshape(-1) for g in parts.weighted(alone, keep)]).norm()
+        length = torch.cat([g.reshape(-1) for g in parts.weighted(alone)]).norm()
         assert length <= parts.square[pair].sqrt() * (1 + 2.0**-30)
         assert parts.square[pair].sqrt() <= parts.terms[pair] * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("branches", [2, 5])
+@pytest.mark.parametrize("name", LAYERS)
+@settings(max_examples=10, deadline=None)
+@given(
+    seed=st.integers(0, 2**31),
+    sizes=st.tuples(MAGNITUDES, MAGNITUDES),
+    cancel=st.sampled_from([1.0, 1e-2, 0.0]),
+    sign=st.sampled_from([1.0, -1.0]),
+)
+def test_no_contribution_in_bfloat16_is_longer_than_charged(
+    name, branches, seed, sizes, cancel, sign
+):
+    """What is rounded after it was scaled: at most a clip and `rounding` of one more."""
+    parts, _, _ = parts_of(name, seed, sizes, cancel, branches, sign=sign, kind=torch.bfloat16)
+    for pair in torch.nonzero(torch.isfinite(parts.square)).flatten():
+        alone = torch.zeros(N, dtype=torch.float64)
+        alone[pair] = 1 / parts.square[pair].sqrt()
+        length = torch.cat([g.reshape(-1) for g in parts.weighted(alone)]).norm()
+        assert length <= 1 + 2.0**-30 + parts.rounding
+
+
+def in_digits(seed, cancel):
+    """A linear layer's sum in digits and exactly, pairs scaled to length 1."""
+    parts, x, d = parts_of("no bias", seed, (1.0, 1.0), cancel, spread=0.5, kind=torch.bfloat16)
+    factors = 1 / parts.square.sqrt()
+    ours = [parts.weighted(torch.where(torch.arange(N) == i, factors, 0.0))[0] for i in range(N)]
+    return torch.stack(ours), factors[:, None, None] * (d.double().mT @ x.double())
+
+
+def test_sums_in_digits_are_close_to_exact_ones():
+    ours, exact = in_digits(0, 1.0)
+    torch.testing.assert_close(ours, exact, rtol=0, atol=2e-3)
+    assert float((ours - exact).norm() / exact.norm()) < 2e-2
+
+
+def test_digits_overflow_unless_a_pair_is_shrunk(monkeypatch):
+    """What `DigitSum.square` is for: terms that cancel need more digits than there are."""
+    long = max(in_digits(seed, 0.0)[0].flatten(1).norm(dim=1).max() for seed in range(5))
+    assert long <= 1 + 2.0**-8
+    monkeypatch.setattr(digits.DigitSum, "square", lambda self, square, *more: square)
+    broken = max(in_digits(seed, 0.0)[0].flatten(1).norm(dim=1).max() for seed in range(5))
+    assert broken > 1.1
+
+
+def test_products_of_digits_are_whole_and_exact():
+    draw = np.random.default_rng(0)
+    d, x = draw.integers(-digits.LIMIT, digits.LIMIT + 1, (2, 50, 7))
+    ones = torch.ones(50, dtype=torch.float64)
+    cut = [fused.two_digits(torch.tensor(one).float(), ones) for one in (d, x)]
+    assert cut[0].dtype == torch.int8
+    np.testing.assert_array_equal(digits._whole_product(*cut).numpy(), d.T @ x)
 
 
 def test_float32_products_alone_would_say_too_little():
@@ -116,9 +171,10 @@ def test_norms_do_not_follow_a_users_precision():
         torch.set_float32_matmul_precision("highest")
 
 
+@pytest.mark.parametrize("autocast", [None, "bfloat16"])
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 2**31), clip=st.sampled_from([1e-6, 0.1, 1e4]))
-def test_no_pair_moves_a_float32_sum_further_than_is_charged(seed, clip):
+def test_no_pair_moves_a_sum_further_than_is_charged(autocast, seed, clip):
     """Pairs of all sizes in one micro-batch: zeroing one out, or putting a worse one there."""
     draw = np.random.default_rng(seed)
     torch.manual_seed(0)
@@ -127,7 +183,9 @@ def test_no_pair_moves_a_float32_sum_further_than_is_charged(seed, clip):
         contrastive,
         (5,),
         micro_batch=8,
+        autocast=autocast,
     )
+    assert net.rounding == (0 if autocast is None else digits.ROUNDING)
     people = draw.normal(size=(16, 5)) * 10.0 ** draw.integers(-12, 8, (16, 1))
     people[1::2] = np.where(draw.random((8, 1)) < 0.5, people[::2] * (1 + 1e-6), people[1::2])
     data = PairSet(people.astype(np.float32), np.arange(16).reshape(8, 2), draw.choice([1, -1], 8))
@@ -138,4 +196,4 @@ def test_no_pair_moves_a_float32_sum_further_than_is_charged(seed, clip):
         statistic.compiled_sum(one, None, "l2", grid, False) for one in (data, data.emptied(null))
     ]
     moved = float(np.linalg.norm((sums[0] - sums[1]) * grid))
-    assert moved <= statistic.sensitivity("l2", grid) <= clip * (1 + 1e-4)
+    assert moved <= statistic.sensitivity("l2", grid) <= clip * (1 + net.rounding + 1e-4)

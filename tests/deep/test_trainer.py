@@ -101,6 +101,18 @@ def test_same_seed_same_network_in_any_order(people):
     assert not first.certificate_.for_release
 
 
+def test_a_network_in_bfloat16_is_charged_for_its_rounding(people):
+    made = trainer(autocast="bfloat16", random_state=3).fit(*people)
+    assert "bfloat16" in made.certificate_.to_json()
+    assert made.certificate_.epsilon <= 4.0
+    plain = trainer(random_state=3).fit(*people)
+    near = np.corrcoef(made.transform(people[2]).T, plain.transform(people[2]).T)
+    assert near[0, 2] > 0.9
+    assert near[0, 2] < 1  # the network itself ran in another precision
+    with pytest.raises(InputError, match="autocast must be"):
+        trainer(autocast="float16").fit(*people)
+
+
 def test_the_module_given_stays_as_it_was(people):
     module = net()
     before = [p.detach().clone() for p in module.parameters()]

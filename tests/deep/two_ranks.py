@@ -25,6 +25,22 @@ if __name__ == "__main__":
     X = rng.normal(size=(200, 4)).astype(np.float32)
     pairs, y = np.arange(200).reshape(100, 2), rng.choice([1, -1], 100)
     sums: list[np.ndarray] = []
+    if sys.argv[5:6] == ["kept"]:  # stopped after two of four answers, or resumed
+        limit, file = int(sys.argv[6]), sys.argv[7]
+
+        def stop(query, statistic, noisy):
+            sums.append(noisy)
+            if len(sums) == limit:
+                np.save(out, np.array(sums))
+                sys.exit()
+
+        ledger = PrivacyLedger(epsilon=100.0, delta=1e-3, path=ledger_file)
+        trainer = PrivateMetricTrainer(
+            net, epsilon=8.0, n_steps=4, micro_batch=16, accountant=ledger
+        )
+        trainer.fit(pairs, y, X, on_answer=stop, checkpoint=file)
+        np.save(out, np.array(sums))
+        sys.exit()
     for rate in (1.0, 0.3):
         ledger = PrivacyLedger(epsilon=100.0, delta=1e-3, path=ledger_file)
         trainer = PrivateMetricTrainer(

@@ -166,6 +166,26 @@ def test_features_mapped_from_a_file_do_not_travel(client, tmp_path):
     )
 
 
+def test_workers_read_a_mapped_file_only_if_it_is_these_features_and_no_others(tmp_path):
+    """A slice of a mapped file, or one that was changed in memory, is mapped too: its rows must travel."""
+    data, file = make_data(), tmp_path / "people.npy"
+    n = data.n_people
+    strangers = np.full((7, 6), 1e6)  # unchecked, unclipped, and in no pair
+    np.save(file, np.vstack([strangers, data.features]))
+    changed = np.load(file, mmap_mode="c")
+    changed[:n] = data.features
+    for features in (np.load(file, mmap_mode="r")[7:], changed[:n], changed):
+        given = PairSet(features, data.pairs, data.labels)
+        part = dask_backend._build(*dask_backend._recipe(given, slice(0, 100)))
+        np.testing.assert_array_equal(
+            part.contents(slice(0, 100))[0], given.contents(slice(0, 100))[0]
+        )
+    square = np.asfortranarray(data.features[:6])
+    np.save(file, square)
+    assert dask_backend._mapped_path(np.load(file, mmap_mode="r").T) is None
+    assert dask_backend._mapped_path(np.load(file, mmap_mode="r").reshape(4, 9)) is None
+
+
 def test_the_command_line_fits_on_a_cluster(scheduler, tmp_path):
     data = make_data(400)
     columns = [f"c{i}" for i in range(6)]

@@ -209,7 +209,7 @@ def test_nothing_but_the_best_is_kept(released):
 
 def test_the_number_of_trials_is_geometric_and_candidates_are_uniform():
     """400 searches: the bounds below fail with probability below 1e-6; other means are refused."""
-    places = [list(search(random_state=s)._places(2, True)) for s in range(400)]
+    places = [list(search(random_state=s)._places(2, 6, exact=False)) for s in range(400)]
     n = sum(map(len, places))  # 400 stops among n trials of probability 1/6 each
     assert binom.cdf(400, n, 1 / 6) > 5e-7
     assert binom.sf(399, n, 1 / 6) > 5e-7
@@ -217,9 +217,28 @@ def test_the_number_of_trials_is_geometric_and_candidates_are_uniform():
     assert binom.sf(399, n, 1 / 9) < 5e-7
     zeros = sum(map(sum, places))
     assert min(binom.cdf(zeros, n, 0.5), binom.sf(zeros - 1, n, 0.5)) > 5e-7
-    trusted = list(search(random_state=None)._places(2, True))
+    trusted = list(search()._places(2, 6, exact=True))
     assert trusted
     assert set(trusted) <= {0, 1}
+
+
+def test_what_is_set_after_a_search_was_prepared_changes_nothing_of_it(monkeypatch):
+    """Seeded noise under a certificate for release, or more trials than were certified, would be a lie."""
+    made = search(random_state=None)
+    prepared = made.prepare(PAIRS, Y)
+    made.random_state, made.mean_trials, seen = 0, 5000, []
+
+    def trial(_, test, source):
+        seen.append(source)
+        return 0.5, DPPMetricLearner()
+
+    monkeypatch.setattr(made, "_trial", trial)
+    certificate = made.fit(prepared).certificate_
+    assert certificate.for_release
+    assert all(source.for_release for source in seen)
+    # 5,000 trials on average, or 6: more than 150 have a probability below 1e-11.
+    assert len(seen) <= 150
+    assert binom.cdf(0, 150, 1 / 6) < 1e-11
 
 
 def test_it_chooses_well_and_without_noise_tries_each_candidate_once():

@@ -6,21 +6,27 @@ import contextlib
 import io
 import json
 import sys
+import tempfile
 import warnings
 import zipfile
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from studio_tools import SCHEMA, shown_on, upload
 
 from pairveil import DPPMetricLearner, design_pairs
 from pairveil.audit import plan_targets
 from pairveil.cli import app
+from pairveil.errors import InputError
 from pairveil.release.metric import ReleasedMetric
 from pairveil.studio import commands
 from pairveil.studio.fitting import Fitting
+from pairveil.studio.reading import unpack
 
 
 def test_from_a_column_of_classes_to_a_verified_release(
@@ -110,6 +116,23 @@ def test_a_release_that_somebody_sent_is_read_and_forgotten(
     page = client.get("/read/report")
     assert "script-src 'sha256-" in page.headers["content-security-policy"]
     assert "What is not promised" in page.text
+
+
+@given(st.integers(0, 400), st.integers(1, 255))
+@settings(max_examples=60, deadline=None)
+def test_a_damaged_zip_file_is_refused_or_read(place: int, change: int) -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("release/certificate.json", "0123456789" * 40)
+        archive.writestr("release/metric.safetensors", bytes(range(256)))
+    content = bytearray(buffer.getvalue())
+    content[place % len(content)] ^= change
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "a.zip").write_bytes(content)
+        with contextlib.suppress(InputError):
+            unpack(Path(folder) / "a.zip")
+        assert {file.parent for file in Path(folder).rglob("*")} <= {Path(folder)}
+        assert not (Path(folder) / "a.zip").exists()
 
 
 def test_what_is_no_release_is_refused_and_forgotten(client, project) -> None:

@@ -64,7 +64,20 @@ def test_a_file_of_another_kind_is_refused(client, project, tables, name: str) -
         client.put("/files/ledger", content=b"x", headers={"x-file-name": "a.csv"}).status_code
         == 400
     )
+    project.ledger.write_text("{}")
+    for which in ("ledger", "settings", "..%2Fledger"):
+        client.put(f"/files/{which}", content=b"\xff", headers={"x-file-name": "a.json"})
+    assert project.ledger.read_text() == "{}"
+    project.ledger.unlink()
     assert sorted(file.name for file in project.folder.iterdir()) == []
+
+
+def test_a_table_that_cannot_be_read_is_said_at_once_and_not_kept(client, project) -> None:
+    headers = {"x-file-name": "Patienten.csv"}
+    answer = client.put("/files/people", content="id;Größe\n1;2".encode("cp1252"), headers=headers)
+    assert answer.status_code == 400
+    assert "Patienten.csv is not UTF-8" in answer.json()["problem"]
+    assert project.table("people") is None
 
 
 def test_the_private_table_is_no_public_test(client, project, at) -> None:

@@ -255,19 +255,21 @@ def deep(
     epsilons: Annotated[
         list[float] | None, typer.Option("--epsilon", min=0.01, help="Repeatable.")
     ] = None,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Repeats.")] = 1,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Repeats.")] = 5,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes.")] = 2,
+    device: Annotated[str, typer.Option("--device", help="Of our nets.")] = "cpu",
     out: OutFolder = None,
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
-    """A small network on distorted glyphs, beside Euclid, the linear metric and pairs as examples.
+    """A small network on distorted glyphs, beside Euclid, the linear metric and Opacus (if installed).
 
     Example: `pairveil bench deep --people 4000 --epsilon 4`
     """
     from pairveil.studies.bench.deep import EPSILONS, SIZES, run
 
     progress = _progress(json_ or quiet)
-    result = run(people or SIZES, epsilons or EPSILONS, seeds, out, progress)
+    result = run(people or SIZES, epsilons or EPSILONS, seeds, out, progress, jobs, device)
     columns: dict[str, Column] = {
         "people": "people",
         "method": "method",

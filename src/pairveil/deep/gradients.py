@@ -1,7 +1,7 @@
 """The sum of clipped gradients of pairs through a network, in whole multiples of a grid.
 
 Sensitivity (docs/theory/deep.md). The network computes activations and slopes in its own precision; a pair's
-gradient is the exact product of those numbers, its norm is rounded up, and sums are float64. Pairs
+gradient is the exact product of those numbers, its norm is rounded up, and sums are float64 or exact. Pairs
 are cut into *buckets* by position alone, each bucket's sum is rounded to the grid on its own, and a
 pair's change moves one bucket only: by the clip, by the bucket's floating-point error and by the
 rounding, all of them charged.
@@ -10,6 +10,7 @@ rounding, all of them charged.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -19,18 +20,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pairveil.deep.network import Network
+from pairveil.deep.network import CANCELLING, Network
 from pairveil.deep.ranks import add_over_ranks, own_share
-from pairveil.deep.records import VACANT, is_null, something_said
+from pairveil.deep.records import VACANT, something_said
 from pairveil.engine.statistics import Statistic
 from pairveil.errors import InputError
 from pairveil.privacy.grid import Norm
 
 IntArray = NDArray[np.int64]
 
-CANCELLING = 64.0
-"""Terms of a pair's gradient that are this much longer than their sum are clipped as if their sum was longer:
-what floating point adds up then stays below ``CANCELLING`` clips a pair."""
 _UNIT_ROUNDOFF = 2.0**-53
 _CLIP_ERROR = 2.0**-30
 
@@ -70,11 +68,11 @@ class NetworkGradient(Statistic):
             raise InputError("a network's gradients are clipped in l2: use mechanism='gaussian'")
         # A product sums the positions of one micro-batch; then the micro-batches of a bucket are added.
         micro, pairs = self.network.micro_batch, max(self.bucket, self.network.micro_batch)
-        addends = micro * self.network.positions + math.ceil(pairs / micro) + 8
+        addends = micro * self.network.positions + math.ceil(pairs / micro) + 9
         gamma = addends * _UNIT_ROUNDOFF / (1 - addends * _UNIT_ROUNDOFF)
         error = 2 * gamma * pairs * CANCELLING * self.clip
         rounding = grid * math.sqrt(self.network.n_parameters)
-        return self.clip * (1 + _CLIP_ERROR) + error + rounding
+        return self.clip * (1 + _CLIP_ERROR + self.network.rounding) + error + rounding
 
     def is_compilable(self, data: Any) -> bool:
         """The network's own code sums pairs."""
@@ -138,28 +136,33 @@ class NetworkGradient(Statistic):
         """Clipped sum over at most one micro-batch, always of one shape: the rest are null pairs."""
         network, room = self.network, self.network.micro_batch
         people, spoken = network.records.contents(data, rows)
-        spoken_of = something_said(spoken)
-        ends = np.zeros((network.records.size, room, data.n_features), dtype=data.features.dtype)
-        said = np.zeros((room, *spoken.shape[1:]), dtype=np.float32)
-        said[places] = spoken
-        for end, one in zip(ends, people.T, strict=True):
-            there = spoken_of & (one != VACANT)  # a null record has no contents
-            end[places[there]] = data.features[one[there]]
-        inputs = as_inputs(ends, network)
-        given = torch.from_numpy(said).to(network.device)
-        parts = network.gradients(*inputs, given)
-        safe = (parts.square + (parts.terms / CANCELLING) ** 2).sqrt()
-        # A gradient too long for floats contributes nothing: its own pair, and no other.
-        counted = torch.isfinite(safe) & ~is_null(given)
-        factors = torch.where(counted, self.clip / safe.clamp(min=self.clip), 0.0)
-        return parts.weighted(factors)[0]
+        there = something_said(spoken)[:, None] & (
+            people != VACANT
+        )  # a null record has no contents
+        held = held_inputs(data.features, network)
+        now = held[torch.from_numpy(np.where(there, people, 0).T).to(held.device)]
+        now[torch.from_numpy(~there.T).to(held.device)] = 0
+        at = torch.from_numpy(places).to(network.device)
+        ends = torch.zeros((len(now), room, *network.shape), dtype=held.dtype, device=at.device)
+        ends[:, at] = now.to(at.device)
+        given = torch.zeros((room, *spoken.shape[1:]), device=at.device)
+        given[at] = torch.from_numpy(spoken).to(given)
+        return network.recorded_sum(self.clip)(*ends, given)
 
 
-def as_inputs(ends: NDArray[Any], network: Network) -> torch.Tensor:
-    """Stored rows (..., n, flattened) as the network takes them."""
-    tensor = torch.from_numpy(ends).reshape(*ends.shape[:-1], *network.shape)
-    kind = torch.int64 if network.tokens else network.dtype
-    return tensor.to(network.device, kind)
+def held_inputs(features: NDArray[Any], network: Network) -> torch.Tensor:
+    """People's rows as the network takes them, on its device if they fit into half of what is free there."""
+    if network.held is None or network.held[0] is not features:
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", UserWarning
+            )  # torch: an array that cannot be written to
+            rows = torch.from_numpy(features).reshape(-1, *network.shape)
+        rows, where = rows.to(torch.int64 if network.tokens else network.dtype), network.device
+        if where.type == "cuda" and 2 * rows.nbytes > torch.cuda.mem_get_info(where)[0]:
+            where = torch.device("cpu")
+        network.held = features, rows.to(where)
+    return network.held[1]
 
 
 def rows_stand_alone(network: Network) -> bool:

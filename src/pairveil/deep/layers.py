@@ -9,7 +9,8 @@ is its exact norm, cross terms of the branches included. A convolution is a line
 has fewer entries than what it is made of, it is formed instead, and *what was formed* is the contribution.
 
 Norms are taken in the network's own precision (at least float32) and enlarged by a bound on their
-rounding error; sums are float64. docs/theory/deep.md has the proofs.
+rounding error; sums are float64, or exact in digits (`pairveil.deep.digits`) where a layer ran in bfloat16.
+docs/theory/deep.md has the proofs.
 
 Each rule sees ``x`` (n, b, ...), a layer's inputs in the b branches, ``d`` (n, b, ...), the slope of each
 record's own loss at the layer's output, and the names of the parameters that learn.
@@ -17,20 +18,25 @@ record's own loss at the layer's output, and the names of the parameters that le
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from itertools import combinations_with_replacement
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from pairveil.deep.digits import ROUNDING, DigitSum
+from pairveil.deep.fused import over, products, scaled, weighted_sum, wide
+
 PIECE = 1 << 24
 """Numbers that are widened at once: pairs are worked through in pieces, which keeps memory low."""
 FLOOR = 2.0**-50
 """Added to the lengths of rows: products below the smallest float32 may vanish (docs/theory/deep.md)."""
-FEW_BRANCHES = 3  # whose products are taken block by block; more are copied into one sequence
+FORMED = 2
+"""A gradient is formed where it has at most this many times the entries of what it is made of: that
+is one product instead of two, and frees the rest."""
 
 
 class Parts(NamedTuple):
@@ -43,14 +49,17 @@ class Parts(NamedTuple):
     terms : Tensor of shape (n,)
         Sum of the norms of the terms it is a sum of: a bound on what cancels in it.
     weighted : callable
-        From factors (n,), and a mask of the pairs that may be read or None for all, to the sum of the
-        contributions times their factors, parameter by parameter, in the order of
-        ``module.named_parameters``; those that are frozen are left out.
+        From factors (n,), at which no contribution is longer than 1, to the sum of the contributions times
+        their factors, parameter by parameter, in the order of ``module.named_parameters``; those that are
+        frozen are left out. Numbers of a pair whose factor is 0 are not read.
+    rounding : float
+        How much longer than that a contribution may be, because it is rounded after it was scaled.
     """
 
     square: Tensor
     terms: Tensor
-    weighted: Callable[..., list[Tensor]]
+    weighted: Callable[[Tensor], list[Tensor]]
+    rounding: float = 0.0
 
 
 def together(parts: list[Parts]) -> Parts:
@@ -58,14 +67,14 @@ def together(parts: list[Parts]) -> Parts:
     return Parts(
         torch.stack([one.square for one in parts]).sum(dim=0),
         torch.stack([one.terms for one in parts]).sum(dim=0),
-        lambda factors, keep=None: [g for one in parts for g in one.weighted(factors, keep)],
+        lambda factors: [g for one in parts for g in one.weighted(factors)],
+        math.hypot(*(one.rounding for one in parts)),
     )
 
 
 def linear(layer: nn.Linear, x: Tensor, d: Tensor, learn: Collection[str]) -> Parts:
     """A linear layer at every position."""
-    n, b = x.shape[:2]
-    x, d = x.reshape(n, b, -1, x.shape[-1]), d.reshape(n, b, -1, d.shape[-1])
+    x, d = _one_sequence(x), _one_sequence(d)
     return _products(lambda piece: x[piece], d, layer.weight, learn, copied=0)
 
 
@@ -111,27 +120,30 @@ def _products(
     ``form`` gives x (m, b, length, inputs) of m pairs, for which it copies ``copied`` numbers a pair.
     """
     (b, length, outputs), inputs = d.shape[1:], weight[0].numel()
-    if b * length * (inputs + outputs) <= inputs * outputs:
+    if FORMED * b * length * (inputs + outputs) < inputs * outputs:
         return _kept_products(form, d, weight.shape, learn, copied)
     found = []
     if "weight" in learn:
         found.append(_formed_products(form, d, weight.shape, copied))
     if "bias" in learn:
-        found.append(formed_parts(_wide(d).sum(dim=(1, 2))))
+        found.append(formed_parts(over(d, (1, 2))))
     return together(found)
 
 
 def _formed_products(
     form: Callable[[slice], Tensor], d: Tensor, weight: torch.Size, copied: int
 ) -> Parts:
-    """Every pair's gradient, formed: it has fewer entries than the numbers it is made of."""
-    (n, b, _, outputs), inputs = d.shape, weight[1:].numel()
-    wide = torch.promote_types(d.dtype, torch.float32)
-    gradients = torch.empty((n, outputs, inputs), dtype=wide, device=d.device)
+    """Every pair's gradient, formed, in the precision in which the layer ran."""
+    (n, _, _, outputs), inputs = d.shape, weight[1:].numel()
+    in_half = d.dtype == torch.bfloat16
+    kind = d.dtype if in_half else torch.promote_types(d.dtype, torch.float32)
+    gradients = torch.empty((n, outputs, inputs), dtype=kind, device=d.device)
     for piece in pieces(n, copied):
-        x, slopes = form(piece).to(wide), d[piece].to(wide)
+        x, slopes = form(piece).to(kind), d[piece].to(kind)
+        if in_half:  # branches that cancel are added before anything is rounded to eight bits
+            x, slopes = _one_sequence(x), _one_sequence(slopes)
         torch.bmm(slopes[:, 0].mT, x[:, 0], out=gradients[piece])
-        for branch in range(1, b):
+        for branch in range(1, x.shape[1]):
             gradients[piece].baddbmm_(slopes[:, branch].mT, x[:, branch])
     return formed_parts(gradients, weight)
 
@@ -143,55 +155,60 @@ def _kept_products(
     learn: Collection[str],
     copied: int,
 ) -> Parts:
-    """Norms by products of positions; the sum by one float64 product of all pairs' numbers."""
+    """Norms by products of positions; the sum by one product of all pairs' numbers."""
     (n, b, length, outputs), inputs = d.shape, weight[1:].numel()
     size = copied + (b * length) ** 2
     found = [_squared(form(piece), d[piece], learn) for piece in pieces(n, size)]
-    square, terms = (torch.cat(one) for one in zip(*found, strict=True))
+    square, terms, lengths = (torch.cat(one) for one in zip(*found, strict=True))
+    digits = None
+    if d.dtype == torch.bfloat16 and "weight" in learn:
+        digits = DigitSum((b * length, outputs, inputs))
+        square = digits.square(square, terms, d, lengths)
 
-    def weighted(factors: Tensor, keep: Tensor | None = None) -> list[Tensor]:
+    def weighted(factors: Tensor) -> list[Tensor]:
         total = torch.zeros((outputs, inputs), dtype=torch.float64, device=d.device)
         shift = torch.zeros(outputs, dtype=torch.float64, device=d.device)
-        ones = torch.ones(1, dtype=torch.float64, device=d.device)
-        for piece in pieces(n, b * length * (inputs + outputs)):
-            x, slopes = (_readable(one, keep, piece) for one in (form(piece), d[piece]))
-            for branch in range(b):
-                scaled = (slopes[:, branch] * factors[piece, None, None]).reshape(-1, outputs)
-                if "weight" in learn:
-                    total.addmm_(scaled.T, x[:, branch].double().reshape(-1, inputs))
-                if "bias" in learn:
-                    shift.addmv_(scaled.T, ones.expand(len(scaled)))
+        numbers = b * length * (inputs + outputs)
+        for piece in pieces(n, numbers if digits is None else numbers // 16):
+            x, slopes = form(piece).reshape(-1, inputs), d[piece].reshape(-1, outputs)
+            each = factors[piece].repeat_interleave(b * length)
+            if digits is not None:
+                digits.add(total, x, slopes, lengths[piece].flatten(), each)
+            elif "weight" in learn:
+                total.addmm_(scaled(slopes, each).T, scaled(x, each != 0))
+            if "bias" in learn:
+                shift += weighted_sum(slopes, each)
         sums = {"weight": total.reshape(weight), "bias": shift}
         return [sums[name] for name in learn]
 
-    return Parts(square, terms, weighted)
+    return Parts(square, terms, weighted, 0.0 if digits is None else ROUNDING)
 
 
-def _squared(x: Tensor, d: Tensor, learn: Collection[str]) -> tuple[Tensor, Tensor]:
-    """Squared length of sum_t d_t x_t^T of each pair, never too small, and sum_t ||d_t|| ||x_t||.
+def _squared(x: Tensor, d: Tensor, learn: Collection[str]) -> tuple[Tensor, Tensor, Tensor]:
+    """Squared length of sum_t d_t x_t^T of each pair, never too small; sum_t ||d_t|| ||x_t||; and ||x_t||.
 
     A bias is a weight of an input of 1, which adds 1 to every product of inputs.
     """
-    x, d = _wide(x), _wide(d)
-    if x.shape[1] > FEW_BRANCHES or x.shape[2] == 1:
-        x, d = (one.reshape(len(one), 1, -1, one.shape[-1]) for one in (x, d))
-    branches, weigh, one = range(x.shape[1]), float("weight" in learn), float("bias" in learn)
-    square = torch.zeros(len(x), dtype=torch.float64, device=x.device)
-    terms = torch.zeros_like(square)
-    gammas = [_gamma(values.shape[-1], values.dtype) for values in (x, d)]
+    x, d = _one_sequence(x)[:, 0], _one_sequence(d)[:, 0]
+    weigh, one = float("weight" in learn), float("bias" in learn)
+    gammas = [_gamma(values.shape[-1], wide(values[:0]).dtype) for values in (x, d)]
     with ieee():
-        for j, k in combinations_with_replacement(branches, 2):
-            inner, slopes = ((values[:, j] @ values[:, k].mT).double() for values in (x, d))
-            inner = inner * weigh + one
-            square += (inner * slopes).sum(dim=(1, 2)) * (1 if j == k else 2)
-            if j == k:
-                lengths = [
-                    (each.diagonal(dim1=1, dim2=2) * (1 + 2 * gamma)).sqrt() + FLOOR
-                    for each, gamma in zip((inner, slopes), gammas, strict=True)
-                ]
-                terms += (lengths[0] * lengths[1]).sum(dim=1)
+        inner, slopes = products(x).double(), products(d).double()
+    own, steep = (each.diagonal(dim1=1, dim2=2) for each in (inner, slopes))
+    square = ((inner * weigh + one) * slopes).sum(dim=(1, 2))
+    lengths, long, steep = (
+        (each * (1 + 2 * gamma)).sqrt() + FLOOR
+        for each, gamma in zip((own, own * weigh + one, steep), (gammas[0], *gammas), strict=True)
+    )
+    terms = (long * steep).sum(dim=1)
     # Each product of rows is off by at most gamma times their lengths: over all t, t', gamma terms^2.
-    return square + ((1 + gammas[0]) * (1 + gammas[1]) - 1) * terms**2, terms
+    square = square + ((1 + gammas[0]) * (1 + gammas[1]) - 1) * terms**2
+    return square, terms, lengths
+
+
+def _one_sequence(values: Tensor) -> Tensor:
+    """The positions (n, b, ..., k) of all branches as one branch, (n, 1, positions, k)."""
+    return values.reshape(len(values), 1, -1, values.shape[-1])
 
 
 def _gamma(addends: int, dtype: torch.dtype) -> float:
@@ -205,14 +222,18 @@ def formed_parts(gradients: Tensor, shape: torch.Size | None = None) -> Parts:
     n, shape = len(gradients), shape or gradients.shape[1:]
     rows = gradients.reshape(n, -1)
     # Rows of entries in their own precision, and their lengths in float64.
-    lengths = torch.linalg.vector_norm(gradients.reshape(n, -1, gradients.shape[-1]), dim=2)
+    kind = torch.promote_types(gradients.dtype, torch.float32)
+    by_row = gradients.reshape(n, -1, gradients.shape[-1])
+    lengths = torch.linalg.vector_norm(by_row, dim=2, dtype=kind)
     norms = torch.linalg.vector_norm(lengths.double() + FLOOR, dim=1)
-    norms = norms * (1 + _gamma(gradients.shape[-1], gradients.dtype))
+    norms = norms * (1 + _gamma(gradients.shape[-1], kind))
 
-    def weighted(factors: Tensor, keep: Tensor | None = None) -> list[Tensor]:
+    def weighted(factors: Tensor) -> list[Tensor]:
         total = torch.zeros(rows.shape[1], dtype=torch.float64, device=rows.device)
-        for piece in pieces(n, rows.shape[1]):
-            total += factors[piece] @ _readable(rows[piece], keep, piece).double()
+        for piece in pieces(
+            n, rows.shape[1] // (64 if rows.is_cuda else 1)
+        ):  # a GPU widens on the way
+            total += weighted_sum(rows[piece], factors[piece])
         return [total.reshape(shape)]
 
     return Parts(norms**2, norms, weighted)
@@ -222,7 +243,7 @@ def embedding(layer: nn.Embedding, x: Tensor, d: Tensor, learn: Collection[str])
     """An embedding: a linear layer whose inputs are unit vectors, equal where the tokens are."""
     del learn
     n = x.shape[0]
-    tokens, slopes = x.reshape(n, -1), _wide(d).reshape(n, -1, layer.embedding_dim)
+    tokens, slopes = x.reshape(n, -1), wide(d).reshape(n, -1, layer.embedding_dim)
     if layer.padding_idx is not None:
         slopes = slopes * (tokens != layer.padding_idx)[:, :, None]
     terms = (torch.linalg.vector_norm(slopes, dim=2, dtype=torch.float64) + FLOOR).sum(dim=1)
@@ -233,10 +254,9 @@ def embedding(layer: nn.Embedding, x: Tensor, d: Tensor, learn: Collection[str])
             square[piece] = ((slopes[piece] @ slopes[piece].mT).double() * alike).sum(dim=(1, 2))
     square += _gamma(layer.embedding_dim, slopes.dtype) * terms**2
 
-    def weighted(factors: Tensor, keep: Tensor | None = None) -> list[Tensor]:
+    def weighted(factors: Tensor) -> list[Tensor]:
         total = torch.zeros(layer.weight.shape, dtype=torch.float64, device=d.device)
-        readable = _readable(slopes, keep, slice(None))
-        rows = (readable * factors[:, None, None]).reshape(-1, layer.embedding_dim)
+        rows = scaled(slopes, factors).reshape(-1, layer.embedding_dim)
         return [total.index_add_(0, tokens.reshape(-1), rows)]
 
     return Parts(square, terms, weighted)
@@ -244,24 +264,25 @@ def embedding(layer: nn.Embedding, x: Tensor, d: Tensor, learn: Collection[str])
 
 def layer_norm(layer: nn.LayerNorm, x: Tensor, d: Tensor, learn: Collection[str]) -> Parts:
     """Scale and shift of normalised positions: a pair's own gradients are small enough to form."""
-    unit = F.layer_norm(_wide(x), layer.normalized_shape, eps=layer.eps)
-    shape = (x.shape[0], -1, *layer.normalized_shape)
-    return _affine(unit.reshape(shape), _wide(d).reshape(shape), (1,), learn)
+    start = x.ndim - len(layer.normalized_shape)
+    formed = []
+    if "weight" in learn:
+        unit = F.layer_norm(wide(x), layer.normalized_shape, eps=layer.eps)
+        formed.append(formed_parts(over(unit * wide(d), range(1, start))))
+    if "bias" in learn:
+        formed.append(formed_parts(over(d, range(1, start))))
+    return together(formed)
 
 
 def group_norm(layer: nn.GroupNorm, x: Tensor, d: Tensor, learn: Collection[str]) -> Parts:
     """The same for groups of channels."""
-    unit = F.group_norm(_wide(x).flatten(0, 1), layer.num_groups, eps=layer.eps)
-    shape = (*x.shape[:3], -1)
-    return _affine(unit.reshape(shape), _wide(d).reshape(shape), (1, 3), learn)
-
-
-def _affine(unit: Tensor, d: Tensor, positions: tuple[int, ...], learn: Collection[str]) -> Parts:
+    unit = F.group_norm(wide(x).flatten(0, 1), layer.num_groups, eps=layer.eps).reshape(x.shape)
+    positions = (1, *range(3, x.ndim))
     formed = []
     if "weight" in learn:
-        formed.append(formed_parts((unit * d).sum(dim=positions)))
+        formed.append(formed_parts(over(unit * wide(d), positions)))
     if "bias" in learn:
-        formed.append(formed_parts(d.sum(dim=positions)))
+        formed.append(formed_parts(over(d, positions)))
     return together(formed)
 
 
@@ -274,6 +295,7 @@ def pieces(n: int, size: int) -> Iterator[slice]:
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
     """
     step = max(1, PIECE // max(1, size))
+    step -= step % 64 if step > 64 else 0  # GPUs like round numbers
     return (slice(start, min(n, start + step)) for start in range(0, n, step))
 
 
@@ -289,18 +311,6 @@ def ieee() -> Iterator[None]:
     finally:
         for place, own in zip(places, before, strict=True):
             place.fp32_precision = own
-
-
-def _wide(values: Tensor) -> Tensor:
-    """At least float32."""
-    return values.to(torch.promote_types(values.dtype, torch.float32))
-
-
-def _readable(values: Tensor, keep: Tensor | None, piece: slice) -> Tensor:
-    """Numbers of the pairs that may be read, 0 for others: 0 times infinity is no number."""
-    if keep is None:
-        return values
-    return torch.where(keep[piece].reshape(-1, *[1] * (values.ndim - 1)), values, 0)
 
 
 Rule = Callable[..., Parts]

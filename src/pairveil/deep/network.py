@@ -6,17 +6,25 @@ All checks run on random inputs of the data's shape, before any data are touched
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from pairveil.deep.fused import wide
 from pairveil.deep.layers import Parts, formed_parts, rule_of, together
 from pairveil.deep.passes import LayerParts, Layers, parts_by_layer
+from pairveil.deep.recorded import Recorded
 from pairveil.deep.records import PairLoss, PairRecords, Records, check_apart, is_null
 from pairveil.errors import InputError
 
+CANCELLING = 64.0
+"""Terms of a pair's gradient that are this much longer than their sum are clipped as if their sum was longer:
+what floating point adds up then stays below ``CANCELLING`` clips a pair."""
 MIXING = (nn.modules.batchnorm._BatchNorm, nn.SyncBatchNorm)
 _ONE_BY_ONE = 64  # records whose gradients are formed at once where a layer has no rule
 _AGREEMENT = 1e-3  # of sums by the rules with torch's own, relative, in the network's own precision
@@ -39,6 +47,8 @@ class Network:
     micro_batch : int
         Records that are run at once; memory follows it.
     device : str
+    autocast : 'bfloat16' or None
+        Run the module under torch.autocast; losses, norms and sums are not part of it.
 
     Examples
     --------
@@ -57,6 +67,7 @@ class Network:
         tokens: bool = False,
         micro_batch: int = 256,
         device: str = "cpu",
+        autocast: str | None = None,
     ) -> None:
         if not isinstance(module, nn.Module):
             raise InputError("module must be a torch.nn.Module")
@@ -71,7 +82,12 @@ class Network:
         if not self.parameters:
             raise InputError("the module has no parameter that learns (requires_grad)")
         self.n_parameters = sum(one.numel() for _, one in self.parameters)
-        self.positions = 1
+        self.positions, self.rounding = 1, 0.0
+        self._sums: dict[float, Recorded] = {}
+        self.held: tuple[NDArray[Any], Tensor] | None = (
+            None  # people's rows, and where they lie now
+        )
+        self.half = False  # the checks look at structure, in full precision
         self._layers = self._with_rules()
         self._check_rows_apart()
         with torch.no_grad():
@@ -79,6 +95,8 @@ class Network:
         self.by_rules = self._layers is not None and self._rules_agree()
         if not self.by_rules:
             self._check_pair_by_pair()
+        self.half = autocast is not None
+        self.rounding = self.gradients(*self._trial()).rounding
 
     # ---- parameters as one vector ------------------------------------------------------------------
 
@@ -112,10 +130,35 @@ class Network:
         """
         return self._by_rules(*given) if self.by_rules else self._pair_by_pair(*given)
 
+    def clipped_sum(self, clip: float, *given: Tensor) -> Tensor:
+        """Sum of the records' gradients, each clipped; given as for `gradients`."""
+        parts = self.gradients(*given)
+        safe = (parts.square + (parts.terms / CANCELLING) ** 2).sqrt()
+        # A gradient too long for floats contributes nothing: its own record, and no other.
+        counted = torch.isfinite(safe) & ~is_null(given[-1])
+        factors = torch.where(counted, 1 / safe.clamp(min=clip), 0.0)
+        return clip * parts.weighted(factors)[0]
+
+    def recorded_sum(self, clip: float) -> Recorded:
+        """`clipped_sum` of micro-batches, recorded at the first of them."""
+        return self._sums.setdefault(clip, Recorded(partial(self.clipped_sum, clip)))
+
+    def forget(self) -> None:
+        """Let go of what a fit held on the device."""
+        self.held, self._sums = None, {}
+
+    def embedded(self, people: Tensor) -> Tensor:
+        """Embeddings of people, at least float32 outside of the module."""
+        with self._cast():
+            return wide(self.module(people))
+
+    def _cast(self) -> torch.autocast:
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.half)
+
     def _losses(self, embedded: Tensor, said: Tensor) -> Tensor:
-        """Of embeddings (size * n, k), place by place."""
-        by_place = embedded.reshape(self.records.size, len(said), -1)
-        losses = self.records.losses(by_place, said)
+        """Of embeddings (n * size, k), record by record."""
+        by_record = embedded.reshape(len(said), self.records.size, -1)
+        losses = self.records.losses(by_record.transpose(0, 1), said)
         return torch.where(is_null(said), torch.zeros_like(losses), losses)
 
     def _by_rules(self, *given: Tensor) -> Parts:
@@ -125,7 +168,7 @@ class Network:
         *places, said = given
         return parts_by_layer(
             self._layers or {},
-            lambda: self._losses(self.module(torch.cat(places)), said),
+            lambda: self._losses(self.embedded(by_record(places)), said),
             len(said),
         )
 
@@ -134,12 +177,11 @@ class Network:
         whole = together([one.parts for one in found])
         finite = torch.isfinite(whole.square) & torch.isfinite(whole.terms)
 
-        def weighted(factors: Tensor, keep: Tensor | None = None) -> list[Tensor]:
+        def weighted(factors: Tensor) -> list[Tensor]:
             # A pair that overflows somewhere contributes nothing anywhere, itself only.
-            keep = finite if keep is None else keep & finite
-            read, sums = None if bool(keep.all()) else keep, {}
+            counted, sums = torch.where(finite, factors, 0.0), {}
             for one in found:
-                totals = one.parts.weighted(torch.where(keep, factors, 0.0), read)
+                totals = one.parts.weighted(counted)
                 for own, total in zip(one.learn, totals, strict=True):
                     sums[f"{one.name}.{own}" if one.name else own] = total.reshape(-1)
             return [
@@ -151,7 +193,7 @@ class Network:
                 )
             ]
 
-        return Parts(whole.square, whole.terms, weighted)
+        return Parts(whole.square, whole.terms, weighted, whole.rounding)
 
     def _pair_by_pair(self, *given: Tensor) -> Parts:
         """Every record's gradient, formed by torch.func: for layers without a rule."""
@@ -162,8 +204,9 @@ class Network:
 
         def loss_of(learned: dict[str, Tensor], people: Tensor, said: Tensor) -> Tensor:
             state = {**learned, **values, **buffers}
-            embedded = torch.func.functional_call(self.module, state, (people,))
-            return self._losses(embedded, said[None])[0]
+            with self._cast():
+                embedded = torch.func.functional_call(self.module, state, (people,))
+            return self._losses(wide(embedded), said[None])[0]
 
         each = torch.func.vmap(
             torch.func.grad(loss_of), in_dims=(None, 0, 0), chunk_size=_ONE_BY_ONE
@@ -257,7 +300,7 @@ class Network:
             return False  # a layer that is called twice, or never
         self.positions = self.records.size * max(one.outputs for one in found)
         learned = [one for _, one in self.parameters]
-        losses = self._losses(self.module(torch.cat(places)), said)
+        losses = self._losses(self.module(by_record(places)), said)
         own = torch.autograd.grad(losses.sum(), learned, allow_unused=True)
         expected = torch.cat(
             [
@@ -278,6 +321,17 @@ class Network:
                 "the module has layers without a rule, and torch.func cannot form their gradients one "
                 f"by one: {str(problem).splitlines()[0]}"
             ) from None
+
+
+def by_record(places: Sequence[Tensor]) -> Tensor:
+    """People of n records, place by place, as rows (n * size, ...), one record after the other.
+
+    Examples
+    --------
+    >>> by_record([torch.tensor([1, 2]), torch.tensor([10, 20])])
+    tensor([ 1, 10,  2, 20])
+    """
+    return torch.stack(list(places), dim=1).flatten(0, 1)
 
 
 def _device(name: str) -> torch.device:

@@ -48,7 +48,7 @@ def parts_by_layer(layers: Layers, losses: Callable[[], Tensor], n: int) -> list
     layers : dict
         The layers that learn, and their rules.
     losses : callable
-        Runs the module on all branches, one after the other, and returns one loss a pair.
+        Runs the module on all people, record after record, and returns one loss a record.
     n : int
     """
     found: list[LayerParts] = []
@@ -59,7 +59,7 @@ def parts_by_layer(layers: Layers, losses: Callable[[], Tensor], n: int) -> list
     def came_back(name: str, x: Tensor, d: Tensor) -> None:
         layer, rule = layers[name]
         with torch.no_grad(), torch.autocast(d.device.type, enabled=False):
-            parts = rule(layer, _by_branch(x, n), _by_branch(d, n), learn[name])
+            parts = rule(layer, _by_record(x, n), _by_record(d, n), learn[name])
         found.append(LayerParts(name, learn[name], d[0].numel(), parts))
 
     def hook_of(name: str) -> Any:
@@ -104,6 +104,6 @@ def _held_still(layers: Layers, hook_of: Callable[[str], Any]) -> Iterator[None]
             hook.remove()
 
 
-def _by_branch(values: Tensor, n: int) -> Tensor:
-    """(b n, ...), branch after branch, as (n, b, ...)."""
-    return values.reshape(-1, n, *values.shape[1:]).transpose(0, 1)
+def _by_record(values: Tensor, n: int) -> Tensor:
+    """(n b, ...), record after record, as (n, b, ...)."""
+    return values.reshape(n, -1, *values.shape[1:])

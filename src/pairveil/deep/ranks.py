@@ -2,12 +2,14 @@
 
 Every process calls ``fit`` with the same pairs and data. Buckets are dealt out by their number; integer sums
 are added up over the processes, so that the total is the one that a single process gets, bit for bit. Samples
-and noise are drawn by the first process alone and sent to the others; only the first charges a ledger.
+and noise are drawn by the first process alone and sent to the others; only the first charges a ledger and
+keeps a checkpoint.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,9 @@ import torch
 from numpy.typing import NDArray
 from torch import distributed as dist
 
+from pairveil.engine.checkpoint import Checkpoint, Hold
+from pairveil.engine.plan import Plan
+from pairveil.errors import InputError
 from pairveil.privacy.noise import NoiseSource
 
 
@@ -69,6 +74,54 @@ def holds_anywhere(holds: bool) -> bool:
     return any(found)
 
 
+def from_first(ask: Callable[..., Any], *given: Any) -> Any:
+    """What a function returns in the first process, or the InputError it raises there, in all of them."""
+    box: list[Any] = [None]
+    if is_first():
+        try:
+            box = [(ask(*given), None)]
+        except InputError as problem:
+            box = [(None, problem)]
+    if n_ranks() > 1:
+        dist.broadcast_object_list(box, src=0)
+    found, refused = box[0]
+    if refused is not None:
+        raise refused
+    return found
+
+
+class SharedCheckpoint(Checkpoint):
+    """The first process's checkpoint: it alone reads and writes the file, and all take its answers.
+
+    Parameters
+    ----------
+    path, plan, pairs
+        As for `Checkpoint`.
+    """
+
+    def __init__(self, path: str | Path | Hold, plan: Plan, pairs: Any) -> None:
+        from_first(super().__init__, path, plan, pairs)
+
+    def released(self, place: int, name: str, shape: tuple[int, ...]) -> NDArray[np.float64] | None:
+        """As the file says."""
+        found: NDArray[np.float64] | None = from_first(super().released, place, name, shape)
+        return found
+
+    def keep(self, name: str, value: NDArray[np.float64]) -> None:
+        """Nobody goes on before the answer is written."""
+        from_first(super().keep, name, value)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if is_first():
+            super().close()
+
+    def finish(self) -> None:
+        """Remove the file."""
+        if is_first():
+            super().finish()
+
+
 class SharedNoise:
     """The first process's samples and noise, in every process.
 
@@ -82,27 +135,22 @@ class SharedNoise:
         self._own = own
         self.name, self.for_release = own.name, own.for_release
 
-    def _shared(self, draw: Callable[..., Any], *given: Any) -> Any:
-        box = [draw(*given)] if is_first() else [None]
-        dist.broadcast_object_list(box, src=0)
-        return box[0]
-
     def gaussian(
         self, total: NDArray[Any], scale: float, grid: float | None = None
     ) -> NDArray[np.float64]:
         """As the first process draws it."""
-        return np.asarray(self._shared(self._own.gaussian, total, scale, grid))
+        return np.asarray(from_first(self._own.gaussian, total, scale, grid))
 
     def laplace(
         self, total: NDArray[Any], scale: float, grid: float | None = None
     ) -> NDArray[np.float64]:
         """As the first process draws it."""
-        return np.asarray(self._shared(self._own.laplace, total, scale, grid))
+        return np.asarray(from_first(self._own.laplace, total, scale, grid))
 
     def sample(self, n: int, q: float) -> NDArray[np.int64]:
         """As the first process draws it."""
-        return np.asarray(self._shared(self._own.sample, n, q))
+        return np.asarray(from_first(self._own.sample, n, q))
 
     def choose(self, scores: NDArray[Any], eta: float, unit: int = 1) -> int:
         """As the first process draws it."""
-        return int(self._shared(self._own.choose, scores, eta, unit))
+        return int(from_first(self._own.choose, scores, eta, unit))

@@ -101,6 +101,7 @@ class NetworkRecipe:
                     taken += 1
                     mean += (network.flat() - mean) / taken
         finally:
+            network.forget()
             network.load(start)  # another run of this recipe starts where this one did
             for _, one in network.parameters:
                 one.grad = None
@@ -113,4 +114,4 @@ class NetworkRecipe:
             "max_grad_norm": self.clip,
             "learning_rate": self.learning_rate,
             "micro_batch": self.network.micro_batch,
-        }
+        } | ({"autocast": "bfloat16"} if self.network.half else {})

@@ -15,7 +15,7 @@ from pairveil.data.validation import check_features
 from pairveil.deep.gradients import rows_stand_alone
 from pairveil.deep.losses import records_of
 from pairveil.deep.network import Network
-from pairveil.deep.ranks import SharedNoise, holds_anywhere, is_first, n_ranks
+from pairveil.deep.ranks import SharedCheckpoint, SharedNoise, holds_anywhere, is_first, n_ranks
 from pairveil.deep.recipe import NetworkRecipe, sample_rate_of
 from pairveil.deep.records import PairLoss
 from pairveil.errors import InputError
@@ -57,6 +57,8 @@ class PrivateMetricTrainer(PrivateLearner):
     micro_batch : int
         Records run at once; memory follows it, the result does not.
     device : str
+    autocast : 'bfloat16' or None
+        Run the network itself in bfloat16 where torch deems it safe: faster on a GPU, the same guarantee.
     **common
         ``select``, ``kappa``, ``adjacency``, ``accountant`` and ``random_state``, as in
         `pairveil.DPPMetricLearner`.
@@ -101,6 +103,7 @@ class PrivateMetricTrainer(PrivateLearner):
         learning_rate: float = 0.01,
         micro_batch: int = 256,
         device: str = "cpu",
+        autocast: Literal["bfloat16"] | None = None,
         **common: Any,
     ) -> None:
         super().__init__(epsilon=epsilon, delta=delta, unit=unit, **common)
@@ -112,6 +115,7 @@ class PrivateMetricTrainer(PrivateLearner):
         self.learning_rate = learning_rate
         self.micro_batch = micro_batch
         self.device = device
+        self.autocast = autocast
 
     # ---- preparing ---------------------------------------------------------------------------------
 
@@ -142,6 +146,7 @@ class PrivateMetricTrainer(PrivateLearner):
             tokens=tokens,
             micro_batch=given.micro_batch,
             device=given.device,
+            autocast=given.autocast,
         )
         _check_tokens(rows, network)
         sampled = sample_rate_of(given.sample_rate, material.used.n_records) < 1
@@ -163,6 +168,8 @@ class PrivateMetricTrainer(PrivateLearner):
                 raise InputError(f"{name} must be a whole number of at least 1")
         for name in ("max_grad_norm", "learning_rate"):
             check_bound(name, getattr(given, name))
+        if given.autocast not in (None, "bfloat16"):
+            raise InputError("autocast must be 'bfloat16' or None")
         rate = given.sample_rate
         if rate != "auto" and not (isinstance(rate, int | float) and 0 < rate <= 1):
             raise InputError("sample_rate must be 'auto' or a number above 0 and at most 1")
@@ -201,8 +208,9 @@ class PrivateMetricTrainer(PrivateLearner):
         prepared = self.prepare(pairs, y, data)
         if n_ranks() == 1:
             return super().fit(prepared, **options)
-        if options.get("checkpoint") is not None:
-            raise InputError("a checkpoint is for a fit of one process: leave it out")
+        if options.get("checkpoint") is not None and self.random_state is None:
+            file, used = options["checkpoint"], prepared.material.used
+            options["checkpoint"] = SharedCheckpoint(file, prepared.plan, used)
         recipe: Any = prepared.recipe
         # Another device may compute rows otherwise; buckets of two kinds would hold some pairs twice.
         agreed = dataclasses.replace(recipe, in_place=holds_anywhere(recipe.in_place))

@@ -33,7 +33,7 @@ from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.costs import costs_of_pairs
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms import mechanism_named
-from pairveil.privacy.noise import NoiseSource, SeededNoise, TrustedNoise
+from pairveil.privacy.noise import NoiseSource
 from pairveil.privacy.units import float_at_most
 
 OF_THE_PROMISE = (
@@ -157,16 +157,15 @@ class PrivateSearch(BaseEstimator):
         """
         prepared = self.prepare(pairs, y)
         candidates, certificate, test = prepared
-        source: NoiseSource = (
-            TrustedNoise() if self.random_state is None else SeededNoise(self.random_state)
-        )
+        # What was certified, whatever was set since: the noise and the mean number of trials.
+        source, mean = candidates[0].prepared.noise, prepared.mean_trials
         if self.accountant is not None:
             self.accountant.spend(
                 **prepared.cost(), note=f"search among {len(candidates)} candidates"
             )
         # Nothing of a trial is kept but the best so far, not even how many there were.
         best: tuple[float, PrivateMetricLearner, dict[str, Any]] | None = None
-        for place in self._places(len(candidates), certificate):
+        for place in self._places(len(candidates), mean, exact=source.for_release):
             score, fitted = self._trial(candidates[place], test, source)
             if best is None or score > best[0]:  # the first of equals: trials are exchangeable
                 best = score, fitted, candidates[place].params
@@ -177,18 +176,17 @@ class PrivateSearch(BaseEstimator):
 
     # ---- the trials -------------------------------------------------------------------------------
 
-    def _places(self, n: int, certificate: Certificate | None) -> Iterator[int]:
+    def _places(self, n: int, mean: int | None, *, exact: bool) -> Iterator[int]:
         """Which candidate each trial takes; after each, one more with probability 1 - 1 / mean."""
-        if certificate is None:
+        if mean is None:
             yield from range(n)
             return
-        rng = np.random.default_rng(self.random_state)
-        draw: Callable[[int], int] = (
-            secrets.randbelow if self.random_state is None else lambda m: int(rng.integers(m))
-        )
+        # Not the noise's own stream: a seed would tie how many trials there are to what they say.
+        rng = np.random.default_rng(self.random_state).spawn(1)[0]
+        draw: Callable[[int], int] = secrets.randbelow if exact else lambda m: int(rng.integers(m))
         while True:
             yield draw(n)
-            if draw(self._mean_trials(n)) == 0:
+            if draw(mean) == 0:
                 return
 
     def _trial(

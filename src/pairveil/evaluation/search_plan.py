@@ -52,6 +52,11 @@ class PreparedSearch(NamedTuple):
     certificate: Certificate | None
     test: PairSet
 
+    @property
+    def mean_trials(self) -> int | None:
+        """As it is certified; None where there is no certificate."""
+        return None if self.certificate is None else self.certificate.plan["search"]["mean_trials"]
+
     def cost(self) -> dict[str, Any]:
         """What a ledger is charged: one event for all of it."""
         if self.certificate is None:

@@ -241,7 +241,7 @@ class PrivateLearner(BaseEstimator):
         *,
         on_step: OnStep | None = None,
         on_answer: OnAnswer | None = None,
-        checkpoint: str | Path | Hold | None = None,
+        checkpoint: str | Path | Hold | Checkpoint | None = None,
         keep_checkpoint: bool = False,
     ) -> Self:
         """Learn, and issue the certificate.
@@ -257,7 +257,7 @@ class PrivateLearner(BaseEstimator):
             Called with (share done, epsilon spent so far) after each answer.
         on_answer : callable, optional
             Called with each query, its statistic and the noisy answer; for auditors.
-        checkpoint : path or Hold, optional
+        checkpoint : path, Hold or Checkpoint, optional
             Answers are kept there; a fit of the same pairs that was killed resumes from them and charges
             no ledger twice. Removed when the fit is done. Not with a seed, whose noise would repeat.
         keep_checkpoint : bool
@@ -275,7 +275,10 @@ class PrivateLearner(BaseEstimator):
         self._warn_of_clones(prepared.certificate)
         used = prepared.material.used
         backend = backend_for(used, self.backend)  # before anything is charged
-        saved = None if checkpoint is None else Checkpoint(checkpoint, prepared.plan, used)
+        if checkpoint is None or isinstance(checkpoint, Checkpoint):
+            saved = checkpoint
+        else:
+            saved = Checkpoint(checkpoint, prepared.plan, used)
         try:
             charging.charge(self.accountant, prepared, saved)
             watcher = Progress(prepared, on_step, on_answer)

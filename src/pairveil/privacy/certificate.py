@@ -210,8 +210,9 @@ class Certificate:
     def verify(self) -> VerificationResult:
         """Recompute every epsilon from the events and kappas; list what does not follow.
 
-        What it cannot see: whether the noise was drawn as stated, and whether kappa is that of the
-        graph. Those are the sender's word (`pairveil certificate DIR --pairs` recounts kappa).
+        What it cannot see: whether the noise was drawn and the records were clipped as stated, and whether
+        kappa is that of the graph. Those are the sender's word (`pairveil certificate DIR --pairs` recounts
+        kappa).
         """
         from pairveil.privacy.verification import verify
 

@@ -59,6 +59,7 @@ RECOMPUTED = (
 )
 SENDERS_WORD = (
     "that the noise was drawn as stated",
+    "that what was asked is what the plan names: the kind of records of each query, and their clipping",
     "kappa and the numbers of pairs",
 )
 

@@ -102,7 +102,7 @@ class Studio:
                 await self.project.receive(which, name, request.stream())
                 names = await asyncio.to_thread(self.project.column_names, which)
         except PairveilError as problem:
-            return JSONResponse({"problem": str(problem)}, 400)
+            return JSONResponse({"problem": pages.on_the_page(str(problem), self.project)}, 400)
         self._names[which] = names
         likely: dict[str, Any] = pages.likely_columns(which, names, self.project.settings)
         self.project.settings = replace(self.project.settings, **likely)

@@ -169,19 +169,28 @@ class Project:
         """What the header of an uploaded table says; nothing where it is no plain table.
 
         For the page of whoever chose the file, and kept nowhere: without a header it is somebody's row.
+
+        Raises
+        ------
+        InputError
+            The table cannot be read; it is not kept.
         """
         from pairveil.data.files import open_table
 
         file = self.table(which)
         if file is None or file.suffix in (".txt", ".json"):
             return ()
-        with suppress(InputError):
+        try:
             names = open_table(file).names
-            return () if "unique_id_l" in names else tuple(map(printable, names))
-        return ()
+        except InputError as problem:  # said with the user's own name for it; the table goes
+            self.forget_table(which)
+            known = getattr(self.settings, f"{which}_name")
+            raise InputError(str(problem).replace(file.name, known)) from None
+        return () if "unique_id_l" in names else tuple(map(printable, names))
 
     def forget_table(self, which: str) -> None:
-        """Remove an uploaded table."""
+        """Remove an uploaded table, and nothing else whatever the name."""
+        assert which in TABLES
         for ending in ENDINGS:
             (self.folder / f"{which}{ending}").unlink(missing_ok=True)
 

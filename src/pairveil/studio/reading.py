@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import lzma
 import shutil
 import zipfile
+import zlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from urllib.parse import unquote
@@ -18,6 +20,10 @@ from pairveil.studio import commands
 
 MOST_BYTES = 1 << 30
 MOST_FILES = 100
+_UNREADABLE = (
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, NotImplementedError, RuntimeError, OSError, EOFError,
+    ValueError,
+)  # fmt: skip
 
 
 class Reading:
@@ -124,9 +130,10 @@ def unpack(archive: Path) -> None:
             if len(inside) > MOST_FILES or sum(one.file_size for one in inside) > MOST_BYTES:
                 raise InputError("the zip file holds more than a release")
             for one in inside:
-                with packed.open(one) as source:  # reads no more than file_size says
-                    (archive.parent / plain_name(one.filename)).write_bytes(source.read(MOST_BYTES))
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError):
+                target = archive.parent / plain_name(one.filename)
+                with packed.open(one) as source, target.open("wb") as file:
+                    shutil.copyfileobj(source, file)  # no more than file_size says
+    except _UNREADABLE:
         raise InputError("the zip file cannot be read") from None
     finally:
         archive.unlink(missing_ok=True)

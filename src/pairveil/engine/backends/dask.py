@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -190,14 +190,20 @@ def _recipe(data: RecordsOfPeople, block: slice) -> tuple[type[RecordsOfPeople],
 
 
 def _mapped_path(features: Any) -> str | None:
-    """The .npy file that these features are, all of it; None for anything else."""
+    """The .npy file that these features are, all of it and as it is on disk; None for anything else."""
     base = features
     while isinstance(base, np.ndarray) and not isinstance(base, np.memmap):
         base = base.base
-    whole = isinstance(base, np.memmap) and base.shape == features.shape
-    if not whole or base.filename is None or not str(base.filename).endswith(".npy"):
-        return None
-    return str(base.filename)
+    name = str(getattr(base, "filename", None))
+    if not isinstance(base, np.memmap) or base.mode == "c" or not name.endswith(".npy"):
+        return None  # 'c': what was changed in memory alone is not in the file
+    # A slice of a mapped file is mapped, too: workers would take other people's rows for its own.
+    with suppress(OSError, ValueError):
+        whole = np.load(name, mmap_mode="r", allow_pickle=False)
+        same = (whole.shape, whole.dtype) == (features.shape, features.dtype)
+        in_order = whole.flags.c_contiguous and features.flags.c_contiguous
+        return name if same and in_order and whole.offset == base.offset else None
+    return None
 
 
 def _build(kind: type[RecordsOfPeople], contents: dict[str, Any]) -> RecordsOfPeople:

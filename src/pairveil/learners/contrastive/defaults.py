@@ -23,7 +23,7 @@ class Shares(NamedTuple):
     contest: float
 
 
-SHARES = Shares(0.18, 0.18, 0.54, 0.03, 0.07)
+SHARES = Shares(0.18, 0.12, 0.54, 0.05, 0.11)
 SHARES_BY_CHOICE = Shares(0.10, 0.25, 0.55, 0.03, 0.07)
 PURE_SHARES = Shares(0.10, 0.20, 0.50, 0.10, 0.10)
 PURE_SHARES_BY_CHOICE = Shares(0.10, 0.18, 0.56, 0.06, 0.10)
@@ -44,7 +44,9 @@ def usual_steps(setting: Setting, *, by_choice: bool = False) -> int:
     if not setting.budget.is_private:
         return N_STEPS_WITHOUT_NOISE
     if setting.mechanism.is_pure:
-        return N_STEPS_PURE_BY_CHOICE if by_choice else N_STEPS_PURE
+        if by_choice:
+            return N_STEPS_PURE_BY_CHOICE
+        return N_STEPS_PURE if setting.n_records >= FEW_PAIRS else N_STEPS_PURE // 2
     return N_STEPS
 
 
@@ -72,7 +74,7 @@ def divide(setting: Setting, *, by_choice: bool = False) -> Shares:
 FAINT_VECTOR = 200.0
 """Fewer pairs than this for the length of a noise vector: the vector of signals drowns."""
 FEW_PAIRS = 2_000
-"""From fewer pairs a choice is no better than the vector."""
+"""From fewer pairs a choice is no better than the vector, and pure noise leaves half of the steps."""
 FEW_COLUMNS = 10
 """A vector of fewer numbers costs little more than a choice, and tells more."""
 

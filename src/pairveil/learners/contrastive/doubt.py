@@ -23,6 +23,7 @@ ALWAYS = 0.1  # part of LUCK squared that any number of pairs keeps: what clippi
 DEVIATIONS = 3.0  # of noise that count as luck, too
 BELIEVED = 0.5  # part of a score that luck may make and yet be believed
 MOST = 0.6  # weight of Euclid where luck may have made all of the score
+MORE = 0.1  # added to MOST where pairs are few
 LOST = 0.85  # weight of Euclid where the contest was lost narrowly
 NARROWLY = 1.0  # deviations of noise below zero
 SPEAKS = 4.0  # signal to noise of the descent below which what was learned is noise alone
@@ -63,12 +64,13 @@ def doubt(score: float, noise: float, columns: float, clip: float = CLIP) -> flo
     Examples
     --------
     >>> [round(doubt(score, noise=0.002, columns=0.1), 2) for score in (0.02, 0.05, 0.1)]
-    [0.6, 0.31, 0.0]
+    [0.7, 0.31, 0.0]
     >>> round(doubt(0.02, noise=0.002, columns=0.001), 2)  # pairs abound: less of it can be luck
     0.2
     """
-    few = min(1.0, SCARCE * columns) * clip / CLIP
-    lucky = math.hypot(LUCK * math.sqrt(max(ALWAYS, few)), DEVIATIONS * noise)
-    if score <= lucky / (BELIEVED + MOST):
-        return MOST
+    few = min(1.0, SCARCE * columns)
+    lucky = math.hypot(LUCK * math.sqrt(max(ALWAYS, few * clip / CLIP)), DEVIATIONS * noise)
+    most = MOST + MORE * few
+    if score <= lucky / (BELIEVED + most):
+        return most
     return max(0.0, lucky / score - BELIEVED)

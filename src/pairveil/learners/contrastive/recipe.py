@@ -50,6 +50,7 @@ from pairveil.privacy.mechanisms import Sampling
 FloatArray = NDArray[np.float64]
 
 SIDE = 0.5  # weight of the survey's length and count beside the columns
+EVEN = 2.0  # standard deviations of noise within which as many pairs are taken to be similar as not
 MAX_DIRECTIONS = 10
 USUAL_DIRECTIONS = 5  # as many at most, unless there are more classes
 SIGNAL_CLIP = 0.6
@@ -72,6 +73,7 @@ BLEND, MAX_BLEND = (
     0.3,
 )  # weight of Euclid beside what was learned: at the usual signal, at most
 WIDE = 4096  # columns above which no square matrix is formed, so none is Euclid's
+DROWNED = 0.07  # error of the moments from which on ranks made of them say nothing
 L1_PER_L2 = 0.5  # clip in l1 relative to sqrt(entries) times the clip in l2
 
 
@@ -204,6 +206,9 @@ def take_survey(plan: Plan, engine: Engine) -> Balance:
     kept = np.maximum(spread, floor)
     length = longest * float(np.clip(found[d] / SIDE / n, 0.1, 1.0)) ** 2
     share = float(np.clip(found[d + 1] / SIDE / n, 0.02, 0.98))
+    if abs(share - 0.5) < EVEN * noise / SIDE / n:
+        # Weights that a noisy share makes unequal favour columns that differ in pairs of either kind.
+        share = 0.5
     positive = np.clip(spread, 0.0, None)
     # After scaling, E||z||^2 is about 1.
     stretch = math.sqrt(
@@ -317,13 +322,14 @@ def signal_to_noise(plan: Plan, balance: Balance, k: int) -> float:
 
 
 def total_noise(plan: Plan, balance: Balance, k: int) -> float:
-    """Noise on each entry of the average gradient; without any, what the luck of the draw of pairs makes.
+    """Noise on each entry of the average gradient, with what the luck of the draw of pairs makes.
 
     Few pairs are a sample: their gradients scatter, over d k entries, by a part of the clip bound each. A fit
-    without noise that does not shrink against that learns the sample (docs/theory/learner.md).
+    with little noise that does not shrink against that learns the sample (docs/theory/learner.md).
     """
     batch = plan["gradients"].sample_rate * balance.mass
-    return descent_noise(plan, k) or SAMPLING * math.sqrt(batch / (plan.n_features * k))
+    luck = SAMPLING * math.sqrt(batch / (plan.n_features * k))
+    return math.hypot(descent_noise(plan, k), luck)
 
 
 def descent_noise(plan: Plan, k: int) -> float:
@@ -390,6 +396,7 @@ def hold_contest(plan: Plan, engine: Engine, balance: Balance, W: FloatArray) ->
     query = plan["moments"]
     wide = 2.0 if query.mechanism.norm == "l1" else 1.0
     moments = engine.answer(query, DistanceMoments(candidates, 0.6 * wide, balance.scale))
+    drowned = query.noise_std(0.6 * wide) > DROWNED * plan.n_records
     first, second = np.split(moments / plan.n_records, 2)
     mean = np.clip(first, -1, 1)
     std = np.sqrt(np.clip(second - mean**2, 0.03**2, 1))
@@ -398,6 +405,8 @@ def hold_contest(plan: Plan, engine: Engine, balance: Balance, W: FloatArray) ->
     contest = Contest(candidates, mean, std, balance.weights, clip, balance.scale)
     score, noise = float(engine.answer(query, contest)[0]), query.noise_std(clip)
     demand = float(np.clip(60 / signal - 4.8, -2, 3))
+    if drowned:  # whatever the score: it was made of ranks that noise made
+        return 1.0
     if score <= demand * noise:
         return lost(score, noise, signal)
     return max(blend, doubt(score / balance.mass, noise / balance.mass, d / balance.mass, clip))

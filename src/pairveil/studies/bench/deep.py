@@ -1,18 +1,26 @@
-"""A small convolution net on distorted glyphs, beside Euclid, the linear metric and pairs as examples.
+"""A small convolution net on distorted glyphs, beside Euclid, the linear metric and Opacus.
 
 Everybody is in two pairs (paths) at the level of a relationship, and in one pair (matching) or one group at
-that of a person; the net that takes pairs as examples sees the paths.
-Pair AUC is that of images that were not trained on.
+that of a person. Opacus takes pairs as examples, on a matching and on paths, where group privacy
+turns its promise for a pair into one for a person's two pairs.
+Pair AUC is that of images that were not trained on; steps, clip and rate of the nets were chosen on other
+images still (`choose`).
 
 Run it as ``pairveil bench deep``.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import cache, partial
+from importlib.util import find_spec
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +31,7 @@ from torch import nn
 
 from pairveil.data.groups import GroupSet
 from pairveil.deep import PrivateMetricTrainer
+from pairveil.deep.losses import contrastive
 from pairveil.errors import DataWarning
 from pairveil.evaluation.scores import pair_auc
 from pairveil.graph.choosing import design_pairs
@@ -31,11 +40,30 @@ from pairveil.learners.contrastive.learner import DPPMetricLearner
 from pairveil.studies.bench.glyphs import draw_glyphs
 from pairveil.studies.bench.measuring import write_result
 
-SIZES = (40_000,)
+SIZES = (2_000, 5_000, 10_000, 40_000)
 EPSILONS = (1.0, 4.0, 8.0)
-STEPS, DELTA = 60, 1e-6
+DELTA = 1e-6
 PAIRS_A_STEP, GROUPS_A_STEP, GROUP = 1024, 512, 8
 N_TEST = 5_000
+OTHERS = 1_000  # seeds from here on draw the images on which settings are chosen
+
+
+class Taught(NamedTuple):
+    """How a net is trained."""
+
+    steps: int
+    clip: float
+    rate: float
+
+
+GRID = [Taught(*one) for one in itertools.product((60, 200), (0.1, 0.5), (0.003, 0.01, 0.03))]
+CHOSEN = {
+    "net, pairs": Taught(200, 0.5, 0.01),
+    "net, triplets in groups": Taught(200, 0.1, 0.01),
+    "Opacus, matching": Taught(200, 0.1, 0.01),
+    "Opacus, paths": Taught(200, 0.5, 0.01),
+}
+"""What `choose` chose: 10,000 people, epsilon 4, the mean of two draws."""
 
 
 class Split(NamedTuple):
@@ -63,58 +91,115 @@ def small_net(seed: int) -> nn.Module:
     )  # fmt: skip
 
 
-def _trainer(epsilon: float, seed: int, expected: int, n_records: int, **options: Any) -> Any:
-    chosen = {"n_steps": STEPS, "delta": DELTA, "random_state": seed, "select": "all", **options}
-    chosen |= {"sample_rate": min(1.0, expected / n_records), "max_grad_norm": 0.3}
-    return PrivateMetricTrainer(small_net(seed), epsilon=epsilon, micro_batch=expected, **chosen)
-
-
 def _paired(split: Split, how: str, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     pairs = design_pairs(len(split.X), how=how, random_state=seed)  # type: ignore[arg-type]
     return pairs, np.where(split.y[pairs[:, 0]] == split.y[pairs[:, 1]], 1, -1)
 
 
-def net_on_pairs(split: Split, epsilon: float, unit: str, seed: int) -> NDArray[np.float64]:
+class Wish(NamedTuple):
+    """What a method is asked for."""
+
+    epsilon: float
+    unit: str
+    seed: int
+    taught: Taught
+    device: str = "cpu"
+
+
+def _trainer(wish: Wish, expected: int, n_records: int, **options: Any) -> Any:
+    return PrivateMetricTrainer(
+        small_net(wish.seed), epsilon=wish.epsilon, delta=DELTA, unit=wish.unit, select="all",  # type: ignore[arg-type]
+        n_steps=wish.taught.steps, sample_rate=min(1.0, expected / n_records),
+        max_grad_norm=wish.taught.clip, learning_rate=wish.taught.rate,
+        micro_batch=min(expected, n_records), random_state=wish.seed, device=wish.device,
+        **options,
+    )  # fmt: skip
+
+
+def net_on_pairs(split: Split, wish: Wish) -> NDArray[np.float64]:
     """The net, each pair clipped."""
-    pairs, y = _paired(split, "matching" if unit == "person" else "paths", seed)
-    made = _trainer(epsilon, seed, PAIRS_A_STEP, len(pairs), unit=unit)
+    pairs, y = _paired(split, "matching" if wish.unit == "person" else "paths", wish.seed)
+    made = _trainer(wish, PAIRS_A_STEP, len(pairs))
     found: NDArray[np.float64] = made.fit(pairs, y, split.X).transform(split.X_test)
     return found
 
 
-def net_on_groups(split: Split, epsilon: float, unit: str, seed: int) -> NDArray[np.float64]:
+def net_on_groups(split: Split, wish: Wish) -> NDArray[np.float64]:
     """The net, each group clipped; the triplets inside it are its loss."""
-    members = design_groups(len(split.X), GROUP, random_state=seed)
+    members = design_groups(len(split.X), GROUP, random_state=wish.seed)
     groups = GroupSet.of_classes(split.X.reshape(len(split.X), -1), members, split.y)
-    made = _trainer(epsilon, seed, GROUPS_A_STEP, len(members), unit=unit, loss="triplet")
+    made = _trainer(wish, GROUPS_A_STEP, len(members), loss="triplet")
     found: NDArray[np.float64] = made.fit(groups, None, split.X).transform(split.X_test)
     return found
 
 
-def pairs_as_examples(split: Split, epsilon: float, unit: str, seed: int) -> NDArray[np.float64]:
-    """What a user of Opacus does: each pair an example, and group privacy for a person's two pairs.
-
-    (e, d)-DP for an example is (2e, d (1 + exp(e)))-DP for two of them.
-    """
-    pairs, y = _paired(split, "paths", seed)
-    del unit
-    made = _trainer(
-        epsilon / 2, seed, PAIRS_A_STEP, len(pairs), unit="pair", delta=_half_delta(epsilon)
-    )
-    found: NDArray[np.float64] = made.fit(pairs, y, split.X).transform(split.X_test)
-    return found
+def opacus_on_matching(split: Split, wish: Wish) -> NDArray[np.float64]:
+    """Opacus, everybody in one pair, which is an example."""
+    return _opacus(split, wish, "matching", wish.epsilon, DELTA)
 
 
-def _half_delta(epsilon: float) -> float:
+def opacus_on_paths(split: Split, wish: Wish) -> NDArray[np.float64]:
+    """Opacus, everybody in two pairs: (e, d)-DP for an example is (2e, d (1 + exp(e)))-DP for two of them."""
+    return _opacus(split, wish, "paths", wish.epsilon / 2, half_delta(wish.epsilon))
+
+
+def half_delta(epsilon: float) -> float:
+    """Delta of one pair so that two of them have `DELTA` at ``epsilon``."""
     return DELTA / (1 + math.exp(epsilon / 2))
 
 
-def linear(split: Split, epsilon: float, unit: str, seed: int) -> NDArray[np.float64]:
+def _opacus(
+    split: Split, wish: Wish, how: str, epsilon: float, delta: float
+) -> NDArray[np.float64]:
+    """Adam on Opacus' noisy gradients of pairs, as its users run it."""
+    from opacus import PrivacyEngine
+
+    pairs, y = _paired(split, how, wish.seed)
+    ends = torch.from_numpy(split.X[pairs])
+    given = torch.utils.data.TensorDataset(ends, torch.from_numpy(y.astype(np.float32)))
+    batch = min(PAIRS_A_STEP, len(pairs))
+    net, draw = small_net(wish.seed), torch.Generator().manual_seed(wish.seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Opacus' own: of secure_mode, of hooks
+        private, optimiser, loader = PrivacyEngine(accountant="prv").make_private(
+            module=net,
+            optimizer=torch.optim.Adam(net.parameters(), lr=wish.taught.rate),
+            data_loader=torch.utils.data.DataLoader(given, batch_size=batch),
+            noise_multiplier=_opacus_noise(epsilon, delta, batch / len(pairs), wish.taught.steps),
+            max_grad_norm=wish.taught.clip,
+            noise_generator=draw,
+        )
+        batches = itertools.chain.from_iterable(itertools.repeat(loader))
+        for people, labels in itertools.islice(batches, wish.taught.steps):
+            left, right = private(people[:, 0]), private(people[:, 1])
+            optimiser.zero_grad()
+            contrastive(left, right, labels).mean().backward()
+            optimiser.step()
+    with torch.no_grad():
+        return net.eval()(torch.from_numpy(split.X_test)).double().numpy()  # type: ignore[no-any-return]
+
+
+@cache
+def _opacus_noise(epsilon: float, delta: float, rate: float, steps: int) -> float:
+    from opacus.accountants.utils import get_noise_multiplier
+
+    return float(
+        get_noise_multiplier(
+            target_epsilon=epsilon,
+            target_delta=delta,
+            sample_rate=rate,
+            steps=steps,
+            accountant="prv",
+        )
+    )
+
+
+def linear(split: Split, wish: Wish) -> NDArray[np.float64]:
     """The linear private metric, on rows of length 1."""
-    pairs, y = _paired(split, "matching" if unit == "person" else "paths", seed)
+    pairs, y = _paired(split, "matching" if wish.unit == "person" else "paths", wish.seed)
     learner = DPPMetricLearner(
-        epsilon=epsilon, delta=DELTA, unit=unit, preprocessor=_rows(split.X), random_state=seed,  # type: ignore[arg-type]
-        select="all",
+        epsilon=wish.epsilon, delta=DELTA, unit=wish.unit, preprocessor=_rows(split.X),  # type: ignore[arg-type]
+        random_state=wish.seed, select="all",
     )  # fmt: skip
     return np.asarray(learner.fit(pairs, y).transform(_rows(split.X_test)))
 
@@ -125,46 +210,93 @@ def _rows(images: NDArray[np.float32]) -> NDArray[np.float64]:
     return unit
 
 
-def euclid(split: Split, epsilon: float, unit: str, seed: int) -> NDArray[np.float64]:
+def euclid(split: Split, wish: Wish) -> NDArray[np.float64]:
     """Nothing learned."""
-    del epsilon, unit, seed
+    del wish
     return _rows(split.X_test)
 
 
-Method = Callable[[Split, float, str, int], NDArray[np.float64]]
-Setting = tuple[str, Method, float | None, str | None]
+METHODS: dict[str, Callable[[Split, Wish], NDArray[np.float64]]] = {
+    "Euclid": euclid,
+    "linear metric": linear,
+    "net, pairs": net_on_pairs,
+    "net, triplets in groups": net_on_groups,
+    "Opacus, matching": opacus_on_matching,
+    "Opacus, paths": opacus_on_paths,
+}
+PRIVATE = {
+    "relationship": ("linear metric", "net, pairs"),
+    "person": tuple(METHODS)[1:],
+}
 
 
-def settings(epsilons: Sequence[float] = EPSILONS) -> list[Setting]:
-    """All that is measured: what it is called, how it is made, epsilon and unit."""
-    found: list[Setting] = [
-        ("Euclid", euclid, None, None),
-        ("linear metric", linear, None, None),
-        ("net, pairs", net_on_pairs, None, None),
-        ("net, triplets in groups", net_on_groups, None, None),
+class Cell(NamedTuple):
+    """One number of the table: a method, for whom and how strictly, on how many people of one draw."""
+
+    people: int
+    method: str
+    unit: str | None
+    epsilon: float | None
+    seed: int
+    taught: Taught | None = None
+
+
+def cells(sizes: Sequence[int], epsilons: Sequence[float], seeds: int) -> Iterator[Cell]:
+    """All that is measured; Opacus only where it is installed.
+
+    Examples
+    --------
+    >>> [one.method for one in cells([100], [], 1)]
+    ['Euclid', 'linear metric', 'net, pairs', 'net, triplets in groups']
+    """
+    wanted: list[tuple[str, str | None, float | None]] = [
+        (name, None, None) for name in tuple(METHODS)[:4]
     ]
-    by_unit: dict[str, dict[str, Method]] = {
-        "relationship": {"linear metric": linear, "net, pairs": net_on_pairs},
-        "person": {
-            "linear metric": linear,
-            "net, pairs as examples": pairs_as_examples,
-            "net, triplets in groups": net_on_groups,
-        },
-    }
     for epsilon in epsilons:
-        for unit, methods in by_unit.items():
-            found += [(name, method, epsilon, unit) for name, method in methods.items()]
-    return found
+        wanted += [(name, unit, epsilon) for unit, names in PRIVATE.items() for name in names]
+    for n, (name, unit, level), seed in itertools.product(sizes, wanted, range(seeds)):
+        if not name.startswith("Opacus") or find_spec("opacus"):
+            yield Cell(n, name, unit, level, seed)
+
+
+@cache
+def _split(n: int, seed: int) -> Split:
+    return Split(*draw_glyphs(n, 2 * seed), *draw_glyphs(N_TEST, 2 * seed + 1))
+
+
+def measure(cell: Cell, device: str = "cpu") -> tuple[float, float]:
+    """Pair AUC and seconds of one fit; our nets on a device."""
+    torch.set_num_threads(1)
+    split = _split(cell.people, cell.seed)
+    taught = cell.taught or CHOSEN.get(cell.method, GRID[0])
+    wish = Wish(cell.epsilon or math.inf, cell.unit or "relationship", cell.seed, taught, device)
+    began = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        embedded = METHODS[cell.method](split, wish)
+    return pair_auc(None, embedded, split.y_test), time.perf_counter() - began
+
+
+@contextmanager
+def _mapping(jobs: int) -> Iterator[Callable[..., Iterator[Any]]]:
+    """``map``, over several processes if asked."""
+    if jobs == 1:
+        yield map
+        return
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        yield pool.map
 
 
 def run(
     sizes: Sequence[int] = SIZES,
     epsilons: Sequence[float] = EPSILONS,
-    seeds: int = 1,
+    seeds: int = 5,
     out: Path | None = None,
     progress: Callable[[str], None] | None = None,
+    jobs: int = 1,
+    device: str = "cpu",
 ) -> dict[str, Any]:
-    """Pair AUC of each method.
+    """Pair AUC of each method: the mean over draws, and their standard deviation.
 
     Parameters
     ----------
@@ -175,28 +307,43 @@ def run(
     out : path, optional
         Folder for ``deep_utility.json``.
     progress : callable, optional
+    jobs : int
+        Processes.
+    device : str
+        Of our nets.
     """
-    rows = []
-    for n in sizes:
-        splits = [
-            Split(*draw_glyphs(n, 2 * k), *draw_glyphs(N_TEST, 2 * k + 1)) for k in range(seeds)
-        ]
-        for name, method, epsilon, unit in settings(epsilons):
-            began, aucs = time.perf_counter(), []
-            for seed, split in enumerate(splits):
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", DataWarning)
-                    Z = method(split, epsilon or math.inf, unit or "relationship", seed)
-                aucs.append(pair_auc(None, Z, split.y_test))
+    rows, wanted = [], list(cells(sizes, epsilons, seeds))
+    with _mapping(jobs) as mapped:
+        found = mapped(partial(measure, device=device), wanted)
+        for start in range(0, len(wanted), seeds):
+            cell, both = wanted[start], np.array(list(itertools.islice(found, seeds)))
             row = {
-                "people": n, "method": name, "unit": unit, "epsilon": epsilon,
-                "pair_auc": round(float(np.mean(aucs)), 4),
-                "seconds": round((time.perf_counter() - began) / seeds, 1),
-            }  # fmt: skip
+                **{name: getattr(cell, name) for name in ("people", "method", "unit", "epsilon")},
+                "pair_auc": round(float(both[:, 0].mean()), 4),
+                "deviation": round(float(both[:, 0].std(ddof=min(1, seeds - 1))), 4),
+                "seconds": round(float(both[:, 1].mean()), 1),
+            }
             rows.append(row)
             if progress is not None:
-                progress(f"{n} people: {name}, {unit}, epsilon {epsilon}: {row['pair_auc']}")
-    result: dict[str, Any] = {"seeds": seeds, "rows": rows}
+                progress(f"{cell.people} people: {cell.method}, {cell.unit}, {row['pair_auc']}")
+    chosen = {name: one._asdict() for name, one in CHOSEN.items()}
+    result: dict[str, Any] = {"seeds": seeds, "settings": chosen, "rows": rows}
     if out is not None:
         write_result(result, out, "deep_utility")
     return result
+
+
+def choose(people: int = 10_000, epsilon: float = 4.0, draws: int = 2, jobs: int = 1) -> Any:
+    """Pair AUC of each net at each setting of `GRID`, best first, on images that `run` never draws."""
+    names = [name for name in CHOSEN if not name.startswith("Opacus") or find_spec("opacus")]
+    unit = {"net, pairs": "relationship"}
+    wanted = [
+        Cell(people, name, unit.get(name, "person"), epsilon, OTHERS + draw, taught)
+        for name, taught, draw in itertools.product(names, GRID, range(draws))
+    ]
+    with _mapping(jobs) as mapped:
+        aucs = np.array([auc for auc, _ in mapped(measure, wanted)]).reshape(-1, len(GRID), draws)
+    return {
+        name: sorted(zip(of.mean(axis=1).round(4).tolist(), GRID, strict=True), reverse=True)
+        for name, of in zip(names, aucs, strict=True)
+    }

@@ -1,0 +1,41 @@
+"""Each kernel for GPUs gives what plain torch gives; skipped where there is no GPU."""
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="pairveil.deep needs the extra 'torch'")
+
+from torch.utils._triton import has_triton  # noqa: E402
+
+from pairveil.deep import fused  # noqa: E402
+
+pytestmark = pytest.mark.skipif(
+    not (torch.cuda.is_available() and has_triton()), reason="needs an NVIDIA GPU"
+)
+SHAPES = [(1, 1), (7, 3), (513, 130), (2000, 1000)]
+
+
+def rows_of(n, k, kind):
+    draw = torch.Generator().manual_seed(n)
+    return torch.randn((n, k), generator=draw).to(kind)
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_kernels_equal_plain_torch(shape, kind):
+    rows = rows_of(*shape, kind)
+    factors = torch.linspace(0, 1, shape[0], dtype=torch.float64)
+    spoiled = rows.clone()
+    spoiled[0] = torch.inf  # its factor is 0: it is not read
+    for name, given in {
+        "products": (rows.reshape(1, *shape) if shape[0] < 8 else rows.reshape(-1, 1, shape[1]),),
+        "scaled": (spoiled, factors),
+        "weighted_sum": (spoiled, factors),
+        "two_digits": (spoiled, 1e3 * factors),
+    }.items():
+        plain = getattr(fused, name)(*given)
+        own = getattr(fused, name)(*(one.cuda() for one in given)).cpu()
+        assert own.dtype == plain.dtype
+        exact = (
+            {"rtol": 1e-4, "atol": 1e-3} if name == "products" else {"rtol": 1e-12, "atol": 1e-12}
+        )
+        torch.testing.assert_close(own, plain, **exact)
