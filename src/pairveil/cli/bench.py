@@ -67,6 +67,9 @@ def utility(
             help="Given pairs, person level: selections, groups among them, side by side.",
         ),
     ] = False,
+    first_seed: Annotated[
+        int, typer.Option("--first-seed", min=0, help="Those below 300 chose the defaults.")
+    ] = 300,
     out: OutFolder = None,
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
@@ -81,7 +84,7 @@ def utility(
         raise InputError("--classes and --given are two tables: run one after the other")
     report = _progress(json_ or quiet)
     settings = CLASS_SETTINGS if classes else GIVEN_SETTINGS if given else SETTINGS
-    result = run(data, seeds, datasets, jobs, out, settings, max_people=max_people, progress=report)
+    result = run(data, seeds, datasets, jobs, out, settings, max_people, report, first_seed)
     columns: dict[str, Column] = {
         "data set: method": "{dataset}: {method}".format_map,
         "unit": lambda row: row["unit"] or "",
