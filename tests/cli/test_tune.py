@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +48,10 @@ def test_one_charge_one_certificate_and_the_best_is_told(folder: Path, tmp_path:
     assert 0 <= done.json["best"]["score"] <= 1
     assert len(PrivacyLedger.open(ledger).entries) == 1
     assert (out / "report.html").is_file()
+    # When it began, beside when the files were written, would tell how many trials there were.
+    texts = [file.read_text() for file in out.iterdir() if file.suffix != ".safetensors"]
+    assert len(texts) == 4
+    assert not any(re.search(r"\d\d:\d\d:\d\d", text) for text in texts)
     checked = run_here("certificate", out, "--pairs", "pairs.csv", "--json", cwd=folder)
     assert checked.json["valid"]
     assert made.selection["full_graph_relationship_kappa"] == kappa(np.array(ENDS)).relationship

@@ -117,6 +117,25 @@ def test_private_training_and_prediction_give_the_same_weights_in_both(source):
         assert agree.loc[same, "match_weight"].mean() > agree.loc[~same, "match_weight"].mean()
 
 
+def test_a_record_that_labels_name_in_two_ways_is_one_record():
+    """DuckDB takes 01 for 1 where ids are numbers: kappa of a person was 1 for somebody in three pairs."""
+    records = made_up(8).assign(unique_id=range(16))
+    labels = pd.DataFrame(
+        {"unique_id_l": ["1", "01", "001"], "unique_id_r": ["2", "3", "4"]},
+    ).assign(clerical_match_score=0.9)
+    found = from_splink(linker_of(records), labels)
+    assert found.pairs.tolist() == [[1, 2], [1, 3], [1, 4]]
+    model = PrivateLinkageModel(unit="person", select="all", random_state=0)
+    planned = model.certify(found.levels, found.labels, found.pairs, found.n_levels)
+    assert planned.kappas["person"] == 3
+    padded = labels.assign(unique_id_l=["01", "05", "06"], unique_id_r=["02", "03", "04"])
+    found = from_splink(linker_of(records), padded, n_random=50)
+    assert len(found.pairs) == 3 + 9
+    assert not set(found.pairs[3:].ravel()) & {1, 2, 3, 4, 5, 6}
+    few = from_splink(linker_of(records.head(7)), padded, n_random=50)  # one record is left
+    assert len(few.pairs) == len(few.labels) == 3
+
+
 def test_two_tables_are_linked_by_labels_that_name_their_tables():
     """link_only: an id is unique within its table alone, so both tables call their records 0, 1, 2, ..."""
     records = made_up()

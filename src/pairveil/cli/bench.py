@@ -55,6 +55,9 @@ def utility(
     classes: Annotated[
         bool, typer.Option("--classes", help="People with classes instead of pairs, person level.")
     ] = False,
+    first_seed: Annotated[
+        int, typer.Option("--first-seed", min=0, help="Those below 300 chose the defaults.")
+    ] = 300,
     out: OutFolder = None,
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
@@ -67,7 +70,7 @@ def utility(
 
     report = _progress(json_ or quiet)
     settings = CLASS_SETTINGS if classes else SETTINGS
-    result = run(data, seeds, datasets, jobs, out, settings, max_people=max_people, progress=report)
+    result = run(data, seeds, datasets, jobs, out, settings, max_people, report, first_seed)
     columns: dict[str, Column] = {
         "data set: method": "{dataset}: {method}".format_map,
         "unit": lambda row: row["unit"] or "",

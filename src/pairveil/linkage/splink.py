@@ -168,15 +168,18 @@ def from_splink(
         )
     settings = settings_of(linker)
     names, sizes = levels_of_settings(settings)
-    pairs, y = np.column_stack([listed.left, listed.right]), np.asarray(listed.labels)
-    if n_random:
+    ends, y = np.column_stack([listed.left, listed.right]), np.asarray(listed.labels)
+    gammas, pairs = _gammas(linker, settings, ends, names)
+    if not n_random:
+        _warn_of_frequencies(settings)
+    else:
         first, second = _record_ids(linker, settings)
         drawn = random_pairs(first, n_random, pairs, second)
-        pairs = np.concatenate([pairs, drawn])
-        y = np.append(y, np.full(len(drawn), -1, dtype=y.dtype))
-    else:
-        _warn_of_frequencies(settings)
-    return SplinkLevels(_gammas(linker, settings, pairs, names), y, pairs, sizes, names)
+        if len(drawn):
+            more, drawn = _gammas(linker, settings, drawn, names)
+            gammas, pairs = np.concatenate([gammas, more]), np.concatenate([pairs, drawn])
+            y = np.append(y, np.full(len(drawn), -1, dtype=y.dtype))
+    return SplinkLevels(gammas, y, pairs, sizes, names)
 
 
 def _record_ids(linker: Any, settings: dict[str, Any]) -> tuple[NDArray[Any], NDArray[Any] | None]:
@@ -200,7 +203,11 @@ def _record_ids(linker: Any, settings: dict[str, Any]) -> tuple[NDArray[Any], ND
 
 def _gammas(
     linker: Any, settings: dict[str, Any], pairs: NDArray[Any], names: Sequence[str]
-) -> NDArray[np.int64]:
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Levels of some pairs, and their records by the ids that the tables have.
+
+    Where ids are numbers DuckDB takes 01 for 1: of one record by two names, kappa would count two records.
+    """
     import pyarrow as pa
 
     n = len(pairs)
@@ -211,9 +218,13 @@ def _gammas(
     })  # fmt: skip
     settings["retain_matching_columns"] = True
     prefix = settings.get("comparison_vector_value_column_prefix", "gamma_")
-    hint = ""
-    if settings.get("link_type") != "dedupe_only":
+    hint, ids = (
+        "",
+        [f"{settings.get('unique_id_column_name', 'unique_id')}_{side}" for side in "lr"],
+    )
+    if settings.get("link_type") != "dedupe_only":  # ids with their table's name before them: text
         hint = "; records of several tables are named by source_dataset_l and source_dataset_r too"
+        ids = []
     with _silent():
         try:
             tables = list(linker._input_tables_dict.values())
@@ -223,7 +234,7 @@ def _gammas(
             )
             found = other.inference.predict(warning_mode="never")
             columns = ["match_key", *(f"{prefix}{name}" for name in names)]
-            rows = _as_arrow(found).select(columns)
+            rows = _as_arrow(found).select([*columns, *ids])
             found.drop_table_from_database_and_remove_from_cache()
         except Exception as problem:  # DuckDB's messages quote the records
             raise InputError(
@@ -241,7 +252,11 @@ def _gammas(
     gammas = np.empty((n, len(names)), dtype=np.int64)
     for column, name in enumerate(columns[1:]):
         gammas[places, column] = rows.column(name).to_numpy()
-    return gammas
+    if ids:
+        known = np.column_stack([rows.column(name).to_numpy() for name in ids])
+        pairs = np.empty_like(known)
+        pairs[places] = known
+    return gammas, pairs
 
 
 def _as_arrow(found: Any) -> Any:

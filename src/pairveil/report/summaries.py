@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairveil.errors import InputError
+from pairveil.privacy.events import BestOfEvent
 from pairveil.report.data import (
     Budget,
     LedgerEntry,
@@ -68,7 +69,10 @@ def metric_shape(
 
 
 def budget_of(ledger: PrivacyLedger) -> Budget:
-    """The ledger with the epsilon that each spending brought it to.
+    """The ledger with the epsilon that each spending brought it to, and the day of each.
+
+    The second at which a search began would, beside the age of the release's files, tell how many trials it
+    made, which must not leave (docs/theory/selection.md): so no hours are told, and of a search no day.
 
     Examples
     --------
@@ -83,7 +87,9 @@ def budget_of(ledger: PrivacyLedger) -> Budget:
     entries = ledger.entries
     rows = []
     for i, entry in enumerate(entries, start=1):
-        rows.append(LedgerEntry(entry.note, ledger.compose(entries[:i]), entry.time))
+        searched = any(isinstance(event, BestOfEvent) for event in entry.events)
+        day = "" if searched else entry.time[:10]
+        rows.append(LedgerEntry(entry.note, ledger.compose(entries[:i]), day))
     return Budget(ledger.epsilon, ledger.delta, ledger.unit, ledger.adjacency, tuple(rows))
 
 
