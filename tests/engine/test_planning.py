@@ -112,3 +112,14 @@ def test_a_threshold_whose_noise_cannot_be_drawn_is_refused_before_the_charge(ep
     with pytest.raises(InputError, match=r"so (large|small) an epsilon"):
         learner.calibrate_threshold(chain, labels, epsilon=epsilon)
     assert len(ledger.entries) == 1
+
+
+def test_a_sample_that_delta_alone_would_pay_for_is_refused():
+    """With rate 1e-7 and 20 steps nobody but delta would protect whoever is sampled."""
+    setting = Setting(Budget(1.0, 1e-5, 1, "zero-out"), 500, 20)
+    rare = ContrastiveRecipe(n_steps=20, sampling="poisson", sample_rate=1e-7)
+    with pytest.raises(InputError, match="delta alone pays"):
+        plan_within(rare, setting, 1e-5, 1, exact=True)
+    usual = ContrastiveRecipe(n_steps=20, sampling="poisson", sample_rate=1e-3)
+    plan, _ = plan_within(usual, setting, 1e-5, 1, exact=True)
+    assert plan["gradients"].noise_multiplier > 0.3

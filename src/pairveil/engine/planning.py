@@ -180,6 +180,11 @@ def _query(ask: Ask, setting: Setting, others: list[Event], *, last: bool) -> Qu
         )
     elif not silent.is_sampled:
         noise = mechanism.multiplier(budget, ask.share, silent.epochs)
+    elif ask.sample_rate * ask.steps <= budget.delta:
+        raise InputError(
+            "so rarely would a record be sampled that delta alone pays for it, and next to no noise would be "
+            "added: choose a larger sample rate, more steps or a smaller delta"
+        )
     else:
         noise = calibrate_gaussian(
             budget.epsilon,
