@@ -38,7 +38,7 @@ def numbered(values: Any, n_people: int) -> NDArray[np.int64]:
     nothing = getattr(sys.modules.get("pandas"), "NA", None)
     for person, value in enumerate(given.tolist()):
         if isinstance(value, str):
-            value = _meant(value)
+            value = meant(value)
         try:
             missing = value is None or value is nothing or value != value or value == ""
             found[person] = numbers.setdefault((alone, person) if missing else value, len(numbers))
@@ -50,10 +50,15 @@ def numbered(values: Any, n_people: int) -> NDArray[np.int64]:
 
 
 @lru_cache(maxsize=1 << 16)
-def _meant(text: str) -> Any:
+def meant(text: str) -> Any:
     """What a text is compared by: neither case nor spaces, and 12.0 is 12.
 
     Two households taken for one cost noise; one taken for two would be promised too much.
+
+    Examples
+    --------
+    >>> meant("Mill Lane ") == meant("mill lane"), meant("12.0") == 12
+    (True, True)
     """
     plain = folded(text)
     try:
