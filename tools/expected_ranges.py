@@ -1,7 +1,8 @@
 """Make of the runs of `tools.expected_runs` the ranges that ``plan`` and ``fit`` say, and check them.
 
-``python -m tools.expected_ranges`` writes ``src/pairveil/learners/expected_ranges.py`` and prints how often
-the range held on tables that it had not seen (docs/decisions/0021-expected.md).
+``python -m tools.expected_ranges`` writes ``src/pairveil/learners/expected_ranges.py``, of pairs, and
+``expected_class_ranges.py``, of people with classes, and prints how often the ranges held on tables that they
+had not seen (docs/decisions/0021-expected.md).
 """
 
 from __future__ import annotations
@@ -18,9 +19,13 @@ from numpy.typing import NDArray
 from pairveil.files import write_file
 from pairveil.learners.expected import range_at
 from pairveil.privacy.mechanisms import mechanism_named
-from tools.expected_runs import RESULTS
+from tools.expected_runs import CLASS_RESULTS, RESULTS
 
-MODULE = Path("src/pairveil/learners/expected_ranges.py")
+FOLDER = Path("src/pairveil/learners")
+MODULES = {
+    RESULTS: FOLDER / "expected_ranges.py",
+    CLASS_RESULTS: FOLDER / "expected_class_ranges.py",
+}
 LEFT_OUT = 0.1  # of the runs on either side: the range holds eight in ten
 LEAST_GAIN = 0.02  # of AUC: where the reference gains less there is nothing to keep
 Knots = tuple[tuple[float, float, float], ...]
@@ -140,10 +145,11 @@ def coverage(runs: Runs) -> str:
 
 
 def main() -> None:
-    """Write the module and print the check."""
-    runs = read_runs(json.loads(RESULTS.read_text()))
-    write_file(MODULE, module_text(runs))
-    print(coverage(runs))
+    """Write the modules and print the check."""
+    for results, module in MODULES.items():
+        runs = read_runs(json.loads(results.read_text()))
+        write_file(module, module_text(runs))
+        print(f"{module}\n\n{coverage(runs)}\n")
 
 
 if __name__ == "__main__":

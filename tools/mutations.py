@@ -142,14 +142,20 @@ SENSITIVITY = [
 CLIP = [
     Mutation(
         "clip: residuals of people count in full",
-        "residuals = np.clip(1 - signs * (z @ self.w), -self.clip, self.clip)",
-        "residuals = 1 - signs * (z @ self.w)",
+        "factor = weights * shrink(row_norms(residuals, norm), self.clip)",
+        "factor = weights",
+        _in("test_class_steps"),
+    ),
+    Mutation(
+        "clip: a person's place among many classes is brought to 1 in each row, not as a whole",
+        "place *= (shrink(row_norms(place, norm), 1.0) * (classes >= 0))[:, None]",
+        "place = np.clip(place, -1.0, 1.0) * (classes >= 0)[:, None]",
         _in("test_class_steps"),
     ),
     Mutation(
         "clip: a person's weight above 1 counts in full",
-        "weights = np.clip(np.where(classes == 0, *self.weights), 0.0, 1.0)",
-        "weights = np.where(classes == 0, *self.weights)",
+        "weights = np.clip(np.append(self.weights, 0.0)[classes], 0.0, 1.0)",
+        "weights = np.append(self.weights, 0.0)[classes]",
         _in("test_class_steps"),
     ),
     Mutation(

@@ -146,7 +146,7 @@ WRONG = {
     "at least two": ["people.csv", "--classes", "ward", "--class-list", "x"],
     "goes with --classes": ["people.csv", "pairs.csv", "--class-list", "x,y"],
     "no column 'wart'": ["people.csv", "--classes", "wart"],
-    "--dask": ["people.csv", *LISTED, "--dask", "tcp://nowhere:1"],
+    "no Dask scheduler answers": ["people.csv", *LISTED, "--dask", "nothing://nowhere:1"],
     "Invalid value": ["people.csv", "pairs.csv", "--learner", "rumour"],
 }  # fmt: skip
 

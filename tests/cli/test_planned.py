@@ -9,7 +9,14 @@ import pytest
 
 from pairveil import DPPMetricLearner
 from pairveil.cli.planned import expected_effect, print_better_selection, print_plan
-from pairveil.learners.expected import expected_gain, signal_of, was_measured
+from pairveil.learners import expected_class_ranges
+from pairveil.learners.expected import (
+    expected_gain,
+    gain_by_epsilon,
+    knots_for,
+    signal_of,
+    was_measured,
+)
 from pairveil.learners.expected_ranges import PURE, WITH_DELTA
 
 
@@ -95,3 +102,16 @@ def test_the_plan_tells_kappa_of_what_it_protects(
         f"of those used {'is ' if unit != 'relationship' else ''}{prepared.certificate.kappa}"
         in said
     )
+
+
+def test_people_with_classes_have_ranges_of_their_own() -> None:
+    X, y = np.full((3000, 4), 0.1), np.arange(3000) % 2
+    learner = DPPMetricLearner(unit="person", random_state=0)
+    plan = learner.certify_classes(X, y, [0, 1])
+    assert plan.records == "people"
+    assert was_measured(plan)
+    assert knots_for(plan) == expected_class_ranges.WITH_DELTA
+    assert "3,000 people against" in expected_effect(plan)
+    assert gain_by_epsilon(plan, (1.0,)) == ()
+    few = learner.set_params(n_components=2).certify_classes(X, y, [0, 1])
+    assert not was_measured(few)

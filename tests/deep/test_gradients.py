@@ -289,6 +289,8 @@ def test_a_pair_whose_normalisation_is_no_number_contributes_nothing():
 def test_a_gpu_that_is_not_there_is_said():
     with pytest.raises(InputError, match="has none"):
         Network(nn.Linear(2, 2), contrastive, (2,), device="cuda")
+    with pytest.raises(InputError, match="'xpu' was asked for"):
+        Network(nn.Linear(2, 2), contrastive, (2,), device="xpu")
 
 
 def pairs_of(rng, n, shape, tokens):

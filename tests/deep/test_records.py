@@ -349,6 +349,22 @@ def test_checkpointed_activations_change_nothing(people):
     np.testing.assert_allclose(*found, rtol=1e-6, atol=1e-7)
 
 
+class Reentrant(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = nn.Linear(5, 6), nn.Linear(6, 2)
+
+    def forward(self, x):
+        return self.two(checkpoint(self.one, x.requires_grad_(), use_reentrant=True))
+
+
+def test_layers_that_run_without_gradients_are_refused(people):
+    with pytest.raises(InputError, match="use_reentrant=False"):
+        PrivateMetricTrainer(Reentrant(), n_steps=1).fit(
+            np.arange(240).reshape(-1, 2), np.ones(120), people[0]
+        )
+
+
 def test_micro_batches_change_nothing(people):
     X, _ = people
     found = [

@@ -1,4 +1,4 @@
-"""One of two processes of a fit; run by test_ranks.py."""
+"""One of two processes of a fit; run by test_ranks.py. The first makes the same fits alone before."""
 
 import sys
 
@@ -10,23 +10,30 @@ if __name__ == "__main__":
 
     from pairveil import PrivacyLedger
     from pairveil.deep import PrivateMetricTrainer
+    from pairveil.deep import trainer as module
 
-    rank, meeting, out, ledger_file = int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4]
+    rank, meeting, out, ledger_file, how = int(sys.argv[1]), *sys.argv[2:6]
     torch.set_num_threads(1)
-    if sys.argv[5:] == ["uneven"]:  # rows stand alone on the first device, and on no other
-        from pairveil.deep import trainer as module
-
-        module.rows_stand_alone = lambda network: rank == 0
-    if rank >= 0:
-        dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=2)
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Linear(4, 16), torch.nn.Tanh(), torch.nn.Linear(16, 2))
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 4)).astype(np.float32)
     pairs, y = np.arange(200).reshape(100, 2), rng.choice([1, -1], 100)
-    sums: list[np.ndarray] = []
-    if sys.argv[5:6] == ["kept"]:  # stopped after two of four answers, or resumed
-        limit, file = int(sys.argv[6]), sys.argv[7]
+
+    def fits(ledger_at):
+        sums = []
+        for rate in (1.0, 0.3):
+            ledger = PrivacyLedger(epsilon=100.0, delta=1e-3, path=ledger_at)
+            trainer = PrivateMetricTrainer(
+                net, epsilon=8.0, n_steps=3, sample_rate=rate, micro_batch=16,
+                random_state=5, accountant=ledger,
+            )  # fmt: skip
+            trainer.fit(pairs, y, X, on_answer=lambda query, statistic, noisy: sums.append(noisy))
+        return np.array(sums)
+
+    def kept(limit, file):
+        """Stopped after some of four answers, or resumed."""
+        sums = []
 
         def stop(query, statistic, noisy):
             sums.append(noisy)
@@ -35,17 +42,15 @@ if __name__ == "__main__":
                 sys.exit()
 
         ledger = PrivacyLedger(epsilon=100.0, delta=1e-3, path=ledger_file)
-        trainer = PrivateMetricTrainer(
-            net, epsilon=8.0, n_steps=4, micro_batch=16, accountant=ledger
-        )
-        trainer.fit(pairs, y, X, on_answer=stop, checkpoint=file)
-        np.save(out, np.array(sums))
-        sys.exit()
-    for rate in (1.0, 0.3):
-        ledger = PrivacyLedger(epsilon=100.0, delta=1e-3, path=ledger_file)
-        trainer = PrivateMetricTrainer(
-            net, epsilon=8.0, n_steps=3, sample_rate=rate, micro_batch=16,
-            random_state=5, accountant=ledger,
-        )  # fmt: skip
-        trainer.fit(pairs, y, X, on_answer=lambda query, statistic, noisy: sums.append(noisy))
-    np.save(out, np.array(sums))
+        made = PrivateMetricTrainer(net, epsilon=8.0, n_steps=4, micro_batch=16, accountant=ledger)
+        made.fit(pairs, y, X, on_answer=stop, checkpoint=file)
+        return np.array(sums)
+
+    if how == "uneven":  # rows stand alone on the first device, and on no other
+        module.rows_stand_alone = lambda network: False
+    if how != "kept" and rank == 0:
+        np.save(out + "-alone", fits(None))
+    if how == "uneven":
+        module.rows_stand_alone = lambda network: rank == 0
+    dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=2)
+    np.save(out, kept(int(sys.argv[6]), sys.argv[7]) if how == "kept" else fits(ledger_file))

@@ -1,4 +1,4 @@
-"""People of two classes, in steps: what a person moves, what is audited, and what it does not harm."""
+"""People with classes, in steps: what a person moves, what is audited, and what it does not harm."""
 
 from __future__ import annotations
 
@@ -10,13 +10,18 @@ from hypothesis import strategies as st
 from pairveil import DPPMetricLearner
 from pairveil.audit import audit_exactly
 from pairveil.audit.canaries.people import person_canary
-from pairveil.data.embedded import load_patients
+from pairveil.data.embedded import load_digits, load_patients
 from pairveil.data.people import NO_CLASS, People
 from pairveil.engine.plan import Setting
 from pairveil.engine.statistics import clipped_sum
 from pairveil.evaluation.scores import pair_auc
-from pairveil.learners import class_steps
-from pairveil.learners.class_steps import ClassResiduals, Rows, Separation, learns_in_steps
+from pairveil.learners.class_steps import (
+    ClassResiduals,
+    Rows,
+    Separation,
+    corners,
+    learns_in_steps,
+)
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.grid import choose_grid
 from pairveil.privacy.mechanisms import Budget
@@ -37,21 +42,29 @@ def neighbourhoods(draw):
     rows = [rng.normal(size=(n, d)) * sizes[0] for _ in range(2)]
     if draw(st.booleans()):
         rows[1] = -rows[0]
-    classes = [rng.integers(-1, 2, n) for _ in range(2)]
+    k = draw(st.integers(2, 5))
+    classes = [rng.integers(-1, k, n) for _ in range(2)]
     scaled = Rows(rng.normal(size=d) * sizes[1], np.abs(rng.normal(size=d)) * sizes[2])
-    weights = tuple(draw(st.lists(st.floats(-1, 3), min_size=2, max_size=2)))
-    return rows, classes, scaled, rng.normal(size=d + 1) * sizes[3], weights, rng.integers(n)
+    weights = np.array(draw(st.lists(st.floats(-1, 3), min_size=k, max_size=k)))
+    return (
+        rows,
+        classes,
+        scaled,
+        rng.normal(size=(k - 1, d + 1)) * sizes[3],
+        weights,
+        rng.integers(n),
+    )
 
 
 def moves(statistic, case, norm):
     """How far the sum moved in units of what zeroing one person out may: nulled, and replaced."""
-    rows, classes, *_, who = case
+    rows, classes, _, w, _, who = case
     entries = int(np.prod(statistic.shape))
     grid = choose_grid(statistic.clip, entries, norm=norm, n_pairs=len(rows[0]))
     nobody, other, row = classes[0].copy(), classes[0].copy(), rows[0].copy()
     nobody[who], other[who], row[who] = NO_CLASS, classes[1][who], rows[1][who]
     totals = [
-        clipped_sum(People(x, y, 2), None, statistic, norm, grid)
+        clipped_sum(People(x, y, len(w) + 1), None, statistic, norm, grid)
         for x, y in [(rows[0], classes[0]), (rows[0], nobody), (row, other)]
     ]
     order, allowed = (1 if norm == "l1" else 2), statistic.sensitivity(norm, grid)
@@ -72,7 +85,7 @@ def test_no_person_moves_a_sum_beyond_the_claim(case):
     for norm in ("l2", "l1"):
         for statistic in (
             ClassResiduals(scaled, w, weights, 0.4),
-            Separation(scaled, w[:-1], Separation.bound(norm)),
+            Separation(scaled, w[:, :-1], Separation.bound(norm, len(weights))),
         ):
             zeroed, replaced = moves(statistic, case, norm)
             assert zeroed <= 1.0
@@ -83,8 +96,8 @@ class Unclipped(ClassResiduals):
     """Wrong on purpose: residuals are not clipped, as in plain least squares."""
 
     def tile_sum(self, rows, classes, norm):
-        z, signs = self.rows.scaled(rows, norm), class_steps._signs(classes)
-        return (1 - signs * (z @ self.w)) * signs @ z
+        z = self.rows.scaled(rows, norm)
+        return (corners(len(self.weights))[classes] - z @ np.clip(self.w, -9, 9).T).T @ z
 
 
 def test_the_fuzz_finds_a_wrong_statistic():
@@ -94,40 +107,55 @@ def test_the_fuzz_finds_a_wrong_statistic():
     @given(neighbourhoods())
     def look(case):
         nonlocal worst
-        worst = max(worst, moves(Unclipped(case[2], case[3], (1.0, 1.0), 0.4), case, "l2")[0])
+        worst = max(
+            worst, moves(Unclipped(case[2], case[3], np.ones(len(case[4])), 0.4), case, "l2")[0]
+        )
 
     look()
     assert worst > 2
 
 
-def test_a_step_is_the_gradient_of_least_squares_while_nothing_is_clipped():
+@pytest.mark.parametrize("k", [2, 4])
+def test_a_step_is_the_gradient_of_least_squares_while_nothing_is_clipped(k):
     rng = np.random.default_rng(0)
-    x, y, w = rng.normal(size=(50, 3)), np.arange(50) % 2, rng.normal(size=4)
+    x, y, w = rng.normal(size=(50, 3)), np.arange(50) % k, rng.normal(size=(k - 1) * 4)
     scaled = Rows(np.zeros(3), np.full(3, 0.2))
-    z, t = scaled.scaled(x, "l2"), 2.0 * y - 1
+    z, t = scaled.scaled(x, "l2"), corners(k)[y]
 
     def loss(v):
-        return 0.5 * np.sum((t - z @ v) ** 2)
+        return 0.5 * np.sum((t - z @ v.reshape(k - 1, 4).T) ** 2)
 
-    numeric = [(loss(w + h) - loss(w - h)) / 2e-6 for h in 1e-6 * np.eye(4)]
-    found = ClassResiduals(scaled, w, (1.0, 1.0), 1e9).tile_sum(x, y, "l2")
-    np.testing.assert_allclose(found, -np.array(numeric), rtol=1e-5)
+    numeric = [(loss(w + h) - loss(w - h)) / 2e-6 for h in 1e-6 * np.eye(len(w))]
+    statistic = ClassResiduals(scaled, w.reshape(k - 1, 4), np.ones(k), 1e9)
+    np.testing.assert_allclose(
+        statistic.tile_sum(x, y, "l2").ravel(), -np.array(numeric), rtol=1e-4
+    )
+
+
+@pytest.mark.parametrize("k", [2, 3, 32])
+def test_corners_are_of_length_one_and_equally_far_apart(k):
+    *found, nobody = corners(k)
+    np.testing.assert_allclose(
+        found @ np.transpose(found), (np.eye(k) * k - 1) / (k - 1), atol=1e-12
+    )
+    assert not nobody.any()
 
 
 # ---- the audit: one person's whole content ------------------------------------------------------------
 
 
-def audited(adjacency="zero-out", **options):
+def audited(adjacency="zero-out", n_classes=2, **options):
     learner = DPPMetricLearner(
         epsilon=0.5, unit="person", adjacency=adjacency, random_state=0, **options
     )
-    canary = person_canary(1, 5, adjacency, n_others=800)
+    canary = person_canary(1, 9, adjacency, n_others=800, n_classes=n_classes)
     return audit_exactly(learner, canary=canary)
 
 
+@pytest.mark.parametrize("n_classes", [2, 5])
 @pytest.mark.parametrize("adjacency", ["zero-out", "replace"])
-def test_the_exact_audit_of_such_a_fit(adjacency):
-    found = audited(adjacency)
+def test_the_exact_audit_of_such_a_fit(adjacency, n_classes):
+    found = audited(adjacency, n_classes)
     assert found.verdict == "consistent"
     moved = {query.name: query.ratio for query in found.queries}
     assert set(moved) == {"columns", "class steps", "separation"}
@@ -164,13 +192,14 @@ def test_a_stranger_recomputes_the_certificate():
 
 
 def test_the_rule_is_public_and_monotone_in_epsilon():
-    asked = [
-        learns_in_steps(Setting(Budget(e, 1e-5, 1, "zero-out"), 8000, 30), 2)
-        for e in (0.01, 0.1, 1.0, 8.0, float("inf"))
-    ]
-    assert asked == sorted(asked, reverse=True)
-    assert asked[0]
-    assert not asked[-1]
+    for k in (2, 10):
+        asked = [
+            learns_in_steps(Setting(Budget(e, 1e-5, 1, "zero-out"), 8000, 30), k)
+            for e in (0.01, 0.1, 1.0, 8.0, float("inf"))
+        ]
+        assert asked == sorted(asked, reverse=True)
+        assert asked[0]
+        assert not asked[-1]
 
 
 # ---- what it is for ----------------------------------------------------------------------------------
@@ -191,6 +220,23 @@ def test_few_people_suffice_at_epsilon_1():
         W = learner.fit_classes(X, y, [0, 1]).components_
         found.append(pair_auc(W, fresh, other, 10_000, 0))
     assert np.mean(found) > pair_auc(None, fresh, other, 10_000, 0) + 0.08
+
+
+def test_few_people_of_ten_classes_suffice_at_epsilon_1():
+    digits = load_digits()
+    X, y = digits.features.values, np.asarray(digits.classes)
+    order = np.random.default_rng(0).permutation(len(y))
+    few, rest = order[:700], order[700:]
+    euclid, found = pair_auc(None, X[rest], y[rest], 10_000, 0), []
+    for seed in range(3):
+        learner = DPPMetricLearner(epsilon=1.0, unit="person", random_state=seed)
+        W = learner.fit_classes(X[few], y[few], range(10)).components_
+        assert learner.certificate_.plan["releases"][1]["name"] == "class steps"
+        found.append(pair_auc(W, X[rest], y[rest], 10_000, 0))
+    assert np.mean(found) > euclid + 0.02  # class statistics gained .003 here
+    y = np.random.default_rng(1).permutation(y)  # classes that say nothing
+    W = learner.fit_classes(X[few], y[few], range(10)).components_
+    np.testing.assert_allclose(W.T @ W, (W.T @ W)[0, 0] * np.eye(64), atol=1e-6)
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])

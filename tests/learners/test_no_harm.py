@@ -1,4 +1,4 @@
-"""Given pairs of many classes, half of them similar: no fit ends below Euclid.
+"""No fit ends below Euclid: many classes and half of the pairs similar, or noise that drowns the judge.
 
 People, pairs and noise have fixed seeds, so these fits are the same in every run and cannot fail by chance.
 Before wins of the contest were doubted, every one of them ended 0.05 to 0.1 of AUC below Euclid.
@@ -7,9 +7,12 @@ Before wins of the contest were doubted, every one of them ended 0.05 to 0.1 of 
 import numpy as np
 import pytest
 
-from pairveil import DPPMetricLearner
+from pairveil import DPPMetricLearner, design_pairs
+from pairveil.engine.plan import Plan
 from pairveil.evaluation.scores import pair_auc
 from pairveil.learners.contrastive.doubt import MORE, MOST, doubt
+from pairveil.learners.contrastive.recipe import take_survey
+from pairveil.privacy.queries import Query
 from pairveil.studies.data import load
 from pairveil.studies.protocol import make_split, paper_graph
 
@@ -57,3 +60,35 @@ def test_fewer_pairs_and_more_noise_are_never_doubted_less(score):
         [doubt(score, noise, 0.05) for noise in np.linspace(0, 0.1, 50)],
     ):
         assert (np.diff(weights) >= 0).all()
+
+
+@pytest.mark.filterwarnings("ignore:400 pairs are few")
+@pytest.mark.parametrize("seed", range(4))
+def test_where_noise_drowns_the_contest_euclid_is_released(seed):
+    """400 pairs at epsilon 0.2: whatever the contest's score, the ranks it is made of are noise."""
+    rng = np.random.default_rng(seed)
+    X, pairs = rng.normal(0, 0.1, (401, 12)), design_pairs(401, random_state=seed)
+    learner = DPPMetricLearner(0.2, preprocessor=X, random_state=seed)
+    metric = learner.fit(pairs, rng.choice([-1, 1], len(pairs))).components_
+    M = metric.T @ metric
+    np.testing.assert_allclose(M, M[0, 0] * np.eye(12), atol=1e-9 * M[0, 0])
+
+
+class Answering:
+    """An engine that gives one answer."""
+
+    def __init__(self, answer):
+        self.given = answer
+
+    def answer(self, query, statistic):
+        assert statistic.shape == self.given.shape
+        return self.given
+
+
+@pytest.mark.parametrize(("similar", "share"), [(480, 0.5), (530, 0.5), (200, 0.2), (800, 0.8)])
+def test_a_share_that_noise_moved_off_a_half_is_a_half(similar, share):
+    """Noise on the share of 1,000 pairs: 10 x 1.22 / 0.5 of them, 0.024. Two deviations of it are no news."""
+    plan = Plan((Query("survey", (5,), 10.0),), n_records=1000, n_features=3)
+    balance = take_survey(plan, Answering(np.array([500.0, 400, 300, 300, 0.5 * similar])))
+    assert balance.share == pytest.approx(share)
+    assert balance.weights == pytest.approx((min(1, 1 / share - 1), min(1, share / (1 - share))))

@@ -59,7 +59,7 @@ def test_two_classes_are_learned_in_steps_unless_noise_is_pure_or_hardly_there()
     for otherwise in (
         {"epsilon": float("inf")},
         {"epsilon": 30.0, "random_state": 0},
-        {"classes": (0, 1, 2)},
+        {"classes": (0, 1, 2)},  # more than two, and only five columns
         {"mechanism": "laplace"},
     ):
         assert asked(**otherwise) == ["columns", "class statistics"]
@@ -128,6 +128,17 @@ def test_unlisted_classes_contribute_nothing_and_are_counted_for_the_operator_al
     )
     with pytest.warns(PrivateNote):
         assert np.isfinite(fitted(y=np.full(600, 7)).components_).all()
+
+
+@pytest.mark.parametrize("epsilon", [2.0, 8.0, float("inf")])
+@pytest.mark.parametrize("k", [10, 32])
+def test_many_classes_that_say_nothing_leave_euclid(epsilon, k):
+    rows = load_digits().features.values[:1000]
+    for seed in range(3):
+        y = np.random.default_rng(seed).integers(k, size=1000)
+        learner = DPPScatterLearner(epsilon=epsilon, random_state=seed)
+        M = learner.fit_classes(rows, y, range(k)).get_mahalanobis_matrix()
+        np.testing.assert_allclose(M, M[0, 0] * np.eye(64), rtol=0.1, atol=0.1 * M[0, 0])
 
 
 def test_one_class_that_nobody_has_is_no_obstacle():

@@ -6,23 +6,28 @@ import json
 
 import numpy as np
 import pytest
-from tools.expected_ranges import MODULE, Runs, held, knots_of, left_out, module_text, read_runs
-from tools.expected_runs import RESULTS, TABLES
+from tools.expected_ranges import MODULES, Runs, held, knots_of, left_out, module_text, read_runs
+from tools.expected_runs import TABLES
 
 from pairveil.learners.expected import range_at
 
 
+@pytest.fixture(scope="module", params=MODULES, ids=["pairs", "people"])
+def results(request):
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def runs() -> Runs:
-    return read_runs(json.loads(RESULTS.read_text()))
+def runs(results) -> Runs:
+    return read_runs(json.loads(results.read_text()))
 
 
-def test_the_module_is_what_the_script_makes(runs):
-    assert MODULE.read_text() == module_text(runs)
+def test_the_module_is_what_the_script_makes(results, runs):
+    assert MODULES[results].read_text() == module_text(runs)
 
 
-def test_every_table_was_run():
-    done = json.loads(RESULTS.read_text())["tables"]
+def test_every_table_was_run(results):
+    done = json.loads(results.read_text())["tables"]
     assert {one["table"] for one in done} == {table.name for table in TABLES}
 
 

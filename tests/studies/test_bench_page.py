@@ -6,16 +6,19 @@ import pytest
 
 from pairveil.errors import InputError
 from pairveil.studies.bench.page import write_page
-from pairveil.studies.bench.utility import Setting, run
+from pairveil.studies.bench.utility import CLASS_SETTINGS, Setting, run
 
 
 def test_the_page_is_made_from_the_results(tmp_path):
-    settings = (Setting("paths", "relationship", "paths", 1.0),)
+    others = [one for one in CLASS_SETTINGS if one.epsilon == 8.0 and one.pairs in (3, "triples")]
+    settings = (Setting("paths", "relationship", "paths", 1.0), *others)
     result = run(
         seeds=2, datasets=["breast_cancer"], jobs=1, out=tmp_path, settings=settings, max_people=150
     )
     page = write_page(tmp_path, tmp_path / "page.md").read_text()
     private = next(row for row in result["rows"] if row["epsilon"] == 1.0)
+    measured = {row["method"] for row in result["rows"] if row["epsilon"] == 8.0}
+    assert measured == {"groups of 3", "triples"}
     shown = f"{private['gain_kept']:.2f} ± {private['gain_kept_interval']:.2f}"
     assert shown in page
     # Below the target is marked, at or above it is not.

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, stderr, stdout, table
+from pairveil.errors import InputError
 
 DataFolder = Annotated[
     Path | None,
@@ -53,8 +54,22 @@ def utility(
         int | None, typer.Option("--max-people", min=20, help="Cut the data.")
     ] = None,
     classes: Annotated[
-        bool, typer.Option("--classes", help="People with classes instead of pairs, person level.")
+        bool,
+        typer.Option(
+            "--classes",
+            help="People with classes, groups of them and triples instead of pairs, person level.",
+        ),
     ] = False,
+    given: Annotated[
+        bool,
+        typer.Option(
+            "--given",
+            help="Given pairs, person level: selections, groups among them, side by side.",
+        ),
+    ] = False,
+    first_seed: Annotated[
+        int, typer.Option("--first-seed", min=0, help="Those below 300 chose the defaults.")
+    ] = 300,
     out: OutFolder = None,
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
@@ -63,11 +78,13 @@ def utility(
 
     Example: `pairveil bench utility --data ../shared/data --json`
     """
-    from pairveil.studies.bench.utility import CLASS_SETTINGS, SETTINGS, run
+    from pairveil.studies.bench.utility import CLASS_SETTINGS, GIVEN_SETTINGS, SETTINGS, run
 
+    if classes and given:
+        raise InputError("--classes and --given are two tables: run one after the other")
     report = _progress(json_ or quiet)
-    settings = CLASS_SETTINGS if classes else SETTINGS
-    result = run(data, seeds, datasets, jobs, out, settings, max_people=max_people, progress=report)
+    settings = CLASS_SETTINGS if classes else GIVEN_SETTINGS if given else SETTINGS
+    result = run(data, seeds, datasets, jobs, out, settings, max_people, report, first_seed)
     columns: dict[str, Column] = {
         "data set: method": "{dataset}: {method}".format_map,
         "unit": lambda row: row["unit"] or "",

@@ -56,7 +56,7 @@ from pairveil.cli.reading import (
 from pairveil.cli.recount import salted_digest
 from pairveil.cli.tuning import check_tune, found, make_search, print_search, run_search
 from pairveil.cli.waiting import waiting
-from pairveil.cli.which_learner import check_options, input_of, make_learner
+from pairveil.cli.which_learner import check_options, input_of, make_learner, refuse_together
 from pairveil.errors import InputError
 
 
@@ -246,10 +246,7 @@ def fit(
         raise InputError("--class-list goes with --classes COLUMN")
     records = kind if groups is None else "groups"
     check_options(kind, groups is not None, typed)
-    if together is not None and records in ("groups", "tuples"):
-        raise InputError(
-            f"--together does not go with {records}: who changes with others may be in several of them"
-        )
+    refuse_together(together, records)
     if tune:
         beside = {"--checkpoint": checkpoint, "--dask": dask, "--audit": audit}
         check_tune(records, str(select), beside)
@@ -335,7 +332,8 @@ def fit(
             if tune:
                 print_search(planned)
             else:
-                print_plan(planned, prepared.recipe.headline)
+                usual = learner == DEFAULT_LEARNER_NAME
+                print_plan(planned, prepared.recipe.headline, expected=usual)
                 print_better_selection(prepared.material, planned.unit)
         after = budget_file.rehearse(prepared)
         if talk and after is not None:

@@ -28,7 +28,7 @@ from pairveil.cli.reading import (
     read_rows,
     read_training,
 )
-from pairveil.cli.which_learner import check_options, input_of, make_learner
+from pairveil.cli.which_learner import check_options, input_of, make_learner, refuse_together
 from pairveil.errors import InputError
 
 
@@ -111,6 +111,7 @@ def plan(
     check_options(
         kind, groups is not None, {n for n, s in sources.items() if s and s.name == "COMMANDLINE"}
     )
+    refuse_together(together, kind if groups is None else "groups")
     of = Source(
         str(features),
         None if pairs is None else str(pairs),

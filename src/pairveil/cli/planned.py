@@ -24,15 +24,18 @@ def expected_effect(planned: Any) -> str:
     from pairveil.learners.expected import expected_gain
 
     gain = expected_gain(planned)
-    pairs, features = planned.n_pairs_used, planned.plan["n_features"]
+    used, features = planned.n_pairs_used, planned.plan["n_features"]
     return (
-        f"Expected effect: {pairs:,} pairs against this noise and {features} features give a signal of "
-        f"{gain.signal:,.0f}. {gain.said()}"
+        f"Expected effect: {used:,} {planned.records} against this noise and {features} features give a "
+        f"signal of {gain.signal:,.0f}. {gain.said(planned.records)}"
     )
 
 
-def print_plan(planned: Any, headline: str) -> None:
-    """What is about to be spent, before it is; ``headline`` is the query whose noise stands for the fit."""
+def print_plan(planned: Any, headline: str, *, expected: bool = True) -> None:
+    """What is about to be spent, before it is; ``headline`` is the query whose noise stands for the fit.
+
+    ``expected``: whether the learner's fits were measured, so that its effect may be told.
+    """
     selection = planned.selection
     counted = "pairs" if planned.records == "groups" else planned.records
     line = f"{planned.n_pairs_used:,} of {planned.n_pairs_given:,} {counted} used"
@@ -56,7 +59,7 @@ def print_plan(planned: Any, headline: str) -> None:
     print_epsilons(planned, f"epsilon at delta {planned.delta:g}, by unit")
     from pairveil.learners.expected import was_measured
 
-    if was_measured(planned):
+    if expected and was_measured(planned):
         stdout.print(expected_effect(planned))
 
 

@@ -95,6 +95,22 @@ def check_options(kind: str, grouped: bool, typed: Collection[str]) -> None:
         raise InputError(f"--{option.replace('_', '-')} goes with PAIRS, not with {beside}")
 
 
+def refuse_together(together: str | None, records: str) -> None:
+    """Refuse a column of people who change together beside records that hold several people.
+
+    Examples
+    --------
+    >>> refuse_together("household", "tuples")
+    Traceback (most recent call last):
+    ...
+    pairveil.errors.InputError: --together does not go with tuples: who changes with others may be in ...
+    """
+    if together is not None and records in ("groups", "tuples"):
+        raise InputError(
+            f"--together does not go with {records}: who changes with others may be in several of them"
+        )
+
+
 def make_learner(name: str, options: Mapping[str, Any], typed: Collection[str]) -> Any:
     """The learner with those options that it has as parameters.
 

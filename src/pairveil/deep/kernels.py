@@ -7,6 +7,8 @@ tests/deep/test_gpu.py compares each with its plain torch version, where a GPU i
 
 from __future__ import annotations
 
+import functools
+
 import torch
 from torch import Tensor
 
@@ -74,11 +76,23 @@ if triton is not None:
         tl.store(at + behind, (whole - 128.0 * high).to(tl.int8), mask=there)
 
 
+def on_its_device(kernel):
+    """Triton launches on the current GPU, which need not be the one where the numbers lie."""
+
+    @functools.wraps(kernel)
+    def launched(first, *more):
+        with torch.cuda.device_of(first):
+            return kernel(first, *more)
+
+    return launched
+
+
 def runs(values: Tensor) -> bool:
     """Whether these kernels take some numbers."""
     return triton is not None and values.is_cuda and values.dtype != torch.float64
 
 
+@on_its_device
 def products(rows: Tensor) -> Tensor:
     """As `fused.products`, for at most `FEW` rows a record."""
     n, t, k = rows.shape
@@ -87,6 +101,7 @@ def products(rows: Tensor) -> Tensor:
     return out
 
 
+@on_its_device
 def scaled(rows: Tensor, factors: Tensor) -> Tensor:
     """As `fused.scaled`."""
     out = torch.empty(rows.shape, dtype=torch.float64, device=rows.device)
@@ -95,6 +110,7 @@ def scaled(rows: Tensor, factors: Tensor) -> Tensor:
     return out
 
 
+@on_its_device
 def weighted_sum(rows: Tensor, factors: Tensor) -> Tensor:
     """As `fused.weighted_sum`."""
     n, k = rows.shape
@@ -105,6 +121,7 @@ def weighted_sum(rows: Tensor, factors: Tensor) -> Tensor:
     return out.sum(dim=0)
 
 
+@on_its_device
 def two_digits(rows: Tensor, units: Tensor) -> Tensor:
     """As `fused.two_digits`."""
     n, k = rows.shape

@@ -339,8 +339,12 @@ def _device(name: str) -> torch.device:
         device = torch.device(name)
     except RuntimeError:
         raise InputError(f"device {name!r} is not known to torch") from None
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise InputError("device='cuda' was asked for, and this machine has none: use device='cpu'")
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError):
+        raise InputError(
+            f"device={name!r} was asked for, and this machine has none: use device='cpu'"
+        ) from None
     return device
 
 

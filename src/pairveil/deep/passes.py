@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from pairveil.deep.layers import Parts, Rule
+from pairveil.errors import InputError
 
 Layers = dict[str, tuple[nn.Module, Rule]]
 
@@ -65,6 +66,11 @@ def parts_by_layer(layers: Layers, losses: Callable[[], Tensor], n: int) -> list
     def hook_of(name: str) -> Any:
         def hook(_: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
             nonlocal start
+            if not torch.is_grad_enabled() and ahead:
+                raise InputError(
+                    "the module runs a layer that learns without gradients (torch.no_grad, or a checkpoint "
+                    "of activations with use_reentrant=True): use use_reentrant=False, or freeze the layer"
+                )
             if not output.requires_grad:
                 if start is None:
                     start = torch.zeros((), device=output.device, requires_grad=True)

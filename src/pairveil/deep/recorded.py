@@ -36,7 +36,8 @@ class Recorded:
     def __call__(self, *given: Tensor) -> Tensor:
         if not self._tried and given[0].is_cuda:
             self._tried = True
-            self._record(given)
+            with torch.cuda.device_of(given[0]):
+                self._record(given)
         if self._graph is None or self._result is None:
             return self._function(*given)
         for own, one in zip(self._given, given, strict=True):

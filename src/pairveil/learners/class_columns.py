@@ -40,6 +40,8 @@ COUNTED = 0.5
 """Weight of the class counts beside the columns' moments."""
 LUCKY_GAP = 3.0
 """Standard deviations of a count's noise below which a difference of two counts is luck."""
+LEAST_CLASS = 0.1
+"""A class counts as having at least this part of the people it would have if all were equal."""
 HIDDEN = 3.0
 """Standard deviations of noise below which a column's variance is not known."""
 CENTRED = 1.5
@@ -167,9 +169,9 @@ def chooses_column(setting: Setting, n_classes: int) -> bool:
 
 
 def ask_columns(setting: Setting, n_classes: int, *, counted: bool = False) -> tuple[Ask, ...]:
-    """The queries by which columns are scaled, and people of two classes counted where that is wanted."""
+    """The queries by which columns are scaled, and people of each class counted where that is wanted."""
     d, choosing = setting.n_features, chooses_column(setting, n_classes)
-    entries = 2 * d + (2 if counted or choosing else 0)
+    entries = 2 * d + (n_classes if counted or choosing else 0)
     if not choosing:
         return (Ask("columns", (entries,), COLUMNS_SHARE),)
     return (
@@ -187,14 +189,14 @@ class Columns:
     mean, factors : arrays of shape (n_features,)
     spread : float
         Mean squared distance from the mean.
-    weights : (float, float)
-        That make two classes equal, where they were counted.
+    weights : array of shape (n_classes,)
+        That make the classes equal, where they were counted.
     """
 
     mean: FloatArray
     factors: FloatArray
     spread: float
-    weights: tuple[float, float] = (1.0, 1.0)
+    weights: FloatArray
 
 
 def find_columns(plan: Plan, engine: Engine, reach: float) -> Columns:
@@ -208,12 +210,12 @@ def find_columns(plan: Plan, engine: Engine, reach: float) -> Columns:
         Rows are scaled to be of length 1 at so many typical lengths.
     """
     d, n, query = plan.n_features, plan.n_records, plan["columns"]
-    norm, counted = query.mechanism.norm, query.n_entries > 2 * d
-    clip = ColumnMoments.bound(norm, counted=counted)
-    statistic = ColumnMoments(d, plan.data_norm, clip, n_classes=2 if counted else 0)
+    norm, counted = query.mechanism.norm, query.n_entries - 2 * d
+    clip = ColumnMoments.bound(norm, counted=counted > 0)
+    statistic = ColumnMoments(d, plan.data_norm, clip, n_classes=counted)
     answer = engine.answer(query, statistic) / n
     noise = query.noise_std(clip) / n
-    weights = balanced(answer[2 * d :] / COUNTED, noise / COUNTED) if counted else (1.0, 1.0)
+    weights = balanced(answer[2 * d :] / COUNTED, noise / COUNTED)
     mean = np.clip(answer[:d], -1.0, 1.0)
     found = answer[d : 2 * d] - mean**2
     spread = float(max(found.sum(), noise * math.sqrt(d), _TINY))
@@ -232,25 +234,27 @@ def find_columns(plan: Plan, engine: Engine, reach: float) -> Columns:
     return Columns(mean, scale / (typical * reach), spread, weights)
 
 
-def choose_column(plan: Plan, engine: Engine, weights: tuple[float, float]) -> tuple[int, float]:
+def choose_column(plan: Plan, engine: Engine, weights: FloatArray) -> tuple[int, float]:
     """The column whose window tells the two classes best, and its level in units of the data norm."""
     levels = tuple(plan.data_norm * level for level in LEVELS)
-    scores = ClassWindows(plan.n_features, levels, weights)
+    scores = ClassWindows(plan.n_features, levels, (float(weights[0]), float(weights[1])))
     column, level = scores.candidate(engine.choose(plan["chosen column"], scores))
     return column, level / plan.data_norm
 
 
-def balanced(parts: FloatArray, noise: float) -> tuple[float, float]:
-    """Weights that make two classes equal, or a window that puts all into the larger one would win.
+def balanced(parts: FloatArray, noise: float) -> FloatArray:
+    """Weights that make classes equal, or a window that puts all into the largest one would win.
 
     Classes that noise may have made unequal are taken to be equal.
 
     Examples
     --------
     >>> balanced(np.array([0.75, 0.25]), 0.0), balanced(np.array([0.6, 0.4]), 0.1)
-    ((0.3333333333333333, 1.0), (1.0, 1.0))
+    (array([0.33333333, 1.        ]), array([1., 1.]))
     """
-    gap = float(parts[0] - parts[1])
-    gap = float(np.clip(math.copysign(max(abs(gap) - LUCKY_GAP * noise, 0.0), gap), -0.9, 0.9))
-    ratio = (1 - gap) / (1 + gap)
-    return min(1.0, ratio), min(1.0, 1 / ratio)
+    if not len(parts):
+        return np.ones(0)
+    away = parts - parts.mean()
+    surely = np.copysign(np.maximum(np.abs(away) - LUCKY_GAP * noise / 2, 0.0), away)
+    found = np.maximum(1 + len(parts) * surely, LEAST_CLASS)
+    return np.asarray(found.min() / found)

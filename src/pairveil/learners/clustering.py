@@ -23,8 +23,8 @@ from pairveil.learners.base import PrivateLearner
 from pairveil.learners.clustering_links import (
     LinkedRecipe,
     count_contradictions,
+    links_between,
     on_one_scale,
-    read_links,
 )
 from pairveil.learners.clustering_points import LinkedPoints, PointsRecipe
 from pairveil.learners.grouped import COSTS_OF_GROUPS
@@ -195,7 +195,7 @@ class PrivateConstrainedKMeans(PrivateLearner):
         if given.protect == "points":
             return self._prepare_points(given, points, ml, cl)
         given.data_norm = 1.0  # public points are put on one scale
-        links = read_links(on_one_scale(points), ml, cl) if given_links is None else given_links
+        links = links_between(on_one_scale(points), ml, cl) if given_links is None else given_links
         material = material_of_pairs(given, Resolved(links, None, False), stacklevel=3)
         material = replace(material, public=(*material.public, POINTS_ARE_PUBLIC))
         count_contradictions(links)
@@ -205,7 +205,7 @@ class PrivateConstrainedKMeans(PrivateLearner):
 
     def _prepare_points(self, given: Any, points: FloatArray, ml: Any, cl: Any) -> Prepared:
         """Points are private: everybody in one group, a linked pair or alone (docs/guides/clustering.md)."""
-        links = read_links(points, ml, cl)
+        links = links_between(points, ml, cl)
         count_contradictions(links)
         settled = SimpleNamespace(**{**vars(given), "select": "matching"})
         material = material_of_pairs(settled, Resolved(links, None, False), stacklevel=4)

@@ -154,7 +154,7 @@ class LinkedRecipe:
         return Clustered(labels[best], names[best], tuple(names), agreement)
 
 
-def read_links(points: FloatArray, ml: Any, cl: Any) -> PairSet:
+def links_between(points: FloatArray, ml: Any, cl: Any) -> PairSet:
     """The union of both lists in canonical order; which list a link was in is its label."""
     lists = [_checked_links(one, name, len(points)) for one, name in ((ml, "ml"), (cl, "cl"))]
     pairs = np.concatenate(lists)

@@ -1,7 +1,7 @@
 """How much of the non-private learner's gain a planned fit may be expected to keep: public numbers only.
 
-The range is that of some 1,800 fits on 31 tables, read off one number; how it was made, and how often it held
-on tables left out: docs/decisions/0021-expected.md.
+The range is that of some 1,800 fits to pairs, or 500 to people with classes, on 31 tables, read off one
+number; how it was made, and how often it held on tables left out: docs/decisions/0021-expected.md.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pairveil.learners.expected_ranges import PURE, WITH_DELTA
+from pairveil.learners import expected_class_ranges, expected_ranges
 from pairveil.privacy.gdp import mu_from_epsilon
 from pairveil.privacy.mechanisms import mechanism_named
 
@@ -26,7 +26,7 @@ class ExpectedGain(NamedTuple):
     low: float
     high: float
 
-    def said(self) -> str:
+    def said(self, records: str = "pairs") -> str:
         """The range as a sentence, and what to do where it may be nothing."""
         gain = "of what learning without privacy gains over plain distance"
         if self.high == 0:
@@ -34,7 +34,9 @@ class ExpectedGain(NamedTuple):
         else:
             low, high = 100 * self.low, 100 * self.high
             said = f"Eight in ten fits like it kept {low:.0f} to {high:.0f} % {gain}"
-        return said + (": more pairs or fewer columns would help." if self.low < ENOUGH else ".")
+        return said + (
+            f": more {records} or fewer columns would help." if self.low < ENOUGH else "."
+        )
 
 
 def strength_of(planned: Any) -> float:
@@ -72,11 +74,24 @@ def range_at(knots: Sequence[tuple[float, float, float]], signal: float) -> tupl
 
 
 def was_measured(planned: Any) -> bool:
-    """Whether fits like it were run: pairs as records, learned by descent, with room for Euclid."""
+    """Whether fits like it were run: to pairs, by descent, or `fit_classes` of the default learner.
+
+    Both with room for Euclid. Which learner was fitted to people is not in a certificate: the caller knows.
+    """
     plan = planned.plan
-    by_descent = any(query["name"] == "gradients" for query in plan["releases"])
-    free = plan.get("n_components", 0) is None  # not said: another learner's
-    return bool(planned.records == "pairs" and by_descent and free)
+    if plan.get("n_components", 0) is not None:  # or not said: another learner's
+        return False
+    if planned.records == "people":
+        return "n_classes" in plan
+    return planned.records == "pairs" and any(q["name"] == "gradients" for q in plan["releases"])
+
+
+def knots_for(planned: Any) -> Sequence[tuple[float, float, float]]:
+    """(signal, low, high) that were measured for its records and its kind of noise."""
+    is_pure = mechanism_named(planned.mechanism).is_pure
+    if planned.records == "people":
+        return expected_class_ranges.PURE if is_pure else expected_class_ranges.WITH_DELTA
+    return expected_ranges.PURE if is_pure else expected_ranges.WITH_DELTA
 
 
 def expected_gain(planned: Any) -> ExpectedGain:
@@ -93,8 +108,7 @@ def expected_gain(planned: Any) -> ExpectedGain:
     signal = signal_of(planned)
     if not was_measured(planned):
         return ExpectedGain(signal, 0.0, 1.0)
-    is_pure = mechanism_named(planned.mechanism).is_pure
-    return ExpectedGain(signal, *range_at(PURE if is_pure else WITH_DELTA, signal))
+    return ExpectedGain(signal, *range_at(knots_for(planned), signal))
 
 
 def gain_by_epsilon(
@@ -114,11 +128,14 @@ def gain_by_epsilon(
     [0.0, 0.65]
     """
     is_pure = mechanism_named(planned.mechanism).is_pure
-    if not was_measured(planned) or not (is_pure or planned.mu() is not None):
+    # What is asked of people follows epsilon: other noise would be another plan.
+    if planned.records != "pairs" or not was_measured(planned):
+        return ()
+    if not is_pure and planned.mu() is None:
         return ()
 
     def strength(epsilon: float) -> float:
         return epsilon if is_pure else mu_from_epsilon(epsilon, planned.delta)
 
-    each, knots = signal_of(planned) / strength(planned.epsilon), PURE if is_pure else WITH_DELTA
+    each, knots = signal_of(planned) / strength(planned.epsilon), knots_for(planned)
     return tuple((epsilon, *range_at(knots, each * strength(epsilon))) for epsilon in epsilons)

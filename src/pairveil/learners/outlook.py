@@ -274,7 +274,8 @@ def outlook_of(
                 planned = made.certificate
                 if planned is None:
                     continue
-                known = {} if was_measured(planned) else {"gain_low": None, "gain_high": None}
+                ran = isinstance(learner, DPPMetricLearner) and was_measured(planned)
+                known = {} if ran else {"gain_low": None, "gain_high": None}
                 counted = {"records": planned.records, "n_records": made.plan.n_records}
                 rows.append(_line(planned, epsilon, expected_gain(planned), **known, **counted))
     best, why = recommend(rows, rows[0].select)
@@ -318,7 +319,7 @@ def _rank(row: PlannedFit) -> int:
 def _said(row: PlannedFit, reason: str) -> str:
     gain = "No range of what such fits keep is known."
     if row.gain_low is not None and row.gain_high is not None:
-        gain = ExpectedGain(row.signal, row.gain_low, row.gain_high).said()
+        gain = ExpectedGain(row.signal, row.gain_low, row.gain_high).said(row.records)
     select = f"select {row.select}" if row.n_records is None else f"records {row.records}"
     return (
         f"epsilon {row.epsilon:g}, unit {row.unit}, {select}: {reason}. {gain} To a person it promises "

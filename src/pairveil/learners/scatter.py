@@ -47,6 +47,8 @@ LEAST_EUCLID = 0.07
 """Part of the Euclidean metric that is blended in even where nothing is noisy."""
 LUCK = 2.0
 """Standard deviations by which a direction must exceed what noise and sampling give it by chance."""
+LUCK_OF_ALL = 3.0
+"""The same for all directions together."""
 _TINY = 1e-12
 
 
@@ -212,7 +214,10 @@ def discriminant(
     """
     k, d = sums.shape
     a, b, c = WEIGHTS
-    sizes = np.maximum(counts, max(1.0, 0.1 * n / k))
+    # Counts that noise explains are taken to be equal: a class that seems small would get a wild mean.
+    seen = counts - n / k
+    known = max(0.0, 1 - (noise / a) ** 2 / max(float(np.mean(seen**2)), _TINY))
+    sizes = np.maximum(n / k + known * seen, max(1.0, 0.1 * n / k))
     part = sizes / sizes.sum()
     means = sums / sizes[:, None]
     middle = part @ means
@@ -229,19 +234,26 @@ def discriminant(
     expected = part * (blur**2 * np.sum(1 / solid) + np.sum(1 - floor / solid) / sizes)
     # A noisy count moves its class along the line to the origin, which is not quite the people's middle.
     lines = np.sum((means @ basis) ** 2 / solid, axis=1)
-    expected = expected + part * (noise / a / sizes) ** 2 * lines
+    expected = expected + part * (known * noise / a / sizes) ** 2 * lines
     # So many directions as the noise has, its square length varies by so much: what exceeds it by chance.
-    lucky = 1 + LUCK * math.sqrt(2 * float(np.sum(1 / solid**2))) / float(np.sum(1 / solid))
-    trusted = np.clip(1 - lucky * (mix**2).T @ expected / strength, 0.0, 1.0)
+    varies = math.sqrt(2 * float(np.sum(1 / solid**2))) / float(np.sum(1 / solid))
+    trusted = np.clip(1 - (1 + LUCK * varies) * (mix**2).T @ expected / strength, 0.0, 1.0)
+    # All directions together stand out sooner than one, and where they do not none is worth anything. Seen
+    # before whitening, which leans on the same noise.
+    others = part * (1 - part)
+    each = float(others @ blur**2) + float(np.sum(others / sizes)) * (solid - floor)
+    beyond = float(np.sum(away**2) / each.sum()) - 1
+    chance = LUCK_OF_ALL * math.sqrt(2 * float(each @ each) / (k - 1)) / float(each.sum())
+    stands_out = 1 - (chance / beyond) ** 2 if beyond > chance else 0.0
     euclid = np.eye(d) / math.sqrt(columns.spread)
-    if not np.any(trusted > 0):
+    if stands_out == 0 or not np.any(trusted > 0):
         return euclid
     directions = (mix.T @ whitened) / np.sqrt(strength)[:, None]
     learned = np.sqrt(trusted)[:, None] * directions / np.sqrt(solid) @ basis.T
     # Directions of unit length after whitening: people's mean squared distance is their number.
     learned = learned / math.sqrt(float(trusted.sum())) * columns.factors
-    blend = 1 - (1 - LEAST_EUCLID) * float(trusted @ strength / strength.sum())
-    return leading(np.vstack([math.sqrt(1 - blend) * learned, math.sqrt(blend) * euclid]))
+    share = (1 - LEAST_EUCLID) * stands_out
+    return leading(np.vstack([math.sqrt(share) * learned, math.sqrt(1 - share) * euclid]))
 
 
 class DPPScatterLearner(LearnsFromClasses, PrivateMetricLearner):

@@ -11,6 +11,7 @@ import math
 import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
@@ -203,7 +204,7 @@ class Certificate:
             delta_slack=float(delta_slack),
             public=(*public_of(by_kind), *public),
             plan=dict(plan or {}),
-            versions=_versions(),
+            versions=dict(_versions()),
             costs=by_kind,
         )
 
@@ -375,7 +376,9 @@ class Certificate:
         return cls.from_dict(parse_json(text, "the certificate"))
 
 
+@cache
 def _versions() -> dict[str, str]:
+    """Read off the installed packages once: it would take longer than all epsilons."""
     found = {"python": platform.python_version()}
     for package in ("pairveil", "numpy", "scipy", "dp-accounting"):
         try:

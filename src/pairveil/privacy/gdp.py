@@ -11,6 +11,7 @@ has no overflow and loses no digits in the tail, so it serves from epsilon 1e-8 
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 from scipy.special import erfcx, ndtr
 
@@ -90,6 +91,7 @@ def delta_from_mu(mu: float, epsilon: float) -> float:
     return min(1.0, _profile(epsilon / mu - 0.5 * mu, mu) * (1.0 + _SAFE))
 
 
+@lru_cache(maxsize=256)  # thousands of evaluations, and every query of a plan asks for the same
 def mu_from_epsilon(epsilon: float, delta: float) -> float:
     """Return the largest mu (rounded down) with ``epsilon_from_mu(mu, delta) <= epsilon``.
 

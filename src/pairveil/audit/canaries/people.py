@@ -65,6 +65,7 @@ def person_canary(
     adjacency: Adjacency = "zero-out",
     n_others: int = 4000,
     data_norm: float = 1.0,
+    n_classes: int = 2,
 ) -> PeopleNeighbours:
     """One person, or a few, against null or against their opposites, among ``n_others`` small ones.
 
@@ -79,14 +80,13 @@ def person_canary(
     loud = np.zeros((n_people, n_features))
     loud[:, 0] = 1.0
     features = data_norm * np.concatenate([loud, others])
-    classes = np.concatenate([np.zeros(n_people, dtype=int), np.arange(n_others) % 2])
+    classes = np.concatenate([np.zeros(n_people, dtype=int), np.arange(n_others) % n_classes])
     opposite, elsewhere = features.copy(), classes.copy()
     opposite[:n_people] *= -1.0
     if adjacency == "zero-out":
         elsewhere[:n_people] = NO_CLASS
-    return PeopleNeighbours(
-        People(opposite, elsewhere, 2), People(features, classes, 2), adjacency, "person"
-    )
+    neighbours = (People(opposite, elsewhere, n_classes), People(features, classes, n_classes))
+    return PeopleNeighbours(*neighbours, adjacency, "person")
 
 
 def canary_of_people(learner: PrivateLearner, kappa: int, n_features: int) -> PeopleNeighbours:  # noqa: ARG001

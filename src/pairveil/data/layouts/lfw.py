@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 from pairveil.data.layouts.base import ITEMS_NOTE, How, Look, Pair, file_of, from_pairs, lines
@@ -22,20 +21,11 @@ def looks_like(look: Look) -> bool:
 
 
 def read(source: Any, how: How) -> PairTable:
-    """Pairs of images."""
-    return read_lfw(file_of(source, "lfw"), how.with_labels)
-
-
-def read_lfw(path: Path, with_labels: bool = True) -> PairTable:
-    """LFW's pairs.txt: ``name n1 n2`` is the same person, ``name1 n1 name2 n2`` two people.
+    """``name n1 n2`` is the same person, ``name1 n1 name2 n2`` two people.
 
     Ids are the images' names in LFW, ``name_0001``.
-
-    Parameters
-    ----------
-    path : Path
-    with_labels : bool
     """
+    path = file_of(source, "lfw")
     found: list[Pair] = []
     for number, line in lines(path):
         words = line.split("\t") if "\t" in line else line.split()
@@ -49,7 +39,7 @@ def read_lfw(path: Path, with_labels: bool = True) -> PairTable:
         same = len(words) == 3
         other = _lfw_image(words[0] if same else words[2], words[-1])
         found.append((_lfw_image(words[0], words[1]), other, 1 if same else -1, number))
-    return from_pairs(found, with_labels, path.name, ITEMS_NOTE.format(item="image"))
+    return from_pairs(found, how.with_labels, path.name, ITEMS_NOTE.format(item="image"))
 
 
 def _lfw_image(name: str, number: str) -> str:

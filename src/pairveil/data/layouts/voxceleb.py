@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 from pairveil.data.layouts.base import ITEMS_NOTE, How, Look, Pair, file_of, from_pairs, lines
@@ -21,22 +20,12 @@ def looks_like(look: Look) -> bool:
 
 
 def read(source: Any, how: How) -> PairTable:
-    """Pairs of recordings."""
-    return read_voxceleb(file_of(source, "voxceleb"), how.with_labels)
-
-
-def read_voxceleb(path: Path, with_labels: bool = True) -> PairTable:
-    """VoxCeleb's trial lists: ``1 path1 path2`` is the same speaker, ``0 path1 path2`` is not.
-
-    Parameters
-    ----------
-    path : Path
-    with_labels : bool
-    """
+    """``1 path1 path2`` is the same speaker, ``0 path1 path2`` is not."""
+    path = file_of(source, "voxceleb")
     found: list[Pair] = []
     for number, line in lines(path):
         words = line.split()
         if len(words) != 3 or words[0] not in ("0", "1"):
             raise InputError(f"{path.name}, line {number}: expected '1 path path' or '0 path path'")
         found.append((words[1], words[2], 1 if words[0] == "1" else -1, number))
-    return from_pairs(found, with_labels, path.name, ITEMS_NOTE.format(item="recording"))
+    return from_pairs(found, how.with_labels, path.name, ITEMS_NOTE.format(item="recording"))

@@ -28,7 +28,7 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
     """Learn a Mahalanobis metric from labelled pairs under differential pairwise privacy.
 
     Where every person has a class, `fit_classes` learns from people: by statistics of people
-    (`pairveil.learners.scatter`), for two classes and loud noise in steps
+    (`pairveil.learners.scatter`), where noise is loud in steps
     (`pairveil.learners.class_steps`), or from pairs that it designs where those tell more.
 
     Parameters
@@ -203,5 +203,5 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
         if learns_from_pairs(setting, k):
             return self._recipe(given), designed_pairs(given, people)
         if learns_in_steps(setting, k):
-            return StepsRecipe(given.n_components), people
+            return StepsRecipe(k, given.n_components), people
         return ScatterRecipe(k, given.n_components), people

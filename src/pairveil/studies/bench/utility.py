@@ -21,10 +21,13 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from threadpoolctl import threadpool_limits
 
+from pairveil.data.tupleset import TupleSet
 from pairveil.evaluation.scores import gain_kept
 from pairveil.files import write_file
+from pairveil.graph.tuples import sample_tuples
 from pairveil.learners.contrastive.learner import DPPMetricLearner
 from pairveil.learners.contrastive.nonprivate import ContrastiveMetricLearner
+from pairveil.learners.tuples.learner import DPPTripletLearner
 from pairveil.privacy.mechanisms import mechanism_named
 from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
 from pairveil.privacy.mechanisms.laplace import LAPLACE
@@ -44,18 +47,21 @@ from pairveil.studies.protocol import (
 DELTA = 1e-5
 REFERENCES = ("non-private", "LDA", "NCA")
 FIRST_SEED = 300
+FEW_PEOPLE = 2000
+"""Of fewer, everybody is in 8 triples, else in 2: large tables have enough of them."""
 
 
 @dataclass(frozen=True)
 class Setting:
     """One private row of the table.
 
-    'classes' is `fit_classes`: people with classes, no pairs given; a number: groups of so many.
+    'classes' is `fit_classes`: people with classes, no pairs given; a number: groups of so many; 'triples':
+    comparisons of three people, drawn blind to classes.
     """
 
     method: str
     unit: Literal["pair", "relationship", "person"]
-    pairs: How | Literal["paper", "classes"] | int
+    pairs: How | Literal["paper", "classes", "triples"] | int
     epsilon: float
     mechanism: str = GAUSSIAN.name
     select: str = "all"
@@ -86,6 +92,7 @@ CLASS_SETTINGS = (
         for m in (3, 8)
         for e in (float("inf"), 8.0, 4.0, 1.0)
     ),
+    *(Setting("triples", "person", "triples", e) for e in (8.0, 4.0, 1.0)),
 )
 """Person level, zero-out, where each person has a class; the same people in pairs stand beside it."""
 GIVEN_SETTINGS = tuple(
@@ -197,6 +204,11 @@ def _private(
         groups = "auto" if setting.pairs == "classes" else setting.pairs
         learner = DPPMetricLearner(**asked)
         return learner.fit_classes(split.X_train, split.y_train, listed, groups).components_
+    if setting.pairs == "triples":
+        most = 8 if split.n_people < FEW_PEOPLE else 2
+        members = sample_tuples(split.n_people, 3, most, random_state=seed)
+        triples = TupleSet.of_classes(split.X_train, members, split.y_train)
+        return DPPTripletLearner(select="all", **asked).fit(triples).components_
     pairs = graph if setting.pairs == "paper" else design(split, setting.pairs, rng)
     learner = DPPMetricLearner(select=setting.select, **asked)
     return learner.fit(pairs.pairs, pairs.labels).components_
