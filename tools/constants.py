@@ -98,7 +98,7 @@ def shares(name: str, *values: float) -> list[Constant]:
 
 
 CONSTANTS = (
-    *shares("SHARES", 0.18, 0.12, 0.54, 0.05, 0.11),
+    *shares("SHARES", 0.17, 0.17, 0.54, 0.04, 0.08),
     *shares("SHARES_BY_CHOICE", 0.10, 0.25, 0.55, 0.03, 0.07),
     *shares("PURE_SHARES", 0.10, 0.20, 0.50, 0.10, 0.10),
     *shares("PURE_SHARES_BY_CHOICE", 0.10, 0.18, 0.56, 0.06, 0.10),

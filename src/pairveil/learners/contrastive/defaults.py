@@ -23,7 +23,7 @@ class Shares(NamedTuple):
     contest: float
 
 
-SHARES = Shares(0.18, 0.12, 0.54, 0.05, 0.11)
+SHARES = Shares(0.17, 0.17, 0.54, 0.04, 0.08)
 SHARES_BY_CHOICE = Shares(0.10, 0.25, 0.55, 0.03, 0.07)
 PURE_SHARES = Shares(0.10, 0.20, 0.50, 0.10, 0.10)
 PURE_SHARES_BY_CHOICE = Shares(0.10, 0.18, 0.56, 0.06, 0.10)
