@@ -269,6 +269,7 @@ def test_too_many_columns_for_statistics_go_to_pairs():
         ({"classes": [0, 1, 1]}, "each class once"),
         ({"y": np.zeros(600), "classes": None}, "two classes"),
         ({"ids": np.zeros(600, dtype=int)}, "an id occurs twice"),
+        ({"ids": np.array([1, 1.0, *range(2, 600)], dtype=object)}, "an id occurs twice"),
         ({"ids": [1, 2]}, "as many ids"),
         ({"rows": np.full((600, 2), np.nan)}, "NaN"),
         ({"rows": np.empty((0, 3)), "y": []}, "no people|shape"),

@@ -4,6 +4,7 @@ import itertools
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -107,6 +108,21 @@ def test_an_entity_is_in_no_more_pairs_than_its_kappa_and_moves_no_other_pair(
     # Whoever the entity's records are said to be instead, pairs of other entities keep their place.
     others = np.where(entities == who, 99, entities)
     assert (beyond_bound(others, pairs, most)[~own] == late[~own]).all()
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ([1, 1, 7], [1.0, 1.0, np.nan]),  # a column with a missing cell is one of floats
+        (["1", "1", "7"], [1, 1, None]),
+        (pd.array([1, 1, 7], dtype="Int64"), pd.array([1, 1, pd.NA], dtype="Int64")),
+        (["a", "A ", "c"], [" a", "A", ""]),
+    ],
+)
+def test_an_entity_that_is_written_in_two_ways_has_no_more_records_for_it(left, right):
+    entities = pd.DataFrame({"l": pd.array(left, dtype=object), "r": pd.array(right, dtype=object)})
+    late = beyond_bound(entities, np.array([[0, 1], [2, 3], [4, 5]]), 2)
+    assert late.tolist() == [False, True, True]
 
 
 @pytest.mark.parametrize("z", [-4.0, 0.3, 6.0, 300.0])

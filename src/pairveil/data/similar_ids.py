@@ -74,11 +74,18 @@ def _folded(texts: pa.Array) -> pa.Array:
         return plain
     found = as_numpy(plain).copy()
     for at in other:
-        found[at] = _fold(texts[int(at)].as_py())
+        found[at] = folded(texts[int(at)].as_py())
     return as_arrow(found).cast(pa.large_string())
 
 
-def _fold(text: str) -> str:
+def folded(text: str) -> str:
+    """A text without case, outer spaces and Unicode's compatibility forms.
+
+    Examples
+    --------
+    >>> folded(" Mill Lane")
+    'mill lane'
+    """
     # Once more at the end: folding case can undo the normal form.
     plain = unicodedata.normalize("NFKC", text).strip().casefold()
     return unicodedata.normalize("NFKC", plain).strip()

@@ -269,7 +269,8 @@ def _distinct(people: People) -> People:
         return people
     ids = np.asarray(people.ids)
     if ids.dtype.kind not in "iu":
-        ids = np.array([str(one) for one in ids.tolist()], dtype=object)
+        whole = [int(i) if isinstance(i, float) and i.is_integer() else i for i in ids.tolist()]
+        ids = np.array(list(map(str, whole)), dtype=object)  # 1.0 and 1 are one person
     if len(set(ids.tolist())) != len(ids):
         raise InputError(
             "an id occurs twice: a person is one row, or would be protected by half (a text index of a table "

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairveil.data.shared_values import meant
 from pairveil.errors import InputError
 from pairveil.learners.parameters import is_whole
 from pairveil.release.linkage import place
@@ -85,9 +86,10 @@ def beyond_bound(entities: Any, pairs: Any, most: int) -> NDArray[np.bool_]:
     listed, ends = np.asarray(entities, dtype=object), np.asarray(pairs)
     if listed.shape != ends.shape:
         raise InputError("entities must name the entity of both records of each pair: shape (n, 2)")
-    named = [None if one is None or one != one else str(one) for one in listed.ravel().tolist()]
+    named = [_owner(one) for one in listed.ravel().tolist()]
     unknown = np.array([one is None for one in named])
-    who = np.unique([one or "" for one in named], return_inverse=True)[1]
+    numbers: dict[Any, int] = {}
+    who = np.array([numbers.setdefault(one, len(numbers)) for one in named], dtype=np.int64)
     record = ends.reshape(-1)
     found, first = np.unique(record, return_index=True)
     at = np.searchsorted(found, record)
@@ -101,3 +103,13 @@ def beyond_bound(entities: Any, pairs: Any, most: int) -> NDArray[np.bool_]:
     place[order] = np.arange(len(order)) - np.searchsorted(owner, owner)
     late = (place >= most)[at]
     return np.asarray(late.reshape(-1, 2).any(axis=1))
+
+
+def _owner(cell: Any) -> Any:
+    """What an entity is compared by (`meant`), however a table writes it; None where none is said."""
+    try:
+        missing = cell is None or bool(cell != cell)
+    except (TypeError, ValueError):  # pandas' NA; an array
+        return None
+    found = None if missing else meant(str(cell))
+    return None if found == "" else found
