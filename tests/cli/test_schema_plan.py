@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shlex
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,18 @@ def test_the_plan_of_a_raw_table(raw):
     assert "--schema facts.toml" in page.out
     assert "outside the bounds" in page.err
     assert sorted(raw.iterdir()) == before  # spends nothing, writes nothing
+
+
+def test_the_command_that_plan_prints_can_be_typed(raw):
+    """With the columns that were left out, and file names that have blanks in them."""
+    (raw / "people.csv").rename(raw / "our people.csv")
+    words = ("plan", "our people.csv", "pairs.csv", "--schema", "facts.toml", "--exclude", "ward")
+    page = run_here(*words, cwd=raw).out
+    [line] = [one for one in page.splitlines() if one.startswith("pairveil fit")]
+    typed = shlex.split(page[page.index(line) :].split("Recommended", 1)[0])
+    assert typed[2:4] == ["our people.csv", "pairs.csv"]
+    assert typed[typed.index("--exclude") + 1] == "ward"
+    assert run_here(*typed[1:], "--dry-run", cwd=raw).code == 0
 
 
 def test_unlabelled_pairs_can_be_planned(raw):

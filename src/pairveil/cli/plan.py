@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -131,7 +132,7 @@ def plan(
         print_json(seen.to_dict())
     elif not quiet:
         _print(seen, title, everything)
-        typed = reading.said() if kind == "pairs" else ""
+        typed = _columns_said(id_, columns, exclude) + (reading.said() if kind == "pairs" else "")
         _print_command(of, seen.recommended, str(learner), schema, class_list, delta, typed)
 
 
@@ -214,7 +215,7 @@ def _print_command(
     delta: float,
     typed: str,
 ) -> None:
-    """The command that makes the recommended fit; ``typed`` says how pairs are read."""
+    """The command that makes the recommended fit; ``typed`` says how the tables are read."""
     said = {
         "--schema": schema,
         "--learner": learner if learner != str(DEFAULT_LEARNER_NAME) else None,
@@ -228,6 +229,15 @@ def _print_command(
         "--together": of.together,
         "--out": "release",
     }
-    files = of.features if of.pairs is None else f"{of.features} {of.pairs}"
-    options = " ".join(f"{name} {value}" for name, value in said.items() if value is not None)
+    files = shlex.join([of.features] if of.pairs is None else [of.features, of.pairs])
+    given = {name: shlex.quote(str(value)) for name, value in said.items() if value is not None}
+    options = " ".join(f"{name} {value}" for name, value in given.items())
     stdout.print(f"pairveil fit {files}{typed} {options}")
+
+
+def _columns_said(id_: str, columns: list[str] | None, exclude: list[str] | None) -> str:
+    """Which columns of the features were asked for, as it is typed."""
+    words = "" if id_ == "id" else f" --id {shlex.quote(id_)}"
+    for option, named in (("--columns", columns), ("--exclude", exclude)):
+        words += "".join(f" {option} {shlex.quote(one)}" for one in named or ())
+    return words
