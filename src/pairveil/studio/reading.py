@@ -54,6 +54,7 @@ class Reading:
         """The page on which files are chosen; DELETE forgets those of an earlier choice."""
         if request.method == "DELETE":
             self.forget()
+            self._report = b""  # another release's page must not stand where this one's fails
             self._folder.mkdir(mode=0o700)
             return JSONResponse({})
         return self._page("read")
