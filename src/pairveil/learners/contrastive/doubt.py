@@ -26,7 +26,26 @@ MOST = 0.6  # weight of Euclid where luck may have made all of the score
 MORE = 0.1  # added to MOST where pairs are few
 LOST = 0.85  # weight of Euclid where the contest was lost narrowly
 NARROWLY = 1.0  # deviations of noise below zero
+SCANT = 2.0  # pairs that speak for each column: what fewer taught, they must praise
 SPEAKS = 4.0  # signal to noise of the descent below which what was learned is noise alone
+
+
+def refuted(score: float, columns: float) -> bool:
+    """Whether so few pairs speak against what they taught: luck alone would have made a better score.
+
+    Parameters
+    ----------
+    score : float
+        Of the contest, for each pair that speaks.
+    columns : float
+        Columns for each pair that speaks.
+
+    Examples
+    --------
+    >>> refuted(0.006, columns=0.7), refuted(0.03, columns=0.7), refuted(0.006, columns=0.25)
+    (True, False, False)
+    """
+    return SCANT * columns > 1 and score < LUCK / 2
 
 
 def lost(score: float, noise: float, signal: float) -> float:

@@ -36,7 +36,7 @@ from pairveil.learners.contrastive.defaults import (
     starts_by_choice,
     usual_steps,
 )
-from pairveil.learners.contrastive.doubt import doubt, lost
+from pairveil.learners.contrastive.doubt import doubt, lost, refuted
 from pairveil.learners.contrastive.statistics import (
     Candidates,
     ColumnSignal,
@@ -405,8 +405,8 @@ def hold_contest(plan: Plan, engine: Engine, balance: Balance, W: FloatArray) ->
     contest = Contest(candidates, mean, std, balance.weights, clip, balance.scale)
     score, noise = float(engine.answer(query, contest)[0]), query.noise_std(clip)
     demand = float(np.clip(60 / signal - 4.8, -2, 3))
-    if drowned:  # whatever the score: it was made of ranks that noise made
-        return 1.0
+    if drowned or refuted(score / balance.mass, d / balance.mass):
+        return 1.0  # drowned: whatever the score, it was made of ranks that noise made
     if score <= demand * noise:
         return lost(score, noise, signal)
     return max(blend, doubt(score / balance.mass, noise / balance.mass, d / balance.mass, clip))
