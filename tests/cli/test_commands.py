@@ -15,6 +15,9 @@ import jsonschema
 import pytest
 from running import run, run_here
 
+from pairveil.cli import demo
+from pairveil.privacy.certificate import _example
+
 KAPPAS = {"pair", "relationship", "paper_bound", "person", "intransitive"}
 SCHEMA = json.loads(resources("pairveil.privacy").joinpath("certificate.schema.json").read_text())
 
@@ -165,6 +168,13 @@ def test_demo(tmp_path: Path) -> None:
     assert {"out", "certificate", "pair_auc", "euclidean_pair_auc", "gain_kept"} <= set(said)
     assert said["pair_auc"] > said["euclidean_pair_auc"]
     assert (tmp_path / "demo-out" / "report.html").is_file()
+
+
+@pytest.mark.parametrize(("auc", "why"), [(0.77, True), (0.81, False)])
+def test_a_demo_that_keeps_nothing_says_why(capsys, auc: float, why: bool) -> None:
+    scores = {"pair_auc": auc, "euclidean_pair_auc": 0.77, "reference_pair_auc": 0.86}
+    demo._say(_example(), scores, (auc - 0.77) / 0.09, Path("demo-out/report.html"))
+    assert ("plain distance was released" in capsys.readouterr().out.replace("\n", " ")) == why
 
 
 def test_bench_kappa(tmp_path: Path) -> None:

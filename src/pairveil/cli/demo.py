@@ -149,6 +149,9 @@ def _say(certificate: Any, scores: dict[str, float], kept: float, page: Path) ->
         f"plain distance, {scores['pair_auc']:.3f} by the private metric, "
         f"{scores['reference_pair_auc']:.3f} without privacy."
     )
-    stdout.print(f"That keeps {kept:.0%} of what learning without privacy would gain.")
+    why = ""
+    if scores["pair_auc"] == scores["euclidean_pair_auc"]:
+        why = " Noise hid what was learned, so plain distance was released."
+    stdout.print(f"That keeps {kept:.0%} of what learning without privacy would gain.{why}")
     stdout.print(f"Check it yourself: pairveil certificate {page.parent}")
     stdout.print(f"Read it in a browser: {page}")
