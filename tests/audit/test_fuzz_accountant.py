@@ -63,7 +63,7 @@ def test_laplace_is_exact(scale, steps, kappa, adjacency):
 
 
 @pytest.mark.oracle
-@quiet(8)
+@quiet(12)
 @given(st.floats(2.0, 40.0), st.floats(0.02, 0.9), st.integers(1, 100), st.integers(1, 8))
 def test_never_below_the_oracles_lower_bound(noise, rate, steps, kappa):
     """dp_accounting's optimistic estimate of the same mixture (ours must lie above it)."""

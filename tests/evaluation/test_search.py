@@ -144,7 +144,10 @@ def test_a_fit_does_not_pass_for_a_search_by_being_cut_into_candidates():
     less = all_epsilons(one._events(), {u: one.group_of(u) for u in one.units}, one.delta, 0.0)
     forged = replace(one, epsilons=less, epsilon=less[one.unit][one.adjacency])
     assert forged.epsilon < 0.99 * fitted.epsilon
-    assert "the events are not those of the plan" in forged.verify().problems
+    assert forged.verify().problems == (
+        "the events are not those of the plan",
+        "a search scores its trials on pairs held out, and the plan does not describe them",
+    )
 
 
 def test_people_who_change_together_do_so_in_the_scored_pairs_too():

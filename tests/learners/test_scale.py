@@ -12,6 +12,7 @@ from pairveil.data.pairset import PairSet
 from pairveil.errors import DataWarning
 from pairveil.graph.choosing import design_pairs
 from pairveil.learners.contrastive import recipe as training
+from pairveil.learners.contrastive import start
 from pairveil.learners.contrastive.learner import DPPMetricLearner
 
 WIDE = 20_000
@@ -54,7 +55,7 @@ def test_without_noise_something_is_learned_about_new_people():
     distance = np.linalg.norm(fresh.differences() @ learner.components_.T, axis=1)
     auc = roc_auc_score(fresh.labels < 0, distance)
     assert auc > 0.64  # a metric that learned nothing has 0.5 +- 0.033: 4 standard deviations
-    assert learner.components_.shape[0] <= training.MAX_DIRECTIONS
+    assert learner.components_.shape[0] <= start.MAX_DIRECTIONS
 
 
 @pytest.mark.parametrize(("blend", "said"), [(1.0, True), (0.2, False)])

@@ -8,7 +8,8 @@ import time
 import numpy as np
 import pytest
 
-from pairveil.learners.contrastive.recipe import TYPICAL_DISTANCE, Balance, across, assemble
+from pairveil.learners.contrastive.recipe import TYPICAL_DISTANCE, across, assemble
+from pairveil.learners.contrastive.start import Balance
 
 
 def decomposed(W: np.ndarray, balance: Balance, blend: float) -> np.ndarray:

@@ -39,7 +39,7 @@ def summed(contents, norm, matches_only=False):
 
 @pytest.mark.parametrize("norm", ["l2", "l1"])
 @given(CONTENTS, st.data(), st.booleans())
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=150)
 def test_no_neighbour_moves_the_counts_further_than_is_charged(norm, contents, data, matches_only):
     changed = data.draw(st.sets(st.integers(0, len(contents) - 1), min_size=1))
     cost = costs_of_counts(
@@ -93,7 +93,7 @@ def test_counts_are_those_of_a_loop_in_any_order_and_exact():
     st.integers(1, 4),
     st.integers(0, 3),
 )
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=200)
 def test_an_entity_is_in_no_more_pairs_than_its_kappa_and_moves_no_other_pair(
     edges, owner, most, who
 ):

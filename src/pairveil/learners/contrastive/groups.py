@@ -21,19 +21,16 @@ from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.learners.contrastive.defaults import MARGIN, usual_steps
 from pairveil.learners.contrastive.group_statistics import GroupContest, GroupSurvey
 from pairveil.learners.contrastive.recipe import (
-    MAX_DIRECTIONS,
     MAX_STEP,
-    SIDE,
-    START_LENGTH,
     TOTAL_STEP,
     TYPICAL_DISTANCE,
-    Balance,
     assemble,
     descent_noise,
     l1_width,
     shrink_columns,
     shrink_singular_values,
 )
+from pairveil.learners.contrastive.start import MAX_DIRECTIONS, SIDE, START_LENGTH, Balance
 from pairveil.learners.contrastive.statistics import Survey
 from pairveil.privacy.mechanisms import Sampling
 

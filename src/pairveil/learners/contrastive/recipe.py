@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,8 @@ from pairveil.engine.gradients import LossGradient
 from pairveil.engine.losses import LOSSES
 from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.errors import DataWarning
-from pairveil.learners.contrastive.column_scores import THRESHOLDS, ColumnScores
+from pairveil.learners.contrastive import start
+from pairveil.learners.contrastive.column_scores import THRESHOLDS
 from pairveil.learners.contrastive.defaults import (
     MARGIN,
     MARGIN_SHARE,
@@ -37,28 +38,17 @@ from pairveil.learners.contrastive.defaults import (
     usual_steps,
 )
 from pairveil.learners.contrastive.doubt import doubt, lost, refuted
+from pairveil.learners.contrastive.start import Balance
 from pairveil.learners.contrastive.statistics import (
     Candidates,
-    ColumnSignal,
     Contest,
     DissimilarDistances,
     DistanceMoments,
-    Survey,
 )
 from pairveil.privacy.mechanisms import Sampling
 
 FloatArray = NDArray[np.float64]
 
-SIDE = 0.5  # weight of the survey's length and count beside the columns
-EVEN = 2.0  # standard deviations of noise within which as many pairs are taken to be similar as not
-MAX_DIRECTIONS = 10
-USUAL_DIRECTIONS = 5  # as many at most, unless there are more classes
-SIGNAL_CLIP = 0.6
-HIDDEN = 3.0  # standard deviations of noise below which a column's spread is not known
-OF_THRESHOLD = 0.3  # scaled difference at a chosen threshold
-MOST_STRETCH = 30.0  # of a hidden column, relative to the median one
-STANDS_OUT = 5.0  # standard deviations of noise above which a column's signal counts
-START_LENGTH = 2.0
 TOTAL_STEP = 1000.0  # summed step sizes, in units of the clip bound, at most
 SAMPLING = 0.3  # part of their clip bound by which pairs differ from each other by chance
 STEP_PER_SIGNAL = 2.5
@@ -75,17 +65,6 @@ BLEND, MAX_BLEND = (
 WIDE = 4096  # columns above which no square matrix is formed, so none is Euclid's
 DROWNED = 0.07  # error of the moments from which on ranks made of them say nothing
 L1_PER_L2 = 0.5  # clip in l1 relative to sqrt(entries) times the clip in l2
-
-
-class Balance(NamedTuple):
-    """What the survey says: column scale, typical length, share, weights, and which columns noise hides."""
-
-    scale: FloatArray
-    length: float
-    share: float
-    weights: tuple[float, float]
-    mass: float
-    hidden: NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True)
@@ -127,7 +106,7 @@ class ContrastiveRecipe:
         taken = MARGIN_SHARE if self.margin == "private" else 0.0
         steps = self.n_steps or usual_steps(setting, by_choice=by_choice)
         descent = (steps, self.sampling, self.sample_rate)
-        rows = min(d, self.n_components or MAX_DIRECTIONS)
+        rows = min(d, self.n_components or start.MAX_DIRECTIONS)
         asked = (
             Ask("survey", (d + 2,), shares.survey * (1 - taken)),
             self._ask_start(setting, shares.signal * (1 - taken)),
@@ -163,15 +142,15 @@ class ContrastiveRecipe:
         """Rows of the metric, at most: no square matrix is formed of very many columns."""
         if self.n_components is not None:
             return self.n_components
-        return n_features if n_features <= WIDE else MAX_DIRECTIONS
+        return n_features if n_features <= WIDE else start.MAX_DIRECTIONS
 
     def run(self, plan: Plan, engine: Engine) -> FloatArray:
         """The components of a metric, array of shape (n_components, n_features)."""
-        balance = take_survey(plan, engine)
+        balance = start.take_survey(plan, engine)
         if "start" in plan:
-            balance, W = choose_start(self, plan, engine, balance)
+            balance, W = start.choose_start(self.n_components, plan, engine, balance)
         else:
-            W = find_start(self, plan, engine, balance)
+            W = start.find_start(self.n_components, plan, engine, balance)
         margin = self.margin if self.margin != "private" else private_margin(plan, engine, balance)
         W = descend(self, plan, engine, balance, W, margin)
         # Fewer rows than features leave no room for Euclid: then what was learned is the metric.
@@ -192,84 +171,6 @@ def _say_euclid_won(n_features: int) -> None:
         DataWarning,
         stacklevel=4,
     )
-
-
-def take_survey(plan: Plan, engine: Engine) -> Balance:
-    """Ask how the differences spread; put columns on one scale and pairs on balanced weights."""
-    query, longest = plan["survey"], 2 * plan.data_norm
-    clip = Survey.bound(SIDE, query.mechanism.norm)
-    found = engine.answer(query, Survey(plan.n_features, longest, SIDE, clip))
-    spread, d, n, noise = found[:-2], plan.n_features, plan.n_records, query.noise_std(clip)
-    # A column whose spread is below the noise is taken to spread as much as the noise: weak columns
-    # are not blown up.
-    floor = max(noise, 0.01 * float(spread.max()), 1e-9)
-    kept = np.maximum(spread, floor)
-    length = longest * float(np.clip(found[d] / SIDE / n, 0.1, 1.0)) ** 2
-    share = float(np.clip(found[d + 1] / SIDE / n, 0.02, 0.98))
-    if abs(share - 0.5) < EVEN * noise / SIDE / n:
-        # Weights that a noisy share makes unequal favour columns that differ in pairs of either kind.
-        share = 0.5
-    positive = np.clip(spread, 0.0, None)
-    # After scaling, E||z||^2 is about 1.
-    stretch = math.sqrt(
-        float((positive / kept).sum()) / max(float(positive.sum() / kept.max()), 1e-9)
-    )
-    scale = 1.0 / (np.sqrt(kept / kept.max()) * length * max(stretch, 1e-9))
-    if not 0.02 < share < 0.98 and noise < 0.01 * SIDE * n:
-        # The count is a released one, so this may be said aloud.
-        warnings.warn(
-            "nearly all pairs seem to have the same label: there is little to tell apart",
-            DataWarning,
-            stacklevel=4,
-        )
-    weights = (min(1.0, (1 - share) / share), min(1.0, share / (1 - share)))
-    hidden = spread < HIDDEN * noise
-    return Balance(scale, length, share, weights, 2 * n * min(share, 1 - share), hidden)
-
-
-def find_start(
-    recipe: ContrastiveRecipe, plan: Plan, engine: Engine, balance: Balance
-) -> FloatArray:
-    """Ask which columns carry signal; start one direction on each that stands out."""
-    query = plan["signal"]
-    statistic = ColumnSignal(plan.n_features, balance.weights, SIGNAL_CLIP, balance.scale)
-    signal = engine.answer(query, statistic)
-    noise = query.noise_std(SIGNAL_CLIP)
-    most = min(plan.n_features, recipe.n_components or MAX_DIRECTIONS)
-    order = np.argsort(-signal)[:most]
-    classes = _classes(balance)
-    clear = int(np.sum(signal[order] > STANDS_OUT * noise))
-    if noise > 0:
-        clear = min(clear, USUAL_DIRECTIONS)
-    k = recipe.n_components or min(most, max(1, clear, classes))
-    W = np.zeros((k, plan.n_features))
-    W[np.arange(k), order[:k]] = np.sqrt(np.maximum(signal[order[:k]], 1e-9))
-    return W * (START_LENGTH / np.linalg.norm(W))
-
-
-def choose_start(
-    recipe: ContrastiveRecipe, plan: Plan, engine: Engine, balance: Balance
-) -> tuple[Balance, FloatArray]:
-    """Choose the column to start on, and its scale where noise hides how it spreads."""
-    limits = tuple(plan.data_norm * t for t in THRESHOLDS)
-    scores = ColumnScores(plan.n_features, limits, balance.weights)
-    column, threshold = scores.candidate(engine.choose(plan["start"], scores))
-    scale = balance.scale.copy()
-    if balance.hidden is not None and balance.hidden[column]:
-        # The survey only says that it spreads less than the noise; the threshold says how much.
-        likely = min(OF_THRESHOLD / threshold, MOST_STRETCH * float(np.median(scale)))
-        scale[column] = max(scale[column], likely)
-    # More classes have more directions between them: on the columns that spread most.
-    k = recipe.n_components or min(MAX_DIRECTIONS, plan.n_features, max(1, _classes(balance)))
-    order = [column, *(j for j in np.argsort(balance.scale) if j != column)][:k]
-    W = np.zeros((k, plan.n_features))
-    W[np.arange(k), order] = START_LENGTH / math.sqrt(k)
-    return balance._replace(scale=scale), W
-
-
-def _classes(balance: Balance) -> int:
-    """Directions between the classes: C balanced ones have one pair in C similar, and C - 1 directions."""
-    return round(1 / balance.share) - 1
 
 
 def private_margin(plan: Plan, engine: Engine, balance: Balance) -> float:
