@@ -94,7 +94,7 @@ def row_in_order(row: Any, names: Sequence[str] | None) -> Any:
     return row.iloc[_order(found, tuple(names))]
 
 
-def in_order_of(found: Sequence[str], names: Sequence[str] | None, stacklevel: int = 2) -> None:
+def in_order_of(found: Sequence[str], names: Sequence[str] | None) -> None:
     """Say so where columns that are read by name stand in another order in their file.
 
     Examples
@@ -106,7 +106,7 @@ def in_order_of(found: Sequence[str], names: Sequence[str] | None, stacklevel: i
     place = {name: at for at, name in enumerate(found)}
     places = [place[name] for name in names if name in place]
     if places != sorted(places):
-        _say_reordered(stacklevel + 1)
+        _say_reordered(3)
 
 
 def _order(found: tuple[str, ...], names: tuple[str, ...]) -> list[int]:

@@ -50,7 +50,7 @@ def _one_line(found: re.Match[str]) -> str:
     return letter if letter.isprintable() else UNPRINTABLE
 
 
-def shortened(names: list[str] | tuple[str, ...], at_most: int = 20, longest: int = 60) -> str:
+def shortened(names: list[str] | tuple[str, ...], at_most: int = 20) -> str:
     """A list of foreign names for a message: the first few, each on one line and not too long.
 
     Examples
@@ -58,8 +58,6 @@ def shortened(names: list[str] | tuple[str, ...], at_most: int = 20, longest: in
     >>> shortened(["age", "dose", "ward"], at_most=2)
     'age, dose and 1 more'
     """
-    shown = [
-        name if len(name) <= longest else f"{name[: longest - 1]}…" for name in names[:at_most]
-    ]
+    shown = [name if len(name) <= 60 else f"{name[:59]}…" for name in names[:at_most]]
     more = len(names) - len(shown)
     return ", ".join(map(printable, shown)) + (f" and {more} more" if more else "")

@@ -31,10 +31,6 @@ def read_array_file(path: Path) -> FeatureTable:
 
     Without an array ``ids`` the people are numbered from 0.
 
-    Parameters
-    ----------
-    path : Path
-
     Examples
     --------
     >>> import tempfile
@@ -63,13 +59,7 @@ def read_array_file(path: Path) -> FeatureTable:
 
 
 def read_array_column(path: Path, name: str) -> np.ndarray:
-    """One array of a .npz file, ``y`` for example.
-
-    Parameters
-    ----------
-    path : Path
-    name : str
-    """
+    """One array of a .npz file, ``y`` for example."""
     if path.suffix.lower() == ".npy":
         raise InputError(f"{path.name} holds features only; keep classes in a .npz file")
     with _archive(path) as loaded:

@@ -108,10 +108,6 @@ def records_of(
     rank : integer array, optional
         The place of each person in the order of people (`ranks`); by default her number.
 
-    Returns
-    -------
-    Records
-
     Examples
     --------
     >>> found = records_of(np.array([[2, 1], [1, 0], [1, 2]]), np.array([1, -1, -1], dtype=np.int8))

@@ -15,14 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from pairveil.array_types import FloatArray, IntArray
 from pairveil.data.validation import row_blocks
 from pairveil.errors import InputError
 
 NO_CHOICE = 0
 """The label of a null choice, which contributes nothing to any sum."""
-
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from pairveil.array_types import IntArray
 from pairveil.data.canonical import NULL, order_of_ids, ranks
 from pairveil.data.people import NO_CLASS
 from pairveil.data.records import RecordsOfPeople
 from pairveil.errors import InputError
 
-IntArray = NDArray[np.int64]
 VACANT = -1
 """A place in a group that nobody has: groups of different sizes are padded with it."""
 MOST_PEOPLE = 64

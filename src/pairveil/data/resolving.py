@@ -57,10 +57,6 @@ def index_pairs(table: PairTable, ids: np.ndarray | None = None) -> IndexedPairs
         The people that have features, in row order. Without it everybody who is in a pair is
         numbered in the order of ids: enough for the graph, which needs no features.
 
-    Returns
-    -------
-    IndexedPairs
-
     Raises
     ------
     InputError

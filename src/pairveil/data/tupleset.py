@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairveil.array_types import IntArray
 from pairveil.data.canonical import order_of_ids, ranks
 from pairveil.data.records import RecordsOfPeople
 from pairveil.data.validation import check_features, name_rows
 from pairveil.errors import DataWarning, InputError, PrivateNote
 
-IntArray = NDArray[np.int64]
 Orders = NDArray[np.int8]
 
 FEWEST, MOST = 3, 32

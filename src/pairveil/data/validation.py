@@ -29,15 +29,15 @@ def row_blocks(n_rows: int, size: int = BLOCK_ROWS) -> Iterator[slice]:
         yield slice(start, min(start + size, n_rows))
 
 
-def name_rows(rows: Sequence[int] | np.ndarray, at_most: int = 5) -> str:
+def name_rows(rows: Sequence[int] | np.ndarray) -> str:
     """'row 3' or 'rows 3, 5, 8 and 4 more': how every message names rows.
 
     Examples
     --------
-    >>> name_rows([3]), name_rows([3, 5, 8], at_most=2)
-    ('row 3', 'rows 3, 5 and 1 more')
+    >>> name_rows([3]), name_rows([1, 2, 3, 5, 8, 9])
+    ('row 3', 'rows 1, 2, 3, 5, 8 and 1 more')
     """
-    shown = [f"{int(row):d}" for row in rows[:at_most]]
+    shown = [f"{int(row):d}" for row in rows[:5]]
     more = len(rows) - len(shown)
     if len(rows) == 1:
         return f"row {shown[0]}"
@@ -66,10 +66,6 @@ def check_features(values: Any, names: Sequence[str] | None = None) -> Any:
     values : array or scipy sparse matrix of shape (n, d)
     names : sequence of str, optional
         Column names, for messages.
-
-    Returns
-    -------
-    ndarray or scipy.sparse.csr_array
 
     Raises
     ------
@@ -130,16 +126,8 @@ def _refuse_value(row: int, column: int, names: Sequence[str] | None) -> None:
     )
 
 
-def check_pairs(pairs: Any, n_people: int, rows: np.ndarray | None = None) -> np.ndarray:
+def check_pairs(pairs: Any, n_people: int) -> np.ndarray:
     """Pairs as a (K, 2) integer array of row indices within ``range(n_people)``, nobody with herself.
-
-    Parameters
-    ----------
-    pairs : array of shape (K, 2)
-    n_people : int
-        Rows of the features.
-    rows : ndarray of shape (K,), optional
-        The row numbers to name in messages; by default 1, 2, ...
 
     Examples
     --------
@@ -157,14 +145,13 @@ def check_pairs(pairs: Any, n_people: int, rows: np.ndarray | None = None) -> np
         raise InputError("pairs must be integers: the row numbers of two people, counted from 0")
     if table.min() < 0 or table.max() >= n_people:
         outside = np.flatnonzero(((table < 0) | (table >= n_people)).any(axis=1))
-        numbers = np.arange(1, len(table) + 1) if rows is None else rows
         raise InputError(
             f"{outside.size} pair{_s(outside.size)} point{'s' if outside.size == 1 else ''} outside "
-            f"the {n_people} people ({name_rows(numbers[outside])}); people are counted from 0"
+            f"the {n_people} people ({name_rows(outside + 1)}); people are counted from 0"
         )
     if table.dtype not in (np.int32, np.int64):
         table = table.astype(np.int64)
-    refuse_self_pairs(table, rows)
+    refuse_self_pairs(table)
     return table
 
 

@@ -19,13 +19,7 @@ from pairveil.errors import InputError
 
 
 class Adapted(nn.Module):
-    """A linear layer that stays, and a low-rank one beside it that learns.
-
-    Parameters
-    ----------
-    base : torch.nn.Linear
-    rank : int
-    """
+    """A linear layer that stays, and a low-rank one beside it that learns."""
 
     def __init__(self, base: nn.Linear, rank: int) -> None:
         super().__init__()

@@ -20,14 +20,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from pairveil.array_types import IntArray
 from pairveil.deep.network import CANCELLING, Network
 from pairveil.deep.ranks import add_over_ranks, own_share
 from pairveil.deep.records import VACANT, something_said
 from pairveil.engine.statistics import Statistic
 from pairveil.errors import InputError
 from pairveil.privacy.grid import Norm
-
-IntArray = NDArray[np.int64]
 
 _UNIT_ROUNDOFF = 2.0**-53
 _CLIP_ERROR = 2.0**-30

@@ -17,13 +17,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pairveil.array_types import IntArray
 from pairveil.errors import InputError
 
 PairLoss = Callable[[Tensor, Tensor, Tensor], Tensor]
 """From left, right (n, k) and labels (n,) to one number a pair."""
 TripletLoss = Callable[[Tensor, Tensor, Tensor], Tensor]
 """From anchor, positive, negative (n, k) to one number a triplet."""
-IntArray = NDArray[np.int64]
 VACANT = -1  # a place of a record that nobody has
 
 

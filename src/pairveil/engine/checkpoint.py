@@ -26,8 +26,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from filelock import FileLock, Timeout
-from numpy.typing import NDArray
 
+from pairveil.array_types import FloatArray
 from pairveil.engine.backends.records import topology_digest
 from pairveil.engine.plan import Plan
 from pairveil.errors import InputError
@@ -39,7 +39,6 @@ _HEAD = struct.Struct("<Q32s")  # length and sha256 of what follows
 _CHECK = struct.Struct("<I")  # crc32 of the head: a wrong length must not pass for a short tail
 _HEAD_SIZE = _HEAD.size + _CHECK.size
 _ANEW = "remove it to start anew, which spends anew"
-FloatArray = NDArray[np.float64]
 
 
 class Hold:

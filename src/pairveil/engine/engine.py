@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairveil.array_types import FloatArray
 from pairveil.engine.backends.local import Backend, Local
 from pairveil.engine.checkpoint import Checkpoint
 from pairveil.engine.gradients import LossGradient
@@ -26,7 +27,6 @@ from pairveil.privacy.mechanisms.exponential import EXPONENTIAL
 from pairveil.privacy.noise import NoiseSource
 from pairveil.privacy.queries import Query
 
-FloatArray = NDArray[np.float64]
 MOST_AT_ONCE = 1 << 20  # numbers of noise that are drawn at once
 OnAnswer = Callable[[Query, Statistic, FloatArray], None]
 

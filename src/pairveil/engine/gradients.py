@@ -6,18 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from pairveil.array_types import FloatArray, IntArray
 from pairveil.engine.kernels import dense as kernels
 from pairveil.engine.kernels import exact_sums as exact_kernels
 from pairveil.engine.kernels import sparse as sparse_kernels
 from pairveil.engine.losses import ContrastiveLoss, PairLoss
 from pairveil.engine.statistics import Labels, Statistic, row_norms, shrink
 from pairveil.privacy.grid import Norm
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 TINY_LENGTH = 1e-140
 """A pair whose difference or distance is shorter contributes nothing, here as in the compiled loop."""

@@ -13,17 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from pairveil.array_types import FloatArray, IntArray
 from pairveil.data.groups import MOST_PEOPLE, slots
 from pairveil.engine.kernels import groups as kernels
 from pairveil.engine.losses import ContrastiveLoss, PairLoss
 from pairveil.engine.statistics import TILE, Labels, Statistic
 from pairveil.privacy.grid import Norm
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 _ROUNDOFF = 2.0**-53
 

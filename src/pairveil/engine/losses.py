@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from pairveil.array_types import FloatArray
 
 
 class PairLoss(Protocol):

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairveil.engine.statistics import IntArray, Labels, Statistic
+from pairveil.array_types import FloatArray, IntArray
+from pairveil.engine.statistics import Labels, Statistic
 from pairveil.privacy.exact_choice import whole_scores
 from pairveil.privacy.grid import Norm
-
-FloatArray = NDArray[np.float64]
 
 UNIT = 2**20
 """Steps of a score that make up 1, the largest range of one record's contributions."""

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from pairveil.array_types import FloatArray
 from pairveil.privacy.grid import Norm, grid_sensitivity, to_grid
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Labels = NDArray[np.int8]
 

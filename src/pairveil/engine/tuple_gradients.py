@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from pairveil.array_types import FloatArray
 from pairveil.data.tupleset import MOST
 from pairveil.engine.statistics import TILE, Statistic, shrink
 from pairveil.engine.tuple_losses import TupleLoss
 from pairveil.privacy.grid import MAX_TILE, Norm, grid_sensitivity
 
-FloatArray = NDArray[np.float64]
 Orders = NDArray[np.int8]
 
 CANCELLED = 64.0

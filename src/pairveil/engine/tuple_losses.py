@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-FloatArray = NDArray[np.float64]
+from pairveil.array_types import FloatArray
+
 Present = NDArray[np.bool_]
 
 

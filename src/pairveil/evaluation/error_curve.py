@@ -6,10 +6,11 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 from sklearn.isotonic import IsotonicRegression
 
+from pairveil.array_types import FloatArray
 from pairveil.data.counted import counted_pairs
 from pairveil.errors import InputError
 from pairveil.learners.counting import stated_plainly
@@ -29,8 +30,6 @@ from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.units import Adjacency, Unit
 from pairveil.release.error_curve import ErrorCurve, check_rate, pairs_needed, upper_end
-
-FloatArray = NDArray[np.float64]
 
 N_CELLS = 96
 

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 from sklearn.isotonic import IsotonicRegression
 
+from pairveil.array_types import FloatArray
 from pairveil.data.counted import counted_pairs
 from pairveil.errors import InputError
 from pairveil.evaluation.error_curve import independent_share
@@ -27,8 +28,6 @@ from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
 from pairveil.privacy.units import Adjacency, Unit
 from pairveil.release.error_curve import upper_end
-
-FloatArray = NDArray[np.float64]
 
 N_CELLS, DECADES = 256, 3.0
 """Distances are counted by their logarithm, from a thousandth of the longest possible one (public) up."""

@@ -14,12 +14,12 @@ from sklearn.metrics import recall_score, roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 
+from pairveil.array_types import FloatArray
 from pairveil.errors import InputError
 
 if TYPE_CHECKING:
     from pairveil.release.metric import ReleasedMetric
 
-FloatArray = NDArray[np.float64]
 Seed = int | np.random.Generator | None
 
 

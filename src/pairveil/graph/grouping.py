@@ -12,9 +12,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from pairveil.array_types import IntArray
 from pairveil.errors import InputError
 
-IntArray = NDArray[np.int64]
 USUAL_SIZE = 8
 """People in a group where nothing else was said (docs/guides/choosing-pairs.md)."""
 MOST_IN_A_GROUP = 64

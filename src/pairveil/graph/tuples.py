@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from pairveil.array_types import IntArray
 from pairveil.data.tupleset import FEWEST, MOST, check_tuples
 from pairveil.errors import InputError
 from pairveil.graph.adjacency import build_adjacency
@@ -21,7 +21,6 @@ from pairveil.graph.choosing import MAX_PEOPLE, generator_of
 from pairveil.graph.kappa import Kappa
 from pairveil.graph.selections import NO_LIMIT, selection_named
 
-IntArray = NDArray[np.int64]
 SELECTIONS_OF_TUPLES = ("paths", "forest", "matching", "all")
 
 

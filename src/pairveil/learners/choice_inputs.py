@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from pairveil.array_types import FloatArray
 from pairveil.data.choices import Choices
 from pairveil.data.similar_ids import count_similar
 from pairveil.errors import IdentityWarning, InputError
 from pairveil.learners.inputs import as_features
 from pairveil.learners.parameters import is_whole
 
-FloatArray = NDArray[np.float64]
 COLUMNS = ("worker", "chosen", "other")
 """The columns of a table of choices."""
 MOST_FEATURES = 4096

@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairveil.array_types import FloatArray, IntArray
 from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.engine.scores import Scores, whole_weight
-from pairveil.engine.statistics import IntArray, Statistic, row_norms, shrink
+from pairveil.engine.statistics import Statistic, row_norms, shrink
 from pairveil.learners.contrastive.defaults import starts_by_choice
 from pairveil.learners.scatter_moments import dense_rows
 from pairveil.privacy.grid import Norm
 
-FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int32]
 
 COLUMNS_SHARE = 0.12

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairveil.array_types import FloatArray
 from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.engine.statistics import Statistic, row_norms, shrink
@@ -27,7 +28,6 @@ from pairveil.learners.class_columns import Columns, ask_columns, find_columns
 from pairveil.learners.scatter_moments import dense_rows, leading
 from pairveil.privacy.grid import Norm
 
-FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int32]
 
 CLEAR_STATISTICS = 800.0

@@ -13,10 +13,10 @@ from types import SimpleNamespace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from pairveil.array_types import FloatArray, IntArray
 from pairveil.data.pairset import PairSet
 from pairveil.errors import InputError
 from pairveil.learners.base import PrivateLearner
@@ -42,9 +42,6 @@ from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
 from pairveil.privacy.units import POINTS_ARE_PUBLIC, Adjacency, Unit
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 class PrivateConstrainedKMeans(PrivateLearner):

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from pairveil.array_types import FloatArray, IntArray
 from pairveil.data.pairset import PairSet
 from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Ask, Plan, Setting
@@ -22,9 +22,6 @@ from pairveil.errors import DataWarning, InputError, PrivateNote
 from pairveil.learners.clusterings import candidates, most_candidates
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe
 from pairveil.privacy.grid import Norm, to_grid
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 METRIC_SHARE = 0.5
 """Part of the budget that the private metric is worth; the counts get the rest."""

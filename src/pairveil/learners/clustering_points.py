@@ -18,15 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairveil.array_types import FloatArray, IntArray
 from pairveil.data.pairset import PairSet
 from pairveil.data.validation import row_blocks
 from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.engine.statistics import Statistic, shrink
 from pairveil.privacy.grid import Norm
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 STEPS = 6
 """Of k-means; every one is paid for."""
@@ -147,12 +145,7 @@ class StepSums(Statistic):
 
 @dataclass(frozen=True)
 class PointsRecipe:
-    """Noisy k-means steps from public starting points.
-
-    Parameters
-    ----------
-    n_clusters : int
-    """
+    """Noisy k-means steps from public starting points."""
 
     n_clusters: int
     headline = "centres"

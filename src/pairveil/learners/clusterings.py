@@ -12,10 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from pairveil.array_types import FloatArray, IntArray
 
 MOST_DIRECTIONS = 32
 BLENDS = (0.5, 1.0)

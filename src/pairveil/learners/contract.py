@@ -24,6 +24,7 @@ from sklearn.base import (
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import check_is_fitted
 
+from pairveil.array_types import FloatArray
 from pairveil.column_names import in_order, names_of, row_in_order
 from pairveil.data.pairset import PairSet
 from pairveil.errors import InputError
@@ -31,8 +32,6 @@ from pairveil.learners.inputs import as_features, as_labels, as_pair_array, look
 from pairveil.learners.named_people import rows_of, without_ids
 from pairveil.learners.thresholds import Strategy, best_threshold, check_strategy, match_odds
 from pairveil.schema.schema import Schema
-
-FloatArray = NDArray[np.float64]
 
 
 class PairMetric(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):

@@ -159,14 +159,14 @@ def resolve_training(
 
 
 def resolve_pairs(
-    pairs: Any, y: ArrayLike | None, preprocessor: Any, stacklevel: int = 2, *, warn: bool = True
+    pairs: Any, y: ArrayLike | None, preprocessor: Any, *, warn: bool
 ) -> tuple[PairSet, bool]:
     """Pairs as a PairSet in canonical order, and whether the topology had to be read off equal rows."""
     with warnings.catch_warnings():
         if not warn:  # said already
             warnings.simplefilter("ignore", PairveilWarning)
-        given, inferred = _given(pairs, y, preprocessor, stacklevel + 1)
-        return given.canonical(stacklevel + 1)[0], inferred
+        given, inferred = _given(pairs, y, preprocessor, stacklevel=3)
+        return given.canonical(stacklevel=3)[0], inferred
 
 
 def _given(

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pairveil.array_types import FloatArray
 from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.engine.statistics import Labels, Statistic, row_norms, shrink
@@ -29,7 +29,6 @@ from pairveil.learners.scatter_moments import (
 )
 from pairveil.privacy.grid import Norm
 
-FloatArray = NDArray[np.float64]
 Method = Literal["lda", "kissme"]
 Moments = Literal["full", "diagonal"]
 METHODS: tuple[str, ...] = get_args(Method)
@@ -201,11 +200,6 @@ class Scatters(NamedTuple):
 
 def learn(found: Scatters, method: str) -> tuple[FloatArray, float]:
     """Rows of a metric, by most weight, with typical squared distance 1, and the trust in it.
-
-    Parameters
-    ----------
-    found : Scatters
-    method : {'lda', 'kissme'}
 
     Examples
     --------

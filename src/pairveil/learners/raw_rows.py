@@ -30,14 +30,7 @@ from pairveil.schema.toml import read_schema
 
 @dataclass(frozen=True)
 class RawRows:
-    """How a learner's rows are read: by a schema, by bounds, or as they are.
-
-    Parameters
-    ----------
-    schema : Schema or None
-    bounds : PublicBounds or None
-    data_norm : float
-    """
+    """How a learner's rows are read: by a schema, by bounds, or as they are."""
 
     schema: Schema | None
     bounds: PublicBounds | None

@@ -6,12 +6,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from pairveil.array_types import FloatArray
 from pairveil.privacy.grid import Norm
-
-FloatArray = NDArray[np.float64]
 
 MOST_FEATURES = 1024
 """Second moments of more columns than this are too many numbers to release."""

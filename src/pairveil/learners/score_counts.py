@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular, toeplitz
 
+from pairveil.array_types import FloatArray
 from pairveil.data.counted import CountedPairs
 from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Ask, Plan, Setting
@@ -31,8 +32,6 @@ from pairveil.learners.parameters import check_common, plain_parameters
 from pairveil.learners.preparing import Prepared, prepare
 from pairveil.privacy.grid import Norm
 from pairveil.privacy.units import SCORE_QUERY
-
-FloatArray = NDArray[np.float64]
 
 QUERY = SCORE_QUERY
 _EXACT = 2.0**20

@@ -14,11 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from pairveil.array_types import FloatArray, IntArray
 
 STEPS = 100
 """Most Newton steps; they stop when nothing moves."""

@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pairveil.array_types import FloatArray
 from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.engine.statistics import Labels, Statistic
 from pairveil.privacy.grid import Norm
-
-FloatArray = NDArray[np.float64]
 
 LABEL_WEIGHT = 0.5
 """What a pair adds to the count of its label; small, since one count needs little precision."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.isotonic import IsotonicRegression
 
-FloatArray = NDArray[np.float64]
+from pairveil.array_types import FloatArray
 
 MATCHES_BEST, MATCHES_FALL = 0.6, 0.3
 """Belief on matches: the share of the highest level, and the factor by which shares fall below it."""

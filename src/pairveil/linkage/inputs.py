@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairveil.array_types import FloatArray, IntArray
 from pairveil.data.shared_values import meant
 from pairveil.errors import InputError
 from pairveil.learners.parameters import is_whole
 from pairveil.release.linkage import place
 
 MOST_LEVELS = 1000
-
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 
 def check_n_levels(n_levels: Any, levels: IntArray) -> tuple[int, ...]:

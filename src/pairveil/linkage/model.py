@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from pairveil.array_types import FloatArray
 from pairveil.column_names import names_of
 from pairveil.data.canonical import NULL
 from pairveil.data.counted import counted_pairs, record_numbers
@@ -33,8 +34,6 @@ from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
 from pairveil.privacy.units import ASSUMED_LEVELS, Adjacency, Unit
 from pairveil.release.linkage import ReleasedLinkage, as_levels, match_weights
-
-FloatArray = NDArray[np.float64]
 
 GIVEN_U = (
     "u, how often pairs that are no match agree, was given, not learned: nothing is promised of it"

@@ -6,11 +6,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pairveil.array_types import FloatArray
 from pairveil.errors import InputError
-
-FloatArray = NDArray[np.float64]
 
 
 def to_recordlinkage(model: Any, prior: float | None = None) -> tuple[FloatArray, float]:

@@ -20,12 +20,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pairveil.array_types import FloatArray
 from pairveil.errors import DataWarning, InputError
 from pairveil.foreign import parse_json, read_regular
 from pairveil.learners.parameters import is_number
 from pairveil.linkage.random_pairs import random_pairs
-
-FloatArray = NDArray[np.float64]
 
 PREFIX = "match_weight_column_prefix"
 """A setting of Splink 5 that Splink 4 refuses; its usual value is left out of files."""

@@ -220,10 +220,6 @@ def discrete_gaussian(
     keystream : Keystream
         Where the bits come from.
 
-    Returns
-    -------
-    ndarray of int64
-
     Examples
     --------
     >>> noise = discrete_gaussian(2**40, (2, 3), Keystream())

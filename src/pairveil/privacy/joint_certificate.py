@@ -88,10 +88,6 @@ def model_and_curve(model: Certificate, curve: Certificate) -> Certificate:
 
     A ledger that both were charged to says the same, or less where it knows that the pairs are the same.
 
-    Parameters
-    ----------
-    model, curve : Certificate
-
     Raises
     ------
     InputError

@@ -140,10 +140,6 @@ def cell_table(family: Family, p: int, q: int, width: int = 1) -> CellTable:
     width : int, default=1
         Digits of each end, at most 16: all of them tie with chance 2^-1000.
 
-    Returns
-    -------
-    CellTable
-
     Examples
     --------
     >>> table = cell_table("gaussian", 3, 1)

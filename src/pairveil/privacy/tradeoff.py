@@ -20,14 +20,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from pairveil.array_types import FloatArray
 from pairveil.errors import InputError
 from pairveil.privacy.costs import Group
 from pairveil.privacy.events import Event
 from pairveil.privacy.profile import delta_of
-
-FloatArray = NDArray[np.float64]
 
 _POINTS = 257  # of the profile: the curve is then off by less than 1e-3
 _NEGLIGIBLE = 1e-7  # where the profile is this small, a larger epsilon adds nothing to the curve

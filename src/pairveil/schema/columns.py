@@ -15,10 +15,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pairveil.array_types import FloatArray
 from pairveil.errors import InputError
 from pairveil.schema.raw_cells import as_date, category_cells, category_text, floats, is_text
-
-FloatArray = NDArray[np.float64]
 
 OTHER = "other"
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"

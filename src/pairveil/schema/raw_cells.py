@@ -8,11 +8,9 @@ import re
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pairveil.array_types import FloatArray
 from pairveil.errors import InputError
-
-FloatArray = NDArray[np.float64]
 
 
 def category_text(value: Any) -> str:

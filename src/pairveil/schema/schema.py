@@ -9,15 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pairveil.array_types import FloatArray
 from pairveil.column_names import names_of
 from pairveil.errors import InputError, PrivateNote
 from pairveil.printable import shortened
 from pairveil.schema.columns import Column, Counts, column_of
 from pairveil.schema.raw_cells import category_text
-
-FloatArray = NDArray[np.float64]
 
 VERSION = 1
 DECIMALS = (".", ",")

@@ -11,13 +11,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairveil.array_types import FloatArray
 from pairveil.data.embedded import label_pairs
 from pairveil.errors import InputError
 from pairveil.evaluation.scores import knn_accuracy, pair_auc
 from pairveil.graph.choosing import design_pairs
 from pairveil.studies.data import Benchmark
 
-FloatArray = NDArray[np.float64]
 Norm = Literal["l1", "l2"]
 How = Literal["paths", "forest", "matching"]
 

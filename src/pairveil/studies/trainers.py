@@ -12,10 +12,10 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from pairveil.array_types import FloatArray
 from pairveil.errors import PrivacyLeakWarning
 from pairveil.privacy.calibration import calibrate_gaussian
 
-FloatArray = NDArray[np.float64]
 Pairs = NDArray[np.int64]
 Labels = NDArray[np.int8]
 

@@ -39,12 +39,7 @@ ASSETS = {
 
 
 class Studio:
-    """One project in the browser; its methods are the routes.
-
-    Parameters
-    ----------
-    project : Project
-    """
+    """One project in the browser; its methods are the routes."""
 
     def __init__(self, project: Project) -> None:
         self.project = project

@@ -23,10 +23,6 @@ _RECORD = 173  # bytes that a checkpoint adds to the numbers of a sum, beside it
 class Fitting:
     """What becomes of one confirmed fit.
 
-    Parameters
-    ----------
-    project : Project
-
     Examples
     --------
     >>> import tempfile

@@ -46,11 +46,6 @@ def read_links(source: Path | Mapping[str, Any], with_labels: bool = True) -> Pa
     - lines ``a b 1`` / ``a b -1``;
     - JSON, or a mapping, ``{"must_link": [[a, b], ...], "cannot_link": [[c, d], ...]}``.
 
-    Parameters
-    ----------
-    source : Path or mapping
-    with_labels : bool
-
     Examples
     --------
     >>> read_links({"must_link": [[0, 1]], "cannot_link": [[1, 2]]}).labels

@@ -21,8 +21,8 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pairveil.array_types import IntArray
 from pairveil.data.records import RecordsOfPeople
 from pairveil.engine import statistics as sums
 from pairveil.engine.backends.dask_waiting import answering, check_open, results
@@ -34,7 +34,6 @@ from pairveil.privacy.grid import Norm
 if TYPE_CHECKING:
     from pairveil.engine.backends.dask_pairs import DaskPairs
 
-IntArray = NDArray[np.int64]
 PARTS_PER_WORKER = 2  # so that the parts of a worker that died can be shared
 _WHOLE_TILES = int(np.lcm(sums.TILE, kernels.TILE))
 

@@ -9,14 +9,11 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pairveil.array_types import FloatArray, IntArray
 from pairveil.engine.gradients import LossGradient
 from pairveil.engine.statistics import Statistic, clipped_sum
 from pairveil.privacy.grid import Norm
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 class Backend(Protocol):

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pairveil.array_types import FloatArray
 from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.engine.tuple_gradients import TupleGradient
@@ -25,8 +25,6 @@ from pairveil.engine.tuple_losses import TupleLoss
 from pairveil.errors import InputError
 from pairveil.learners.contrastive.recipe import across, shrink_columns, shrink_singular_values
 from pairveil.learners.tuples.statistics import TupleContrast, TupleSurvey, triangle, unpacked
-
-FloatArray = NDArray[np.float64]
 
 MOST_FEATURES = 1024
 """The contrast of more columns than this is too many numbers to release."""

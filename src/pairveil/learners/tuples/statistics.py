@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pairveil.array_types import FloatArray
 from pairveil.engine.statistics import Statistic, shrink
 from pairveil.engine.tuple_gradients import (
     CANCELLED,
@@ -19,7 +19,6 @@ from pairveil.engine.tuple_gradients import (
 )
 from pairveil.privacy.grid import Norm
 
-FloatArray = NDArray[np.float64]
 TINY = 1e-12
 
 
@@ -91,12 +90,6 @@ class TupleContrast(Statistic):
         mean over negatives of z_n z_n^T  -  z_p z_p^T ,      z = (x - anchor) * scale,
 
     entries off the diagonal times sqrt(2) so that lengths are those of the matrix, clipped as a whole.
-
-    Parameters
-    ----------
-    n_features, size : int
-    clip : float
-    scale : array of shape (d,), optional
     """
 
     n_features: int

@@ -16,16 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from pairveil.array_types import FloatArray, IntArray
 from pairveil.errors import DataWarning
 from pairveil.learners.clustering import PrivateConstrainedKMeans
 from pairveil.learners.clusterings import k_means
 from pairveil.studies.cells import write_whole
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 EPSILONS = (0.3, 1.0, 3.0, math.inf)
 LINKS = (100, 500, 1000)

@@ -24,11 +24,6 @@ _DRAWN = 48  # pixels a side that a glyph is drawn with, before it is distorted
 def draw_glyphs(n: int, seed: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Images (n, 1, 16, 16) with values near 0 to 1, and their digits.
 
-    Parameters
-    ----------
-    n : int
-    seed : int
-
     Examples
     --------
     >>> images, digits = draw_glyphs(3, seed=0)

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import kendalltau
 
+from pairveil.array_types import FloatArray
 from pairveil.learners.ranking import PrivatePreferenceRanker
 from pairveil.learners.strengths import Asked, fit_strengths
 from pairveil.studies.cells import write_whole
 
-FloatArray = NDArray[np.float64]
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
 FIRST_SEED = 300
 N_ITEMS, N_FEATURES = 20, 5

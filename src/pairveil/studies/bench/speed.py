@@ -213,8 +213,9 @@ def _gather(features, pairs, room):  # type: ignore[no-untyped-def]
             room[to, j] = features[left, j] - features[right, j]
 
 
-def _sgemm_rate(n: int = 1024) -> float:
+def _sgemm_rate() -> float:
     """Floating-point operations a second of a large float32 product: the best of five."""
+    n = 1024
     a = np.ones((n, n), dtype=np.float32)
     best = float("inf")
     for _ in range(5):

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
+from pairveil.array_types import FloatArray
 from pairveil.data.tupleset import TupleSet
 from pairveil.errors import DataWarning, PrivateNote
 from pairveil.evaluation.scores import gain_kept, pair_auc
@@ -28,7 +28,6 @@ from pairveil.learners.tuples.learner import DPPTupletLearner
 from pairveil.studies.data import load
 from pairveil.studies.protocol import How, Split, design, make_split
 
-FloatArray = NDArray[np.float64]
 Fit = Callable[[Split, float, int], FloatArray]
 
 EPSILONS = {"digits": (8.0, 4.0, 1.0), "breast_cancer": (8.0, 4.0, 1.0)}

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
+from pairveil.array_types import FloatArray
 from pairveil.errors import DataWarning
 from pairveil.graph.kappa import Kappa, kappa
 from pairveil.learners.contrastive.learner import DPPMetricLearner
@@ -33,7 +34,6 @@ from pairveil.studies.protocol import (
 )
 from pairveil.studies.published.algorithm1 import Settings, Variant, algorithm1
 from pairveil.studies.published.input_perturbation import input_perturbation
-from pairveil.studies.published.mechanisms import FloatArray
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 PUBLISHED = ("dpp", "dpp-s", "node-dp", "inputper")

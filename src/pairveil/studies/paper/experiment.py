@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from pairveil.array_types import FloatArray
 from pairveil.errors import PrivacyLeakWarning
 from pairveil.studies.cells import Job, Key, Progress, run_jobs, write_table
 from pairveil.studies.data import Benchmark, load
 from pairveil.studies.paper.drawing import require_plots, save
 from pairveil.studies.protocol import LabelledPairs
 from pairveil.studies.published.algorithm1 import PublishedResult, Settings, algorithm1
-from pairveil.studies.published.mechanisms import FloatArray
 
 Rows = list[dict[str, Any]]
 Data = str | Path | None

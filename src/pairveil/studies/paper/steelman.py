@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from pairveil.array_types import FloatArray
 from pairveil.graph.kappa import kappa
 from pairveil.studies.cells import Job, Key, Progress, run_jobs, write_table
 from pairveil.studies.data import Benchmark, available
@@ -32,7 +33,6 @@ from pairveil.studies.protocol import (
 )
 from pairveil.studies.published.algorithm1 import Settings, Variant, algorithm1
 from pairveil.studies.published.input_perturbation import input_perturbation
-from pairveil.studies.published.mechanisms import FloatArray
 
 #: What the paper leaves open; d' = 0 stands for d.
 GRID: dict[str, tuple[Any, ...]] = {

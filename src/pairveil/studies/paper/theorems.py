@@ -12,9 +12,10 @@ from typing import Literal
 
 import numpy as np
 
+from pairveil.array_types import FloatArray
 from pairveil.studies.paper.findings import Finding, verdict_of
 from pairveil.studies.paper.toy import acyclic_pairs, strips
-from pairveil.studies.published.mechanisms import ClassicGaussian, FloatArray, Laplace
+from pairveil.studies.published.mechanisms import ClassicGaussian, Laplace
 from pairveil.studies.published.responses import Duchi, Warner
 from pairveil.studies.published.staircase import JointStaircase
 
@@ -41,10 +42,10 @@ def _differences(rng: np.random.Generator, n: int, d: int, norm: int = 1) -> Flo
     return difference
 
 
-def _neighbour_ratio(bound: Literal["theorem 1", "theorem 2"], trials: int = 3000) -> float:
+def _neighbour_ratio(bound: Literal["theorem 1", "theorem 2"]) -> float:
     """Largest ||g_r(B) - g_r(B')|| / bound over random neighbouring batches."""
     rng, worst = np.random.default_rng(0), 0.0
-    for _ in range(trials):
+    for _ in range(3000):
         n, d, rows = 6, int(rng.integers(1, 5)), int(rng.integers(1, 4))
         group, h, margin = int(rng.integers(1, 4)), 10 ** rng.uniform(-1, 0.5), rng.uniform(0.2, 3)
         W = rng.normal(scale=10 ** rng.uniform(-1, 1), size=(rows, d))

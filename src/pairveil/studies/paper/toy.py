@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairveil.array_types import FloatArray
 from pairveil.graph.kappa import kappa
 from pairveil.studies.cells import Job, Key, finite
 from pairveil.studies.paper.drawing import COLOURS, LABELS, band, panels
 from pairveil.studies.paper.experiment import Data, Experiment, Rows, rerun
 from pairveil.studies.protocol import LabelledPairs, labelled
 from pairveil.studies.published.algorithm1 import Settings
-from pairveil.studies.published.mechanisms import FloatArray
 
 VARIANTS = ("nonpriv", "dpp", "dpp-s")
 

@@ -26,14 +26,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from pairveil.array_types import FloatArray
 from pairveil.errors import InputError, PrivacyLeakWarning
 from pairveil.privacy.gdp import epsilon_from_mu
-from pairveil.studies.published.mechanisms import (
-    ClassicGaussian,
-    FloatArray,
-    Laplace,
-    Mechanism,
-)
+from pairveil.studies.published.mechanisms import ClassicGaussian, Laplace, Mechanism
 
 Variant = Literal["nonpriv", "dpp", "dpp-s", "adp", "adp-s", "node-dp"]
 StepRule = Literal["sqrt", "recursive"]

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from pairveil.array_types import FloatArray
 from pairveil.audit.attack import Guess
 from pairveil.audit.attacked import Attacked
 from pairveil.audit.canaries import Neighbours
@@ -16,7 +17,7 @@ from pairveil.errors import PrivacyLeakWarning
 from pairveil.privacy.events import LaplaceEvent
 from pairveil.privacy.tradeoff import best_guess_of
 from pairveil.studies.published.algorithm1 import Settings, algorithm1
-from pairveil.studies.published.mechanisms import FloatArray, Laplace
+from pairveil.studies.published.mechanisms import Laplace
 
 PUBLISHED_EPSILON = 1.0
 

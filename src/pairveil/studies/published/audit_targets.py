@@ -9,15 +9,13 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pairveil.array_types import FloatArray
 from pairveil.audit.auditor import Claim, Target
 from pairveil.audit.canaries import Neighbours, beyond_margin, label_flip
 from pairveil.errors import PrivacyLeakWarning
 from pairveil.studies.published.algorithm1 import Settings, train
 from pairveil.studies.published.staircase import JointStaircase, Staircase
-
-FloatArray = NDArray[np.float64]
 
 
 def staircase_iid(epsilon: float, n_features: int) -> Target:

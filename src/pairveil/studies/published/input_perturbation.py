@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairveil.array_types import FloatArray
 from pairveil.errors import InputError, PrivacyLeakWarning
 from pairveil.studies.published.algorithm1 import PublishedResult, Settings, train, unit_rows
-from pairveil.studies.published.mechanisms import FloatArray, Laplace
+from pairveil.studies.published.mechanisms import Laplace
 from pairveil.studies.published.responses import Warner
 
 #: Largest l1 distance between two differences of l1-normalised people.

@@ -11,12 +11,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pairveil.array_types import FloatArray
 from pairveil.errors import InputError
 from pairveil.privacy.gdp import epsilon_from_mu
-
-FloatArray = NDArray[np.float64]
 
 
 class Mechanism(ABC):
@@ -112,10 +110,6 @@ class ClassicGaussian(Mechanism):
     """Gaussian noise of ``sqrt(2 ln(1.25/delta)) sensitivity / epsilon`` (paper, Appendix C).
 
     The formula is proved for epsilon <= 1 only; ``epsilon_sound`` is exact.
-
-    Parameters
-    ----------
-    epsilon, delta : float
 
     Examples
     --------

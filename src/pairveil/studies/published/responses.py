@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from pairveil.array_types import FloatArray
 from pairveil.errors import InputError
-from pairveil.studies.published.mechanisms import FloatArray, Mechanism
+from pairveil.studies.published.mechanisms import Mechanism
 
 
 def _log_choose(n: int, k: int) -> float:

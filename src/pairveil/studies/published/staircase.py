@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from pairveil.studies.published.mechanisms import FloatArray, Mechanism
+from pairveil.array_types import FloatArray
+from pairveil.studies.published.mechanisms import Mechanism
 
 
 def scdf_gamma(epsilon: float) -> float:
