@@ -62,10 +62,6 @@ def attack_all(
     random_state : int
     others : callable, optional
         Further learners; `pairveil.studies.published.attacked.published_learners` for the paper's.
-
-    Returns
-    -------
-    list of Row
     """
     data = patients(random_state=random_state)
     return [

@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pairveil.array_types import FloatArray
 from pairveil.audit.bounds import (
     choose_threshold,
     count_errors,
@@ -29,7 +29,6 @@ from pairveil.data.pairset import PairSet
 from pairveil.errors import InputError
 from pairveil.privacy.gdp import epsilon_from_mu
 
-FloatArray = NDArray[np.float64]
 Mechanism = Callable[[PairSet, np.random.Generator], Any]
 Score = Callable[[FloatArray], float]
 Scores = Callable[[int, int, np.random.Generator], FloatArray]

@@ -23,12 +23,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import betaincinv, ndtri
 
+from pairveil.array_types import FloatArray
 from pairveil.errors import InputError
 
-FloatArray = NDArray[np.float64]
 Criterion = Callable[[Any, Any], Any]
 
 
@@ -112,7 +112,6 @@ def choose_threshold(
     second: ArrayLike,
     criterion: Criterion,
     confidence: float = 0.95,
-    candidates: int = 400,
 ) -> float:
     """Threshold that would have given the best bound on these (held-out) scores.
 
@@ -135,8 +134,8 @@ def choose_threshold(
         raise InputError("a score is not finite")
     values = np.unique(np.concatenate([low, high]))
     # Every tail matters: take the candidates evenly in rank, and all of the outermost ones.
-    edge = min(values.size, candidates // 4)
-    even = np.linspace(0, values.size - 1, candidates // 2).round().astype(int)
+    edge = min(values.size, 100)
+    even = np.linspace(0, values.size - 1, 200).round().astype(int)
     values = np.unique(np.concatenate([values[:edge], values[even], values[values.size - edge :]]))
     alpha = _half_error(confidence)
     alarms = clopper_pearson_upper(low.size - np.searchsorted(low, values), low.size, alpha)

@@ -16,12 +16,14 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pairveil.array_types import FloatArray
 from pairveil.audit.auditor import Verdict
+from pairveil.audit.canaries.inputs import Inputs
 from pairveil.audit.learner_target import on_canary
 from pairveil.engine.engine import Engine
 from pairveil.engine.scores import GRID
@@ -36,28 +38,9 @@ from pairveil.privacy.gdp import epsilon_from_mu
 from pairveil.privacy.grid import Norm
 from pairveil.privacy.noise import SeededNoise
 from pairveil.privacy.queries import Query
-from pairveil.privacy.units import Adjacency
 
-FloatArray = NDArray[np.float64]
 ROUNDING = 1e-9
 """Relative error of the numbers compared; beyond it nothing may exceed what was charged."""
-
-
-class Inputs(Protocol):
-    """Two neighbouring inputs of any kind of records; `Neighbours` are two of pairs."""
-
-    @property
-    def first(self) -> Any: ...
-    @property
-    def second(self) -> Any: ...
-    @property
-    def adjacency(self) -> Adjacency: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def changed(self) -> NDArray[np.intp]: ...
-    @property
-    def kappa(self) -> int: ...
 
 
 @dataclass(frozen=True)

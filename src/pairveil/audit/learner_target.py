@@ -5,13 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pairveil.audit.auditor import Claim, Finding, Target, audit_scores
+from pairveil.array_types import FloatArray
+from pairveil.audit.auditor import Claim, Finding, Target
 from pairveil.audit.canaries import Neighbours
+from pairveil.audit.canaries.inputs import Inputs
+from pairveil.audit.targets import audit_target
 from pairveil.audit.watching import Watcher
 from pairveil.audit.worst_case import worst_case
 from pairveil.engine.engine import Engine
@@ -24,10 +25,6 @@ from pairveil.privacy.mechanisms import Budget
 from pairveil.privacy.noise import NoiseSource, SeededNoise
 from pairveil.privacy.units import Adjacency, Unit
 
-if TYPE_CHECKING:
-    from pairveil.audit.exact_audit import Inputs
-
-FloatArray = NDArray[np.float64]
 NoiseMaker = Callable[[np.random.Generator], NoiseSource]
 
 OTHERS_PER_NOISE = 100.0
@@ -136,16 +133,7 @@ def audit(
     'consistent'
     """
     target = target_of(learner, kappa=kappa, n_features=n_features, canary=canary)
-    return audit_scores(
-        target.scores,
-        target.claim,
-        runs=runs,
-        confidence=confidence,
-        random_state=random_state,
-        target=target.name,
-        canary=target.canary,
-        adjacency=target.adjacency,
-    )
+    return audit_target(target, runs=runs, confidence=confidence, random_state=random_state)
 
 
 def target_of(

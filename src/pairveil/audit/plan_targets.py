@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairveil.array_types import FloatArray
 from pairveil.audit.auditor import Claim, Scores, Target
 from pairveil.audit.canaries import Neighbours, canary_of
 from pairveil.audit.watching import Watcher
@@ -32,7 +33,6 @@ from pairveil.privacy.noise import NoiseSource, SeededNoise
 from pairveil.privacy.queries import Query
 from pairveil.privacy.units import UNITS, Adjacency, Unit
 
-FloatArray = NDArray[np.float64]
 NoiseMaker = Callable[[np.random.Generator], NoiseSource]
 
 CLIP = 0.5
@@ -221,11 +221,7 @@ def released_plan(certificate: Certificate) -> Target:
 
 
 def watch(
-    asked: Query | Sequence[Query],
-    canary: Neighbours,
-    *,
-    noise: NoiseMaker = SeededNoise,
-    learning_rate: float = 0.01,
+    asked: Query | Sequence[Query], canary: Neighbours, *, noise: NoiseMaker = SeededNoise
 ) -> Scores:
     """Scores of an attacker who sees each of the plan's noisy sums.
 
@@ -236,8 +232,6 @@ def watch(
     canary : Neighbours
     noise : callable
         Makes the source of randomness from a generator; a broken one is a broken learner.
-    learning_rate : float
-        Size of the steps taken on the way (divided by the plan's own noise, to stay near the start).
     """
     queries = [asked] if isinstance(asked, Query) else asked
     start = np.zeros((1, canary.first.n_features))
@@ -254,7 +248,8 @@ def watch(
                 for _ in range(query.steps):
                     engine.choose(query, by)
             else:
-                step = learning_rate / (CLIP * (1 + query.noise_multiplier) * np.sqrt(query.steps))
+                # Small, and divided by the plan's own noise: to stay near the start.
+                step = 0.01 / (CLIP * (1 + query.noise_multiplier) * np.sqrt(query.steps))
                 engine.descend(query, gradient, step, query.steps)
         # Rounded: ties of the ideal mechanism must not be broken by the last bits.
         return round(watcher.score, 9)

@@ -21,6 +21,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pairveil.array_types import FloatArray
 from pairveil.audit.auditor import Claim, Finding, Verdict, audit, judged
 from pairveil.audit.one_run import epsilon_one_run
 from pairveil.audit.worst_case import worst_case
@@ -28,7 +29,6 @@ from pairveil.data.pairset import PairSet
 from pairveil.errors import InputError
 from pairveil.privacy.units import Adjacency, Unit
 
-FloatArray = NDArray[np.float64]
 Trainer = Callable[[FloatArray, NDArray[np.int64], NDArray[np.int8], int], Any]
 """(features (n, d) of length 1 at most, pairs (K, 2), labels +1 similar or -1, seed) -> model."""
 

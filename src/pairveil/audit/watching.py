@@ -9,23 +9,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 from scipy.stats import binom
 
+from pairveil.array_types import FloatArray
+from pairveil.audit.canaries.inputs import Inputs
 from pairveil.audit.families import mixture_loss
 from pairveil.engine.scores import GRID, Scores
 from pairveil.engine.statistics import Statistic, clipped_sum
 from pairveil.privacy.grid import choose_grid
 from pairveil.privacy.queries import Query
-
-if TYPE_CHECKING:
-    from pairveil.audit.exact_audit import Inputs
-
-FloatArray = NDArray[np.float64]
 
 
 class _Part(NamedTuple):
@@ -39,10 +36,6 @@ class Watcher:
     """Adds up the log likelihood ratio, second input against first, over the answers of one fit.
 
     Give it to the engine as ``on_answer``; read `score` after the fit, `reset` before the next.
-
-    Parameters
-    ----------
-    neighbours : Neighbours, or inputs of other records with these attributes
 
     Attributes
     ----------

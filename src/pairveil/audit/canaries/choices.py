@@ -9,13 +9,14 @@ sum by 2 clips. As null it moves it by 1, of 2 charged: in l2 no choice inside a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from pairveil.audit.canaries.inputs import Inputs
 from pairveil.data.choices import NO_CHOICE, Choices
 from pairveil.errors import InputError
 from pairveil.privacy.units import Adjacency
@@ -23,22 +24,8 @@ from pairveil.privacy.units import Adjacency
 IntArray = NDArray[np.intp]
 
 
-@dataclass(frozen=True)
-class ChoiceNeighbours:
-    """Two inputs of choices that differ in what was chosen, by one worker or once.
-
-    Parameters
-    ----------
-    first, second : Choices
-        The same workers and questions. For zero-out, the changed choices of `first` are null.
-    adjacency : {"zero-out", "replace"}
-    name : str
-    """
-
-    first: Choices
-    second: Choices
-    adjacency: Adjacency
-    name: str = "given"
+class ChoiceNeighbours(Inputs[Choices]):
+    """Two inputs of choices that differ in what was chosen, by one worker or once."""
 
     def __post_init__(self) -> None:
         one, two = self.first, self.second
@@ -54,11 +41,6 @@ class ChoiceNeighbours:
         """Positions of the records whose contents differ."""
         rows = np.flatnonzero(self.first.labels != self.second.labels)
         return np.unique(np.searchsorted(self.second.edges(), rows, side="right") - 1)
-
-    @property
-    def kappa(self) -> int:
-        """How many records' contents differ."""
-        return len(self.changed)
 
 
 def choice_canary(

@@ -5,48 +5,29 @@ The points are public, so two inputs differ in what links say alone: null (label
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pairveil.audit.canaries.inputs import Inputs
 from pairveil.data.pairset import PairSet
 from pairveil.errors import InputError
 from pairveil.learners.clustering_links import votes_of
 from pairveil.learners.clusterings import candidates
-from pairveil.privacy.units import Adjacency
 
 OTHERS = 60
 """Other links, none of which shares a point with another."""
 
 
-@dataclass(frozen=True)
-class LinkNeighbours:
-    """Two inputs with the same points and links, some of which say something else.
-
-    Parameters
-    ----------
-    first, second : PairSet
-        For zero-out, the changed links of `first` are null.
-    adjacency : {"zero-out", "replace"}
-    name : str
-    """
-
-    first: PairSet
-    second: PairSet
-    adjacency: Adjacency
-    name: str = "links"
+class LinkNeighbours(Inputs[PairSet]):
+    """Two inputs with the same points and links, some of which say something else."""
 
     @property
     def changed(self) -> NDArray[np.intp]:
         """Positions of the links that differ."""
         return np.flatnonzero(np.asarray(self.first.labels) != np.asarray(self.second.labels))
-
-    @property
-    def kappa(self) -> int:
-        """How many links differ."""
-        return len(self.changed)
 
 
 def canary_of_links(learner: Any, kappa: int, n_features: int) -> LinkNeighbours:
@@ -83,4 +64,4 @@ def canary_of_links(learner: Any, kappa: int, n_features: int) -> LinkNeighbours
         first = second.emptied(changed)
     else:
         first = replace(second, labels=np.where(changed, -1, np.asarray(second.labels)))
-    return LinkNeighbours(first, second, learner.adjacency)
+    return LinkNeighbours(first, second, learner.adjacency, "links")

@@ -14,12 +14,12 @@ promise does not cover.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pairveil.audit.canaries.inputs import Inputs
 from pairveil.data.pairset import PairSet
 from pairveil.errors import InputError
 from pairveil.privacy.units import Adjacency, Unit
@@ -27,16 +27,8 @@ from pairveil.privacy.units import Adjacency, Unit
 CanaryName = Literal["label-flip", "beyond-margin", "person"]
 
 
-@dataclass(frozen=True)
-class Neighbours:
-    """Two inputs that a promise must not let anyone tell apart.
-
-    Parameters
-    ----------
-    first, second : PairSet
-        The same pairs of people with other contents. For zero-out, `first` holds the nulls.
-    adjacency : {"zero-out", "replace"}
-    name : str
+class Neighbours(Inputs[PairSet]):
+    """Two inputs with the same pairs of people.
 
     Examples
     --------
@@ -44,11 +36,6 @@ class Neighbours:
     >>> label_flip(n_features=2, adjacency="replace").changed
     array([0])
     """
-
-    first: PairSet
-    second: PairSet
-    adjacency: Adjacency
-    name: str = "given"
 
     def __post_init__(self) -> None:
         if self.first.labels is None or self.second.labels is None:
@@ -73,11 +60,6 @@ class Neighbours:
         moved = (one != other).any(axis=1)
         contents = one.any(axis=1) | other.any(axis=1)
         return np.flatnonzero(moved | ((self.first.labels != self.second.labels) & contents))
-
-    @property
-    def kappa(self) -> int:
-        """How many pairs' contents differ."""
-        return len(self.changed)
 
 
 def label_flip(

@@ -9,11 +9,10 @@ else: three quarters of the charge (docs/theory/people.md says what the most is)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from pairveil.audit.canaries.inputs import Inputs
 from pairveil.data.people import NO_CLASS, People
 from pairveil.errors import InputError
 from pairveil.learners.base import PrivateLearner
@@ -23,22 +22,8 @@ from pairveil.privacy.units import Adjacency
 SMALL = 0.05  # length of the others
 
 
-@dataclass(frozen=True)
-class PeopleNeighbours:
-    """Two inputs of people that differ in the contents of a few of them.
-
-    Parameters
-    ----------
-    first, second : People
-        The same people with other contents. For zero-out, the changed people of `first` have no class.
-    adjacency : {"zero-out", "replace"}
-    name : str
-    """
-
-    first: People
-    second: People
-    adjacency: Adjacency
-    name: str = "given"
+class PeopleNeighbours(Inputs[People]):
+    """Two inputs of people that differ in the contents of a few of them."""
 
     def __post_init__(self) -> None:
         same = self.first.features.shape == self.second.features.shape
@@ -52,11 +37,6 @@ class PeopleNeighbours:
         """Positions of the people whose contents differ."""
         moved = (np.asarray(self.first.features) != np.asarray(self.second.features)).any(axis=1)
         return np.flatnonzero(moved | (self.first.classes != self.second.classes))
-
-    @property
-    def kappa(self) -> int:
-        """How many people's contents differ."""
-        return len(self.changed)
 
 
 def person_canary(

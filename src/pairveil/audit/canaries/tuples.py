@@ -8,11 +8,10 @@ negatives exchanged) it turns the contrast around: twice the clip bound.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from pairveil.audit.canaries.inputs import Inputs
 from pairveil.data.tupleset import ABSENT, FEWEST, TupleSet
 from pairveil.errors import InputError
 from pairveil.learners.base import PrivateLearner
@@ -21,22 +20,8 @@ from pairveil.privacy.units import Adjacency, Unit
 SMALL = 0.02  # length of the others
 
 
-@dataclass(frozen=True)
-class TupleNeighbours:
-    """Two inputs of tuples that differ in the contents of a few of them.
-
-    Parameters
-    ----------
-    first, second : TupleSet
-        The same tuples with other contents. For zero-out the changed tuples of `first` are null.
-    adjacency : {"zero-out", "replace"}
-    name : str
-    """
-
-    first: TupleSet
-    second: TupleSet
-    adjacency: Adjacency
-    name: str = "given"
+class TupleNeighbours(Inputs[TupleSet]):
+    """Two inputs of tuples that differ in the contents of a few of them."""
 
     def __post_init__(self) -> None:
         if not np.array_equal(self.first.tuples, self.second.tuples):
@@ -57,11 +42,6 @@ class TupleNeighbours:
         return np.flatnonzero(
             np.any(before != after, axis=1) | moved[self.first.tuples].any(axis=1)
         )
-
-    @property
-    def kappa(self) -> int:
-        """How many tuples' contents differ."""
-        return len(self.changed)
 
 
 def tuple_canary(

@@ -1,0 +1,44 @@
+"""Two neighbouring inputs, of any kind of records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairveil.privacy.units import Adjacency
+
+Records = TypeVar("Records")
+
+
+@dataclass(frozen=True)
+class Inputs(Generic[Records]):
+    """Two inputs that a promise must not let anyone tell apart: the same records with other contents.
+
+    Parameters
+    ----------
+    first, second : PairSet, People, TupleSet or Choices
+        For zero-out, the changed records of `first` are null.
+    adjacency : {"zero-out", "replace"}
+    name : str
+    """
+
+    first: Records
+    second: Records
+    adjacency: Adjacency
+    name: str = "given"
+
+    def __post_init__(self) -> None:
+        """Refuse two inputs that no promise covers."""
+
+    @property
+    def changed(self) -> NDArray[np.intp]:
+        """Positions of the records whose contents differ."""
+        raise NotImplementedError
+
+    @property
+    def kappa(self) -> int:
+        """How many records' contents differ."""
+        return len(self.changed)
