@@ -20,7 +20,7 @@ from safetensors.torch import save as save_tensors
 from torch import nn
 
 from pairveil.errors import InputError
-from pairveil.files import FolderDraft, recover, write_file
+from pairveil.files import write_file
 from pairveil.foreign import read_json, read_regular
 from pairveil.privacy.certificate import Certificate
 from pairveil.release.exporters import ONNX_INPUT, ONNX_OPSET, ONNX_OUTPUT, need, to_dense
@@ -29,7 +29,7 @@ from pairveil.release.folder import (
     NETWORK_ABOUT,
     NETWORK_FILE,
     NETWORK_ONNX,
-    check_folder,
+    reserve,
 )
 from pairveil.release.network import FORMAT
 
@@ -235,9 +235,7 @@ def _dtype(module: nn.Module) -> torch.dtype:
 
 
 def _write(folder: Path, files: dict[str, bytes], overwrite: bool) -> Path:
-    recover(folder)
-    check_folder(folder, overwrite)
-    with FolderDraft(folder, room=sum(map(len, files.values()))) as draft:
+    with reserve(folder, overwrite, sum(map(len, files.values()))) as draft:
         for name, content in files.items():
             draft.write(name, content)
         return draft.commit()

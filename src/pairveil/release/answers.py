@@ -9,26 +9,23 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from pairveil.array_types import FloatArray, IntArray
 from pairveil.errors import InputError
-from pairveil.files import FolderDraft, recover
-from pairveil.foreign import parse_json, read_regular
 from pairveil.printable import printable
 from pairveil.privacy.certificate import Certificate
 from pairveil.release.folder import (
     CERTIFICATE_FILE,
     CLUSTERS_FILE,
+    JSON_VERSION,
     RANKING_FILE,
     README_FILE,
     certified,
-    check_folder,
-    read_certificate,
+    read_stated,
+    reserve,
 )
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-VERSION = 1
 _ROOM = 1 << 20  # besides the answer itself: certificate, README and report
 
 
@@ -55,11 +52,9 @@ class ReleasedAnswer:
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
         """Write the answer, ``certificate.json`` and ``README.md``, whole or not at all."""
-        recover(folder)
-        check_folder(Path(folder), overwrite)
-        stated = {"format": f"pairveil-{self.what}", "version": VERSION, **self.content()}
+        stated = {"format": f"pairveil-{self.what}", "version": JSON_VERSION, **self.content()}
         text = (json.dumps(stated, indent=1, allow_nan=False) + "\n").encode()
-        with FolderDraft(folder, room=_ROOM + len(text)) as draft:
+        with reserve(folder, overwrite, _ROOM + len(text)) as draft:
             promise = "NOT PRIVATE: this was computed without noise. Do not hand it out."
             signed = certified(self.certificate, text)
             if signed is not None:
@@ -80,19 +75,11 @@ class ReleasedAnswer:
         InputError
             When a file is missing, changed, damaged or of a newer version.
         """
-        file = Path(folder) / cls.file
-        if not file.exists():
-            raise InputError(f"{folder} holds no {cls.what}: {cls.file} is missing")
-        text = read_regular(file)
-        certificate = read_certificate(file.parent, file, text)
-        content = parse_json(text, str(file))
-        if not isinstance(content, dict) or content.get("format") != f"pairveil-{cls.what}":
-            raise InputError(f"{file} is no pairveil {cls.what}")
-        if content.get("version") != VERSION:
-            raise InputError(f"{file} was written by another version of pairveil; update pairveil")
+        content, certificate = read_stated(folder, cls.file, f"pairveil-{cls.what}", cls.what)
         try:
             return cls.of(content, certificate)
         except (KeyError, TypeError, ValueError, OverflowError):
+            file = Path(folder) / cls.file
             raise InputError(f"{file} lacks a field or holds one of a wrong type") from None
 
 

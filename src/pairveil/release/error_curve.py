@@ -10,26 +10,25 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri
 
+from pairveil.array_types import FloatArray
 from pairveil.errors import InputError
-from pairveil.files import FolderDraft, recover
-from pairveil.foreign import parse_json, read_regular
+from pairveil.files import FolderDraft
 from pairveil.privacy.certificate import Certificate
 from pairveil.release.error_plot import plot_errors
 from pairveil.release.folder import (
     CERTIFICATE_FILE,
     CURVE_FILE,
+    JSON_VERSION,
     README_FILE,
     certified,
     check_folder,
-    read_certificate,
+    read_stated,
+    reserve,
 )
 
-FloatArray = NDArray[np.float64]
-
-FORMAT, VERSION = "pairveil-error-curve", 1
+FORMAT = "pairveil-error-curve"
 SHOWN = 2.0
 """A rate can be asked for where its pairs exceed so many standard deviations of sampling and noise."""
 WIDE = 2.0
@@ -251,7 +250,7 @@ class ErrorCurve:
             name: getattr(self, name)
             for name in ("count_noise", "score_range", "asked", "of_distance")
         }
-        content = {"format": FORMAT, "version": VERSION, **self.to_dict(), **about}
+        content = {"format": FORMAT, "version": JSON_VERSION, **self.to_dict(), **about}
         text = (json.dumps(content, indent=1, allow_nan=False) + "\n").encode()
         certificate = certified(self.certificate, text)
         if certificate is not None:
@@ -264,28 +263,18 @@ class ErrorCurve:
     @staticmethod
     def reserve(folder: str | Path, *, overwrite: bool = False) -> FolderDraft:
         """Make sure of the folder of a release before anything is spent on it."""
-        recover(folder)
-        check_folder(Path(folder), overwrite)
-        return FolderDraft(folder, room=4 << 20)
+        return reserve(folder, overwrite, 4 << 20)
 
     @classmethod
     def load(cls, folder: str | Path) -> ErrorCurve:
         """Read a release and check that the curve is the one its certificate was made for."""
-        source = Path(folder)
-        file = source / CURVE_FILE
-        if not file.exists():
-            raise InputError(f"{source} holds no error curve: {CURVE_FILE} is missing")
-        text = read_regular(file)
-        content = parse_json(text, str(file))
-        if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise InputError(f"{file} is no pairveil error curve")
-        if content.get("version") != VERSION:
-            raise InputError(f"{file} was written by another version of pairveil; update pairveil")
+        content, certificate = read_stated(folder, CURVE_FILE, FORMAT, "error curve")
         try:
             found = _from_dict(content)
         except (KeyError, TypeError, ValueError, OverflowError):
+            file = Path(folder) / CURVE_FILE
             raise InputError(f"{file} lacks a field or holds one of a wrong type") from None
-        return replace(found, certificate=read_certificate(source, file, text))
+        return replace(found, certificate=certificate)
 
 
 def _from_dict(content: dict[str, Any]) -> ErrorCurve:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pairveil.errors import InputError
-from pairveil.foreign import read_regular
+from pairveil.files import FolderDraft, recover
+from pairveil.foreign import parse_json, read_regular
 from pairveil.privacy.certificate import Certificate
 
 METRIC_FILE = "metric.safetensors"
@@ -42,6 +44,10 @@ SIGNED_FILES = {
 """Files that pairveil reads as parts of a release: a signature must cover those that are there."""
 
 
+JSON_VERSION = 1
+"""Of every release that is a JSON file."""
+
+
 def check_folder(target: Path, overwrite: bool) -> None:
     """Refuse a folder that a release must not go into (before anything is spent on it)."""
     if target.exists() and not target.is_dir():
@@ -54,6 +60,13 @@ def check_folder(target: Path, overwrite: bool) -> None:
         raise InputError(
             f"{target} already holds a release; name another folder or allow overwriting"
         )
+
+
+def reserve(folder: str | Path, overwrite: bool, room: int) -> FolderDraft:
+    """Make sure of a release's folder, and of so many bytes for it, before anything is spent on it."""
+    recover(folder)
+    check_folder(Path(folder), overwrite)
+    return FolderDraft(folder, room=room)
 
 
 def certified(certificate: Certificate | None, artefact: bytes) -> Certificate | None:
@@ -75,3 +88,20 @@ def read_certificate(folder: Path, file: Path, artefact: bytes) -> Certificate |
             "it was changed after the release; ask the sender for the folder again"
         )
     return certificate
+
+
+def read_stated(
+    folder: str | Path, name: str, format_: str, what: str
+) -> tuple[dict[str, Any], Certificate | None]:
+    """A release that is one JSON file: its content, of this format, and its certificate."""
+    file = Path(folder) / name
+    if not file.exists():
+        raise InputError(f"{folder} holds no {what}: {name} is missing")
+    text = read_regular(file)
+    certificate = read_certificate(file.parent, file, text)
+    content = parse_json(text, str(file))
+    if not isinstance(content, dict) or content.get("format") != format_:
+        raise InputError(f"{file} is no pairveil {what}")
+    if content.get("version") != JSON_VERSION:
+        raise InputError(f"{file} was written by another version of pairveil; update pairveil")
+    return content, certificate

@@ -9,29 +9,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pairveil.array_types import FloatArray, IntArray
 from pairveil.errors import InputError
-from pairveil.files import FolderDraft, recover
-from pairveil.foreign import parse_json, read_regular
+from pairveil.files import FolderDraft
 from pairveil.printable import printable
 from pairveil.privacy.certificate import Certificate
 from pairveil.release.folder import (
     CERTIFICATE_FILE,
+    JSON_VERSION,
     LINKAGE_FILE,
     README_FILE,
     certified,
     check_folder,
-    read_certificate,
+    read_stated,
+    reserve,
 )
 
 FORMAT = "pairveil-linkage"
-VERSION = 1
 NULL_LEVEL = -1
 _ROOM = 1 << 20  # tables, certificate, README and report are far smaller
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,9 +122,7 @@ class ReleasedLinkage:
     @staticmethod
     def reserve(folder: str | Path, *, overwrite: bool = False) -> FolderDraft:
         """Make sure of the folder of a release before anything is spent on it."""
-        recover(folder)
-        check_folder(Path(folder), overwrite)
-        return FolderDraft(folder, room=_ROOM)
+        return reserve(folder, overwrite, _ROOM)
 
     def _text(self) -> str:
         comparisons = [
@@ -136,7 +131,7 @@ class ReleasedLinkage:
         ]
         content = {
             "format": FORMAT,
-            "version": VERSION,
+            "version": JSON_VERSION,
             "levels": "from the least agreement to the best; null levels are left out",
             "prior": self.prior,
             "count_noise": self.count_noise,
@@ -154,20 +149,8 @@ class ReleasedLinkage:
     @classmethod
     def load(cls, folder: str | Path) -> ReleasedLinkage:
         """Read a release and check that the tables are those its certificate was made for."""
-        source = Path(folder)
-        file = source / LINKAGE_FILE
-        if not file.exists():
-            raise InputError(f"{source} holds no linkage model: {LINKAGE_FILE} is missing")
-        text = read_regular(file)
-        certificate = read_certificate(source, file, text)
-        return cls._read(parse_json(text, str(file)), certificate, file)
-
-    @classmethod
-    def _read(cls, content: Any, certificate: Certificate | None, file: Path) -> ReleasedLinkage:
-        if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise InputError(f"{file} is no pairveil linkage model")
-        if content.get("version") != VERSION:
-            raise InputError(f"{file} was written by another version of pairveil; update pairveil")
+        file = Path(folder) / LINKAGE_FILE
+        content, certificate = read_stated(folder, LINKAGE_FILE, FORMAT, "linkage model")
         try:
             comparisons = content["comparisons"]
             names = tuple(str(one["name"]) for one in comparisons) if content["named"] else None

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
+from pairveil.array_types import FloatArray
 from pairveil.column_names import in_order
 from pairveil.errors import InputError
-from pairveil.files import FolderDraft, recover
+from pairveil.files import FolderDraft
 from pairveil.foreign import parse_json, read_regular
 from pairveil.privacy.certificate import Certificate
 from pairveil.release.folder import (
@@ -27,6 +28,7 @@ from pairveil.release.folder import (
     certified,
     check_folder,
     read_certificate,
+    reserve,
 )
 from pairveil.release.notebook import metric_html, plot_weights
 from pairveil.release.receiver import receiver_readme
@@ -38,8 +40,6 @@ VERSION = 2  # 1 where there is no schema, so that older readers take what they 
 # Certificate, README, summary and report come to some 200 kB; a column's name stands in three of them.
 _ROOM_A_NAME, _ROOM_BESIDES = 1_000, 1 << 20
 MAX_HEADER = 100_000_000  # safetensors' own limit
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,10 +234,9 @@ class ReleasedMetric:
         ...
         pairveil.errors.InputError: /proc/release cannot be written: ...
         """
-        recover(folder)
-        check_folder(Path(folder), overwrite)
         numbers = (n_components or n_features) * n_features + n_features
-        return FolderDraft(folder, room=8 * numbers + _ROOM_A_NAME * n_features + _ROOM_BESIDES)
+        room = 8 * numbers + _ROOM_A_NAME * n_features + _ROOM_BESIDES
+        return reserve(folder, overwrite, room)
 
     def _blob(self) -> bytes:
         names = json.dumps(list(self.feature_names)) if self.feature_names is not None else ""
