@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 
+from pairveil.cli.output import stdout
 from pairveil.errors import InputError
 
 
@@ -17,6 +18,25 @@ def privacy_option(name: str, text: str, **limits: Any) -> Any:
 
 
 Epsilon = Annotated[float, privacy_option("--epsilon", "Privacy budget of this release.")]
+UnitOption = Annotated[
+    Literal["pair", "relationship", "person"], privacy_option("--unit", "What is protected.")
+]
+EntityRecords = Annotated[
+    int | None,
+    privacy_option("--entity-records", "Public: the most records that one person has.", min=1),
+]
+ReleaseOut = Annotated[Path, typer.Option("--out", "-o", help="Folder for the release.")]
+DryRunFlag = Annotated[bool, typer.Option("--dry-run", help="Say what would be spent, and stop.")]
+OverwriteFlag = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier release.")]
+
+
+def promised(prepared: Any) -> Any:
+    """The certificate that a prepared release will have; there must be one."""
+    if prepared.certificate is None:
+        raise InputError(
+            "--epsilon inf promises nothing: there is nothing to release; choose a number"
+        )
+    return prepared.certificate
 
 
 @dataclass(frozen=True)
@@ -75,8 +95,8 @@ class Budget(NamedTuple):
             None if self.path is None else self._ledger(self.path if self.path.exists() else None)
         )
 
-    def rehearse(self, prepared: Any) -> str | None:
-        """What the ledger will say to a prepared fit, whose checkpoint `certify` accepted.
+    def rehearse(self, prepared: Any, talk: bool) -> None:
+        """Say what the ledger will say to a prepared fit, whose checkpoint `certify` accepted.
 
         Refuses a fit just as the ledger itself would, but charges nothing and makes no file.
 
@@ -89,15 +109,18 @@ class Budget(NamedTuple):
 
         kept = self.look()
         if kept is None:
-            return None
+            return
         if self.checkpoint is not None and is_charged(kept, self.checkpoint):
-            return f"{self.path} was charged for this fit when it began; nothing more is spent."
-        before = kept.spent() if kept.entries else 0.0
-        after = kept.quote(**prepared.cost())
-        return (
-            f"{self.path} allows epsilon {kept.epsilon:g} at delta {kept.delta:g} (unit '{kept.unit}', "
-            f"{kept.adjacency}); {before:.3g} is spent, {after:.3g} will be after this fit."
-        )
+            said = "was charged for this fit when it began; nothing more is spent."
+        else:
+            before = kept.spent() if kept.entries else 0.0
+            after = kept.quote(**prepared.cost())
+            said = (
+                f"allows epsilon {kept.epsilon:g} at delta {kept.delta:g} (unit '{kept.unit}', "
+                f"{kept.adjacency}); {before:.3g} is spent, {after:.3g} will be after this fit."
+            )
+        if talk:
+            stdout.print(f"Ledger: {self.path} {said}")
 
     def _ledger(self, path: Path | None) -> Any:
         """The ledger of a file, or a new one in it (in memory where there is no path)."""

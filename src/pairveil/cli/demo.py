@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from pairveil.cli.budget import Epsilon
+from pairveil.cli.budget import Epsilon, ReleaseOut
 from pairveil.cli.learning import learn
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stderr, stdout
 from pairveil.cli.page_options import write_page
@@ -26,9 +26,7 @@ CURVE_SEEDS = 5
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the release.")] = Path(
-        "demo-out"
-    ),
+    out: ReleaseOut = Path("demo-out"),
     epsilon: Epsilon = 1.0,
     seed: Annotated[
         int | None, typer.Option("--seed", min=0, help="Repeatable, and NOT for release.")

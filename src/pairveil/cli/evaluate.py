@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from pairveil.cli.budget import Spending, privacy_option
+from pairveil.cli.budget import Spending, UnitOption, privacy_option, promised
 from pairveil.cli.output import (
     JsonFlag,
     QuietFlag,
@@ -65,9 +65,7 @@ def evaluate(
         ),
     ] = None,
     spending: Charged = Charged(),
-    unit: Annotated[
-        Literal["pair", "relationship", "person"], privacy_option("--unit", "What is protected.")
-    ] = "relationship",
+    unit: UnitOption = "relationship",
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="With --epsilon: JSON file for the result.")
     ] = None,
@@ -105,13 +103,8 @@ def evaluate(
     with spoken_warnings(quiet):
         values, placed = read_placed(features, Path(pairs), id_, metric, reading)
         planned = _planned(metric, values, placed, {"unit": unit, **spending.parameters})
-        if planned.prepared.certificate is None:
-            raise InputError(
-                "--epsilon inf promises nothing: there is nothing to release; choose a number"
-            )
-        after = budget_file.rehearse(planned.prepared)
-        if after is not None and not (json_ or quiet):
-            stdout.print(f"Ledger: {after}")
+        promised(planned.prepared)
+        budget_file.rehearse(planned.prepared, not (json_ or quiet))
         if out is not None:
             from pairveil.files import check_file
 

@@ -10,7 +10,14 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from pairveil.cli.budget import Spending, privacy_option
+from pairveil.cli.budget import (
+    DryRunFlag,
+    OverwriteFlag,
+    ReleaseOut,
+    Spending,
+    privacy_option,
+    promised,
+)
 from pairveil.cli.choices import (
     DEFAULT_LEARNER_NAME,
     DEFAULT_NOISE,
@@ -56,7 +63,13 @@ from pairveil.cli.reading import (
 from pairveil.cli.recount import salted_digest
 from pairveil.cli.tuning import check_tune, found, make_search, print_search, run_search
 from pairveil.cli.waiting import waiting
-from pairveil.cli.which_learner import check_options, input_of, make_learner, refuse_together
+from pairveil.cli.which_learner import (
+    check_options,
+    input_of,
+    make_learner,
+    refuse_together,
+    typed_options,
+)
 from pairveil.errors import InputError
 
 
@@ -72,9 +85,7 @@ def fit(
             show_default=False,
         ),
     ] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the release.")] = Path(
-        "release"
-    ),
+    out: ReleaseOut = Path("release"),
     learner: Annotated[
         LearnerName, typer.Option("--learner", help="Which learner.")
     ] = DEFAULT_LEARNER_NAME,
@@ -183,9 +194,7 @@ def fit(
             rich_help_panel=PANEL,
         ),
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be spent, and stop.")
-    ] = False,
+    dry_run: DryRunFlag = False,
     report: Annotated[
         bool, typer.Option("--report", help="Write the report page as well.")
     ] = False,
@@ -196,9 +205,7 @@ def fit(
     public_test: PublicTestFile = None,
     test_classes: TestClasses = None,
     audit: AuditFlag = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an earlier release.")
-    ] = False,
+    overwrite: OverwriteFlag = False,
     id_: IdColumn = "id",
     columns: Columns = None,
     exclude: Exclude = None,
@@ -231,14 +238,8 @@ def fit(
     from pairveil.release.folder import check_folder
     from pairveil.release.metric import ReleasedMetric
 
-    typed = {
-        name
-        for name in context.params
-        if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
-    }
-    public = None if class_list is None else [one.strip() for one in class_list.split(",")]
-    if pairs is None and schema is not None:
-        classes, public = marked_classes(schema, classes, public)
+    typed = typed_options(context)
+    classes, public = marked_classes(schema if pairs is None else None, classes, class_list)
     kind = input_of(str(learner), pairs, classes)
     if unit is None:
         unit = "person" if kind == "classes" else "relationship"
@@ -317,11 +318,7 @@ def fit(
         prepared = training.prepare(model)
         if checkpoint is not None:
             model.certify(prepared, checkpoint=checkpoint)
-        planned = prepared.certificate
-        if planned is None:
-            raise InputError(
-                "--epsilon inf promises nothing: there is nothing to release; choose a number"
-            )
+        planned = promised(prepared)
         if audit:
             from pairveil.audit.plan_targets import released_plan
 
@@ -335,9 +332,7 @@ def fit(
                 usual = learner == DEFAULT_LEARNER_NAME
                 print_plan(planned, prepared.recipe.headline, expected=usual)
                 print_better_selection(prepared.material, planned.unit)
-        after = budget_file.rehearse(prepared)
-        if talk and after is not None:
-            stdout.print(f"Ledger: {after}")
+        budget_file.rehearse(prepared, talk)
         digest = None
         if graph_salt is not None and not dry_run:
             digest = salted_digest(training.pairs, graph_salt)

@@ -9,7 +9,15 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 import typer
 
-from pairveil.cli.budget import Spending, privacy_option
+from pairveil.cli.budget import (
+    DryRunFlag,
+    EntityRecords,
+    OverwriteFlag,
+    ReleaseOut,
+    Spending,
+    privacy_option,
+    promised,
+)
 from pairveil.cli.choices import SelectName
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stdout, table
 from pairveil.cli.pair_options import PANEL, PairOptions
@@ -43,9 +51,7 @@ def link(
     labels: Annotated[
         Path, typer.Argument(help="Labelled pairs: two ids and a label.", metavar="LABELS")
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the release.")] = Path(
-        "release"
-    ),
+    out: ReleaseOut = Path("release"),
     spending: Spending = Spending(),
     unit: Annotated[
         Literal["pair", "relationship", "person", "entity"],
@@ -53,10 +59,7 @@ def link(
             "--unit", "What is protected; entity: a person of --entity-records records."
         ),
     ] = "relationship",
-    entity_records: Annotated[
-        int | None,
-        privacy_option("--entity-records", "Public: the most records that one person has.", min=1),
-    ] = None,
+    entity_records: EntityRecords = None,
     select: Annotated[
         SelectName,
         privacy_option("--select", "Which pairs to use; looks at who is compared with whom only."),
@@ -95,12 +98,8 @@ def link(
     monotone: Annotated[
         bool, typer.Option("--monotone", help="A higher level never weighs less.")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be spent, and stop.")
-    ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an earlier release.")
-    ] = False,
+    dry_run: DryRunFlag = False,
+    overwrite: OverwriteFlag = False,
     reading: PairOptions = PairOptions(),
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
@@ -135,18 +134,12 @@ def link(
             **spending.parameters,
         )
         prepared = model.prepare(given.levels, given.labels, given.pairs, given.n_levels)
-        planned = prepared.certificate
-        if planned is None:
-            raise InputError(
-                "--epsilon inf promises nothing: there is nothing to release; choose a number"
-            )
+        planned = promised(prepared)
         if talk:
             stdout.print(f"{planned.n_pairs_used:,} of {planned.n_pairs_given:,} pairs used.")
             print_epsilons(planned, f"epsilon at delta {planned.delta:g}, by unit")
             _say_noise(prepared)
-        after = budget_file.rehearse(prepared)
-        if talk and after is not None:
-            stdout.print(f"Ledger: {after}")
+        budget_file.rehearse(prepared, talk)
         if dry_run:
             if json_:
                 print_json({"certificate": planned.to_dict(), "out": None})

@@ -29,7 +29,13 @@ from pairveil.cli.reading import (
     read_rows,
     read_training,
 )
-from pairveil.cli.which_learner import check_options, input_of, make_learner, refuse_together
+from pairveil.cli.which_learner import (
+    check_options,
+    input_of,
+    make_learner,
+    refuse_together,
+    typed_options,
+)
 from pairveil.errors import InputError
 
 
@@ -104,24 +110,12 @@ def plan(
 
     Example: `pairveil plan people.csv triples.csv --schema schema.toml --learner triplet`
     """
-    public = None if class_list is None else [one.strip() for one in class_list.split(",")]
-    if pairs is None and schema is not None:
-        classes, public = marked_classes(schema, classes, public)
-    kind = input_of(str(learner), None if pairs is None else str(pairs), classes)
-    sources = {name: context.get_parameter_source(name) for name in context.params}
-    check_options(
-        kind, groups is not None, {n for n, s in sources.items() if s and s.name == "COMMANDLINE"}
-    )
+    classes, public = marked_classes(schema if pairs is None else None, classes, class_list)
+    paths = str(features), None if pairs is None else str(pairs)
+    kind = input_of(str(learner), paths[1], classes)
+    check_options(kind, groups is not None, typed_options(context))
     refuse_together(together, kind if groups is None else "groups")
-    of = Source(
-        str(features),
-        None if pairs is None else str(pairs),
-        kind,
-        classes,
-        public,
-        groups,
-        together,
-    )
+    of = Source(*paths, kind, classes, public, groups, together)
     used = ColumnsUsed(id_, columns, exclude, reading.merge_similar_ids)
     with spoken_warnings(quiet):
         if kind == "pairs" and groups is None:

@@ -263,9 +263,12 @@ def _check_list(public: Sequence[str] | None) -> None:
 
 
 def marked_classes(
-    schema: Path, column: str | None, public: list[str] | None
+    schema: Path | None, column: str | None, class_list: str | None
 ) -> tuple[str | None, list[str] | None]:
-    """The column of classes and their public list; what was not said is what the schema marks."""
+    """The column of classes and their public list; what was not said is what a schema marks."""
+    public = None if class_list is None else [one.strip() for one in class_list.split(",")]
+    if schema is None:
+        return column, public
     from pairveil.schema.toml import read_schema
 
     facts = read_schema(schema)

@@ -7,12 +7,12 @@ import math
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
 
-from pairveil.cli.budget import Spending, privacy_option
+from pairveil.cli.budget import EntityRecords, OverwriteFlag, Spending, UnitOption, promised
 from pairveil.cli.output import JsonFlag, QuietFlag, plain, print_json, spoken_warnings, stdout
 from pairveil.cli.pair_options import PANEL, IdColumn, PairOptions
 from pairveil.cli.planned import print_epsilons
@@ -53,13 +53,8 @@ def threshold(
     ] = None,
     fmr: Annotated[float, typer.Option("--fmr", help="False-match rate to aim at.")] = 0.01,
     spending: Spending = Spending(),
-    unit: Annotated[
-        Literal["pair", "relationship", "person"], privacy_option("--unit", "What is protected.")
-    ] = "relationship",
-    entity_records: Annotated[
-        int | None,
-        privacy_option("--entity-records", "Public: the most records that one person has.", min=1),
-    ] = None,
+    unit: UnitOption = "relationship",
+    entity_records: EntityRecords = None,
     score_range: Annotated[
         str | None,
         typer.Option(
@@ -80,9 +75,7 @@ def threshold(
             "JSON file.",
         ),
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an earlier release.")
-    ] = False,
+    overwrite: OverwriteFlag = False,
     id_: IdColumn = "id",
     reading: PairOptions = PairOptions(),
     json_: JsonFlag = False,
@@ -114,14 +107,9 @@ def threshold(
             scored.scores, found.labels, ends, score_range=scored.score_range, unit=unit,
             n_cells=scored.n_cells, entity_records=entity_records, null=True, **spending.parameters,
         )  # fmt: skip
-        if planned.prepared.certificate is None:
-            raise InputError(
-                "--epsilon inf promises nothing: there is nothing to release; choose a number"
-            )
+        promised(planned.prepared)
         planned.check_pairs(fmr)
-        after = budget_file.rehearse(planned.prepared)
-        if after is not None and not (json_ or quiet):
-            stdout.print(f"Ledger: {after}")
+        budget_file.rehearse(planned.prepared, not (json_ or quiet))
         from pairveil.files import check_file, write_file
         from pairveil.release.error_curve import ErrorCurve
 

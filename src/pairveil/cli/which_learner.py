@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+import typer
+
 from pairveil.errors import InputError
 from pairveil.learners import DEFAULT_LEARNER, learner_class
 
@@ -70,6 +72,12 @@ _REFUSED = {
     "tuples": _OF_FILES | _OF_COLUMNS | {"groups"},
 }
 """Options that say nothing beside what is learned from."""
+
+
+def typed_options(context: typer.Context) -> set[str]:
+    """Names of the options that stand on the command line itself."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return {name for name, source in sources.items() if source and source.name == "COMMANDLINE"}
 
 
 def check_options(kind: str, grouped: bool, typed: Collection[str]) -> None:

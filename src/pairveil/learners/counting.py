@@ -13,7 +13,7 @@ from pairveil.data.counted import CountedPairs
 from pairveil.errors import InputError
 from pairveil.graph.choosing import select_pairs
 from pairveil.graph.kappa import Kappa, kappa
-from pairveil.learners.material import Material, _group_sizes, selection_seed
+from pairveil.learners.material import Material, _group_sizes, selection_seed, stated_selection
 from pairveil.learners.parameters import is_whole
 from pairveil.learners.preparing import Prepared
 from pairveil.privacy.costs import costs_of_counts
@@ -60,11 +60,9 @@ def material_of_counts(
         used_rows=np.sort(positions[rows]).astype(np.int64),
         kind=data.kind,
         costs=costs_of_counts(_group_sizes(given, taken), l1=l1),
-        selection={
-            "how": given.select,
-            "caveat": None if used is data else SELECTED_CAVEAT,
-            "full_graph_relationship_kappa": full.relationship,
-        },
+        selection=stated_selection(
+            given.select, None if used is data else SELECTED_CAVEAT, full.relationship
+        ),
         public=(DECLARED_KAPPA,) if given.kappa != "auto" else (),
         given_kappa=full,
         used_kappa=taken,
@@ -80,11 +78,7 @@ def _without_graph(data: CountedPairs, l1: bool) -> Material:
         used_rows=range(data.n_records),
         kind=data.kind,
         costs=costs_of_counts(kappas, l1=l1),
-        selection={
-            "how": "all",
-            "caveat": None,
-            "full_graph_relationship_kappa": kappas["relationship"],
-        },
+        selection=stated_selection("all", None, kappas["relationship"]),
         public=(UNKNOWN_TOPOLOGY,),
     )
 

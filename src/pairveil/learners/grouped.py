@@ -18,7 +18,7 @@ from pairveil.graph.choosing import select_pairs
 from pairveil.graph.grouping import check_size, design_groups
 from pairveil.graph.kappa import kappa
 from pairveil.learners.inputs import Resolved
-from pairveil.learners.material import Material, selection_seed
+from pairveil.learners.material import Material, selection_seed, stated_selection
 from pairveil.privacy.costs import RECORD_KINDS, Cost
 from pairveil.privacy.mechanisms import Budget, mechanism_named
 from pairveil.privacy.units import ASSUMED_TOPOLOGY, SELECTED_CAVEAT, UNITS, Unit
@@ -47,7 +47,7 @@ def material_of_groups(given: Any, groups: GroupSet, stacklevel: int) -> Materia
         used_rows=range(data.n_pairs),
         kind="groups",
         costs=COSTS_OF_GROUPS,
-        selection={"how": "all", "caveat": None, "full_graph_relationship_kappa": 1},
+        selection=stated_selection("all", None, 1),
         n_given=data.n_pairs,
     )
 
@@ -80,11 +80,9 @@ def cut_pairs(given: Any, found: Resolved, stacklevel: int) -> Material:
         used_rows=kept if found.positions is None else np.sort(found.positions[kept]),
         kind="groups",
         costs=COSTS_OF_GROUPS,
-        selection={
-            "how": given.select,
-            "caveat": None if used is data else SELECTED_CAVEAT,
-            "full_graph_relationship_kappa": full.relationship,
-        },
+        selection=stated_selection(
+            given.select, None if used is data else SELECTED_CAVEAT, full.relationship
+        ),
         public=(ASSUMED_TOPOLOGY,) if found.inferred else (),
         for_release=not found.inferred,
         given_kappa=full,

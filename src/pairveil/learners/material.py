@@ -100,6 +100,11 @@ class Material:
         return {unit: cost.records for unit, cost in self.costs.items()}
 
 
+def stated_selection(how: str, caveat: str | None, full_kappa: int) -> dict[str, Any]:
+    """How records were selected, for the certificate; kappa of the relationship in the full graph."""
+    return {"how": how, "caveat": caveat, "full_graph_relationship_kappa": full_kappa}
+
+
 def material_of_pairs(given: Any, found: Resolved, stacklevel: int) -> Material:
     """Pairs as material: rows clipped, pairs selected, kappa read off their graph.
 
@@ -127,11 +132,11 @@ def material_of_pairs(given: Any, found: Resolved, stacklevel: int) -> Material:
         used_rows=rows,
         kind="pairs",
         costs=costs_of_pairs(_group_sizes(given, chosen.taken)),
-        selection={
-            "how": given.select,
-            "caveat": None if chosen.used is data else SELECTED_CAVEAT,
-            "full_graph_relationship_kappa": chosen.given.relationship,
-        },
+        selection=stated_selection(
+            given.select,
+            None if chosen.used is data else SELECTED_CAVEAT,
+            chosen.given.relationship,
+        ),
         public=tuple(sentence for sentence, holds in said.items() if holds),
         # Who is who was read off the features: fine for a look, too weak for a promise to others.
         for_release=not found.inferred,
@@ -199,11 +204,7 @@ def material_of_people(
         used_rows=range(people.n_records),
         kind="people",
         costs=COSTS_OF_PEOPLE,
-        selection={
-            "how": "all",
-            "caveat": None,
-            "full_graph_relationship_kappa": COSTS_OF_PEOPLE["relationship"].records,
-        },
+        selection=stated_selection("all", None, COSTS_OF_PEOPLE["relationship"].records),
         public=(ASSUMED_CLASSES,) if read_off else (),
         for_release=not read_off,
         classes=tuple(listed),

@@ -14,10 +14,11 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from pairveil.array_types import FloatArray, IntArray
 from pairveil.data.choices import Choices
 from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Ask, Plan, Setting
@@ -32,7 +33,7 @@ from pairveil.learners.choice_inputs import (
     record_weights,
     whitened,
 )
-from pairveil.learners.material import Material
+from pairveil.learners.material import Material, stated_selection
 from pairveil.learners.parameters import check_bound, check_common, is_number, plain_parameters
 from pairveil.learners.preparing import Prepared, prepare
 from pairveil.learners.strengths import Asked, fit_strengths, rank_sets
@@ -43,9 +44,6 @@ from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms import mechanism_named
 from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
 from pairveil.privacy.units import UNITS_OF_CHOICES, Adjacency, Unit
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 LOUD = 1.0
 """Where a worker's choices are clipped, in lengths of as many choices by coin."""
@@ -376,5 +374,5 @@ def _material(choices: Choices) -> Material:
         used_rows=range(choices.n_records),
         kind=choices.kind,
         costs=costs,
-        selection={"how": "all", "caveat": None, "full_graph_relationship_kappa": 1},
+        selection=stated_selection("all", None, 1),
     )

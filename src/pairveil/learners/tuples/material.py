@@ -13,7 +13,7 @@ from pairveil.engine.backends.records import clipped
 from pairveil.errors import InputError
 from pairveil.graph.tuples import kappa_of_tuples, select_tuples
 from pairveil.learners.inputs import as_features
-from pairveil.learners.material import Material, _group_sizes, selection_seed
+from pairveil.learners.material import Material, _group_sizes, selection_seed, stated_selection
 from pairveil.privacy.costs import costs_of_pairs
 from pairveil.privacy.units import DECLARED_KAPPA, SELECTED_TUPLES_CAVEAT
 
@@ -73,11 +73,9 @@ def material_of_tuples(given: Any, found: TupleSet, stacklevel: int) -> Material
         used_rows=rows.astype(np.int64),
         kind="tuples",
         costs=costs_of_pairs(_group_sizes(given, taken)),
-        selection={
-            "how": given.select,
-            "caveat": SELECTED_TUPLES_CAVEAT if dropped else None,
-            "full_graph_relationship_kappa": everything.relationship,
-        },
+        selection=stated_selection(
+            given.select, SELECTED_TUPLES_CAVEAT if dropped else None, everything.relationship
+        ),
         public=(DECLARED_KAPPA,) if given.kappa != "auto" else (),
         given_kappa=everything,
         used_kappa=taken,
