@@ -38,11 +38,7 @@ _KINDS: dict[Any, str] = {
 def read_regular(path: Path, most: int | None = MAX_BYTES) -> bytes:
     """The bytes of a regular file; a pipe, a device, a folder and one that is too large are refused.
 
-    Parameters
-    ----------
-    path : Path
-    most : int or None
-        Bytes at most; None reads any size.
+    ``most``: bytes at most; None reads any size.
 
     Examples
     --------
@@ -78,7 +74,6 @@ def read_json(path: Path, title: str | None = None, most: int = MAX_BYTES) -> An
 
     Parameters
     ----------
-    path : Path
     title : str, optional
         What messages call it; the path by default.
     most : int

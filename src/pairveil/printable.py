@@ -21,11 +21,8 @@ _ODD = re.compile(r"[^\x20-\x7e]")
 def printable(text: str, *, lines: bool = False) -> str:
     """``text`` with every character that is not plainly visible replaced by '?'.
 
-    Parameters
-    ----------
-    text : str
-    lines : bool
-        Keep line breaks, tabs and wide spaces (text that is partly ours); otherwise they become spaces.
+    ``lines``: keep line breaks, tabs and wide spaces (text that is partly ours); otherwise they become
+    spaces.
 
     Examples
     --------

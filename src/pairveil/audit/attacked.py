@@ -59,7 +59,6 @@ def attack_all(
     ----------
     n_targets : int
         Relationships attacked, each in a game of its own.
-    random_state : int
     others : callable, optional
         Further learners; `pairveil.studies.published.attacked.published_learners` for the paper's.
     """

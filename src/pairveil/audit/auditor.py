@@ -49,7 +49,6 @@ class Claim:
 
     Parameters
     ----------
-    epsilon, delta : float
     assume : {"nothing", "gaussian", "family"}
         "nothing": counting alone, for any mechanism. "gaussian": the curve is that of mu-GDP
         (full-batch Gaussian noise). "family": it is ``curve`` at some noise.
@@ -139,10 +138,8 @@ def audit_scores(
     ----------
     scores : callable
         ``scores(which, n, rng)``: n scores of fresh runs on the first (0) or second (1) input.
-    claim : Claim
     runs : int
         Runs in all, half of them on each input.
-    confidence : float
 
     Examples
     --------
@@ -243,7 +240,6 @@ def audit(
 
     Parameters
     ----------
-    mechanism : callable
     neighbours : Neighbours
         From `pairveil.audit.canaries`, or your own.
     claim : Claim

@@ -35,7 +35,6 @@ def epsilon_in_family(fpr: float, fnr: float, curve: Curve, noise: float, delta:
         against the claim: what is refuted is refuted for the true curve too).
     noise : float
         The claimed noise; the search covers a factor of 1,000 around it.
-    delta : float
 
     Returns
     -------

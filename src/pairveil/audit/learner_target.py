@@ -51,7 +51,6 @@ def watch_fit(
 
     Parameters
     ----------
-    recipe : Recipe
     plan : Plan
         What the learner runs; its ``n_records`` must be the canary's.
     canary : Neighbours, or inputs of other records

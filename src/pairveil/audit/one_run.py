@@ -29,8 +29,6 @@ def epsilon_one_run(
     ----------
     correct, guesses, canaries : int
         Right guesses, guesses made (the auditor may abstain), coins tossed.
-    delta : float
-    confidence : float
 
     Examples
     --------
@@ -57,11 +55,8 @@ def refutes_curve(
 ) -> bool:
     """Whether one run refutes an f-DP promise (Mahloujifar, Melis and Chaudhuri 2024).
 
-    Parameters
-    ----------
-    shrink : callable
-        ``x -> g^-1(x)`` with g(x) = 1 - f(x) the largest probability under one input of an event
-        of probability x under the other. For mu-GDP: ``Phi(Phi^-1(x) - mu)``.
+    ``shrink``: ``x -> g^-1(x)`` with g(x) = 1 - f(x) the largest probability under one input of an event
+    of probability x under the other. For mu-GDP: ``Phi(Phi^-1(x) - mu)``.
 
     Notes
     -----

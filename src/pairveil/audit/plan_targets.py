@@ -124,7 +124,6 @@ def watch_choice(
     ----------
     noise_multiplier : float
         1 / eta.
-    canary : Neighbours
     noise : callable
         As for `watch`.
     scores : scores of candidates, optional
@@ -172,10 +171,8 @@ def released_plan(certificate: Certificate) -> Target:
     What a protected unit moves follows from the stated costs: a contribution of one clip bound against null,
     or against its opposite where two clip bounds are charged (replaced contents; a person inside a group).
 
-    Parameters
-    ----------
-    certificate : Certificate
-        Its numbers must hold, and the unit must cost the same in all queries: pairs, people or groups.
+    ``certificate``: its numbers must hold, and the unit must cost the same in all queries: pairs, people
+    or groups.
 
     Examples
     --------
@@ -229,7 +226,6 @@ def watch(
     ----------
     asked : Query, or several
         What the engine runs, one after the other.
-    canary : Neighbours
     noise : callable
         Makes the source of randomness from a generator; a broken one is a broken learner.
     """

@@ -68,10 +68,7 @@ class PageOptions(NamedTuple):
     def check(self, private: Path | None = None) -> None:
         """Refuse options that do not go together, before anything is spent.
 
-        Parameters
-        ----------
-        private : path, optional
-            The table that is learned from: scores on it would not be covered by any epsilon.
+        ``private``: the table that is learned from: scores on it would not be covered by any epsilon.
         """
         if (self.public_test is None) != (self.classes is None):
             raise InputError(

@@ -19,7 +19,6 @@ def check_tune(kind: str, select: str, refused: Mapping[str, object]) -> None:
     ----------
     kind : str
         What records are.
-    select : str
     refused : mapping
         Options that do not go with ``--tune``, by name, as given.
     """

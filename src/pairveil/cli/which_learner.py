@@ -89,7 +89,6 @@ def check_options(kind: str, grouped: bool, typed: Collection[str]) -> None:
         Of the input: a key of `FILES`.
     grouped : bool
         Whether records are given groups.
-    typed : collection of str
 
     Examples
     --------
@@ -124,7 +123,6 @@ def make_learner(name: str, options: Mapping[str, Any], typed: Collection[str]) 
 
     Parameters
     ----------
-    name : str
     options : mapping
         By parameter.
     typed : collection of str

@@ -22,10 +22,7 @@ class IdColumn:
     Text that is plainly an integer (``42``, but not ``042``) becomes that integer, so that the same
     ids join whether one file quotes them or not.
 
-    Parameters
-    ----------
-    title : str
-        The column as messages call it.
+    ``title``: the column as messages call it.
 
     Examples
     --------
@@ -253,7 +250,6 @@ def number_array(values: pa.Array, title: str, first_row: int) -> np.ndarray:
 
     Parameters
     ----------
-    values : pyarrow.Array
     title : str
         The column as messages call it.
     first_row : int

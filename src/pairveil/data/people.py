@@ -28,7 +28,6 @@ class People(RecordsOfPeople):
     n_classes : int
         Length of that list. Public: it must not be read off the classes of the people.
     ids : array of shape (n,), optional
-    feature_names : sequence of str, optional
 
     Examples
     --------

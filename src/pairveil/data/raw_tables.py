@@ -48,7 +48,6 @@ def read_raw_features(
     ----------
     source, id, columns, exclude
         As for `pairveil.read_features`; columns are those of the table.
-    schema : Schema
     """
     wanted_schema = schema.only(columns, exclude).check()
     table = open_table(source)

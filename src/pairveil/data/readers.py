@@ -126,7 +126,6 @@ def read_classes(source: Any, column: str) -> np.ndarray:
     ----------
     source : path or DataFrame
         As for `read_features`; for ``.npz`` the name of an array in it (``y``).
-    column : str
 
     Returns
     -------

@@ -50,12 +50,8 @@ class IndexedPairs(NamedTuple):
 def index_pairs(table: PairTable, ids: np.ndarray | None = None) -> IndexedPairs:
     """Replace ids by row numbers and merge repeated pairs; (a, b) and (b, a) are the same pair.
 
-    Parameters
-    ----------
-    table : PairTable
-    ids : ndarray, optional
-        The people that have features, in row order. Without it everybody who is in a pair is
-        numbered in the order of ids: enough for the graph, which needs no features.
+    ``ids``: the people that have features, in row order. Without it everybody who is in a pair is
+    numbered in the order of ids: enough for the graph, which needs no features.
 
     Raises
     ------
@@ -116,7 +112,6 @@ def rows_of_ids(
     ----------
     columns : sequence of arrays of ids
         All integers, or all text.
-    people : array of ids
     what : str
         What a row of the columns is called, in the plural.
     lines : array of shape (K,)

@@ -17,11 +17,7 @@ from pairveil.errors import InputError
 def numbered(values: Any, n_people: int) -> NDArray[np.int64]:
     """Each person's value as a number; somebody without one (None, NaN, empty text) has a number of her own.
 
-    Parameters
-    ----------
-    values : array_like of shape (n_people,)
-        Text or numbers, public.
-    n_people : int
+    ``values``: array_like of shape (n_people,); text or numbers, public.
 
     Examples
     --------

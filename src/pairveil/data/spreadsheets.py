@@ -19,10 +19,7 @@ def read_sheet(path: Path) -> pa.Table:
     Formulas count with the value that was saved. A column of numbers, of dates or of true and false
     stays one; one of several kinds becomes text.
 
-    Parameters
-    ----------
-    path : Path
-        It must exist.
+    ``path``: it must exist.
     """
     try:
         import openpyxl

@@ -309,11 +309,7 @@ def order_of_classes(classes: IntArray, *, pairs: bool = False) -> Orders:
     which are the negatives. With ``pairs`` the first two members of every class that has two are a pair, and
     pairs follow one another. A tuple that has none, or a member without class, is null.
 
-    Parameters
-    ----------
-    classes : integer array of shape (K, m)
-        -1 for somebody without class.
-    pairs : bool
+    ``classes``: integer array of shape (K, m); -1 for somebody without class.
 
     Examples
     --------

@@ -31,10 +31,7 @@ _ROWS = 1 << 17  # addends of 127 * 127 that an int32 holds
 class DigitSum:
     """The sum over records of factor times sum_t d_t x_t^T, of one linear layer.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Positions of a record (of all branches), outputs, inputs.
+    ``shape``: positions of a record (of all branches), outputs, inputs.
 
     Examples
     --------
@@ -72,7 +69,6 @@ class DigitSum:
 
         Parameters
         ----------
-        total : Tensor
         x, d : Tensor of shape (rows, inputs) and (rows, outputs)
         lengths, factors : Tensor of shape (rows,)
             Of the record's factor, at which no contribution is longer than 1.

@@ -38,10 +38,8 @@ class NetworkGradient(Statistic):
 
     Parameters
     ----------
-    network : Network
     values : array of shape (n_parameters,)
         Where the gradient is taken.
-    clip : float
     bucket : int
         Pairs, by position, whose sum is rounded at once (public; from the sample rate).
     in_place : bool

@@ -46,7 +46,6 @@ class Network:
         Whether data are whole numbers, for an embedding.
     micro_batch : int
         Records that are run at once; memory follows it.
-    device : str
     autocast : 'bfloat16' or None
         Run the module under torch.autocast; losses, norms and sums are not part of it.
 
@@ -122,11 +121,8 @@ class Network:
 
         ``weighted`` gives one vector, in the order of `flat`.
 
-        Parameters
-        ----------
-        *given : Tensor
-            The records' people, (n, ...) for each place in a record; last, what is said of the records:
-            for pairs left, right and labels.
+        ``*given``: the records' people, (n, ...) for each place in a record; last, what is said of the
+        records: for pairs left, right and labels.
         """
         return self._by_rules(*given) if self.by_rules else self._pair_by_pair(*given)
 

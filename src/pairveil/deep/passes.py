@@ -50,7 +50,6 @@ def parts_by_layer(layers: Layers, losses: Callable[[], Tensor], n: int) -> list
         The layers that learn, and their rules.
     losses : callable
         Runs the module on all people, record after record, and returns one loss a record.
-    n : int
     """
     found: list[LayerParts] = []
     start: Tensor | None = None  # where gradients go back to

@@ -125,10 +125,7 @@ class SharedCheckpoint(Checkpoint):
 class SharedNoise:
     """The first process's samples and noise, in every process.
 
-    Parameters
-    ----------
-    own : NoiseSource
-        Asked in the first process only.
+    ``own``: asked in the first process only.
     """
 
     def __init__(self, own: NoiseSource) -> None:

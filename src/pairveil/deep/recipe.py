@@ -61,11 +61,7 @@ class NetworkRecipe:
 
     Parameters
     ----------
-    network : Network
-    loss_name : str
-    n_steps : int
     sample_rate : float or 'auto'
-    clip, learning_rate : float
     in_place : bool
         As in `NetworkGradient`.
     """

@@ -15,10 +15,7 @@ from torch import Tensor
 class Recorded:
     """The same function; on a GPU through a CUDA graph, where torch can record it.
 
-    Parameters
-    ----------
-    function : callable
-        Of tensors of the same shapes at every call; what else it reads stays where it lies.
+    ``function``: of tensors of the same shapes at every call; what else it reads stays where it lies.
 
     Examples
     --------

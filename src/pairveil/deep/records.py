@@ -105,11 +105,7 @@ class GroupRecords:
 class TupleRecords:
     """An anchor, a positive and negatives: the mean loss over the negatives that are there.
 
-    Parameters
-    ----------
-    size : int
-        Members of a tuple.
-    loss : TripletLoss
+    ``size``: members of a tuple.
 
     Examples
     --------
@@ -193,11 +189,7 @@ def _present(loss: Any, *given: Tensor, labelled: bool = True) -> Tensor:
 def check_apart(records: Records, embedded: Tensor) -> None:
     """Refuse a loss in which one record moves another's number or slopes, or that remembers records.
 
-    Parameters
-    ----------
-    records : Records
-    embedded : Tensor of shape (size, 4, k)
-        Of random people.
+    ``embedded``: Tensor of shape (size, 4, k); of random people.
     """
     said = torch.tensor(records.trial, dtype=torch.float32, device=embedded.device)
     first, n = _losses_and_slopes(records, embedded, said), len(said)

@@ -47,10 +47,7 @@ class Hold:
     The lock's own file stays: whoever waits for it may have it open, and would share it with nobody else
     if it were unlinked.
 
-    Parameters
-    ----------
-    path : path
-        Links are followed, so that all names of a file have one lock.
+    ``path``: links are followed, so that all names of a file have one lock.
 
     Raises
     ------
@@ -112,7 +109,6 @@ class Checkpoint:
     path : path or Hold
         Made when it does not exist. With a path the file is held until `close` or `finish`; a Hold stays
         with whoever made it.
-    plan : Plan
     pairs : (K, 2) array, PairSet or DaskPairs
         The used pairs.
 

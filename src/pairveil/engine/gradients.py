@@ -27,8 +27,6 @@ class LossGradient(Statistic):
     Parameters
     ----------
     W : array of shape (k, d)
-    loss : PairLoss
-    clip : float
     weights : (float, float)
         Public weights of similar and of dissimilar pairs.
     scale : array of shape (d,), optional

@@ -32,7 +32,6 @@ class GroupGradient(Statistic):
     Parameters
     ----------
     W : array of shape (k, d)
-    loss : PairLoss
     clip : float
         Of a whole group's contribution.
     weights : (float, float)

@@ -42,10 +42,7 @@ class ContrastiveLoss:
 
     Similar: ``D^2 / 2``; dissimilar: ``max(0, margin - D)^2 / 2``.
 
-    Parameters
-    ----------
-    margin : float
-        Distance beyond which a dissimilar pair is left alone. Public.
+    ``margin``: distance beyond which a dissimilar pair is left alone. Public.
 
     Examples
     --------
@@ -89,10 +86,7 @@ class LogisticLoss:
     ``log(1 + exp(y (D^2 - margin^2)))`` for labels y = +1 (similar) and -1. Unlike the contrastive loss it
     never leaves a pair quite alone, and what it learns is the odds of a match.
 
-    Parameters
-    ----------
-    margin : float
-        Distance at which a pair is as likely similar as not. Public.
+    ``margin``: distance at which a pair is as likely similar as not. Public.
 
     Examples
     --------

@@ -63,7 +63,6 @@ def plan_within(
 
     Parameters
     ----------
-    recipe : Recipe
     setting : Setting
         Its budget has the delta that is left for the queries.
     delta : float

@@ -107,7 +107,6 @@ def clipped_sum(
     data : PairSet, or other records with ``contents`` and ``blocks``
     rows : int array or None
         The records in this batch; None is all of them.
-    statistic : Statistic
     norm : {'l2', 'l1'}
         In which contributions are clipped.
     grid : float

@@ -70,8 +70,6 @@ class TupleGradient(Statistic):
     Parameters
     ----------
     W : array of shape (k, d)
-    loss : TupleLoss
-    clip : float
     size : int
         Members of a tuple.
     scale : array of shape (d,), optional

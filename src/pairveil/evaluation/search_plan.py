@@ -110,10 +110,7 @@ def event_of(
 ) -> tuple[BestOfEvent, dict[Unit, int]]:
     """What the accountant is told, and how many pairs a unit holds in any of the queries.
 
-    Parameters
-    ----------
-    exact : bool
-        Whether noise is exact and discrete, whose slack is the event's.
+    ``exact``: whether noise is exact and discrete, whose slack is the event's.
     """
     # Of the scored pairs it is `test` that knows who changes together, not its counts.
     scored, fitted = kappa_of(test), [one.prepared.material.kappas for one in candidates]

@@ -83,8 +83,6 @@ def cut_into_groups(
     ----------
     ends : integer array of shape (K, 2)
         Pairs, each once.
-    n_people : int
-    size : int
     rng : Generator
         Breaks ties.
 

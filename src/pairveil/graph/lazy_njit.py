@@ -14,10 +14,7 @@ SMALL = 10_000
 class Loop:
     """A function of arrays that numba compiles (and keeps on disk) once an argument is large.
 
-    Parameters
-    ----------
-    function : callable
-        Of arrays and numbers, as ``numba.njit`` takes it; it calls no other compiled function.
+    ``function``: of arrays and numbers, as ``numba.njit`` takes it; it calls no other compiled function.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:

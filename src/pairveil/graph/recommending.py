@@ -33,10 +33,7 @@ def recommended_selection(found: Mapping[str, Kappa]) -> str:
     Of those within a tenth of the most, the one that leaves most for the noise of a promise about a
     relationship: it promises the same to a person, and more to a relationship.
 
-    Parameters
-    ----------
-    found : mapping
-        Of each selection, kappa of the pairs that it keeps.
+    ``found``: of each selection, kappa of the pairs that it keeps.
 
     Examples
     --------

@@ -28,12 +28,7 @@ def share_of_pairs(
 ) -> NDArray[np.int32]:
     """Ascending positions of a random share of the pairs.
 
-    Parameters
-    ----------
-    ends : (K, 2) array of integers below n_people
-        K below 2**30.
-    n_people : int
-    rng : Generator
+    ``ends``: (K, 2) row numbers, K below 2**30.
 
     Examples
     --------

@@ -29,10 +29,7 @@ DEFAULT_LEARNER = "contrastive"
 def learner_class(name: str) -> type[PrivateLearner]:
     """The class of a registered learner.
 
-    Parameters
-    ----------
-    name : str
-        One of `LEARNERS`.
+    ``name``: one of `LEARNERS`.
 
     Examples
     --------

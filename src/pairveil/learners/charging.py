@@ -26,7 +26,6 @@ def charge(ledger: PrivacyLedger | None, prepared: Prepared, saved: Checkpoint |
     ----------
     ledger : PrivacyLedger or None
         None keeps no account.
-    prepared : Prepared
     saved : Checkpoint or None
         Tells the ledger of each answer from here on, before it is used.
 
@@ -54,12 +53,7 @@ def charge(ledger: PrivacyLedger | None, prepared: Prepared, saved: Checkpoint |
 def check(ledger: PrivacyLedger | None, prepared: Prepared, path: Path | str) -> None:
     """Refuse a checkpoint that a fit would not resume from; charges and changes nothing.
 
-    Parameters
-    ----------
-    ledger : PrivacyLedger or None
-    prepared : Prepared
-    path : path
-        There may be nothing there yet.
+    ``path``: there may be nothing there yet.
 
     Raises
     ------

@@ -101,7 +101,6 @@ def as_choices(choices: Any, items: Items, by: Any) -> Choices:
     Parameters
     ----------
     choices : Choices, DataFrame or array of shape (K, 3)
-    items : Items
     by : {'worker', 'choice'}
     """
     if isinstance(choices, Choices):
@@ -190,9 +189,7 @@ def record_weights(choices: Choices, norm: str, loud: float, *, private: bool) -
 
     Parameters
     ----------
-    choices : Choices
     norm : {'l2', 'l1'}
-    loud : float
     private : bool
         Without privacy nothing is shortened and all choices count the same.
     """

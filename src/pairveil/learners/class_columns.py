@@ -63,7 +63,6 @@ class ColumnMoments(Statistic):
 
     Parameters
     ----------
-    n_features : int
     data_norm : float
         Public; u is the row divided by it.
     clip : float
@@ -113,7 +112,6 @@ class ClassWindows(Scores):
 
     Parameters
     ----------
-    n_features : int
     levels : tuple of float
         Public, greater than 0.
     weights : (float, float)
@@ -202,12 +200,7 @@ class Columns:
 def find_columns(plan: Plan, engine: Engine, reach: float) -> Columns:
     """Centre and scale of the columns, with a floor where the noise hides their variance.
 
-    Parameters
-    ----------
-    plan : Plan
-    engine : Engine
-    reach : float
-        Rows are scaled to be of length 1 at so many typical lengths.
+    ``reach``: rows are scaled to be of length 1 at so many typical lengths.
     """
     d, n, query = plan.n_features, plan.n_records, plan["columns"]
     norm, counted = query.mechanism.norm, query.n_entries - 2 * d

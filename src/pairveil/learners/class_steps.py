@@ -124,12 +124,10 @@ class ClassResiduals(Statistic):
 
     Parameters
     ----------
-    rows : Rows
     w : array of shape (n_classes - 1, n_features + 1)
         Released, or zero.
     weights : array of shape (n_classes,)
         v, of people of each class: at most 1.
-    clip : float
     """
 
     rows: Rows
@@ -159,7 +157,6 @@ class Separation(Statistic):
 
     Parameters
     ----------
-    rows : Rows
     w : array of shape (n_classes - 1, n_features)
     clip : float
         `bound` of the query's norm.
@@ -259,9 +256,6 @@ def take_separation(
 
     Parameters
     ----------
-    plan : Plan
-    engine : Engine
-    rows : Rows
     w : array of shape (n_classes - 1, n_features)
     walked : float
         How far w can have gone along one residual: the sizes of its steps, added up.

@@ -38,10 +38,7 @@ class LinkVotes(Statistic):
     whatever the label; a null link (label 0) contributes nothing. A link is known by its place among the
     records, so the sum is taken from the records themselves.
 
-    Parameters
-    ----------
-    votes : array of shape (n_links, n_candidates)
-        Public.
+    ``votes``: array of shape (n_links, n_candidates); public.
     """
 
     votes: FloatArray
@@ -107,9 +104,6 @@ class LinkedRecipe:
         The points on one scale, as records have them.
     links : array of shape (n_links, 2)
         Public: which points are linked, not how.
-    n_clusters : int
-    spectral : bool
-    metric : ContrastiveRecipe
     """
 
     shown: FloatArray

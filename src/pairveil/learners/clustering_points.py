@@ -97,11 +97,7 @@ class LinkedPoints:
 class StepSums(Statistic):
     """How many people each cluster has and the sum of their rows, a group's part clipped as a whole.
 
-    Parameters
-    ----------
-    centres : array of shape (k, d)
-        Released, in units of the data norm.
-    data_norm : float
+    ``centres``: array of shape (k, d); released, in units of the data norm.
     """
 
     centres: FloatArray

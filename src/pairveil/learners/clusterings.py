@@ -49,8 +49,6 @@ def candidates(
         Public.
     metric : array of shape (k, d) or None
         Released.
-    n_clusters : int
-    spectral : bool
 
     Returns
     -------

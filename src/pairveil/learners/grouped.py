@@ -38,7 +38,6 @@ def material_of_groups(given: Any, groups: GroupSet, stacklevel: int) -> Materia
     ----------
     given : parameters
         Plain: data_norm.
-    groups : GroupSet
     """
     data = clipped(groups.canonical(), given.data_norm, stacklevel + 1)
     return Material(

@@ -287,7 +287,6 @@ def designed_pairs(given: Any, people: Material) -> Material:
     ----------
     given : parameters
         Plain and checked.
-    people : Material
     """
     data = people.used
     how = "matching" if given.unit == "person" else "paths"

@@ -54,7 +54,6 @@ class PairMoments(Statistic):
 
     Parameters
     ----------
-    n_features : int
     diagonal : bool
         z^2 alone.
     clip : float

@@ -35,10 +35,7 @@ _LIMITS = ("epsilon", "delta")  # what must not be exceeded
 def plain_parameters(learner: Any) -> Any:
     """The parameters of a learner, as attributes; numbers are Python's own.
 
-    Parameters
-    ----------
-    learner : estimator
-        Its parameters need not have been checked: what is no real number stays as it is.
+    ``learner``: its parameters need not have been checked: what is no real number stays as it is.
 
     Examples
     --------

@@ -58,10 +58,8 @@ def prepare(
 
     Parameters
     ----------
-    recipe : Recipe
     given : parameters
         Plain and checked: epsilon, delta, unit, adjacency, mechanism, data_norm.
-    material : Material
     noise : NoiseSource
         Says whether the fit is for release.
     """

@@ -96,10 +96,8 @@ class RankingRecipe:
     ----------
     asked : Asked
         What is public about the choices.
-    items : Items
     back : array of shape (n_features, n_features) or None
         From coefficients to those of the items' own features; None where items have no features.
-    prior_std : float
     """
 
     asked: Asked

@@ -62,7 +62,6 @@ class ClassScatter(Statistic):
 
     Parameters
     ----------
-    n_classes : int
     centre, factors : arrays of shape (n_features,)
         Public or released: ``z = (x - centre) * factors``.
     clip : float
@@ -173,10 +172,7 @@ class ScatterRecipe:
 def radius(noise: float) -> float:
     """Where rows are shortened, in typical lengths: the more noise, the nearer to directions alone.
 
-    Parameters
-    ----------
-    noise : float
-        Length of the noise on a mean over all people, for contributions of length 1.
+    ``noise``: length of the noise on a mean over all people, for contributions of length 1.
 
     Examples
     --------
@@ -205,7 +201,6 @@ def discriminant(
         People.
     noise : float
         Standard deviation of the noise on each weighted entry.
-    columns : Columns
 
     Returns
     -------

@@ -154,7 +154,6 @@ class PrivateScoreCounts(PrivateLearner):
     ----------
     score_range : (float, float)
         Public.
-    n_cells : int
     entity_records : int, optional
         Public bound on the records of one person.
     n_scores : int

@@ -65,7 +65,6 @@ def fit_strengths(
 
     Parameters
     ----------
-    asked : Asked
     answer : array of shape (d,)
     noise : float
         Standard deviation of the noise on each entry.
@@ -111,7 +110,6 @@ def rank_sets(
     ----------
     strengths : array of shape (n,)
     covariance : array of shape (n, n)
-    confidence : float
 
     Returns
     -------

@@ -95,12 +95,7 @@ class NoisyCounts:
 class CountRecipe:
     """One query: all counts together.
 
-    Parameters
-    ----------
-    n_levels : tuple of int
-    matches_only : bool
-    told : tuple of (str, value)
-        Further public parameters, for the certificate.
+    ``told``: further public parameters, for the certificate.
     """
 
     n_levels: tuple[int, ...]

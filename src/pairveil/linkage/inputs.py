@@ -74,7 +74,6 @@ def beyond_bound(entities: Any, pairs: Any, most: int) -> NDArray[np.bool_]:
         The entity of both records of each pair (private).
     pairs : (K, 2) integer array
         The records, numbered in the order of their ids.
-    most : int
 
     Examples
     --------

@@ -136,7 +136,6 @@ def from_splink(
     labels : table, path or PairTable
         Clerical labels with ``unique_id_l``, ``unique_id_r`` and ``clerical_match_score``; a score of at
         least ``threshold`` is a match, one below is none (Splink's own training takes all for matches).
-    threshold : float
     n_random : int
         So many `random_pairs` of other records are compared too, and added as pairs that do not match.
 

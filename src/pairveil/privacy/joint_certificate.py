@@ -37,10 +37,8 @@ class ThresholdChoice:
 
     Parameters
     ----------
-    query : Query
     kappas : mapping
         Of each unit, in the graph of the pairs it was chosen on.
-    n_pairs : int
     noise_source : str
         Name of the source that its noise came from, which need not be the fit's.
     inferred_topology : bool

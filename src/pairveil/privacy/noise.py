@@ -79,10 +79,8 @@ def _check_sample(n: int, q: float) -> None:
 class SeededNoise:
     """Fast NumPy noise from a seed: for experiments and tests, never for a release.
 
-    Parameters
-    ----------
-    rng : numpy Generator or RandomState, int or None
-        None draws a seed from the operating system; the noise is still floating-point noise.
+    ``rng``: numpy Generator or RandomState, int or None; None draws a seed from the operating system; the
+    noise is still floating-point noise.
 
     Examples
     --------

@@ -34,7 +34,6 @@ class Query:
         earlier answers.
     steps : int
         How many sums.
-    mechanism : Mechanism
     sampling : {'poisson', 'disjoint'}
         Each record enters a sum with probability ``sample_rate`` on its own; or the records are dealt
         into ``1 / sample_rate`` batches, by their position alone, and every batch is used once an epoch.

@@ -18,13 +18,7 @@ FORMAT = "pairveil-network"
 class DescribedNetwork:
     """What a folder says of a network; ``pairveil.deep.ReleasedNetwork`` loads the weights.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Of one person's data.
-    n_parameters : int
-    architecture : str
-    certificate : Certificate or None
+    ``shape``: of one person's data.
     """
 
     shape: tuple[int, ...]

@@ -12,10 +12,7 @@ MOST_SPOKES = 48  # more than these run into each other; the words say how many 
 def hundred_guesses(right: int) -> Chart:
     """A hundred heads: what a coin gets right, what the release adds at most, what stays wrong.
 
-    Parameters
-    ----------
-    right : int
-        Guesses in 100 that are right at most, between 50 and 100.
+    ``right``: guesses in 100 that are right at most, between 50 and 100.
 
     Examples
     --------

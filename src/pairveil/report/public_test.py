@@ -29,7 +29,6 @@ def score_public(
 
     Parameters
     ----------
-    metric : ReleasedMetric
     X, classes : arrays of shape (n, n_features) and (n,)
         Public people, as numbers in the metric's order, and their classes: of nobody whose pairs were used.
     note : str

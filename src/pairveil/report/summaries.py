@@ -35,7 +35,6 @@ def metric_shape(
     Parameters
     ----------
     components : array of shape (n_components, n_features)
-    feature_names : tuple of str, optional
     column_scale : array of shape (n_features,), optional
         Public factors that are part of ``components``; without dividing by them a column of small
         numbers would look important for its unit alone.

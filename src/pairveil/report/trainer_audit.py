@@ -27,12 +27,7 @@ COMPARED = {
 def render(found: TrainerFinding, command: Sequence[str], cover: Cover | None = None) -> str:
     """The page as a string.
 
-    Parameters
-    ----------
-    found : TrainerFinding
-    command : sequence of str
-        What was typed, for whoever repeats it.
-    cover : Cover, optional
+    ``command``: what was typed, for whoever repeats it.
 
     Examples
     --------

@@ -46,7 +46,6 @@ class Column:
     ----------
     name : str
         As the table calls it.
-    type : str
     """
 
     name: str

@@ -49,8 +49,6 @@ def run_jobs(
     ----------
     experiment : str
         Name of the folder under ``out/cells``.
-    jobs : sequence of Job
-    out : Path
     n_jobs : int
         Worker processes, one thread each. 1 runs here.
     progress : callable, optional

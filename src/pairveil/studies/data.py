@@ -39,7 +39,6 @@ class Benchmark:
 
     Parameters
     ----------
-    name : str
     X : array of shape (n, d)
         Raw columns; ``protocol.make_split`` scales them.
     classes : array of shape (n,)

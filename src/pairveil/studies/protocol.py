@@ -94,8 +94,6 @@ def make_split(
 
     Parameters
     ----------
-    benchmark : Benchmark
-    rng : Generator
     norm : {"l2", "l1"}
         Row scaling; the paper's own algorithm takes l1.
     max_people : int, optional
@@ -190,7 +188,6 @@ def score(
     ----------
     components : array or None
         The metric; None is Euclidean.
-    split : Split
     seed : int
         Fixes the test pairs (and the people that kNN is asked about), so that methods are compared
         on the same ones.

@@ -318,7 +318,6 @@ def create_app(project: Project, token: str | None = None, port: int = 8765) -> 
 
     Parameters
     ----------
-    project : Project
     token : str, optional
         One is made if none is given.
     port : int

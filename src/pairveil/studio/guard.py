@@ -46,7 +46,6 @@ class Guard:
 
     Parameters
     ----------
-    app : ASGI application
     token : str
         The one-time token; ``secrets.token_urlsafe()`` makes one.
     port : int

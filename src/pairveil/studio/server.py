@@ -17,7 +17,6 @@ def serve(project: Project, port: int, announce: Callable[[str], None]) -> None:
 
     Parameters
     ----------
-    project : Project
     port : int
         0 takes a free one.
     announce : callable

@@ -22,7 +22,6 @@ class Inputs(Generic[Records]):
     first, second : PairSet, People, TupleSet or Choices
         For zero-out, the changed records of `first` are null.
     adjacency : {"zero-out", "replace"}
-    name : str
     """
 
     first: Records

@@ -73,7 +73,6 @@ def label_flip(
 
     Parameters
     ----------
-    n_features : int
     adjacency : {"zero-out", "replace"}
         Against null, or against the flipped label.
     n_pairs : int

@@ -31,12 +31,7 @@ def read_dedupe(path: Path, record_id: str = "id", with_labels: bool = True) -> 
     holds the person's id (dedupe keeps fields that its variables do not mention, so it is there if
     it was in the data given to dedupe).
 
-    Parameters
-    ----------
-    path : Path
-    record_id : str
-        The field with the id.
-    with_labels : bool
+    ``record_id``: the field with the id.
     """
     found: list[Pair] = []
     for label, pair in _labelled(path):

@@ -50,7 +50,6 @@ def read_splink(
 
     Parameters
     ----------
-    table : TableSource
     left, right : str
         The id columns.
     score : str or None

@@ -65,10 +65,7 @@ def connected_client() -> Any:
 def cluster(scheduler: str | None) -> Iterator[None]:
     """Connect to a scheduler for the time of a ``with`` block; None connects to nothing.
 
-    Parameters
-    ----------
-    scheduler : str or None
-        Its address, as ``tcp://10.0.0.5:8786``.
+    ``scheduler``: its address, as ``tcp://10.0.0.5:8786``.
     """
     if scheduler is None:
         yield

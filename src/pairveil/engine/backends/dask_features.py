@@ -32,7 +32,6 @@ class FeatureBlocks:
         Arrays of some rows each, in order.
     starts : tuple of int
         Number of each block's first row; the last is the number of rows.
-    n_features : int
     dtype : dtype
         float32 or float64; blocks are brought to it.
     names : tuple of str or None

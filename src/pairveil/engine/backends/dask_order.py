@@ -102,7 +102,6 @@ def sort_partitions(client: Any, partitions: tuple[Any, ...], looks: list[Look])
     client : distributed.Client
     partitions : tuple of Delayed
         Of `canonical_partition`, without problems.
-    looks : list of Look
     """
     starts = np.concatenate([[0], np.cumsum([seen.n_pairs for seen in looks])])
     placed = [

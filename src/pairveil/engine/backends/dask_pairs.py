@@ -138,7 +138,6 @@ class DaskPairs:
 
     Parameters
     ----------
-    features : FeatureBlocks
     partitions : tuple of Delayed
         Recipes of the partitions, which follow one another in canonical order, each pair once.
     starts : int array

@@ -99,7 +99,6 @@ def descend(
         W before the first step.
     noise : ndarray of shape (steps, k, d)
         Multiples of the grid, below 2^53 of it.
-    rate : float
 
     Returns
     -------

@@ -57,7 +57,6 @@ def material_of_tuples(given: Any, found: TupleSet, stacklevel: int) -> Material
     ----------
     given : parameters
         Plain and checked: select, unit, kappa, data_norm, random_state.
-    found : TupleSet
     """
     ordered, positions = found.canonical(stacklevel + 1)
     data = clipped(ordered, given.data_norm, stacklevel + 1)

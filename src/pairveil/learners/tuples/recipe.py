@@ -59,14 +59,12 @@ class TupleRecipe:
 
     Parameters
     ----------
-    loss : TupleLoss
     size : int
         Members of a tuple.
     n_components : int or None
         Rows asked for; None learns few directions and blends them with Euclid.
     n_steps : int or None
         None follows the public rule.
-    max_grad_norm : float or None
     """
 
     loss: TupleLoss

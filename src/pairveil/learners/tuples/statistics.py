@@ -31,7 +31,6 @@ class TupleSurvey(Statistic):
 
     Parameters
     ----------
-    n_features, size : int
     longest : float
         Public bound on a difference's length.
     side : float

@@ -67,7 +67,6 @@ def pck_means(X: FloatArray, ml: IntArray, cl: IntArray, k: int, seed: int = 0) 
     ----------
     X : array of shape (n, d)
     ml, cl : arrays of shape (m, 2)
-    k : int
     seed : int
         Of the order in which points are given clusters.
 
@@ -156,10 +155,8 @@ def run(
     ----------
     seeds : int
         Draws of links; on none of these seeds a default was chosen.
-    links : tuple of int
     out : path, optional
         Folder for ``clustering.json``.
-    progress : callable, optional
     """
     rows = []
     for name, X, y in data_sets():

@@ -302,11 +302,8 @@ def run(
     ----------
     sizes : sequence of int
         Numbers of people.
-    epsilons : sequence of float
-    seeds : int
     out : path, optional
         Folder for ``deep_utility.json``.
-    progress : callable, optional
     jobs : int
         Processes.
     device : str

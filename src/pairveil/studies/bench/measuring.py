@@ -28,7 +28,6 @@ def in_fresh_process(
 
     Parameters
     ----------
-    module, function : str
     arguments : str
     one_core : bool
         Libraries that compute in parallel are told to use one thread.

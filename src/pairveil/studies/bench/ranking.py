@@ -60,10 +60,7 @@ def read_swissmetro(path: Path) -> tuple[NDArray[np.int64], FloatArray]:
     An item is one alternative of one question, with travel time, cost and headway (hundreds) and which of the
     three it is. A choice among three is two choices, each between the chosen one and another.
 
-    Parameters
-    ----------
-    path : path
-        ``swissmetro.dat`` as biogeme ships it, separated by tabs.
+    ``path``: ``swissmetro.dat`` as biogeme ships it, separated by tabs.
     """
     lines = path.read_text(encoding="utf-8").splitlines()
     names, *rows = (line.split("\t") for line in lines if line.strip())
@@ -151,12 +148,10 @@ def run(
     ----------
     seeds : int
         Repeats; on none of these seeds a default was chosen.
-    n_workers, asked : int
     real : path, optional
         ``swissmetro.dat``, to be measured too.
     out : path, optional
         Folder for ``ranking.json``.
-    progress : callable, optional
     """
     rows = []
     for features in (False, True):

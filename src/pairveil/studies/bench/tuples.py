@@ -90,10 +90,8 @@ def run(
 
     Parameters
     ----------
-    names : tuple of str
     folder : path, optional
         Where the benchmark files are.
-    seeds : int
     methods : tuple of str
         Of `METHODS`.
 

@@ -129,7 +129,6 @@ def run(
         Processes.
     out : path, optional
         Folder for ``utility.json``.
-    settings : iterable of Setting
     max_people : int, optional
         Cut data sets down (quick runs).
     progress : callable, optional

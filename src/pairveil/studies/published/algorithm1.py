@@ -164,8 +164,6 @@ def algorithm1(
         Features; rows are scaled to norm at most 1 (l1, or l2 for the Appendix C variants).
     pairs, labels : arrays of shape (K, 2) and (K,)
         Index pairs, and +1 similar / -1 dissimilar (the paper's y = 0 / 1).
-    settings : Settings
-    random_state : int, Generator or None
     start : array of shape (n_components, d), optional
         W's start; by default Gaussian entries of variance 1/d'.
 

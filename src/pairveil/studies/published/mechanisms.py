@@ -20,10 +20,7 @@ from pairveil.privacy.gdp import epsilon_from_mu
 class Mechanism(ABC):
     """A way to publish a vector with noise.
 
-    Parameters
-    ----------
-    epsilon : float
-        The budget that one use is claimed to cost.
+    ``epsilon``: the budget that one use is claimed to cost.
     """
 
     name: str

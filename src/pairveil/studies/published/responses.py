@@ -24,13 +24,9 @@ class Duchi(Mechanism):
     the corners that agree with v (s.v >= 0) with probability e^eps/(1+e^eps), else among those that
     disagree (s.v <= 0).
 
-    Parameters
-    ----------
-    epsilon : float
-    pad : bool
-        Even d has ties (s.v = 0) which belong to both halves, so the cost is ln(1 + e^epsilon).
-        True adds a null coordinate and drops it from the answer: the cost is epsilon again.
-        False is the mechanism as published.
+    ``pad``: even d has ties (s.v = 0) which belong to both halves, so the cost is ln(1 + e^epsilon). True
+    adds a null coordinate and drops it from the answer: the cost is epsilon again. False is the mechanism
+    as published.
 
     Examples
     --------
