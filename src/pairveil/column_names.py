@@ -49,10 +49,7 @@ def in_order(table: Any, names: Sequence[str] | None, stacklevel: int = 2) -> An
     stacklevel : int
         Of the warning.
 
-    Raises
-    ------
-    InputError
-        Its columns are not those.
+    Raises InputError: its columns are not those.
 
     Warns
     -----

@@ -40,10 +40,7 @@ _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 def write_file(path: str | Path, content: bytes | str) -> Path:
     """Write a file whole or not at all; text is UTF-8.
 
-    Raises
-    ------
-    InputError
-        It cannot be written, with the reason.
+    Raises InputError: it cannot be written, with the reason.
 
     Examples
     --------
@@ -128,10 +125,7 @@ class FolderDraft:
     room : int
         Bytes to keep free for it.
 
-    Raises
-    ------
-    InputError
-        It cannot be written, or another run is writing it.
+    Raises InputError: it cannot be written, or another run is writing it.
 
     Examples
     --------

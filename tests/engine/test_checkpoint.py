@@ -14,7 +14,7 @@ import pytest
 
 from pairveil.data.pairset import PairSet
 from pairveil.engine import checkpoint
-from pairveil.engine.checkpoint import Hold, remove
+from pairveil.engine.checkpoint import Hold
 from pairveil.errors import BudgetError, InputError
 from pairveil.graph.choosing import design_pairs
 from pairveil.learners.contrastive.learner import DPPMetricLearner
@@ -347,13 +347,14 @@ def test_a_link_is_the_file_it_leads_to(tmp_path):
         with pytest.raises(InputError, match="another fit is using"):
             learner().fit(make_data(), checkpoint=path)
         with pytest.raises(InputError, match="another fit is using"):
-            remove(path)
+            Hold(path)
         raise Stop
 
     with pytest.raises(Stop):
         learner().fit(make_data(), on_answer=second, checkpoint=link)
     assert path.exists()
-    remove(link)
+    with Hold(link) as held:
+        held.remove()
     assert not path.exists()
 
 
@@ -367,7 +368,7 @@ def test_a_run_that_is_about_to_start_keeps_its_lock(tmp_path, monkeypatch):
         monkeypatch.setattr(checkpoint, "fit_digest", digest)
         met.append(1)
         with pytest.raises(InputError, match="another fit is using"):
-            remove(path)
+            Hold(path)
         with pytest.raises(InputError, match="another fit is using"):
             learner(ledger).fit(make_data(), checkpoint=path)
         return digest(*arguments)

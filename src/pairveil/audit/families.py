@@ -36,10 +36,7 @@ def epsilon_in_family(fpr: float, fnr: float, curve: Curve, noise: float, delta:
     noise : float
         The claimed noise; the search covers a factor of 1,000 around it.
 
-    Returns
-    -------
-    float
-        Epsilon of the largest noise that is refuted; 0 if none is.
+    Returns epsilon of the largest noise that is refuted; 0 if none is.
 
     Examples
     --------

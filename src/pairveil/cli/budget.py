@@ -100,10 +100,7 @@ class Budget(NamedTuple):
 
         Refuses a fit just as the ledger itself would, but charges nothing and makes no file.
 
-        Raises
-        ------
-        BudgetError
-            When the budget does not allow the fit.
+        Raises BudgetError: when the budget does not allow the fit.
         """
         from pairveil.learners.charging import is_charged
 

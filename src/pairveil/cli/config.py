@@ -34,10 +34,7 @@ def read_config(path: Path, group: Any) -> dict[str, Any]:
     group : click group
         Its commands say which tables and keys exist; anything else is an error.
 
-    Returns
-    -------
-    dict
-        From command to parameter to value, as click's ``default_map``.
+    Returns values by command and parameter, as click's ``default_map``.
     """
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))

@@ -44,15 +44,9 @@ def open_pairs(
     left, right, label : str
         Columns of the Parquet file.
 
-    Returns
-    -------
-    PairSet
-        Pairs of a Parquet file in canonical order, each once; a ``.npy`` file is mapped as it is.
+    Returns pairs of a Parquet file in canonical order, each once; a ``.npy`` file is mapped as it is.
 
-    Raises
-    ------
-    InputError
-        A file that is missing, of another kind, or whose numbers name nobody.
+    Raises InputError: a file that is missing, of another kind, or whose numbers name nobody.
 
     Examples
     --------

@@ -121,10 +121,7 @@ def read_levels(source: Any, left: str, right: str, ignored: Sequence[str] = ())
 def rows_of(wanted: PairTable, having: PairTable) -> np.ndarray:
     """Where each wanted pair stands in another table; (a, b) and (b, a) are the same pair.
 
-    Raises
-    ------
-    InputError
-        A wanted pair is not there, or is there twice.
+    Raises InputError: a wanted pair is not there, or is there twice.
 
     Examples
     --------

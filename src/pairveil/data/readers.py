@@ -127,10 +127,7 @@ def read_classes(source: Any, column: str) -> np.ndarray:
     source : path or DataFrame
         As for `read_features`; for ``.npz`` the name of an array in it (``y``).
 
-    Returns
-    -------
-    ndarray
-        Integers, or text.
+    Returns integers, or text.
 
     Examples
     --------

@@ -53,10 +53,7 @@ def index_pairs(table: PairTable, ids: np.ndarray | None = None) -> IndexedPairs
     ``ids``: the people that have features, in row order. Without it everybody who is in a pair is
     numbered in the order of ids: enough for the graph, which needs no features.
 
-    Raises
-    ------
-    InputError
-        A pair names somebody not in ``ids``; a person is paired with herself.
+    Raises InputError: a pair names somebody not in ``ids``; a person is paired with herself.
 
     Warns
     -----

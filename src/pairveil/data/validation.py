@@ -67,10 +67,8 @@ def check_features(values: Any, names: Sequence[str] | None = None) -> Any:
     names : sequence of str, optional
         Column names, for messages.
 
-    Raises
-    ------
-    InputError
-        Not two-dimensional, not numeric, empty, or a NaN or infinity (column and row named).
+    Raises InputError: not two-dimensional, not numeric, empty, or a NaN or infinity (column and row
+    named).
 
     Examples
     --------

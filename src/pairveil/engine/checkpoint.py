@@ -49,10 +49,7 @@ class Hold:
 
     ``path``: links are followed, so that all names of a file have one lock.
 
-    Raises
-    ------
-    InputError
-        Another run has it, or nothing can be written there.
+    Raises InputError: another run has it, or nothing can be written there.
 
     Examples
     --------
@@ -172,10 +169,8 @@ class Checkpoint:
     def keep(self, name: str, value: FloatArray) -> None:
         """Write a sum that was just drawn, durably, before anything is made of it.
 
-        Raises
-        ------
-        InputError
-            Somebody else wrote to the file, or went on with a copy of it: the sum must not be used.
+        Raises InputError: somebody else wrote to the file, or went on with a copy of it: the sum must not
+        be used.
         """
         buffer = io.BytesIO()
         buffer.write(name.encode() + b"\n")
@@ -219,25 +214,10 @@ def fit_digest(plan: Plan, pairs: Any) -> str:
     return digest.hexdigest()
 
 
-def remove(path: str | Path) -> None:
-    """Delete the checkpoint of a fit whose result is safe.
-
-    Raises
-    ------
-    InputError
-        A fit is using it.
-    """
-    with Hold(path) as held:
-        held.remove()
-
-
 def read(path: str | Path, digest: str) -> Content:
     """What the checkpoint of the fit with this `fit_digest` holds; changes nothing.
 
-    Raises
-    ------
-    InputError
-        The file is none of ours, of another fit, or damaged.
+    Raises InputError: the file is none of ours, of another fit, or damaged.
     """
     if not Path(path).is_file():
         raise InputError(

@@ -72,10 +72,7 @@ def plan_within(
     exact : bool
         Whether noise is drawn exactly, which takes a part of delta.
 
-    Raises
-    ------
-    InputError
-        No exact noise serves this epsilon and delta, or sums would leave 64-bit integers.
+    Raises InputError: no exact noise serves this epsilon and delta, or sums would leave 64-bit integers.
     """
     budget, turn = setting.budget, 0
     while True:

@@ -140,10 +140,7 @@ def adjacency_of_parts(
     parts : iterable of (k, 2) int32 or int64 arrays
         Together every pair once.
 
-    Raises
-    ------
-    InputError
-        The parts are not those that the degrees were counted on.
+    Raises InputError: the parts are not those that the degrees were counted on.
 
     Examples
     --------

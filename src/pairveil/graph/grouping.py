@@ -86,10 +86,7 @@ def cut_into_groups(
     rng : Generator
         Breaks ties.
 
-    Returns
-    -------
-    ndarray of int64, shape (n_people,)
-        Each person's group; -1 for people in no group.
+    Returns ndarray of int64, shape (n_people,): each person's group; -1 for people in no group.
 
     Examples
     --------

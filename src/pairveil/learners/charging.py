@@ -55,10 +55,7 @@ def check(ledger: PrivacyLedger | None, prepared: Prepared, path: Path | str) ->
 
     ``path``: there may be nothing there yet.
 
-    Raises
-    ------
-    InputError
-        The checkpoint is of another fit, damaged, or not what the ledger knows of it.
+    Raises InputError: the checkpoint is of another fit, damaged, or not what the ledger knows of it.
     """
     if not Path(path).exists():
         return

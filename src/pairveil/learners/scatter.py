@@ -202,10 +202,7 @@ def discriminant(
     noise : float
         Standard deviation of the noise on each weighted entry.
 
-    Returns
-    -------
-    array of shape (d, d)
-        For rows u; leading directions first.
+    Returns a (d, d) array for rows u, leading directions first.
     """
     k, d = sums.shape
     a, b, c = WEIGHTS

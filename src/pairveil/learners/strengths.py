@@ -111,10 +111,7 @@ def rank_sets(
     strengths : array of shape (n,)
     covariance : array of shape (n, n)
 
-    Returns
-    -------
-    low, high : integer arrays of shape (n,)
-        Ranks count from 1, the best.
+    Returns two integer arrays of shape (n,), low and high; ranks count from 1, the best.
 
     Examples
     --------

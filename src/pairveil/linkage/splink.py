@@ -139,10 +139,7 @@ def from_splink(
     n_random : int
         So many `random_pairs` of other records are compared too, and added as pairs that do not match.
 
-    Raises
-    ------
-    InputError
-        A labelled pair names a record that is not in the linker's tables.
+    Raises InputError: a labelled pair names a record that is not in the linker's tables.
     """
     from pairveil.data.readers import read_pairs
     from pairveil.data.tables import PairTable

@@ -101,10 +101,7 @@ class Atoms(NamedTuple):
 def atoms_of_best(search: Search) -> Atoms:
     """A pair of laws that dominates the search, both ways: the hull of points of its profile.
 
-    Raises
-    ------
-    UnresolvableError
-        There is no bound worth a curve.
+    Raises UnresolvableError: there is no bound worth a curve.
     """
     shift = 2.0 * _shift(search)
     far = max(epsilon_of_composition(one, _LEAST_DELTA) for one in search.trials)

@@ -280,10 +280,7 @@ def poisson_sample(n: int, rate: float, keystream: Keystream) -> Ints:
     keystream : Keystream
         Where the bits come from.
 
-    Returns
-    -------
-    ndarray of int64
-        The chosen items, increasing.
+    Returns the chosen items, increasing.
 
     Examples
     --------

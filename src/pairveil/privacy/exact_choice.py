@@ -192,10 +192,7 @@ def choose_exactly(
     count : int, default 1
         Independent draws; each is an event of its own.
 
-    Returns
-    -------
-    ndarray of int64, shape (count,)
-        Indices of candidates.
+    Returns ndarray of int64, shape (count,): indices of candidates.
 
     Examples
     --------

@@ -86,10 +86,7 @@ def model_and_curve(model: Certificate, curve: Certificate) -> Certificate:
 
     A ledger that both were charged to says the same, or less where it knows that the pairs are the same.
 
-    Raises
-    ------
-    InputError
-        They are about records of other kinds, or mean something else by a person.
+    Raises InputError: they are about records of other kinds, or mean something else by a person.
     """
     _check(model, curve)
     costs: dict[str, dict[Unit, Cost]] = {}

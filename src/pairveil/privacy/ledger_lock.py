@@ -22,10 +22,7 @@ GIVE_UP_AFTER = 120.0
 def ledger_lock(ledger: Path) -> Iterator[None]:
     """Hold the lock of a ledger file. The operating system frees it when its holder dies.
 
-    Raises
-    ------
-    InputError
-        Another process held it all the time, or nothing can be written there.
+    Raises InputError: another process held it all the time, or nothing can be written there.
 
     Examples
     --------

@@ -23,16 +23,10 @@ def slack_of_plan(plan: Mapping[str, Any], largest_kappa: int) -> float:
     largest_kappa : int
         The largest number of records that a reported unit touches.
 
-    Returns
-    -------
-    float
-        The sum of what each mechanism says of its own noise; 1, all there is, for a mechanism that is unknown
-        or has no proof.
+    Returns the sum of what each mechanism says of its own noise; 1, all there is, for a mechanism that is
+    unknown or has no proof.
 
-    Raises
-    ------
-    KeyError, TypeError, ValueError
-        The plan does not describe its releases.
+    Raises KeyError, TypeError, ValueError: the plan does not describe its releases.
 
     Examples
     --------

@@ -32,10 +32,7 @@ def load_release(
 ) -> ReleasedMetric | ReleasedLinkage | ErrorCurve | ReleasedAnswer | DescribedNetwork:
     """Read a release of any kind, and check that it is what its certificate was made for.
 
-    Raises
-    ------
-    InputError
-        When a file is missing, truncated, tampered with or of a newer version.
+    Raises InputError: when a file is missing, truncated, tampered with or of a newer version.
     """
     source = Path(folder)
     if not (source / METRIC_FILE).exists():

@@ -33,10 +33,7 @@ def new_key(path: str | Path) -> Path:
 
     The files are PEM, as ``openssl genpkey -algorithm ed25519`` makes them.
 
-    Returns
-    -------
-    Path
-        The public key's file, to be given to those who receive releases.
+    Returns the public key's file, to be given to those who receive releases.
     """
     private, public = Path(path), Path(f"{path}.pub")
     for file in (private, public):
@@ -59,10 +56,7 @@ def new_key(path: str | Path) -> Path:
 def sign(folder: str | Path, key: str | Path) -> Path:
     """Sign every file of a release; an earlier signature is replaced.
 
-    Returns
-    -------
-    Path
-        The envelope's file, ``signature.dsse.json`` in the folder.
+    Returns the envelope's file, ``signature.dsse.json`` in the folder.
     """
     source, owner = Path(folder), _private_key(Path(key))
     files = sorted(name for name in _files(source) if name != SIGNATURE_FILE)
@@ -91,15 +85,9 @@ def sign(folder: str | Path, key: str | Path) -> Path:
 def check_signature(folder: str | Path, signer: str | Path) -> tuple[str, ...]:
     """Check that the holder of the key ``signer`` signed this release as it is.
 
-    Returns
-    -------
-    tuple of str
-        Other files in the folder, which the signature does not cover.
+    Returns other files in the folder, which the signature does not cover.
 
-    Raises
-    ------
-    InputError
-        Not signed; signed by another key; or changed after it was signed.
+    Raises InputError: not signed; signed by another key; or changed after it was signed.
     """
     source, key = Path(folder), _public_key(Path(signer))
     if not is_signed(source):

@@ -75,10 +75,7 @@ def attacked(found: Finding, unit: str) -> dict[str, Any]:
 def read_evaluation(path: str | Path, certificate: Certificate | None) -> Evaluation:
     """What ``pairveil evaluate --epsilon --out`` wrote about this release.
 
-    Raises
-    ------
-    InputError
-        The file is damaged, is about another metric, or its certificate does not hold.
+    Raises InputError: the file is damaged, is about another metric, or its certificate does not hold.
     """
     from pairveil.privacy.certificate import Certificate
 

@@ -109,10 +109,7 @@ def summary_of(learner: Any, **parts: Any) -> Summary:
 def read_release(folder: str | Path) -> ReportData:
     """Everything a release folder says about itself, with its certificate recomputed.
 
-    Raises
-    ------
-    InputError
-        When the folder is no release, or a file in it is damaged, changed or too new.
+    Raises InputError: when the folder is no release, or a file in it is damaged, changed or too new.
     """
     from pairveil.release.answers import ReleasedAnswer
     from pairveil.release.artefact import load_release
@@ -151,10 +148,7 @@ def read_release(folder: str | Path) -> ReportData:
 def with_curve(data: ReportData, folder: str | Path) -> ReportData:
     """The page of a model with an operating point that was made for it.
 
-    Raises
-    ------
-    InputError
-        The folder holds no error curve, or its certificate does not hold.
+    Raises InputError: the folder holds no error curve, or its certificate does not hold.
     """
     from pairveil.release.error_curve import ErrorCurve
 

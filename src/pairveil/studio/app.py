@@ -323,10 +323,7 @@ def create_app(project: Project, token: str | None = None, port: int = 8765) -> 
     port : int
         That the server will listen on.
 
-    Returns
-    -------
-    Guard
-        An ASGI application.
+    Returns an ASGI application.
     """
     studio = Studio(project)
     both = ["GET", "POST"]

@@ -142,10 +142,7 @@ def _shown(value: Any) -> str:
 def save_schema(project: Project, data: Mapping[str, Any], form: Mapping[str, str]) -> Schema:
     """Write down the schema that a form says; blanks may stay.
 
-    Raises
-    ------
-    InputError
-        With the column and what is wrong with it; nothing is written then.
+    Raises InputError: with the column and what is wrong with it; nothing is written then.
     """
     decimal = data.get("decimal", ".")
     columns = {

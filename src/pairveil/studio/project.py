@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
@@ -170,10 +169,7 @@ class Project:
 
         For the page of whoever chose the file, and kept nowhere: without a header it is somebody's row.
 
-        Raises
-        ------
-        InputError
-            The table cannot be read; it is not kept.
+        Raises InputError: the table cannot be read; it is not kept.
         """
         from pairveil.data.files import open_table
 
@@ -258,7 +254,3 @@ class Project:
                 if file.is_file() and not file.is_symlink():
                     archive.write(file, f"release/{file.name}")
         return buffer.getvalue()
-
-    def room(self) -> int:
-        """Bytes left on the folder's disk."""
-        return shutil.disk_usage(self.folder).free

@@ -120,10 +120,7 @@ def plain_name(name: str) -> str:
 def unpack(archive: Path) -> None:
     """The files of a zip file beside it, by their last names; the archive goes.
 
-    Raises
-    ------
-    InputError
-        It is no zip file, or its files are too many or too large.
+    Raises InputError: it is no zip file, or its files are too many or too large.
     """
     try:
         with zipfile.ZipFile(archive) as packed:

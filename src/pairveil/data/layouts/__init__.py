@@ -44,10 +44,7 @@ def sniff_layout(source: Any, left: str = "left", right: str = "right") -> str:
     left, right : str
         The id columns of a plain table: a table that has them is a plain table.
 
-    Raises
-    ------
-    InputError
-        It could be more than one, or none.
+    Raises InputError: it could be more than one, or none.
 
     Examples
     --------

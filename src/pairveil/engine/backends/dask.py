@@ -41,10 +41,7 @@ _WHOLE_TILES = int(np.lcm(sums.TILE, kernels.TILE))
 def connected_client() -> Any:
     """The Dask client in use.
 
-    Raises
-    ------
-    InputError
-        dask.distributed is not installed, or no client is connected.
+    Raises InputError: dask.distributed is not installed, or no client is connected.
     """
     try:
         from distributed import get_client

@@ -266,10 +266,7 @@ class DaskPairs:
     def parts(self, client: Any, edges: list[int]) -> list[Any]:
         """Futures of the pairs between ``edges``, each a PairSet with the features of its people.
 
-        Raises
-        ------
-        InputError
-            Files that cannot be read any more, or hold other pairs than before.
+        Raises InputError: files that cannot be read any more, or hold other pairs than before.
         """
         wanted = [self._part(first, last) for first, last in pairwise(edges)]
         futures: list[Any] = client.compute(wanted)

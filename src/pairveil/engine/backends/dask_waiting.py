@@ -25,10 +25,7 @@ GONE = "the Dask cluster went away"
 def results(client: Any, futures: list[Any]) -> list[Any]:
     """What some futures come to, however long it takes, while there is a cluster that works on them.
 
-    Raises
-    ------
-    ClusterError
-        The scheduler is gone, or no worker is left and none comes.
+    Raises ClusterError: the scheduler is gone, or no worker is left and none comes.
     """
     from distributed import KilledWorker, wait
 

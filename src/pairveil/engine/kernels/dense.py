@@ -48,10 +48,7 @@ def tile_error_bound(
     norm : {"l2", "l1"}
         The norm of the clip and of the sensitivity.
 
-    Returns
-    -------
-    float
-        To be added to ``clip`` (points 1 to 3 of the module's text).
+    Returns what is to be added to ``clip`` (points 1 to 3 of the module's text).
 
     Examples
     --------
@@ -180,10 +177,8 @@ def clipped_sum(
         Differences are multiplied by it, column by column: public, or released already. So scaled
         features need no second table.
 
-    Returns
-    -------
-    ndarray of int64, shape (k, d)
-        Zeroing one pair moves ``grid`` times this by at most ``clip + tile_error_bound(...)``.
+    Returns ndarray of int64, shape (k, d): zeroing one pair moves ``grid`` times this by at most ``clip +
+    tile_error_bound(...)``.
 
     Examples
     --------

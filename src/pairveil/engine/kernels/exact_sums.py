@@ -52,10 +52,7 @@ def clipped_sum(
     features, pairs, labels, rows, weights, threads, options
         As in `pairveil.engine.kernels.dense.clipped_sum`.
 
-    Returns
-    -------
-    ndarray of int64, shape (k, d)
-        The sum over the pairs of what each of them gives alone.
+    Returns ndarray of int64, shape (k, d): the sum over the pairs of what each of them gives alone.
 
     Examples
     --------
@@ -100,10 +97,8 @@ def descend(
     noise : ndarray of shape (steps, k, d)
         Multiples of the grid, below 2^53 of it.
 
-    Returns
-    -------
-    (ndarray of shape (k, d), ndarray of shape (steps, k, d))
-        W after the last step, and the noisy sums.
+    Returns (ndarray of shape (k, d), ndarray of shape (steps, k, d)): W after the last step, and the
+    noisy sums.
 
     Examples
     --------

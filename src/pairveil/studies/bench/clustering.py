@@ -8,7 +8,6 @@ two.
 
 from __future__ import annotations
 
-import json
 import math
 import warnings
 from collections.abc import Callable, Iterator
@@ -22,7 +21,7 @@ from pairveil.array_types import FloatArray, IntArray
 from pairveil.errors import DataWarning
 from pairveil.learners.clustering import PrivateConstrainedKMeans
 from pairveil.learners.clusterings import k_means
-from pairveil.studies.cells import write_whole
+from pairveil.studies.bench.measuring import write_result
 
 EPSILONS = (0.3, 1.0, 3.0, math.inf)
 LINKS = (100, 500, 1000)
@@ -166,8 +165,7 @@ def run(
             if progress is not None:
                 progress(f"{name}, {count} links")
     result = {"seeds": seeds, "rows": rows}
-    if out is not None:
-        write_whole(out / "clustering.json", json.dumps(result, indent=2) + "\n")
+    write_result(result, out, "clustering")
     return result
 
 

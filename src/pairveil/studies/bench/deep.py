@@ -325,8 +325,7 @@ def run(
                 progress(f"{cell.people} people: {cell.method}, {cell.unit}, {row['pair_auc']}")
     chosen = {name: one._asdict() for name, one in CHOSEN.items()}
     result: dict[str, Any] = {"seeds": seeds, "settings": chosen, "rows": rows}
-    if out is not None:
-        write_result(result, out, "deep_utility")
+    write_result(result, out, "deep_utility")
     return result
 
 

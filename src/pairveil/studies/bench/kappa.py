@@ -58,12 +58,9 @@ def run(
     out : path, optional
         A folder; ``kappa.json`` and ``kappa.png`` (needs matplotlib) are written there.
 
-    Returns
-    -------
-    dict
-        ``rows`` (method, n_people, n_pairs, seconds, cpu_seconds, ns_per_pair, peak_mb, ratio to
-        ours, relationship), ``exponent`` of our time in the number of pairs (log-log fit from
-        10^5 pairs on; None with fewer than two sizes), ``machine`` and ``notes``.
+    Returns ``rows`` (method, n_people, n_pairs, seconds, cpu_seconds, ns_per_pair, peak_mb, ratio to
+    ours, relationship), ``exponent`` of our time in the number of pairs (log-log fit from 10^5 pairs on;
+    None with fewer than two sizes), ``machine`` and ``notes``.
 
     Examples
     --------

@@ -6,7 +6,6 @@ each question truthfully only by a coin that she throws herself: the other simpl
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +18,7 @@ from scipy.stats import kendalltau
 from pairveil.array_types import FloatArray
 from pairveil.learners.ranking import PrivatePreferenceRanker
 from pairveil.learners.strengths import Asked, fit_strengths
-from pairveil.studies.cells import write_whole
+from pairveil.studies.bench.measuring import write_result
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
 FIRST_SEED = 300
@@ -171,8 +170,7 @@ def run(
     if real is not None:
         rows += swissmetro(real, seeds)
     result = {"seeds": seeds, "workers": n_workers, "choices_each": asked, "rows": rows}
-    if out is not None:
-        write_whole(out / "ranking.json", json.dumps(result, indent=2) + "\n")
+    write_result(result, out, "ranking")
     return result
 
 

@@ -63,12 +63,9 @@ def run(
     progress : callable, optional
         Told after each size.
 
-    Returns
-    -------
-    dict
-        ``rows`` (n_pairs, n_people, n_pairs_used, for each part seconds and cpu_seconds, ns_per_pair of
-        the fit, per_reference: that over the 10^6-pair row's, peak_mb), ``exponents`` of each part's time,
-        ``machine`` and ``notes``.
+    Returns ``rows`` (n_pairs, n_people, n_pairs_used, for each part seconds and cpu_seconds, ns_per_pair
+    of the fit, per_reference: that over the 10^6-pair row's, peak_mb), ``exponents`` of each part's time,
+    ``machine`` and ``notes``.
 
     Examples
     --------

@@ -76,11 +76,8 @@ def run(
     progress : callable, optional
         Told after each part.
 
-    Returns
-    -------
-    dict
-        ``rows`` (shape, method, cpu_seconds of an epoch, ratio to ours), ``limits`` (per shape: ours over the
-        epoch without noise, ours and the full batch over the floor), ``machine`` and ``notes``.
+    Returns ``rows`` (shape, method, cpu_seconds of an epoch, ratio to ours), ``limits`` (per shape: ours
+    over the epoch without noise, ours and the full batch over the floor), ``machine`` and ``notes``.
     """
     unknown = [name for name in shapes if name not in SHAPES]
     if unknown or not shapes:

@@ -95,10 +95,7 @@ def run(
     methods : tuple of str
         Of `METHODS`.
 
-    Returns
-    -------
-    list of dict
-        dataset, method, epsilon, gain_kept (one a seed).
+    Returns rows: dataset, method, epsilon, gain_kept (one a seed).
     """
     rows = []
     for name in names:

@@ -136,12 +136,9 @@ def run(
     first_seed : int
         Seeds count from here. Defaults were chosen on seeds below 300, so the table starts there.
 
-    Returns
-    -------
-    dict
-        ``rows``: dataset, method, unit, epsilon, delta, pair_auc (mean over seeds), pair_auc_interval
-        (half width, 95 %), euclidean_pair_auc, reference_pair_auc, reference, gain_kept,
-        gain_kept_interval, knn_accuracy, knn_balanced, seeds.
+    Returns ``rows``: dataset, method, unit, epsilon, delta, pair_auc (mean over seeds), pair_auc_interval
+    (half width, 95 %), euclidean_pair_auc, reference_pair_auc, reference, gain_kept, gain_kept_interval,
+    knn_accuracy, knn_balanced, seeds.
     """
     folder = data_folder(data)
     found = available(folder) if folder is not None else ()

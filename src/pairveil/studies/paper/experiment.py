@@ -66,10 +66,7 @@ class Experiment:
         jobs, progress
             See ``cells.run_jobs``.
 
-        Returns
-        -------
-        dict
-            ``rows`` (one a cell, with its curves) and ``files``.
+        Returns ``rows`` (one a cell, with its curves) and ``files``.
         """
         require_plots()
         out = Path(out)

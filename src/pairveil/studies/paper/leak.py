@@ -39,10 +39,7 @@ def run(
 ) -> dict[str, Any]:
     """Draw the four panels of Fig. 3 and write what each pair is for.
 
-    Returns
-    -------
-    dict
-        ``rows`` (a row a pair: on which path, in the cut, key), ``kappa`` and ``files``.
+    Returns ``rows`` (a row a pair: on which path, in the cut, key), ``kappa`` and ``files``.
     """
     require_plots()
     out = Path(out)

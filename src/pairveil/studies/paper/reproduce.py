@@ -62,10 +62,7 @@ def reproduce(
     download : bool
         Fetch Adult and Bank from OpenML into ``data`` first, where they are missing.
 
-    Returns
-    -------
-    dict
-        ``claims``, ``files`` and ``setting``.
+    Returns ``claims``, ``files`` and ``setting``.
     """
     chosen = _chosen(names)
     if seeds < 1 or jobs < 1:

@@ -81,10 +81,7 @@ def run(
 ) -> dict[str, Any]:
     """Search, then rerun the best settings; at most five repeats. Parameters as ``Experiment.run``.
 
-    Returns
-    -------
-    dict
-        ``rows`` of the rerun and ``files``.
+    Returns ``rows`` of the rerun and ``files``.
     """
     out, seeds = Path(out), min(seeds, MOST_REPEATS)
     grid = QUICK_GRID if quick else GRID

@@ -167,10 +167,6 @@ def algorithm1(
     start : array of shape (n_components, d), optional
         W's start; by default Gaussian entries of variance 1/d'.
 
-    Returns
-    -------
-    PublishedResult
-
     Warns
     -----
     PrivacyLeakWarning
