@@ -112,12 +112,7 @@ if TYPE_CHECKING:
     from pairveil.data.embedded import label_pairs, load_patients
     from pairveil.data.group_reader import read_groups
     from pairveil.data.groups import GroupSet
-    from pairveil.data.linkage_sets import (
-        load_febrl,
-        load_historical,
-        make_records,
-        make_voices,
-    )
+    from pairveil.data.linkage_sets import load_febrl, load_historical, make_records, make_voices
     from pairveil.data.pairset import PairSet
     from pairveil.data.readers import read_features, read_pairs
     from pairveil.data.scaling import PublicBounds, scale_to_bounds
@@ -161,11 +156,7 @@ if TYPE_CHECKING:
     from pairveil.linkage.random_pairs import random_pairs
     from pairveil.linkage.recordlinkage import to_recordlinkage
     from pairveil.privacy.accounting import epsilon_of
-    from pairveil.privacy.calibration import (
-        calibrate_choice,
-        calibrate_gaussian,
-        calibrate_laplace,
-    )
+    from pairveil.privacy.calibration import calibrate_choice, calibrate_gaussian, calibrate_laplace
     from pairveil.privacy.certificate import Certificate
     from pairveil.privacy.ledger import PrivacyLedger
     from pairveil.release.answers import ReleasedClusters, ReleasedRanking

@@ -13,16 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from pairveil.audit.attack import (
-    ATTACKERS,
-    Attacker,
-    Guess,
-    Patients,
-    Row,
-    games,
-    patients,
-    play,
-)
+from pairveil.audit.attack import ATTACKERS, Attacker, Guess, Patients, Row, games, patients, play
 from pairveil.audit.canaries import Neighbours
 from pairveil.audit.watching import Watcher
 from pairveil.data.pairset import PairSet

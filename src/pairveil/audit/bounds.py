@@ -108,10 +108,7 @@ class Counts:
 
 
 def choose_threshold(
-    first: ArrayLike,
-    second: ArrayLike,
-    criterion: Criterion,
-    confidence: float = 0.95,
+    first: ArrayLike, second: ArrayLike, criterion: Criterion, confidence: float = 0.95
 ) -> float:
     """Threshold that would have given the best bound on these (held-out) scores.
 

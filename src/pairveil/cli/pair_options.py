@@ -32,8 +32,7 @@ FeaturesPath = Annotated[
 ]
 IdColumn = Annotated[str, _option("--id", "Column of FEATURES with the person's id.")]
 Exclude = Annotated[
-    list[str] | None,
-    _option("--exclude", "Columns of FEATURES to leave out: a,b (repeatable)."),
+    list[str] | None, _option("--exclude", "Columns of FEATURES to leave out: a,b (repeatable).")
 ]
 Columns = Annotated[
     list[str] | None,

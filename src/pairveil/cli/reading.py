@@ -146,11 +146,7 @@ def read_rows(
 
 
 def read_people(
-    features: Path,
-    columns: Columns,
-    scaling: Scaling,
-    data_norm: float,
-    apart: Sequence[str] = (),
+    features: Path, columns: Columns, scaling: Scaling, data_norm: float, apart: Sequence[str] = ()
 ) -> tuple[Any, Any, Any]:
     """People's features, the public factor that each column was brought by, and the schema if any."""
     from pairveil.data.clipping import check_data_norm

@@ -8,14 +8,7 @@ from typing import Annotated
 import typer
 
 from pairveil.cli.choices import FormatName
-from pairveil.cli.output import (
-    JsonFlag,
-    QuietFlag,
-    print_json,
-    spoken_warnings,
-    stderr,
-    stdout,
-)
+from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stderr, stdout
 from pairveil.cli.page_options import (
     AuditFlag,
     ClassesAlias,

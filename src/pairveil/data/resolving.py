@@ -11,14 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow.compute as pc
 
-from pairveil.data.canonical import (
-    NULL,
-    order_of_ids,
-    ranks,
-    records_of,
-    say_contrary,
-    say_merged,
-)
+from pairveil.data.canonical import NULL, order_of_ids, ranks, records_of, say_contrary, say_merged
 from pairveil.data.columns import as_arrow, as_ids, as_numpy, ids_as_text, numbered, same_kind
 from pairveil.data.similar_ids import folded_ids
 from pairveil.data.tables import PairTable

@@ -109,11 +109,7 @@ def _padding(layer: nn.Conv1d | nn.Conv2d) -> list[tuple[int, int]]:
 
 
 def _products(
-    form: Callable[[slice], Tensor],
-    d: Tensor,
-    weight: Tensor,
-    learn: Collection[str],
-    copied: int,
+    form: Callable[[slice], Tensor], d: Tensor, weight: Tensor, learn: Collection[str], copied: int
 ) -> Parts:
     """Gradients ``sum_t d_t x_t^T`` and ``sum_t d_t``.
 

@@ -74,11 +74,7 @@ def triplet(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 
     return F.relu(margin + near - far)
 
 
-LOSSES: dict[str, PairLoss] = {
-    "contrastive": contrastive,
-    "cosine": cosine,
-    "logistic": logistic,
-}
+LOSSES: dict[str, PairLoss] = {"contrastive": contrastive, "cosine": cosine, "logistic": logistic}
 TRIPLET_LOSSES: dict[str, TripletLoss] = {"triplet": triplet}
 COUPLED = (
     "losses that couple the pairs of a batch (miners, cross-batch memory, in-batch negatives) have no bound "

@@ -147,9 +147,7 @@ class ReleasedNetwork:
         if onnx:
             files[NETWORK_ONNX] = onnx_bytes(self.module, self.shape)
             described["onnx_sha256"] = hashlib.sha256(files[NETWORK_ONNX]).hexdigest()
-        files |= {
-            NETWORK_ABOUT: (json.dumps(described, indent=2) + "\n").encode(),
-        }
+        files |= {NETWORK_ABOUT: (json.dumps(described, indent=2) + "\n").encode()}
         if self.certificate is not None:
             certificate = replace(self.certificate, metric_sha256=digest)
             files[CERTIFICATE_FILE] = (certificate.to_json() + "\n").encode()

@@ -77,12 +77,7 @@ class PrivateSteps:
 
 
 def make_private(
-    module: nn.Module,
-    optimizer: Any,
-    pairs: Any,
-    y: ArrayLike,
-    data: Any,
-    **options: Any,
+    module: nn.Module, optimizer: Any, pairs: Any, y: ArrayLike, data: Any, **options: Any
 ) -> PrivateSteps:
     """Charge a budget of private steps for a module and an optimiser.
 

@@ -145,9 +145,7 @@ def _chosen(
 
 
 def design_pairs(
-    n_people: int,
-    how: str = "paths",
-    random_state: int | np.random.Generator | None = None,
+    n_people: int, how: str = "paths", random_state: int | np.random.Generator | None = None
 ) -> NDArray[np.int64]:
     """Which pairs of people to label, before anyone labels them.
 

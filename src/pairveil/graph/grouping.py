@@ -21,9 +21,7 @@ MOST_IN_A_GROUP = 64
 
 
 def design_groups(
-    n_people: int,
-    size: int = USUAL_SIZE,
-    random_state: int | np.random.Generator | None = None,
+    n_people: int, size: int = USUAL_SIZE, random_state: int | np.random.Generator | None = None
 ) -> IntArray:
     """Deal people into disjoint groups, before anyone labels a pair.
 

@@ -197,8 +197,7 @@ def record_weights(choices: Choices, norm: str, loud: float, *, private: bool) -
     squares = apart.multiply(apart).tocsr() if sparse.issparse(apart) else apart**2
     whose = np.repeat(np.arange(choices.n_records), np.diff(edges))
     of = sparse.csr_array(
-        (np.ones(len(whose)), (whose, np.arange(len(whose)))),
-        shape=(choices.n_records, len(whose)),
+        (np.ones(len(whose)), (whose, np.arange(len(whose)))), shape=(choices.n_records, len(whose))
     )
     by_column = of @ squares
     by_column = by_column.toarray() if sparse.issparse(by_column) else np.asarray(by_column)

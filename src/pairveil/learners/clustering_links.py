@@ -122,11 +122,7 @@ class LinkedRecipe:
 
     def options(self) -> dict[str, Any]:
         """For the certificate."""
-        return {
-            **self.metric.options(),
-            "n_clusters": self.n_clusters,
-            "spectral": self.spectral,
-        }
+        return {**self.metric.options(), "n_clusters": self.n_clusters, "spectral": self.spectral}
 
     def run(self, plan: Plan, engine: Engine) -> Clustered:
         """Learn the metric, cluster the points in several ways, and ask which of them the links like."""

@@ -159,11 +159,7 @@ def _group_sizes(given: Any, found: Kappa) -> dict[Unit, int]:
     return kappas
 
 
-COSTS_OF_PEOPLE: dict[Unit, Cost] = {
-    "pair": Cost(2),
-    "relationship": Cost(2),
-    "person": Cost(1),
-}
+COSTS_OF_PEOPLE: dict[Unit, Cost] = {"pair": Cost(2), "relationship": Cost(2), "person": Cost(1)}
 """A person is one record; a fact about two people is in both of theirs (docs/theory/people.md)."""
 
 

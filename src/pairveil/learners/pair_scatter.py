@@ -157,11 +157,7 @@ class PairScatterRecipe:
 
     def options(self) -> dict[str, Any]:
         """For the certificate."""
-        return {
-            "n_components": self.n_components,
-            "method": self.method,
-            "moments": self.moments,
-        }
+        return {"n_components": self.n_components, "method": self.method, "moments": self.moments}
 
     def run(self, plan: Plan, engine: Engine) -> FloatArray:
         """Ask both, and make a metric of the answers."""

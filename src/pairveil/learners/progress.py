@@ -19,10 +19,7 @@ class Progress:
     """Tells how far a fit is and what it has spent so far."""
 
     def __init__(
-        self,
-        prepared: Prepared,
-        on_step: OnStep | None,
-        on_answer: OnAnswer | None,
+        self, prepared: Prepared, on_step: OnStep | None, on_answer: OnAnswer | None
     ) -> None:
         self._prepared = prepared
         self._on_step, self._on_answer = on_step, on_answer

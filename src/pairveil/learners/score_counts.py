@@ -23,11 +23,7 @@ from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.engine.statistics import Labels, Statistic
 from pairveil.errors import InputError
 from pairveil.learners.base import PrivateLearner
-from pairveil.learners.counting import (
-    check_entity_records,
-    entity_sentence,
-    material_of_counts,
-)
+from pairveil.learners.counting import check_entity_records, entity_sentence, material_of_counts
 from pairveil.learners.parameters import check_common, plain_parameters
 from pairveil.learners.preparing import Prepared, prepare
 from pairveil.privacy.grid import Norm

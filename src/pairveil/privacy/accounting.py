@@ -19,18 +19,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pairveil.privacy.bounded_range import (
-    choice_epsilon,
-    choice_spread,
-    discretise_choice,
-)
-from pairveil.privacy.composition import (
-    Composition,
-    Part,
-    check_adjacency,
-    check_delta,
-    compose,
-)
+from pairveil.privacy.bounded_range import choice_epsilon, choice_spread, discretise_choice
+from pairveil.privacy.composition import Composition, Part, check_adjacency, check_delta, compose
 from pairveil.privacy.costs import Group
 from pairveil.privacy.dominating import (
     INVERSION_ERROR,

@@ -17,13 +17,7 @@ from pairveil.errors import BudgetError, InputError
 from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.composition import check_adjacency, check_delta, check_kappa
 from pairveil.privacy.costs import Cost
-from pairveil.privacy.events import (
-    ChoiceEvent,
-    Event,
-    GaussianEvent,
-    LaplaceEvent,
-    check_events,
-)
+from pairveil.privacy.events import ChoiceEvent, Event, GaussianEvent, LaplaceEvent, check_events
 from pairveil.privacy.gdp import mu_from_epsilon
 from pairveil.privacy.units import Adjacency
 

@@ -18,14 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pairveil.errors import InputError
 from pairveil.foreign import parse_json
 from pairveil.privacy.certificate_fields import FORMAT, VERSION, check_header, decoded, encoded
-from pairveil.privacy.costs import (
-    MAX_KAPPA,
-    RECORD_KINDS,
-    Cost,
-    Group,
-    costs_of_pairs,
-    units_of,
-)
+from pairveil.privacy.costs import MAX_KAPPA, RECORD_KINDS, Cost, Group, costs_of_pairs, units_of
 from pairveil.privacy.epsilons import all_epsilons, costs_by_event
 from pairveil.privacy.events import Event, GaussianEvent, check_events, event_from_dict
 from pairveil.privacy.mechanisms import MECHANISMS, NOISES

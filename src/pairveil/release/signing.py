@@ -41,9 +41,7 @@ def new_key(path: str | Path) -> Path:
             raise InputError(f"{file} exists; name another file for the new key")
     key = Ed25519PrivateKey.generate()
     secret = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     open_ = key.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo

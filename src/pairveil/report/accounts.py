@@ -104,13 +104,7 @@ def _noise_table(certificate: Certificate, one: str) -> Table:
                 number(float(event.get("steps", event.get("epochs", 1)))),
             )
         )
-    columns = (
-        "What was asked",
-        "numbers",
-        "noise",
-        "over",
-        "times",
-    )
+    columns = ("What was asked", "numbers", "noise", "over", "times")
     caption = (
         "Everything that was computed from the private data; noise is in multiples of the most that one "
         f"{one} can add"

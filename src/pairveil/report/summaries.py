@@ -12,13 +12,7 @@ import numpy as np
 
 from pairveil.errors import InputError
 from pairveil.privacy.events import BestOfEvent
-from pairveil.report.data import (
-    Budget,
-    LedgerEntry,
-    MetricShape,
-    ReportData,
-    Summary,
-)
+from pairveil.report.data import Budget, LedgerEntry, MetricShape, ReportData, Summary
 from pairveil.report.stored import read_summary
 
 if TYPE_CHECKING:

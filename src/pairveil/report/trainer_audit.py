@@ -123,7 +123,7 @@ def _meaning(found: TrainerFinding, worst: Level) -> list[str]:
     said = [
         f"Whoever holds two stories about a {worst.unit} for equally likely can come to odds of {odds} to 1 "
         "by looking at the model, or higher. At the claimed epsilon the odds would be "
-        f"{math.exp(min(found.claimed_epsilon, 30.0)):,.1f} to 1 at most, but for delta.",
+        f"{math.exp(min(found.claimed_epsilon, 30.0)):,.1f} to 1 at most, but for delta."
     ]
     broken = [level.unit for level in found.levels if level.finding.verdict == "violated"]
     if broken and "pair" not in broken:

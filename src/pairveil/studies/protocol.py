@@ -82,10 +82,7 @@ def balanced_people(classes: ArrayLike, rng: np.random.Generator) -> NDArray[np.
 
 
 def make_split(
-    benchmark: Benchmark,
-    rng: np.random.Generator,
-    norm: Norm = "l2",
-    max_people: int | None = None,
+    benchmark: Benchmark, rng: np.random.Generator, norm: Norm = "l2", max_people: int | None = None
 ) -> Split:
     """Draw the training people; everyone else is test.
 

@@ -85,11 +85,7 @@ def label_flip(
 
 
 def person_pairs(
-    degree: int,
-    n_features: int = 1,
-    adjacency: Adjacency = "zero-out",
-    *,
-    data_norm: float = 1.0,
+    degree: int, n_features: int = 1, adjacency: Adjacency = "zero-out", *, data_norm: float = 1.0
 ) -> Neighbours:
     """All pairs of one person, in a star around her.
 
@@ -104,11 +100,7 @@ def person_pairs(
 
 
 def relationship_pairs(
-    kappa: int,
-    n_features: int = 1,
-    adjacency: Adjacency = "zero-out",
-    *,
-    data_norm: float = 1.0,
+    kappa: int, n_features: int = 1, adjacency: Adjacency = "zero-out", *, data_norm: float = 1.0
 ) -> Neighbours:
     """Two people joined by ``kappa`` chains of two pairs: one end's pairs change, the rest is null.
 
@@ -131,12 +123,7 @@ def relationship_pairs(
 
 
 def canary_of(
-    unit: Unit,
-    kappa: int,
-    n_features: int,
-    adjacency: Adjacency,
-    *,
-    data_norm: float = 1.0,
+    unit: Unit, kappa: int, n_features: int, adjacency: Adjacency, *, data_norm: float = 1.0
 ) -> Neighbours:
     """The worst case for a protected unit: a pair, a relationship or a person.
 

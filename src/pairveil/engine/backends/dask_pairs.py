@@ -43,12 +43,7 @@ from pairveil.engine.backends.dask_features import (
     open_features,
     read_parquet,
 )
-from pairveil.engine.backends.dask_order import (
-    Ends,
-    look,
-    set_digest,
-    sort_partitions,
-)
+from pairveil.engine.backends.dask_order import Ends, look, set_digest, sort_partitions
 from pairveil.errors import InputError
 from pairveil.graph.choosing import select_pairs
 from pairveil.graph.kappa import Kappa, kappa, kappa_of_degrees, kappa_of_parts

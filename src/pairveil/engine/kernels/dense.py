@@ -22,14 +22,7 @@ TILE = 128
 
 
 def tile_error_bound(
-    tile: int,
-    d: int,
-    k: int,
-    clip: float,
-    dtype: Any,
-    *,
-    grid: float,
-    norm: Norm = "l2",
+    tile: int, d: int, k: int, clip: float, dtype: Any, *, grid: float, norm: Norm = "l2"
 ) -> float:
     """Return by how much rounding enlarges the sensitivity of `clipped_sum` to one pair.
 

@@ -14,12 +14,7 @@ from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
 from pairveil.privacy.mechanisms.laplace import LAPLACE
 
 MECHANISMS: dict[str, Mechanism] = {
-    mechanism.name: mechanism
-    for mechanism in (
-        GAUSSIAN,
-        LAPLACE,
-        EXPONENTIAL,
-    )
+    mechanism.name: mechanism for mechanism in (GAUSSIAN, LAPLACE, EXPONENTIAL)
 }
 """Every mechanism by the name that users and certificates give it."""
 

@@ -224,10 +224,7 @@ METHODS: dict[str, Callable[[Split, Wish], NDArray[np.float64]]] = {
     "Opacus, matching": opacus_on_matching,
     "Opacus, paths": opacus_on_paths,
 }
-PRIVATE = {
-    "relationship": ("linear metric", "net, pairs"),
-    "person": tuple(METHODS)[1:],
-}
+PRIVATE = {"relationship": ("linear metric", "net, pairs"), "person": tuple(METHODS)[1:]}
 
 
 class Cell(NamedTuple):

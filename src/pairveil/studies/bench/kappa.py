@@ -31,12 +31,7 @@ from pairveil.studies.bench.measuring import (
 
 OURS = "pairveil"
 # The largest number of pairs each method is asked for: beyond, it takes many minutes or the memory.
-LARGEST = {
-    OURS: 10**9,
-    "igraph": 10**7,
-    "networkx": 10**6,
-    "remove each person": 10**4,
-}
+LARGEST = {OURS: 10**9, "igraph": 10**7, "networkx": 10**6, "remove each person": 10**4}
 NEEDS = {"igraph": "igraph", "networkx": "networkx"}
 SIZES = (10**3, 10**4, 10**5, 10**6, 10**7)
 _FIT_FROM = 10**5  # below, fixed costs hide the growth

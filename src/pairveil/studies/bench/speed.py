@@ -223,9 +223,7 @@ def _sgemm_rate() -> float:
 
 
 def _measure_peers(
-    shapes: Sequence[str],
-    environment: str | Path | None,
-    progress: Callable[[str], None] | None,
+    shapes: Sequence[str], environment: str | Path | None, progress: Callable[[str], None] | None
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Rows of the peers, and what could not be measured."""
     rows, notes = [], []
