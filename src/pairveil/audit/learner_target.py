@@ -22,10 +22,8 @@ from pairveil.learners import learner_class
 from pairveil.learners.base import PrivateLearner
 from pairveil.privacy.gdp import mu_from_epsilon
 from pairveil.privacy.mechanisms import Budget
-from pairveil.privacy.noise import NoiseSource, SeededNoise
+from pairveil.privacy.noise import NoiseMaker, SeededNoise
 from pairveil.privacy.units import Adjacency, Unit
-
-NoiseMaker = Callable[[np.random.Generator], NoiseSource]
 
 OTHERS_PER_NOISE = 100.0
 """Other pairs in the worst case for each standard deviation of the noise (one sum, all of the budget)."""

@@ -6,7 +6,7 @@ labels, which is as much as any pair can do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,11 +29,9 @@ from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.costs import cost_of
 from pairveil.privacy.mechanisms.exponential import EXPONENTIAL
 from pairveil.privacy.mechanisms.laplace import LAPLACE
-from pairveil.privacy.noise import NoiseSource, SeededNoise
+from pairveil.privacy.noise import NoiseMaker, SeededNoise
 from pairveil.privacy.queries import Query
 from pairveil.privacy.units import UNITS, Adjacency, Unit
-
-NoiseMaker = Callable[[np.random.Generator], NoiseSource]
 
 CLIP = 0.5
 MARGIN = 2.0

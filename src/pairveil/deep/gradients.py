@@ -21,15 +21,13 @@ import torch
 from numpy.typing import NDArray
 
 from pairveil.array_types import IntArray
+from pairveil.data.groups import VACANT
 from pairveil.deep.network import CANCELLING, Network
 from pairveil.deep.ranks import add_over_ranks, own_share
-from pairveil.deep.records import VACANT, something_said
+from pairveil.deep.records import something_said
 from pairveil.engine.statistics import Statistic
 from pairveil.errors import InputError
-from pairveil.privacy.grid import Norm
-
-_UNIT_ROUNDOFF = 2.0**-53
-_CLIP_ERROR = 2.0**-30
+from pairveil.privacy.grid import CLIP_ERROR, UNIT_ROUNDOFF, Norm
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,10 +64,10 @@ class NetworkGradient(Statistic):
         # A product sums the positions of one micro-batch; then the micro-batches of a bucket are added.
         micro, pairs = self.network.micro_batch, max(self.bucket, self.network.micro_batch)
         addends = micro * self.network.positions + math.ceil(pairs / micro) + 9
-        gamma = addends * _UNIT_ROUNDOFF / (1 - addends * _UNIT_ROUNDOFF)
+        gamma = addends * UNIT_ROUNDOFF / (1 - addends * UNIT_ROUNDOFF)
         error = 2 * gamma * pairs * CANCELLING * self.clip
         rounding = grid * math.sqrt(self.network.n_parameters)
-        return self.clip * (1 + _CLIP_ERROR + self.network.rounding) + error + rounding
+        return self.clip * (1 + CLIP_ERROR + self.network.rounding) + error + rounding
 
     def is_compilable(self, data: Any) -> bool:
         """The network's own code sums pairs."""

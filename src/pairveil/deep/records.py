@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pairveil.array_types import IntArray
+from pairveil.data.groups import VACANT
 from pairveil.errors import InputError
 
 PairLoss = Callable[[Tensor, Tensor, Tensor], Tensor]
 """From left, right (n, k) and labels (n,) to one number a pair."""
 TripletLoss = Callable[[Tensor, Tensor, Tensor], Tensor]
 """From anchor, positive, negative (n, k) to one number a triplet."""
-VACANT = -1  # a place of a record that nobody has
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,9 +20,7 @@ from pairveil.data.groups import MOST_PEOPLE, slots
 from pairveil.engine.kernels import groups as kernels
 from pairveil.engine.losses import ContrastiveLoss, PairLoss
 from pairveil.engine.statistics import TILE, Labels, Statistic
-from pairveil.privacy.grid import Norm
-
-_ROUNDOFF = 2.0**-53
+from pairveil.privacy.grid import CLIP_ERROR, UNIT_ROUNDOFF, Norm
 
 
 @dataclass(frozen=True)
@@ -87,11 +85,11 @@ class GroupGradient(Statistic):
         TILE groups of `MOST_PEOPLE` terms: docs/theory/groups.md, 'Rounding'.
         """
         del dtype  # everything is summed in float64
-        terms = TILE * MOST_PEOPLE * _ROUNDOFF
+        terms = TILE * MOST_PEOPLE * UNIT_ROUNDOFF
         tile = 2 * terms / (1 - terms) * TILE * kernels.SPREAD
         entries = math.prod(self.shape)
         width = entries if norm == "l1" else math.sqrt(entries)
-        return self.clip * (1 + 2.0**-30 + tile) + grid * width
+        return self.clip * (1 + CLIP_ERROR + tile) + grid * width
 
     def is_compilable(self, data: Any) -> bool:
         """Contrastive gradients of dense rows."""

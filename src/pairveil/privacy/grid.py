@@ -24,8 +24,8 @@ MAX_TILE = 1 << 15
 MAX_NOISE_IN_GRID = 2.0**48
 """Most noise, in grid steps; the engine takes a coarser grid beyond it, and the sensitivity follows."""
 
-_UNIT_ROUNDOFF = 2.0**-53
-_CLIP_ERROR = 2.0**-30  # a computed clip of up to 2**20 numbers is off by far less
+UNIT_ROUNDOFF = 2.0**-53
+CLIP_ERROR = 2.0**-30  # a computed clip of up to 2**20 numbers is off by far less
 _ENLARGEMENT = 2.0**-20  # share of the clip bound that rounding to the grid may cost
 
 
@@ -118,8 +118,8 @@ def grid_sensitivity(
     """
     if not 1 <= tile <= MAX_TILE:
         raise InputError(f"a tile must hold between 1 and {MAX_TILE} pairs")
-    clipped = clip * (1.0 + _CLIP_ERROR)
-    gamma = tile * _UNIT_ROUNDOFF / (1.0 - tile * _UNIT_ROUNDOFF)
+    clipped = clip * (1.0 + CLIP_ERROR)
+    gamma = tile * UNIT_ROUNDOFF / (1.0 - tile * UNIT_ROUNDOFF)
     return clipped * (1.0 + 2.0 * gamma * tile) + grid * _width(n_entries, norm)
 
 

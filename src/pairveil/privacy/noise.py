@@ -58,6 +58,9 @@ class NoiseSource(Protocol):
         """
 
 
+NoiseMaker = Callable[[np.random.Generator], NoiseSource]
+
+
 def _check(total: NDArray[Any], scale: float, grid: float | None) -> None:
     if not (math.isfinite(scale) and scale > 0.0):
         raise InputError("the noise scale must be finite and greater than 0")

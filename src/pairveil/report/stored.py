@@ -12,6 +12,7 @@ from typing import Any
 from pairveil.errors import InputError
 from pairveil.foreign import parse_json, read_regular
 from pairveil.graph.summary import GraphSummary, RankedPerson
+from pairveil.release.folder import SUMMARY_FILE
 from pairveil.report.data import (
     Budget,
     LedgerEntry,
@@ -21,7 +22,6 @@ from pairveil.report.data import (
     UtilityPoint,
 )
 
-SUMMARY_FILE = "summary.json"
 FORMAT, VERSION = "pairveil-summary", 1
 KAPPAS = ("pair", "relationship", "paper_bound", "person", "intransitive")
 
