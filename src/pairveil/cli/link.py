@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import typer
@@ -24,19 +24,11 @@ from pairveil.cli.pair_options import PANEL, PairOptions
 from pairveil.cli.planned import print_epsilons
 from pairveil.errors import InputError
 
+if TYPE_CHECKING:
+    from pairveil.linkage.comparing import LabelledLevels
+
 MUCH_NOISE = 0.01
 """Noise on a count, as a share of the pairs, above which random pairs gain much (the guide has a table)."""
-
-
-class Levels(NamedTuple):
-    """Levels of the labelled pairs, and what is public of them."""
-
-    levels: Any
-    labels: Any
-    pairs: Any
-    n_levels: tuple[int, ...] | None
-    names: tuple[str, ...]
-    settings: Any = None
 
 
 def link(
@@ -122,7 +114,7 @@ def link(
     budget_file = spending.ledger_of(protected)
     with spoken_warnings(quiet), ExitStack() as open_:
         found = reading.read(labels)
-        given = _read(source, found, reading, n_levels, records, n_random)
+        given, settings = _read(source, found, reading, n_levels, records, n_random)
         from pairveil.linkage import PrivateLinkageModel
 
         model = PrivateLinkageModel(
@@ -151,8 +143,8 @@ def link(
         model.fit(prepared)
         model.feature_names_in_ = np.array(given.names, dtype=object)
         released = model.released()
-        if given.settings is not None:
-            draft.write(SPLINK_FILE, _splink_text(model, given.settings))
+        if settings is not None:
+            draft.write(SPLINK_FILE, _splink_text(model, settings))
         released.save(draft, overwrite=overwrite)
     if json_:
         print_json({"certificate": released.certificate.to_dict(), "out": str(out)})  # type: ignore[union-attr]
@@ -179,11 +171,12 @@ def _read(
     n_levels: str | None,
     records: Path | None,
     n_random: int,
-) -> Levels:
-    """Levels of exactly the labelled pairs, and of random ones where they are asked for."""
+) -> tuple[LabelledLevels, Any]:
+    """Levels of exactly the labelled pairs, and of random ones where asked for; and Splink's settings."""
     if source.suffix == ".json":
         return _by_splink(source, found, n_levels, records, n_random)
     from pairveil.data.pair_values import read_levels, rows_of
+    from pairveil.linkage.comparing import LabelledLevels
 
     if records is not None:
         raise InputError("--records goes with a Splink settings file (.json)")
@@ -196,12 +189,12 @@ def _read(
     rows = rows_of(found, values.pairs)
     sizes = None if n_levels is None else _sizes(n_levels, len(values.names))
     ends = np.column_stack([found.left, found.right])
-    return Levels(values.values[rows], found.labels, ends, sizes, values.names)
+    return LabelledLevels(values.values[rows], found.labels, ends, sizes, values.names), None
 
 
 def _by_splink(
     source: Path, found: Any, n_levels: str | None, records: Path | None, n_random: int
-) -> Levels:
+) -> tuple[LabelledLevels, Any]:
     """Levels of the labelled pairs by Splink itself, from its settings and the records."""
     from pairveil.linkage.splink import from_splink, levels_of_settings, settings_of
     from pairveil.release.exporters import need
@@ -217,7 +210,7 @@ def _by_splink(
     splink = need("splink", "splink", "Splink settings")
     duckdb = splink.DuckDBAPI()
     linker = splink.Linker(duckdb.register(_records(records)), settings)
-    return Levels(*from_splink(linker, found, n_random=n_random), settings)
+    return from_splink(linker, found, n_random=n_random), settings
 
 
 def _records(path: Path) -> Any:

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.errors import InputError
+
+
+class LabelledLevels(NamedTuple):
+    """What `PrivateLinkageModel.fit` takes, in its order, and the names of the comparisons."""
+
+    levels: NDArray[np.int64]  # (K, C)
+    labels: NDArray[np.int8]
+    pairs: NDArray[Any]  # (K, 2) ids
+    n_levels: tuple[int, ...] | None  # public; None where nobody said
+    names: tuple[str, ...]
 
 
 def text_levels(

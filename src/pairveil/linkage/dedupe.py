@@ -5,39 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.data.layouts.dedupe import read_dedupe, read_dedupe_records
 from pairveil.errors import InputError
-from pairveil.linkage.comparing import text_levels
+from pairveil.linkage.comparing import LabelledLevels, text_levels
 from pairveil.release.linkage import ReleasedLinkage
-
-
-class DedupeLevels(NamedTuple):
-    """What `PrivateLinkageModel.fit` takes, in its order, and the names of the comparisons.
-
-    Attributes
-    ----------
-    levels : int array of shape (K, C)
-    labels : int8 array of shape (K,)
-    pairs : (K, 2) array of ids
-    n_levels : tuple of int
-    names : tuple of str
-    """
-
-    levels: NDArray[np.int64]
-    labels: NDArray[np.int8]
-    pairs: NDArray[Any]
-    n_levels: tuple[int, ...]
-    names: tuple[str, ...]
 
 
 def from_dedupe(
     training: str | Path, cuts: Mapping[str, Sequence[float]], record_id: str = "id"
-) -> DedupeLevels:
+) -> LabelledLevels:
     """Levels of the labelled pairs of dedupe's training file, which holds whole records.
 
     Parameters
@@ -68,7 +49,7 @@ def from_dedupe(
         text_levels([left.get(field) for left, _ in records], [right.get(field) for _, right in records], at)
         for field, at in cuts.items()
     ]  # fmt: skip
-    return DedupeLevels(
+    return LabelledLevels(
         np.column_stack(columns),
         np.asarray(listed.labels),
         np.column_stack([listed.left, listed.right]),

@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,32 +24,12 @@ from pairveil.array_types import FloatArray
 from pairveil.errors import DataWarning, InputError
 from pairveil.foreign import parse_json, read_regular
 from pairveil.learners.parameters import is_number
+from pairveil.linkage.comparing import LabelledLevels
 from pairveil.linkage.random_pairs import random_pairs
 
 PREFIX = "match_weight_column_prefix"
 """A setting of Splink 5 that Splink 4 refuses; its usual value is left out of files."""
 PREFIXES = {PREFIX: "mw_"}
-
-
-class SplinkLevels(NamedTuple):
-    """Labelled pairs as a linkage model takes them.
-
-    Attributes
-    ----------
-    levels : int array of shape (K, C)
-    labels : int8 array of shape (K,)
-    pairs : (K, 2) array of ids
-    n_levels : tuple of int
-        From the settings, so public.
-    names : tuple of str
-        Output columns of the comparisons.
-    """
-
-    levels: NDArray[np.int64]
-    labels: NDArray[np.int8]
-    pairs: NDArray[Any]
-    n_levels: tuple[int, ...]
-    names: tuple[str, ...]
 
 
 def settings_of(settings: Any) -> dict[str, Any]:
@@ -126,7 +106,7 @@ def to_splink(
 
 def from_splink(
     linker: Any, labels: Any, threshold: float = 0.5, n_random: int = 0
-) -> SplinkLevels:
+) -> LabelledLevels:
     """Levels of exactly the labelled pairs, computed by Splink itself on a linker of its own.
 
     Parameters
@@ -174,7 +154,7 @@ def from_splink(
             more, drawn = _gammas(linker, settings, drawn, names)
             gammas, pairs = np.concatenate([gammas, more]), np.concatenate([pairs, drawn])
             y = np.append(y, np.full(len(drawn), -1, dtype=y.dtype))
-    return SplinkLevels(gammas, y, pairs, sizes, names)
+    return LabelledLevels(gammas, y, pairs, sizes, names)
 
 
 def _record_ids(linker: Any, settings: dict[str, Any]) -> tuple[NDArray[Any], NDArray[Any] | None]:
