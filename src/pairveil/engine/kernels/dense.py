@@ -51,7 +51,7 @@ def tile_error_bound(
     Returns
     -------
     float
-        To be added to ``clip`` (points 1 to 3 of the module's text).
+        To be added to ``clip`` (points 1 to 3 of docs/theory/sums.md).
 
     Examples
     --------
