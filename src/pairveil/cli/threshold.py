@@ -147,8 +147,12 @@ def threshold(
         _say(shown, curve)
         if draft is not None:
             stdout.print(f"Released in {out}. `pairveil report {out}` draws the curve.")
-    if shown["threshold"] is None:  # how many are impostors is private: it shows when it was paid for
-        kept = "nothing was kept (--out keeps the curve)" if out is None else f"the curve is in {out}"
+    if (
+        shown["threshold"] is None
+    ):  # how many are impostors is private: it shows when it was paid for
+        kept = (
+            "nothing was kept (--out keeps the curve)" if out is None else f"the curve is in {out}"
+        )
         raise InputError(f"{shown['problem']}. Epsilon was spent; {kept}")
 
 
