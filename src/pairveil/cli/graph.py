@@ -233,7 +233,7 @@ def print_kappa(numbers: Any) -> None:
         [
             "relationship",
             numbers.relationship,
-            "a relationship and every way to infer it (default)",
+            "a relationship and the chains that tell it (default)",
         ],
         ["person", numbers.person, "all pairs of any one person"],
         ["paper's bound", numbers.paper_bound, "kappa' of the paper, for comparison"],
