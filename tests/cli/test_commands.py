@@ -58,7 +58,11 @@ def test_select_and_design(files: Path, tmp_path: Path) -> None:
 
 def test_select_warns_of_dropped_labels(files: Path, tmp_path: Path) -> None:
     shown = run_here("select", "pairs.csv", "-o", tmp_path / "x.csv", cwd=files)
-    assert "can tie up to 4 used pairs together" in shown.out
+    said = " ".join(shown.out.split())
+    assert "along a minimum cut 4 of them, along others more" in said
+    assert "`fit --select paths` on the full file says so" in said
+    whole = run_here("select", "pairs.csv", "--how", "all", "-o", tmp_path / "y.csv", cwd=files)
+    assert "labels still exist" not in " ".join(whole.out.split())
 
 
 def test_account_agrees_with_the_theory_page(files: Path) -> None:

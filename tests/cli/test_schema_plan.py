@@ -109,6 +109,13 @@ def test_the_command_that_plan_prints_can_be_typed(raw):
     assert run_here(*typed[1:], "--dry-run", cwd=raw).code == 0
 
 
+def test_a_plan_without_a_schema_says_what_its_command_lacks(raw):
+    (raw / "ages.csv").write_text("id,age\np1,0.3\np2,0.5\np3,0.9\n")
+    (raw / "graph.csv").write_text("left,right\np1,p2\np2,p3\n")
+    page = run_here("plan", "ages.csv", "graph.csv", "--epsilon", 1, cwd=raw).out
+    assert "--schema FILE, --bounds FILE, or --no-scale" in " ".join(page.split())
+
+
 def test_unlabelled_pairs_can_be_planned(raw):
     (raw / "graph.csv").write_text("left,right\np1,p2\np2,p3\n")
     words = ("plan", "people.csv", "graph.csv", "--schema", "facts.toml", "--epsilon", 1, "--json")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, norm
 from typer.testing import CliRunner
 
-from pairveil import InputError, PrivacyLedger, error_curve
+from pairveil import ErrorCurve, InputError, PrivacyLedger, error_curve
 from pairveil.cli.app import app
 from pairveil.data.counted import CountedPairs
 from pairveil.engine.statistics import clipped_sum
@@ -255,6 +255,15 @@ def test_the_command_refuses_before_it_charges(table, more, message):
     done = run("threshold", table, *more, "--ledger", ledger, "--budget", 1)
     assert message in str(done.exception)
     assert not ledger.exists()
+
+
+def test_a_rate_that_too_few_impostors_show_was_paid_for_and_keeps_its_curve(table):
+    """How many pairs are impostors is private: the command cannot refuse beforehand, and says so."""
+    pd.read_csv(table).iloc[: N + 100].to_csv(table, index=False)
+    point = table.with_name("point")
+    done = run("threshold", table, "--score-range", "0,1", "--epsilon", 0.5, "--out", point)
+    assert f"Epsilon was spent; the curve is in {point}" in str(done.exception)
+    assert ErrorCurve.load(point).n_genuine > N / 2
 
 
 @pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")

@@ -267,6 +267,12 @@ def test_neither_order_nor_orientation_of_rows_changes_anything():
     np.testing.assert_array_equal(fitted(turned, 6).strengths_, fitted().strengths_)
 
 
+def test_rows_may_name_workers_and_number_items():
+    rows = [(f"w{worker:02d}", int(chosen), int(other)) for worker, chosen, other in FEW]
+    table = pd.DataFrame(rows, columns=["worker", "chosen", "other"])
+    np.testing.assert_array_equal(fitted(rows).strengths_, fitted(table).strengths_)
+
+
 def test_names_that_may_be_one_worker_are_counted():
     table = pd.DataFrame(FEW, columns=["worker", "chosen", "other"])
     table["worker"] = [f"w{one}" for one in table["worker"]]

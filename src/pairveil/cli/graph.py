@@ -123,10 +123,12 @@ def select(
             f"Kept {len(kept):,} of {before.n_pairs:,} pairs in {out}. Relationship level: kappa "
             f"{before.relationship} -> {after.relationship}; person level: {before.person} -> {after.person}."
         )
+    if not (json_ or quiet) and len(kept) < before.n_pairs:
+        certified = "" if max_degree else f"`fit --select {how}` on the full file says so; "
         stdout.print(
-            "The dropped labels still exist: someone who knows them can tie up to "
-            f"{before.relationship} used pairs together. `fit --select {how}` on the full file says so in "
-            "the certificate; `pairveil design` chooses before labelling and has no such caveat."
+            "The dropped labels still exist: someone who knows them may tie used pairs together, along a "
+            f"minimum cut {before.relationship} of them, along others more (docs/threat-model.md). "
+            f"{certified}`pairveil design` chooses before labelling and has no such caveat."
         )
 
 
@@ -231,7 +233,7 @@ def print_kappa(numbers: Any) -> None:
         [
             "relationship",
             numbers.relationship,
-            "a relationship and every way to infer it (default)",
+            "a relationship and the chains that tell it (default)",
         ],
         ["person", numbers.person, "all pairs of any one person"],
         ["paper's bound", numbers.paper_bound, "kappa' of the paper, for comparison"],

@@ -226,6 +226,10 @@ def _print_command(
     files = shlex.join([of.features] if of.pairs is None else [of.features, of.pairs])
     given = {name: shlex.quote(str(value)) for name, value in said.items() if value is not None}
     options = " ".join(f"{name} {value}" for name, value in given.items())
+    if schema is None:  # `fit` refuses to guess
+        stdout.print(
+            "Add what brings the columns to scale: --schema FILE, --bounds FILE, or --no-scale."
+        )
     stdout.print(f"pairveil fit {files}{typed} {options}")
 
 

@@ -135,8 +135,13 @@ def threshold(
         _say(shown, curve)
         if draft is not None:
             stdout.print(f"Released in {out}. `pairveil report {out}` draws the curve.")
-    if shown["threshold"] is None:  # the curve was paid for: it is written, and the reason is said
-        raise InputError(shown["problem"])
+    if (
+        shown["threshold"] is None
+    ):  # how many are impostors is private: it shows when it was paid for
+        kept = (
+            "nothing was kept (--out keeps the curve)" if out is None else f"the curve is in {out}"
+        )
+        raise InputError(f"{shown['problem']}. Epsilon was spent; {kept}")
 
 
 def _shown(curve: Any, fmr: float, of_distance: bool) -> dict[str, Any]:

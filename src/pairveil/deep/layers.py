@@ -6,7 +6,7 @@ a linear layer ``G = sum_t delta_t x_t^T``, t over the positions of the left bra
     ||G||^2 = sum_{t, t'} (delta_t . delta_t') (x_t . x_t')
 
 is its exact norm, cross terms of the branches included. A convolution is a linear layer on patches. Where G
-has fewer entries than what it is made of, it is formed instead, and *what was formed* is the contribution.
+has few entries beside what it is made of (`FORMED`), it is formed, and *what was formed* is the contribution.
 
 Norms are taken in the network's own precision (at least float32) and enlarged by a bound on their
 rounding error; sums are float64, or exact in digits (`pairveil.deep.digits`) where a layer ran in bfloat16.

@@ -56,7 +56,7 @@ class LossGradient(Statistic):
         factor = self.loss.coefficient(distance, labels) * np.where(labels > 0, *self.weights)
         # Squares of such small numbers underflow: D would come out too small and c = (D - m)/D too large.
         factor *= (distance > TINY_LENGTH) & (row_norms(differences) > TINY_LENGTH)
-        # ||G||_F = |c| D ||dx||_2 and ||G||_1 = |c| ||W dx||_1 ||dx||_1 (docs/theory/learner.md).
+        # ||G||_F = |c| D ||dx||_2 and ||G||_1 = |c| ||W dx||_1 ||dx||_1 (docs/theory/sums.md).
         lengths = np.abs(factor) * row_norms(projected, norm) * row_norms(differences, norm)
         weighted = (factor * shrink(lengths, self.clip))[:, None] * projected
         if sparse.issparse(differences):

@@ -77,7 +77,7 @@ class Kappa:
         """A table for notebooks."""
         rows = [
             ["pair", self.pair, "one pair, nothing tied to it"],
-            ["relationship", self.relationship, "a relationship and every way to infer it"],
+            ["relationship", self.relationship, "a relationship and the chains that tell it"],
             ["person", self.person, "all pairs of any one person"],
         ]
         note = f"{self.n_pairs:,} pairs of {self.n_people:,} people"

@@ -113,13 +113,14 @@ def as_choices(choices: Any, items: Items, by: Any) -> Choices:
             )
         workers, chosen, other = (np.asarray(choices[name]) for name in COLUMNS)
     else:
-        array = np.asarray(choices)
+        listed = isinstance(choices, list | tuple)  # names of workers may stand beside item numbers
+        array = np.asarray(choices, dtype=object if listed else None)
         if array.ndim != 2 or array.shape[1] != 3:
             raise InputError(
                 "choices must have shape (n_choices, 3): worker, item chosen, other item; "
                 f"got {array.shape}"
             )
-        workers, chosen, other = array.T
+        workers, chosen, other = (np.asarray(c.tolist()) if listed else c for c in array.T)
     pairs = np.column_stack([_numbers(chosen, items, "chosen"), _numbers(other, items, "other")])
     made = Choices(workers, pairs, np.ones(len(pairs), dtype=np.int8), items.features, by)
     similar = (

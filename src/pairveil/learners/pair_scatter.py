@@ -1,4 +1,4 @@
-"""A metric from second moments of labelled pairs: one release, everything else is post-processing.
+"""A metric from second moments of labelled pairs: two releases, everything else is post-processing.
 
 After a survey that puts columns on one scale, one sum is released: how many pairs are similar and dissimilar,
 and the second moments of their differences. From those: generalised eigenvectors of dissimilar against

@@ -1,11 +1,11 @@
 """What a mechanism did, as plain data from which anyone can recompute epsilon.
 
-Every event describes answers made of sums over pairs in which each pair's contribution is clipped: the
+Every event describes answers made of sums over records in which each record's contribution is clipped: the
 noisy sum itself, or (`ChoiceEvent`) the index of a candidate chosen by its sum. Its numbers are in units
-of that clip bound, so that zeroing one pair out moves the sum by at most 1 (a choice: by amounts whose
-range over the candidates is at most 1) and replacing it by at most 2 (the triangle inequality; no
-tighter bound for replace is accepted).
-The events do not know kappa: the accountant multiplies by it, once, for the unit asked about.
+of that clip bound, so that zeroing one record out moves the sum by at most 1 (a choice: by amounts whose
+range over the candidates is at most 1) and replacing it by at most 2 (the triangle inequality), or by what
+is proved of its kind of records (`pairveil.privacy.costs`).
+The events do not know what a unit costs: the accountant multiplies by it, once, for the unit asked about.
 """
 
 from __future__ import annotations

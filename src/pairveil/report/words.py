@@ -27,7 +27,7 @@ UNIT_MEANINGS = {
         "How two people relate, against someone who knows every pair but the few (kappa) that would tell: "
         "if A matches B and B matches C, then A matches C, so such pairs count together."
     ),
-    "person": "All pairs of one person at once, as if the person had never been asked.",
+    "person": "All pairs of one person at once, as if nothing were known but with whom she was paired.",
 }
 UNIT_QUESTIONS_OF_PEOPLE = {
     "pair": "which of two accounts of two people is true",
@@ -37,7 +37,7 @@ UNIT_QUESTIONS_OF_PEOPLE = {
 UNIT_MEANINGS_OF_PEOPLE = {
     "pair": "All that is known of any two people.",
     "relationship": "How two people relate: all that is known of both of them.",
-    "person": "All features and the class of one person at once, as if the person had never been asked.",
+    "person": "All features and the class of one person, as if nothing were known but that she is there.",
 }
 UNIT_QUESTIONS_OF_GROUPS = {
     "pair": "whether two people of one group were marked 'same' or 'different'",
@@ -60,7 +60,7 @@ UNIT_MEANINGS_OF_TUPLES = {
         "How two people relate, against someone who knows every tuple but the few (kappa) that would tell: "
         "answers can be chained, so such tuples count together."
     ),
-    "person": "All tuples of one person at once, as if the person had never been asked.",
+    "person": "All tuples of one person at once, as if nothing were known but that she is in them.",
 }
 UNIT_QUESTIONS_OF_LINKS = {
     "pair": "whether a link says 'together' or 'apart'",

@@ -41,7 +41,7 @@ def tile_error_bound(
     norm : {"l2", "l1"}
         The norm of the clip and of the sensitivity.
 
-    Returns what is to be added to ``clip`` (points 1 to 3 of the module's text).
+    Returns what is to be added to ``clip`` (points 1 to 3 of docs/theory/sums.md).
 
     Examples
     --------

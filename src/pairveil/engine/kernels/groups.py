@@ -1,7 +1,7 @@
 """The clipped sum of contrastive gradients over groups, as exact integers.
 
 Groups are taken in tiles. Their people are gathered and centred, projected by one matrix product, weighed
-group by group (`_weigh`) and summed by a second matrix product, which is rounded to the grid.
+group by group (`_pull`, `_shrinking`) and summed by a second matrix product, which is rounded to the grid.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 1. *Survey*: how the columns spread, how long differences are, how many pairs are similar. Columns are
    put on one scale, pairs on balanced weights.
 2. *Signal*: which columns differ more between dissimilar pairs. The strongest start the directions; how
-   many stand out of the noise decides their number.
-3. *Descent*: clipped full-batch steps on the loss. Each step shrinks singular values and
-   columns by half of what noise alone would add to them; the second half of the iterates is averaged.
+   many stand out of the noise decides their number. Where noise would drown it, one noisy choice of a column.
+3. *Descent*: clipped full-batch steps on the loss. Each step shrinks singular values and columns by half of
+   what noise and sampling error alone would add to them; the second half of the iterates is averaged.
 4. *Contest*: the learned metric, with a little of Euclid in it, and Euclid itself are compared on the
    pairs. With little signal Euclid stays unless it is beaten, and a win that luck could explain leaves a good
    half of it: this is what does no harm.
@@ -53,7 +53,7 @@ TOTAL_STEP = 1000.0  # summed step sizes, in units of the clip bound, at most
 SAMPLING = 0.3  # part of their clip bound by which pairs differ from each other by chance
 STEP_PER_SIGNAL = 2.5
 MAX_STEP = 20.0
-SHRINKAGE = 0.5  # of what noise alone would add to a singular value, and to a column
+SHRINKAGE = 0.5  # of what noise (and sampling) would add to a singular value, and to a column
 CLIP = (0.05, 0.4)  # at little and at much signal
 REFERENCE_SIGNAL = 30.0
 TYPICAL_DISTANCE = 0.6

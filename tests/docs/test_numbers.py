@@ -1,0 +1,49 @@
+"""Numbers that the docs state are those of the code."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from pages import ROOT
+
+from pairveil.engine.statistics import TILE
+from pairveil.evaluation import private_auc
+from pairveil.learners import class_columns, class_steps, scatter
+from pairveil.learners.contrastive import defaults, doubt
+from pairveil.learners.scatter_moments import MOST_FEATURES
+from pairveil.privacy import best_of, composition
+
+
+def shares(*parts: float) -> str:
+    return ", ".join(f"{part:.2f}".lstrip("0") for part in parts)
+
+
+def farthest() -> float:
+    """Of two people of one class, in what they contribute to class statistics (docs/theory/people.md)."""
+    _, b, c = (weight**2 for weight in scatter.WEIGHTS)
+    cosine = -b / (2 * c)
+    return math.sqrt(b * (2 - 2 * cosine) + c * (2 - 2 * cosine**2))
+
+
+@pytest.mark.parametrize(
+    ("page", "said"),
+    [
+        ("theory/learner.md", f"Laplace divides epsilon: {shares(*defaults.PURE_SHARES)}"),
+        ("theory/learner.md", f"start by choice: {shares(*defaults.SHARES_BY_CHOICE)}"),
+        ("theory/learner.md", f"Laplace {shares(*defaults.PURE_SHARES_BY_CHOICE)}"),
+        ("theory/learner.md", f"K' < {doubt.SCANT:.0f} d"),
+        ("theory/people.md", f"gives a distance of {farthest():.2f}"),
+        ("theory/people.md", f"There are {class_steps.N_STEPS} steps"),
+        ("theory/people.md", f"< s x_j <= {class_columns.WIDTH:.0f}t"),
+        ("theory/selection.md", f"takes {best_of._POINTS} points"),
+        ("theory/selection.md", f"in {private_auc.N_CELLS} public cells"),
+        ("theory/accounting.md", f"{composition.MAX_DISTINCT} distinct sampled events"),
+        ("theory/noise.md", f"tiles of {TILE:,} pairs"),
+        ("guides/classes.md", f"n < {class_steps.CLEAR_STATISTICS:.0f} sigma sqrt(d) / k"),
+        ("guides/classes.md", f"n < {class_columns.CLEAR_VECTOR:,.0f} sigma sqrt(d)"),
+        ("guides/classes.md", f"above {MOST_FEATURES:,} columns"),
+    ],
+)
+def test_a_number_of_the_docs_is_the_code_s(page: str, said: str) -> None:
+    assert said in " ".join((ROOT / "docs" / page).read_text(encoding="utf-8").split())
