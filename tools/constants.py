@@ -63,6 +63,7 @@ CELLS = (
     Cell("drawn 2", 0.1, chooses=True),
     Cell("breast_cancer", 4.0, "laplace"),
     Cell("adult, 5000 people", 0.3, "laplace", chooses=True),
+    Cell("bank", 1.0, "laplace", chooses=True),
 )
 
 
@@ -100,22 +101,23 @@ def shares(name: str, *values: float) -> list[Constant]:
 CONSTANTS = (
     *shares("SHARES", 0.17, 0.17, 0.54, 0.04, 0.08),
     *shares("SHARES_BY_CHOICE", 0.10, 0.25, 0.55, 0.03, 0.07),
-    *shares("PURE_SHARES", 0.10, 0.20, 0.50, 0.10, 0.10),
-    *shares("PURE_SHARES_BY_CHOICE", 0.10, 0.18, 0.56, 0.06, 0.10),
-    *of("defaults", SCARCE=50.0, N_STEPS=100, N_STEPS_PURE=8, N_STEPS_PURE_BY_CHOICE=3),
-    *of("defaults", FAINT_VECTOR=200.0, FEW_COLUMNS=10),
+    *shares("PURE_SHARES", 0.10, 0.18, 0.56, 0.06, 0.10),
+    *of("defaults", SCARCE=50.0, N_STEPS=100, N_STEPS_PURE=8, N_STEPS_PURE_BY_CHOICE=16),
+    *of("defaults", N_STEPS_PURE_FAINT=3, FAINT_VECTOR=200.0, FEW_COLUMNS=10),
     Constant("defaults", "FEW_PAIRS = {}", 2_000),
     Constant("defaults", "max({}, math.sqrt(SCARCE", 0.3, "least part of the side queries"),
     *of("start", EVEN=2.0),
     *of("recipe", DROWNED=0.07),
     *of("start", SIDE=0.5, MAX_DIRECTIONS=10, USUAL_DIRECTIONS=5, SIGNAL_CLIP=0.6, HIDDEN=3.0),
-    *of("start", OF_THRESHOLD=0.3, MOST_STRETCH=30.0, STANDS_OUT=5.0, START_LENGTH=2.0),
+    *of("start", OF_THRESHOLD=0.3, STANDS_OUT=5.0, START_LENGTH=2.0),
     *of("recipe", TOTAL_STEP=1000.0, STEP_PER_SIGNAL=2.5, MAX_STEP=20.0, SHRINKAGE=0.5),
-    *of("recipe", REFERENCE_SIGNAL=30.0, TYPICAL_DISTANCE=0.6, L1_PER_L2=0.5),
-    Constant("recipe", "CLIP = ({}, 0.4)", 0.05, "CLIP, little signal"),
-    Constant("recipe", "CLIP = (0.05, {})", 0.4, "CLIP, much signal"),
-    Constant("recipe", "    {},\n    0.3,\n)", 0.03, "BLEND"),
-    Constant("recipe", "    0.03,\n    {},\n)", 0.3, "MAX_BLEND"),
+    *of("recipe", SAMPLING=0.3, MUCH_SIGNAL=240.0, TYPICAL_DISTANCE=0.6, L1_PER_L2=0.5),
+    Constant("recipe", "CLIP = ({}, 0.2, 0.4)", 0.05, "CLIP, few pairs"),
+    Constant("recipe", "CLIP = (0.05, {}, 0.4)", 0.2, "CLIP, many pairs"),
+    Constant("recipe", "CLIP = (0.05, 0.2, {})", 0.4, "CLIP, much signal"),
+    Constant("recipe", "np.clip({} / signal, *BLEND)", 0.9, "BLEND, by signal"),
+    Constant("recipe", "BLEND = ({}, 0.3)", 0.03, "BLEND, least"),
+    Constant("recipe", "BLEND = (0.03, {})", 0.3, "BLEND, most"),
     Constant("start", "max(noise, {} * float(spread.max())", 0.01, "least spread of a column"),
     Constant("recipe", "DistanceMoments(candidates, {} * wide", 0.6, "clip of moments"),
     Constant("recipe", "{}**2, 1))", 0.03, "least deviation of distances"),
@@ -124,7 +126,7 @@ CONSTANTS = (
     Constant("recipe", "np.clip(60 / signal - {}, -2, 3)", 4.8, "demand, offset"),
     Constant("recipe", "np.clip(60 / signal - 4.8, -{}, 3)", 2.0, "demand, least"),
     Constant("recipe", "np.clip(60 / signal - 4.8, -2, {})", 3.0, "demand, most"),
-    *of("doubt", LUCK=0.04, SCARCE=16.0, CLIP=0.2, ALWAYS=0.1, DEVIATIONS=3.0, BELIEVED=0.5),
+    *of("doubt", LUCK=0.04, SCARCE=16.0, CLIP=0.2, DEVIATIONS=3.0, BELIEVED=0.5),
     *of("doubt", NARROWLY=1.0, SCANT=2.0, SPEAKS=4.0, MORE=0.1),
     *(Constant("doubt", name + " = {}", value, most=1.0) for name, value in (("MOST", 0.6), ("LOST", 0.85))),
 )  # fmt: skip
@@ -197,9 +199,11 @@ def kept(cell: Cell, folder: Path | None, gains: dict[str, float]) -> list[float
 def asked(constant: Constant, cell: Cell) -> bool:
     """Whether the number can matter there: pure noise and a chosen start have numbers of their own."""
     text = constant.text
-    if "PURE" in text or "L1" in text:
-        return cell.pure and cell.chooses == ("CHOICE" in text or "L1" in text)
-    if "CHOICE" in text or text.split(" =")[0] in ("OF_THRESHOLD", "MOST_STRETCH", "HIDDEN"):
+    if "PURE_SHARES" in text or "L1" in text:
+        return cell.pure
+    if "PURE" in text:
+        return cell.pure and cell.chooses == ("CHOICE" in text or "FAINT" in text)
+    if "CHOICE" in text or text.split(" =")[0] in ("OF_THRESHOLD", "HIDDEN"):
         return cell.chooses
     if text.startswith(("SHARES", "SIGNAL_CLIP", "STANDS_OUT", "USUAL_DIRECTIONS")):
         return not (cell.pure or cell.chooses)

@@ -12,7 +12,7 @@ from pairveil import DPPMetricLearner, PrivacyLedger
 from pairveil.audit.exact_audit import audit_exactly
 from pairveil.engine.plan import Setting
 from pairveil.evaluation.scores import pair_auc
-from pairveil.learners.contrastive.defaults import starts_by_choice
+from pairveil.learners.contrastive.defaults import starts_by_choice, usual_steps
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.costs import Cost
 from pairveil.privacy.mechanisms import Budget, mechanism_named
@@ -120,6 +120,21 @@ def test_the_rule_is_monotone_in_epsilon(mechanism):
     assert not asked[-1]
     assert not at(0.1, n=500)  # from few pairs a choice is no better, nor among few columns
     assert not at(0.1, d=5)
+
+
+def test_a_pure_epsilon_chooses_sooner_and_then_takes_more_steps():
+    def at(epsilon, mechanism, n=8000, d=30):
+        kind = mechanism_named(mechanism)
+        budget = Budget(epsilon, 0.0 if kind.is_pure else 1e-5, Cost(1), "zero-out")
+        setting = Setting(budget, n, d, mechanism=kind)
+        by_choice = starts_by_choice(setting)
+        return by_choice, usual_steps(setting, by_choice=by_choice)
+
+    assert at(1.0, "laplace") == (True, 16)
+    assert at(1.0, "gaussian") == (False, 100)
+    assert at(0.1, "laplace") == (True, 3)  # loud noise: few questions
+    assert at(8.0, "laplace") == (False, 8)
+    assert at(1.0, "laplace", n=500) == (False, 4)
 
 
 def test_more_components_start_on_the_vector():

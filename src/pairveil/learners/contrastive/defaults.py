@@ -25,8 +25,7 @@ class Shares(NamedTuple):
 
 SHARES = Shares(0.17, 0.17, 0.54, 0.04, 0.08)
 SHARES_BY_CHOICE = Shares(0.10, 0.25, 0.55, 0.03, 0.07)
-PURE_SHARES = Shares(0.10, 0.20, 0.50, 0.10, 0.10)
-PURE_SHARES_BY_CHOICE = Shares(0.10, 0.18, 0.56, 0.06, 0.10)
+PURE_SHARES = Shares(0.10, 0.18, 0.56, 0.06, 0.10)
 SCARCE = 50.0
 """Where there are fewer pairs than this for each unit of noise, the side queries get their full share."""
 MARGIN_SHARE = 0.03
@@ -34,20 +33,24 @@ MARGIN_SHARE = 0.03
 
 N_STEPS = 100
 N_STEPS_PURE = 8
-N_STEPS_PURE_BY_CHOICE = 3
+N_STEPS_PURE_BY_CHOICE = 16
+N_STEPS_PURE_FAINT = 3
 N_STEPS_WITHOUT_NOISE = 300
 MARGIN = 1.0
 
 
 def usual_steps(setting: Setting, *, by_choice: bool = False) -> int:
-    """How many gradients are asked for where the user does not say."""
+    """How many gradients are asked for where the user does not say.
+
+    The noise of a pure epsilon grows with the number of questions: few of them where it is loud.
+    """
     if not setting.budget.is_private:
         return N_STEPS_WITHOUT_NOISE
-    if setting.mechanism.is_pure:
-        if by_choice:
-            return N_STEPS_PURE_BY_CHOICE
-        return N_STEPS_PURE if setting.n_records >= FEW_PAIRS else N_STEPS_PURE // 2
-    return N_STEPS
+    if not setting.mechanism.is_pure:
+        return N_STEPS
+    if by_choice:
+        return N_STEPS_PURE_FAINT if is_faint(setting) else N_STEPS_PURE_BY_CHOICE
+    return N_STEPS_PURE if setting.n_records >= FEW_PAIRS else N_STEPS_PURE // 2
 
 
 def divide(setting: Setting, *, by_choice: bool = False) -> Shares:
@@ -61,7 +64,7 @@ def divide(setting: Setting, *, by_choice: bool = False) -> Shares:
     [0.54, 0.86]
     """
     if setting.mechanism.is_pure:
-        return PURE_SHARES_BY_CHOICE if by_choice else PURE_SHARES
+        return PURE_SHARES
     if not setting.budget.is_private:
         return SHARES
     full = SHARES_BY_CHOICE if by_choice else SHARES
@@ -79,11 +82,21 @@ FEW_COLUMNS = 10
 """A vector of fewer numbers costs little more than a choice, and tells more."""
 
 
-def starts_by_choice(setting: Setting, faint: float = FAINT_VECTOR) -> bool:
+def is_faint(setting: Setting, faint: float = FAINT_VECTOR) -> bool:
+    """Whether a noisy vector of one number a column drowns: fewer than ``faint`` records for its length.
+
+    In l1, where noise on every entry goes with the sum of all, its length is that sum.
+    """
+    d = setting.n_features
+    width = d if setting.mechanism.norm == "l1" else math.sqrt(d)
+    return setting.n_records < faint * setting.mechanism.multiplier(setting.budget, 1.0) * width
+
+
+def starts_by_choice(setting: Setting, faint: float | None = None) -> bool:
     """Whether a chosen column is a better start than those that stand out of a noisy vector.
 
-    The choice pays for one number and the vector for d of them; in l1, where noise on every entry goes with
-    the sum of all, for their sum. A vector drowns below ``faint`` records for the length of its noise.
+    The choice pays for one number and the vector for d of them: it wins where the vector drowns, and with a
+    pure epsilon, which pays for the sum of all entries, already where it is half under.
 
     Examples
     --------
@@ -92,12 +105,12 @@ def starts_by_choice(setting: Setting, faint: float = FAINT_VECTOR) -> bool:
     >>> [starts_by_choice(setting) for setting in at]
     [False, True]
     """
-    d = setting.n_features
-    if not setting.budget.is_private or setting.n_records < FEW_PAIRS or d < FEW_COLUMNS:
+    few = setting.n_records < FEW_PAIRS or setting.n_features < FEW_COLUMNS
+    if not setting.budget.is_private or few:
         return False
-    width = d if setting.mechanism.norm == "l1" else math.sqrt(d)
-    noise = setting.mechanism.multiplier(setting.budget, 1.0) * width
-    return setting.n_records < faint * noise
+    if faint is None:
+        faint = 2 * FAINT_VECTOR if setting.mechanism.is_pure else FAINT_VECTOR
+    return is_faint(setting, faint)
 
 
 def learns_from_pairs(setting: Setting, n_classes: int) -> bool:

@@ -4,7 +4,7 @@ The contest asks the training pairs whether the learned metric orders them bette
 be luck for three reasons, measured in docs/decisions/0020-doubt.md:
 
 - the pairs that judge also taught, and few pairs for many columns can be fitted by luck;
-- clipping forgives the large errors of a metric of few directions, however many pairs there are;
+- clipping forgives the large errors of a metric of few directions;
 - the released moments that turn distances into ranks are noisy.
 
 So what luck could have made of the score decides how much of Euclid stays in the metric. A contest that is
@@ -19,7 +19,6 @@ import math
 LUCK = 0.04  # score of few pairs by luck
 SCARCE = 16.0  # pairs for each column: fewer are few
 CLIP = 0.2  # of the contest at little signal; with a wider one luck scores more
-ALWAYS = 0.1  # part of LUCK squared that any number of pairs keeps: what clipping forgives
 DEVIATIONS = 3.0  # of noise that count as luck, too
 BELIEVED = 0.5  # part of a score that luck may make and yet be believed
 MOST = 0.6  # weight of Euclid where luck may have made all of the score
@@ -28,6 +27,22 @@ LOST = 0.85  # weight of Euclid where the contest was lost narrowly
 NARROWLY = 1.0  # deviations of noise below zero
 SCANT = 2.0  # pairs that speak for each column: what fewer taught, they must praise
 SPEAKS = 4.0  # signal to noise of the descent below which what was learned is noise alone
+
+
+def few(columns: float) -> float:
+    """How far pairs are few for their columns: 1 below 16 that speak for each column, 0 where they abound.
+
+    Parameters
+    ----------
+    columns : float
+        Columns for each pair that speaks.
+
+    Examples
+    --------
+    >>> few(0.1), few(0.03125)
+    (1.0, 0.5)
+    """
+    return min(1.0, SCARCE * columns)
 
 
 def refuted(score: float, columns: float) -> bool:
@@ -84,12 +99,12 @@ def doubt(score: float, noise: float, columns: float, clip: float = CLIP) -> flo
     --------
     >>> [round(doubt(score, noise=0.002, columns=0.1), 2) for score in (0.02, 0.05, 0.1)]
     [0.7, 0.31, 0.0]
-    >>> round(doubt(0.02, noise=0.002, columns=0.001), 2)  # pairs abound: less of it can be luck
-    0.2
+    >>> round(doubt(0.02, noise=0.004, columns=0.001), 2)  # pairs abound: less of it can be luck
+    0.15
     """
-    few = min(1.0, SCARCE * columns)
-    lucky = math.hypot(LUCK * math.sqrt(max(ALWAYS, few * clip / CLIP)), DEVIATIONS * noise)
-    most = MOST + MORE * few
+    scarcity = few(columns)
+    lucky = math.hypot(LUCK * math.sqrt(scarcity * clip / CLIP), DEVIATIONS * noise)
+    most = MOST + MORE * scarcity
     if score <= lucky / (BELIEVED + most):
         return most
     return max(0.0, lucky / score - BELIEVED)

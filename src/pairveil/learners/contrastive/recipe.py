@@ -37,7 +37,7 @@ from pairveil.learners.contrastive.defaults import (
     starts_by_choice,
     usual_steps,
 )
-from pairveil.learners.contrastive.doubt import doubt, lost, refuted
+from pairveil.learners.contrastive.doubt import doubt, few, lost, refuted
 from pairveil.learners.contrastive.start import Balance
 from pairveil.learners.contrastive.statistics import (
     Candidates,
@@ -54,14 +54,11 @@ SAMPLING = 0.3  # part of their clip bound by which pairs differ from each other
 STEP_PER_SIGNAL = 2.5
 MAX_STEP = 20.0
 SHRINKAGE = 0.5  # of what noise (and sampling) would add to a singular value, and to a column
-CLIP = (0.05, 0.4)  # at little and at much signal
-REFERENCE_SIGNAL = 30.0
+CLIP = (0.05, 0.2, 0.4)  # from few pairs, from many, at much signal
+MUCH_SIGNAL = 240.0  # signal to noise at which gradients are clipped least
 TYPICAL_DISTANCE = 0.6
 MOST_SHRINKINGS = 100  # from twice as many steps on, steps share them: one costs many small batches
-BLEND, MAX_BLEND = (
-    0.03,
-    0.3,
-)  # weight of Euclid beside what was learned: at the usual signal, at most
+BLEND = (0.03, 0.3)  # weight of Euclid beside what was learned: at much signal, at little
 WIDE = 4096  # columns above which no square matrix is formed, so none is Euclid's
 DROWNED = 0.07  # error of the moments from which on ranks made of them say nothing
 L1_PER_L2 = 0.5  # clip in l1 relative to sqrt(entries) times the clip in l2
@@ -193,7 +190,8 @@ def descend(
     query, (k, d) = plan["gradients"], W.shape
     widen, noise = l1_width(plan, k), total_noise(plan, balance, k)
     batch = query.sample_rate * balance.mass
-    clip = recipe.max_grad_norm or _clip(signal_to_noise(plan, balance, k))
+    signal = signal_to_noise(plan, balance, k)
+    clip = recipe.max_grad_norm or usual_clip(signal, few(d / balance.mass))
     step = recipe.learning_rate or min(MAX_STEP, total_step(batch, noise, d * k) / query.steps)
     faded = step * SHRINKAGE * noise / batch
     loss = LOSSES[recipe.loss](margin)
@@ -251,8 +249,21 @@ def total_step(batch: float, noise: float, n_entries: int) -> float:
     return min(TOTAL_STEP, STEP_PER_SIGNAL * batch / (noise * math.sqrt(n_entries)))
 
 
-def _clip(signal: float) -> float:
-    return float(np.clip(CLIP[0] * signal / REFERENCE_SIGNAL, *CLIP))
+def usual_clip(signal: float, scarcity: float) -> float:
+    """Clip bound of a pair's gradient: the more signal there is, the less is clipped.
+
+    A bound below most gradients keeps their directions alone, which is biased; one above them wastes noise.
+    Where pairs are few for their columns (``scarcity`` 1), directions are all that they can teach.
+
+    Examples
+    --------
+    >>> [usual_clip(signal, 0.0) for signal in (10.0, 180.0, 1000.0)]
+    [0.2, 0.3, 0.4]
+    >>> round(usual_clip(10.0, 1.0), 2)
+    0.05
+    """
+    least = CLIP[1] + scarcity * (CLIP[0] - CLIP[1])
+    return max(least, min(CLIP[2], CLIP[2] * signal / MUCH_SIGNAL))
 
 
 def shrink_singular_values(W: FloatArray, threshold: float) -> FloatArray:
@@ -291,7 +302,7 @@ def hold_contest(plan: Plan, engine: Engine, balance: Balance, W: FloatArray) ->
     could explain leaves a good half of Euclid in the metric (`doubt`).
     """
     signal, d = signal_to_noise(plan, balance, len(W)), plan.n_features
-    blend = float(np.clip(BLEND * REFERENCE_SIGNAL / signal, BLEND, MAX_BLEND))
+    blend = float(np.clip(0.9 / signal, *BLEND))
     euclid = 1 / (balance.scale * balance.length)
     candidates = Candidates(W / TYPICAL_DISTANCE, euclid, (blend, 1.0))
     query = plan["moments"]

@@ -28,7 +28,6 @@ USUAL_DIRECTIONS = 5  # as many at most, unless there are more classes
 SIGNAL_CLIP = 0.6
 HIDDEN = 3.0  # standard deviations of noise below which a column's spread is not known
 OF_THRESHOLD = 0.3  # scaled difference at a chosen threshold
-MOST_STRETCH = 30.0  # of a hidden column, relative to the median one
 STANDS_OUT = 5.0  # standard deviations of noise above which a column's signal counts
 START_LENGTH = 2.0
 
@@ -107,8 +106,7 @@ def choose_start(
     scale = balance.scale.copy()
     if balance.hidden is not None and balance.hidden[column]:
         # The survey only says that it spreads less than the noise; the threshold says how much.
-        likely = min(OF_THRESHOLD / threshold, MOST_STRETCH * float(np.median(scale)))
-        scale[column] = max(scale[column], likely)
+        scale[column] = max(scale[column], OF_THRESHOLD / threshold)
     # More classes have more directions between them: on the columns that spread most.
     k = n_components or min(MAX_DIRECTIONS, plan.n_features, max(1, _classes(balance)))
     order = [column, *(j for j in np.argsort(balance.scale) if j != column)][:k]
