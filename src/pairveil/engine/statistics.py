@@ -18,10 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pairveil.array_types import FloatArray
+from pairveil.array_types import FloatArray, IntArray
 from pairveil.privacy.grid import Norm, grid_sensitivity, to_grid
 
-IntArray = NDArray[np.int64]
 Labels = NDArray[np.int8]
 
 TILE = 1024

@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from pairveil.array_types import FloatArray, IntArray
 from pairveil.engine.scores import Scores, whole_weight
-from pairveil.engine.statistics import IntArray, Labels
+from pairveil.engine.statistics import Labels
 from pairveil.privacy.grid import Norm
-
-FloatArray = NDArray[np.float64]
 
 THRESHOLDS = tuple(2.0**-i for i in range(2, 7))
 """Of a column's difference, in units of the public bound on a row's norm."""

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pairveil.array_types import FloatArray
 from pairveil.data.groups import slots
 from pairveil.engine.statistics import Labels, Statistic, row_norms, shrink
 from pairveil.privacy.grid import Norm
 
-FloatArray = NDArray[np.float64]
 _TINY = 1e-12
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pairveil.array_types import FloatArray
 from pairveil.engine.engine import Engine
 from pairveil.engine.group_gradients import GroupGradient
 from pairveil.engine.losses import ContrastiveLoss
@@ -33,8 +33,6 @@ from pairveil.learners.contrastive.recipe import (
 from pairveil.learners.contrastive.start import MAX_DIRECTIONS, SIDE, START_LENGTH, Balance
 from pairveil.learners.contrastive.statistics import Survey
 from pairveil.privacy.mechanisms import Sampling
-
-FloatArray = NDArray[np.float64]
 
 SHARES = {"survey": 0.13, "gradients": 0.79, "contest": 0.08}
 CLIP = (0.03, 0.4)  # of a group of one pair, at little and at much signal; falls with sqrt(pairs)

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pairveil.array_types import FloatArray
 from pairveil.engine.engine import Engine
 from pairveil.engine.gradients import LossGradient
 from pairveil.engine.losses import LOSSES
@@ -46,8 +46,6 @@ from pairveil.learners.contrastive.statistics import (
     DistanceMoments,
 )
 from pairveil.privacy.mechanisms import Sampling
-
-FloatArray = NDArray[np.float64]
 
 TOTAL_STEP = 1000.0  # summed step sizes, in units of the clip bound, at most
 SAMPLING = 0.3  # part of their clip bound by which pairs differ from each other by chance

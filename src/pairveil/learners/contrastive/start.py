@@ -13,13 +13,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pairveil.array_types import FloatArray
 from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Plan
 from pairveil.errors import DataWarning
 from pairveil.learners.contrastive.column_scores import THRESHOLDS, ColumnScores
 from pairveil.learners.contrastive.statistics import ColumnSignal, Survey
-
-FloatArray = NDArray[np.float64]
 
 SIDE = 0.5  # weight of the survey's length and count beside the columns
 EVEN = 2.0  # standard deviations of noise within which as many pairs are taken to be similar as not

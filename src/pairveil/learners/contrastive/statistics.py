@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import ndtr
 
+from pairveil.array_types import FloatArray
 from pairveil.engine.statistics import Labels, Statistic, row_norms, scaled, shrink
 from pairveil.privacy.grid import Norm
 
-FloatArray = NDArray[np.float64]
 TINY = 1e-12
 _ROUNDING = 1e-7  # a difference of squares near 0 loses half its digits
 
