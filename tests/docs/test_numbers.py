@@ -32,7 +32,10 @@ def farthest() -> float:
         ("theory/learner.md", f"gradients, moments and contest {shares(*defaults.SHARES)}"),
         ("theory/learner.md", f"Laplace divides epsilon: {shares(*defaults.PURE_SHARES)}"),
         ("theory/learner.md", f"start by choice: {shares(*defaults.SHARES_BY_CHOICE)}"),
-        ("theory/learner.md", f"C = max({recipe.CLIP[1]} - 0.15 f, min({recipe.CLIP[2]}, SNR/600))"),
+        (
+            "theory/learner.md",
+            f"C = max({recipe.CLIP[1]} - 0.15 f, min({recipe.CLIP[2]}, SNR/600))",
+        ),
         ("theory/learner.md", f"Laplace T = {defaults.N_STEPS_PURE}"),
         ("theory/learner.md", f"K' < {doubt.SCANT:.0f} d"),
         ("theory/people.md", f"gives a distance of {farthest():.2f}"),
