@@ -128,7 +128,8 @@ CONSTANTS = (
     Constant("recipe", "np.clip(60 / signal - 4.8, -2, {})", 3.0, "demand, most"),
     *of("doubt", LUCK=0.04, SCARCE=16.0, CLIP=0.2, DEVIATIONS=3.0, BELIEVED=0.5),
     *of("doubt", NARROWLY=1.0, SCANT=2.0, SPEAKS=4.0, MORE=0.1),
-    *(Constant("doubt", name + " = {}", value, most=1.0) for name, value in (("MOST", 0.6), ("LOST", 0.85))),
+    Constant("doubt", "MOST = {}", 0.6, most=0.9),  # MORE comes on top, and 1 is all
+    Constant("doubt", "LOST = {}", 0.85, most=1.0),
 )  # fmt: skip
 
 
