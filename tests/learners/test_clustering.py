@@ -14,7 +14,13 @@ from pairveil.data.pairset import PairSet
 from pairveil.engine.statistics import clipped_sum
 from pairveil.errors import PrivateNote
 from pairveil.learners import LEARNERS, learner_class
-from pairveil.learners.clustering_links import METRIC_SHARE, LinkVotes, votes_of
+from pairveil.learners.clustering_links import (
+    METRIC_SHARE,
+    LinkVotes,
+    choose,
+    on_one_scale,
+    votes_of,
+)
 from pairveil.learners.clustering_points import NOBODY, LinkedPoints, StepSums
 from pairveil.learners.clusterings import candidates, most_candidates
 from pairveil.privacy.grid import choose_grid
@@ -49,6 +55,25 @@ def test_links_gain_what_k_means_misses():
     free = fitted(epsilon=float("inf"))
     assert free.certificate_ is None
     assert max(free.agreement_.values()) > 0
+
+
+def test_links_that_noise_drowns_leave_plain_k_means():
+    """Seeds are fixed; the largest of drowned counts is most often another clustering's."""
+    plain = candidates(on_one_scale(X), None, 2, spectral=False)[1][0]
+    found = [fitted(ML[:20], CL[:20], epsilon=0.1, random_state=seed) for seed in range(5)]
+    assert all((one.labels_ == plain).all() and one.chosen_ == "features" for one in found)
+    assert any(max(one.agreement_, key=one.agreement_.get) != "features" for one in found)
+
+
+def test_an_outlier_needs_more_than_noise_and_a_clear_count_is_heeded():
+    rng = np.random.default_rng(0)
+    together = rng.choice([-1.0, 1.0], size=(200, 4))
+    together[:, 1:3] = together[:, :1]
+    together[:5, 1] *= -1
+    together[5:10, 2] *= -1
+    assert choose(np.array([0.0, 1.0, 0.0, 8.0]), together, 10.0) in (0, 1, 2)
+    assert choose(np.array([0.0, 1.0, 0.0, 60.0]), together, 10.0) == 3
+    assert choose(np.array([0.0, 1.0, 0.0, 8.0]), together, 0.0) == 3
 
 
 def test_the_secret_is_the_list_and_nothing_else():

@@ -27,6 +27,8 @@ METRIC_SHARE = 0.5
 """Part of the budget that the private metric is worth; the counts get the rest."""
 TYPICAL = 0.95
 """The points are scaled so that this part of them is not longer than 1."""
+HEARD = 0.5
+"""Deviations of a lead's noise that the links must be able to make, or plain k-means stays."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,11 @@ class LinkVotes(Statistic):
         return total
 
 
+def together_of(labels: IntArray, links: IntArray) -> FloatArray:
+    """Whether a clustering (column) puts the two ends of a link (row) together (+1) or apart (-1)."""
+    return np.where(labels[:, links[:, 0]] == labels[:, links[:, 1]], 1.0, -1.0).T
+
+
 def votes_of(labels: IntArray, links: IntArray, norm: Norm) -> tuple[FloatArray, float]:
     """Rows of `LinkVotes` and what they were divided by.
 
@@ -75,11 +82,42 @@ def votes_of(labels: IntArray, links: IntArray, norm: Norm) -> tuple[FloatArray,
     >>> votes.round(3).tolist(), longest
     ([[0.5, -0.5], [0.0, 0.0]], 2.0)
     """
-    together = np.where(labels[:, links[:, 0]] == labels[:, links[:, 1]], 1.0, -1.0).T
+    together = together_of(labels, links)
     apart = together - together.mean(axis=1, keepdims=True)
     lengths = np.abs(apart).sum(axis=1) if norm == "l1" else np.sqrt((apart**2).sum(axis=1))
     longest = max(float(lengths.max()), 1e-9)
     return apart / (longest * (1 + 1e-12)), longest
+
+
+def choose(agreement: FloatArray, together: FloatArray, noise: float) -> int:
+    """Which clustering to take: a post-processing of the released counts.
+
+    A clustering cannot lead plain k-means, the first, by more links than the two differ on. Where the noise
+    in a lead drowns even that, plain k-means stays. Otherwise each clustering speaks with weight exp(count /
+    noise), and the one is taken that says most nearly the same of the links as all of them together: a
+    clustering unlike all others is not taken on the noise's word. Without noise that is the largest count.
+
+    Parameters
+    ----------
+    agreement : array of shape (n_candidates,)
+        Released.
+    together : array of shape (n_links, n_candidates)
+        `together_of`; public.
+    noise : float
+        Standard deviation of the noise in one of the counts; public.
+
+    Examples
+    --------
+    >>> together = together_of(np.array([[0, 0, 1], [0, 1, 1]]), np.array([[0, 1], [1, 2]]))
+    >>> [choose(np.array([0.0, 2.0]), together, noise) for noise in (0.0, 1.0, 9.0)]
+    [1, 1, 0]
+    """
+    if noise == 0:
+        return int(np.argmax(agreement))
+    if np.count_nonzero(together != together[:, :1], axis=0).max() < HEARD * np.sqrt(2) * noise:
+        return 0
+    weights = np.exp((agreement - agreement.max()) / noise)
+    return int(np.argmax((together @ weights) @ together))
 
 
 @dataclass(frozen=True)
@@ -137,7 +175,8 @@ class LinkedRecipe:
         query = plan["votes"]
         votes, longest = votes_of(labels, self.links, query.mechanism.norm)
         agreement = engine.answer(query, LinkVotes(votes)) * longest / 2
-        best = int(np.argmax(agreement))
+        noise = query.noise_std(LinkVotes.clip) * longest / 2
+        best = choose(agreement, together_of(labels, self.links), noise)
         return Clustered(labels[best], names[best], tuple(names), agreement)
 
 
