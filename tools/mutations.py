@@ -26,6 +26,18 @@ def _in(*tests: str) -> tuple[str, ...]:
 
 SENSITIVITY = [
     Mutation(
+        "statistics: a row's l2 length is that of its largest entry",
+        'sums = np.einsum("ij,ij->i", rows, rows)',
+        "sums = (rows * rows).max(axis=1)",
+        _in("test_contributions"),
+    ),
+    Mutation(
+        "statistics: a row's l1 length is that of its largest entry",
+        "sums = np.abs(rows).sum(axis=1)",
+        "sums = np.abs(rows).max(axis=1)",
+        _in("test_contributions"),
+    ),
+    Mutation(
         "groups: blanking a person is charged one clip bound",
         '"groups": Cost(1, 2.0, 2.0, empties=False),',
         '"groups": Cost(1),',

@@ -25,6 +25,7 @@ class GroupNeighbours:
     adjacency: str
     name = "person in a group"
     kappa = 1
+    hides_features = True
 
     @property
     def changed(self):

@@ -181,6 +181,8 @@ def test_no_link_moves_any_query_further_than_is_charged(adjacency, mechanism):
 class _Inputs(Neighbours):
     """Neighbours whose features are the same: a link's label alone differs."""
 
+    hides_features = False
+
     def __init__(self, first, second, adjacency, row):
         for name, value in {"first": first, "second": second, "adjacency": adjacency}.items():
             object.__setattr__(self, name, value)

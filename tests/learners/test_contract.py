@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import get_scorer
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -269,6 +269,25 @@ def test_grid_search_works_and_is_charged(entry):
     ledger = PrivacyLedger(200.0, 1e-4, unit=template.unit, adjacency=template.adjacency)
     GridSearchCV(entry.build(preprocessor=X, accountant=ledger), grid, cv=2).fit(PAIRS, Y)
     assert len(ledger.entries) == 5  # 2 candidates x 2 folds, and the refit
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", ["roc_auc", "f1"]])
+def test_a_search_by_predictions_is_refused_before_it_spends(entry, scoring):
+    """predict needs a threshold that no fold has: every score would be nan, and every fit paid for."""
+    template = entry.build(preprocessor=X)
+    if not entry.private:
+        assert np.isfinite(cross_val_score(template, PAIRS, Y, cv=2, scoring="accuracy")).all()
+        return
+    ledger = PrivacyLedger(200.0, 1e-4, unit=template.unit, adjacency=template.adjacency)
+    learner = entry.build(preprocessor=X, accountant=ledger)
+    search = GridSearchCV(learner, {"n_components": [1, 2]}, cv=2, scoring=scoring, refit=False)
+    with pytest.raises(InputError, match="score by 'roc_auc'"):
+        search.fit(PAIRS, Y)
+    with pytest.raises(InputError, match="Nothing was spent"):
+        cross_validate(learner, PAIRS, Y, cv=2, scoring=scoring)
+    assert ledger.entries == ()
+    cross_validate(learner, PAIRS, Y, cv=2, scoring="roc_auc")
+    assert len(ledger.entries) == 2
 
 
 @pytest.mark.parametrize(

@@ -172,6 +172,36 @@ def test_a_learner_that_forgets_to_clip_is_convicted(guide, monkeypatch):
     assert audit_exactly(guide.DiagonalLearner(unit="pair")).verdict == "violated"
 
 
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+def test_a_learner_that_bounds_each_column_alone_is_convicted(guide, monkeypatch, mechanism):
+    """Along the first column this is right; only a canary along several shows it."""
+
+    def careless(self, differences, labels, norm):
+        differ = (np.abs(differences) > 0.01).astype(float)
+        return (differ.T @ np.column_stack([labels > 0, labels < 0])).T
+
+    monkeypatch.setattr(guide.ColumnShares, "tile_sum", careless)
+    found = audit_exactly(guide.DiagonalLearner(unit="pair", mechanism=mechanism), n_features=5)
+    assert found.verdict == "violated"
+    assert found.queries[0].ratio == pytest.approx(5**0.5 if mechanism == "gaussian" else 5.0)
+
+
+def test_a_learner_whose_records_influence_one_another_is_refused(guide, monkeypatch):
+    honest = guide.ColumnShares.tile_sum
+    monkeypatch.setattr(
+        guide.ColumnShares,
+        "tile_sum",
+        lambda self, rows, *rest: honest(self, rows - rows.mean(axis=0), *rest),
+    )
+    with pytest.raises(InputError, match="no sum over records"):
+        audit_exactly(guide.DiagonalLearner(unit="pair"), n_features=5)
+
+
+def test_a_query_that_was_not_planned_says_so(build):
+    with pytest.raises(InputError, match="the plan has no query 'other'"):
+        build().prepare(PAIRS, Y).plan["other"]
+
+
 def test_the_guides_own_parameter_is_checked(guide):
     data = PairSet(X, PAIRS, Y)
     with pytest.raises(InputError, match="largest must be at least 1"):

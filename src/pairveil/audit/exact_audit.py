@@ -7,8 +7,10 @@ lies between the two sums is what the noise of that query must hide, and no run 
 
 Both numbers are in clip units: noise scale divided by noise multiplier. So a sum that is clipped too late, a
 kappa that is counted too small, a query that is asked too often and noise that is scaled too small
-all show as a move above what was charged. Not seen: a source that draws other noise than it was asked
-for (`pairveil.audit.auditor` measures that), and worse inputs than this canary (the proof covers those).
+all show as a move above what was charged. Along one column l1, l2 and per-column bounds agree, so each query
+is also asked about the changed records turned into other directions (`directions`), with everything released
+so far as it is. Not seen: a source that draws other noise than it was asked for (`pairveil.audit.auditor`
+measures that), and worse inputs than these (the proof covers those).
 """
 
 from __future__ import annotations
@@ -41,6 +43,8 @@ from pairveil.privacy.queries import Query
 
 ROUNDING = 1e-9
 """Relative error of the numbers compared; beyond it nothing may exceed what was charged."""
+ADDITIVE = 1e-3
+"""Gap, in clip bounds, between a sum and the sums over its halves that rounding explains."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ class QueryMove:
         How often it was asked.
     largest_move : float
         Distance of the two inputs' sums (l2 for Gaussian noise, l1 for Laplace, for choices the range over
-        the candidates), the largest over the steps.
+        the candidates), the largest over the steps and directions.
     charged : float
         What the accounting assumes: kappa, twice that under replace.
     ratio : float
@@ -233,6 +237,41 @@ def _length(apart: FloatArray, norm: Norm) -> float:
     return float(np.linalg.norm(apart, 1 if norm == "l1" else 2))
 
 
+def directions(n_features: int) -> list[FloatArray]:
+    """Unit vectors that the canary is turned to: all columns, alternating signs, two columns, a random one.
+
+    Examples
+    --------
+    >>> [axis.round(2).tolist() for axis in directions(2)[:2]]
+    [[0.71, 0.71], [0.71, -0.71]]
+    >>> directions(1)
+    []
+    """
+    if n_features == 1:
+        return []
+    ones, two = np.ones(n_features), np.zeros(n_features)
+    two[-2:] = 1.0
+    signs = (-1.0) ** np.arange(n_features)
+    found = (ones, signs, two, np.random.default_rng(0).normal(size=n_features))
+    return [axis / np.linalg.norm(axis) for axis in found]
+
+
+def turned(records: Any, axis: FloatArray) -> Any:
+    """Records of people whose first column is reflected onto ``axis``; all l2 lengths stay.
+
+    Examples
+    --------
+    >>> from pairveil import PairSet
+    >>> pair = PairSet(np.array([[1.0, 0.0], [0.0, 0.0]]), [[0, 1]], [1])
+    >>> turned(pair, np.array([0.6, 0.8])).features[0].round(9).tolist()
+    [0.6, 0.8]
+    """
+    normal = axis - np.eye(len(axis))[0]
+    mirror = np.eye(len(axis)) - 2.0 * np.outer(normal, normal) / (normal @ normal)
+    dtype = records.features.dtype
+    return records.with_features((records.features @ mirror).astype(dtype))
+
+
 class _Recorder(SeededNoise):
     """Stands at the engine's three seams: what it sums, how much noise it asks for, and for which query."""
 
@@ -241,9 +280,16 @@ class _Recorder(SeededNoise):
         super().__init__(random_state)
         self._worlds, self._changed = (canary.first, canary.second), canary.changed
         self._both = (*self._worlds, canary.second)
+        self._turned = [
+            tuple(
+                turned(world.part(self._changed, own_people=False), axis) for world in self._worlds
+            )
+            for axis in directions(canary.second.n_features)
+            if canary.hides_features
+        ]
         self.moves: dict[Query, list[float]] = {}
         """For each kind of query, the move of each step in clip units."""
-        self._apart: FloatArray = np.zeros(0)
+        self._apart: list[FloatArray] = []
         self._scale = math.nan
 
     @property
@@ -272,9 +318,40 @@ class _Recorder(SeededNoise):
             clipped_sum(world, chosen, statistic, norm, grid, separately=separately)
             for world, chosen in zip(self._both, (worst, worst, rows), strict=True)
         )
+        self._check_halves(rows, own, statistic, norm, grid, separately)
         # Whole numbers: their difference is exact, and only then made a float.
-        self._apart = (second - first).astype(np.float64) * grid
+        self._apart = [(second - first).astype(np.float64) * grid]
+        present = slice(None) if worst is None else np.isin(self._changed, worst)
+        here = np.arange(len(self._changed))[present]
+        for worlds in self._turned if len(here) else ():
+            one, two = (
+                clipped_sum(world, here, statistic, norm, grid, separately=separately)
+                for world in worlds
+            )
+            self._apart.append((two - one).astype(np.float64) * grid)
         return own
+
+    def _check_halves(
+        self,
+        rows: NDArray[np.int64] | None,
+        total: NDArray[np.int64],
+        statistic: Statistic,
+        norm: Norm,
+        grid: float,
+        separately: bool,
+    ) -> None:
+        """Refuse a statistic whose sums over two halves are not the sum over all: no clip bounds a record."""
+        every = np.arange(self.n_records) if rows is None else rows
+        halves = (
+            clipped_sum(self._worlds[1], half, statistic, norm, grid, separately=separately)
+            for half in np.array_split(every, 2)
+        )
+        gap = float(np.abs(sum(halves) - total).max()) * grid
+        if gap > ADDITIVE * statistic.clip:
+            raise InputError(
+                f"{type(statistic).__name__} is no sum over records: over two halves it does not add up to "
+                "the whole, so a record changes what others contribute and no clip bound limits it"
+            )
 
     def descends(self, gradient: Any) -> bool:  # noqa: ARG002 - every step is looked at
         """Never: each step is summed on its own."""
@@ -305,5 +382,5 @@ class _Recorder(SeededNoise):
 
     def answered(self, query: Query, statistic: Statistic, noisy: FloatArray) -> None:  # noqa: ARG002
         """One query was answered: measure its move in units of the noise that was asked for."""
-        length = _length(self._apart.ravel(), query.mechanism.norm)
+        length = max(_length(apart.ravel(), query.mechanism.norm) for apart in self._apart)
         self.moves.setdefault(query, []).append(length * query.noise_multiplier / self._scale)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from pairveil.errors import InputError
 from pairveil.privacy.events import Event
 from pairveil.privacy.mechanisms import Budget, Mechanism, Sampling
 from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
@@ -96,7 +97,12 @@ class Plan:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Query:
-        return next(query for query in self.queries if query.name == name)
+        for query in self.queries:
+            if query.name == name:
+                return query
+        raise InputError(
+            f"the plan has no query '{name}': `ask` must name every query that `run` asks"
+        )
 
     def __contains__(self, name: object) -> bool:
         return any(query.name == name for query in self.queries)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
@@ -41,6 +43,15 @@ class PrivateMetricLearner(PrivateThreshold, PrivateLearner, PairMetric):
     n_pairs_used_: int
     used_pairs_: NDArray[np.int64] | range
     graphs_: tuple[GraphSummary | None, GraphSummary | None]
+
+    def __sklearn_clone__(self) -> Self:
+        """A copy for a search; refused where the search would spend on scores that no fold can have."""
+        if math.isfinite(self.epsilon) and _predictions_are_scored():
+            raise InputError(
+                "this scoring (as 'accuracy' does) needs predict, and predict needs a threshold that a "
+                "private fit does not set: score by 'roc_auc', or leave scoring out. Nothing was spent"
+            )
+        return super().__sklearn_clone__()
 
     def fit(
         self,
@@ -136,3 +147,19 @@ def _graphs(material: Any) -> tuple[GraphSummary | None, GraphSummary | None]:
         graph_summary(material.used_kappa, material.used),
         graph_summary(material.given_kappa, material.given),
     )
+
+
+def _predictions_are_scored() -> bool:
+    """Whether a search or cross-validation that is making clones scores them by ``predict``.
+
+    scikit-learn asks no estimator which scorers it will meet, and turns the error of a score into nan after
+    the fit was charged. So the scorers of the calling search are looked up; unknown ones pass.
+    """
+    frame = sys._getframe(1)
+    while frame is not None:
+        scorers = frame.f_locals.get("scorers")
+        if scorers is not None and frame.f_globals.get("__name__", "").startswith("sklearn."):
+            every = getattr(scorers, "_scorers", {"score": scorers}).values()
+            return any(getattr(one, "_response_method", None) == "predict" for one in every)
+        frame = frame.f_back  # type: ignore[assignment]
+    return False

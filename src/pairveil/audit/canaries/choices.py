@@ -27,6 +27,8 @@ IntArray = NDArray[np.intp]
 class ChoiceNeighbours(Inputs[Choices]):
     """Two inputs of choices that differ in what was chosen, by one worker or once."""
 
+    hides_features = False  # the items are public
+
     def __post_init__(self) -> None:
         one, two = self.first, self.second
         same = len(one.pairs) == len(two.pairs) and bool((one.pairs == two.pairs).all())

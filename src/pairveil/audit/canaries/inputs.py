@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,9 @@ class Inputs(Generic[Records]):
     second: Records
     adjacency: Adjacency
     name: str = "given"
+
+    hides_features: ClassVar[bool] = True
+    """Whether features are contents, so that an audit may turn them into other directions."""
 
     def __post_init__(self) -> None:
         """Refuse two inputs that no promise covers."""

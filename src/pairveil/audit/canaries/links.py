@@ -24,6 +24,8 @@ OTHERS = 60
 class LinkNeighbours(Inputs[PairSet]):
     """Two inputs with the same points and links, some of which say something else."""
 
+    hides_features = False  # the points are public
+
     @property
     def changed(self) -> NDArray[np.intp]:
         """Positions of the links that differ."""
