@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from pairveil.cli.choices import DEFAULT_LEARNER_NAME, LearnerName, TargetName
+from pairveil.cli.choices import DEFAULT_LEARNER_NAME, LearnerName, NoiseName, TargetName
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, stdout, table
 from pairveil.cli.waiting import waiting
 from pairveil.errors import InputError
@@ -91,7 +91,7 @@ def audit(
         LearnerName, typer.Option("--learner", help="Which learner, for --target learner.")
     ] = DEFAULT_LEARNER_NAME,
     mechanism: Annotated[
-        Literal["gaussian", "laplace"] | None,
+        NoiseName | None,
         typer.Option("--mechanism", help="Noise of an --exact audit; without it both are audited."),
     ] = None,
     trainer: Annotated[
@@ -212,7 +212,7 @@ def _audit_exactly(
     features: int,
     unit: UnitName,
     adjacency: AdjacencyName,
-    mechanism: str | None,
+    mechanism: NoiseName | None,
     seed: int,
     json_: bool,
     quiet: bool,
@@ -223,7 +223,7 @@ def _audit_exactly(
 
     kind = learner_class(name)
     findings = {}
-    for noise in (mechanism,) if mechanism else ("gaussian", "laplace"):
+    for noise in map(str, [mechanism] if mechanism else NoiseName):
         learner = kind(epsilon=epsilon, unit=unit, adjacency=adjacency, mechanism=noise)
         findings[noise] = audit_exactly(
             learner, kappa=KAPPA.get(unit, 1), n_features=features, random_state=seed
