@@ -31,6 +31,7 @@ from pairveil.release.folder import (
     NETWORK_ONNX,
     reserve,
 )
+from pairveil.release.metric import ReleasedMetric
 from pairveil.release.network import FORMAT
 
 VERSION = 1
@@ -116,7 +117,7 @@ class ReleasedNetwork:
                 "a Dense module is one linear layer: this network is more, and its head is none"
             )
         bias = None if layer.bias is None else layer.bias.detach().cpu().numpy()
-        return to_dense(layer.weight.detach().cpu().numpy(), folder, bias=bias)
+        return to_dense(ReleasedMetric(layer.weight.detach().cpu().numpy()), folder, bias=bias)
 
     def save(self, folder: str | Path, *, overwrite: bool = False, onnx: bool = False) -> Path:
         """Write the folder, whole or not at all.
