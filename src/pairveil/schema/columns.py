@@ -205,8 +205,8 @@ class NumberColumn(_Encoded):
         """Numbers in [0, 1] by the bounds."""
         raw, unreadable = self._read(cells, decimal)
         low, high = map(self._number, self.bounds)
-        outside = np.count_nonzero((raw < low) | (raw > high))
-        missing = np.count_nonzero(np.isnan(raw))
+        outside = int(np.count_nonzero((raw < low) | (raw > high)))
+        missing = int(np.count_nonzero(np.isnan(raw)))
         counts = Counts(outside, missing - unreadable, unreadable)
         return np.column_stack(self.formulas(raw)), counts
 
