@@ -34,11 +34,21 @@ _NO_EXCHANGE = {errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP, err
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
+class CannotWrite(InputError):
+    """A file or folder cannot be written; ``reason`` is the operating system's."""
+
+    def __init__(self, path: str | Path, reason: str, advice: str) -> None:
+        super().__init__(f"{path} cannot be written: {reason}; {advice}")
+        self.reason = reason
+
+
 # ---- one file ------------------------------------------------------------------------------------
 
 
-def write_file(path: str | Path, content: bytes | str) -> Path:
-    """Write a file whole or not at all; text is UTF-8.
+def write_file(
+    path: str | Path, content: bytes | str, *, mode: int | None = None, new: bool = False
+) -> Path:
+    """Write a file whole or not at all; text is UTF-8. ``mode`` and ``new`` as in `file_draft`.
 
     Raises InputError: it cannot be written, with the reason.
 
@@ -49,17 +59,25 @@ def write_file(path: str | Path, content: bytes | str) -> Path:
     ...     write_file(folder + "/a.txt", "whole").read_text()
     'whole'
     """
-    with file_draft(path) as draft:
+    with file_draft(path, mode=mode, new=new) as draft:
         draft.write_bytes(content.encode() if isinstance(content, str) else content)
     return Path(path)
 
 
 @contextmanager
-def file_draft(path: str | Path) -> Iterator[Path]:
+def file_draft(path: str | Path, *, mode: int | None = None, new: bool = False) -> Iterator[Path]:
     """A path to write to, which takes the place of ``path`` when the block ends without an error.
 
     Links are followed: the file that a link names is replaced, and the link stays. A file that is
     replaced keeps its permissions.
+
+    Parameters
+    ----------
+    path : path
+    mode : int, optional
+        Permissions, which the draft has too before anything is written to it.
+    new : bool
+        Refuse a name that is taken, by whomever and however late.
 
     Examples
     --------
@@ -73,13 +91,19 @@ def file_draft(path: str | Path) -> Iterator[Path]:
     target = _place_of(path)
     with _told(path):
         # The ending stays the same: some writers choose the format by it, or add one that is missing.
-        draft, lock = claim(target, target.suffix, folder=False)
+        draft, lock = claim(target, target.suffix, folder=False, mode=mode or 0o666)
         try:
+            if mode is not None:
+                draft.chmod(mode)  # of a draft that a kill left
             yield draft
-            if target.exists():
+            if mode is None and target.exists():
                 draft.chmod(stat.S_IMODE(target.stat().st_mode))
             _sync(draft)
-            os.replace(draft, target)
+            if new:
+                os.link(draft, target)
+                draft.unlink()
+            else:
+                os.replace(draft, target)
             _sync(target.parent)
         except BaseException:
             draft.unlink(missing_ok=True)
@@ -344,7 +368,10 @@ def _told(path: str | Path) -> Iterator[None]:
         if isinstance(error, InputError):
             raise
         if error.errno in _NO_ROOM:
-            reason = "there is not enough room on its disk; make room, or name another place"
+            reason, advice = (
+                "there is not enough room on its disk",
+                "make room, or name another place",
+            )
         else:
-            reason = f"{error.strerror or error}; name another place"
-        raise InputError(f"{path} cannot be written: {reason}") from None
+            reason, advice = error.strerror or str(error), "name another place"
+        raise CannotWrite(path, reason, advice) from None

@@ -61,6 +61,9 @@ def report(
 
     Example: `pairveil report release/ --audit --evaluation score.json`
     """
+    from pairveil.release.folder import REPORT_FILE, check_unsigned
+
+    check_unsigned(folder, folder / REPORT_FILE if out is None else out)
     columns = test_classes if test_classes is not None else classes
     options = PageOptions(
         title, institution, purpose, recipient, public_test, columns, id_, threshold, audit, evaluation
