@@ -30,7 +30,8 @@ from pairveil.drafts import Busy, claim, let_go, lock_draft, take_room
 from pairveil.errors import InputError
 
 _ROOM = ".room"
-_NO_EXCHANGE = {errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EPERM}
+_BOTH, _IF_FREE = (2, 2), (1, 4)  # flags of renameat2 (Linux) and renamex_np (macOS)
+_NO_FLAGS = {errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EPERM}
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -99,10 +100,11 @@ def file_draft(path: str | Path, *, mode: int | None = None, new: bool = False) 
             if mode is None and target.exists():
                 draft.chmod(stat.S_IMODE(target.stat().st_mode))
             _sync(draft)
-            if new:
-                os.link(draft, target)
-                draft.unlink()
-            else:
+            if not new:
+                os.replace(draft, target)
+            elif not _rename(draft, target, _IF_FREE):
+                if target.exists():
+                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
                 os.replace(draft, target)
             _sync(target.parent)
         except BaseException:
@@ -314,20 +316,25 @@ def _swap(draft: Path, place: Path) -> None:
 
 def _exchange(one: Path, other: Path) -> bool:
     """Exchange the names of two folders in one step; False where that cannot be done."""
+    return _rename(one, other, _BOTH)
+
+
+def _rename(one: Path, other: Path, how: tuple[int, int]) -> bool:
+    """Rename in one step as ``how`` says; False where the file system cannot do that."""
     library = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None
     names = os.fsencode(one), os.fsencode(other)
     if sys.platform == "linux" and hasattr(library, "renameat2"):
-        here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
-        failed = library.renameat2(here, names[0], here, names[1], exchange)  # type: ignore[union-attr]
+        here = -100  # AT_FDCWD
+        failed = library.renameat2(here, names[0], here, names[1], how[0])  # type: ignore[union-attr]
     elif sys.platform == "darwin" and hasattr(library, "renamex_np"):
-        failed = library.renamex_np(*names, 2)  # RENAME_SWAP
+        failed = library.renamex_np(*names, how[1])
     else:
         return False
     if not failed:
         _sync(other.parent)
         return True
     reason = ctypes.get_errno()
-    if reason in _NO_EXCHANGE:
+    if reason in _NO_FLAGS:
         return False
     raise OSError(reason, os.strerror(reason), str(other))
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
 
+from pairveil import files
 from pairveil.errors import InputError
 from pairveil.release import signing
 from pairveil.release.artefact import load_release
@@ -122,10 +123,13 @@ def test_a_private_key_is_never_readable_by_others(tmp_path, monkeypatch):
     draft = tmp_path / ".k.pem.draft.pem"
     draft.write_text("left by a kill, readable")
     draft.chmod(0o644)
-    seen = []
-    link = os.link
+    seen, rename = [], files._rename
     monkeypatch.setattr(
-        os, "link", lambda a, b: (seen.append((Path(b).name, a.stat().st_mode)), link(a, b))
+        files,
+        "_rename",
+        lambda one, other, how: (
+            seen.append((other.name, one.stat().st_mode)) or rename(one, other, how)
+        ),
     )
     old = os.umask(0)
     try:
@@ -282,6 +286,8 @@ def test_files_that_hold_no_key_are_refused(folder, key, tmp_path):
     private, public = key
     rubbish = tmp_path / "rubbish"
     rubbish.write_text("no key")
+    with pytest.raises(InputError, match=r"there is no file .*absent"):
+        sign(folder, tmp_path / "absent")
     for wrong in (rubbish, public, tmp_path / "absent", tmp_path):
         with pytest.raises(InputError):
             sign(folder, wrong)

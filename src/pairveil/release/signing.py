@@ -171,8 +171,9 @@ def _encoded(kind: str, payload: bytes) -> bytes:
 
 def _signed_payload(file: Path, key: Ed25519PublicKey, signer: str | Path) -> bytes:
     """The payload of an envelope, if one of its signatures is by this key."""
+    held = read_regular(file, _MOST_BYTES)
     try:
-        envelope = parse_json(read_regular(file, _MOST_BYTES), str(file))
+        envelope = parse_json(held, str(file))
         kind = envelope["payloadType"]
         payload = base64.b64decode(envelope["payload"], validate=True)
         signatures = [base64.b64decode(one["sig"], validate=True) for one in envelope["signatures"]]
@@ -233,10 +234,9 @@ def _sha256(file: Path) -> str:
 
 def _private_key(file: Path) -> Ed25519PrivateKey:
     advice = "make one with `pairveil sign --new-key FILE`"
+    held = read_regular(file, _MOST_BYTES)
     try:
-        key: Any = serialization.load_pem_private_key(
-            read_regular(file, _MOST_BYTES), password=None
-        )
+        key: Any = serialization.load_pem_private_key(held, password=None)
     except TypeError:
         raise InputError(f"{file} is protected by a passphrase; use a key without one") from None
     except (ValueError, UnsupportedAlgorithm):
@@ -247,8 +247,9 @@ def _private_key(file: Path) -> Ed25519PrivateKey:
 
 
 def _public_key(file: Path) -> Ed25519PublicKey:
+    held = read_regular(file, _MOST_BYTES)
     try:
-        key: Any = serialization.load_pem_public_key(read_regular(file, _MOST_BYTES))
+        key: Any = serialization.load_pem_public_key(held)
     except (ValueError, UnsupportedAlgorithm):
         raise InputError(
             f"{file} holds no public key in PEM; it is the sender's KEY.pub that is needed"
