@@ -88,6 +88,11 @@ class ReleasedNetwork:
         matrix = getattr(head, "components_" if fitted else "components", None)
         if matrix is None:
             raise InputError("the head must be a fitted metric: call its fit first")
+        if getattr(head, "schema_" if fitted else "schema", None) is not None:
+            raise InputError(
+                "the head reads raw rows by its schema, which a layer of a network cannot hold: learn it "
+                "from the encoder's embeddings"
+            )
         layer = nn.Linear(matrix.shape[1], matrix.shape[0], bias=False, dtype=_dtype(encoder))
         with torch.no_grad():
             layer.weight.copy_(torch.as_tensor(np.asarray(matrix)))
