@@ -72,7 +72,7 @@ class Term:
     """A piece of a formula: an expression in SQL, the name of a tensor in ONNX."""
 
     text: str
-    maths: Any
+    maths: SqlMaths | OnnxMaths
     is_text: bool = False
 
     def __add__(self, other: Any) -> Term:

@@ -83,6 +83,18 @@ class Column:
         """The column's numbers, (n, len(feature_names)), from an arrow array; and what was counted."""
         return np.empty((len(cells), 0)), Counts()
 
+    def formulas(self, cell: Any, maths: Any = Numpy) -> list[Any]:  # noqa: ARG002
+        """Its features, in order, as formulas of one raw cell.
+
+        Parameters
+        ----------
+        cell : numpy array or `pairveil.release.projector.Term`
+            A number (of days since 1970, for a date), or a text without spaces around it.
+        maths
+            Has ``missing``, ``where`` and ``clip``, and for texts ``equals``.
+        """
+        return []
+
     def to_dict(self) -> dict[str, Any]:
         """Its table in the file; dates as ISO text."""
         stated = {key: getattr(self, key) for key in self.keys}
@@ -122,15 +134,7 @@ class _Encoded(Column):
         return 2.0 if self.indicator else 1.0
 
     def formulas(self, cell: Any, maths: Any = Numpy) -> list[Any]:
-        """Its features, in order, as formulas of one raw cell.
-
-        Parameters
-        ----------
-        cell : numpy array or `pairveil.release.projector.Term`
-            A number (of days since 1970, for a date), or a text without spaces around it.
-        maths
-            Has ``missing``, ``where`` and ``clip``, and for texts ``equals``.
-        """
+        """Its values, and whether they are missing where it says so."""
         missing = maths.missing(cell)
         values = self._values(cell, missing, maths)
         return [*values, maths.where(missing, 1.0, 0.0)] if self.indicator else values
