@@ -20,11 +20,9 @@ people = np.random.default_rng(0).random((100, metric.n_features))
 ill = np.where(people[:, 0] > 0.5, "ill", "well")
 print(f"distance of two people: {metric.distance(people[:1], people[1:2])[0]:.3f}")
 
-model = make_pipeline(
-    MetricTransformer(metric.components, metric.feature_names), KNeighborsClassifier(5)
-)
+model = make_pipeline(MetricTransformer(metric), KNeighborsClassifier(5))
 print(
     f"5 neighbours, on 50 others: {model.fit(people[:50], ill[:50]).score(people[50:], ill[50:]):.2f}"
 )
-print(to_csv(metric.components, "metric.csv", metric.feature_names).read_text().splitlines()[0])
-print(to_sql(metric.components, "metric.sql", metric.feature_names).name)
+print(to_csv(metric, "metric.csv").read_text().splitlines()[0])
+print(to_sql(metric, "metric.sql").name)

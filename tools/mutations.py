@@ -508,6 +508,12 @@ KAPPA = [
 
 EVENTS = [
     Mutation(
+        "ledger: a second name of the file keeps a budget of its own",
+        "if ledger.exists() and ledger.stat().st_nlink > 1:",
+        "if ledger.exists() and ledger.stat().st_nlink > 2:",
+        _in("test_ledger_processes"),
+    ),
+    Mutation(
         "event: Laplace steps count once",
         "return LaplaceEvent(query.noise_multiplier, steps=query.epochs)",
         "return LaplaceEvent(query.noise_multiplier, steps=1)",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import threading
 from contextlib import suppress
@@ -25,8 +26,19 @@ class Busy(Exception):
     """Somebody else is writing the draft."""
 
 
+def is_draft(name: str) -> bool:
+    """Whether a file or folder of this name is a draft of ours: at work, or left by a kill.
+
+    Examples
+    --------
+    >>> is_draft(".report.html.draft.html"), is_draft("report.html")
+    (True, False)
+    """
+    return re.fullmatch(r"\..+\.draft(\.[^/]*)?", name, re.DOTALL) is not None
+
+
 def claim(
-    target: Path, ending: str, *, folder: bool, keep: bool = False
+    target: Path, ending: str, *, folder: bool, keep: bool = False, mode: int = 0o666
 ) -> tuple[Path, int | None]:
     """An empty draft that nobody else writes, and the lock that says so (None where there are no locks)."""
     draft = target.with_name(f".{target.name}.draft{ending}")
@@ -35,12 +47,12 @@ def claim(
             draft.mkdir(exist_ok=True)
             descriptor = os.open(draft, os.O_RDONLY) if fcntl is not None else None
         else:
-            descriptor = os.open(draft, os.O_RDWR | os.O_CREAT, 0o666)
+            descriptor = os.open(draft, os.O_RDWR | os.O_CREAT, mode)
         try:
             locked = descriptor is not None and lock_draft(descriptor, wait=not folder)
             if not locked:  # then names must differ, and what a kill leaves stays
                 let_go(descriptor)
-                return _unlocked(draft, folder), None
+                return _unlocked(draft, folder, mode), None
             if not _is_at(descriptor, draft):  # its last writer gave it the target's name meanwhile
                 let_go(descriptor)
                 continue
@@ -52,7 +64,7 @@ def claim(
         return draft, descriptor
 
 
-def _unlocked(draft: Path, folder: bool) -> Path:
+def _unlocked(draft: Path, folder: bool, mode: int) -> Path:
     """A draft with a name of its own, instead of one that cannot be locked."""
     whose = f"{os.getpid()}-{threading.get_ident()}"
     own = draft.with_name(f"{draft.stem}.{whose}{draft.suffix}")
@@ -63,7 +75,7 @@ def _unlocked(draft: Path, folder: bool) -> Path:
         own.mkdir()
     else:
         draft.unlink(missing_ok=True)
-        own.write_bytes(b"")
+        let_go(os.open(own, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode))
     return own
 
 

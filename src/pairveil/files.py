@@ -30,15 +30,26 @@ from pairveil.drafts import Busy, claim, let_go, lock_draft, take_room
 from pairveil.errors import InputError
 
 _ROOM = ".room"
-_NO_EXCHANGE = {errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EPERM}
+_BOTH, _IF_FREE = (2, 2), (1, 4)  # flags of renameat2 (Linux) and renamex_np (macOS)
+_NO_FLAGS = {errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EPERM}
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+class CannotWrite(InputError):
+    """A file or folder cannot be written; ``reason`` is the operating system's."""
+
+    def __init__(self, path: str | Path, reason: str, advice: str) -> None:
+        super().__init__(f"{path} cannot be written: {reason}; {advice}")
+        self.reason = reason
 
 
 # ---- one file ------------------------------------------------------------------------------------
 
 
-def write_file(path: str | Path, content: bytes | str) -> Path:
-    """Write a file whole or not at all; text is UTF-8.
+def write_file(
+    path: str | Path, content: bytes | str, *, mode: int | None = None, new: bool = False
+) -> Path:
+    """Write a file whole or not at all; text is UTF-8. ``mode`` and ``new`` as in `file_draft`.
 
     Raises InputError: it cannot be written, with the reason.
 
@@ -49,17 +60,25 @@ def write_file(path: str | Path, content: bytes | str) -> Path:
     ...     write_file(folder + "/a.txt", "whole").read_text()
     'whole'
     """
-    with file_draft(path) as draft:
+    with file_draft(path, mode=mode, new=new) as draft:
         draft.write_bytes(content.encode() if isinstance(content, str) else content)
     return Path(path)
 
 
 @contextmanager
-def file_draft(path: str | Path) -> Iterator[Path]:
+def file_draft(path: str | Path, *, mode: int | None = None, new: bool = False) -> Iterator[Path]:
     """A path to write to, which takes the place of ``path`` when the block ends without an error.
 
     Links are followed: the file that a link names is replaced, and the link stays. A file that is
     replaced keeps its permissions.
+
+    Parameters
+    ----------
+    path : path
+    mode : int, optional
+        Permissions, which the draft has too before anything is written to it.
+    new : bool
+        Refuse a name that is taken, by whomever and however late.
 
     Examples
     --------
@@ -73,13 +92,20 @@ def file_draft(path: str | Path) -> Iterator[Path]:
     target = _place_of(path)
     with _told(path):
         # The ending stays the same: some writers choose the format by it, or add one that is missing.
-        draft, lock = claim(target, target.suffix, folder=False)
+        draft, lock = claim(target, target.suffix, folder=False, mode=mode or 0o666)
         try:
+            if mode is not None:
+                draft.chmod(mode)  # of a draft that a kill left
             yield draft
-            if target.exists():
+            if mode is None and target.exists():
                 draft.chmod(stat.S_IMODE(target.stat().st_mode))
             _sync(draft)
-            os.replace(draft, target)
+            if not new:
+                os.replace(draft, target)
+            elif not _rename(draft, target, _IF_FREE):
+                if target.exists():
+                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+                os.replace(draft, target)
             _sync(target.parent)
         except BaseException:
             draft.unlink(missing_ok=True)
@@ -96,7 +122,7 @@ def check_file(path: str | Path, room: int = 0) -> None:
     >>> check_file("/proc/report.html")
     Traceback (most recent call last):
     ...
-    pairveil.errors.InputError: /proc/report.html cannot be written: ...
+    pairveil.files.CannotWrite: /proc/report.html cannot be written: ...
     """
     target = _place_of(path)
     with _told(path):
@@ -290,20 +316,25 @@ def _swap(draft: Path, place: Path) -> None:
 
 def _exchange(one: Path, other: Path) -> bool:
     """Exchange the names of two folders in one step; False where that cannot be done."""
+    return _rename(one, other, _BOTH)
+
+
+def _rename(one: Path, other: Path, how: tuple[int, int]) -> bool:
+    """Rename in one step as ``how`` says; False where the file system cannot do that."""
     library = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None
     names = os.fsencode(one), os.fsencode(other)
     if sys.platform == "linux" and hasattr(library, "renameat2"):
-        here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
-        failed = library.renameat2(here, names[0], here, names[1], exchange)  # type: ignore[union-attr]
+        here = -100  # AT_FDCWD
+        failed = library.renameat2(here, names[0], here, names[1], how[0])  # type: ignore[union-attr]
     elif sys.platform == "darwin" and hasattr(library, "renamex_np"):
-        failed = library.renamex_np(*names, 2)  # RENAME_SWAP
+        failed = library.renamex_np(*names, how[1])
     else:
         return False
     if not failed:
         _sync(other.parent)
         return True
     reason = ctypes.get_errno()
-    if reason in _NO_EXCHANGE:
+    if reason in _NO_FLAGS:
         return False
     raise OSError(reason, os.strerror(reason), str(other))
 
@@ -344,7 +375,10 @@ def _told(path: str | Path) -> Iterator[None]:
         if isinstance(error, InputError):
             raise
         if error.errno in _NO_ROOM:
-            reason = "there is not enough room on its disk; make room, or name another place"
+            reason, advice = (
+                "there is not enough room on its disk",
+                "make room, or name another place",
+            )
         else:
-            reason = f"{error.strerror or error}; name another place"
-        raise InputError(f"{path} cannot be written: {reason}") from None
+            reason, advice = error.strerror or str(error), "name another place"
+        raise CannotWrite(path, reason, advice) from None

@@ -105,17 +105,34 @@ def test_signing(ring: Path, tmp_path: Path) -> None:
     assert json.loads(unsigned.out)["signed"] is False
     assert run("sign", folder, "--key", "key.pem", "--json", cwd=tmp_path).json["signed"] is True
     checked = ["certificate", folder, "--signer", "key.pem.pub"]
-    assert run(*checked, "--json", cwd=tmp_path).json["signed"] is True
-    assert "signed by the holder of the key" in run(*checked, cwd=tmp_path).out
+    said = run(*checked, "--json", cwd=tmp_path).json
+    assert (said["signed"], said["uncovered"]) == (True, [])
+    shown = run(*checked, cwd=tmp_path).out
+    assert "signed by the holder of the key" in shown
+    assert f"Signed on {said['signed_at']}" in shown
     unchecked = run("certificate", folder, cwd=tmp_path)
     assert "by whom was not checked" in unchecked.out
     assert run("certificate", folder, "--json", cwd=tmp_path).json["signature"] == "not checked"
     run("sign", "--new-key", "other.pem", "-q", cwd=tmp_path)
     wrong = run("certificate", folder, "--signer", "other.pem.pub", cwd=tmp_path)
     assert (wrong.code, "wrongly signed" in wrong.err) == (2, True)
+    (folder / "report.html").write_text("<h1>epsilon 0.001</h1>")
+    assert run(*checked, "--json", cwd=tmp_path).json["uncovered"] == ["report.html"]
+    assert "NOT covered by the signature: report.html" in run(*checked, cwd=tmp_path).out
     (folder / "metric.safetensors").write_bytes(b"changed")
     tampered = run(*checked, cwd=tmp_path)
     assert (tampered.code, "tampered with: metric.safetensors" in tampered.err) == (2, True)
+
+
+def test_a_page_does_not_go_into_a_signed_folder(ring: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(ring / "release", tmp_path / "release"))
+    run("sign", "--new-key", "key.pem", cwd=tmp_path)
+    run("sign", folder, "--key", "key.pem", cwd=tmp_path)
+    done = run("report", folder, cwd=tmp_path)
+    assert (done.code, "sign again" in done.err) == (2, True)
+    assert not (folder / "report.html").exists()
+    assert run("report", folder, "-o", "page.html", cwd=tmp_path).code == 0
+    assert run("certificate", folder, "--signer", "key.pem.pub", cwd=tmp_path).code == 0
 
 
 def test_wrong_use_is_one_clear_line(ring: Path, tmp_path: Path) -> None:

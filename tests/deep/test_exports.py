@@ -19,6 +19,8 @@ from pairveil.deep import (  # noqa: E402
     merge_adapters,
 )
 from pairveil.errors import InputError  # noqa: E402
+from pairveil.schema.columns import NumberColumn  # noqa: E402
+from pairveil.schema.schema import Schema  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")
 
@@ -96,6 +98,9 @@ def test_an_encoder_and_its_private_head_are_one_network(people, tmp_path):
     np.testing.assert_allclose(again.transform(X), whole.transform(X))
     with pytest.raises(InputError, match="fitted metric"):
         ReleasedNetwork.of_head(encoder, DPPMetricLearner(), (6,))
+    raw = Schema(tuple(NumberColumn(f"c{i}", bounds=(0, 9)) for i in range(4)))
+    with pytest.raises(InputError, match="reads raw rows by its schema"):
+        ReleasedNetwork.of_head(encoder, ReleasedMetric(np.eye(4), schema=raw), (6,))
     with pytest.raises(InputError, match="does not fit"):
         ReleasedNetwork.of_head(nn.Linear(6, 7), learner, (6,))
 

@@ -1,21 +1,28 @@
 """Run by test_kills.py: saves a release over and over, killed (SIGKILL) one step later each time.
 
-Prints, as JSON, what was found under the release's name after each kill and after the next start.
+Prints, as JSON, what was found under the release's name after each kill and after the next start. With 'key'
+or 'signature' it makes a key, or signs a release, in the same way.
 """
 
 import json
 import os
+import shutil
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
+from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
 
 from pairveil import files
 from pairveil.errors import InputError
+from pairveil.release.folder import check_folder
 from pairveil.release.metric import ReleasedMetric
+from pairveil.release.signing import check_signature, new_key, sign
 
-STEPS = ("open", "mkdir", "fsync", "replace", "unlink", "rmdir")
+STEPS = ("open", "mkdir", "fsync", "replace", "unlink", "rmdir", "chmod")
+SIGNED = Path(__file__).parents[1] / "stored" / "v1" / "gaussian"
 OLD, NEW, NEXT = (ReleasedMetric(np.full((2, 2), value)) for value in (1.0, 2.0, 3.0))
 
 
@@ -35,7 +42,7 @@ def kill_before(step: int) -> None:
 
     for name in STEPS:
         setattr(os, name, counted(getattr(os, name)))
-    files._exchange = counted(files._exchange)
+    files._rename = counted(files._rename)
 
 
 def found(folder: Path) -> str:
@@ -46,14 +53,34 @@ def found(folder: Path) -> str:
     return {1.0: "old", 2.0: "new", 3.0: "next"}[float(components[0, 0])]
 
 
-def save_killed(folder: Path, step: int) -> bool:
-    """Whether a child that saves a new release died before it was done."""
+def killed(step: int, action) -> bool:
+    """Whether a child that does something died before it was done."""
     child = os.fork()
     if child == 0:
         kill_before(step)
-        NEW.save(folder, overwrite=True)
+        action()
         os._exit(0)
     return os.waitpid(child, 0)[1] != 0
+
+
+def keys(scratch: Path, step: int) -> tuple[bool, bool, list[str]]:
+    """Whether it died, whether the pair fits after the next start, and what else lies there."""
+    died = killed(step, lambda: new_key(scratch / "k.pem"))
+    with suppress(InputError):  # both are there
+        new_key(scratch / "k.pem")
+    private = load_pem_private_key((scratch / "k.pem").read_bytes(), None)
+    public = load_pem_public_key((scratch / "k.pem.pub").read_bytes())
+    return died, private.public_key() == public, sorted(os.listdir(scratch))
+
+
+def signatures(scratch: Path, step: int) -> tuple[bool, bool, list[str]]:
+    """Whether it died, whether the next signature holds, and what it does not cover."""
+    folder = Path(shutil.copytree(SIGNED, scratch / "release"))
+    public = new_key(scratch / "k.pem")
+    died = killed(step, lambda: sign(folder, scratch / "k.pem"))
+    check_folder(folder, overwrite=True)
+    sign(folder, scratch / "k.pem")
+    return died, True, list(check_signature(folder, public).uncovered)
 
 
 def main(scratch: Path, exchange: bool, overwrite: bool) -> None:
@@ -66,7 +93,7 @@ def main(scratch: Path, exchange: bool, overwrite: bool) -> None:
         folder.parent.mkdir()
         if overwrite:
             OLD.save(folder)
-        died = save_killed(folder, step)
+        died = killed(step, lambda folder=folder: NEW.save(folder, overwrite=True))
         at_once = found(folder)
         files.recover(folder)
         recovered = found(folder)
@@ -78,5 +105,16 @@ def main(scratch: Path, exchange: bool, overwrite: bool) -> None:
     print(json.dumps(seen))
 
 
-if __name__ == "__main__":
+def repeat(what, scratch: Path) -> None:
+    seen = []
+    while not seen or seen[-1][0]:
+        here = scratch / str(len(seen) + 1)
+        here.mkdir()
+        seen.append(what(here, len(seen) + 1))
+    print(json.dumps(seen))
+
+
+if __name__ == "__main__" and sys.argv[2] in ("key", "signature"):
+    repeat({"key": keys, "signature": signatures}[sys.argv[2]], Path(sys.argv[1]))
+elif __name__ == "__main__":
     main(Path(sys.argv[1]), sys.argv[2] == "exchange", sys.argv[3] == "overwrite")

@@ -22,7 +22,7 @@ def saved(tmp_path, *words):
     )
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
-    assert len(seen) > 10  # steps at which it was killed
+    assert len(seen) > 5  # steps at which it was killed
     assert [died for died, *_ in seen] == [True] * (len(seen) - 1) + [False]
     return seen
 
@@ -52,3 +52,13 @@ def test_a_first_release_is_whole_or_not_there(tmp_path):
     seen = saved(tmp_path, "exchange", "first")
     assert {at_once for _, at_once, *_ in seen} == {"nothing", "new"}
     assert all(after == "next" and left == ["release"] for *_, after, left in seen)
+
+
+def test_a_key_is_whole_after_the_next_start_and_nothing_else_is_left(tmp_path):
+    for _, fits, left in saved(tmp_path, "key"):
+        assert fits
+        assert left == ["k.pem", "k.pem.pub"]
+
+
+def test_a_signature_that_was_killed_is_made_by_the_next_one_and_covers_all(tmp_path):
+    assert all(holds and uncovered == [] for _, holds, uncovered in saved(tmp_path, "signature"))

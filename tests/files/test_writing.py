@@ -59,6 +59,23 @@ def test_links_stay_and_permissions_are_kept(tmp_path):
     assert stat.S_IMODE(real.stat().st_mode) == 0o600
 
 
+def test_a_new_file_takes_no_name_that_is_taken(tmp_path):
+    write_file(tmp_path / "a", "first", mode=0o600, new=True)
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o600
+    with pytest.raises(InputError, match="a cannot be written: File exists"):
+        write_file(tmp_path / "a", "second", new=True)
+
+    def late():  # somebody else takes the name while the draft is written
+        with file_draft(tmp_path / "b", new=True) as draft:
+            draft.write_text("ours")
+            (tmp_path / "b").write_text("theirs")
+
+    with pytest.raises(InputError, match="File exists"):
+        late()
+    assert names(tmp_path) == ["a", "b"]
+    assert ((tmp_path / "a").read_text(), (tmp_path / "b").read_text()) == ("first", "theirs")
+
+
 def test_what_is_no_file_is_never_replaced(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InputError, match="no ordinary file"):

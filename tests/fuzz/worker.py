@@ -268,7 +268,7 @@ def look_at(folder: Path) -> None:
     page = render(read_release(folder))
     assert not any(letter in page for letter in OBEYED), "an escape in the page"
     page.encode()
-    to_csv(metric.components, folder / "metric.csv", metric.feature_names)
+    to_csv(metric, folder / "metric.csv")
     metric.transform(np.ones((2, metric.n_features)))
 
 

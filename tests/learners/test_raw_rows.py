@@ -51,6 +51,17 @@ def learner(**more: object) -> DPPMetricLearner:
     return DPPMetricLearner(random_state=0, **({"epsilon": 4.0} | more))
 
 
+def test_the_distance_of_two_people_takes_raw_rows_too():
+    """``get_metric`` is `pair_distance`; of numbers alone, raw rows have the shape of encoded ones."""
+    made = learner(schema=SCHEMA, preprocessor=RAW).fit(PAIRS, Y)
+    metric, rows = made.get_metric(), RAW.to_numpy()
+    turned = RAW[["dose", "age", "ward"]]
+    for a, b in PAIRS[:6]:
+        wanted = pytest.approx(made.pair_distance([[a, b]])[0])
+        assert metric(rows[a], rows[b]) == wanted
+        assert metric(turned.iloc[a], rows[b]) == wanted
+
+
 @pytest.mark.parametrize("epsilon", [4.0, np.inf])
 def test_a_schema_inside_is_the_schema_outside(epsilon):
     inside = learner(epsilon=epsilon, schema=SCHEMA, preprocessor=RAW).fit(PAIRS, Y)

@@ -307,6 +307,8 @@ def test_the_command_takes_settings_records_and_labels(tmp_path):
 def test_a_released_metric_is_a_comparison_with_the_same_distances():
     from pairveil import ReleasedMetric
     from pairveil.linkage import metric_comparison
+    from pairveil.schema.columns import NumberColumn
+    from pairveil.schema.schema import Schema
 
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"unique_id": np.arange(40), "a": rng.random(40), "b c": rng.random(40)})
@@ -322,8 +324,9 @@ def test_a_released_metric_is_a_comparison_with_the_same_distances():
     found = linker_of(table, settings).inference.predict(warning_mode="never").as_pandas_dataframe()
     rows = table.set_index("unique_id")[["a", "b c"]]
     left, right = (rows.loc[found[f"unique_id_{side}"]].to_numpy() for side in "lr")
-    distance = metric.distance(left, right)
-    expected = np.where(np.isnan(distance), -1, (distance <= 0.3).astype(int) + (distance <= 0.8))
+    distance = metric.distance(np.nan_to_num(left), np.nan_to_num(right))
+    null = np.isnan(left + right).any(axis=1)
+    expected = np.where(null, -1, (distance <= 0.3).astype(int) + (distance <= 0.8))
     assert (found["gamma_metric"].to_numpy() == expected).all()
     assert set(expected) == {-1, 0, 1, 2}
     for wrong in ([], [0.8, 0.3], [0.0]):
@@ -331,3 +334,6 @@ def test_a_released_metric_is_a_comparison_with_the_same_distances():
             metric_comparison(metric, wrong)
     with pytest.raises(InputError, match="name its columns"):
         metric_comparison(ReleasedMetric(np.eye(2)), [0.3])
+    raw = Schema((NumberColumn("a", bounds=(0, 9)),))
+    with pytest.raises(InputError, match="cannot hold the schema"):
+        metric_comparison(ReleasedMetric(np.eye(1), schema=raw), [0.3])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import subprocess
 import sys
 import time
@@ -125,6 +127,56 @@ def test_a_wait_ends_when_the_other_lets_go(held, monkeypatch):
     monkeypatch.setattr(ledger_lock.warnings, "warn", end_the_other)
     with pytest.warns(WaitWarning):
         ledger = PrivacyLedger.open(path)
+    assert ledger.spend([LaplaceEvent(2.0)], 1) == 0.5
+
+
+def test_a_lock_that_a_kill_left_on_a_disk_without_locks_is_said(tmp_path, monkeypatch):
+    """Without flock the lock is the file itself, and nobody can tell whose an empty one is."""
+    fcntl = pytest.importorskip("fcntl", reason="only where there is flock")
+
+    def no_locks(*_):
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    monkeypatch.setattr(ledger_lock, "SAY_AFTER", 0.05)
+    monkeypatch.setattr(ledger_lock, "GIVE_UP_AFTER", 0.1)
+    path = tmp_path / "budget.json"
+    lock = tmp_path / "budget.json.lock"
+    lock.touch()
+    with (
+        pytest.warns(UserWarning, match="flock not supported|another process is using"),
+        pytest.raises(InputError, match=r"this disk has no locks \(flock\): then remove it"),
+    ):
+        PrivacyLedger(1.0, 1e-5, path=path, unit="person")
+    lock.unlink()
+    with pytest.warns(UserWarning, match="flock not supported"):
+        PrivacyLedger(1.0, 1e-5, path=path, unit="person")
+
+
+def test_a_ledger_that_cannot_be_written_names_no_fresh_budget(tmp_path, monkeypatch):
+    ledger = PrivacyLedger(1.0, 1e-5, path=tmp_path / "budget.json", unit="person")
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(InputError, match=r"not enough room .* do not start another") as caught:
+        ledger.spend([LaplaceEvent(2.0)], 1)
+    assert "name another place" not in str(caught.value)
+    assert ledger.entries == ()
+
+
+def test_a_ledger_with_a_second_name_is_refused(tmp_path):
+    """A write replaces the file under one name only: each name would have a budget of its own."""
+    ledger = PrivacyLedger(1.0, 1e-5, path=tmp_path / "budget.json", unit="person")
+    os.link(tmp_path / "budget.json", tmp_path / "other.json")
+    for use in (
+        lambda: ledger.spend([LaplaceEvent(2.0)], 1),
+        lambda: PrivacyLedger.open(tmp_path / "other.json"),
+    ):
+        with pytest.raises(InputError, match="second name on its disk"):
+            use()
+    (tmp_path / "other.json").unlink()
     assert ledger.spend([LaplaceEvent(2.0)], 1) == 0.5
 
 

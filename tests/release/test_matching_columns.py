@@ -50,7 +50,7 @@ def learner() -> DPPMetricLearner:
 USERS = {
     "released": METRIC.transform,
     "distance": lambda table: METRIC.distance(table, table) + METRIC.transform(table)[:, 0],
-    "transformer": MetricTransformer(L, NAMES).transform,
+    "transformer": MetricTransformer(METRIC).transform,
 }
 
 

@@ -1,16 +1,24 @@
 """Signatures: valid, absent, by another key, over something else; and as the DSSE standard has them."""
 
 import base64
+import hashlib
 import json
+import os
 import shutil
 import stat
 import subprocess
+import threading
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.serialization import load_pem_public_key
+from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
 
+from pairveil import files
 from pairveil.errors import InputError
+from pairveil.release import signing
+from pairveil.release.artefact import load_release
+from pairveil.release.folder import check_folder
 from pairveil.release.signing import check_signature, is_signed, new_key, sign
 
 STORED = Path(__file__).parents[1] / "stored" / "v1" / "gaussian"
@@ -30,11 +38,63 @@ def test_what_is_signed_is_accepted(folder, key):
     private, public = key
     assert not is_signed(folder)
     assert sign(folder, private) == folder / "signature.dsse.json"
-    assert check_signature(folder, public) == ()
+    assert check_signature(folder, public).uncovered == ()
     sign(folder, private)  # again: the old signature is not signed
-    assert check_signature(folder, public) == ()
+    assert check_signature(folder, public).uncovered == ()
     (folder / "report.html").write_text("made later")
-    assert check_signature(folder, public) == ("report.html",)
+    assert check_signature(folder, public).uncovered == ("report.html",)
+
+
+def test_a_signature_has_a_date_and_names_the_certificate(folder, key):
+    """An old release that is shown as the current one has an old date."""
+    before = datetime.now(UTC).replace(microsecond=0)
+    sign(folder, key[0])
+    signed_at = datetime.fromisoformat(check_signature(folder, key[1]).signed_at)
+    assert before <= signed_at <= datetime.now(UTC)
+    _sign_by_hand(folder, key[0], predicateType="urn:pairveil:release:1", predicate={})
+    assert check_signature(folder, key[1]).signed_at is None  # as the first version signed
+    for wrong in (
+        {"predicate": {"signed_at": "2026-01-01", "certificate_sha256": "0" * 64}},
+        {"predicate": {"certificate_sha256": _sha256(folder / "certificate.json")}},
+        {"predicate": {}},
+        {"predicateType": "https://slsa.dev/provenance/v1"},
+        {"_type": "https://in-toto.io/Statement/v0.1"},
+    ):
+        _sign_by_hand(folder, key[0], **wrong)
+        with pytest.raises(InputError, match="something else than a release"):
+            check_signature(folder, key[1])
+
+
+def test_drafts_of_ours_are_never_signed_and_stop_nothing(folder, key):
+    """What a kill left while a signature or a page was written."""
+    left = [
+        ".signature.dsse.json.draft.json",
+        ".report.html.draft.html",
+        ".report.html.draft.7-9.html",
+    ]
+    for name in left:
+        (folder / name).write_text("half of it")
+    sign(folder, key[0])
+    # The next signature was written over its own draft; a receiver still sees the others.
+    assert check_signature(folder, key[1]).uncovered == tuple(sorted(left[1:]))
+    check_folder(folder, overwrite=True)
+    (folder / ".thesis.txt").write_text("years of work")
+    with pytest.raises(InputError, match="other files"):
+        check_folder(folder, overwrite=True)
+
+
+def test_what_was_not_verified_is_not_signed(folder, key, monkeypatch):
+    """A folder that another run replaces while it is being signed."""
+
+    def replaced(source):
+        found = load_release(source)
+        (source / "README.md").write_text("of another run")
+        return found
+
+    monkeypatch.setattr(signing, "load_release", replaced)
+    with pytest.raises(InputError, match="changed while it was being signed"):
+        sign(folder, key[0])
+    assert not is_signed(folder)
 
 
 def test_the_private_key_is_for_its_owner_alone(key, tmp_path):
@@ -45,6 +105,60 @@ def test_the_private_key_is_for_its_owner_alone(key, tmp_path):
     with pytest.raises(InputError, match="exists"):
         new_key(private)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["sender.pem", "sender.pem.pub"]
+
+
+def test_a_key_that_a_kill_left_without_its_public_half_gets_it(folder, key):
+    private, public = key
+    before, secret = public.read_bytes(), private.read_bytes()
+    public.unlink()
+    assert new_key(private).read_bytes() == before
+    assert private.read_bytes() == secret
+    private.unlink()
+    with pytest.raises(InputError, match="exists"):  # somebody's public key is not written over
+        new_key(private)
+
+
+def test_a_private_key_is_never_readable_by_others(tmp_path, monkeypatch):
+    """Not as a draft either, whatever the umask; a draft that a kill left is taken over."""
+    draft = tmp_path / ".k.pem.draft.pem"
+    draft.write_text("left by a kill, readable")
+    draft.chmod(0o644)
+    seen, rename = [], files._rename
+    monkeypatch.setattr(
+        files,
+        "_rename",
+        lambda one, other, how: (
+            seen.append((other.name, one.stat().st_mode)) or rename(one, other, how)
+        ),
+    )
+    old = os.umask(0)
+    try:
+        new_key(tmp_path / "k.pem")
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE(dict(seen)["k.pem"]) == 0o600
+    assert stat.S_IMODE((tmp_path / "k.pem").stat().st_mode) == 0o600
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["k.pem", "k.pem.pub"]
+
+
+def test_of_several_that_make_one_key_one_gets_through(tmp_path):
+    made, refused = [], []
+
+    def make():
+        try:
+            made.append(new_key(tmp_path / "k.pem"))
+        except InputError as problem:
+            refused.append(str(problem))
+
+    threads = [threading.Thread(target=make) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(made), len(refused)) == (1, 5)
+    private = load_pem_private_key((tmp_path / "k.pem").read_bytes(), None)
+    public = load_pem_public_key((tmp_path / "k.pem.pub").read_bytes())
+    assert private.public_key() == public
 
 
 def test_an_unsigned_release_is_named_so(folder, key):
@@ -82,12 +196,35 @@ def test_a_file_of_the_release_that_was_added_is_tampering(folder, key):
 def test_a_link_in_place_of_a_file_of_the_release_is_tampering(folder, key, inside, tmp_path):
     """A metric without a promise, signed as such, must not get a certificate by a link."""
     (folder / "certificate.json").unlink()
-    sign(folder, key[0])
+    with pytest.raises(InputError, match="nothing to stand behind"):
+        sign(folder, key[0])
+    _sign_by_hand(folder, key[0], predicateType="urn:pairveil:release:1", predicate={})
     target = (folder if inside else tmp_path) / "notes.txt"
     target.write_text("{}")
     (folder / "certificate.json").symlink_to(target)
     with pytest.raises(InputError, match=r"tampered with: certificate\.json is not among"):
         check_signature(folder, key[1])
+
+
+def _sha256(file):
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def _sign_by_hand(folder, private, **changes):
+    """A valid signature over a statement with other content than `sign` writes."""
+    names = sorted({file.name for file in folder.iterdir()} - {"signature.dsse.json"})
+    subject = [{"name": name, "digest": {"sha256": _sha256(folder / name)}} for name in names]
+    statement = {"_type": signing.STATEMENT, "subject": subject, "predicateType": signing.PREDICATE}
+    payload = json.dumps({**statement, "predicate": {}, **changes}).encode()
+    kind = signing.PAYLOAD_TYPE.encode()
+    signed = b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)
+    sig = load_pem_private_key(private.read_bytes(), None).sign(signed)
+    envelope = {
+        "payload": base64.b64encode(payload).decode(),
+        "payloadType": signing.PAYLOAD_TYPE,
+        "signatures": [{"sig": base64.b64encode(sig).decode()}],
+    }
+    (folder / "signature.dsse.json").write_text(json.dumps(envelope))
 
 
 def _rewrite(folder, **changes):
@@ -121,23 +258,6 @@ def test_what_is_no_envelope_is_refused(folder, key, text):
         check_signature(folder, key[1])
 
 
-def test_a_statement_about_something_else_is_refused(folder, key):
-    """A valid signature of the same key over another in-toto statement must not pass."""
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
-    sign(folder, key[0])
-    envelope = json.loads((folder / "signature.dsse.json").read_text())
-    statement = json.loads(base64.b64decode(envelope["payload"]))
-    payload = json.dumps({**statement, "predicateType": "https://slsa.dev/provenance/v1"}).encode()
-    kind = envelope["payloadType"].encode()
-    signed = b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)
-    owner = load_pem_private_key(key[0].read_bytes(), None)
-    one = {"sig": base64.b64encode(owner.sign(signed)).decode()}
-    _rewrite(folder, payload=base64.b64encode(payload).decode(), signatures=[one])
-    with pytest.raises(InputError, match="something else than a release"):
-        check_signature(folder, key[1])
-
-
 def test_others_can_check_it(folder, key):
     """By the letter of the DSSE and in-toto standards, without this package."""
     sign(folder, key[0])
@@ -166,6 +286,8 @@ def test_files_that_hold_no_key_are_refused(folder, key, tmp_path):
     private, public = key
     rubbish = tmp_path / "rubbish"
     rubbish.write_text("no key")
+    with pytest.raises(InputError, match=r"there is no file .*absent"):
+        sign(folder, tmp_path / "absent")
     for wrong in (rubbish, public, tmp_path / "absent", tmp_path):
         with pytest.raises(InputError):
             sign(folder, wrong)

@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
 
-from pairveil import InputError
+from pairveil import InputError, ReleasedMetric
 from pairveil.release.sklearn_transformer import MetricTransformer
 
 L = np.array([[3.0, 0.0, 1.0], [0.0, 2.0, 0.0]])
@@ -24,7 +24,7 @@ def test_scikit_learns_own_checks_pass():
 
 def test_a_released_matrix_is_fitted_from_the_start():
     X = np.arange(6.0).reshape(2, 3)
-    metric = MetricTransformer(L, ["a", "b", "c"])
+    metric = MetricTransformer(ReleasedMetric(L, feature_names=("a", "b", "c")))
     np.testing.assert_array_equal(metric.transform(X), X @ L.T)
     np.testing.assert_array_equal(metric.transform(sparse.csr_array(X)), X @ L.T)
     assert metric.n_features_in_ == 3
@@ -38,7 +38,7 @@ def test_without_a_matrix_it_is_euclid_of_what_fit_saw():
         MetricTransformer().transform(table)
     metric = MetricTransformer().fit(table)
     np.testing.assert_array_equal(metric.transform(table), table.to_numpy())
-    with pytest.raises(InputError, match="3 features, but MetricTransformer is expecting 2"):
+    with pytest.raises(InputError, match="3 features, but it is expecting 2"):
         metric.transform(np.zeros((1, 3)))
 
 
@@ -48,5 +48,5 @@ def test_without_a_matrix_it_is_euclid_of_what_fit_saw():
 )  # fmt: skip
 def test_what_is_no_row_of_numbers_is_refused_without_being_shown(X):
     with pytest.raises(InputError) as caught:
-        MetricTransformer(L).transform(X)
+        MetricTransformer(ReleasedMetric(L)).transform(X)
     assert "kanarienvogel" not in str(caught.value)

@@ -61,6 +61,9 @@ def report(
 
     Example: `pairveil report release/ --audit --evaluation score.json`
     """
+    from pairveil.release.folder import REPORT_FILE, check_unsigned
+
+    check_unsigned(folder, folder / REPORT_FILE if out is None else out)
     columns = test_classes if test_classes is not None else classes
     options = PageOptions(
         title, institution, purpose, recipient, public_test, columns, id_, threshold, audit, evaluation
@@ -100,18 +103,21 @@ def export(
 ) -> None:
     """Write a released metric as ONNX, CSV, a scikit-learn pickle, SQL or sentence-transformers' Dense.
 
+    It takes the same raw rows as the release; a format that cannot hold the release's schema is refused.
+
     Example: `pairveil export release/ --to onnx -o metric.onnx`
     """
     from pairveil.release.formats import writer_of
     from pairveil.release.metric import ReleasedMetric
 
     metric = ReleasedMetric.load(folder)
-    file = writer_of(to)(metric.components, out, metric.feature_names)
+    file = writer_of(to)(metric, out)
     if json_:
         parts = file.iterdir() if file.is_dir() else [file]
         print_json({"out": str(file), "to": to, "bytes": sum(one.stat().st_size for one in parts)})
     elif not quiet:
-        stdout.print(f"{metric.n_components} x {metric.n_features} metric as {to}: {file}")
+        rows = "" if metric.schema is None else ", of raw rows (the schema is inside)"
+        stdout.print(f"{metric.n_components} x {metric.n_features} metric as {to}{rows}: {file}")
         if to == "sklearn":
             stdout.print(
                 "A pickle runs code when it is read: keep this file inside your own house."

@@ -49,7 +49,7 @@ def certificate(
 
     if salt is not None and pairs is None:
         raise InputError("--salt goes with --pairs PAIRS")
-    signature, failures, uncovered = _signature(folder, signer)
+    signature, failures, said = _signature(folder, signer)
     try:
         found = load_release(folder).certificate
     except InputError as problem:
@@ -70,7 +70,7 @@ def certificate(
             graph.problems
         )
     if json_:
-        print_json(_as_json(found, result, signature, graph))
+        print_json(_as_json(found, result, signature, said, graph))
     elif not quiet:
         if failures:
             stdout.print(
@@ -79,24 +79,24 @@ def certificate(
         stdout.print(found.promise(), markup=False)
         print_epsilons(found, f"epsilon at delta {found.delta:g}, by unit")
         if result:
-            _say_what_was_checked(signature, graph, uncovered)
+            _say_what_was_checked(signature, said, graph)
     if failures:
         raise InputError("; ".join(failures))
 
 
-def _signature(folder: Path, signer: Path | None) -> tuple[str, list[str], tuple[str, ...]]:
-    """What is known of the signature, what is wrong with it, and which files it does not cover."""
+def _signature(folder: Path, signer: Path | None) -> tuple[str, list[str], Any]:
+    """What is known of the signature, what is wrong with it, and what it says if it holds."""
     from pairveil.release.signing import check_signature, is_signed
 
     if signer is None:
-        return ("not checked" if is_signed(folder) else "absent"), [], ()
+        return ("not checked" if is_signed(folder) else "absent"), [], None
     try:
         return "valid", [], check_signature(folder, signer)
     except InputError as problem:
-        return ("refused" if is_signed(folder) else "absent"), [str(problem)], ()
+        return ("refused" if is_signed(folder) else "absent"), [str(problem)], None
 
 
-def _as_json(found: Any, result: Any, signature: str, graph: Any) -> dict[str, Any]:
+def _as_json(found: Any, result: Any, signature: str, said: Any, graph: Any) -> dict[str, Any]:
     from pairveil.privacy.verification import RECOMPUTED, SENDERS_WORD
 
     return {
@@ -108,6 +108,8 @@ def _as_json(found: Any, result: Any, signature: str, graph: Any) -> dict[str, A
         "senders_word": list(SENDERS_WORD),
         "signed": signature == "valid",
         "signature": signature,
+        "signed_at": None if said is None else said.signed_at,
+        "uncovered": None if said is None else list(said.uncovered),
         "kappa_matches": None if graph is None else graph.kappa_matches,
         "graph_matches": None if graph is None else graph.graph_matches,
     }
@@ -121,7 +123,7 @@ _SIGNATURES = {
 }
 
 
-def _say_what_was_checked(signature: str, graph: Any, uncovered: tuple[str, ...]) -> None:
+def _say_what_was_checked(signature: str, said: Any, graph: Any) -> None:
     from pairveil.privacy.verification import RECOMPUTED
 
     stdout.print(
@@ -132,8 +134,11 @@ def _say_what_was_checked(signature: str, graph: Any, uncovered: tuple[str, ...]
     recounted = graph is not None and graph.kappa_matches
     word = "Noise is" if recounted else "Noise and kappa are"
     stdout.print(f"{word} the sender's word; {_SIGNATURES[signature]}.")
-    if uncovered:
-        stdout.print(f"Not covered by the signature: {', '.join(uncovered)}.", markup=False)
+    if said is not None:
+        when = f"on {said.signed_at}" if said.signed_at else "on a date that it does not state"
+        stdout.print(f"Signed {when}; a newer release of the sender's may exist.", highlight=False)
+    if said is not None and said.uncovered:
+        stdout.print(f"NOT covered by the signature: {', '.join(said.uncovered)}.", markup=False)
 
 
 def sign(
@@ -159,7 +164,6 @@ def sign(
     Example: `pairveil sign release/ --key sender.pem`
     """
     from pairveil.release import signing
-    from pairveil.release.artefact import load_release
 
     if (folder is None) == (new_key is None) or (folder is None) != (key is None):
         raise InputError("give a folder and --key FILE to sign it, or --new-key FILE alone")
@@ -170,11 +174,6 @@ def sign(
         return
     assert folder is not None
     assert key is not None
-    found = load_release(folder).certificate
-    if found is None or not found.verify():
-        raise InputError(
-            f"{folder} has no certificate that holds: there is nothing to stand behind"
-        )
     written = signing.sign(folder, key)
     _done({"signed": True, "out": str(written)}, json_, quiet,
           f"Signed: {written}. To check: `pairveil certificate {folder} --signer PUBLIC_KEY`.")  # fmt: skip

@@ -31,6 +31,7 @@ from pairveil.release.folder import (
     NETWORK_ONNX,
     reserve,
 )
+from pairveil.release.metric import ReleasedMetric
 from pairveil.release.network import FORMAT
 
 VERSION = 1
@@ -87,6 +88,11 @@ class ReleasedNetwork:
         matrix = getattr(head, "components_" if fitted else "components", None)
         if matrix is None:
             raise InputError("the head must be a fitted metric: call its fit first")
+        if getattr(head, "schema_" if fitted else "schema", None) is not None:
+            raise InputError(
+                "the head reads raw rows by its schema, which a layer of a network cannot hold: learn it "
+                "from the encoder's embeddings"
+            )
         layer = nn.Linear(matrix.shape[1], matrix.shape[0], bias=False, dtype=_dtype(encoder))
         with torch.no_grad():
             layer.weight.copy_(torch.as_tensor(np.asarray(matrix)))
@@ -116,7 +122,7 @@ class ReleasedNetwork:
                 "a Dense module is one linear layer: this network is more, and its head is none"
             )
         bias = None if layer.bias is None else layer.bias.detach().cpu().numpy()
-        return to_dense(layer.weight.detach().cpu().numpy(), folder, bias=bias)
+        return to_dense(ReleasedMetric(layer.weight.detach().cpu().numpy()), folder, bias=bias)
 
     def save(self, folder: str | Path, *, overwrite: bool = False, onnx: bool = False) -> Path:
         """Write the folder, whole or not at all.

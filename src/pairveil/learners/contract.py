@@ -158,12 +158,20 @@ class PairMetric(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return float(roc_auc_score(labels, self.decision_function(pairs)))
 
     def get_metric(self) -> Callable[[ArrayLike, ArrayLike], float]:
-        """The distance as a function of two people, ready for scikit-learn's ``metric=``."""
+        """The distance as a function of two people, ready for scikit-learn's ``metric=``.
+
+        They are rows as `transform` takes them: raw ones where the learner has a schema.
+        """
         check_is_fitted(self, "components_")
-        components, names = self.components_.copy(), getattr(self, "feature_names_in_", None)
+        schema, components = getattr(self, "schema_", None), self.components_.copy()
+        names = getattr(self, "feature_names_in_", None) if schema is None else schema.raw_names
+
+        def row(person: ArrayLike) -> FloatArray:
+            ordered = row_in_order(person, names)
+            return _vector(ordered if schema is None else schema.encode(np.atleast_2d(ordered))[0])
 
         def metric(u: ArrayLike, v: ArrayLike, squared: bool = False) -> float:
-            difference = _vector(row_in_order(u, names)) - _vector(row_in_order(v, names))
+            difference = row(u) - row(v)
             mapped = np.dot(difference, components.T)
             length = float(np.dot(mapped, mapped))
             return length if squared else float(np.sqrt(length))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pairveil.errors import InputError
+from pairveil.release.exporters import matrix_alone
 
 MOST_FEATURES = 256
 """A distance over more columns than this is too long an expression: join projected columns instead."""
@@ -18,7 +19,7 @@ def metric_comparison(metric: Any, cuts: Sequence[float], name: str = "metric") 
     Parameters
     ----------
     metric : ReleasedMetric
-        With feature names, which are the columns of the records.
+        With feature names, which are the columns of the records; one with a schema is refused.
     cuts : ascending distances
         A pair within the first has the highest level; one beyond the last has level 0.
     name : str
@@ -32,6 +33,7 @@ def metric_comparison(metric: Any, cuts: Sequence[float], name: str = "metric") 
     >>> found["comparison_levels"][1]["sql_condition"]
     '(3.0*("age_l"-"age_r"))^2 <= 0.25'
     """
+    matrix = matrix_alone(metric, "A comparison of Splink")
     names = metric.feature_names
     if names is None or metric.n_features > MOST_FEATURES:
         raise InputError(f"the metric must name its columns, {MOST_FEATURES} at most")
@@ -43,7 +45,7 @@ def metric_comparison(metric: Any, cuts: Sequence[float], name: str = "metric") 
     differences = [f'("{one}_l"-"{one}_r")' for one in names]
     rows = [
         "+".join(f"{w!r}*{d}" for w, d in zip(row, differences, strict=True) if w != 0)
-        for row in metric.components.tolist()
+        for row in matrix.tolist()
     ]
     square = "+".join(f"({row})^2" for row in rows if row) or "0.0"
     null = " OR ".join(f'"{one}_l" IS NULL OR "{one}_r" IS NULL' for one in names)

@@ -1,7 +1,8 @@
 """The released metric in other people's formats: ONNX, CSV, a scikit-learn transformer, SQL, a Dense module.
 
-Every exporter takes the released matrix alone. It is post-processing: the certificate holds for what is
-written here as it does for the matrix, and no exporter can be given a training row.
+Every exporter takes a `ReleasedMetric` and writes something that takes the same raw rows as its `transform`
+and gives the same distances; a format that cannot hold the schema refuses a metric that has one. It is
+post-processing: the certificate holds for what is written here, and no exporter can be given a training row.
 """
 
 from __future__ import annotations
@@ -16,35 +17,21 @@ from pathlib import Path
 from types import ModuleType
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from pairveil.array_types import FloatArray
 from pairveil.csv_cells import as_cell
 from pairveil.errors import InputError
 from pairveil.files import FolderDraft, write_file
+from pairveil.release.metric import ReleasedMetric, as_released
+from pairveil.release.projector import OnnxMaths, Term
 
 PYPI_NAMES = {"faiss": "faiss-cpu"}
 ONNX_INPUT, ONNX_OUTPUT = "features", "projected"
 # MatMul on doubles has been in the standard since opset 9; 17 is the first that every maintained
 # onnxruntime reads, and nothing newer is needed.
 ONNX_OPSET, ONNX_IR_VERSION = 17, 8
-
-
-def matrix_of(
-    components: ArrayLike, feature_names: Sequence[str] | None = None
-) -> NDArray[np.float64]:
-    """The matrix as float64, checked against its feature names.
-
-    Examples
-    --------
-    >>> matrix_of([[1, 2]], ["age", "bmi"]).shape
-    (1, 2)
-    """
-    matrix = np.ascontiguousarray(components, dtype=np.float64)
-    if matrix.ndim != 2 or matrix.size == 0 or not np.all(np.isfinite(matrix)):
-        raise InputError("a metric is a matrix of finite numbers, one row a component")
-    if feature_names is not None and len(feature_names) != matrix.shape[1]:
-        raise InputError("there must be one feature name for each column of the metric")
-    return matrix
+ONNX_TEXT_OPSET, ONNX_TEXT_IR_VERSION = 20, 9  # the first that compares texts (onnxruntime 1.17)
 
 
 def need(package: str, extra: str, purpose: str) -> ModuleType:
@@ -67,156 +54,161 @@ def need(package: str, extra: str, purpose: str) -> ModuleType:
         ) from None
 
 
-def to_onnx(
-    components: ArrayLike, path: str | Path, feature_names: Sequence[str] | None = None
-) -> Path:
-    """Write the metric as an ONNX model: ``features (n, d) -> projected (n, d')``, both double.
+def to_onnx(metric: ReleasedMetric, path: str | Path) -> Path:
+    """Write the metric as an ONNX model of raw rows, ``projected (n, n_components)`` in doubles.
 
     The Euclidean distance of two projected rows is the learned distance. Doubles, not floats, so that a
-    service gives the same distances as `ReleasedMetric` to the last digits. Feature names travel in the
-    model's metadata under ``feature_names`` (JSON).
+    service gives the same distances as `ReleasedMetric` to the last digits.
+
+    A metric without a schema takes one input ``features (n, n_features)``, double; names of the columns
+    travel in the model's metadata under ``feature_names`` (JSON). With a schema there is an input ``(n, 1)``
+    for each raw column, by its name: double for a number (NaN is missing), string for a category (an empty
+    one is missing). ONNX has no dates.
 
     Parameters
     ----------
-    components : array of shape (n_components, n_features)
+    metric : ReleasedMetric
     path : str or Path
         The ``.onnx`` file; written whole or not at all.
-    feature_names : sequence of str, optional
 
     Raises
     ------
     InputError
-        When the optional package ``onnx`` is absent (``pip install "pairveil[onnx]"``).
+        The schema has a date, or the optional package ``onnx`` is absent (``pip install "pairveil[onnx]"``).
 
     Examples
     --------
     >>> import tempfile
+    >>> from pairveil import ReleasedMetric
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     to_onnx([[3.0, 0.0]], folder + "/metric.onnx").name
+    ...     to_onnx(ReleasedMetric([[3.0, 0.0]]), folder + "/metric.onnx").name
     'metric.onnx'
     """
-    matrix = matrix_of(components, feature_names)
+    metric = as_released(metric)
     onnx = need("onnx", "onnx", "Writing ONNX")
     helper, double = onnx.helper, onnx.TensorProto.DOUBLE
-    n_components, n_features = matrix.shape
-    weights = onnx.numpy_helper.from_array(np.ascontiguousarray(matrix.T), name="metric")
+    names = (ONNX_INPUT,) if metric.schema is None else metric.schema.raw_names
+    if ONNX_OUTPUT in names or "" in names:
+        raise InputError(f"ONNX cannot have a column called '{ONNX_OUTPUT}', or one without a name")
+    maths = OnnxMaths(onnx, (*names, ONNX_OUTPUT))
+    opset, ir_version = ONNX_OPSET, ONNX_IR_VERSION
+    if metric.schema is None:
+        shape = ["people", metric.n_features]
+        maths.inputs.append(helper.make_tensor_value_info(ONNX_INPUT, double, shape))
+        rows = Term(ONNX_INPUT, maths)
+    else:
+        cells = [(column, maths.cell(column)) for column in metric.schema.features]
+        made = [one for column, cell in cells for one in column.formulas(cell, maths)]
+        rows = maths.node("Concat", *made, axis=1)
+        if any(cell.is_text for _, cell in cells):
+            opset, ir_version = ONNX_TEXT_OPSET, ONNX_TEXT_IR_VERSION
+    maths.node("MatMul", rows, metric.components.T, output=ONNX_OUTPUT)
     graph = helper.make_graph(
-        [helper.make_node("MatMul", [ONNX_INPUT, "metric"], [ONNX_OUTPUT])],
+        maths.nodes,
         "pairveil_metric",
-        [helper.make_tensor_value_info(ONNX_INPUT, double, ["people", n_features])],
-        [helper.make_tensor_value_info(ONNX_OUTPUT, double, ["people", n_components])],
-        initializer=[weights],
+        maths.inputs,
+        [helper.make_tensor_value_info(ONNX_OUTPUT, double, ["people", metric.n_components])],
+        initializer=maths.constants,
         doc_string="Learned metric: distance(a, b) is the Euclidean length of projected(a) - projected(b).",
     )
     model = helper.make_model(
         graph,
         producer_name="pairveil",
-        opset_imports=[helper.make_opsetid("", ONNX_OPSET)],
-        ir_version=ONNX_IR_VERSION,
+        opset_imports=[helper.make_opsetid("", opset)],
+        ir_version=ir_version,
     )
-    if feature_names is not None:
-        helper.set_model_props(model, {"feature_names": json.dumps(list(feature_names))})
+    if metric.feature_names is not None:
+        helper.set_model_props(model, {"feature_names": json.dumps(list(metric.feature_names))})
     onnx.checker.check_model(model)
     return write_file(path, model.SerializeToString())
 
 
-def to_csv(
-    components: ArrayLike, path: str | Path, feature_names: Sequence[str] | None = None
-) -> Path:
+def to_csv(metric: ReleasedMetric, path: str | Path) -> Path:
     """Write the matrix as CSV: a header of feature names, then one row a component.
 
     Numbers are written so that reading them back gives the same doubles. A name that a spreadsheet would
-    run as a formula gets an apostrophe in front (`pairveil.csv_cells`).
+    run as a formula gets an apostrophe in front (`pairveil.csv_cells`). A metric with a schema is refused.
 
     Examples
     --------
     >>> import tempfile
+    >>> from pairveil import ReleasedMetric
+    >>> metric = ReleasedMetric([[3.0, 0.5]], feature_names=("age", "bmi"))
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = to_csv([[3.0, 0.5]], folder + "/metric.csv", ["age", "bmi"])
+    ...     file = to_csv(metric, folder + "/metric.csv")
     ...     print(file.read_text())
     component,age,bmi
     1,3.0,0.5
     """
-    matrix = matrix_of(components, feature_names)
-    names = feature_names if feature_names is not None else default_names(matrix.shape[1])
+    matrix = matrix_alone(metric, "A table of weights")
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["component", *map(as_cell, names)])
+    writer.writerow(["component", *map(as_cell, names_in(metric))])
     for number, row in enumerate(matrix.tolist(), start=1):
         writer.writerow([number, *(repr(weight) for weight in row)])
     return write_file(path, text.getvalue().encode("utf-8"))
 
 
-def to_sklearn(
-    components: ArrayLike, path: str | Path, feature_names: Sequence[str] | None = None
-) -> Path:
+def to_sklearn(metric: ReleasedMetric, path: str | Path) -> Path:
     """Write a pickled, fitted `MetricTransformer`.
 
     A pickle runs code when it is read: send this file only inside your own house, and give others the
-    release folder, from which ``MetricTransformer(metric.components)`` makes the same object.
+    release folder, from which ``MetricTransformer(ReleasedMetric.load(folder))`` makes the same object.
 
     Examples
     --------
     >>> import pickle, tempfile
+    >>> from pairveil import ReleasedMetric
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = to_sklearn([[3.0, 0.0]], folder + "/metric.pkl")
+    ...     file = to_sklearn(ReleasedMetric([[3.0, 0.0]]), folder + "/metric.pkl")
     ...     pickle.loads(file.read_bytes()).transform([[2.0, 9.0]])
     array([[6.]])
     """
     from pairveil.release.sklearn_transformer import MetricTransformer
 
-    matrix = matrix_of(components, feature_names)
-    names = tuple(feature_names) if feature_names is not None else None
-    return write_file(path, pickle.dumps(MetricTransformer(matrix, feature_names=names)))
+    return write_file(path, pickle.dumps(MetricTransformer(as_released(metric))))
 
 
-def to_sql(
-    components: ArrayLike, path: str | Path, feature_names: Sequence[str] | None = None
-) -> Path:
+def to_sql(metric: ReleasedMetric, path: str | Path) -> Path:
     """Write the SQL that makes the metric usable in PostgreSQL with pgvector.
 
     Examples
     --------
     >>> import tempfile
+    >>> from pairveil import ReleasedMetric
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     sql = to_sql([[3.0, 0.0]], folder + "/metric.sql").read_text()
+    ...     sql = to_sql(ReleasedMetric([[3.0, 0.0]]), folder + "/metric.sql").read_text()
     >>> "CREATE FUNCTION pairveil_project" in sql
     True
     """
     from pairveil.release.recipes import pgvector_sql
 
-    return write_file(path, pgvector_sql(components, feature_names).encode("utf-8"))
+    return write_file(path, pgvector_sql(metric).encode("utf-8"))
 
 
-def to_dense(
-    components: ArrayLike,
-    path: str | Path,
-    feature_names: Sequence[str] | None = None,
-    *,
-    bias: ArrayLike | None = None,
-) -> Path:
+def to_dense(metric: ReleasedMetric, path: str | Path, *, bias: ArrayLike | None = None) -> Path:
     """Write a folder that sentence-transformers loads as a ``Dense`` module, behind encoder and pooling.
 
     Parameters
     ----------
-    components : array of shape (n_components, n_features)
-        Learned from the encoder's embeddings.
+    metric : ReleasedMetric
+        Learned from the encoder's embeddings: one with a schema is refused.
     path : str or Path
         The folder: ``config.json`` and ``model.safetensors``, numbers in float32.
-    feature_names : sequence of str, optional
-        Checked; the format has no place for them.
     bias : array of shape (n_components,), optional
 
     Examples
     --------
     >>> import tempfile
+    >>> from pairveil import ReleasedMetric
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     sorted(file.name for file in to_dense([[3.0, 0.0]], folder + "/2_Dense").iterdir())
+    ...     made = to_dense(ReleasedMetric([[3.0, 0.0]]), folder + "/2_Dense")
+    ...     sorted(file.name for file in made.iterdir())
     ['config.json', 'model.safetensors']
     """
     from safetensors.numpy import save
 
-    matrix = matrix_of(components, feature_names)
+    matrix = matrix_alone(metric, "A Dense module")
     held = {"linear.weight": np.ascontiguousarray(matrix, dtype=np.float32)}
     if bias is not None:
         held["linear.bias"] = np.ascontiguousarray(bias, dtype=np.float32)
@@ -234,12 +226,31 @@ def to_dense(
         return draft.commit()
 
 
-def default_names(n_features: int) -> list[str]:
-    """Names for columns that have none.
+def matrix_alone(metric: ReleasedMetric, what: str) -> FloatArray:
+    """The matrix for a format that holds nothing else; refused where a schema goes with it.
 
     Examples
     --------
-    >>> default_names(2)
+    >>> from pairveil import ReleasedMetric
+    >>> matrix_alone(ReleasedMetric([[3.0, 0.0]]), "A table of weights")
+    array([[3., 0.]])
+    """
+    if as_released(metric).schema is not None:
+        raise InputError(
+            f"{what} cannot hold the schema by which this release reads raw rows, and gives wrong distances "
+            "without it: export as sklearn, sql or onnx, or load the release (ReleasedMetric.load)"
+        )
+    return metric.components
+
+
+def names_in(metric: ReleasedMetric) -> Sequence[str]:
+    """Names of the matrix's columns, numbered where they have none.
+
+    Examples
+    --------
+    >>> from pairveil import ReleasedMetric
+    >>> names_in(ReleasedMetric([[3.0, 0.0]]))
     ['feature_1', 'feature_2']
     """
-    return [f"feature_{number}" for number in range(1, n_features + 1)]
+    numbered = [f"feature_{number}" for number in range(1, metric.n_features + 1)]
+    return numbered if metric.feature_names is None else metric.feature_names

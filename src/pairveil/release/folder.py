@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pairveil.drafts import is_draft
 from pairveil.errors import InputError
 from pairveil.files import FolderDraft, recover
 from pairveil.foreign import parse_json, read_regular
@@ -31,6 +32,7 @@ README_FILE = "README.md"
 SUMMARY_FILE = "summary.json"
 SIGNATURE_FILE = "signature.dsse.json"
 SCHEMA_FILE = "schema.toml"
+REPORT_FILE = "report.html"
 SIGNED_FILES = {
     *ARTEFACT_FILES,
     SPLINK_FILE,
@@ -52,13 +54,25 @@ def check_folder(target: Path, overwrite: bool) -> None:
     """Refuse a folder that a release must not go into (before anything is spent on it)."""
     if target.exists() and not target.is_dir():
         raise InputError(f"{target} is a file; name a folder for the release")
-    if not target.exists() or not any(target.iterdir()):
+    held = {entry.name for entry in target.iterdir()} if target.exists() else set()
+    held = {name for name in held if not is_draft(name)}  # ours, left by a kill
+    if not held:
         return
-    if {entry.name for entry in target.iterdir()} - SIGNED_FILES - {SIGNATURE_FILE, "report.html"}:
+    if held - SIGNED_FILES - {SIGNATURE_FILE, REPORT_FILE}:
         raise InputError(f"{target} holds other files; name a new folder for the release")
     if not overwrite:
         raise InputError(
             f"{target} already holds a release; name another folder or allow overwriting"
+        )
+
+
+def check_unsigned(folder: Path, file: Path) -> None:
+    """Refuse to write a file into a signed release, which would no longer be what was signed."""
+    signature = folder / SIGNATURE_FILE
+    if signature.exists() and file.resolve().is_relative_to(folder.resolve()):
+        raise InputError(
+            f"{folder} is signed, and its signature does not hold for a page that is written into it now. "
+            f"Write the page elsewhere (--out FILE); or remove {signature}, write the page and sign again"
         )
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from pairveil.errors import InputError
 
-Writer = Callable[[Any, Path, Sequence[str] | None], Path]
-"""(components, file or folder, names of the columns or None) -> what was written."""
+Writer = Callable[[Any, Path], Path]
+"""(released metric, file or folder) -> what was written."""
 
 _EXPORTERS = "pairveil.release.exporters"
 FORMATS: dict[str, str] = {

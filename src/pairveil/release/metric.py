@@ -14,7 +14,6 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from pairveil.array_types import FloatArray
-from pairveil.column_names import in_order
 from pairveil.errors import InputError
 from pairveil.files import FolderDraft
 from pairveil.foreign import parse_json, read_regular
@@ -31,6 +30,7 @@ from pairveil.release.folder import (
     reserve,
 )
 from pairveil.release.notebook import metric_html, plot_weights
+from pairveil.release.projector import numbers_of
 from pairveil.release.receiver import receiver_readme
 from pairveil.schema.schema import Schema
 from pairveil.schema.toml import read_schema, to_toml
@@ -107,6 +107,11 @@ class ReleasedMetric:
         return int(self.components.shape[1])
 
     @property
+    def raw_names(self) -> tuple[str, ...] | None:
+        """Columns of the rows that `transform` takes, in order, where they have names."""
+        return self.feature_names if self.schema is None else self.schema.raw_names
+
+    @property
     def n_components(self) -> int:
         """Columns of the projected space."""
         return int(self.components.shape[0])
@@ -118,20 +123,13 @@ class ReleasedMetric:
         `DataWarning`, or refused where it has other columns. With a schema, rows are raw ones.
         """
         if self.schema is not None:
-            return self.project(self.schema.apply(X, stacklevel=3))
-        return self.project(in_order(X, self.feature_names, stacklevel=3))
+            X = self.schema.apply(X, stacklevel=3)
+        return self.project(X, stacklevel=3)
 
-    def project(self, table: Any) -> FloatArray:
+    def project(self, table: Any, stacklevel: int = 2) -> FloatArray:
         """`transform` of rows that are numbers already, in the metric's order (a schema was applied)."""
-        try:
-            points = np.asarray(table, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InputError("every feature must be a number") from None
-        if points.ndim != 2 or points.shape[1] != self.n_features:
-            raise InputError(
-                f"the metric takes rows of {self.n_features} features; got an array of shape {points.shape}"
-            )
-        projected: FloatArray = points @ self.components.T
+        points = numbers_of(table, self.feature_names, self.n_features, stacklevel + 1)
+        projected: FloatArray = np.asarray(points @ self.components.T)
         return projected
 
     def distance(self, A: ArrayLike, B: ArrayLike) -> FloatArray:
@@ -144,7 +142,7 @@ class ReleasedMetric:
         """Write the projection as an ONNX model (needs ``pip install 'pairveil[onnx]'``)."""
         from pairveil.release.exporters import to_onnx
 
-        return to_onnx(self.components, path, self.feature_names)
+        return to_onnx(self, path)
 
     def _repr_html_(self) -> str:
         """A table for notebooks: the columns that weigh most."""
@@ -232,7 +230,7 @@ class ReleasedMetric:
         >>> ReleasedMetric.reserve("/proc/release", n_features=3)
         Traceback (most recent call last):
         ...
-        pairveil.errors.InputError: /proc/release cannot be written: ...
+        pairveil.files.CannotWrite: /proc/release cannot be written: ...
         """
         numbers = (n_components or n_features) * n_features + n_features
         room = 8 * numbers + _ROOM_A_NAME * n_features + _ROOM_BESIDES
@@ -266,6 +264,24 @@ class ReleasedMetric:
         names, schema = _named(metadata, file)
         _check_schema_file(source, schema)
         return cls(components, read_certificate(source, file, blob), names, scale, schema)
+
+
+def as_released(metric: Any) -> ReleasedMetric:
+    """What was handed to an export, refused where it is a matrix alone.
+
+    Examples
+    --------
+    >>> as_released([[3.0, 0.0]])
+    Traceback (most recent call last):
+    ...
+    pairveil.errors.InputError: give the ReleasedMetric, not its matrix: ...
+    """
+    if isinstance(metric, ReleasedMetric):
+        return metric
+    raise InputError(
+        "give the ReleasedMetric, not its matrix: a matrix has lost the schema that makes its columns from "
+        "raw rows. For a matrix that never had one, give ReleasedMetric(matrix)"
+    )
 
 
 def _check_shape(components: FloatArray, certificate: Certificate) -> None:

@@ -1,7 +1,8 @@
 """Signing a release: who stands behind it, checkable with any tool that reads DSSE envelopes.
 
 The envelope (https://github.com/secure-systems-lab/dsse) holds an in-toto statement that names the SHA-256
-of every file of the folder, signed with Ed25519. The key is made and kept by the sender.
+of every file of the folder, the certificate's among them, and the time of signing, signed with Ed25519. The
+key is made and kept by the sender.
 """
 
 from __future__ import annotations
@@ -10,59 +11,96 @@ import base64
 import hashlib
 import json
 import os
-import tempfile
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from pairveil.drafts import is_draft
 from pairveil.errors import InputError
-from pairveil.foreign import parse_json
-from pairveil.release.folder import ARTEFACT_FILES, METRIC_FILE, SIGNATURE_FILE, SIGNED_FILES
+from pairveil.files import file_draft, write_file
+from pairveil.foreign import parse_json, read_regular
+from pairveil.release.artefact import load_release
+from pairveil.release.folder import (
+    ARTEFACT_FILES,
+    CERTIFICATE_FILE,
+    METRIC_FILE,
+    SIGNATURE_FILE,
+    SIGNED_FILES,
+)
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT = "https://in-toto.io/Statement/v1"
-PREDICATE = "urn:pairveil:release:1"
+PREDICATE = "urn:pairveil:release:2"
+UNDATED = "urn:pairveil:release:1"  # without the certificate's digest and the time of signing
 _MOST_BYTES = 1 << 20  # of a signature or key file; ours have a few hundred
+
+
+class Signature(NamedTuple):
+    """What a signature that holds says: when it was made, and which files of the folder it does not cover."""
+
+    signed_at: str | None
+    uncovered: tuple[str, ...]
 
 
 def new_key(path: str | Path) -> Path:
     """Make a key pair: the private key at ``path``, for its owner alone, the public one at ``path``.pub.
 
-    The files are PEM, as ``openssl genpkey -algorithm ed25519`` makes them.
+    The files are PEM, as ``openssl genpkey -algorithm ed25519`` makes them. A private key that is there
+    without its public one gets it; nothing is ever written over.
 
     Returns the public key's file, to be given to those who receive releases.
     """
     private, public = Path(path), Path(f"{path}.pub")
-    for file in (private, public):
-        if file.exists():
-            raise InputError(f"{file} exists; name another file for the new key")
-    key = Ed25519PrivateKey.generate()
-    secret = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    open_ = key.public_key().public_bytes(
-        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    )
-    _write_whole(private, secret, 0o600)
-    _write_whole(public, open_, 0o644)
+    # Whoever holds the draft of the public key makes both: two runs at once never mix their keys.
+    with file_draft(public, new=True) as draft:
+        if public.exists():
+            raise InputError(f"{public} exists; name another file for the new key")
+        if not private.exists():
+            key = Ed25519PrivateKey.generate()
+            secret = key.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.NoEncryption(),
+            )
+            write_file(private, secret, mode=0o600, new=True)
+        draft.write_bytes(
+            _private_key(private)
+            .public_key()
+            .public_bytes(
+                serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+            )
+        )
     return public
 
 
 def sign(folder: str | Path, key: str | Path) -> Path:
-    """Sign every file of a release; an earlier signature is replaced.
+    """Sign every file of a release whose certificate holds; an earlier signature is replaced.
+
+    The statement names each file's SHA-256, the certificate's and the time of signing.
 
     Returns the envelope's file, ``signature.dsse.json`` in the folder.
     """
     source, owner = Path(folder), _private_key(Path(key))
-    files = sorted(name for name in _files(source) if name != SIGNATURE_FILE)
+    digests = _digests(source)
+    found = load_release(source).certificate
+    if found is None or not found.verify():
+        raise InputError(
+            f"{folder} has no certificate that holds: there is nothing to stand behind"
+        )
+    if _digests(source) != digests:  # then what was verified is not what would be signed
+        raise InputError(f"{folder} was changed while it was being signed; sign it again")
     statement = {
         "_type": STATEMENT,
-        "subject": [{"name": name, "digest": {"sha256": _sha256(source / name)}} for name in files],
+        "subject": [{"name": name, "digest": {"sha256": digests[name]}} for name in digests],
         "predicateType": PREDICATE,
-        "predicate": {},
+        "predicate": {
+            "certificate_sha256": digests[CERTIFICATE_FILE],
+            "signed_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        },
     }
     payload = json.dumps(statement, sort_keys=True, separators=(",", ":")).encode()
     envelope = {
@@ -75,15 +113,13 @@ def sign(folder: str | Path, key: str | Path) -> Path:
             }
         ],
     }
-    target = source / SIGNATURE_FILE
-    _write_whole(target, (json.dumps(envelope, indent=2) + "\n").encode(), 0o644)
-    return target
+    return write_file(source / SIGNATURE_FILE, json.dumps(envelope, indent=2) + "\n")
 
 
-def check_signature(folder: str | Path, signer: str | Path) -> tuple[str, ...]:
+def check_signature(folder: str | Path, signer: str | Path) -> Signature:
     """Check that the holder of the key ``signer`` signed this release as it is.
 
-    Returns other files in the folder, which the signature does not cover.
+    It does not say that there is no newer release of the same sender: look at `Signature.signed_at`.
 
     Raises InputError: not signed; signed by another key; or changed after it was signed.
     """
@@ -94,7 +130,7 @@ def check_signature(folder: str | Path, signer: str | Path) -> tuple[str, ...]:
             "(pairveil sign)"
         )
     payload = _signed_payload(source / SIGNATURE_FILE, key, signer)
-    digests = _subjects(payload, source)
+    digests, signed_at = _stated(payload, source)
     present = _files(source) - {SIGNATURE_FILE}
     for name in sorted(digests):
         if name not in present or _sha256(source / name) != digests[name]:
@@ -111,7 +147,7 @@ def check_signature(folder: str | Path, signer: str | Path) -> tuple[str, ...]:
         raise InputError(
             f"{source} was tampered with: {name} is not among the files that were signed"
         )
-    return tuple(_shown(name) for name in sorted(foreign))
+    return Signature(signed_at, tuple(_shown(name) for name in sorted(foreign)))
 
 
 def is_signed(folder: str | Path) -> bool:
@@ -135,8 +171,9 @@ def _encoded(kind: str, payload: bytes) -> bytes:
 
 def _signed_payload(file: Path, key: Ed25519PublicKey, signer: str | Path) -> bytes:
     """The payload of an envelope, if one of its signatures is by this key."""
+    held = read_regular(file, _MOST_BYTES)
     try:
-        envelope = parse_json(_small(file), str(file))
+        envelope = parse_json(held, str(file))
         kind = envelope["payloadType"]
         payload = base64.b64decode(envelope["payload"], validate=True)
         signatures = [base64.b64decode(one["sig"], validate=True) for one in envelope["signatures"]]
@@ -155,15 +192,28 @@ def _signed_payload(file: Path, key: Ed25519PublicKey, signer: str | Path) -> by
     )
 
 
-def _subjects(payload: bytes, source: Path) -> dict[str, str]:
-    """Names and digests of the signed files."""
+def _stated(payload: bytes, source: Path) -> tuple[dict[str, str], str | None]:
+    """Names and digests of the signed files, and when they were signed, in UTC."""
     try:
         statement = parse_json(payload, str(source))
-        if statement["_type"] != STATEMENT or statement["predicateType"] != PREDICATE:
+        kind, said, subject = (statement[key] for key in ("predicateType", "predicate", "subject"))
+        digests = {str(one["name"]): str(one["digest"]["sha256"]) for one in subject}
+        if statement["_type"] != STATEMENT or len(digests) != len(subject):
             raise ValueError
-        return {str(one["name"]): str(one["digest"]["sha256"]) for one in statement["subject"]}
-    except (ValueError, KeyError, TypeError):
+        if kind == UNDATED:
+            return digests, None
+        if kind != PREDICATE or said["certificate_sha256"] != digests[CERTIFICATE_FILE]:
+            raise ValueError
+        signed_at = datetime.fromisoformat(said["signed_at"]).astimezone(UTC)
+        return digests, signed_at.isoformat(timespec="seconds")
+    except (ValueError, KeyError, TypeError, OverflowError):
         raise InputError(f"{source} is signed, but as something else than a release") from None
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """The SHA-256 of every file to be signed: not the signature itself, and no draft of ours."""
+    names = {name for name in _files(folder) - {SIGNATURE_FILE} if not is_draft(Path(name).name)}
+    return {name: _sha256(folder / name) for name in sorted(names)}
 
 
 def _files(folder: Path) -> set[str]:
@@ -182,21 +232,11 @@ def _sha256(file: Path) -> str:
         return hashlib.file_digest(source, "sha256").hexdigest()
 
 
-def _small(file: Path) -> bytes:
-    if not file.is_file():
-        raise InputError(f"{file} is missing or no plain file")
-    if file.stat().st_size > _MOST_BYTES:
-        raise InputError(f"{file} is far too large for what it should hold")
-    try:
-        return file.read_bytes()
-    except OSError:
-        raise InputError(f"{file} cannot be read") from None
-
-
 def _private_key(file: Path) -> Ed25519PrivateKey:
     advice = "make one with `pairveil sign --new-key FILE`"
+    held = read_regular(file, _MOST_BYTES)
     try:
-        key: Any = serialization.load_pem_private_key(_small(file), password=None)
+        key: Any = serialization.load_pem_private_key(held, password=None)
     except TypeError:
         raise InputError(f"{file} is protected by a passphrase; use a key without one") from None
     except (ValueError, UnsupportedAlgorithm):
@@ -207,8 +247,9 @@ def _private_key(file: Path) -> Ed25519PrivateKey:
 
 
 def _public_key(file: Path) -> Ed25519PublicKey:
+    held = read_regular(file, _MOST_BYTES)
     try:
-        key: Any = serialization.load_pem_public_key(_small(file))
+        key: Any = serialization.load_pem_public_key(held)
     except (ValueError, UnsupportedAlgorithm):
         raise InputError(
             f"{file} holds no public key in PEM; it is the sender's KEY.pub that is needed"
@@ -221,21 +262,3 @@ def _public_key(file: Path) -> Ed25519PublicKey:
 def _shown(name: str) -> str:
     """A stranger's file name, fit for a terminal."""
     return "".join(c if c.isprintable() else "?" for c in name)[:80]
-
-
-def _write_whole(target: Path, content: bytes, mode: int) -> None:
-    """Write a file whole or not at all; nobody else can read it before its mode is set."""
-    try:
-        handle, draft = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
-    except OSError:
-        raise InputError(f"{target} cannot be written: its folder is missing or closed") from None
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(draft, mode)
-        os.replace(draft, target)
-    except BaseException:
-        Path(draft).unlink(missing_ok=True)
-        raise

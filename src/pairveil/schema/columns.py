@@ -3,6 +3,9 @@
 A cell is encoded by itself, from public facts alone: what stands in other rows changes nothing. And every
 cell has an encoding, whatever it holds, so that no private content stops a fit: what cannot be read counts
 as missing, a missing one becomes the public fill value, a number outside the bounds becomes the bound.
+
+What a cell becomes is written down once for each type, in `formulas`: `Numpy` computes it here, and the
+exports write the same formula in their own language (`pairveil.release.projector`).
 """
 
 from __future__ import annotations
@@ -38,6 +41,14 @@ class Counts(NamedTuple):
         return Counts(*(a + b for a, b in zip(self, other, strict=True)))
 
 
+class Numpy:
+    """The functions of a formula beside arithmetic, computed at once."""
+
+    missing = staticmethod(np.isnan)
+    where = staticmethod(np.where)
+    clip = staticmethod(np.clip)
+
+
 @dataclass(frozen=True)
 class Column:
     """A column that makes no feature: ``id``, ``class`` or ``skip``; base of those that make some.
@@ -71,6 +82,18 @@ class Column:
     def encode(self, cells: Any, decimal: str) -> tuple[FloatArray, Counts]:  # noqa: ARG002
         """The column's numbers, (n, len(feature_names)), from an arrow array; and what was counted."""
         return np.empty((len(cells), 0)), Counts()
+
+    def formulas(self, cell: Any, maths: Any = Numpy) -> list[Any]:  # noqa: ARG002
+        """Its features, in order, as formulas of one raw cell.
+
+        Parameters
+        ----------
+        cell : numpy array or `pairveil.release.projector.Term`
+            A number (of days since 1970, for a date), or a text without spaces around it.
+        maths
+            Has ``missing``, ``where`` and ``clip``, and for texts ``equals``.
+        """
+        return []
 
     def to_dict(self) -> dict[str, Any]:
         """Its table in the file; dates as ISO text."""
@@ -110,10 +133,14 @@ class _Encoded(Column):
         """A value adds at most 1, an indicator 1 more."""
         return 2.0 if self.indicator else 1.0
 
-    def _with_indicator(self, values: FloatArray, missing: NDArray[np.bool_]) -> FloatArray:
-        if not self.indicator:
-            return values
-        return np.column_stack([values, missing.astype(np.float64)])
+    def formulas(self, cell: Any, maths: Any = Numpy) -> list[Any]:
+        """Its values, and whether they are missing where it says so."""
+        missing = maths.missing(cell)
+        values = self._values(cell, missing, maths)
+        return [*values, maths.where(missing, 1.0, 0.0)] if self.indicator else values
+
+    def _values(self, cell: Any, missing: Any, maths: Any) -> list[Any]:
+        raise NotImplementedError
 
     def _indicator_name(self) -> tuple[str, ...]:
         return (f"{self.name} missing",) if self.indicator else ()
@@ -182,13 +209,16 @@ class NumberColumn(_Encoded):
         """Numbers in [0, 1] by the bounds."""
         raw, unreadable = self._read(cells, decimal)
         low, high = map(self._number, self.bounds)
-        missing = np.isnan(raw)
-        outside = (raw < low) | (raw > high)
+        outside = int(np.count_nonzero((raw < low) | (raw > high)))
+        missing = int(np.count_nonzero(np.isnan(raw)))
+        counts = Counts(outside, missing - unreadable, unreadable)
+        return np.column_stack(self.formulas(raw)), counts
+
+    def _values(self, cell: Any, missing: Any, maths: Any) -> list[Any]:
+        low, high = map(self._number, self.bounds)
         fill = (low + high) / 2 if self.fill is None else self._number(self.fill)
-        filled = np.clip(np.where(missing, fill, raw), low, high)
-        unit = np.clip((filled - low) / (high - low), 0.0, 1.0)
-        counts = Counts(int(outside.sum()), int(missing.sum()) - unreadable, unreadable)
-        return self._with_indicator(unit[:, None], missing), counts
+        inside = maths.clip(maths.where(missing, fill, cell), low, high)
+        return [maths.clip((inside - low) / (high - low), 0.0, 1.0)]
 
     def _read(self, cells: Any, decimal: str) -> tuple[FloatArray, int]:
         """Floats, NaN where nothing can be read, and in how many cells something else stood."""
@@ -339,9 +369,21 @@ class CategoryColumn(_Encoded):
         other = (place < 0) & ~missing
         place = np.where(missing, levels.index(self.fill or OTHER), place)
         place = np.where(other, levels.index(OTHER), place)
-        one = np.zeros((len(place), len(levels)))
+        one = np.zeros((len(place), len(self.feature_names)))
         one[np.arange(len(place)), place] = 1.0
-        return self._with_indicator(one, missing), Counts(int(other.sum()), int(missing.sum()), 0)
+        if self.indicator:
+            one[:, -1] = missing
+        return one, Counts(int(other.sum()), int(missing.sum()), 0)
+
+    def _values(self, cell: Any, missing: Any, maths: Any) -> list[Any]:
+        # `encode` looks all levels up at once instead: it need not compare each cell with each level.
+        listed = [level for level in self.levels if level != OTHER]
+        made = {
+            level: maths.where(missing, float(level == self.fill), maths.equals(cell, level))
+            for level in listed
+        }
+        made[OTHER] = maths.where(missing, 1.0, 1.0) - sum(made.values())  # a 1 in every row
+        return [made[level] for level in self.levels]
 
 
 KINDS: Mapping[str, type[Column]] = {
