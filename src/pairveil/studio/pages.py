@@ -292,11 +292,8 @@ def done_page(project: Project) -> dict[str, Any]:
     from pairveil.report.summaries import read_release
 
     data = read_release(project.release)
-    words, good = promise.status(data)
     files = sorted(file.name for file in project.release.iterdir() if file.is_file())
     return {
-        "status": words,
-        "status_is_good": good,
         "first": promise.first_screen(data),
         "files": files,
         "folder": str(project.release),
