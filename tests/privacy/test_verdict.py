@@ -80,9 +80,18 @@ def test_all_releases_of_a_ledger_together() -> None:
     assert mixed["relationship"] == mixed["person"] == pytest.approx(norm.cdf(2 * MU))
 
 
+def test_the_slack_of_exact_noise_is_in_the_total() -> None:
+    ledger = PrivacyLedger(9.0, 1e-5, unit="person")
+    for _ in range(2):
+        ledger.spend([GaussianEvent(8.0)], {"person": 1}, delta_slack=1e-6)
+    assert ledger.best_guess() == pytest.approx(norm.cdf(math.sqrt(2) / 8) + 1e-6, abs=1e-9)
+
+
 def test_a_total_never_says_less_than_the_release_alone() -> None:
     stated = Releases(2, {"relationship": 0.51, "person": 0.52})
     assert verdict(certificate(), releases=stated).in_100 == {"relationship": 61, "person": 71}
+    more = Releases(2, {"relationship": 0.6201, "person": 0.7201})  # rounded up
+    assert verdict(certificate(), releases=more).in_100 == {"relationship": 63, "person": 73}
 
 
 @pytest.mark.parametrize("stated", [{}, {"relationship": 0.6, "person": None}])

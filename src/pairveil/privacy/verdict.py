@@ -253,11 +253,21 @@ def delta_too_large(certificate: Certificate) -> str:
     n = max(certificate.n_pairs_used, 1)
     if certificate.delta < 1 / n:
         return ""
-    enough = 10.0 ** -math.ceil(math.log10(10 * n))
     return (
         f"delta={certificate.delta:g} is not below 1 / {n} {records_of(certificate)}: a release could show "
-        f"one of them outright and still keep the promise; choose delta={enough:g} or less"
+        f"one of them outright and still keep the promise; choose delta={small_delta(n):g} or less"
     )
+
+
+def small_delta(n_records: int) -> float:
+    """A power of ten that is at most a tenth of 1 over the number of records.
+
+    Examples
+    --------
+    >>> small_delta(500), small_delta(150_000)
+    (0.0001, 1e-07)
+    """
+    return float(f"1e-{math.ceil(math.log10(10 * n_records))}")
 
 
 def kind_of(certificate: Certificate) -> str:
