@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pairveil import DPPMetricLearner, GroupSet, design_groups
+from pairveil import DPPMetricLearner, GroupSet, design_groups, error_curve
 from pairveil.errors import InputError
 from pairveil.learners.ranking import PrivatePreferenceRanker
 from pairveil.learners.scatter import DPPScatterLearner
@@ -355,7 +355,7 @@ def test_where_nothing_was_left_out_nothing_is_said_of_it(full_data) -> None:
     assert "no ledger is stated" in page
 
 
-def test_what_was_measured_beside_is_in_the_headline(full_data) -> None:
+def test_what_was_measured_beside_is_in_the_headline(full_data, seeded) -> None:
     """A score on private pairs is one more release: the numbers are of both, or there are none."""
     alone = replace(full_data, summary=Summary())
     share = (0.8, 0.7, 0.9)
@@ -364,6 +364,21 @@ def test_what_was_measured_beside_is_in_the_headline(full_data) -> None:
     )  # no curve: nothing in common
     assert set(verdict_of(alone).in_100.values()) == {60, 69}
     assert set(verdict_of(replace(alone, evaluation=twice)).in_100.values()) == {None}
+    X = np.random.default_rng(0)
+    curve = error_curve(
+        X.uniform(size=400),
+        np.resize([1, -1], 400),
+        np.arange(800).reshape(-1, 2),
+        1.0,
+        1e-5,
+        (0, 1),
+    )
+    measured = verdict_of(replace(alone, evaluation=replace(twice, certificate=curve.certificate)))
+    assert verdict_of(alone).in_100["relationship"] < measured.in_100["relationship"] < 80
+    assert "is counted too" in " ".join(measured.limits)
+    found = verdict_of(replace(alone, evaluation=replace(twice, certificate=seeded)))
+    assert not found.usable
+    assert "what was measured for this page must not leave" in found.line
 
 
 def test_a_fit_without_a_bound_is_not_made_to_look_private(seeded) -> None:

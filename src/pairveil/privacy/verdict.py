@@ -76,6 +76,7 @@ _LESS = (
     "Someone who knows less can sometimes learn more: where a known fact ties many {} together (a family, a "
     "ward), these numbers do not hold."
 )
+_MEASURED = "What was measured for it on private pairs is counted too."
 
 
 @dataclass(frozen=True)
@@ -214,7 +215,7 @@ def verdict(
     if certificate is None or reasons:
         return Verdict(False, tuple(dict.fromkeys(reasons)), "Do not use")
     shares = {unit: _together(certificate, unit, releases, beside) for unit in _shown(certificate)}
-    in_100 = {unit: _rounded_up(share) for unit, share in shares.items()}
+    in_100: dict[str, int | None] = {unit: _rounded_up(share) for unit, share in shares.items()}
     protects = in_100[certificate.unit] is not None
     checked = "Numbers check out: every epsilon was recomputed, the noise was not seeded"
     if problems is None:
@@ -231,7 +232,7 @@ def verdict(
         headline=_headline(made, certificate),
         about={unit: _about(made, certificate, unit) for unit in in_100},
         left_out_means="" if open_in_100 is None else _left_out(made, certificate),
-        limits=(_less(certificate), _counted(count)),
+        limits=(_less(certificate), *([] if beside is None else [_MEASURED]), _counted(count)),
     )
 
 

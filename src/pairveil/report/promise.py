@@ -47,16 +47,20 @@ def verdict_of(data: ReportData) -> Verdict:
     """The verdict on everything that the page shows, all releases of the sender's ledger together."""
     certificate, budget = data.certificate, data.summary.budget
     releases = None if budget is None else Releases(len(budget.entries), budget.best_guess)
-    measured = [data.evaluation.certificate] if data.evaluation else []
-    measured += [data.curve.certificate] if data.curve and data.file != CURVE_FILE else []
-    beside = data.together
-    if certificate is not None and measured:
-        if data.evaluation is not None and len(measured) == 1:
-            with suppress(InputError):
-                beside = model_and_curve(certificate, data.evaluation.certificate)
-        if beside is None or len(measured) > 1:
-            releases = Releases(1 + len(measured), {})  # nothing is known of them together
-    return verdict(certificate, problems=data.problems, releases=releases, beside=beside)
+    beside, measured = data.together, []
+    if data.curve is not None and data.file != CURVE_FILE:
+        measured.append(data.curve.certificate)
+    if certificate is not None and data.evaluation is not None:
+        measured.append(data.evaluation.certificate)
+        with suppress(InputError):
+            beside = model_and_curve(certificate, data.evaluation.certificate)
+    if measured and (beside is None or len(measured) > 1):
+        releases = Releases(1 + len(measured), {})  # nothing is known of them together
+    why = [why for one in measured if one is not None for why in one.why_not_for_release()]
+    failures = [f"what was measured for this page must not leave: {one}" for one in why]
+    return verdict(
+        certificate, problems=data.problems, failures=failures, releases=releases, beside=beside
+    )
 
 
 def first_screen(data: ReportData) -> dict[str, Any]:
