@@ -10,6 +10,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from importlib.resources import files
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -326,6 +327,13 @@ def test_headline_and_sign_off_give_way_to_do_not_use(full_data, seeded, why: st
     if changes:  # its numbers are nowhere
         assert "Who is protected" not in page
         assert cost(certificate.epsilon) not in page.split("How good the metric is")[0]
+
+
+def test_an_attack_that_found_more_than_is_promised_stops_the_release(full_data) -> None:
+    found = verdict_of(replace(full_data, audit=SimpleNamespace(verdict="violated")))
+    assert not found.usable
+    assert "found more than is promised" in found.line
+    assert verdict_of(replace(full_data, audit=SimpleNamespace(verdict="consistent"))).usable
 
 
 def test_the_first_screen_gives_all_that_is_signed_for(full_data) -> None:

@@ -26,7 +26,7 @@ from pairveil.report.measured import attacked
 from pairveil.report.parts import Fact, Figure, table
 from pairveil.report.pictures import hundred_guesses
 from pairveil.report.words import (
-    adjacency_meaning,
+    ADJACENCY_MEANINGS,
     at_most,
     caveats,
     cost,
@@ -58,6 +58,8 @@ def verdict_of(data: ReportData) -> Verdict:
         releases = Releases(1 + len(measured), {})  # nothing is known of them together
     why = [why for one in measured if one is not None for why in one.why_not_for_release()]
     failures = [f"what was measured for this page must not leave: {one}" for one in why]
+    if data.audit is not None and data.audit.verdict == "violated":
+        failures.append("an attack on this very plan found more than is promised")
     return verdict(
         certificate, problems=data.problems, failures=failures, releases=releases, beside=beside
     )
@@ -200,7 +202,7 @@ def protected(certificate: Certificate, audit: Finding | None = None) -> dict[st
     terms = [(unit.capitalize(), unit_meaning(unit, records)) for unit in units]
     for words, adjacency in (("blanked (zero-out)", "zero-out"), ("replaced", "replace")):
         terms.append(
-            (f"{shown.capitalize()} {words}", f"Bounds {adjacency_meaning(adjacency, records)}.")
+            (f"{shown.capitalize()} {words}", ADJACENCY_MEANINGS[adjacency].format(shown))
         )
     return {
         "lead": ONE_NUMBER if one_number(certificate) else SIX_NUMBERS,

@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 UNIT_MEANINGS = {
     "pair": "One labelled pair on its own: the difference of two people and their label.",
     "relationship": (
-        "How two people relate, against someone who knows every pair but the few (kappa) that would tell: "
-        "if A matches B and B matches C, then A matches C, so such pairs count together."
+        "Whether two people belong together. If A matches B and B matches C, then A matches C: the pairs "
+        "that would tell count together (kappa)."
     ),
-    "person": "All pairs of one person at once, as if nothing were known but with whom she was paired.",
+    "person": "Everything recorded about one person: all pairs at once.",
 }
 UNIT_MEANINGS_OF_PEOPLE = {
     "pair": "All that is known of any two people.",
     "relationship": "How two people relate: all that is known of both of them.",
-    "person": "All features and the class of one person, as if nothing were known but that she is there.",
+    "person": "Everything recorded about one person: all features and the class.",
 }
 UNIT_MEANINGS_OF_GROUPS = {
     "pair": "Any two people of one group: their features and their label.",
@@ -37,10 +37,10 @@ UNIT_MEANINGS_OF_GROUPS = {
 UNIT_MEANINGS_OF_TUPLES = {
     "pair": "How two people compare, in every tuple that holds both of them.",
     "relationship": (
-        "How two people relate, against someone who knows every tuple but the few (kappa) that would tell: "
-        "answers can be chained, so such tuples count together."
+        "Whether two people were said to be close. Answers can be chained: the tuples that would tell count "
+        "together (kappa)."
     ),
-    "person": "All tuples of one person at once, as if nothing were known but that she is in them.",
+    "person": "Everything recorded about one person: all tuples at once.",
 }
 MEANINGS: dict[str, dict[str, str]] = {
     "links": {
@@ -52,23 +52,13 @@ MEANINGS: dict[str, dict[str, str]] = {
 }
 """By kind of records; of others, those of pairs."""
 ADJACENCY_MEANINGS = {
-    "zero-out": "what anyone can learn compared with a world in which these pairs say nothing at all",
+    "zero-out": "Compared with a world in which these {} say nothing at all.",
     "replace": (
-        "what anyone can learn who weighs one story against another, for instance 'same' against "
-        "'different'; the stricter comparison, and the one an attacker makes"
+        "One story against another, for instance 'same' against 'different': what an attacker compares. Read "
+        "this column."
     ),
 }
-
-
-def adjacency_meaning(adjacency: str, records: str) -> str:
-    """What an adjacency compares, said of these records.
-
-    Examples
-    --------
-    >>> adjacency_meaning("zero-out", "people")
-    'what anyone can learn compared with a world in which these people say nothing at all'
-    """
-    return ADJACENCY_MEANINGS[adjacency].replace("these pairs", f"these {records}")
+"""What an adjacency compares; the gap is for what the records are called."""
 
 
 _PLAIN = {
