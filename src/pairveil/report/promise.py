@@ -201,9 +201,7 @@ def protected(certificate: Certificate, audit: Finding | None = None) -> dict[st
     )
     terms = [(unit.capitalize(), unit_meaning(unit, records)) for unit in units]
     for words, adjacency in (("blanked (zero-out)", "zero-out"), ("replaced", "replace")):
-        terms.append(
-            (f"{shown.capitalize()} {words}", ADJACENCY_MEANINGS[adjacency].format(shown))
-        )
+        terms.append((f"{shown.capitalize()} {words}", ADJACENCY_MEANINGS[adjacency].format(shown)))
     return {
         "lead": ONE_NUMBER if one_number(certificate) else SIX_NUMBERS,
         "table": table(
