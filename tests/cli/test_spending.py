@@ -83,6 +83,10 @@ def test_what_is_spent_and_what_may_not_be_used_is_said(files: Path, tmp_path: P
 def test_the_third_release_headlines_the_total(files: Path, tmp_path: Path) -> None:
     words = fit(files, "--ledger", "b.json", cwd=tmp_path)
     for i, more in enumerate((["--budget", 3], [], ["--report"])):
+        planned = (
+            run(*words, *more[:2], "--dry-run", "--json", cwd=tmp_path).json if i < 2 else None
+        )
+        assert planned is None or planned["releases"]["count"] == i + 1  # before it is charged
         done = run(*words, *more, "-o", f"r{i}", cwd=tmp_path)
         assert done.code == 0, done.err
     assert "All 3 releases together: at most 68" in done.out.splitlines()[-1]

@@ -70,6 +70,14 @@ def test_all_releases_of_a_ledger_together() -> None:
         )
     releases = releases_of(ledger)
     assert releases.best_guess["person"] == pytest.approx(norm.cdf(math.sqrt(3) * MU))
+    one_more = {
+        "events": [GaussianEvent(2 / MU)],
+        "kappas": ledger.entries[0].kappas,
+        "graph": "May",
+    }
+    planned = releases_of(ledger, one_more)
+    assert (planned.count, len(ledger.entries)) == (4, 3)
+    assert planned.best_guess["person"] == pytest.approx(norm.cdf(2 * MU))
     found = verdict(certificate(), problems=(), releases=releases)
     assert found.in_100 == {"relationship": 68, "person": 83}
     assert found.headline.startswith("All 3 releases together: at most 68")

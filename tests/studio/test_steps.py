@@ -174,6 +174,7 @@ def test_from_raw_tables_to_a_verified_release(client, project, at) -> None:
         "Who is paired with whom is public",
     ):
         assert words in page
+    assert "held no other release when this one was made" in page
     assert not project.ledger.exists()  # nothing is spent by looking
     assert client.post("/confirm", data={"shown": shown}).status_code == 400  # not read
     page = client.post("/confirm", data={"shown": shown, "read": "yes"})

@@ -135,6 +135,17 @@ class Budget(NamedTuple):
         if talk:
             stdout.print(f"Ledger: {self.path} {said}")
 
+    def releases(self, prepared: Any) -> Any:
+        """All releases of the ledger together once a prepared one is made; None where there is no ledger."""
+        from pairveil.learners.charging import is_charged
+        from pairveil.privacy.verdict import releases_of
+
+        kept = self.look()
+        if kept is None:
+            return None
+        charged = self.checkpoint is not None and is_charged(kept, self.checkpoint)
+        return releases_of(kept, None if charged else prepared.cost())
+
     def _ledger(self, path: Path | None) -> Any:
         """The ledger of a file, or a new one in it (in memory where there is no path)."""
         from pairveil.privacy.ledger import PrivacyLedger

@@ -339,7 +339,9 @@ def fit(
             digest = salted_digest(training.pairs, graph_salt)
         if dry_run:
             if json_:
-                print_json({"certificate": planned.to_dict(), "out": None})
+                together = budget_file.releases(prepared)
+                shown = {"releases": None if together is None else asdict(together)}
+                print_json({"certificate": planned.to_dict(), "out": None, **shown})
             elif talk:
                 stdout.print("Dry run: nothing was spent and nothing was written.")
             return

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pairveil.errors import InputError
 from pairveil.privacy.units import PEOPLE_TOGETHER, POINTS_ARE_PUBLIC, Unit
@@ -95,8 +95,13 @@ class Releases:
     best_guess: Mapping[str, float | None]
 
 
-def releases_of(ledger: PrivacyLedger) -> Releases:
+def releases_of(ledger: PrivacyLedger, planned: Mapping[str, Any] | None = None) -> Releases:
     """All releases of a ledger together.
+
+    Parameters
+    ----------
+    planned : mapping, optional
+        What `PrivacyLedger.spend` would be given for one more, which is counted but not charged.
 
     Examples
     --------
@@ -108,6 +113,12 @@ def releases_of(ledger: PrivacyLedger) -> Releases:
     >>> {unit: round(share, 3) for unit, share in releases_of(ledger).best_guess.items()}
     {'relationship': 0.586, 'person': 0.667}
     """
+    if planned is not None:
+        budget = (ledger.epsilon, ledger.delta)
+        rehearsal = type(ledger)(*budget, unit=ledger.unit, adjacency=ledger.adjacency)
+        rehearsal._entries = ledger.entries
+        rehearsal.spend(**planned)
+        return releases_of(rehearsal)
     entries = ledger.entries
     found: dict[str, float | None] = {}
     for unit in dict.fromkeys(unit for entry in entries for unit in entry.kappas):

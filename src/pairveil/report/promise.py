@@ -43,10 +43,14 @@ if TYPE_CHECKING:
     from pairveil.privacy.certificate import Certificate
 
 
-def verdict_of(data: ReportData) -> Verdict:
-    """The verdict on everything that the page shows, all releases of the sender's ledger together."""
+def verdict_of(data: ReportData, releases: Releases | None = None) -> Verdict:
+    """The verdict on everything that the page shows, all releases of the sender's ledger together.
+
+    ``releases``: what the ledger says, where the summary does not.
+    """
     certificate, budget = data.certificate, data.summary.budget
-    releases = None if budget is None else Releases(len(budget.entries), budget.best_guess)
+    if budget is not None:
+        releases = Releases(len(budget.entries), budget.best_guess)
     beside, measured = data.together, []
     if data.curve is not None and data.file != CURVE_FILE:
         measured.append(data.curve.certificate)
@@ -65,9 +69,9 @@ def verdict_of(data: ReportData) -> Verdict:
     )
 
 
-def first_screen(data: ReportData) -> dict[str, Any]:
+def first_screen(data: ReportData, releases: Releases | None = None) -> dict[str, Any]:
     """The verdict, what was released, and what it is good for."""
-    certificate, found = data.certificate, verdict_of(data)
+    certificate, found = data.certificate, verdict_of(data, releases)
     bounds = {unit: times for unit, times in found.in_100.items() if times is not None}
     worst = max(bounds, key=lambda unit: bounds[unit], default=None)
     shown = found.usable and certificate is not None
