@@ -339,9 +339,9 @@ def fit(
             digest = salted_digest(training.pairs, graph_salt)
         if dry_run:
             if json_:
-                together = budget_file.releases(prepared)
-                shown = {"releases": None if together is None else asdict(together)}
-                print_json({"certificate": planned.to_dict(), "out": None, **shown})
+                counted = budget_file.releases(prepared)
+                then = None if counted is None else asdict(counted)
+                print_json({"certificate": planned.to_dict(), "out": None, "releases": then})
             elif talk:
                 stdout.print("Dry run: nothing was spent and nothing was written.")
             return
