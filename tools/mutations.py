@@ -728,6 +728,58 @@ SELECTION = [
     ),
 ]
 
+VERDICT = [
+    Mutation(
+        "verdict: the headline forgets the ledger's other releases",
+        "parts.append(1.0 if total is None or beside is not None else total)",
+        "parts.append(0.5)",
+        _in("test_verdict"),
+    ),
+    Mutation(
+        "verdict: a release without a total is headlined alone",
+        "parts.append(1.0 if total is None or beside is not None else total)",
+        "parts.append(0.5 if total is None or beside is not None else total)",
+        _in("test_verdict"),
+    ),
+    Mutation(
+        "verdict: a seeded fit headlines its promise",
+        "reasons += [_REMEDIES.get(one, one) for one in certificate.why_not_for_release()]",
+        "reasons += []",
+        _in("test_verdict"),
+    ),
+    Mutation(
+        "verdict: a certificate that does not hold headlines its promise",
+        "reasons += [f\"the certificate does not hold: {'; '.join(found)}\"] if found else []",
+        "reasons += []",
+        _in("test_verdict"),
+    ),
+    Mutation(
+        "verdict: what was left out is told as if it had been used",
+        'full, group = _full_kappa(certificate), certificate.group_of("relationship")',
+        'full, group = 1, certificate.group_of("relationship")',
+        _in("test_verdict"),
+    ),
+    Mutation(
+        "verdict: a bound is rounded to the nearest",
+        "return None if share > WEAK else math.ceil(100 * share - 1e-9)",
+        "return None if share > WEAK else round(100 * share)",
+        _in("test_verdict"),
+    ),
+    Mutation(
+        "delta: one that shows a record outright is taken",
+        "if certificate.delta < 1 / n:",
+        "if certificate.delta < 1:",
+        _in("test_verdict"),
+    ),
+    Mutation(
+        "accounting: a ledger's best guess forgets what discrete noise costs",
+        "best_guess_of_parts(parts, delta_slack=slack)",
+        "best_guess_of_parts(parts)",
+        _in("test_verdict"),
+    ),
+]
+
 MUTATIONS = [
     *SENSITIVITY, *CLIP, *NOISE, *CHOICES, *KAPPA, *EVENTS, *ACCOUNTING, *COUNTS, *SELECTION,
+    *VERDICT,
 ]  # fmt: skip

@@ -135,9 +135,26 @@ def test_what_weakens_the_guarantee_is_said_to_the_quiet_too(
     monkeypatch.chdir(tmp_path)
     said: list[str] = []
     monkeypatch.setattr("pairveil.cli.output.stderr.print", lambda text, **_: said.append(text))
-    command = ["fit", "--no-scale", str(files / "people.csv"), str(files / "pairs.csv"), *words]
-    done = CliRunner().invoke(app, [*command, "--delta", "0.1", "--seed", "0"])
+    people = (files / "people.csv").read_text().replace("p008,", "P007,")
+    (tmp_path / "people.csv").write_text(people)
+    pairs = (files / "pairs.csv").read_text().replace("p008", "P007")
+    (tmp_path / "pairs.csv").write_text(pairs)
+    command = ["fit", "--no-scale", "people.csv", "pairs.csv", "--seed", "0", *words]
+    done = CliRunner().invoke(app, command)
     assert done.exit_code == 0, done.output
-    assert sum("--delta 0.1 is not below 1 / 88 pairs" in line for line in said) == 1
+    assert any("--merge-similar-ids" in line for line in said)
     if words == ["--json"]:
         json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("words", [["-q"], ["--json"], ["--dry-run"], ["--seed", "0"]])
+def test_a_delta_that_could_show_a_record_costs_nothing(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = fit(files, *LEDGER, "--delta", 0.1, *words)
+    done = CliRunner().invoke(app, command)
+    assert "delta=0.1 is not below 1 / 88 pairs" in str(done.exception)
+    assert "choose delta=0.001 or less" in str(done.exception)
+    assert list(tmp_path.iterdir()) == []
+    assert CliRunner().invoke(app, [*command, "--delta", "0.001"]).exit_code == 0

@@ -60,6 +60,52 @@ def test_a_release_is_not_overwritten_unasked(files: Path, release: Path) -> Non
     assert (release / "certificate.json").read_bytes() == before
 
 
+def test_what_is_spent_and_what_may_not_be_used_is_said(files: Path, tmp_path: Path) -> None:
+    words = fit(files, "-o", "new", cwd=tmp_path)
+    first = run(*words, cwd=tmp_path)
+    assert sum(line.startswith("No ledger: ") for line in first.out.splitlines()) == 1
+    assert "Overwriting" not in first.out
+    assert first.out.splitlines()[-1].endswith("about one person. A coin gets 50.")
+    again = run(*words, "--overwrite", "--ledger", "b.json", "--budget", 3, cwd=tmp_path)
+    assert (
+        "Overwriting new: what its release spent stays spent, and epsilon 1 is spent" in again.out
+    )
+    assert "No ledger" not in again.out
+    seeded = run(*words, "--overwrite", "--seed", 1, "--report", cwd=tmp_path)
+    assert seeded.code == 0, seeded.err
+    last = seeded.out.splitlines()[-1]
+    assert "Do not use, not for release: it was made with a seed" in last
+    assert "at most" not in last.lower()
+    said = run(*words, "--overwrite", "--seed", 1, "--json", cwd=tmp_path).json
+    assert (said["verdict"]["usable"], said["verdict"]["in_100"]) == (False, {})
+
+
+def test_the_third_release_headlines_the_total(files: Path, tmp_path: Path) -> None:
+    words = fit(files, "--ledger", "b.json", cwd=tmp_path)
+    for i, more in enumerate((["--budget", 3], [], ["--report"])):
+        planned = (
+            run(*words, *more[:2], "--dry-run", "--json", cwd=tmp_path).json if i < 2 else None
+        )
+        assert planned is None or planned["releases"]["count"] == i + 1  # before it is charged
+        done = run(*words, *more, "-o", f"r{i}", cwd=tmp_path)
+        assert done.code == 0, done.err
+    assert "All 3 releases together: at most 68" in done.out.splitlines()[-1]
+    page = (tmp_path / "r2" / "report.html").read_text(encoding="utf-8")
+    first = page[: page.index("What was released")]
+    assert "All 3 releases together: at most 68" in first
+    assert "at most 61" not in first
+    shown = run("certificate", "r2", cwd=tmp_path)
+    assert "All 3 releases together: at most 68" in shown.out
+    said = run("certificate", "r2", "--json", cwd=tmp_path).json["verdict"]
+    assert (said["in_100"], said["releases"]) == ({"relationship": 68, "person": 83}, 3)
+    # The receiver has the folder alone: the total is the sender's statement, in a file that can be signed.
+    summary = json.loads((tmp_path / "r2" / "summary.json").read_text())
+    assert 0.67 < summary["budget"]["best_guess"]["relationship"] < 0.68
+    del summary["budget"]["best_guess"]
+    (tmp_path / "r2" / "summary.json").write_text(json.dumps(summary))
+    assert "no promise in common" in run("certificate", "r2", cwd=tmp_path).out
+
+
 STOP_WHILE_LEARNING = """
 import os, signal
 from pairveil.engine.engine import Engine
@@ -80,6 +126,11 @@ def stop(*a, **k):
     return readme(*a, **k)
 metric.receiver_readme = stop
 """
+STOP_WHILE_ATTACKING = """
+import os, signal
+import pairveil.audit.targets as targets
+targets.audit_target = lambda *a, **k: os.kill(os.getpid(), signal.SIGINT)
+"""
 
 
 @pytest.mark.parametrize("when", [STOP_WHILE_LEARNING, STOP_WHILE_WRITING], ids=["learn", "write"])
@@ -96,6 +147,21 @@ def test_ctrl_c_leaves_no_half_written_release(when: str, files: Path, tmp_path:
     assert left - {"budget.json.lock"} == {"budget.json"}
     # Charged before the first noise was drawn, and it stays so.
     assert len(json.loads((tmp_path / "budget.json").read_text())["entries"]) == 1
+    assert "what the ledger was charged stays charged" in done.stderr
+    assert "release is complete" not in done.stderr
+
+
+def test_ctrl_c_during_the_attack_says_what_stays(files: Path, tmp_path: Path) -> None:
+    words = fit(files, "--ledger", "budget.json", "--budget", 3, "-o", "new", "--report", "--audit",
+                cwd=tmp_path)  # fmt: skip
+    code = f"import sys; sys.argv = {['pairveil', *words]!r}\n{STOP_WHILE_ATTACKING}\n"
+    code += "from pairveil.cli.app import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment(),
+                          capture_output=True, encoding="utf-8", check=False)  # fmt: skip
+    assert done.returncode == 130, done.stderr
+    assert "what the ledger was charged stays charged" in done.stderr
+    assert len(json.loads((tmp_path / "budget.json").read_text())["entries"]) == 1
+    assert ("the release is complete in new" in done.stderr) == (tmp_path / "new").exists()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")

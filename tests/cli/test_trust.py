@@ -37,7 +37,10 @@ def _write(path: Path, ends: list[list[str]]) -> None:
 def test_it_says_what_was_checked_and_what_was_not(ring: Path) -> None:
     shown = run("certificate", "release", cwd=ring)
     assert shown.code == 0
+    assert shown.out.startswith("Numbers check out: every epsilon was recomputed")
     assert "times in 100" in shown.out
+    assert "Left out: 1 pair with an answer." in shown.out
+    assert "knows less can sometimes learn more" in shown.out
     assert "best guess right" in shown.out
     assert "recomputed: every epsilon" in " ".join(shown.out.split())
     assert "Noise and kappa are the sender's word; not signed." in shown.out
@@ -133,6 +136,38 @@ def test_a_page_does_not_go_into_a_signed_folder(ring: Path, tmp_path: Path) -> 
     assert not (folder / "report.html").exists()
     assert run("report", folder, "-o", "page.html", cwd=tmp_path).code == 0
     assert run("certificate", folder, "--signer", "key.pem.pub", cwd=tmp_path).code == 0
+
+
+@pytest.mark.parametrize("how", ["epsilon", "signer", "summary", "metric", "delta"])
+def test_a_release_that_fails_a_check_is_not_to_be_used(
+    ring: Path, tmp_path: Path, how: str
+) -> None:
+    folder = Path(shutil.copytree(ring / "release", tmp_path / "release"))
+    words = ["certificate", folder]
+    content = json.loads((folder / "certificate.json").read_text())
+    if how == "epsilon":
+        content["epsilon"] = content["epsilons"]["relationship"]["zero-out"] = 0.1
+    elif how == "delta":
+        content["delta"] = 0.1
+    elif how == "summary":
+        (folder / "summary.json").write_text("{}")
+    elif how == "metric":
+        file = folder / "metric.safetensors"
+        file.write_bytes(file.read_bytes()[:-1] + b"!")
+    else:
+        run("sign", "--new-key", "key.pem", "-q", cwd=tmp_path)
+        words += ["--signer", "key.pem.pub"]
+    (folder / "certificate.json").write_text(json.dumps(content))
+    done = run(*words, cwd=tmp_path)
+    assert done.code == 2
+    assert "do not use" in (done.out + done.err).lower()
+    assert "at most" not in (done.out + done.err).lower()
+    assert "epsilon of this release" not in done.out
+    if how in ("epsilon", "delta"):
+        assert run("report", folder, cwd=tmp_path).code == 0
+        page = (folder / "report.html").read_text(encoding="utf-8")
+        assert "Do not use." in page
+        assert "Name and role" not in page
 
 
 def test_wrong_use_is_one_clear_line(ring: Path, tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from pairveil import (
     ContrastiveMetricLearner,
     DataWarning,
     DPPMetricLearner,
-    GuaranteeWarning,
     InputError,
     PrivacyLedger,
     design_pairs,
@@ -353,8 +352,6 @@ def test_wrong_parameters_are_named(parameters, message):
 
 
 def test_warnings_a_careful_user_wants():
-    with pytest.warns(GuaranteeWarning, match="1 / 119 pairs"):
-        learner(delta=0.01).fit(PAIRS, Y)
     with pytest.warns(DataWarning, match="few for 5 features"):
         learner(epsilon=0.05).fit(PAIRS, Y)
     with pytest.warns(DataWarning, match="clip"):

@@ -29,7 +29,8 @@ from pairveil.errors import PrivateNote
 from pairveil.learners import LEARNERS, learner_class
 from pairveil.learners.tuples import material
 from pairveil.privacy.certificate import Certificate
-from pairveil.report.words import caveats, headline
+from pairveil.privacy.verdict import verdict
+from pairveil.report.words import caveats
 
 pytestmark = pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")
 X, GROUPS = people(600, 4)
@@ -392,7 +393,8 @@ def test_raw_columns_are_read_by_public_bounds(build, data):
 
 
 def test_the_report_speaks_of_tuples(build, data):
-    certificate = build(select="matching", random_state=0, unit="person").fit(data).certificate_
-    said = headline(certificate) + " ".join(caveats(certificate))
+    certificate = build(select="matching", unit="person").certify(data)
+    said = " ".join((*verdict(certificate).sentences, *caveats(certificate)))
+    assert "tuples with an answer" in said
     assert "in a tuple with whom" in said
     assert "paired" not in said

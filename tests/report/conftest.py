@@ -84,6 +84,7 @@ def full_data(*, for_release: bool = True) -> ReportData:
                     LedgerEntry("pilot fit", 0.48, "2026-11-02"),
                     LedgerEntry("this fit", 1.03, "2026-11-15"),
                 ),
+                {"pair": 0.62, "relationship": 0.62, "person": 0.745},
             ),
             title="Patients: which tumours are alike?",
         ),

@@ -121,7 +121,7 @@ def _colour(browser: Any, selector: str, which: str) -> str:
 
 def test_it_renders_without_a_word_on_the_console_or_the_network(page) -> None:
     assert page.title == "Patients: which tumours are alike?: privacy report"
-    assert _find(page, "#promise .headline").is_displayed()
+    assert _find(page, "#promise .verdict").is_displayed()
     assert page.get_log("browser") == []
     assert _requests(page) == []
     size = page.execute_script("return document.documentElement.outerHTML.length")

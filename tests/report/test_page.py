@@ -10,23 +10,25 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from importlib.resources import files
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from pairveil import DPPMetricLearner, GroupSet, design_groups
+from pairveil import DPPMetricLearner, GroupSet, design_groups, error_curve
 from pairveil.errors import InputError
 from pairveil.learners.ranking import PrivatePreferenceRanker
 from pairveil.learners.scatter import DPPScatterLearner
 from pairveil.privacy.public_facts import PUBLIC_OF
 from pairveil.report import accounts
 from pairveil.report.axes import bin_counts, nice_ticks
-from pairveil.report.data import Cover, PublicTest, ReportData, Summary
+from pairveil.report.data import Cover, Evaluation, PublicTest, ReportData, Summary
 from pairveil.report.evidence import PLAIN
 from pairveil.report.page import render, write
 from pairveil.report.pictures import hundred_guesses
+from pairveil.report.promise import verdict_of
 from pairveil.report.summaries import metric_shape, read_release
-from pairveil.report.words import at_most, cost, headline, plain_public
+from pairveil.report.words import at_most, cost, plain_public
 
 CSS = files("pairveil.report").joinpath("assets/page.css").read_text(encoding="utf-8")
 SHAPE = metric_shape([[1.0, 2.0]], ("age", "bmi"))
@@ -69,10 +71,9 @@ def test_the_page_says_what_the_certificate_says(full_data) -> None:
         for adjacency in ("zero-out", "replace"):
             assert cost(certificate.epsilons[unit][adjacency]) in page.text
     factor = math.exp(certificate.epsilons["relationship"]["replace"])
-    shown = re.search("can hold at most ([0-9.]+) to 1", page.text)
+    shown = re.search("That is odds of ([0-9.]+) to 1", page.text)
     assert shown
     assert factor <= float(shown[1]) < 1.01 * factor  # rounded up, never down
-    assert "knows everything but one pair" in page.text
     assert str(certificate.selection["caveat"]) in page.text
     for sentence in certificate.public:
         assert plain_public(sentence, "pairs") in page.text
@@ -155,19 +156,18 @@ def test_absent_parts_say_why(seeded) -> None:
     page = Outline(render(ReportData(seeded, SHAPE)))
     for reason in (
         "No curve and no map are shown",
-        "not charged to a ledger",
+        "No ledger is stated",
         "no summary of the pair graph",
     ):
         assert reason in page.text
-    assert "Not for release" in page.text
     assert "have not been recomputed" in page.text
 
 
 def test_a_metric_without_promise_says_so_first() -> None:
     page = Outline(render(ReportData(None, SHAPE)))
-    assert "No privacy promised" in page.text
-    assert "This metric promises no privacy" in page.text
-    assert "For release" not in page.text
+    assert "Do not use" in page.text
+    assert "learned without noise and promises nothing" in page.text
+    assert "Name and role" not in page.text
 
 
 def test_the_sender_s_words_and_the_public_test_are_on_the_page(full_data) -> None:
@@ -250,15 +250,17 @@ def test_releases_are_named(full_data) -> None:
         assert "noise on sums" in page.text
 
 
-def test_icons_show_the_bound_that_the_words_say(full_data) -> None:
-    times = math.ceil(100 * full_data.certificate.best_guess())
+def test_icons_show_the_largest_bound_that_the_words_say(full_data) -> None:
+    times = max(verdict_of(full_data).in_100.values())
     for right in (times, 50, 100):
         chart = hundred_guesses(right)
         heads = [sum(child.kind == "circle" for child in part.children) for part in chart.shapes]
         assert sum(heads) == 100
         assert heads[0] == 50
         assert heads[1:] == [count for count in (right - 50, 100 - right) if count]
-    assert f"At most {times} guesses in 100 are right" in Outline(render(full_data)).text
+    page = render(full_data)
+    assert hundred_guesses(times).title in page
+    assert "A hundred guesses about one person." in page
 
 
 def test_a_release_of_people_is_told_of_people(full_data) -> None:
@@ -294,26 +296,102 @@ def test_a_release_of_groups_leads_with_one_number(full_data) -> None:
         design_groups(200, 4, random_state=0),
         rng.integers(2, size=200),
     )
-    learner = DPPMetricLearner(epsilon=4.0, n_steps=3, random_state=0)
+    learner = DPPMetricLearner(epsilon=4.0, n_steps=3)
     page = Outline(render(replace(full_data, certificate=learner.certify(groups))))
     assert "one number for a pair, a relationship and a person" in page.text
     assert "one number holds for a pair, a relationship and a person" in page.text
     assert "sums over 50 disjoint groups of 4 people at most" in page.text
     assert "300 pairs inside disjoint groups of people" in page.text
-    assert "small things strongly" not in page.text
+    assert "better protected than a whole person" not in page.text
 
 
-def test_a_certificate_that_does_not_hold_raises_the_alarm(full_data) -> None:
-    page = Outline(render(replace(full_data, problems=("epsilon is understated",))))
-    assert "The certificate does not hold" in page.text
-    assert "epsilon is understated" in page.text
-    assert "For release" not in page.text
+REFUSED = {
+    "a seed": ({"for_release": False}, {}, "it was made with a seed"),
+    "a false certificate": (
+        {},
+        {"problems": ("epsilon is understated",)},
+        "epsilon is understated",
+    ),
+}
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_headline_and_sign_off_give_way_to_do_not_use(full_data, seeded, why: str) -> None:
+    fit, changes, reason = REFUSED[why]
+    certificate = seeded if fit else full_data.certificate
+    page = Outline(render(replace(full_data, certificate=certificate, **changes))).text
+    assert page.index("Do not use.") < page.index(reason) < page.index("What was released")
+    assert page.count(reason) >= 2  # at the top, and where one would sign
+    for words in ("in 100 about one", "at most 61", "Name and role", "exact words", "check out"):
+        assert words not in page, words
+    if changes:  # its numbers are nowhere
+        assert "Who is protected" not in page
+        assert cost(certificate.epsilon) not in page.split("How good the metric is")[0]
+
+
+def test_an_attack_that_found_more_than_is_promised_stops_the_release(full_data) -> None:
+    found = verdict_of(replace(full_data, audit=SimpleNamespace(verdict="violated")))
+    assert not found.usable
+    assert "found more than is promised" in found.line
+    assert verdict_of(replace(full_data, audit=SimpleNamespace(verdict="consistent"))).usable
+
+
+def test_the_first_screen_gives_all_that_is_signed_for(full_data) -> None:
+    page = " ".join(Outline(render(full_data)).text.split())
+    first = page[: page.index("What was released")]
+    found = verdict_of(full_data)
+    assert found.in_100 == {"relationship": 62, "person": 75}  # of both releases, not of this one
+    assert found.open_in_100 == 99
+    assert found.headline in first
+    assert "All 2 releases together: at most 62" in first
+    for sentence in found.sentences:
+        assert sentence in first
+    assert "Left out: 640 pairs with an answer." in first
+    assert "there is no promise: at least 99 guesses in 100 may be right" in first
+    assert "Someone who knows less can sometimes learn more" in first
+    assert "Numbers check out: every epsilon was recomputed" in first
+    assert "For release" not in page
+
+
+def test_where_nothing_was_left_out_nothing_is_said_of_it(full_data) -> None:
+    selection = {"how": "all", "caveat": None, "full_graph_relationship_kappa": 1}
+    certificate = replace(full_data.certificate, n_pairs_given=560, selection=selection)
+    page = Outline(render(ReportData(certificate, SHAPE, problems=()))).text
+    assert "Left out" not in page
+    assert "answers left out" not in page
+    assert "knows less can sometimes learn more" in page
+    assert "no ledger is stated" in page
+
+
+def test_what_was_measured_beside_is_in_the_headline(full_data, seeded) -> None:
+    """A score on private pairs is one more release: the numbers are of both, or there are none."""
+    alone = replace(full_data, summary=Summary())
+    share = (0.8, 0.7, 0.9)
+    twice = Evaluation(
+        share, share, 100, 0.95, full_data.certificate
+    )  # no curve: nothing in common
+    assert set(verdict_of(alone).in_100.values()) == {60, 69}
+    assert set(verdict_of(replace(alone, evaluation=twice)).in_100.values()) == {None}
+    X = np.random.default_rng(0)
+    curve = error_curve(
+        X.uniform(size=400),
+        np.resize([1, -1], 400),
+        np.arange(800).reshape(-1, 2),
+        1.0,
+        1e-5,
+        (0, 1),
+    )
+    measured = verdict_of(replace(alone, evaluation=replace(twice, certificate=curve.certificate)))
+    assert verdict_of(alone).in_100["relationship"] < measured.in_100["relationship"] < 80
+    assert "is counted too" in " ".join(measured.limits)
+    found = verdict_of(replace(alone, evaluation=replace(twice, certificate=seeded)))
+    assert not found.usable
+    assert "what was measured for this page must not leave" in found.line
 
 
 def test_a_fit_without_a_bound_is_not_made_to_look_private(seeded) -> None:
     endless = {unit: dict.fromkeys(("zero-out", "replace"), math.inf) for unit in seeded.epsilons}
     certificate = replace(seeded, epsilon=math.inf, epsilons=endless)
-    assert "no useful bound" in headline(certificate)
     page = Outline(render(ReportData(certificate, SHAPE)))
     assert "no bound" in page.text
     assert "Epsilon gives no useful bound" in page.text
@@ -322,9 +400,10 @@ def test_a_fit_without_a_bound_is_not_made_to_look_private(seeded) -> None:
 def test_a_weak_promise_gets_no_green_light(full_data) -> None:
     event = {**full_data.certificate.events[0], "noise_multiplier": 0.3}
     certificate = replace(full_data.certificate, events=(event,))
-    page = Outline(render(replace(full_data, certificate=certificate)))
-    assert "Certified, but protects little" in page.text
-    assert "For release" not in page.text
+    page = render(replace(full_data, certificate=certificate))
+    assert "Numbers check out, but they protect little" in page
+    assert "nothing useful is promised" in page
+    assert 'class="pill bad"' in page
 
 
 def test_graphs_of_any_size_are_drawn_in_full(full_data) -> None:
@@ -353,7 +432,8 @@ def test_the_headline_is_the_best_guess_of_the_plan(full_data) -> None:
     """Not e^eps / (1 + e^eps), which says 90 (person: 99) where the default plan allows 61 (71)."""
     certificate = full_data.certificate
     share = certificate.best_guess()
-    assert f"at most {math.ceil(100 * share)} times in 100" in headline(certificate)
+    alone = verdict_of(replace(full_data, summary=Summary()))
+    assert alone.in_100["relationship"] == math.ceil(100 * share)
     epsilon = certificate.epsilons["relationship"]["replace"]
     assert 0.5 < share < 1 / (1 + math.exp(-epsilon)) - 0.1
     page = Outline(render(full_data))

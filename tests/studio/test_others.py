@@ -116,6 +116,50 @@ def test_a_release_that_somebody_sent_is_read_and_forgotten(
     page = client.get("/read/report")
     assert "script-src 'sha256-" in page.headers["content-security-policy"]
     assert "What is not promised" in page.text
+    # It was made with a seed: neither a number nor a box to sign.
+    assert "Do not use." in page.text
+    assert "in 100 about one" not in page.text
+    assert "Name and role" not in page.text
+
+
+@pytest.mark.parametrize("what", ["certificate.json", "metric.safetensors"])
+def test_a_tampered_release_is_not_to_be_used(client, tmp_path, what: str) -> None:
+    pairs = design_pairs(40, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = DPPMetricLearner(preprocessor=np.zeros((40, 2)), n_steps=2)
+        made.fit(pairs, np.ones(len(pairs))).release(tmp_path / "sent")
+    content = (tmp_path / "sent" / what).read_bytes()
+    told = json.loads(content) if what == "certificate.json" else None
+    if told is None:
+        content = content[:-1] + b"!"
+    else:
+        told["epsilon"] = told["epsilons"]["relationship"]["zero-out"] = 0.1
+        content = json.dumps(told).encode()
+    client.delete("/read")
+    for file in (tmp_path / "sent").iterdir():
+        sent = content if file.name == what else file.read_bytes()
+        client.put("/read/file", content=sent, headers={"x-file-name": file.name})
+    answer = client.post("/read/report")
+    if told is None:  # there is nothing that the certificate is about
+        assert answer.status_code == 400
+        assert "do not use this release" in answer.json()["problem"]
+        assert client.get("/read/report").status_code == 404
+        return
+    assert answer.status_code == 200, answer.text
+    page = client.get("/read/report").text
+    assert "Do not use." in page
+    assert "stated as 0.1" in page
+    for words in ("in 100 about one", "Name and role", "in exact words", "Numbers check out"):
+        assert words not in page
+
+
+def test_many_pairs_get_a_delta_that_is_small_enough(project) -> None:
+    assert commands.delta_of(project) == 1e-5
+    project.keep("kappa.json", {"n_pairs": 99_999})
+    assert commands.delta_of(project) == 1e-5
+    project.keep("kappa.json", {"n_pairs": 100_000})
+    assert commands.delta_of(project) == 1e-6
 
 
 @given(st.integers(0, 400), st.integers(1, 255))

@@ -170,10 +170,11 @@ def test_from_raw_tables_to_a_verified_release(client, project, at) -> None:
     shown = shown_on(page)
     for words in (
         "What is not promised",
-        "guesses in 100 are right",
+        "guesses in 100 about one relationship are right",
         "Who is paired with whom is public",
     ):
         assert words in page
+    assert "held no other release when this one was made" in page
     assert not project.ledger.exists()  # nothing is spent by looking
     assert client.post("/confirm", data={"shown": shown}).status_code == 400  # not read
     page = client.post("/confirm", data={"shown": shown, "read": "yes"})
@@ -199,7 +200,7 @@ def test_from_raw_tables_to_a_verified_release(client, project, at) -> None:
                 file
             )  # what counts private cells is said only
     page = client.get("/done").text
-    assert "For release, recomputed" in page
+    assert "Numbers check out: every epsilon was recomputed" in page
     report = client.get("/report")
     assert "Doses &amp; &lt;b&gt;ages&lt;/b&gt;" in report.text
     assert "40 people (public.csv)" in report.text

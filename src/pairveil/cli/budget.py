@@ -10,6 +10,7 @@ import typer
 
 from pairveil.cli.output import stdout
 from pairveil.errors import InputError
+from pairveil.privacy.units import round_up
 
 
 def privacy_option(name: str, text: str, **limits: Any) -> Any:
@@ -95,17 +96,32 @@ class Budget(NamedTuple):
             None if self.path is None else self._ledger(self.path if self.path.exists() else None)
         )
 
-    def rehearse(self, prepared: Any, talk: bool) -> None:
+    def rehearse(self, prepared: Any, talk: bool, replaces: Path | None = None) -> None:
         """Say what the ledger will say to a prepared fit, whose checkpoint `certify` accepted.
 
         Refuses a fit just as the ledger itself would, but charges nothing and makes no file.
+
+        Parameters
+        ----------
+        replaces : path, optional
+            The earlier release that is overwritten, if there is one.
 
         Raises BudgetError: when the budget does not allow the fit.
         """
         from pairveil.learners.charging import is_charged
 
         kept = self.look()
+        if talk and replaces is not None and any(replaces.glob("certificate.json")):
+            stdout.print(
+                f"Overwriting {replaces}: what its release spent stays spent, and epsilon "
+                f"{round_up(promised(prepared).epsilon)} is spent again.", markup=False,
+            )  # fmt: skip
         if kept is None:
+            if talk:
+                stdout.print(
+                    "No ledger: nothing adds this up with other releases from the same people; --ledger FILE "
+                    "does."
+                )
             return
         if self.checkpoint is not None and is_charged(kept, self.checkpoint):
             said = "was charged for this fit when it began; nothing more is spent."
@@ -118,6 +134,17 @@ class Budget(NamedTuple):
             )
         if talk:
             stdout.print(f"Ledger: {self.path} {said}")
+
+    def releases(self, prepared: Any) -> Any:
+        """All releases of the ledger together once a prepared one is made; None where there is no ledger."""
+        from pairveil.learners.charging import is_charged
+        from pairveil.privacy.verdict import releases_of
+
+        kept = self.look()
+        if kept is None:
+            return None
+        charged = self.checkpoint is not None and is_charged(kept, self.checkpoint)
+        return releases_of(kept, None if charged else prepared.cost())
 
     def _ledger(self, path: Path | None) -> Any:
         """The ledger of a file, or a new one in it (in memory where there is no path)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -62,7 +62,7 @@ from pairveil.cli.reading import (
 )
 from pairveil.cli.recount import salted_digest
 from pairveil.cli.tuning import check_tune, found, make_search, print_search, run_search
-from pairveil.cli.waiting import waiting
+from pairveil.cli.waiting import charge_said, waiting
 from pairveil.cli.which_learner import (
     check_options,
     input_of,
@@ -71,6 +71,7 @@ from pairveil.cli.which_learner import (
     typed_options,
 )
 from pairveil.errors import InputError
+from pairveil.privacy.verdict import releases_of, verdict
 
 
 def fit(
@@ -332,13 +333,15 @@ def fit(
                 usual = learner == DEFAULT_LEARNER_NAME
                 print_plan(planned, prepared.recipe.headline, expected=usual)
                 print_better_selection(prepared.material, planned.unit)
-        budget_file.rehearse(prepared, talk)
+        budget_file.rehearse(prepared, talk, out if overwrite else None)
         digest = None
         if graph_salt is not None and not dry_run:
             digest = salted_digest(training.pairs, graph_salt)
         if dry_run:
             if json_:
-                print_json({"certificate": planned.to_dict(), "out": None})
+                counted = budget_file.releases(prepared)
+                then = None if counted is None else asdict(counted)
+                print_json({"certificate": planned.to_dict(), "out": None, "releases": then})
             elif talk:
                 stdout.print("Dry run: nothing was spent and nothing was written.")
             return
@@ -353,24 +356,28 @@ def fit(
             ReleasedMetric.reserve(out, n_features, rows, overwrite=overwrite)
         )
         model.accountant = budget_file.open()
+        connection.enter_context(charge_said(model.accountant, out, checkpoint))
         fitted = (run_search if tune else learn)(model, prepared, talk, held)
         certificate = _save(fitted, training, draft, overwrite, digest)
         if held is not None:  # not before: what is lost between fit and file would be spent anew
             held.remove()
-    with waiting("attacking the plan", talk and audit):
-        page = write_page(out, options=said)[0] if report else None
+        with waiting("attacking the plan", talk and audit):
+            page = write_page(out, options=said)[0] if report else None
     best = found(model) if tune else None
+    releases = None if model.accountant is None else releases_of(model.accountant)
+    judged = verdict(certificate, releases=releases)
     if json_:
-        shown = {"certificate": certificate.to_dict(), "out": str(out)}
+        shown = {"certificate": certificate.to_dict(), "out": str(out), "verdict": asdict(judged)}
         more = {"report": None if page is None else str(page), "best": best}
         print_json(shown | {name: value for name, value in more.items() if value is not None})
     elif talk:
         if best is not None:
             won = ", ".join(f"{name} {value}" for name, value in best["options"].items())
             stdout.print(f"Best: {won}; noisy pair AUC {best['score']:.3f} on the pairs held out.")
-        stdout.print(f"Released in {out}. `pairveil certificate {out}` verifies it.")
         if page is not None:
             stdout.print(f"Report: {page}")
+        where = "Released" if judged.usable else "Written"
+        stdout.print(f"{where} in {out}; `pairveil certificate {out}` verifies it. {judged.line}")
 
 
 def _cluster(scheduler: str | None) -> Any:

@@ -61,7 +61,10 @@ def report(
 
     Example: `pairveil report release/ --audit --evaluation score.json`
     """
+    from rich.markup import escape
+
     from pairveil.release.folder import REPORT_FILE, check_unsigned
+    from pairveil.report.promise import verdict_of
 
     check_unsigned(folder, folder / REPORT_FILE if out is None else out)
     columns = test_classes if test_classes is not None else classes
@@ -83,8 +86,9 @@ def report(
             }
         )
         return
-    if data.problems:
-        stderr.print("[yellow]note:[/yellow] the certificate does not hold; the page says why")
+    judged = verdict_of(data)
+    if not judged.usable:
+        stderr.print(f"[yellow]note:[/yellow] {escape(judged.line)}")
     if not quiet:
         stdout.print(f"Report: {page} ({page.stat().st_size / 1000:.0f} kB, no network needed)")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -69,19 +70,37 @@ def certificate(
         failures += [f"{pairs} and the certificate differ: " + "; ".join(graph.problems)] * bool(
             graph.problems
         )
+    judged = _verdict(folder, found, failures, result)
     if json_:
-        print_json(_as_json(found, result, signature, said, graph))
+        print_json(_as_json(found, result, signature, said, graph) | {"verdict": asdict(judged)})
     elif not quiet:
-        if failures:
-            stdout.print(
-                "DO NOT RELY ON THIS: a check failed, and the reason stands at the end. It claims:"
-            )
-        stdout.print(found.promise(), markup=False)
-        print_epsilons(found, f"epsilon at delta {found.delta:g}, by unit")
-        if result:
+        if not judged.usable:
+            stdout.print(judged.line, markup=False)
+        else:
+            stdout.print(f"{judged.checked}. {_SIGNATURES[signature].capitalize()}.")
+            for sentence in (judged.headline, *judged.sentences):
+                stdout.print(sentence, markup=False)
+        if result and not failures:
+            print_epsilons(found, f"epsilon of this release at delta {found.delta:g}, by unit")
             _say_what_was_checked(signature, said, graph)
+            stdout.print(f"In exact words: {found.promise()}", markup=False)
     if failures:
         raise InputError("; ".join(failures))
+
+
+def _verdict(folder: Path, found: Any, failures: list[str], result: Any) -> Any:
+    """The verdict; what the sender's ledger says of all releases is in the summary."""
+    from pairveil.privacy.verdict import Releases, verdict
+    from pairveil.report.stored import read_summary
+
+    releases = None
+    try:
+        budget = read_summary(folder).budget
+        releases = None if budget is None else Releases(len(budget.entries), budget.best_guess)
+    except InputError as problem:
+        failures.append(str(problem))
+    problems = () if failures else result.problems
+    return verdict(found, problems=problems, failures=failures, releases=releases)
 
 
 def _signature(folder: Path, signer: Path | None) -> tuple[str, list[str], Any]:

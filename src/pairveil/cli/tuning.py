@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from pairveil.cli.output import stderr, stdout
+from pairveil.cli.output import stdout
 from pairveil.cli.planned import print_epsilons
 from pairveil.cli.waiting import waiting
 from pairveil.cli.which_learner import make_learner
@@ -113,13 +113,8 @@ def print_search(planned: Any) -> None:
 def run_search(search: Any, prepared: Any, talk: bool, checkpoint: None = None) -> Any:
     """Search; returns the best learner, fitted, with the ledger that was charged."""
     del checkpoint  # a search has none
-    try:
-        with waiting("searching", talk):
-            search.fit(prepared)
-    except KeyboardInterrupt:
-        if search.accountant is not None:
-            stderr.print("[yellow]note:[/yellow] what the ledger was charged stays charged")
-        raise
+    with waiting("searching", talk):
+        search.fit(prepared)
     best = search.best_estimator_
     best.accountant = search.accountant
     return best

@@ -1,10 +1,13 @@
-"""What is shown at a terminal while a command works: a spinner, and that compiling happens once."""
+"""What is shown at a terminal while a command works, and what it leaves behind when it is stopped."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
+
+from rich.markup import escape
 
 from pairveil.cli.output import stderr
 
@@ -42,3 +45,41 @@ def compiling_said(talk: bool) -> Iterator[None]:
 
     with event.install_listener("numba:compile", Once()):
         yield
+
+
+@contextmanager
+def charge_said(ledger: Any, out: Path | None, checkpoint: Path | None = None) -> Iterator[None]:
+    """Whatever ends the block early, say that a charge stays, and that the release is there if it is.
+
+    Parameters
+    ----------
+    ledger : PrivacyLedger or None
+    out : path, optional
+        Where the release goes.
+    checkpoint : path, optional
+        File that the same command would resume from.
+    """
+    charged, before = _charges(ledger), _folder(out)
+    try:
+        yield
+    except BaseException as problem:  # compiled code turns an interrupt into another error
+        said = ""
+        if _folder(out) != before:
+            said = f"the release is complete in {out}"
+            said += "" if ledger is None else ", and what the ledger was charged stays charged"
+        elif checkpoint is not None and checkpoint.exists():
+            said = "the same command resumes where this one stopped, and spends nothing more"
+        elif _charges(ledger) != charged:
+            said = "what the ledger was charged stays charged"
+        if said and "charged" not in str(problem):
+            stderr.print(f"[yellow]note:[/yellow] {escape(said)}")
+        raise
+
+
+def _charges(ledger: Any) -> int:
+    return 0 if ledger is None else len(ledger.entries)
+
+
+def _folder(out: Path | None) -> int | None:
+    """Which folder a name stands for: a release takes it in one step."""
+    return None if out is None or not out.exists() else out.stat().st_ino

@@ -14,7 +14,7 @@ from pairveil.engine.backends.records import kappa_of
 from pairveil.errors import InputError
 from pairveil.evaluation.private_auc import AucPlan, lengths_of, longest_distance, plan_auc
 from pairveil.learners.metric import PrivateMetricLearner
-from pairveil.learners.preparing import Prepared
+from pairveil.learners.preparing import Prepared, refuse_large_delta
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.costs import costs_of_pairs
 from pairveil.privacy.events import BestOfEvent
@@ -150,7 +150,7 @@ def certificate_of(
         }
         for one in candidates
     ]
-    return Certificate.issue(
+    issued = Certificate.issue(
         [event],
         delta=delta,
         unit=learner.unit,
@@ -176,6 +176,8 @@ def certificate_of(
         },
         costs={"pairs": costs_of_pairs(kappas)},
     )
+    refuse_large_delta(issued)
+    return issued
 
 
 def _told(value: Any) -> Any:

@@ -9,12 +9,13 @@ from typing import Any
 
 from pairveil.engine.plan import Plan, Recipe, Setting
 from pairveil.engine.planning import SLACK_SHARE, plan_within
-from pairveil.errors import DataWarning, GuaranteeWarning
+from pairveil.errors import DataWarning, InputError
 from pairveil.graph.digest import graph_digest
 from pairveil.learners.material import Material
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.mechanisms import Budget, mechanism_named
 from pairveil.privacy.noise import NoiseSource
+from pairveil.privacy.verdict import delta_too_large
 
 _TOO_FEW = dict.fromkeys(("choices", "workers"), "the ranking will be mostly chance")
 
@@ -88,7 +89,8 @@ def prepare(
             plan=plan.to_dict(),
             costs={material.kind: costs},
         )
-        _warn(given, n, plan, stacklevel + 1)
+        refuse_large_delta(certificate)
+        _warn(n, plan, stacklevel + 1)
     return Prepared(material, recipe, plan, certificate, noise)
 
 
@@ -104,16 +106,18 @@ def setting_of(given: Any, material: Material, delta: float) -> Setting:
     )
 
 
-def _warn(given: Any, n: int, plan: Plan, stacklevel: int) -> None:
+def refuse_large_delta(certificate: Certificate) -> None:
+    """Refuse, before anything is charged, a delta that would allow to show one of the records.
+
+    Raises InputError: it is not below 1 over the number of records; says which would be.
+    """
+    if reason := delta_too_large(certificate):
+        raise InputError(reason)
+
+
+def _warn(n: int, plan: Plan, stacklevel: int) -> None:
     """Say what a careful user would want to know; all of it follows from public numbers."""
     kind = plan.queries[0].records
-    if not mechanism_named(given.mechanism).is_pure and given.delta * n >= 1:
-        warnings.warn(
-            f"delta={given.delta:g} is not below 1 / {n} {kind}: a release could show one of them "
-            "outright and still keep the promise; choose a smaller delta",
-            GuaranteeWarning,
-            stacklevel=stacklevel + 1,
-        )
     if kind == "counted pairs":  # counts have no features to hide behind noise
         return
     first = plan.queries[0]  # the first look at the data; a choice pays for one number only

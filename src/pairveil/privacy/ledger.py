@@ -20,12 +20,13 @@ from typing import Any
 from pairveil.errors import BudgetError, InputError
 from pairveil.files import write_file
 from pairveil.privacy.accounting import epsilon_of_parts
-from pairveil.privacy.composition import check_adjacency, check_delta
+from pairveil.privacy.composition import Part, check_adjacency, check_delta
 from pairveil.privacy.costs import Group, larger
 from pairveil.privacy.events import Event, check_events
 from pairveil.privacy.ledger_entry import LedgerEntry, check_kappas, check_unit
 from pairveil.privacy.ledger_file import ledger_text, read_ledger
 from pairveil.privacy.ledger_lock import ledger_lock
+from pairveil.privacy.tradeoff import best_guess_of_parts
 from pairveil.privacy.units import Adjacency, Unit, float_at_most, round_up
 
 
@@ -305,21 +306,44 @@ class PrivacyLedger:
         Infinite for unit 'relationship' where chains of pairs may run across entries of which one does
         not state its kappa for 'person': nothing is known then of how many pairs such a chain holds.
         """
-        entries, unit = tuple(entries), check_unit(unit or self.unit)
+        parts, slack = self._parts(tuple(entries), check_unit(unit or self.unit))
+        if parts is None or (slack > 0.0 and slack >= self.delta):
+            return math.inf
+        found = adjacency or self.adjacency
+        return epsilon_of_parts(parts, adjacency=found, delta=self.delta - slack)
+
+    def best_guess(self, unit: Unit | None = None) -> float:
+        """How often the best possible guesser between two contents of a unit is right, at most.
+
+        As `Certificate.best_guess`, for someone who sees everything that was ever charged here; 1 where
+        nothing can be promised for all of it together.
+
+        Examples
+        --------
+        >>> from pairveil.privacy.events import GaussianEvent
+        >>> ledger = PrivacyLedger(epsilon=3.0, delta=1e-5, unit="person")
+        >>> _ = ledger.spend([GaussianEvent(8.0)], kappas=1), ledger.spend([GaussianEvent(8.0)], kappas=1)
+        >>> round(ledger.best_guess(), 3)  # Phi(sqrt(2) / 8)
+        0.57
+        """
+        parts, slack = self._parts(self.entries, check_unit(unit or self.unit))
+        return 1.0 if parts is None else best_guess_of_parts(parts, delta_slack=slack)
+
+    def _parts(
+        self, entries: tuple[LedgerEntry, ...], unit: Unit
+    ) -> tuple[list[Part] | None, float]:
+        """What a unit can move of each entry (None: nothing is known of it), and their slack together."""
         if not all(unit in entry.kappas for entry in entries):
             raise InputError(f"an entry of this ledger does not state its kappa for unit '{unit}'")
         slack = math.fsum(entry.delta_slack for entry in entries)
-        if slack > 0.0 and slack >= self.delta:
-            return math.inf
         counted: Unit = "person" if unit == "relationship" and _chains_cross(entries) else unit
         if not all(counted in entry.kappas for entry in entries if entry.events):
-            return math.inf  # a ledger of another unit, or a file of version 0.1
-        parts = [
+            return None, slack  # a ledger of another unit, or a file of version 0.1
+        parts: list[Part] = [
             (entry.events, larger(entry.kappas[unit], entry.kappas.get(counted, 1)))
             for entry in entries
         ]
-        found = adjacency or self.adjacency
-        return epsilon_of_parts(parts, adjacency=found, delta=self.delta - slack)
+        return parts, slack
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

@@ -16,7 +16,7 @@ Exact discrete noise adds its slack to every delta. Every rounding is to the att
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,9 +24,10 @@ from numpy.typing import ArrayLike
 
 from pairveil.array_types import FloatArray
 from pairveil.errors import InputError
+from pairveil.privacy.composition import Part, compose
 from pairveil.privacy.costs import Group
 from pairveil.privacy.events import Event
-from pairveil.privacy.profile import delta_of
+from pairveil.privacy.profile import delta_of, delta_of_composition
 
 _POINTS = 257  # of the profile: the curve is then off by less than 1e-3
 _NEGLIGIBLE = 1e-7  # where the profile is this small, a larger epsilon adds nothing to the curve
@@ -134,10 +135,26 @@ def best_guess_of(
     >>> round(best_guess_of([GaussianEvent(2.0)], kappa=1, prior=0.01), 4)  # hardly more than 'no'
     0.99
     """
+    return best_guess_of_parts([(events, kappa)], prior=prior, delta_slack=delta_slack)
+
+
+def best_guess_of_parts(
+    parts: Iterable[Part], *, prior: float = 0.5, delta_slack: float = 0.0
+) -> float:
+    """The same of several (events, kappa) parts released together.
+
+    Examples
+    --------
+    >>> from pairveil.privacy.events import GaussianEvent
+    >>> one, other = ([GaussianEvent(4.0)], 1), ([GaussianEvent(4.0)], 1)
+    >>> round(best_guess_of_parts([one, other]), 4)  # Phi(sqrt(2) / 4)
+    0.6382
+    """
     check_prior(prior)
     rare = min(prior, 1.0 - prior)
-    epsilon = math.log1p(-rare) - math.log(rare)
-    delta = delta_of(events, epsilon=max(epsilon, 0.0), kappa=kappa, adjacency="replace")
+    epsilon = max(math.log1p(-rare) - math.log(rare), 0.0)
+    composition = compose(parts, "replace")
+    delta = 1.0 if composition is None else delta_of_composition(composition, epsilon)
     delta = min(1.0, delta + delta_slack)
     return min(1.0, ((1.0 - rare) + rare * delta) * (1.0 + _ROUNDING))
 

@@ -98,8 +98,8 @@ def read_certificate(folder: Path, file: Path, artefact: bytes) -> Certificate |
     certificate = Certificate.from_json(text)
     if certificate.metric_sha256 != hashlib.sha256(artefact).hexdigest():
         raise InputError(
-            f"{file} is not what {CERTIFICATE_FILE} certifies (its SHA-256 differs): "
-            "it was changed after the release; ask the sender for the folder again"
+            f"do not use this release: {file} is not what {CERTIFICATE_FILE} certifies (its SHA-256 "
+            "differs). It was changed after the release; ask the sender for the folder again"
         )
     return certificate
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pairveil.privacy.events import event_from_dict
+from pairveil.privacy.verdict import records_of
 from pairveil.release.folder import (
     CLUSTERS_FILE,
     CURVE_FILE,
@@ -17,7 +18,7 @@ from pairveil.release.folder import (
 from pairveil.report.charts import Bar, horizontal_bars
 from pairveil.report.data import Budget, ReportData
 from pairveil.report.parts import Figure, Table, table
-from pairveil.report.words import cost, number, one_in, one_record, percent, records_of
+from pairveil.report.words import cost, number, one_in, one_record, percent
 
 if TYPE_CHECKING:
     from pairveil.privacy.certificate import Certificate
@@ -168,9 +169,7 @@ def recompute(data: ReportData, certificate: Certificate) -> dict[str, Any]:
     verdict = "The numbers have not been recomputed for this page; the commands below do it."
     if data.problems == ():
         verdict = "The numbers were recomputed from the certificate when this page was made, and they hold."
-        verdict += " Noise and kappa themselves are the sender's word."
-    elif data.problems:
-        verdict = "The numbers were recomputed when this page was made, and they do not hold."
+        verdict += " This file cannot prove that the noise was added: you trust whoever signed it."
     kinds = {LINKAGE_FILE: "ReleasedLinkage", CURVE_FILE: "ErrorCurve"}
     kinds |= {RANKING_FILE: "ReleasedRanking", CLUSTERS_FILE: "ReleasedClusters"}
     kind, package, beside = kinds.get(data.file, "ReleasedMetric"), "pairveil", ""

@@ -8,6 +8,7 @@ anything else.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -126,13 +127,17 @@ class LedgerEntry:
 
 @dataclass(frozen=True)
 class Budget:
-    """The ledger this fit was charged to."""
+    """The ledger this fit was charged to.
+
+    ``best_guess`` is that of `pairveil.privacy.verdict.Releases`: of each unit, for all entries together.
+    """
 
     epsilon: float
     delta: float
     unit: str
     adjacency: str
     entries: tuple[LedgerEntry, ...]
+    best_guess: Mapping[str, float | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,8 @@ SECTIONS = (
     ("recompute", "Recompute"),
     ("signoff", "Sign-off"),
 )
-UNCERTIFIED = ("promise", "limits", "quality")
-"""What there is to say of a metric that promises nothing."""
+UNCERTIFIED = ("promise", "limits", "quality", "signoff")
+"""What there is to say of a release that promises nothing, or whose certificate does not hold."""
 
 
 def _sections(is_metric: bool) -> list[tuple[str, str]]:
@@ -43,7 +43,7 @@ def render(data: ReportData) -> str:
     >>> from pairveil.report.data import ReportData
     >>> from pairveil.report.summaries import metric_shape
     >>> page = render(ReportData(certificate=None, metric=metric_shape([[1.0, 2.0]])))
-    >>> page.startswith("<!doctype html>"), "promises no privacy" in page
+    >>> page.startswith("<!doctype html>"), "promises nothing" in page
     (True, True)
     """
     return environment("report").get_template("report/page.html").render(context(data))
@@ -51,20 +51,18 @@ def render(data: ReportData) -> str:
 
 def context(data: ReportData) -> dict[str, Any]:
     """Everything that the templates show, prepared."""
-    certificate = data.certificate
-    words, good = promise.status(data)
-    certified = certificate is not None
+    certificate = None if data.problems else data.certificate  # what does not hold is not shown
+    first = promise.first_screen(data)
     is_metric = not data.linkage and data.file != CURVE_FILE and data.answer is None
     return {
         **shell("report", "privacy report"),
         "title": data.cover.title or data.summary.title or _title(data),
         "cover": data.cover,
         "made": data.made,
-        "sections": [one for one in _sections(is_metric) if certified or one[0] in UNCERTIFIED],
-        "status": words,
-        "status_is_good": good,
-        "problems": data.problems or (),
-        "first": promise.first_screen(data),
+        "sections": [one for one in _sections(is_metric) if certificate is not None or one[0] in UNCERTIFIED],
+        "status": first["verdict"].checked,
+        "status_is_good": first["calm"],
+        "first": first,
         "limits": promise.limits(data),
         "protected": promise.protected(certificate, data.audit) if certificate is not None else None,
         "graph": pairs.graph(data),

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pairveil.graph.summary import GraphSummary
+from pairveil.privacy.verdict import records_of
 from pairveil.report.charts import histogram
 from pairveil.report.data import ReportData
 from pairveil.report.parts import Figure, table
 from pairveil.report.pictures import star
-from pairveil.report.words import counted, number, percent, records_of
+from pairveil.report.words import counted, number, percent
 
 if TYPE_CHECKING:
     from pairveil.privacy.certificate import Certificate

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, get_args
 
+from pairveil.errors import InputError
+from pairveil.privacy.joint_certificate import model_and_curve
 from pairveil.privacy.promise import one_number
 from pairveil.privacy.units import Unit, round_up
+from pairveil.privacy.verdict import (
+    Releases,
+    Verdict,
+    kind_of,
+    records_of,
+    unit_name,
+    verdict,
+)
 from pairveil.release.folder import CURVE_FILE
 from pairveil.report.charts import Bar, horizontal_bars
 from pairveil.report.data import ReportData
@@ -15,20 +26,15 @@ from pairveil.report.measured import attacked
 from pairveil.report.parts import Fact, Figure, table
 from pairveil.report.pictures import hundred_guesses
 from pairveil.report.words import (
-    adjacency_meaning,
+    ADJACENCY_MEANINGS,
     at_most,
     caveats,
     cost,
     counted,
-    guesses_in_100,
-    headline,
-    is_weak,
-    kind_of,
     number,
     odds_factor,
     one_in,
     plain_public,
-    records_of,
     unit_meaning,
 )
 
@@ -37,38 +43,60 @@ if TYPE_CHECKING:
     from pairveil.privacy.certificate import Certificate
 
 
-def status(data: ReportData) -> tuple[str, bool]:
-    """May this be handed out? In a few words, and whether the answer is yes."""
-    certificate = data.certificate
-    if certificate is None:
-        return "No privacy promised", False
-    if data.problems:
-        return "The certificate does not hold", False
-    if not certificate.for_release:
-        return "Not for release", False
-    if is_weak(certificate):
-        return "Certified, but protects little", False
-    return ("For release, recomputed" if data.problems == () else "For release"), True
+def verdict_of(data: ReportData, releases: Releases | None = None) -> Verdict:
+    """The verdict on everything that the page shows, all releases of the sender's ledger together.
+
+    ``releases``: what the ledger says, where the summary does not.
+    """
+    certificate, budget = data.certificate, data.summary.budget
+    if budget is not None:
+        releases = Releases(len(budget.entries), budget.best_guess)
+    beside, measured = data.together, []
+    if data.curve is not None and data.file != CURVE_FILE:
+        measured.append(data.curve.certificate)
+    if certificate is not None and data.evaluation is not None:
+        measured.append(data.evaluation.certificate)
+        with suppress(InputError):
+            beside = model_and_curve(certificate, data.evaluation.certificate)
+    if measured and (beside is None or len(measured) > 1):
+        releases = Releases(1 + len(measured), {})  # nothing is known of them together
+    why = [why for one in measured if one is not None for why in one.why_not_for_release()]
+    failures = [f"what was measured for this page must not leave: {one}" for one in why]
+    if data.audit is not None and data.audit.verdict == "violated":
+        failures.append("an attack on this very plan found more than is promised")
+    return verdict(
+        certificate, problems=data.problems, failures=failures, releases=releases, beside=beside
+    )
 
 
-def first_screen(data: ReportData) -> dict[str, Any]:
-    """What was released, how well anyone can guess, and what it is good for."""
-    certificate = data.certificate
-    calm = certificate is not None and certificate.for_release and not is_weak(certificate)
-    bounded = certificate is not None and not is_weak(certificate)
+def first_screen(data: ReportData, releases: Releases | None = None) -> dict[str, Any]:
+    """The verdict, what was released, and what it is good for."""
+    certificate, found = data.certificate, verdict_of(data, releases)
+    bounds = {unit: times for unit, times in found.in_100.items() if times is not None}
+    worst = max(bounds, key=lambda unit: bounds[unit], default=None)
+    shown = found.usable and certificate is not None
     return {
-        "calm": calm,
-        "headline": headline(certificate),
-        "large": _large(certificate) if bounded and certificate is not None else "",
-        "icons": hundred_guesses(guesses_in_100(certificate)) if bounded and certificate else None,
+        "verdict": found,
+        "calm": found.usable and certificate is not None and certificate.unit in bounds,
+        "bounds": _bounds(found, certificate) if shown and certificate is not None else [],
+        "icons": None if worst is None else hundred_guesses(bounds[worst]),
+        "drawn": "" if worst is None or certificate is None else unit_name(certificate, worst),
         "released": _released(data),
-        "promise": None if certificate is None else certificate.promise(),
-        "facts": [] if certificate is None else _facts(data, certificate),
+        "promise": certificate.promise() if shown and certificate is not None else None,
+        "facts": _facts(data, certificate) if shown and certificate is not None else [],
     }
 
 
-def _large(certificate: Certificate) -> str:
-    return f"At most {guesses_in_100(certificate)} guesses in 100 are right. A coin gets 50."
+def _bounds(found: Verdict, certificate: Certificate) -> list[Fact]:
+    """The verdict's numbers, each with what it is about."""
+    facts = []
+    for unit, times in found.in_100.items():
+        value = "no promise" if times is None else f"at most {times} in 100"
+        facts.append(Fact(f"One {unit_name(certificate, unit)}", value, found.about[unit]))
+    if found.open_in_100 is not None:
+        value = f"no promise: at least {found.open_in_100} in 100 may be open"
+        facts.append(Fact("Whoever knows the answers left out", value, found.left_out_means))
+    return facts
 
 
 def _released(data: ReportData) -> str:
@@ -91,6 +119,8 @@ def _released(data: ReportData) -> str:
         what = data.answer.released
     if certificate is None:
         return f"{what} It was learned without noise."
+    if data.problems:
+        return what
     each = {
         "pairs": "pairs of people, each marked 'same' or 'different'",
         "groups": "pairs inside disjoint groups of people",
@@ -131,8 +161,8 @@ def _facts(data: ReportData, certificate: Certificate) -> list[Fact]:
 
 
 def limits(data: ReportData) -> dict[str, Any]:
-    """What is not promised, and what counts as public."""
-    certificate = data.certificate
+    """What is not promised, and what counts as public; of a certificate that does not hold, nothing is."""
+    certificate = None if data.problems else data.certificate
     public = () if certificate is None else certificate.public
     records = "" if certificate is None else records_of(certificate)
     return {
@@ -144,8 +174,7 @@ def limits(data: ReportData) -> dict[str, Any]:
 # ---- who is protected -------------------------------------------------------------------------
 
 SIX_NUMBERS = (
-    "One and the same noise protects small things strongly and large things less. The table gives the "
-    "guarantee for each of them, so that nobody has to guess which one was meant."
+    "One pair is better protected than a whole person. The table gives the guarantee for each."
 )
 ONE_NUMBER = (
     "Everything about a person is in one group, and groups are hidden as a whole: one number holds for a "
@@ -176,9 +205,7 @@ def protected(certificate: Certificate, audit: Finding | None = None) -> dict[st
     )
     terms = [(unit.capitalize(), unit_meaning(unit, records)) for unit in units]
     for words, adjacency in (("blanked (zero-out)", "zero-out"), ("replaced", "replace")):
-        terms.append(
-            (f"{shown.capitalize()} {words}", f"Bounds {adjacency_meaning(adjacency, records)}.")
-        )
+        terms.append((f"{shown.capitalize()} {words}", ADJACENCY_MEANINGS[adjacency].format(shown)))
     return {
         "lead": ONE_NUMBER if one_number(certificate) else SIX_NUMBERS,
         "table": table(
@@ -205,9 +232,9 @@ def _odds_sentence(epsilon: float, unit: str) -> str:
         return f"Epsilon gives no useful bound for one {unit}."
     return (
         "The best guess is an average over everything that could have been released. Epsilon bounds the "
-        "worst case: who held two stories for equally likely, odds of 1 to 1, can hold at most "
-        f"{odds_factor(epsilon)} to 1 after seeing the release, for one {unit}, except with probability "
-        f"about delta. The factor is e to the power {round_up(epsilon)}, the epsilon for what is replaced."
+        f"worst case: someone who was undecided about one {unit} can become at most "
+        f"{at_most(1 / (1 + math.exp(-epsilon)))} sure, except with probability about delta. That is odds of "
+        f"{odds_factor(epsilon)} to 1, e to the power {round_up(epsilon)}, the epsilon for what is replaced."
     )
 
 

@@ -161,4 +161,14 @@ def _budget(content: Mapping[str, Any] | None) -> Budget | None:
             LedgerEntry(str(one["note"]), _known(one["epsilon_so_far"]), str(one["when"]))
             for one in content["entries"]
         ),
+        best_guess={
+            str(unit): None if share is None else _share(share)
+            for unit, share in content.get("best_guess", {}).items()  # not there before version 3
+        },
     )
+
+
+def _share(value: Any) -> float:
+    if not 0.5 <= (share := float(value)) <= 1.0:
+        raise InputError(f"{SUMMARY_FILE} holds a best guess that is none")
+    return share

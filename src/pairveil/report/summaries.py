@@ -12,6 +12,7 @@ import numpy as np
 
 from pairveil.errors import InputError
 from pairveil.privacy.events import BestOfEvent
+from pairveil.privacy.verdict import releases_of
 from pairveil.report.data import Budget, LedgerEntry, MetricShape, ReportData, Summary
 from pairveil.report.stored import read_summary
 
@@ -83,7 +84,10 @@ def budget_of(ledger: PrivacyLedger) -> Budget:
         searched = any(isinstance(event, BestOfEvent) for event in entry.events)
         day = "" if searched else entry.time[:10]
         rows.append(LedgerEntry(entry.note, ledger.compose(entries[:i]), day))
-    return Budget(ledger.epsilon, ledger.delta, ledger.unit, ledger.adjacency, tuple(rows))
+    return Budget(
+        ledger.epsilon, ledger.delta, ledger.unit, ledger.adjacency, tuple(rows),
+        releases_of(ledger).best_guess,
+    )  # fmt: skip
 
 
 def summary_of(learner: Any, **parts: Any) -> Summary:

@@ -6,72 +6,41 @@ import math
 from typing import TYPE_CHECKING
 
 from pairveil.privacy.units import (
-    POINTS_ARE_PUBLIC,
     UNIT_SENTENCES,
     UNIT_SENTENCES_OF_LINKS,
     Unit,
     round_up,
 )
+from pairveil.privacy.verdict import kind_of, records_of
 
 if TYPE_CHECKING:
     from pairveil.privacy.certificate import Certificate
 
-UNIT_QUESTIONS = {
-    "pair": "whether a pair in the training data was marked 'same' or 'different'",
-    "relationship": "whether two people in the training data belong together",
-    "person": "which of two accounts of one person's pairs is true",
-}
 UNIT_MEANINGS = {
     "pair": "One labelled pair on its own: the difference of two people and their label.",
     "relationship": (
-        "How two people relate, against someone who knows every pair but the few (kappa) that would tell: "
-        "if A matches B and B matches C, then A matches C, so such pairs count together."
+        "Whether two people belong together. If A matches B and B matches C, then A matches C: the pairs "
+        "that would tell count together (kappa)."
     ),
-    "person": "All pairs of one person at once, as if nothing were known but with whom she was paired.",
-}
-UNIT_QUESTIONS_OF_PEOPLE = {
-    "pair": "which of two accounts of two people is true",
-    "relationship": "whether two people in the training data belong together",
-    "person": "which of two accounts of one person, her features and her class, is true",
+    "person": "Everything recorded about one person: all pairs at once.",
 }
 UNIT_MEANINGS_OF_PEOPLE = {
     "pair": "All that is known of any two people.",
     "relationship": "How two people relate: all that is known of both of them.",
-    "person": "All features and the class of one person, as if nothing were known but that she is there.",
-}
-UNIT_QUESTIONS_OF_GROUPS = {
-    "pair": "whether two people of one group were marked 'same' or 'different'",
-    "relationship": "whether two people of one group belong together",
-    "person": "which of two accounts of one person, all she is known by, is true",
+    "person": "Everything recorded about one person: all features and the class.",
 }
 UNIT_MEANINGS_OF_GROUPS = {
     "pair": "Any two people of one group: their features and their label.",
     "relationship": "How any two people of one group relate.",
     "person": "All features and labels (or the class) of one person at once; she is in one group.",
 }
-UNIT_QUESTIONS_OF_TUPLES = {
-    "pair": "which of two people a third was said to be closer to",
-    "relationship": "whether two people in the training data were said to be close",
-    "person": "which of two accounts of one person and her comparisons is true",
-}
 UNIT_MEANINGS_OF_TUPLES = {
     "pair": "How two people compare, in every tuple that holds both of them.",
     "relationship": (
-        "How two people relate, against someone who knows every tuple but the few (kappa) that would tell: "
-        "answers can be chained, so such tuples count together."
+        "Whether two people were said to be close. Answers can be chained: the tuples that would tell count "
+        "together (kappa)."
     ),
-    "person": "All tuples of one person at once, as if nothing were known but that she is in them.",
-}
-UNIT_QUESTIONS_OF_LINKS = {
-    "pair": "whether a link says 'together' or 'apart'",
-    "relationship": "whether two points were said to belong together",
-    "person": "which of two accounts of one point's links is true",
-}
-QUESTIONS = {
-    "links": UNIT_QUESTIONS_OF_LINKS,
-    "people": UNIT_QUESTIONS_OF_PEOPLE,
-    "groups": UNIT_QUESTIONS_OF_GROUPS,
-    "tuples": UNIT_QUESTIONS_OF_TUPLES,
+    "person": "Everything recorded about one person: all tuples at once.",
 }
 MEANINGS: dict[str, dict[str, str]] = {
     "links": {
@@ -83,23 +52,13 @@ MEANINGS: dict[str, dict[str, str]] = {
 }
 """By kind of records; of others, those of pairs."""
 ADJACENCY_MEANINGS = {
-    "zero-out": "what anyone can learn compared with a world in which these pairs say nothing at all",
+    "zero-out": "Compared with a world in which these {} say nothing at all.",
     "replace": (
-        "what anyone can learn who weighs one story against another, for instance 'same' against "
-        "'different'; the stricter comparison, and the one an attacker makes"
+        "One story against another, for instance 'same' against 'different': what an attacker compares. Read "
+        "this column."
     ),
 }
-
-
-def adjacency_meaning(adjacency: str, records: str) -> str:
-    """What an adjacency compares, said of these records.
-
-    Examples
-    --------
-    >>> adjacency_meaning("zero-out", "people")
-    'what anyone can learn compared with a world in which these people say nothing at all'
-    """
-    return ADJACENCY_MEANINGS[adjacency].replace("these pairs", f"these {records}")
+"""What an adjacency compares; the gap is for what the records are called."""
 
 
 _PLAIN = {
@@ -129,7 +88,6 @@ def plain_public(said: str, records: str) -> str:
 
 
 NO_BOUND = "no bound"
-WEAK = 0.99  # who guesses right more often than this is as good as sure
 NBSP = "\u00a0"  # a number and its sign stay on one line
 
 
@@ -217,24 +175,9 @@ def one_in(delta: float) -> str:
     return "none" if delta <= 0 else f"1 in {round(1 / delta):,}"
 
 
-def records_of(certificate: Certificate) -> str:
-    """What the certificate's records are called; how pairs are summed is no matter here."""
-    return kind_of(certificate).removeprefix("counted ")
-
-
-def kind_of(certificate: Certificate) -> str:
-    """The kind of the records; pairs of public points are links, whose labels alone are private."""
-    return "links" if POINTS_ARE_PUBLIC in certificate.public else certificate.records
-
-
-def _released(certificate: Certificate) -> str:
-    if certificate.records in ("choices", "workers"):
-        return "ranking"
-    if "n_clusters" in certificate.plan:
-        return "clustering"
-    if "linkage" in certificate.plan:
-        return "linkage model"
-    return "error curve" if "error_curve" in certificate.plan else "metric"
+def _is_metric(certificate: Certificate) -> bool:
+    other = {"n_clusters", "linkage", "error_curve"} & set(certificate.plan)
+    return not other and certificate.records not in ("choices", "workers")
 
 
 def one_record(certificate: Certificate) -> str:
@@ -246,54 +189,6 @@ def one_record(certificate: Certificate) -> str:
 def counted(count: int, certificate: Certificate) -> str:
     """So many of the certificate's records, with their name."""
     return f"{number(count)} {one_record(certificate) if count == 1 else records_of(certificate)}"
-
-
-def guesses_in_100(certificate: Certificate) -> int:
-    """How many of 100 guesses are right at most, as a whole number; rounded up, so that it stays true."""
-    return min(100, math.ceil(100 * certificate.best_guess() - 1e-9))
-
-
-def is_weak(certificate: Certificate) -> bool:
-    """Whether the certified promise leaves the best guesser all but sure."""
-    return math.isinf(certificate.epsilon) or certificate.best_guess() > WEAK
-
-
-def headline(certificate: Certificate | None) -> str:
-    """The promise in one sentence for the top of the page."""
-    if certificate is None:
-        return "This metric promises no privacy. It was learned without noise and must not leave the house."
-    other = f"which of two accounts of one {certificate.unit} is true"
-    question = QUESTIONS.get(kind_of(certificate), UNIT_QUESTIONS).get(certificate.unit, other)
-    what = _released(certificate)
-    if is_weak(certificate):
-        return f"This {what} gives no useful bound on how well someone can guess {question}."
-    times = guesses_in_100(certificate)
-    missing = f"one {one_record(certificate)}"
-    if certificate.kappa != 1:
-        missing = f"{certificate.kappa} {records_of(certificate)}"
-    return (
-        f"Someone who knows everything but {missing}, holds this {what} and guesses {question} is right "
-        f"at most {times} times in 100, when both answers were equally likely before. "
-        "A coin is right 50 times."
-    )
-
-
-def _not_for_release(certificate: Certificate) -> str:
-    why = " and ".join(certificate.why_not_for_release())
-    text = f"Not for release: {why}."
-    if "reproduced" in why:
-        text += (
-            " The randomness came from a seed; whoever knows or finds the seed can remove the noise. Fit "
-            "again without a seed before handing anything out."
-        )
-    if "classes" in why:
-        text += " A class of one person would show. Fit again with the public list of classes."
-    if "recognised" in why:
-        text += (
-            " Somebody with several records then counts as several people, and the promise holds for "
-            "records only. Fit again with ids or row numbers that say who is who."
-        )
-    return text
 
 
 def _public_structure(records: str) -> str:
@@ -342,37 +237,23 @@ def unit_meaning(unit: Unit, records: str) -> str:
 
 
 def caveats(certificate: Certificate | None) -> list[str]:
-    """What the promise does not cover, most important first."""
+    """What the promise does not cover, beside what the verdict says of it."""
     if certificate is None:
-        return ["Nothing is promised: treat this metric as you treat the data it was learned from."]
-    found = []
-    together = counted(certificate.kappa, certificate)
-    if not certificate.for_release:
-        found.append(_not_for_release(certificate))
-    found.append(_public_structure(kind_of(certificate)))
-    caveat = certificate.selection.get("caveat")
-    if caveat:
-        full = certificate.selection.get("full_graph_relationship_kappa")
-        tail = (
-            ""
-            if full is None
-            else f" In the graph of all that was given kappa is {full} for a relationship."
+        return [
+            "Nothing is promised: treat this release as you treat the data it was learned from."
+        ]
+    found = [_public_structure(kind_of(certificate))]
+    if certificate.delta > 0:
+        found.append(
+            f"The limits may fail with a probability of about {one_in(certificate.delta)}; the guesses in "
+            "100 include that."
         )
-        found.append(str(caveat).rstrip(".") + "." + tail)
+    if _is_metric(certificate):
+        found.append(
+            "The recipient's own lists of people, compared with this metric, are not protected by it."
+        )
     found += [
-        f"Epsilon bounds how much the odds can change except with a probability of about delta, "
-        f"{one_in(certificate.delta)}; the best guess counts that in.",
-        f"The promise is for at most {together} changing together. "
-        f"Knowledge from elsewhere that ties more of the used {records_of(certificate)} together, a family "
-        "tree for instance, is outside it.",
-        "Every further release from the same people adds up. A ledger keeps the sum; releases that are not "
-        "in the ledger are not counted.",
-        "Every epsilon is an upper bound that was proved, not a measurement; the true loss may be smaller.",
+        "Releases from the same people that are not in the sender's ledger are not counted.",
+        "Every bound was proved, not measured; the true loss may be smaller.",
     ]
-    if _released(certificate) == "metric":
-        found.insert(
-            -1,
-            "An index or a table of people made with this metric holds those people's data. It is as private "
-            "as they are; the certificate says nothing about it.",
-        )
     return found

@@ -10,6 +10,7 @@ import sys
 from typing import Any, NamedTuple
 
 from pairveil.errors import InputError
+from pairveil.privacy.verdict import small_delta
 from pairveil.studio.project import Project, Settings
 
 PROGRAM = (sys.executable, "-m", "pairveil")
@@ -65,14 +66,21 @@ def plan_command(project: Project) -> list[str]:
     words = ["plan", *training_options(project)]
     for epsilon in EPSILONS:
         words += ["--epsilon", str(epsilon)]
-    return [*words, "--delta", repr(project.settings.delta)]
+    return [*words, "--delta", repr(delta_of(project))]
+
+
+def delta_of(project: Project) -> float:
+    """Delta of the settings, or one that is small enough for as many pairs as there are."""
+    n_pairs = 1 if project.by_classes else (project.answer("kappa.json") or {}).get("n_pairs", 1)
+    delta = project.settings.delta
+    return delta if delta < 1 / n_pairs else small_delta(n_pairs)
 
 
 def fit_command(project: Project, *, dry_run: bool) -> list[str]:
     """The fit itself, or its rehearsal."""
     settings = project.settings
     words = ["fit", *training_options(project)]
-    words += ["--epsilon", repr(settings.epsilon), "--delta", repr(settings.delta)]
+    words += ["--epsilon", repr(settings.epsilon), "--delta", repr(delta_of(project))]
     words += ["--unit", settings.unit]
     words += [] if project.by_classes else ["--select", settings.select]
     words += ["--out", str(project.release), "--ledger", str(project.ledger)]

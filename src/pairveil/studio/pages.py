@@ -14,6 +14,7 @@ from pairveil.errors import InputError
 from pairveil.graph.selections import SELECTIONS
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.ledger import PrivacyLedger
+from pairveil.privacy.verdict import Releases
 from pairveil.report import promise
 from pairveil.report.data import MetricShape, ReportData
 from pairveil.report.parts import table
@@ -267,8 +268,9 @@ def confirm_page(project: Project) -> dict[str, Any]:
     certificate = Certificate.from_dict(content["certificate"])
     features = int(certificate.plan.get("n_features", 1))
     data = ReportData(certificate, MetricShape(features, features, (("", 1.0),)))
+    together = content.get("releases")
     return {
-        "first": promise.first_screen(data),
+        "first": promise.first_screen(data, None if together is None else Releases(**together)),
         "limits": promise.limits(data),
         "protected": promise.protected(certificate),
         "epsilon": cost(certificate.epsilon),
@@ -292,11 +294,8 @@ def done_page(project: Project) -> dict[str, Any]:
     from pairveil.report.summaries import read_release
 
     data = read_release(project.release)
-    words, good = promise.status(data)
     files = sorted(file.name for file in project.release.iterdir() if file.is_file())
     return {
-        "status": words,
-        "status_is_good": good,
         "first": promise.first_screen(data),
         "files": files,
         "folder": str(project.release),

@@ -1,0 +1,409 @@
+"""The verdict on a release, as data: may it be used, and what can be guessed from it.
+
+Page, studio and terminal print these sentences; nowhere else are they written. Bounds are rounded up, what
+may be open is rounded down. docs/theory/accounting.md proves the bounds, docs/threat-model.md says what
+they do not cover.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from pairveil.errors import InputError
+from pairveil.privacy.units import PEOPLE_TOGETHER, POINTS_ARE_PUBLIC, Unit
+
+if TYPE_CHECKING:
+    from pairveil.privacy.certificate import Certificate
+    from pairveil.privacy.ledger import PrivacyLedger
+
+WEAK = 0.99  # whoever guesses right more often than this is as good as sure
+
+NO_NOISE = "it was learned without noise and promises nothing; it must not leave the house"
+_REMEDIES = {
+    "its randomness can be reproduced": (
+        "it was made with a seed, and whoever finds the seed can remove the noise; fit again without one"
+    ),
+    "the list of classes was read off the people": (
+        "the list of classes was read off the people, so that a class of one person alone would show; fit "
+        "again with the public list of classes"
+    ),
+    "the number of levels was read off the pairs": (
+        "the number of levels was read off the pairs, so that a level of one pair alone would show; fit "
+        "again with the public number of levels"
+    ),
+    "people were recognised by equal rows of features": (
+        "people were recognised by equal rows of features, so that somebody with several records counts as "
+        "several people; fit again with ids or row numbers that say who is who"
+    ),
+}
+"""What `Certificate.why_not_for_release` says, with what to do."""
+
+_ABOUT: dict[str, dict[str, str]] = {
+    "pairs": {
+        "pair": "Whether one pair was marked 'same' or 'different'",
+        "relationship": "Whether two people belong together",
+        "person": "Which of two accounts of everything recorded about one person is true",
+    },
+    "tuples": {
+        "pair": "How two people compare",
+        "relationship": "Whether two people were said to be close",
+    },
+    "links": {
+        "pair": "Whether one link says 'together' or 'apart'",
+        "relationship": "Whether two points were said to belong together",
+        "person": "Which of two accounts of one point's links is true",
+    },
+    "choices": {
+        "choice": "Which of two items was preferred, once",
+        "worker": "Which of two accounts of all that one worker chose is true",
+    },
+}
+"""What is guessed, by kind of records and unit; what a kind does not say is as for pairs."""
+
+_NAMES = {"links": {"pair": "link", "person": "point"}}
+"""What a unit is called, where records of a kind have another name for it."""
+
+_LESS_OF_PAIRS = (
+    "Someone who knows less can sometimes learn more. Who knows the answers inside each of two groups and "
+    "none between them can read off whether the groups are alike, and so every answer between them. A "
+    "family, a ward or a rule that ties many {} together opens them in the same way. These numbers do not "
+    "cover that."
+)
+_LESS = (
+    "Someone who knows less can sometimes learn more: where a known fact ties many {} together (a family, a "
+    "ward), these numbers do not hold."
+)
+_MEASURED = "What was measured for it on private pairs is counted too."
+
+
+@dataclass(frozen=True)
+class Releases:
+    """What a ledger says of all releases that were charged to it, one after the other.
+
+    Attributes
+    ----------
+    count : int
+    best_guess : mapping
+        Of each unit, how often the best guesser who sees all of them is right, at most; None where they
+        have no promise in common.
+    """
+
+    count: int
+    best_guess: Mapping[str, float | None]
+
+
+def releases_of(ledger: PrivacyLedger, planned: Mapping[str, Any] | None = None) -> Releases:
+    """All releases of a ledger together.
+
+    Parameters
+    ----------
+    planned : mapping, optional
+        What `PrivacyLedger.spend` would be given for one more, which is counted but not charged.
+
+    Examples
+    --------
+    >>> from pairveil.privacy.events import GaussianEvent
+    >>> from pairveil.privacy.ledger import PrivacyLedger
+    >>> ledger = PrivacyLedger(epsilon=3.0, delta=1e-5)
+    >>> for _ in range(3):
+    ...     _ = ledger.spend([GaussianEvent(8.0)], {"relationship": 1, "person": 2}, graph="May")
+    >>> {unit: round(share, 3) for unit, share in releases_of(ledger).best_guess.items()}
+    {'relationship': 0.586, 'person': 0.667}
+    """
+    if planned is not None:
+        budget = (ledger.epsilon, ledger.delta)
+        rehearsal = type(ledger)(*budget, unit=ledger.unit, adjacency=ledger.adjacency)
+        rehearsal._entries = ledger.entries
+        rehearsal.spend(**planned)
+        return releases_of(rehearsal)
+    entries = ledger.entries
+    found: dict[str, float | None] = {}
+    for unit in dict.fromkeys(unit for entry in entries for unit in entry.kappas):
+        try:
+            share = ledger.best_guess(unit)  # type: ignore[arg-type]
+        except InputError:  # an entry states nothing of this unit, or means something else by it
+            share = 1.0
+        found[unit] = share if share <= WEAK else None
+    return Releases(len(entries), found)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a release may be used, and what can be guessed from it.
+
+    Attributes
+    ----------
+    usable : bool
+    reasons : tuple of str
+        Why it must not be used.
+    checked : str
+        What was checked, in a few words.
+    in_100 : mapping
+        Of each unit, how many of 100 guesses are right at most, all releases of the ledger together; None
+        where nothing is promised. Empty where the release must not be used.
+    releases : int or None
+        How many releases that counts; None where no ledger is stated.
+    left_out : int
+        Records that had an answer and were not used.
+    open_in_100 : int or None
+        How many of 100 guesses may be right at least for someone who knows those answers: along a minimum
+        cut of all that was given, and other cuts may open more. No bound.
+    headline : str
+    about : mapping
+        Of each unit, what the number means.
+    left_out_means : str
+        What someone who knows the answers left out may learn; empty where none were.
+    limits : tuple of str
+        Who may learn more, and which releases are counted.
+    """
+
+    usable: bool
+    reasons: tuple[str, ...]
+    checked: str
+    in_100: Mapping[str, int | None] = field(default_factory=dict)
+    releases: int | None = None
+    left_out: int = 0
+    open_in_100: int | None = None
+    headline: str = "Do not use."
+    about: Mapping[str, str] = field(default_factory=dict)
+    left_out_means: str = ""
+    limits: tuple[str, ...] = ()
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """All that is said below the headline."""
+        said = (*self.about.values(), self.left_out_means, *self.limits)
+        return tuple(one for one in said if one)
+
+    @property
+    def line(self) -> str:
+        """The verdict in one line."""
+        if self.usable:
+            return self.headline
+        return f"Do not use, not for release: {'; '.join(self.reasons)}."
+
+
+def verdict(
+    certificate: Certificate | None,
+    *,
+    problems: Iterable[str] | None = None,
+    failures: Iterable[str] = (),
+    releases: Releases | None = None,
+    beside: Certificate | None = None,
+) -> Verdict:
+    """The verdict on a release.
+
+    Parameters
+    ----------
+    certificate : Certificate or None
+        None for what was learned without noise.
+    problems : iterable of str, optional
+        What `Certificate.verify` found; None where it was not asked.
+    failures : iterable of str
+        Other checks that failed: of a signature, of the files, of the graph.
+    releases : Releases, optional
+        What the sender's ledger says of all releases together.
+    beside : Certificate, optional
+        Of the release together with what was measured for it later.
+
+    Examples
+    --------
+    >>> from pairveil.privacy.certificate import _example
+    >>> print(verdict(_example()).line)
+    Do not use, not for release: it was made with a seed, and whoever finds the seed can remove the noise...
+    """
+    reasons = [*failures]
+    if certificate is None:
+        reasons.append(NO_NOISE)
+    else:
+        found = tuple(problems or ())
+        reasons += [f"the certificate does not hold: {'; '.join(found)}"] if found else []
+        reasons += [_REMEDIES.get(one, one) for one in certificate.why_not_for_release()]
+        reasons += [one for one in [delta_too_large(certificate)] if one]
+    if certificate is None or reasons:
+        return Verdict(False, tuple(dict.fromkeys(reasons)), "Do not use")
+    shares = {unit: _together(certificate, unit, releases, beside) for unit in _shown(certificate)}
+    in_100: dict[str, int | None] = {unit: _rounded_up(share) for unit, share in shares.items()}
+    protects = in_100[certificate.unit] is not None
+    checked = "Numbers check out: every epsilon was recomputed, the noise was not seeded"
+    if problems is None:
+        checked = "Numbers were not recomputed"
+    elif not protects:
+        checked = "Numbers check out, but they protect little"
+    count = None if releases is None else releases.count
+    left_out = certificate.n_pairs_given - certificate.n_pairs_used
+    tied = left_out > 0 and "relationship" in shares
+    open_in_100 = _open(certificate, shares) if tied else None
+    made = Verdict(True, (), checked, in_100, count, max(left_out, 0), open_in_100)
+    return replace(
+        made,
+        headline=_headline(made, certificate),
+        about={unit: _about(made, certificate, unit) for unit in in_100},
+        left_out_means="" if open_in_100 is None else _left_out(made, certificate),
+        limits=(_less(certificate), *([] if beside is None else [_MEASURED]), _counted(count)),
+    )
+
+
+def delta_too_large(certificate: Certificate) -> str:
+    """Why a certificate's delta protects nobody, and which one would; nothing where it is small enough.
+
+    With a delta of 1 over the number of records, showing one of them outright would keep the promise.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from pairveil.privacy.certificate import _example
+    >>> delta_too_large(_example())
+    ''
+    >>> print(delta_too_large(replace(_example(), delta=0.01)))
+    delta=0.01 is not below 1 / 500 pairs: a release could show one of them outright and still keep the
+    promise; choose delta=0.0001 or less
+    """
+    n = max(certificate.n_pairs_used, 1)
+    if certificate.delta < 1 / n:
+        return ""
+    return (
+        f"delta={certificate.delta:g} is not below 1 / {n} {records_of(certificate)}: a release could show "
+        f"one of them outright and still keep the promise; choose delta={small_delta(n):g} or less"
+    )
+
+
+def small_delta(n_records: int) -> float:
+    """A power of ten that is at most a tenth of 1 over the number of records.
+
+    Examples
+    --------
+    >>> small_delta(500), small_delta(150_000)
+    (0.0001, 1e-07)
+    """
+    return float(f"1e-{math.ceil(math.log10(10 * n_records))}")
+
+
+def kind_of(certificate: Certificate) -> str:
+    """The kind of the records; pairs of public points are links, whose labels alone are private."""
+    return "links" if POINTS_ARE_PUBLIC in certificate.public else certificate.records
+
+
+def records_of(certificate: Certificate) -> str:
+    """What the certificate's records are called; how pairs are summed is no matter here."""
+    return kind_of(certificate).removeprefix("counted ")
+
+
+def unit_name(certificate: Certificate, unit: str) -> str:
+    """What one unit is called."""
+    return _NAMES.get(kind_of(certificate), {}).get(unit, unit)
+
+
+# ---- the numbers --------------------------------------------------------------------------------
+
+
+def _shown(certificate: Certificate) -> list[Unit]:
+    """The units that a person signs for: the two larger ones, and the certified one."""
+    return [
+        unit
+        for unit in certificate.units
+        if unit in certificate.units[-2:] or unit == certificate.unit
+    ]
+
+
+def _together(
+    certificate: Certificate, unit: Unit, releases: Releases | None, beside: Certificate | None
+) -> float:
+    """The best guess from all that is known to have been released; 1 where there is no promise for all."""
+    parts = [_share(certificate, unit)]
+    if beside is not None:
+        parts.append(_share(beside, unit))
+    if releases is not None and releases.count > 1:
+        total = releases.best_guess.get(unit)
+        parts.append(1.0 if total is None or beside is not None else total)
+    return max(
+        parts
+    )  # of each part all others are known: together they never say less than one of them
+
+
+def _share(certificate: Certificate, unit: Unit) -> float:
+    if unit not in certificate.units or math.isinf(certificate.epsilons[unit]["replace"]):
+        return 1.0
+    return certificate.best_guess(unit)
+
+
+def _rounded_up(share: float) -> int | None:
+    return None if share > WEAK else math.ceil(100 * share - 1e-9)
+
+
+def _open(certificate: Certificate, shares: Mapping[Unit, float]) -> int:
+    """What the promise leaves open to someone who knows the answers that were left out, at least."""
+    from pairveil.privacy.tradeoff import best_guess_of
+
+    full, group = _full_kappa(certificate), certificate.group_of("relationship")
+    if isinstance(group, tuple):
+        group = tuple(replace(cost, records=max(full, cost.records)) for cost in group)
+    else:
+        group = full
+    along_a_cut = best_guess_of(certificate._events(), kappa=group)
+    return math.floor(100 * max(along_a_cut, shares["relationship"]) + 1e-9)
+
+
+def _full_kappa(certificate: Certificate) -> int:
+    """Kappa of a relationship among all that was given."""
+    return max(int(certificate.selection.get("full_graph_relationship_kappa") or 1), 1)
+
+
+# ---- the sentences ------------------------------------------------------------------------------
+
+
+def _headline(found: Verdict, certificate: Certificate) -> str:
+    called = {unit: unit_name(certificate, unit) for unit in found.in_100}
+    bounds = [(called[unit], times) for unit, times in found.in_100.items() if times is not None]
+    none = [f"one {called[unit]}" for unit, times in found.in_100.items() if times is None]
+    several = f"All {found.releases} releases together: " if (found.releases or 0) > 1 else ""
+    if not bounds:
+        return f"{several}nothing useful is promised.".capitalize()
+    (first, times), *others = bounds
+    said = f"{several}{'at' if several else 'At'} most {times} guesses in 100 about one {first} are right"
+    said += "".join(f", at most {times} about one {name}" for name, times in others)
+    said += f". Nothing is promised about {' or '.join(none)}" if none else ""
+    return f"{said}. A coin gets 50."
+
+
+def _about(found: Verdict, certificate: Certificate, unit: str) -> str:
+    kind = {"workers": "choices"}.get(kind_of(certificate), kind_of(certificate))
+    guessed = {**_ABOUT["pairs"], **_ABOUT.get(kind, {})}[unit]
+    if unit == "person" and PEOPLE_TOGETHER in certificate.public:
+        guessed = "Which of two accounts of all who share a household, a site or the like is true"
+    times = found.in_100[unit]
+    if times is None:
+        return f"{guessed}: no promise{' in common' if (found.releases or 0) > 1 else ''}."
+    return (
+        f"{guessed}: even someone who knows everything else is right at most {times} times in 100."
+    )
+
+
+def _left_out(found: Verdict, certificate: Certificate) -> str:
+    records, full = records_of(certificate), _full_kappa(certificate)
+    dropped = f"{found.left_out:,} {records if found.left_out > 1 else records.removesuffix('s')}"
+    why = f", because {full:,} {records} can then count as one" if full > 1 else ""
+    return (
+        f"Left out: {dropped} with an answer. Against someone who knows what was left out there is no "
+        f"promise: at least {found.open_in_100} guesses in 100 may be right{why}, and other ties may open "
+        "more."
+    )
+
+
+def _less(certificate: Certificate) -> str:
+    pairs = kind_of(certificate) in ("pairs", "counted pairs", "groups", "tuples", "links")
+    return (_LESS_OF_PAIRS if pairs else _LESS).format(records_of(certificate))
+
+
+def _counted(releases: int | None) -> str:
+    if releases is None:
+        return "Other releases from the same people are not counted: no ledger is stated."
+    if releases <= 1:
+        return "The sender's ledger held no other release when this one was made."
+    return (
+        f"These numbers count all {releases} releases that the sender's ledger held when this one was made; "
+        "that there are no others is the sender's word."
+    )
