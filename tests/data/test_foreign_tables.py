@@ -11,14 +11,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scipy import sparse
 
+from pairveil.data.choices import Choices
+from pairveil.data.clipping import clip_rows
 from pairveil.data.columns import IdColumn
 from pairveil.data.files import require_file
+from pairveil.data.pairset import PairSet
+from pairveil.data.people import People
 from pairveil.data.readers import read_features, read_pairs
 from pairveil.data.scaling import PublicBounds
 from pairveil.data.tables import write_columns
 from pairveil.errors import InputError
+from pairveil.foreign import as_csr
 from pairveil.graph.choosing import MAX_PEOPLE, design_pairs
+from pairveil.learners.inputs import as_features
+from pairveil.release.sklearn_transformer import MetricTransformer
 
 FORMULAS = ["=cmd|' /C calc'!A0", "+1+1", "-2", "@SUM(A1)", "\tx", "'=1", "''-", "\uff1d1"]
 HARMLESS = ["age", "'tis", "a=b", "1-2", "größe", "'"]
@@ -115,3 +123,73 @@ def test_pipes_are_refused(tmp_path: Path) -> None:
 def test_designs_have_a_public_limit() -> None:
     with pytest.raises(InputError, match="at most 100,000,000 people"):
         design_pairs(MAX_PEOPLE + 1)
+
+
+def _unsound() -> dict[str, sparse.sparray]:
+    """Sparse matrices whose indices point outside of them, or whose pointers go back."""
+    whole = sparse.csr_array(np.arange(1.0, 13.0).reshape(4, 3))
+    made = {}
+
+    def change(name: str, kind: str, at: int, value: int, part: str = "indices") -> None:
+        table = whole.asformat(kind).copy()
+        array = table.coords[1] if kind == "coo" else getattr(table, part)
+        array[at] = value
+        made[f"{kind}: {name}"] = table
+
+    for value in (4, 10**6, 2**31 - 1, -1, -(10**9)):
+        for kind in ("csr", "csc", "coo"):
+            change(f"index {value}", kind, 2, value)
+    for value in (10**7, -(10**6)):
+        change(f"pointer {value}", "csr", 2, value, "indptr")
+        change(f"pointer {value}", "csc", 2, value, "indptr")
+    change("last pointer past the end", "csr", -1, 10**6, "indptr")
+    # scipy's own check looks no further where the last pointer is 0.
+    change("pointers come back to 0", "csr", -1, 0, "indptr")
+    change("a pointer below 0 at the end", "csr", -1, -4, "indptr")
+    change("index 7", "bsr", 0, 7)
+    far = sparse.dia_array((np.ones((1, 4)), [0]), shape=(4, 3))
+    far.offsets = np.array([2**32 + 1])
+    made["dia: an offset that is 1 in 32 bits"] = far
+    return made
+
+
+@pytest.mark.parametrize("case", list(_unsound()))
+def test_no_index_is_followed_out_of_a_sparse_matrix(case: str) -> None:
+    table = _unsound()[case]
+    ends, labels = [[0, 1], [2, 3]], [1, -1]
+    doors = [
+        lambda: as_csr(table),
+        lambda: read_features(table),
+        lambda: PairSet(table, ends, labels),
+        lambda: People(table, np.array([0, 1, 0, 1]), 2),
+        lambda: clip_rows(table, 1.0),
+        lambda: as_features(table),
+        lambda: MetricTransformer(np.eye(3)).fit(np.eye(3)).transform(table),
+        lambda: Choices([0, 1], [[0, 1], [0, 1]], [1, 1], table),
+    ]
+    for door in doors:
+        with pytest.raises(InputError, match="the sparse features contradict themselves"):
+            door()
+
+
+def test_a_sparse_matrix_is_checked_and_left_as_it_was() -> None:
+    dense = np.array([[0.0, 2.0, 0.0], [1.0, 0.0, 3.0]])
+    for kind in ("csr", "csc", "coo", "bsr", "dia", "lil", "dok"):
+        for made in (sparse.csr_array(dense), sparse.csr_matrix(dense)):
+            np.testing.assert_array_equal(as_csr(made.asformat(kind)).toarray(), dense)
+    roomy = sparse.csr_array(dense)
+    roomy.data, roomy.indices = np.append(roomy.data, 9.0), np.append(roomy.indices, 0)
+    np.testing.assert_array_equal(as_csr(roomy).toarray(), dense)
+    assert len(roomy.data) == 4  # the caller's spare room is still there
+
+
+def _save_sparse(path: Path, table: sparse.sparray) -> None:
+    parts = {"indices": table.indices, "indptr": table.indptr}
+    np.savez(path, format=b"csr", shape=np.array(table.shape), data=table.data, **parts)
+
+
+@pytest.mark.parametrize("case", [case for case in _unsound() if case.startswith("csr")])
+def test_a_sparse_file_is_checked_before_it_is_learned_from(case: str, tmp_path: Path) -> None:
+    _save_sparse(tmp_path / "x.npz", _unsound()[case])
+    with pytest.raises(InputError, match=r"contradict themselves|not a whole scipy sparse file"):
+        read_features(tmp_path / "x.npz")

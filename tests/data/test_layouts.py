@@ -1,6 +1,7 @@
 """The layouts of other tools, from a small file to a PairSet."""
 
 import json
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -181,6 +182,15 @@ def test_links(layout, name, content, tmp_path):
     assert pairs == list(expected)[: len(pairs)]
     assert len(pairs) >= 2
     assert labels.tolist() == [expected[pair] for pair in pairs]
+
+
+def test_whether_links_are_known_does_not_depend_on_a_label(tmp_path):
+    for labels in product(("1", "-1", "+1"), repeat=3):
+        content = "".join(f"p{at} q{at} {label}\n" for at, label in enumerate(labels))
+        found = read_pairs(write(tmp_path, "links.txt", content))
+        assert found.labels.tolist() == [int(label) for label in labels]
+    with pytest.raises(InputError, match="cannot tell the layout"):  # a number that is no label
+        read_pairs(write(tmp_path, "links.txt", "p1 q1 1\np2 q2 7\n"))
 
 
 def test_links_in_memory_and_bad_links(tmp_path):

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairveil.column_names import in_order, names_of
 from pairveil.errors import InputError
+from pairveil.foreign import as_csr
 
 
 class MetricTransformer(TransformerMixin, BaseEstimator):
@@ -143,7 +144,7 @@ def _numbers(table: Any) -> Any:
     if kind == "c":
         raise InputError("Complex data not supported: every feature must be a number")
     if sparse.issparse(table):
-        return sparse.csr_array(table, dtype=np.float64)
+        return as_csr(table).astype(np.float64, copy=False)
     try:
         return np.asarray(table, dtype=np.float64)
     except ValueError:
