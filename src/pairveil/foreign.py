@@ -21,12 +21,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
-from typing import Any, NoReturn
-
-import numpy as np
-import scipy  # its parts load on first use: who only reads text needs no sparse matrices
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pairveil.errors import InputError, PairveilError
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 MAX_BYTES = 16 * 2**20
 """Certificates and summaries take kilobytes, a ledger of ten thousand fits some megabytes."""
@@ -331,16 +331,18 @@ def _say(kind: Any) -> str:
     return "null" if kind is None else _KINDS[kind]
 
 
-def as_csr(values: Any) -> scipy.sparse.csr_array:
+def as_csr(values: Any) -> sparse.csr_array:
     """A sparse matrix as CSR with each entry stored once; the caller's matrix is left alone.
 
     Every index is looked at before anything follows it: compiled loops read and write where it says.
 
     Raises InputError: an index points outside the table, or pointers to rows do not ascend.
     """
+    from scipy import sparse  # here: who only reads text needs no library of numbers
+
     try:
         _check_sparse(copy(values))
-        table = scipy.sparse.csr_array(values)
+        table = sparse.csr_array(values)
         _check_sparse(table)
     except (ValueError, TypeError, IndexError, OverflowError, AttributeError):
         raise InputError(
@@ -355,6 +357,9 @@ def as_csr(values: Any) -> scipy.sparse.csr_array:
 
 def _check_sparse(table: Any) -> None:
     """Raise ValueError unless all indices lie inside the shape. Attributes of ``table`` may be replaced."""
+    import numpy as np
+    from scipy import sparse
+
     if table.format in ("csr", "csc", "bsr"):
         kinds = {table.indptr.dtype.kind, table.indices.dtype.kind}
         # Asked here as well: scipy leaves its own question out where the last pointer is 0.
@@ -362,7 +367,7 @@ def _check_sparse(table: Any) -> None:
             raise ValueError
         table.check_format(full_check=True)
     elif table.format == "coo":
-        scipy.sparse.coo_array((table.data, table.coords), shape=table.shape)
+        sparse.coo_array((table.data, table.coords), shape=table.shape)
     elif (
         table.format == "dia"
         and not (

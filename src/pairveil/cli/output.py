@@ -153,6 +153,11 @@ def say_error(message: str) -> None:
     stderr.print(f"[red]pairveil:[/red] {escape(said)}")
 
 
+def say_note(text: str) -> None:
+    """One line on stderr that is no error."""
+    stderr.print(f"[yellow]note:[/yellow] {escape(text)}")
+
+
 @contextmanager
 def spoken_warnings(quiet: bool = False) -> Iterator[list[str]]:
     """Say each warning once, at once, in one line on stderr; yield the list of what was warned of.
@@ -172,7 +177,7 @@ def spoken_warnings(quiet: bool = False) -> Iterator[list[str]]:
         else:
             said.append(text)
         if not quiet or issubclass(category, GuaranteeWarning):
-            stderr.print(f"[yellow]note:[/yellow] {escape(text)}")
+            say_note(text)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always")
