@@ -83,7 +83,9 @@ def read_regular(path: Path, most: int | None = MAX_BYTES) -> bytes:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
 
 
-def check_growth(title: str, size: int, decoded: int, free: int = FREE_GROWTH) -> None:
+def check_growth(
+    title: str, size: int, decoded: int, times: int = MAX_GROWTH, free: int | None = None
+) -> None:
     """Refuse a file that would take far more memory than its size lets expect.
 
     Parameters
@@ -94,8 +96,8 @@ def check_growth(title: str, size: int, decoded: int, free: int = FREE_GROWTH) -
         Bytes on disk.
     decoded : int
         Bytes that it declares, or took so far.
-    free : int
-        Bytes that are never too many.
+    times, free : int
+        It may grow so many times, and in any case to so many bytes (`FREE_GROWTH`).
 
     Examples
     --------
@@ -104,9 +106,9 @@ def check_growth(title: str, size: int, decoded: int, free: int = FREE_GROWTH) -
     ...
     pairveil.errors.InputError: people.npz would grow to more than 100 times its size when it is read, ...
     """
-    if decoded > max(free, MAX_GROWTH * size):
+    if decoded > max(FREE_GROWTH if free is None else free, times * size):
         raise InputError(
-            f"{title} would grow to more than {MAX_GROWTH} times its size when it is read, which no ordinary "
+            f"{title} would grow to more than {times} times its size when it is read, which no ordinary "
             "table does. If it is yours, save it uncompressed: CSV, .npy, or a sparse .npz"
         )
 

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import bz2
 import csv
+import gzip
 import os
 import tracemalloc
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from scipy import sparse
 
+from pairveil import foreign
 from pairveil.data.choices import Choices
 from pairveil.data.clipping import clip_rows
 from pairveil.data.columns import IdColumn
-from pairveil.data.files import require_file
+from pairveil.data.files import check_parquet, require_file
+from pairveil.data.ondisk import open_pairs
 from pairveil.data.pairset import PairSet
 from pairveil.data.people import People
 from pairveil.data.readers import read_features, read_pairs
@@ -193,3 +200,91 @@ def test_a_sparse_file_is_checked_before_it_is_learned_from(case: str, tmp_path:
     _save_sparse(tmp_path / "x.npz", _unsound()[case])
     with pytest.raises(InputError, match=r"contradict themselves|not a whole scipy sparse file"):
         read_features(tmp_path / "x.npz")
+
+
+GROWN = "would grow to more than"
+
+
+def _constants(rows: int, columns: list[str]) -> pa.Table:
+    word = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int8)), pa.array(["x"]))
+    return pa.table(dict.fromkeys(columns, word))
+
+
+def test_small_files_that_declare_a_huge_table_are_refused_before_they_are_decoded(
+    tmp_path: Path,
+) -> None:
+    """The files of the report: some MB that took 4 to 9 GB, or more than 100 seconds."""
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as packed, packed.open("X.npy", "w") as member:
+        np.lib.format.write_array_header_2_0(  # declared, and nothing behind it
+            member, {"descr": "<f8", "fortran_order": False, "shape": (70_000_000, 8)}
+        )
+    blob = bytearray((tmp_path / "x.npz").read_bytes())
+    at = blob.index(b"PK\x01\x02")
+    blob[at + 24 : at + 28] = (2**32 - 2).to_bytes(4, "little")  # the size in the directory
+    (tmp_path / "x.npz").write_bytes(blob)
+    with pytest.raises(InputError, match=GROWN):
+        read_features(tmp_path / "x.npz")
+    pq.write_table(_constants(25_000_000, ["left", "right", "label"]), tmp_path / "p.parquet")
+    assert (tmp_path / "p.parquet").stat().st_size < 2**18
+    with pytest.raises(InputError, match=GROWN):
+        read_pairs(tmp_path / "p.parquet")
+    np.save(tmp_path / "f.npy", np.eye(2, dtype=np.float32))
+    with pytest.raises(InputError, match=GROWN):
+        open_pairs(tmp_path / "f.npy", tmp_path / "p.parquet")
+    tall = sparse.coo_array(([1.0], ([0], [0])), shape=(10**9, 2))
+    sparse.save_npz(tmp_path / "s.npz", tall)
+    with pytest.raises(InputError, match=GROWN):
+        read_features(tmp_path / "s.npz")
+
+
+def test_a_compressed_text_is_counted_while_it_is_read(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(foreign, "FREE_GROWTH", 2**20)
+    for name, compress in (("a.csv.gz", gzip.compress), ("a.csv.bz2", bz2.compress)):
+        (tmp_path / name).write_bytes(compress(b"id,x\n" + b"1,0000000000000\n" * 2**18))
+        with pytest.raises(InputError, match=GROWN):
+            read_features(tmp_path / name)
+        (tmp_path / name).write_bytes(compress(b"id,x\n" + b"1,2\n"))
+        assert read_features(tmp_path / name).values.tolist() == [[2.0]]
+
+
+def test_ten_million_pairs_are_no_bomb_however_they_are_packed(tmp_path: Path) -> None:
+    pq.write_table(_constants(10_000_000, ["left", "right", "label"]), tmp_path / "p.parquet")
+    found = pq.ParquetFile(tmp_path / "p.parquet")
+    check_parquet(found.metadata, "p.parquet", (tmp_path / "p.parquet").stat().st_size)
+
+
+def _sheet(path: Path, change: Callable[[bytes], bytes]) -> Path:
+    """An Excel file of 60 people whose sheet is changed by hand."""
+    book = openpyxl.Workbook()
+    book.active.append(["id", "x"])
+    for number in range(60):
+        book.active.append([number, number / 60])
+    book.save(path)
+    parts = {}
+    with zipfile.ZipFile(path) as packed:
+        parts = {name: packed.read(name) for name in packed.namelist()}
+    parts["xl/worksheets/sheet1.xml"] = change(parts["xl/worksheets/sheet1.xml"])
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, content in parts.items():
+            packed.writestr(name, content)
+    return path
+
+
+def test_rows_beyond_a_stale_dimension_are_read(tmp_path: Path) -> None:
+    stale = _sheet(tmp_path / "p.xlsx", lambda xml: xml.replace(b'ref="A1:B61"', b'ref="A1:B21"'))
+    assert b'ref="A1:B21"' in zipfile.ZipFile(stale).read("xl/worksheets/sheet1.xml")
+    assert read_features(stale).n_people == 60
+
+
+def test_a_spreadsheet_cannot_grow_beyond_measure(tmp_path: Path, monkeypatch) -> None:
+    long = _sheet(tmp_path / "a.xlsx", lambda xml: xml + b" " * 20_000_000)
+    with pytest.raises(InputError, match=GROWN):
+        read_features(long)
+    row = '<row r="{0}"><c r="{1}{0}"><v>1</v></c></row>'
+    far = [row.format(99999999999, "A"), "".join(row.format(n, "XFD") for n in range(62, 262))]
+    monkeypatch.setattr(foreign, "FREE_GROWTH", 2**20)
+    for cells in far:
+        end = f"{cells}</sheetData>".encode()
+        wide = _sheet(tmp_path / "b.xlsx", lambda xml, end=end: xml.replace(b"</sheetData>", end))
+        with pytest.raises(InputError, match=GROWN):
+            read_features(wide)
