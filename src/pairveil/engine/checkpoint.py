@@ -272,7 +272,10 @@ def _records(name: str, line: bytes, rest: bytes) -> Content:
             break
         if not sound or hashlib.sha256(record).digest() != check:
             raise InputError(f"this checkpoint is damaged; {_ANEW}")
-        sums.append(_sum(record))
+        try:
+            sums.append(_sum(record))
+        except InputError:
+            raise InputError(f"this checkpoint is damaged; {_ANEW}") from None
         digest.update(rest[at : start + length])
         marks.append(digest.hexdigest())
         at = start + length
