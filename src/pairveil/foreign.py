@@ -123,14 +123,15 @@ def taking_apart(title: str) -> Iterator[None]:
     ...     [][0]
     Traceback (most recent call last):
     ...
-    pairveil.errors.InputError: dedupe.json is damaged, or not the kind of file that it should be
+    pairveil.errors.InputError: dedupe.json is not valid: it is damaged, lacks a field or holds one of ...
     """
     try:
         yield
     except (PairveilError, Warning, OSError, MemoryError):
         raise
     except Exception:  # what it says may quote the file
-        raise InputError(f"{title} is damaged, or not the kind of file that it should be") from None
+        problem = "it is damaged, lacks a field or holds one of a wrong type"
+        raise InputError(f"{title} is not valid: {problem}") from None
 
 
 def parse_toml(text: bytes, title: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import pytest
 from pairveil.data.pairset import PairSet
 from pairveil.data.readers import read_features, read_pairs
 from pairveil.errors import InputError
+from pairveil.linkage.dedupe import from_dedupe
 
 # As in Splink's fake_1000_labels.csv.
 SPLINK = """unique_id_l,source_dataset_l,unique_id_r,source_dataset_r,clerical_match_score
@@ -126,6 +127,18 @@ def test_dedupe_records_without_the_id_field_say_how_to_name_it(tmp_path):
 def test_dedupe_pairs_are_two_records(bad, tmp_path):
     with pytest.raises(InputError, match="pair 1 is not two records"):
         read_pairs(write(tmp_path, "training.json", {"match": bad}))
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"match": 5}, {"match": [[{"id": [1]}, {"id": {}}]]}, {"distinct": None}, {"match": [[1]]}],
+)
+def test_dedupe_files_of_another_kind_are_refused(bad, tmp_path):
+    path = write(tmp_path, "training.json", bad)
+    with pytest.raises(InputError, match=r"training\.json"):
+        read_pairs(path)
+    with pytest.raises(InputError, match=r"training\.json"):
+        from_dedupe(path, {"name": (0.5,)})
 
 
 @pytest.mark.parametrize("layout", ["auto", "lfw"])
