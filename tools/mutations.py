@@ -701,6 +701,41 @@ COUNTS = [
     ),
 ]
 
+READING = [
+    Mutation(
+        "notes: rows of repeated pairs may become part of an output",
+        """ merged{where}",
+            PrivateNote,""",
+        """ merged{where}",
+            UserWarning,""",
+        _in("test_resolving"),
+    ),
+    Mutation(
+        "notes: how many rows were clipped may become part of an output",
+        "warnings.warn(message, PrivateNote, stacklevel=stacklevel + 1)",
+        "warnings.warn(message, UserWarning, stacklevel=stacklevel + 1)",
+        _in("test_bad_input"),
+    ),
+    Mutation(
+        "layouts: links are known by the value of a label",
+        "return all(_SPACES.split(line)[2:] in _NUMBERED for line in look.lines)",
+        'return any(_SPACES.split(line)[2:] == ["-1"] for line in look.lines)',
+        _in("test_layouts"),
+    ),
+    Mutation(
+        "sparse: indices are followed unseen",
+        "table.check_format(full_check=True)",
+        "table.check_format(full_check=False)",
+        _in("test_foreign_tables"),
+    ),
+    Mutation(
+        "sparse: pointers to rows may go back where the last is 0",
+        'if kinds != {"i"} or (np.diff(table.indptr) < 0).any():',
+        'if kinds != {"i"}:',
+        _in("test_foreign_tables"),
+    ),
+]
+
 SELECTION = [
     Mutation(
         "selection: the shift is charged once",
@@ -780,6 +815,6 @@ VERDICT = [
 ]
 
 MUTATIONS = [
-    *SENSITIVITY, *CLIP, *NOISE, *CHOICES, *KAPPA, *EVENTS, *ACCOUNTING, *COUNTS, *SELECTION,
+    *SENSITIVITY, *CLIP, *NOISE, *CHOICES, *KAPPA, *EVENTS, *ACCOUNTING, *COUNTS, *READING, *SELECTION,
     *VERDICT,
 ]  # fmt: skip

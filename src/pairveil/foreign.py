@@ -1,10 +1,12 @@
 """Files that somebody else wrote, read in bounded time and memory.
 
-Certificates, summaries, ledgers and the names inside a metric come from strangers. `read_regular` opens
-regular files only (a pipe would wait for ever), up to a size. `parse_json` is the one reader of such
-JSON: text, depth and numbers are bounded before anything is built, so that nothing behind it can
-recurse too deep or compute with a number of a thousand digits. `check_kinds` says in a sentence which field
-is of a wrong kind.
+Tables, certificates, summaries, ledgers and the names inside a metric come from strangers. `read_regular`
+opens regular files only (a pipe would wait for ever), up to a size. `parse_json` and `parse_toml` are the
+readers of such text: size, depth and numbers are bounded before anything is built, so that nothing behind
+them can recurse too deep or compute with a number of a thousand digits. `check_kinds` says in a sentence
+which field is of a wrong kind. `check_growth` refuses a file that is small on disk and huge in memory, by
+what it declares and before it is decoded. `as_csr` looks at every index of a sparse matrix before anything
+follows it. Whatever else can go wrong while a file is taken apart is the file's fault: `taking_apart`.
 """
 
 from __future__ import annotations
@@ -14,17 +16,29 @@ import math
 import os
 import re
 import stat
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from pairveil.errors import InputError
+from pairveil.errors import InputError, PairveilError
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 MAX_BYTES = 16 * 2**20
 """Certificates and summaries take kilobytes, a ledger of ten thousand fits some megabytes."""
 
 MAX_DEPTH = 32
 """Ours are at most six levels deep."""
+
+MAX_GROWTH = 100
+"""Times that a file may grow when it is decoded; honest tables grow by 3 to 30."""
+
+FREE_GROWTH = 512 * 2**20
+"""Bytes that any file may grow to: ten million pairs take half of it, however well they are packed."""
 
 _LARGEST_INTEGER = 2**63 - 1
 # A string is skipped as a whole (possessive: a long one needs no stack), a bracket is counted.
@@ -67,6 +81,82 @@ def read_regular(path: Path, most: int | None = MAX_BYTES) -> bytes:
         raise InputError(f"{path} is not a regular file") from None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def check_growth(
+    title: str, size: int, decoded: int, times: int = MAX_GROWTH, free: int | None = None
+) -> None:
+    """Refuse a file that would take far more memory than its size lets expect.
+
+    Parameters
+    ----------
+    title : str
+        What messages call it.
+    size : int
+        Bytes on disk.
+    decoded : int
+        Bytes that it declares, or took so far.
+    times, free : int
+        It may grow so many times, and in any case to so many bytes (`FREE_GROWTH`).
+
+    Examples
+    --------
+    >>> check_growth("people.npz", size=4_000_000, decoded=4_400_000_000)
+    Traceback (most recent call last):
+    ...
+    pairveil.errors.InputError: people.npz would grow to more than 100 times its size when it is read, ...
+    """
+    if decoded > max(FREE_GROWTH if free is None else free, times * size):
+        raise InputError(
+            f"{title} would grow to more than {times} times its size when it is read, which no ordinary "
+            "table does. If it is yours, save it uncompressed: CSV, .npy, or a sparse .npz"
+        )
+
+
+@contextmanager
+def taking_apart(title: str) -> Iterator[None]:
+    """Whatever a stranger's file makes our parsers raise ends in one sentence about the file.
+
+    Examples
+    --------
+    >>> with taking_apart("dedupe.json"):
+    ...     [][0]
+    Traceback (most recent call last):
+    ...
+    pairveil.errors.InputError: dedupe.json is not valid: it is damaged, lacks a field or holds one of ...
+    """
+    try:
+        yield
+    except (PairveilError, Warning, OSError, MemoryError):
+        raise
+    except Exception:  # what it says may quote the file
+        problem = "it is damaged, lacks a field or holds one of a wrong type"
+        raise InputError(f"{title} is not valid: {problem}") from None
+
+
+def parse_toml(text: bytes, title: str) -> dict[str, Any]:
+    """TOML as Python data; InputError where it is not TOML, not UTF-8 or nested too deeply.
+
+    Examples
+    --------
+    >>> parse_toml(b"epsilon = 1.0", "pairveil.toml")
+    {'epsilon': 1.0}
+    >>> parse_toml(b"x = " + b"[" * 5000, "pairveil.toml")
+    Traceback (most recent call last):
+    ...
+    pairveil.errors.InputError: pairveil.toml is nested too deeply
+    """
+    try:
+        return tomllib.loads(text.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        problem = "is not UTF-8 text"
+    except tomllib.TOMLDecodeError as error:
+        problem = f"is not TOML: {error}"
+    except RecursionError:
+        problem = "is nested too deeply"
+    except ValueError:  # a day or a number that is none
+        problem = "is not TOML: a value in it cannot be read"
+    raise InputError(f"{title} {problem}")
 
 
 def read_json(path: Path, title: str | None = None, most: int = MAX_BYTES) -> Any:
@@ -242,3 +332,50 @@ def _say(kind: Any) -> str:
         (inner,) = kind.values()
         return f"an object, with {_say(inner)} for each name"
     return "null" if kind is None else _KINDS[kind]
+
+
+def as_csr(values: Any) -> sparse.csr_array:
+    """A sparse matrix as CSR with each entry stored once; the caller's matrix is left alone.
+
+    Every index is looked at before anything follows it: compiled loops read and write where it says.
+
+    Raises InputError: an index points outside the table, or pointers to rows do not ascend.
+    """
+    from scipy import sparse  # here: who only reads text needs no library of numbers
+
+    try:
+        _check_sparse(copy(values))
+        table = sparse.csr_array(values)
+        _check_sparse(table)
+    except (ValueError, TypeError, IndexError, OverflowError, AttributeError):
+        raise InputError(
+            "the sparse features contradict themselves: an index points outside the table, or their parts "
+            "do not fit together. Build the matrix anew"
+        ) from None
+    if not table.has_canonical_format:
+        table = table.copy()
+        table.sum_duplicates()
+    return table
+
+
+def _check_sparse(table: Any) -> None:
+    """Raise ValueError unless all indices lie inside the shape. Attributes of ``table`` may be replaced."""
+    import numpy as np
+    from scipy import sparse
+
+    if table.format in ("csr", "csc", "bsr"):
+        kinds = {table.indptr.dtype.kind, table.indices.dtype.kind}
+        # Asked here as well: scipy leaves its own question out where the last pointer is 0.
+        if kinds != {"i"} or (np.diff(table.indptr) < 0).any():
+            raise ValueError
+        table.check_format(full_check=True)
+    elif table.format == "coo":
+        sparse.coo_array((table.data, table.coords), shape=table.shape)
+    elif (
+        table.format == "dia"
+        and not (
+            # scipy narrows offsets to 32 bits without a look, and writes where the narrow ones say.
+            (-table.shape[0] < table.offsets) & (table.offsets < table.shape[1])
+        ).all()
+    ):
+        raise ValueError

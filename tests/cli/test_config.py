@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
+import subprocess
+import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from running import run_here as run
+from typer.models import OptionInfo
+
+from pairveil.cli.app import COMMANDS, NUMBA_FILE
+from pairveil.cli.bench import app as bench
+from pairveil.cli.config import TYPED
+from pairveil.cli.option_groups import with_groups
+from pairveil.studio.commands import PROGRAM
 
 
 @pytest.fixture
@@ -27,7 +38,72 @@ def test_options_come_from_the_file_and_the_command_line_wins(here: Path) -> Non
     typed = run(*words, "--epsilon", 2, "--unit", "pair", cwd=here).json["certificate"]
     assert typed["unit"] == "pair"
     assert 1.99 < typed["epsilon"] <= 2.0
-    assert "come from pairveil.toml" in run(*words[:-1], cwd=here).out
+    said = " ".join(run(*words[:-1], cwd=here).err.split())
+    assert "pairveil.toml, found in this folder, set --epsilon 0.5 --unit person --dry-run" in said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[certificate]\nsigner = "attacker.pub"',
+        '[certificate]\npairs = "theirs.csv"',
+        '[certificate]\nsalt = "salt"',
+        '[audit]\ntrainer = "evil:f"',
+        '[sign]\nkey = "theirs.pem"',
+        '[fit]\nledger = "fresh.json"',
+        '[fit]\ndask = "tcp://10.6.6.6:8786"',
+        'ledger = "fresh.json"',
+        "[fit]\noverwrite = true",
+    ],
+)
+def test_a_file_that_was_found_cannot_say_whom_to_trust(text: str, here: Path) -> None:
+    (here / "pairveil.toml").write_text(text)
+    done = run("kappa", "pairs.csv", cwd=here)
+    assert done.code == 2
+    assert "cannot be set by a file that merely lies in the folder" in " ".join(done.err.split())
+    named = run("kappa", "pairs.csv", "--config", "pairveil.toml", cwd=here)
+    assert (named.code, named.err) == (0, "")
+    variable = run("kappa", "pairs.csv", cwd=here, PAIRVEIL_CONFIG="pairveil.toml")
+    assert (variable.code, variable.err) == (0, "")
+
+
+def test_every_path_of_a_command_is_typed_or_only_read() -> None:
+    """A new option that names a file is put on one of the two lists."""
+    only_read = {"schema", "bounds", "ids", "public_test", "real", "threshold"}
+    seen = set()
+    for command in [*COMMANDS.values(), *(one.callback for one in bench.registered_commands)]:
+        for name, parameter in inspect.signature(with_groups(command)).parameters.items():
+            kind, *told = get_args(parameter.annotation) or (None,)
+            is_path = kind is Path or Path in get_args(kind)
+            if is_path and any(isinstance(one, OptionInfo) for one in told):
+                seen.add(name)
+    assert seen - only_read <= TYPED
+    assert {"ledger", "signer", "key", "out", "schema"} <= seen
+
+
+def test_what_a_found_file_set_is_said_by_every_command(here: Path) -> None:
+    (here / "pairveil.toml").write_text(
+        'left = "left"\n[kappa]\nquiet = true\n[bench.kappa]\npeers = false\npairs = [500]\n'
+    )
+    said = "note: pairveil.toml, found in this folder, set"
+    assert run("kappa", "pairs.csv", cwd=here).err == f"{said} --left left --quiet\n"
+    assert run("kappa", "pairs.csv", "-q", "--left", "left", cwd=here).err == ""
+    inner = run("bench", "kappa", "-q", cwd=here)
+    assert " ".join(inner.err.split()) == f"{said} --pairs 500 --peers False"
+
+
+def test_nothing_that_lies_beside_the_data_is_run(here: Path) -> None:
+    """Neither a module of a name that we import, nor code that a file of numba's would lead to."""
+    for name in ("typer", "numpy", "rich", "pyarrow"):
+        (here / f"{name}.py").write_text("raise SystemExit('run')")
+    words = ["-m", "pairveil", "kappa", "pairs.csv", "-q"]
+    for python in ((sys.executable, *words), (*PROGRAM, *words[2:])):
+        done = subprocess.run(python, cwd=here, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    (here / NUMBA_FILE).write_text("cache_dir: evil")
+    refused = run("kappa", "pairs.csv", cwd=here)
+    assert refused.code == 2
+    assert "Remove it, or work in another folder" in refused.err
 
 
 def test_a_file_can_be_named_anywhere(here: Path) -> None:
@@ -55,6 +131,8 @@ def test_a_group_inside_a_group(here: Path) -> None:
         ("[fit]\nexclude = 'ward'", "'exclude' must be a list"),
         ("[fit]\nepsilon = true", "'epsilon' must be one number or text"),
         ("epsilon =", "is not TOML"),
+        ("x = " + "[" * 5000, "is nested too deeply"),
+        ("x = 2026-13-45", "is not TOML"),
         ("[kappa]\nlayout = 'triangle'", "It comes from pairveil.toml"),
     ],
 )

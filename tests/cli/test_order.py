@@ -85,3 +85,17 @@ def test_similar_ids_are_said_even_to_those_who_asked_for_quiet(tmp_path: Path) 
     done = run("kappa", "pairs.csv", "-q", cwd=tmp_path)
     assert "kappa is too small" in " ".join(done.err.split())
     assert done.out == ""
+
+
+def test_row_numbers_of_repeated_pairs_are_for_the_operator_alone(tmp_path: Path) -> None:
+    """In a file that is sorted by label the number of a row tells a label."""
+    rows = [f"p{n},p{n + 1},{1 if n % 2 else -1}" for n in range(9)]
+    said = []
+    for name, again in (("one", "p2,p1,1"), ("two", "p2,p1,-1")):
+        listed = sorted([*rows, again], key=lambda row: row.rpartition(",")[2])
+        (tmp_path / f"{name}.csv").write_text(HEAD + "\n".join(listed) + "\n")
+        for words in (("kappa",), ("select", "-o", "used.csv")):
+            done = run(*words, f"{name}.csv", "--json", cwd=tmp_path)
+            assert "1 pair appeared before and was merged (row" in " ".join(done.err.split())
+            said.append((words[0], done.json))
+    assert said[:2] == said[2:]

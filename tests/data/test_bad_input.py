@@ -19,7 +19,7 @@ import pytest
 from pairveil.data import files
 from pairveil.data.pairset import PairSet
 from pairveil.data.readers import read_classes, read_features, read_pairs
-from pairveil.errors import DataWarning, InputError
+from pairveil.errors import InputError, PrivateNote
 
 ANN, BOB, CID = "Zqann71", "Zqbob72", "Zqcid73"  # ids
 X, Y = "8317.25", "9461.75"  # feature values
@@ -251,7 +251,7 @@ def test_what_is_changed_is_said_without_values(tmp_path):
         warnings.simplefilter("always")
         data = PairSet.join(people, pairs, data_norm=1.0)
     said = [str(warning.message) for warning in caught]
-    assert all(warning.category is DataWarning for warning in caught)
+    assert all(warning.category is PrivateNote for warning in caught)
     assert re.search(r"1 pair appeared before and was merged \(row 3\)", said[0])
     assert re.search(r"3 of 3 people's rows", said[1])
     assert not any(CANARY.search(text) for text in [*said, repr(data), repr(people), repr(pairs)])

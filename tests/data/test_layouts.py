@@ -1,6 +1,7 @@
 """The layouts of other tools, from a small file to a PairSet."""
 
 import json
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ import pytest
 from pairveil.data.pairset import PairSet
 from pairveil.data.readers import read_features, read_pairs
 from pairveil.errors import InputError
+from pairveil.linkage.dedupe import from_dedupe
 
 # As in Splink's fake_1000_labels.csv.
 SPLINK = """unique_id_l,source_dataset_l,unique_id_r,source_dataset_r,clerical_match_score
@@ -127,6 +129,18 @@ def test_dedupe_pairs_are_two_records(bad, tmp_path):
         read_pairs(write(tmp_path, "training.json", {"match": bad}))
 
 
+@pytest.mark.parametrize(
+    "bad",
+    [{"match": 5}, {"match": [[{"id": [1]}, {"id": {}}]]}, {"distinct": None}, {"match": [[1]]}],
+)
+def test_dedupe_files_of_another_kind_are_refused(bad, tmp_path):
+    path = write(tmp_path, "training.json", bad)
+    with pytest.raises(InputError, match=r"training\.json"):
+        read_pairs(path)
+    with pytest.raises(InputError, match=r"training\.json"):
+        from_dedupe(path, {"name": (0.5,)})
+
+
 @pytest.mark.parametrize("layout", ["auto", "lfw"])
 def test_lfw(layout, tmp_path):
     table = read_pairs(write(tmp_path, "pairs.txt", LFW), layout=layout)
@@ -181,6 +195,15 @@ def test_links(layout, name, content, tmp_path):
     assert pairs == list(expected)[: len(pairs)]
     assert len(pairs) >= 2
     assert labels.tolist() == [expected[pair] for pair in pairs]
+
+
+def test_whether_links_are_known_does_not_depend_on_a_label(tmp_path):
+    for labels in product(("1", "-1", "+1"), repeat=3):
+        content = "".join(f"p{at} q{at} {label}\n" for at, label in enumerate(labels))
+        found = read_pairs(write(tmp_path, "links.txt", content))
+        assert found.labels.tolist() == [int(label) for label in labels]
+    with pytest.raises(InputError, match="cannot tell the layout"):  # a number that is no label
+        read_pairs(write(tmp_path, "links.txt", "p1 q1 1\np2 q2 7\n"))
 
 
 def test_links_in_memory_and_bad_links(tmp_path):

@@ -1,5 +1,7 @@
 """Order is data: what a set of pairs becomes depends on who is paired with whom, and on nothing else."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,9 +10,13 @@ from scipy import sparse
 
 from pairveil.data import canonical
 from pairveil.data.canonical import is_canonical, records_of
+from pairveil.data.clipping import clip_rows_and_say_so
+from pairveil.data.counted import counted_pairs
 from pairveil.data.pairset import PairSet
 from pairveil.data.readers import read_features, read_pairs
+from pairveil.data.scaling import PublicBounds, scale_to_bounds
 from pairveil.data.tables import FeatureTable, PairTable
+from pairveil.data.tupleset import TupleSet
 from pairveil.errors import DataWarning, InputError, PrivateNote
 from pairveil.graph import choosing
 from pairveil.graph.choosing import select_pairs
@@ -140,7 +146,7 @@ def test_a_pair_whose_labels_disagree_is_null_and_its_difference_is_zero(kind):
     data = PairSet(kind(X), [[0, 1], [2, 3], [1, 0], [3, 2]], [1, -1, -1, -1])
     with pytest.warns(DataWarning) as caught:
         ordered, positions = data.canonical()
-    assert [w.category for w in caught] == [DataWarning, PrivateNote]
+    assert [w.category for w in caught] == [PrivateNote, PrivateNote]
     assert all(w.filename == __file__ for w in caught)
     assert str(caught[1].message).startswith(
         "1 pair has contradicting labels and contributes nothing"
@@ -153,6 +159,27 @@ def test_a_pair_whose_labels_disagree_is_null_and_its_difference_is_zero(kind):
     np.testing.assert_array_equal(
         ordered.features.toarray() if sparse.issparse(ordered.features) else X, X
     )
+
+
+def _said_publicly(labels, features, roles):
+    """What the data layer says that may become part of an output."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        scaled = scale_to_bounds(features, PublicBounds([0.0, 0.0], [1.0, 1.0]))
+        clip_rows_and_say_so(scaled, 1.0)
+        listed = PairTable(["ann", "bob", "bob", "ANN"], ["bob", "ann", "cid", "cid"], labels)
+        PairSet.join(FeatureTable(["ann", "bob", "cid", "ANN"], scaled), listed, 1.0).canonical()
+        PairSet(scaled, [[0, 1], [1, 0]], labels[:2]).canonical()
+        TupleSet(scaled, roles).canonical()
+        counted_pairs(np.array(labels)[:, None], np.array(labels, dtype=np.int8), [[0, 1]] * 4)
+    return [str(one.message) for one in caught if not issubclass(one.category, PrivateNote)]
+
+
+def test_what_is_said_publicly_follows_from_ids_alone():
+    inside, outside = np.full((4, 2), 0.4), np.full((4, 2), 7.0)
+    said = _said_publicly([1, 1, -1, 1], inside, [[0, 1, 2], [0, 1, 2]])
+    assert ["case, outer spaces" in one for one in said] == [True]  # similar ids
+    assert _said_publicly([-1, 1, 1, 1], outside, [[0, 1, 2], [1, 0, 2]]) == said
 
 
 def test_nobody_can_say_null_himself():

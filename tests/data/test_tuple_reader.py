@@ -27,7 +27,7 @@ def _parts(data: Any) -> list[list[int]]:
     ]
 
 
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.permutations(range(5)).map(lambda p: p[:4]), min_size=1, max_size=6))
 def test_both_layouts_say_the_same(parts: list[list[int]]) -> None:
     """Anchor, positive, negatives by column; or candidates in any order and the number of the nearest."""

@@ -8,13 +8,14 @@ import signal
 import struct
 import subprocess
 import sys
+import zlib
 
 import numpy as np
 import pytest
 
 from pairveil.data.pairset import PairSet
 from pairveil.engine import checkpoint
-from pairveil.engine.checkpoint import Hold
+from pairveil.engine.checkpoint import _CHECK, _HEAD, Hold, name_of
 from pairveil.errors import BudgetError, InputError
 from pairveil.graph.choosing import design_pairs
 from pairveil.learners.contrastive.learner import DPPMetricLearner
@@ -122,6 +123,51 @@ def test_a_byte_that_changed_is_damage_and_no_short_tail(tmp_path, where):
     with pytest.raises(InputError, match="damaged; remove it to start anew, which spends anew"):
         learner().fit(make_data(), checkpoint=path)
     assert path.read_bytes() == content
+
+
+def sealed(line, records):
+    """A checkpoint of these records with sound digests, as a forger would write it."""
+    content = line + b"\n"
+    for record in records:
+        head = _HEAD.pack(len(record), hashlib.sha256(record).digest())
+        content += head + _CHECK.pack(zlib.crc32(head)) + record
+    return content
+
+
+FORGED = {
+    "not JSON": b"[[[[\n" + bytes(8),
+    "deep": b"[" * 3000 + b"\n",
+    "a name of bytes": b'["\xff\xfe", [1]]\n' + bytes(8),
+    "no name": b"[5, [1]]\n" + bytes(8),
+    "another shape": b'["survey", [999999999999]]\n' + bytes(8),
+    "a shape below 0": b'["survey", [-1]]\n' + bytes(8),
+    "a shape of text": b'["survey", "1"]\n' + bytes(8),
+    "half a number": b'["survey", [1]]\n' + bytes(7),
+    "NaN": b'["survey", [1]]\n' + np.array([np.nan]).tobytes(),
+    "infinity": b'["survey", [1]]\n' + np.array([np.inf]).tobytes(),
+    "1e308": b'["survey", [1]]\n' + np.array([1e308]).tobytes(),
+    "an array of NumPy": b"survey\n\x93NUMPY\x01\x00v\x00{'descr': '|O'}",
+    "nothing": b"",
+}
+
+
+@pytest.mark.parametrize("forged", FORGED)
+def test_a_record_that_somebody_else_wrote_is_refused(tmp_path, forged):
+    path = tmp_path / "fit"
+    stopped_fit(path)
+    line = path.read_bytes().partition(b"\n")[0]
+    path.write_bytes(sealed(line, [FORGED[forged]]))
+    with pytest.raises(InputError, match="this checkpoint is"):
+        learner().fit(make_data(), checkpoint=path)
+
+
+@pytest.mark.parametrize("line", [b"[" * 100_000, b"{}", b"5", b"\xff", b'{"format": 5}', b""])
+def test_a_first_line_that_somebody_else_wrote_is_refused(tmp_path, line):
+    path = tmp_path / "fit"
+    path.write_bytes(line + b"\n")
+    assert name_of(path) is None
+    with pytest.raises(InputError, match="not a checkpoint of this version"):
+        learner().fit(make_data(), checkpoint=path)
 
 
 def test_a_ledger_that_does_not_know_the_fit_is_charged(tmp_path):

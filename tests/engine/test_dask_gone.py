@@ -3,6 +3,7 @@
 import concurrent.futures
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -81,10 +82,15 @@ class Cluster:
     def __init__(self, answer, n_workers=1, status="running"):
         self._answer, self._n_workers, self.status = answer, n_workers, status
 
-    def nthreads(self):
+    def nthreads(self, callback_timeout):
+        if self._n_workers is None:  # frozen: the question is given up in time
+            assert callback_timeout <= dask_waiting.LOOK_EVERY
+            raise TimeoutError
         return dict.fromkeys(range(self._n_workers), 1)
 
     def gather(self, futures):
+        if self._n_workers is None:
+            threading.Event().wait()
         if isinstance(self._answer, BaseException):
             raise self._answer
         return [self._answer for _ in futures]
@@ -136,5 +142,20 @@ def test_a_cluster_without_workers_is_given_up(monkeypatch):
     with pytest.raises(ClusterError, match="went away"):
         dask_waiting.results(Cluster(7, status="closed"), [Future()])
     monkeypatch.setattr(dask_waiting, "NO_WORKERS_FOR", 0.01)
-    with pytest.raises(ClusterError, match=r"has had no workers for 0\.01 seconds"):
+    with pytest.raises(ClusterError, match=r"has had no workers, or has not answered, for 0\.01"):
         dask_waiting.results(Cluster(7, n_workers=0), [Future()])
+
+
+@pytest.mark.parametrize("where", ["wait", "gather"])
+def test_a_frozen_scheduler_is_given_up(monkeypatch, where):
+    """Stopped, it keeps its connections and answers nothing, whatever it is asked."""
+
+    def frozen(futures, timeout):
+        if where == "wait":
+            raise TimeoutError
+
+    monkeypatch.setattr("distributed.wait", frozen)
+    monkeypatch.setattr(dask_waiting, "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(dask_waiting, "NO_WORKERS_FOR", 0.02)
+    with pytest.raises(ClusterError, match="has not answered, for"):
+        dask_waiting.results(Cluster(7, n_workers=None), [Future()])

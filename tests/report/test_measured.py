@@ -127,6 +127,7 @@ def test_a_charged_evaluation_is_shown_with_its_cost(scored, full_data) -> None:
         ({"pair_auc": "inf"}, "scores that are none"),
         ({"n_pairs": 0}, "scores that are none"),
         ({"certificate": {}}, "certificate"),
+        ({"certificate": 5}, "'certificate' must be an object"),
     ],
 )
 def test_an_evaluation_that_does_not_hold_is_refused(scored, changed, said) -> None:

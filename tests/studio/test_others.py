@@ -179,6 +179,14 @@ def test_a_damaged_zip_file_is_refused_or_read(place: int, change: int) -> None:
         assert not (Path(folder) / "a.zip").exists()
 
 
+def test_a_zip_file_of_too_many_files_is_told_so(tmp_path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        for number in range(101):
+            archive.writestr(f"{number}.json", "{}")
+    with pytest.raises(InputError, match="holds more than a release"):
+        unpack(tmp_path / "a.zip")
+
+
 def test_what_is_no_release_is_refused_and_forgotten(client, project) -> None:
     client.delete("/read")
     for name in ("a.zip", "certificate.json"):

@@ -123,7 +123,9 @@ def load_trainer(name: str) -> Trainer:
         raise InputError("a trainer is named module:function, such as mytrainer:train")
     here = str(Path.cwd())
     if here not in sys.path:
-        sys.path.insert(0, here)
+        sys.path.append(
+            here
+        )  # last: what lies there beside the trainer stands in for no other module
     try:
         found = getattr(import_module(module), function, None)
     except Exception as problem:

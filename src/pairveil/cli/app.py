@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from pairveil import __version__
 from pairveil.cli import (
@@ -32,12 +33,15 @@ from pairveil.cli import (
     threshold,
     trust,
 )
-from pairveil.cli.config import find_config, read_config
+from pairveil.cli.config import find_config, read_config, what_a_found_file_set
 from pairveil.cli.option_groups import with_groups
-from pairveil.cli.output import say_error
+from pairveil.cli.output import say_error, say_note
 from pairveil.errors import BudgetError, PairveilError
 
 STOPPED = "stopped; nothing half-written was left behind"
+NUMBA_FILE = (
+    ".numba_config.yaml"  # numba reads it from the working directory; it may name a folder of code
+)
 EXIT_BUG, EXIT_INPUT, EXIT_BUDGET, EXIT_INTERRUPTED = 1, 2, 3, 130
 
 # typer brings its own copy of click since 0.16 and used the package before: take what it raises.
@@ -83,8 +87,18 @@ def root(
         return
     found = find_config(config)
     if found is not None:
-        context.default_map = read_config(found, context.command)
+        context.default_map = read_config(found, context.command, named=config is not None)
         context.obj = found
+
+
+class Command(TyperCommand):
+    """A command that first says which of its options came from a file that nobody named."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run it."""
+        if (said := what_a_found_file_set(ctx)) is not None:
+            say_note(said)
+        return super().invoke(ctx)
 
 
 COMMANDS: dict[str, Callable[..., None]] = {
@@ -110,12 +124,20 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "reproduce": reproduce.reproduce,
 }
 for name, command in COMMANDS.items():
-    app.command(name)(with_groups(command))
+    app.command(name, cls=Command)(with_groups(command))
+for registered in bench.app.registered_commands:
+    registered.cls = Command
 app.add_typer(bench.app, name="bench")
 
 
 def main() -> None:
     """Run the command line; bad input ends in one clear line, never in a traceback."""
+    if Path(NUMBA_FILE).exists():
+        _fail(
+            f"a file {NUMBA_FILE} lies in this folder: numba would obey it, and could be led to run code "
+            "that lies beside it. Remove it, or work in another folder",
+            EXIT_INPUT,
+        )
     with noticed_interrupts() as interrupted:
         _run(interrupted)
 

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from pairveil.errors import InputError
+from pairveil.foreign import parse_toml, read_regular
 
 CONFIG_FILE = "pairveil.toml"
+
+TYPED = frozenset({
+    "budget", "checkpoint", "claims_page", "dask", "data", "environment", "evaluation", "folder",
+    "graph_salt", "key", "ledger", "new_key", "out", "overwrite", "pairs", "records", "report", "salt",
+    "scratch", "signer", "trainer",
+})  # fmt: skip
+"""Parameters that say whom to trust, what to run, what to charge and where to write.
+
+A file that lies in the working directory may be a stranger's, as in a folder that was received: it cannot set
+them. The command line can, and so can a file that was named.
+"""
 
 
 def find_config(given: Path | None) -> Path | None:
@@ -23,7 +34,7 @@ def find_config(given: Path | None) -> Path | None:
     return given
 
 
-def read_config(path: Path, group: Any) -> dict[str, Any]:
+def read_config(path: Path, group: Any, *, named: bool) -> dict[str, Any]:
     """Read a configuration as the default values of a group of commands.
 
     Parameters
@@ -33,22 +44,34 @@ def read_config(path: Path, group: Any) -> dict[str, Any]:
         command's (``[fit]``, ``[bench.utility]``) and wins over them.
     group : click group
         Its commands say which tables and keys exist; anything else is an error.
+    named : bool
+        Somebody named the file; one that was found must not set `TYPED`.
 
     Returns values by command and parameter, as click's ``default_map``.
     """
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except UnicodeDecodeError:
-        raise InputError(f"{path} is not UTF-8 text") from None
-    except tomllib.TOMLDecodeError as problem:
-        raise InputError(f"{path} is not TOML: {problem}") from None
+    content = parse_toml(read_regular(path), str(path))
     tables = {key: value for key, value in content.items() if isinstance(value, dict)}
     shared = {key: value for key, value in content.items() if key not in tables}
     known = {name for command in _leaves(group) for name in options_of(command)}
     for key in shared:
         if key not in known:
             raise InputError(f"{path}: no command has an option '{key}'{_meant(key, known)}")
-    return _defaults(path, group, tables, shared)
+    return _defaults(path, group, tables, shared, frozenset() if named else TYPED)
+
+
+def what_a_found_file_set(context: Any) -> str | None:
+    """The options of a command that a file has set which nobody named, as they are typed; or None."""
+    root = context.find_root()
+    if root.obj is None or root.params.get("config") is not None:
+        return None
+    words = []
+    for spelling, parameter in options_of(context.command).items():
+        source = context.get_parameter_source(parameter.name)
+        if source is not None and source.name == "DEFAULT_MAP":
+            value = context.params.get(parameter.name)
+            shown = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+            words.append(f"--{spelling}{'' if value is True else f' {shown}'}")
+    return f"{root.obj}, found in this folder, set {' '.join(words)}" if words else None
 
 
 def options_of(command: Any) -> dict[str, Any]:
@@ -64,7 +87,11 @@ def options_of(command: Any) -> dict[str, Any]:
 
 
 def _defaults(
-    path: Path, group: Any, tables: dict[str, Any], shared: dict[str, Any]
+    path: Path,
+    group: Any,
+    tables: dict[str, Any],
+    shared: dict[str, Any],
+    typed: frozenset[str],
 ) -> dict[str, Any]:
     unknown = sorted(set(tables) - set(group.commands))
     if unknown:
@@ -76,7 +103,7 @@ def _defaults(
         if not isinstance(table, dict):
             raise InputError(f"{path}: [{name}] must be a table of options")
         if hasattr(command, "commands"):
-            made[name] = _defaults(path, command, table, shared)
+            made[name] = _defaults(path, command, table, shared, typed)
             continue
         options = options_of(command)
         for key in table:
@@ -88,6 +115,11 @@ def _defaults(
             # What is set for all commands is one value to some and a list to others ('epsilon' of 'plan').
             if key not in table and options[key].multiple and _is_scalar(value):
                 value = [value]
+            if options[key].name in typed:
+                raise InputError(
+                    f"{path}: '{key}' cannot be set by a file that merely lies in the folder, which may be a "
+                    f"stranger's. Type --{key}, or name the file: --config {path}"
+                )
             _check_value(path, key, value, options[key])
             made[name][options[key].name] = value
     return made

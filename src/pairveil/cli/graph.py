@@ -61,7 +61,7 @@ def show_kappa(
     from pairveil.data.resolving import index_pairs
     from pairveil.graph.kappa import kappa
 
-    with spoken_warnings(quiet or json_) as notes:
+    with spoken_warnings(quiet, listed=json_) as notes:
         if label is not None:
             PairOptions(**vars(reading), label=label, zero_means=zero_means).read(pairs)
         edges = index_pairs(reading.read(pairs)).pairs
@@ -109,7 +109,7 @@ def select(
     from pairveil.graph.choosing import select_pairs
     from pairveil.graph.kappa import kappa
 
-    with spoken_warnings(quiet or json_) as notes:
+    with spoken_warnings(quiet, listed=json_) as notes:
         found = index_pairs(reading.read(pairs, labels_optional=True))
     before = kappa(found.pairs)
     kept = select_pairs(found.pairs, str(how), max_degree=max_degree, random_state=seed)

@@ -153,12 +153,17 @@ def say_error(message: str) -> None:
     stderr.print(f"[red]pairveil:[/red] {escape(said)}")
 
 
+def say_note(text: str) -> None:
+    """One line on stderr that is no error."""
+    stderr.print(f"[yellow]note:[/yellow] {escape(text)}")
+
+
 @contextmanager
-def spoken_warnings(quiet: bool = False) -> Iterator[list[str]]:
+def spoken_warnings(quiet: bool = False, listed: bool = False) -> Iterator[list[str]]:
     """Say each warning once, at once, in one line on stderr; yield the list of what was warned of.
 
     A `GuaranteeWarning` is said even to those who asked for quiet. A `PrivateNote` is not in the list: what
-    is yielded may become part of an output.
+    is yielded may become part of an output. Where it does (``listed``), only the others are said here.
     """
     said: list[str] = []
     private: set[str] = set()
@@ -167,12 +172,13 @@ def spoken_warnings(quiet: bool = False) -> Iterator[list[str]]:
         text = " ".join(as_options(str(message)).split())
         if text in said or text in private:
             return
-        if issubclass(category, PrivateNote):
+        is_private = issubclass(category, PrivateNote)
+        if is_private:
             private.add(text)
         else:
             said.append(text)
-        if not quiet or issubclass(category, GuaranteeWarning):
-            stderr.print(f"[yellow]note:[/yellow] {escape(text)}")
+        if not (quiet or (listed and not is_private)) or issubclass(category, GuaranteeWarning):
+            say_note(text)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always")

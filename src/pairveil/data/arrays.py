@@ -13,6 +13,7 @@ import scipy  # as in `validation`
 
 from pairveil.data.tables import FeatureTable
 from pairveil.errors import InputError
+from pairveil.foreign import check_growth
 
 
 def is_array_file(path: Path) -> bool:
@@ -88,18 +89,31 @@ def _load(path: Path, source: Any) -> Any:
     try:
         if source is path:
             return np.load(path, mmap_mode="r", allow_pickle=False)
+        check_archive(path, source)
         source.seek(0)
         return np.load(source, allow_pickle=False)
+    except InputError:
+        raise
     except Exception:
         raise problem from None
+
+
+def check_archive(path: Path, source: Any, **limits: int) -> None:
+    """Refuse a zip file that declares far more than it has; no reader goes beyond what it declares."""
+    with zipfile.ZipFile(source) as packed:
+        declared = sum(one.file_size for one in packed.infolist())
+    check_growth(path.name, path.stat().st_size, declared, **limits)
 
 
 def _load_sparse(path: Path) -> Any:
     try:
         with path.open("rb") as file:
-            return scipy.sparse.load_npz(file)
+            found = scipy.sparse.load_npz(file)
     except Exception:
         raise InputError(f"{path.name} is not a whole scipy sparse file") from None
+    # As CSR it has a pointer for each row, and what is learned a number for each column.
+    check_growth(path.name, path.stat().st_size, 8 * (sum(map(int, found.shape)) + found.data.size))
+    return found
 
 
 def _take(loaded: Any, name: str, path: Path) -> np.ndarray:

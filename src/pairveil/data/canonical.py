@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from pairveil.data.columns import as_arrow, as_numpy
 from pairveil.data.validation import row_blocks
-from pairveil.errors import DataWarning, PrivateNote
+from pairveil.errors import PrivateNote
 
 MANY = 1 << 22  # below, memory is no matter, and nothing need be compiled
 NULL = 0
@@ -172,7 +172,9 @@ def is_canonical(pairs: np.ndarray) -> bool:
 
 
 def say_merged(n_repeated: int, where: str = "", stacklevel: int = 2) -> None:
-    """Warn that rows mention a pair again, if any do; ``where`` names the rows.
+    """Tell the operator that rows mention a pair again, if any do; ``where`` names the rows.
+
+    A private note: a file may be sorted by label, and then the number of a row tells a label.
 
     Examples
     --------
@@ -183,7 +185,7 @@ def say_merged(n_repeated: int, where: str = "", stacklevel: int = 2) -> None:
         warnings.warn(
             f"{n_repeated} pair{'s' if many else ''} appeared before and "
             f"{'were' if many else 'was'} merged{where}",
-            DataWarning,
+            PrivateNote,
             stacklevel=stacklevel + 1,
         )
 

@@ -18,6 +18,7 @@ from scipy import sparse
 from pairveil.array_types import FloatArray, IntArray
 from pairveil.data.validation import row_blocks
 from pairveil.errors import InputError
+from pairveil.foreign import as_csr
 
 NO_CHOICE = 0
 """The label of a null choice, which contributes nothing to any sum."""
@@ -57,6 +58,8 @@ class Choices:
     weights: FloatArray | None = None
 
     def __post_init__(self) -> None:
+        if sparse.issparse(self.features):
+            object.__setattr__(self, "features", as_csr(self.features))
         pairs = np.asarray(self.pairs)
         labels, workers = np.asarray(self.labels), _names(self.workers)
         if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":

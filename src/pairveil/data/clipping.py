@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from pairveil.data.validation import as_csr, row_blocks
-from pairveil.errors import DataWarning, InputError
+from pairveil.data.validation import row_blocks
+from pairveil.errors import InputError, PrivateNote
+from pairveil.foreign import as_csr
 
 
 def clip_rows(values: Any, data_norm: float) -> tuple[Any, int]:
@@ -70,7 +71,7 @@ def clip_rows(values: Any, data_norm: float) -> tuple[Any, int]:
 
 
 def clip_rows_and_say_so(values: Any, data_norm: float, stacklevel: int = 2) -> Any:
-    """`clip_rows`, with a `DataWarning` that says how many rows were clipped.
+    """`clip_rows`, with a `PrivateNote` that says how many rows were clipped.
 
     Examples
     --------
@@ -84,7 +85,7 @@ def clip_rows_and_say_so(values: Any, data_norm: float, stacklevel: int = 2) -> 
 
 
 def say_clipped(n_clipped: int, n_rows: int, data_norm: float, stacklevel: int = 2) -> None:
-    """Warn that rows were clipped, if any were.
+    """Tell the operator that rows were clipped, if any were: how many there are depends on their contents.
 
     Examples
     --------
@@ -98,7 +99,7 @@ def say_clipped(n_clipped: int, n_rows: int, data_norm: float, stacklevel: int =
             ". That is more than half: scale the columns by public bounds first "
             "(pairveil.data.scaling.scale_to_bounds)"
         )
-    warnings.warn(message, DataWarning, stacklevel=stacklevel + 1)
+    warnings.warn(message, PrivateNote, stacklevel=stacklevel + 1)
 
 
 def row_norms(values: Any) -> np.ndarray:

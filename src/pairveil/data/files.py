@@ -22,12 +22,14 @@ from pairveil.data.sources import (
     no_quoting,
     opened,
     require_file,
+    size_of,
     spreadsheet,
     title_of,
     wrong_encoding,
 )
 from pairveil.data.spreadsheets import EXCEL, read_sheet
 from pairveil.errors import InputError
+from pairveil.foreign import check_growth
 
 __all__ = ["ColumnKind", "TableSource", "open_table", "read_text", "require_file"]
 
@@ -236,6 +238,7 @@ def _csv_header(path: Path, usual: str) -> tuple[tuple[str, ...], str, bool]:
 def _open_parquet(path: Path) -> TableSource:
     with no_quoting(path, None):
         file = pq.ParquetFile(_parquet(path), memory_map=True)
+        check_parquet(file.metadata, title_of(path), size_of(path))
         names = tuple(name for name in file.schema_arrow.names if not _is_index(name))
     _refuse_twins(names, path.name)
 
@@ -243,11 +246,7 @@ def _open_parquet(path: Path) -> TableSource:
         # Text comes as a dictionary, as most Parquet files hold it: written out, a file of kilobytes can
         # take gigabytes.
         schema = file.schema_arrow
-        text = [
-            name
-            for name, kind in wanted.items()
-            if kind == "text" and _is_text(schema.field(name).type)
-        ]
+        text = [name for name in wanted if _is_text(schema.field(name).type)]
         with no_quoting(path, None):
             encoded = pq.ParquetFile(_parquet(path), memory_map=True, read_dictionary=text)
             # iter_batches returns columns in the file's order: put them in the asked order.
@@ -255,6 +254,15 @@ def _open_parquet(path: Path) -> TableSource:
                 yield batch.select(list(wanted))
 
     return TableSource(path.name, names, batches)
+
+
+def check_parquet(metadata: Any, title: str, size: int) -> None:
+    """Refuse a Parquet file whose columns, written out, would be far larger than the file is."""
+    declared = metadata.num_rows
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        for column in map(group.column, range(group.num_columns)):
+            declared += 8 * max(column.num_values, group.num_rows) + column.total_uncompressed_size
+    check_growth(title, size, declared)
 
 
 def _parquet(path: Path) -> Any:

@@ -15,8 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pairveil.data.arrays import read_array_file
+from pairveil.data.files import check_parquet
 from pairveil.data.pairset import PairSet
 from pairveil.errors import InputError
+from pairveil.foreign import taking_apart
 
 _BUFFER = 1 << 20  # bytes read ahead: without a limit Arrow holds the whole file
 
@@ -89,7 +91,8 @@ def _read_parquet(path: Path, columns: tuple[str, str, str]) -> tuple[np.ndarray
         file = pq.ParquetFile(path, buffer_size=_BUFFER)
     except (OSError, pa.ArrowInvalid):
         raise InputError(f"{path.name} is not a whole Parquet file") from None
-    with file:
+    with file, taking_apart(path.name):
+        check_parquet(file.metadata, path.name, path.stat().st_size)
         missing = [name for name in columns if name not in file.schema_arrow.names]
         if missing:
             raise InputError(f"{path.name} has no column '{missing[0]}'")

@@ -108,9 +108,10 @@ class PairSet(RecordsOfPeople):
 
         Warns
         -----
-        DataWarning
-            Repeated pairs were merged, pairs with contradicting labels became null, rows were clipped; ids
-            that may be one person's.
+        PrivateNote
+            Repeated pairs were merged, pairs with contradicting labels became null, rows were clipped.
+        IdentityWarning
+            Ids that may be one person's.
 
         Examples
         --------
@@ -189,7 +190,7 @@ class PairSet(RecordsOfPeople):
 
         Warns
         -----
-        DataWarning
+        PrivateNote
             The same pair was there more than once.
 
         Examples

@@ -6,6 +6,7 @@ Both read a batch at a time into arrays; no Python object is made per row of num
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from pairveil.data.raw_tables import read_raw_features
 from pairveil.data.similar_ids import folded_ids, say_similar
 from pairveil.data.tables import FeatureTable, PairTable
 from pairveil.errors import InputError
+from pairveil.foreign import taking_apart
 from pairveil.schema.schema import Schema
 
 
@@ -74,16 +76,22 @@ def read_features(
         if schema is not None:
             raise InputError("a schema needs a table with column names, not an array")
         return FeatureTable(np.arange(source.shape[0] if source.ndim else 0), source)
-    if schema is not None:
-        people = read_raw_features(source, id, schema, columns, left_out)
-    elif isinstance(source, str | Path) and is_array_file(Path(source)):
-        people = read_array_file(require_file(source))
-    else:
-        people = _read_feature_table(source, id, columns, left_out)
+    with _reading(source):
+        if schema is not None:
+            people = read_raw_features(source, id, schema, columns, left_out)
+        elif isinstance(source, str | Path) and is_array_file(Path(source)):
+            people = read_array_file(require_file(source))
+        else:
+            people = _read_feature_table(source, id, columns, left_out)
     if merge_similar_ids:
         return replace(people, ids=folded_ids(people.ids))
     say_similar("the features", people.ids, stacklevel=2)
     return people
+
+
+def _reading(source: Any) -> AbstractContextManager[None]:
+    """A guard around the reading of a file; a table in memory is the caller's own."""
+    return taking_apart(Path(source).name) if isinstance(source, str | Path) else nullcontext()
 
 
 def _read_feature_table(
@@ -200,8 +208,9 @@ def read_pairs(
     if layout not in ("auto", *LAYOUTS):
         raise InputError(f"layout must be auto or one of {', '.join(LAYOUTS)}")
     how = How(left, right, label, zero_means, threshold, record_id, require_labels)
-    found = sniff_layout(source, left, right) if layout == "auto" else layout
-    table = layout_named(found).read(source, how)
+    with _reading(source):
+        found = sniff_layout(source, left, right) if layout == "auto" else layout
+        table = layout_named(found).read(source, how)
     if merge_similar_ids:
         return replace(table, left=folded_ids(table.left), right=folded_ids(table.right))
     say_similar("the pairs", table.left, table.right, stacklevel=2)

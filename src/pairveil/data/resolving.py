@@ -50,7 +50,7 @@ def index_pairs(table: PairTable, ids: np.ndarray | None = None) -> IndexedPairs
 
     Warns
     -----
-    DataWarning
+    PrivateNote
         The same pair was there more than once, and was merged. Where its labels contradict each other,
         its label is 0: it contributes nothing.
 

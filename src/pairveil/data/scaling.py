@@ -22,10 +22,10 @@ from scipy import sparse
 from pairveil.csv_cells import as_cell, from_cell
 from pairveil.data.clipping import check_data_norm
 from pairveil.data.files import read_text, require_file
-from pairveil.data.validation import as_csr, check_features, name_column, row_blocks
-from pairveil.errors import DataWarning, InputError
+from pairveil.data.validation import check_features, name_column, row_blocks
+from pairveil.errors import InputError, PrivateNote
 from pairveil.files import file_draft
-from pairveil.foreign import parse_json
+from pairveil.foreign import as_csr, parse_json
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +132,7 @@ def scale_to_bounds(values: Any, bounds: PublicBounds, data_norm: float | None =
 
     Warns
     -----
-    DataWarning
+    PrivateNote
         Values lay outside their bounds: how many, and in which columns. The counts are private: they are
         for the operator, not for the release.
 
@@ -182,7 +182,7 @@ def _say_clamped(counts: np.ndarray, names: Sequence[str] | None) -> None:
         f"{'were' if total > 1 else 'was'} set to them: {shown}"
         f"{f' and {more} more columns' if more else ''}. "
         "Check the bounds and the unit of the column",
-        DataWarning,
+        PrivateNote,
         stacklevel=3,
     )
 

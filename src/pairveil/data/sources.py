@@ -6,6 +6,7 @@ replaced (``from None``) by a message that names the row and column only.
 
 from __future__ import annotations
 
+import io
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from pairveil.errors import InputError
+from pairveil.foreign import check_growth
 from pairveil.printable import shortened
 
 ColumnKind = Literal["number", "text"]
@@ -38,7 +40,36 @@ def _standard_input() -> bytes:
 
 def opened(path: Path) -> Any:
     """A stream of a file's bytes, decompressed by its suffix; ``-`` is standard input."""
-    return pa.BufferReader(_standard_input()) if path == STDIN else pa.input_stream(path)
+    if path == STDIN:
+        return pa.BufferReader(_standard_input())
+    stream = pa.input_stream(path)
+    return _Decompressed(path, stream) if path.suffix.lower() in COMPRESSED else stream
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file or of standard input."""
+    return len(_standard_input()) if path == STDIN else path.stat().st_size
+
+
+class _Decompressed(io.RawIOBase):
+    """A decompressed stream that is counted: such files do not declare how large they will be."""
+
+    def __init__(self, path: Path, stream: Any) -> None:
+        self._path, self._stream, self._seen = path, stream, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        found = self._stream.read(len(buffer))
+        self._seen += len(found)
+        check_growth(self._path.name, self._path.stat().st_size, self._seen)
+        buffer[: len(found)] = found
+        return len(found)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from pairveil.data.arrays import check_archive
 from pairveil.errors import InputError
+from pairveil.foreign import check_growth
 
 EXCEL = (".xlsx", ".xlsm")
+_TIMES, _FREE = 40, 16 * 2**20
+"""A sheet's text is read at some MB a second, and is 15 to 25 times as long as its file."""
 
 
 def read_sheet(path: Path) -> pa.Table:
@@ -29,15 +34,19 @@ def read_sheet(path: Path) -> pa.Table:
             "'CSV UTF-8'"
         ) from None
     try:
+        check_archive(path, path, times=_TIMES, free=_FREE)
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-        rows = list(book.worksheets[0].iter_rows(values_only=True))
+        sheet = book.worksheets[0]
+        sheet.reset_dimensions()  # what a file says of its own size may be stale: rows would be lost
+        rows = list(_bounded(sheet.iter_rows(values_only=True), path))
         book.close()
+    except InputError:
+        raise
     except Exception:
         # openpyxl raises what its parsers raise, and their messages may quote cells.
         raise InputError(
             f"{path.name} is a spreadsheet that cannot be read: save its sheet as 'CSV UTF-8'"
         ) from None
-    rows = [row for row in rows if any(cell is not None for cell in row)]
     if not rows:
         raise InputError(f"{path.name} is empty")
     names = [None if cell is None else str(cell) for cell in rows[0]]
@@ -48,6 +57,16 @@ def read_sheet(path: Path) -> pa.Table:
         raise InputError(f"{path.name}: two columns have the same name")
     cells = {names[at]: [row[at] if at < len(row) else None for row in rows[1:]] for at in used}
     return pa.table({name: _column(values) for name, values in cells.items()})
+
+
+def _bounded(rows: Iterable[tuple[Any, ...]], path: Path) -> Iterator[tuple[Any, ...]]:
+    """The rows that hold something. One cell at the far end of a sheet brings all empty ones before it."""
+    size, taken = path.stat().st_size, 0
+    for row in rows:
+        taken += 64 + 8 * len(row)
+        check_growth(path.name, size, taken)
+        if any(cell is not None for cell in row):
+            yield row
 
 
 def _column(values: list[Any]) -> pa.Array:

@@ -17,7 +17,7 @@ from pairveil.array_types import IntArray
 from pairveil.data.canonical import order_of_ids, ranks
 from pairveil.data.records import RecordsOfPeople
 from pairveil.data.validation import check_features, name_rows
-from pairveil.errors import DataWarning, InputError, PrivateNote
+from pairveil.errors import InputError, PrivateNote
 
 Orders = NDArray[np.int8]
 
@@ -287,7 +287,7 @@ def _say_merged(count: int, stacklevel: int) -> None:
         warnings.warn(
             f"{count} tuple{' has' if one else 's have'} the same members as one before and "
             f"{'was' if one else 'were'} merged with it",
-            DataWarning,
+            PrivateNote,
             stacklevel=stacklevel + 1,
         )
 

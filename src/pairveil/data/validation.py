@@ -12,6 +12,7 @@ import numpy as np
 import scipy  # its parts load on first use: who only counts pairs needs no sparse matrices
 
 from pairveil.errors import InputError
+from pairveil.foreign import as_csr
 
 # Rows looked at together: bounds the memory that a check needs, whatever the table's size.
 BLOCK_ROWS = 16_384
@@ -47,15 +48,6 @@ def name_rows(rows: Sequence[int] | np.ndarray) -> str:
 def name_column(column: int, names: Sequence[str] | None) -> str:
     """A column by its name where it has one, else by its number from 1."""
     return f"column '{names[column]}'" if names is not None else f"column {column + 1}"
-
-
-def as_csr(values: Any) -> scipy.sparse.csr_array:
-    """A sparse matrix as CSR with each entry stored once; the caller's matrix is left alone."""
-    table = scipy.sparse.csr_array(values)
-    if not table.has_canonical_format:
-        table = table.copy()
-        table.sum_duplicates()
-    return table
 
 
 def check_features(values: Any, names: Sequence[str] | None = None) -> Any:

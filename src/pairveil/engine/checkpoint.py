@@ -14,8 +14,8 @@ file there are: docs/theory/resuming.md has the argument and its limits.
 from __future__ import annotations
 
 import hashlib
-import io
 import json
+import math
 import os
 import secrets
 import struct
@@ -32,12 +32,16 @@ from pairveil.engine.backends.records import topology_digest
 from pairveil.engine.plan import Plan
 from pairveil.errors import InputError
 from pairveil.files import check_file, write_file
+from pairveil.foreign import check_kinds, parse_json, taking_apart
 from pairveil.privacy.ledger import PrivacyLedger
 
-_FORMAT = "pairveil-checkpoint-2"
+_FORMAT = "pairveil-checkpoint-3"
 _HEAD = struct.Struct("<Q32s")  # length and sha256 of what follows
 _CHECK = struct.Struct("<I")  # crc32 of the head: a wrong length must not pass for a short tail
+_LINE = 4096  # bytes of a line of JSON, at most
 _HEAD_SIZE = _HEAD.size + _CHECK.size
+_LARGEST = 1e100
+"""Beyond any noisy sum of ours; its square is still a number."""
 _ANEW = "remove it to start anew, which spends anew"
 
 
@@ -172,10 +176,9 @@ class Checkpoint:
         Raises InputError: somebody else wrote to the file, or went on with a copy of it: the sum must not
         be used.
         """
-        buffer = io.BytesIO()
-        buffer.write(name.encode() + b"\n")
-        np.save(buffer, value, allow_pickle=False)
-        record = buffer.getvalue()
+        record = (
+            json.dumps([name, list(value.shape)]).encode() + b"\n" + value.astype("<f8").tobytes()
+        )
         head = _HEAD.pack(len(record), hashlib.sha256(record).digest())
         written = head + _CHECK.pack(zlib.crc32(head)) + record
         try:
@@ -224,28 +227,35 @@ def read(path: str | Path, digest: str) -> Content:
             "the checkpoint is no file: name one that may be made, or was made by a fit"
         )
     first, newline, rest = Path(path).read_bytes().partition(b"\n")
-    try:
-        header = json.loads(first)
-        known = header["format"] == _FORMAT and bool(newline)
-        name, fit = str(header["name"]), str(header["fit"])
-    except (ValueError, KeyError, TypeError):
-        known = False
-    if not known:
+    header = _header(first)
+    if header is None or not newline:
         raise InputError("this file is not a checkpoint of this version")
-    if fit != digest:
+    if header["fit"] != digest:
         raise InputError(
             f"this checkpoint is of another fit (other pairs, parameters or version); {_ANEW}"
         )
-    return _records(name, first + newline, rest)
+    return _records(header["name"], first + newline, rest)
 
 
 def name_of(path: str | Path) -> str | None:
     """The name of the checkpoint at a path; None where there is none."""
     try:
         with Path(path).open("rb") as file:
-            return str(json.loads(file.readline())["name"])
-    except (OSError, ValueError, KeyError, TypeError):
+            header = _header(file.readline(_LINE))
+    except OSError:
         return None
+    return None if header is None else header["name"]
+
+
+def _header(line: bytes) -> dict[str, str] | None:
+    """What the first line names, as text each; None where it is no such line."""
+    try:
+        found = parse_json(line, "the checkpoint", _LINE)
+        kinds = dict.fromkeys(("format", "name", "fit"), str)
+        known = check_kinds(found, kinds, "the checkpoint")
+    except InputError:
+        return None
+    return known if kinds.keys() <= known.keys() and known["format"] == _FORMAT else None
 
 
 def _records(name: str, line: bytes, rest: bytes) -> Content:
@@ -262,12 +272,28 @@ def _records(name: str, line: bytes, rest: bytes) -> Content:
             break
         if not sound or hashlib.sha256(record).digest() != check:
             raise InputError(f"this checkpoint is damaged; {_ANEW}")
-        kept, _, array = record.partition(b"\n")
-        sums.append((kept.decode(), np.load(io.BytesIO(array), allow_pickle=False)))
+        try:
+            sums.append(_sum(record))
+        except InputError:
+            raise InputError(f"this checkpoint is damaged; {_ANEW}") from None
         digest.update(rest[at : start + length])
         marks.append(digest.hexdigest())
         at = start + length
     return Content(name, sums, marks, len(line) + at)
+
+
+def _sum(record: bytes) -> tuple[str, FloatArray]:
+    """The name and the numbers of a record: whoever wrote it could also write its digest."""
+    line, _, numbers = record.partition(b"\n")
+    title = "this checkpoint"
+    with taking_apart(title):
+        name, shape = parse_json(line, title, _LINE)
+        values = np.frombuffer(numbers, dtype="<f8").astype(np.float64)
+        if not isinstance(name, str) or len(values) != math.prod(shape):
+            raise ValueError
+        if not (np.abs(values) <= _LARGEST).all():  # nor a NaN
+            raise ValueError
+        return name, values.reshape(shape)
 
 
 def _create(path: Path, digest: str) -> None:

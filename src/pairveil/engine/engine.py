@@ -22,6 +22,7 @@ from pairveil.engine.gradients import LossGradient
 from pairveil.engine.kernels.tiles import SMALL_BATCH
 from pairveil.engine.scores import GRID, UNIT, Scores
 from pairveil.engine.statistics import Statistic
+from pairveil.errors import InputError
 from pairveil.privacy.grid import MAX_NOISE_IN_GRID, choose_grid
 from pairveil.privacy.mechanisms.exponential import EXPONENTIAL
 from pairveil.privacy.noise import NoiseSource
@@ -111,6 +112,8 @@ class Engine:
         chosen, kept = None, self._checkpoint
         if kept is not None:
             chosen = kept.released(place, query.name, (1,))
+            if chosen is not None and chosen[0] not in range(scores.shape[0]):
+                raise InputError("this checkpoint chose what was not there to be chosen")
         if chosen is None:
             total = self._backend.add_up(None, scores, query.mechanism.norm, GRID)
             eta = EXPONENTIAL.eta(query.noise_multiplier)

@@ -18,6 +18,7 @@ from pairveil.data.pairset import PairSet
 from pairveil.data.validation import neither
 from pairveil.engine.backends.records import is_remote
 from pairveil.errors import InputError, PairveilWarning, PrivacyLeakWarning
+from pairveil.foreign import as_csr
 from pairveil.privacy.units import ASSUMED_TOPOLOGY
 
 
@@ -96,7 +97,7 @@ def lookup(preprocessor: Any, rows: NDArray[Any], names: Any = None) -> NDArray[
 def as_features(X: Any) -> Any:
     """Features as a float array or CSR matrix; the values are never part of a message."""
     if sparse.issparse(X):
-        return sparse.csr_array(X)
+        return as_csr(X)
     try:
         array = np.asarray(X)
         if array.dtype != np.float32:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pairveil.data.layouts.dedupe import read_dedupe, read_dedupe_records
 from pairveil.errors import InputError
+from pairveil.foreign import taking_apart
 from pairveil.linkage.comparing import LabelledLevels, text_levels
 from pairveil.release.linkage import ReleasedLinkage
 
@@ -43,12 +44,13 @@ def from_dedupe(
     if not cuts:
         raise InputError("cuts must name at least one field to compare")
     file = Path(training)
-    listed = read_dedupe(file, record_id)
-    records = read_dedupe_records(file)
-    columns = [
-        text_levels([left.get(field) for left, _ in records], [right.get(field) for _, right in records], at)
-        for field, at in cuts.items()
-    ]  # fmt: skip
+    with taking_apart(file.name):
+        listed = read_dedupe(file, record_id)
+        records = read_dedupe_records(file)
+        columns = [
+            text_levels([a.get(field) for a, _ in records], [b.get(field) for _, b in records], at)
+            for field, at in cuts.items()
+        ]
     return LabelledLevels(
         np.column_stack(columns),
         np.asarray(listed.labels),

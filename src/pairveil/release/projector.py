@@ -15,6 +15,7 @@ import numpy as np
 
 from pairveil.column_names import in_order
 from pairveil.errors import InputError
+from pairveil.foreign import as_csr
 from pairveil.schema.columns import Column, DateColumn, NumberColumn
 
 SPACES = "".join(letter for letter in map(chr, range(0x3001)) if letter.isspace())
@@ -52,7 +53,7 @@ def _floats(table: Any) -> Any:
     if kind == "c":
         raise InputError("Complex data not supported: every feature must be a number")
     if hasattr(table, "tocsr"):  # sparse; scipy is not loaded for those who have none
-        return table.tocsr().astype(np.float64)
+        return as_csr(table).astype(np.float64)
     try:
         return np.asarray(table, dtype=np.float64)
     except ValueError:

@@ -7,7 +7,7 @@ made, and the range follows from public numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,7 +82,7 @@ def read_evaluation(path: str | Path, certificate: Certificate | None) -> Evalua
     file = Path(path)
     content = read_json(file)
     kinds = {
-        **dict.fromkeys(SCORES, float), "n_pairs": int, "confidence": float, "certificate": dict,
+        **dict.fromkeys(SCORES, float), "n_pairs": int, "confidence": float, "certificate": Mapping,
         "metric_sha256": str,
     }  # fmt: skip
     known = {name: content.get(name) for name in kinds} if isinstance(content, dict) else content

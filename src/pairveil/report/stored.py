@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pairveil.errors import InputError
-from pairveil.foreign import parse_json, read_regular
+from pairveil.foreign import parse_json, read_regular, taking_apart
 from pairveil.graph.summary import GraphSummary, RankedPerson
 from pairveil.release.folder import SUMMARY_FILE
 from pairveil.report.data import (
@@ -39,7 +39,7 @@ def summary_from_json(text: str) -> Summary:
         raise InputError(f"{SUMMARY_FILE} is no pairveil summary")
     if not isinstance(content.get("version"), int) or content["version"] > VERSION:
         raise InputError(f"{SUMMARY_FILE} was written by a newer pairveil; update pairveil")
-    try:
+    with taking_apart(SUMMARY_FILE):
         return Summary(
             used=_graph(content["used"]),
             given=_graph(content["given"]),
@@ -48,10 +48,6 @@ def summary_from_json(text: str) -> Summary:
             budget=_budget(content["budget"]),
             title=str(content["title"]),
         )
-    except InputError:
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-        raise InputError(f"{SUMMARY_FILE} lacks a field or holds one of a wrong type") from None
 
 
 def read_summary(folder: Path) -> Summary:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pairveil.errors import InputError
-from pairveil.foreign import read_regular
+from pairveil.foreign import parse_toml, read_regular
 from pairveil.schema.schema import VERSION, Schema
 
 HEAD = """\
@@ -86,14 +85,7 @@ def read_schema(path: str | Path) -> Schema:
     file = Path(path)
     if not file.is_file():
         raise InputError(f"there is no file {file}; `pairveil schema FEATURES -o {file}` makes one")
-    try:
-        data = tomllib.loads(read_regular(file).decode("utf-8-sig"))
-    except UnicodeDecodeError:
-        raise InputError(f"{file.name} is not UTF-8 text") from None
-    except tomllib.TOMLDecodeError as problem:
-        raise InputError(f"{file.name} is not TOML: {problem}") from None
-    except RecursionError:
-        raise InputError(f"{file.name} is nested too deeply") from None
+    data = parse_toml(read_regular(file), file.name)
     return Schema.from_dict(data, file.name).check(file.name)
 
 
@@ -111,7 +103,7 @@ def template(types: Mapping[str, tuple[str, str]], title: str, decimal: str = ".
     Examples
     --------
     >>> made = template({"id": ("id", ""), "visit": ("date", "%d.%m.%Y")}, "people.csv")
-    >>> tomllib.loads(made)["columns"]["visit"]
+    >>> parse_toml(made.encode(), "people.toml")["columns"]["visit"]
     {'type': 'date', 'bounds': [], 'format': '%d.%m.%Y'}
     """
     clean = " ".join(title.split())

@@ -13,7 +13,8 @@ from pairveil.errors import InputError
 from pairveil.privacy.verdict import small_delta
 from pairveil.studio.project import Project, Settings
 
-PROGRAM = (sys.executable, "-m", "pairveil")
+PROGRAM = (sys.executable, "-P", "-m", "pairveil")
+"""Safe path: a module that lies in the working directory is not run."""
 EPSILONS = (0.1, 0.3, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 """Where the slider stands still; each is planned in full."""
 

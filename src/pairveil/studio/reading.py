@@ -131,6 +131,8 @@ def unpack(archive: Path) -> None:
                 target = archive.parent / plain_name(one.filename)
                 with packed.open(one) as source, target.open("wb") as file:
                     shutil.copyfileobj(source, file)  # no more than file_size says
+    except InputError:  # also a ValueError
+        raise
     except _UNREADABLE:
         raise InputError("the zip file cannot be read") from None
     finally:

@@ -13,24 +13,27 @@ from pairveil.errors import InputError
 
 LOOKS = '`must-link a b`, `CL a b`, `a b -1`, or JSON `{"must_link": [...], "cannot_link": [...]}`'
 NOTE = "must-link is similar"
+_SPACES = re.compile(r"[\s,;]+")
+_NUMBERED = (["1"], ["+1"], ["-1"])  # what stands behind the two ids
 _MUST = frozenset({"must-link", "mustlink", "must", "ml"})
 _CANNOT = frozenset({"cannot-link", "cannotlink", "cannot", "cl"})
 
 
 def looks_like(look: Look) -> bool:
-    """Keys or words that say must-link or cannot-link, or a label of -1 at the end of some line."""
+    """Keys or words that say must-link or cannot-link, or lines that all end in a label, whichever it is.
+
+    What a label says has no part in it: whether a file can be read would tell that one is -1.
+    """
     if look.keys is not None:
         return bool(look.keys) and all(link_label(key) for key in look.keys)
     if look.lines is None:
         return False
-    words = re.split(r"[\s,;]+", look.lines[0])
+    words = _SPACES.split(look.lines[0])
     if len(words) != 3:
         return False
-    return bool(
-        link_label(words[0])
-        or link_label(words[2])
-        or any(re.split(r"[\s,;]+", line)[-1] == "-1" for line in look.lines)
-    )
+    if link_label(words[0]) or link_label(words[2]):
+        return True
+    return all(_SPACES.split(line)[2:] in _NUMBERED for line in look.lines)
 
 
 def read(source: Any, how: How) -> PairTable:
@@ -70,7 +73,7 @@ def read_links(source: Path | Mapping[str, Any], with_labels: bool = True) -> Pa
 def _read_link_lines(path: Path, with_labels: bool) -> PairTable:
     found: list[Pair] = []
     for number, line in lines(path):
-        words = re.split(r"[\s,;]+", line)
+        words = _SPACES.split(line)
         label = None
         if len(words) == 3:
             label = link_label(words[0])

@@ -25,7 +25,7 @@ import numpy as np
 from pairveil.array_types import IntArray
 from pairveil.data.records import RecordsOfPeople
 from pairveil.engine import statistics as sums
-from pairveil.engine.backends.dask_waiting import answering, check_open, results
+from pairveil.engine.backends.dask_waiting import answering, check_open, n_workers, results
 from pairveil.engine.kernels import dense as kernels
 from pairveil.engine.statistics import Statistic
 from pairveil.errors import InputError
@@ -116,7 +116,7 @@ class OnCluster:
         *,
         compiled: bool = True,
     ) -> None:
-        wanted = n_parts or PARTS_PER_WORKER * max(1, len(client.scheduler_info()["workers"]))
+        wanted = n_parts or PARTS_PER_WORKER * max(1, n_workers(client))
         self.n_records, self.dtype = data.n_records, data.features.dtype
         self.records: str = getattr(data, "kind", "pairs")
         # Every tile is a power of two up to `_WHOLE_TILES`, or a part would not be cut as the whole is.

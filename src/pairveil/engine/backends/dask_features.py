@@ -8,6 +8,7 @@ Dask DataFrames and Parquet.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -172,6 +173,7 @@ def _open_npy(path: str) -> FeatureBlocks:
             )
             shape, by_column, dtype = read(file)
             head = file.tell()
+            held = file.seek(0, os.SEEK_END) - head
     except FileNotFoundError:
         raise InputError("there is no file of features at that place") from None
     except (OSError, ValueError, EOFError, KeyError):
@@ -181,6 +183,8 @@ def _open_npy(path: str) -> FeatureBlocks:
             "the features must be a NumPy file of numbers, people by columns, row by row"
         )
     n, d = shape
+    if n * d * dtype.itemsize > held:
+        raise InputError("the features are not a whole NumPy file without Python objects")
     height = max(1, BLOCK_BYTES // (d * dtype.itemsize))
     edges = [*range(0, n, height), n]
     blocks = tuple(

@@ -91,7 +91,7 @@ def open_dask_pairs(
 
     Warns
     -----
-    DataWarning
+    PrivateNote
         The same pair was there more than once. Where its labels contradict each other it contributes nothing.
 
     Examples

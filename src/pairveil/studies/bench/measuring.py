@@ -33,7 +33,7 @@ def in_fresh_process(
         Libraries that compute in parallel are told to use one thread.
     """
     code = f"from {module} import {function}; import sys; {function}(*sys.argv[1:])"
-    command = [sys.executable, "-c", code, *arguments]
+    command = [sys.executable, "-P", "-c", code, *arguments]
     return last_object(command, f"measuring {' '.join(arguments)} failed", one_core)
 
 

@@ -249,8 +249,8 @@ def _environment(folder: Path) -> Path:
     python = folder / "bin" / "python"
     if not python.exists():
         for command in (
-            [sys.executable, "-m", "venv", str(folder)],
-            [str(python), "-m", "pip", "install", "-q", *_PACKAGES],
+            [sys.executable, "-P", "-m", "venv", str(folder)],
+            [str(python), "-P", "-m", "pip", "install", "-q", *_PACKAGES],
         ):
             if subprocess.run(command, capture_output=True, check=False).returncode != 0:
                 raise InputError(f"the peers could not be installed: {' '.join(_PACKAGES)}")
