@@ -200,7 +200,7 @@ def test_a_model_and_its_curve_have_one_certificate():
         assert (both.delta, len(both.events)) == (1e-5, 2)
         assert max(1.0, both.epsilon) > 0.99
         assert 1.0 < both.epsilon < 1.5
-    with pytest.raises(InputError, match="different bounds"):
+    with pytest.raises(InputError, match="do not mean the same by a person"):
         curve().with_model(model.certificate_)
     with pytest.raises(InputError, match="who is in which pair"):
         curve(pairs=None, unit="pair").with_model(model.certificate_)

@@ -260,7 +260,7 @@ TAMPERED = {
     "budget raised": edited(lambda data: data["budget"].update(epsilon=100.0)),
     "less noise claimed": edited(lambda data: data["entries"][0]["kappas"].update(pair=0)),
     "checksum removed": edited(lambda data: data.pop("sha256")),
-    "newer version": edited(lambda data: data.update(version=3)),
+    "newer version": edited(lambda data: data.update(version=4)),
     "another format": edited(lambda data: data.update(format="diary")),
     "binary": lambda text: "\x00\x01",
 }

@@ -32,6 +32,8 @@ class Prepared:
         None when epsilon is infinite.
     noise : NoiseSource
         Where sampling and noise will come from.
+    graph : str or None
+        A name for who is paired with whom, where it is known (`name_of_pairs`).
     """
 
     material: Material
@@ -39,6 +41,7 @@ class Prepared:
     plan: Plan
     certificate: Certificate | None
     noise: NoiseSource
+    graph: str | None = None
 
     def cost(self) -> dict[str, Any]:
         """What a ledger is charged for the fit; where records are pairs kappa is the cost of a unit."""
@@ -47,7 +50,8 @@ class Prepared:
             "events": tuple(self.plan.events()),
             "kappas": dict(material.kappas if material.kind == "pairs" else material.costs),
             "delta_slack": 0.0 if certificate is None else certificate.delta_slack,
-            "graph": graph_digest(material.used),
+            "graph": self.graph,
+            "meanings": material.meanings,
         }
 
 
@@ -69,7 +73,7 @@ def prepare(
     setting = setting_of(given, material, left)
     largest = max(cost.records for cost in costs.values())
     plan, slack = plan_within(recipe, setting, delta, largest, exact=noise.for_release)
-    certificate = None
+    certificate, column = None, material.column
     if setting.budget.is_private:
         certificate = Certificate.issue(
             plan.events(),
@@ -85,11 +89,11 @@ def prepare(
             for_release=noise.for_release and material.for_release,
             delta_slack=slack,
             public=material.public,
-            plan=plan.to_dict(),
+            plan=plan.to_dict() | ({} if column is None else {"together": column}),
             costs={material.kind: costs},
         )
         _warn(given, n, plan, stacklevel + 1)
-    return Prepared(material, recipe, plan, certificate, noise)
+    return Prepared(material, recipe, plan, certificate, noise, graph_digest(material.used))
 
 
 def setting_of(given: Any, material: Material, delta: float) -> Setting:

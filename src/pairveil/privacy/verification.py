@@ -36,6 +36,7 @@ from pairveil.privacy.units import (
     ASSUMED_TOPOLOGY,
     DECLARED_KAPPA,
     NOISE_SOURCES,
+    PEOPLE_TOGETHER,
     POINTS_ARE_PUBLIC,
     SCORE_QUERY,
     SEARCHED,
@@ -195,6 +196,8 @@ def _said(c: Certificate) -> list[str]:
     problems = []
     if not set(public_of(_kinds(c))) <= set(c.public):
         problems.append("the list of what is public is missing or shortened")
+    if "together" in c.plan and PEOPLE_TOGETHER not in c.public:
+        problems.append("people change together, and it is not said that this is public")
     clustered = "n_clusters" in c.plan and c.plan.get("protect") != "points"
     if clustered and POINTS_ARE_PUBLIC not in c.public:
         problems.append("points were clustered, and it is not said that they are public")
@@ -313,7 +316,16 @@ def _chains_of_thresholds(c: Certificate) -> list[str]:
         least = {unit: max(int(t["kappas"][unit]) for t in thresholds) for unit in UNITS}
     except (KeyError, TypeError, ValueError):
         return ["the plan does not describe its thresholds"]
-    least["relationship"] = max(least["relationship"], c.kappas["person"])
+    same = [t.get("same_pairs") is True for t in thresholds]
+    if any(same):
+        # The fit's own pairs: as many, and no chain leaves them. Which pairs they were is the sender's word,
+        # as kappa is.
+        if not all(same) or set(_kinds(c)) != {"pairs"} or "search" in c.plan:
+            return ["thresholds are said to be of the fit's own pairs, and cannot all be"]
+        if any(t.get("n_pairs") != c.n_pairs_used for t in thresholds):
+            return ["thresholds are said to be of the fit's own pairs, which are more or fewer"]
+    else:
+        least["relationship"] = max(least["relationship"], c.kappas["person"])
     tuples = {} if c.costs is None else c.costs.get("tuples", {})
     if tuples and tuples["relationship"].records < tuples["person"].records:
         return ["chains of tuples and of the thresholds' pairs are not counted"]
