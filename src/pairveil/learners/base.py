@@ -31,7 +31,7 @@ from pairveil.learners.inputs import resolve_training
 from pairveil.learners.material import Material, material_of_pairs
 from pairveil.learners.named_people import (
     ids_of,
-    name_of_pairs,
+    own_secret,
     remember_pairs,
     rows_of,
     without_ids,
@@ -211,8 +211,7 @@ class PrivateLearner(BaseEstimator):
             return prepare(asked, given, material, self._noise(), stacklevel=4)
         material = material_of_pairs(given, found, stacklevel=4)
         prepared = prepare(self._recipe(given), given, material, self._noise(), stacklevel=4)
-        graph = name_of_pairs(self, material.used, pairs, guessed=found.inferred)
-        return replace(prepared, graph=graph)
+        return replace(prepared, secret=own_secret(self, pairs, guessed=found.inferred))
 
     def _prepare_groups(self, given: Any, groups: Any, y: ArrayLike | None) -> Prepared:
         if y is not None:
@@ -296,11 +295,11 @@ class PrivateLearner(BaseEstimator):
             model = prepared.recipe.run(prepared.plan, engine)
             if not engine.followed(prepared.plan.queries):
                 raise RuntimeError("the engine did not follow its plan; nothing is released")
+            remember_pairs(self, prepared.graph)
             self.certificate_ = prepared.certificate
             self.kappa_ = prepared.material.kappas[self._protected()]
             self.noise_multiplier_ = prepared.plan[prepared.recipe.headline].noise_multiplier
             self._keep(model, prepared)
-            remember_pairs(self, prepared.graph)
         except BaseException as problem:
             if saved is not None:
                 saved.close()

@@ -71,8 +71,8 @@ _FITTED: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()
 """Learner -> the name of the pairs that it was fitted to last, for the same reason."""
 
 
-def name_of_pairs(learner: Any, used: Any, pairs: Any, *, guessed: bool) -> str | None:
-    """A name for who is paired with whom, by which a ledger knows the very same pairs; None: not known.
+def own_secret(learner: Any, pairs: Any, *, guessed: bool) -> bytes | None:
+    """What a learner names pairs of its own row numbers with; None where they number no table's rows.
 
     Ids name people, whoever fits them. Row numbers do not: row 3 of two tables is two people, so a name made
     of row numbers alone would call different pairs the same, and a relationship that runs through both would
@@ -85,22 +85,35 @@ def name_of_pairs(learner: Any, used: Any, pairs: Any, *, guessed: bool) -> str 
     Parameters
     ----------
     learner : object
-    used : records
-        In canonical order.
     pairs : object
         As they were given.
     guessed : bool
-        Whether people were recognised by equal rows: then ``used`` does not number rows of any table.
+        Whether people were recognised by equal rows, which are rows of no table.
     """
-    named = graph_digest(used)
     table = pairs.features if isinstance(pairs, PairSet) else learner.preprocessor
-    if named is not None or guessed or callable(table) or not isinstance(used, PairSet):
-        return named
+    if guessed or table is None or callable(table):
+        return None
     index = getattr(table, "index", None)  # pandas gives a table that it sorts in place a new one
     known = _OWN.get(learner)
     if known is None or known[0] is not table or known[1] is not index:
         known = _OWN[learner] = table, index, secrets.token_bytes(32)
-    return OWN_ROWS + digest_of(np.arange(used.n_people), used.pairs, known[2])
+    return known[2]
+
+
+def name_of_pairs(used: Any, secret: bytes | None) -> str | None:
+    """A name for who is paired with whom, by which a ledger knows the very same pairs; None: not known.
+
+    Parameters
+    ----------
+    used : records
+        In canonical order.
+    secret : bytes or None
+        Of `own_secret`, for pairs of people without ids.
+    """
+    named = graph_digest(used)
+    if named is not None or secret is None or not isinstance(used, PairSet):
+        return named
+    return OWN_ROWS + digest_of(np.arange(used.n_people), used.pairs, secret)
 
 
 def remember_pairs(learner: Any, name: str | None) -> None:

@@ -19,6 +19,7 @@ from pairveil.learners.named_people import (
     fitted_pairs,
     ids_of,
     name_of_pairs,
+    own_secret,
     rows_of,
     without_ids,
 )
@@ -122,7 +123,7 @@ class PrivateThreshold(_Metric):
             column = together_digest(data.ids, data.together)
         meanings = meanings_of(shares=shares, column=column)
         check_same_meanings(self.certificate_, meanings)
-        graph = name_of_pairs(self, data, pairs_valid, guessed=guessed)
+        graph = name_of_pairs(data, own_secret(self, pairs_valid, guessed=guessed))
         group = kappa_of(data)
         noise = calibrate_laplace(epsilon, kappa=group.of(self.unit), adjacency=self.adjacency)
         scaled = self.components_ / getattr(
