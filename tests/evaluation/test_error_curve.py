@@ -224,8 +224,11 @@ def test_people_of_a_household_are_one_person():
     assert certificate.verify().problems == ()
     assert any("change together" in one for one in certificate.public)
     shouted = {str(i): home.upper() + " " for i, home in HOMES.items()}
-    again = curve(unit="person", together=shouted, random_state=None).certificate
-    assert again.plan["together"] == certificate.plan["together"]
+    ledger = PrivacyLedger(epsilon=50.0, delta=1e-5, unit="person")
+    for homes in (HOMES, shouted):
+        curve(unit="person", together=homes, accountant=ledger)
+    assert len({entry.meaning("person") for entry in ledger.entries}) == 1
+    assert ledger.entries[0].meaning("person").split()[1] not in certificate.to_json()
     fewer = {i: home for i, home in HOMES.items() if i != 7}
     for wrong, problem in (
         ({"together": fewer}, "no value for 1 people"),

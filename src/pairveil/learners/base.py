@@ -32,7 +32,7 @@ from pairveil.learners.material import Material, material_of_pairs
 from pairveil.learners.named_people import (
     ids_of,
     own_secret,
-    remember_pairs,
+    remember_fit,
     rows_of,
     without_ids,
 )
@@ -295,7 +295,7 @@ class PrivateLearner(BaseEstimator):
             model = prepared.recipe.run(prepared.plan, engine)
             if not engine.followed(prepared.plan.queries):
                 raise RuntimeError("the engine did not follow its plan; nothing is released")
-            remember_pairs(self, prepared.graph)
+            remember_fit(self, prepared.graph, prepared.material.meanings)
             self.certificate_ = prepared.certificate
             self.kappa_ = prepared.material.kappas[self._protected()]
             self.noise_multiplier_ = prepared.plan[prepared.recipe.headline].noise_multiplier

@@ -8,6 +8,7 @@ has alike. Whole numbers in pairs are row numbers, as metric-learn has it, whate
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -67,8 +68,8 @@ OWN_ROWS = "rows "
 _OWN: WeakKeyDictionary[Any, tuple[Any, Any, bytes]] = WeakKeyDictionary()
 """Learner -> the table whose rows it counts, its index, and a secret. Kept outside the learner, so that no
 copy or pickle of it has them."""
-_FITTED: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()
-"""Learner -> the name of the pairs that it was fitted to last, for the same reason."""
+_FITTED: WeakKeyDictionary[Any, tuple[str | None, Mapping[str, str]]] = WeakKeyDictionary()
+"""Learner -> the name of the pairs that it was fitted to last, and what units mean; for the same reason."""
 
 
 def own_secret(learner: Any, pairs: Any, *, guessed: bool) -> bytes | None:
@@ -116,14 +117,14 @@ def name_of_pairs(used: Any, secret: bytes | None) -> str | None:
     return OWN_ROWS + digest_of(np.arange(used.n_people), used.pairs, secret)
 
 
-def remember_pairs(learner: Any, name: str | None) -> None:
-    """Keep the name of the pairs that a learner was fitted to."""
-    _FITTED[learner] = name
+def remember_fit(learner: Any, graph: str | None, meanings: Mapping[str, str]) -> None:
+    """Keep which pairs a learner was fitted to, and what units mean in them."""
+    _FITTED[learner] = graph, meanings
 
 
-def fitted_pairs(learner: Any) -> str | None:
-    """The name of the pairs that this very object was fitted to; None where it is not known."""
-    return _FITTED.get(learner)
+def fitted_to(learner: Any) -> tuple[str | None, Mapping[str, str] | None]:
+    """The pairs that this very object was fitted to, and what units mean; None where it is not known."""
+    return _FITTED.get(learner, (None, None))
 
 
 def ids_of(table: Any) -> NDArray[Any] | None:

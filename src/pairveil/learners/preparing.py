@@ -78,7 +78,7 @@ def prepare(
     setting = setting_of(given, material, left)
     largest = max(cost.records for cost in costs.values())
     plan, slack = plan_within(recipe, setting, delta, largest, exact=noise.for_release)
-    certificate, column = None, material.column
+    certificate = None
     if setting.budget.is_private:
         certificate = Certificate.issue(
             plan.events(),
@@ -94,7 +94,7 @@ def prepare(
             for_release=noise.for_release and material.for_release,
             delta_slack=slack,
             public=material.public,
-            plan=plan.to_dict() | ({} if column is None else {"together": column}),
+            plan=plan.to_dict(),
             costs={material.kind: costs},
         )
         _warn(given, n, plan, stacklevel + 1)

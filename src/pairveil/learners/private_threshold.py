@@ -16,7 +16,7 @@ from pairveil.engine.engine import Engine
 from pairveil.errors import InputError
 from pairveil.learners.inputs import resolve_pairs
 from pairveil.learners.named_people import (
-    fitted_pairs,
+    fitted_to,
     ids_of,
     name_of_pairs,
     own_secret,
@@ -38,6 +38,7 @@ from pairveil.privacy.grid import check_noise
 from pairveil.privacy.joint_certificate import (
     ThresholdChoice,
     check_same_meanings,
+    meanings_of_certificate,
     metric_and_thresholds,
 )
 from pairveil.privacy.mechanisms.laplace import LAPLACE
@@ -122,7 +123,10 @@ class PrivateThreshold(_Metric):
         if shares:
             column = together_digest(data.ids, data.together)
         meanings = meanings_of(shares=shares, column=column)
-        check_same_meanings(self.certificate_, meanings)
+        fitted_pairs, stated = fitted_to(self)
+        if stated is None:  # an earlier process's fit: what its certificate says
+            stated = meanings_of_certificate(self.certificate_)
+        check_same_meanings(stated, meanings)
         graph = name_of_pairs(data, own_secret(self, pairs_valid, guessed=guessed))
         group = kappa_of(data)
         noise = calibrate_laplace(epsilon, kappa=group.of(self.unit), adjacency=self.adjacency)
@@ -135,7 +139,7 @@ class PrivateThreshold(_Metric):
         check_noise(noise, query.n_entries, LAPLACE.norm)
         kappas = {unit: group.of(unit) for unit in UNITS}
         source = TrustedNoise() if self.random_state is None else SeededNoise(self.random_state)
-        same = graph is not None and graph == fitted_pairs(self)
+        same = graph is not None and graph == fitted_pairs
         made = ThresholdChoice(query, kappas, data.n_pairs, source.name, guessed, same)
         made_so_far = (*getattr(self, "_threshold_choices", ()), made)
         joint = metric_and_thresholds(self.certificate_, made_so_far)

@@ -172,33 +172,35 @@ def _sizes(kind: str, model: Certificate, curve: Certificate) -> dict[Unit, int]
     return _chained({unit: max(part[unit].records for part in parts) for unit in UNITS})
 
 
-def check_same_meanings(model: Certificate, meanings: Mapping[str, str]) -> None:
-    """Refuse what does not mean the same by its units as a certificate does: no promise is in common.
+def check_same_meanings(stated: Mapping[str, str], added: Mapping[str, str]) -> None:
+    """Refuse two parts that do not mean the same by their units: they have no promise in common.
 
-    ``meanings``: as `pairveil.privacy.units.meanings_of` has them.
+    ``stated``, ``added``: as `pairveil.privacy.units.meanings_of` has them.
     """
-    stated = _meanings(model)
-    if stated == meanings and UNNAMED not in meanings.values():
-        return
-    if any(UNNAMED in part.values() for part in (stated, meanings)):
+    if stated != added:
         raise InputError(
-            "people change together, and who they are is not known (no ids, or a certificate of an older "
-            "version): there is no promise for both together"
+            "the model and what is added to it do not mean the same by a person, so they have no promise in "
+            "common: say of both who changes together, by one column (together=), and how many records a "
+            "person has (entity_records=)"
         )
-    raise InputError(
-        "the metric and what is added to it do not mean the same by a person, so they have no promise in "
-        "common: say of both who changes together, by one column (together=), and how many records a person "
-        "has (entity_records=)"
-    )
+    if UNNAMED in stated.values():
+        raise InputError(
+            "people change together, and it is not known that both parts mean the same ones: give ids, and "
+            "charge both to a ledger, which knows the column"
+        )
 
 
-def _meanings(certificate: Certificate) -> dict[str, str]:
-    """What a certificate's units mean, as a ledger compares it."""
-    plan = certificate.plan
-    records = [(plan.get(name) or {}).get("entity_records") for name in ("linkage", "error_curve")]
+def meanings_of_certificate(certificate: Certificate) -> dict[str, str]:
+    """What a certificate's units mean, as a ledger compares it.
+
+    It does not say which column tells who changes together: whoever guesses a column could confirm it.
+    """
+    records = [
+        (certificate.plan.get(name) or {}).get("entity_records")
+        for name in ("linkage", "error_curve")
+    ]
     return meanings_of(
         shares=PEOPLE_TOGETHER in certificate.public,
-        column=plan.get("together"),
         entity_records=max((one for one in records if one is not None), default=None),
     )
 
@@ -221,4 +223,4 @@ def _check(model: Certificate, curve: Certificate) -> None:
         raise InputError("only releases with Gaussian noise have one certificate; use a ledger")
     if UNKNOWN_TOPOLOGY in (*model.public, *curve.public):
         raise InputError("who is in which pair is not known: there is no promise for both together")
-    check_same_meanings(model, _meanings(curve))
+    check_same_meanings(meanings_of_certificate(model), meanings_of_certificate(curve))

@@ -36,7 +36,6 @@ from pairveil.privacy.units import (
     ASSUMED_TOPOLOGY,
     DECLARED_KAPPA,
     NOISE_SOURCES,
-    PEOPLE_TOGETHER,
     POINTS_ARE_PUBLIC,
     SCORE_QUERY,
     SEARCHED,
@@ -196,8 +195,6 @@ def _said(c: Certificate) -> list[str]:
     problems = []
     if not set(public_of(_kinds(c))) <= set(c.public):
         problems.append("the list of what is public is missing or shortened")
-    if "together" in c.plan and PEOPLE_TOGETHER not in c.public:
-        problems.append("people change together, and it is not said that this is public")
     clustered = "n_clusters" in c.plan and c.plan.get("protect") != "points"
     if clustered and POINTS_ARE_PUBLIC not in c.public:
         problems.append("points were clustered, and it is not said that they are public")
