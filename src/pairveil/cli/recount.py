@@ -196,14 +196,13 @@ def _used(c: Any, indexed: Any) -> Any:
         return "the pairs were selected by the seed, which is not in the certificate"
     size = c.plan.get("group_size") if c.records == "groups" else None
     try:
-        kept = select_pairs(
-            indexed, c.selection["how"], random_state=0, group_size=size
-        )  # as a fit does
+        # As a fit does.
+        kept = select_pairs(indexed, c.selection["how"], random_state=0, group_size=size)
+        if len(kept) == c.n_pairs_used:
+            return indexed.pairs[kept]
     except InputError:  # the sender's words make no sense
-        kept = ()
-    if len(kept) != c.n_pairs_used:
-        return "the selection could not be made again (another version's, perhaps)"
-    return indexed.pairs[kept]
+        pass
+    return "the selection could not be made again (another version's, perhaps)"
 
 
 def _same_graph(
