@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 import pyarrow as pa
@@ -65,9 +65,9 @@ def rows_of(pairs: Any, preprocessor: Any) -> Any:
 
 OWN_ROWS = "rows "
 """How the names begin that one learner gives to pairs of its own row numbers."""
-_OWN: WeakKeyDictionary[Any, tuple[Any, Any, bytes]] = WeakKeyDictionary()
-"""Learner -> the table whose rows it counts, its index, and a secret. Kept outside the learner, so that no
-copy or pickle of it has them."""
+_OWN: WeakKeyDictionary[Any, tuple[tuple[ref[Any], ...], bytes]] = WeakKeyDictionary()
+"""Learner -> the table whose rows it counts, and a secret. Outside the learner: no copy or pickle of it has
+them, and the table lives no longer than with whoever else holds it."""
 _FITTED: WeakKeyDictionary[Any, tuple[str | None, Mapping[str, str]]] = WeakKeyDictionary()
 """Learner -> the name of the pairs that it was fitted to last, and what units mean; for the same reason."""
 
@@ -94,11 +94,16 @@ def own_secret(learner: Any, pairs: Any, *, guessed: bool) -> bytes | None:
     table = pairs.features if isinstance(pairs, PairSet) else learner.preprocessor
     if guessed or table is None or callable(table):
         return None
-    index = getattr(table, "index", None)  # pandas gives a table that it sorts in place a new one
-    known = _OWN.get(learner)
-    if known is None or known[0] is not table or known[1] is not index:
-        known = _OWN[learner] = table, index, secrets.token_bytes(32)
-    return known[2]
+    # The table, and its index: pandas gives a table that it sorts in place a new one.
+    here = (table, getattr(table, "index", table))
+    seen, secret = _OWN.get(learner, ((), b""))
+    if seen and all(one() is part for one, part in zip(seen, here, strict=True)):
+        return secret
+    try:
+        _OWN[learner] = tuple(map(ref, here)), secrets.token_bytes(32)
+    except TypeError:  # a list: nothing tells whether it is the same one
+        return None
+    return _OWN[learner][1]
 
 
 def name_of_pairs(used: Any, secret: bytes | None) -> str | None:
