@@ -688,7 +688,7 @@ ACCOUNTING = [
         "ledger: a default index names people",
         'if index.name == ID and index.dtype.kind in "iu":',
         'if index.dtype.kind in "iu":',
-        _in("test_private_thresholds"),
+        _in("test_named_people"),
     ),
     Mutation(
         "certificate: a threshold on other pairs is not chained",
