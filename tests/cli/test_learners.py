@@ -288,6 +288,18 @@ def test_people_of_a_household_count_as_one_person(folder: Path, tmp_path: Path)
     assert {row["kappa"] for row in rows if (row["unit"], row["select"]) == ("person", "all")} == {
         5
     }
+    # A threshold for single people does not add up with a fit for households: 4.64 was 15.39.
+    charged = ["--ledger", "budget.json"]
+    done = run_here(
+        "fit", str(people), pairs, *words[:-2], *shared, *charged, "--budget", 99, "--out", "made",
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    before = (tmp_path / "budget.json").read_bytes()
+    single = ["threshold", "made", str(people), pairs, "--epsilon", "4", "--fmr", "0.3"]
+    refused = run_here(*single, "--unit", "person", *charged, cwd=tmp_path)
+    assert (refused.code, "different things by unit 'person'" in refused.err) == (2, True)
+    assert (tmp_path / "budget.json").read_bytes() == before
     wrong = run_here(
         "fit", str(people), pairs, "--no-scale", "--together", "houshold", cwd=tmp_path
     )

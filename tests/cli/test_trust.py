@@ -6,10 +6,30 @@ import csv
 import json
 import shutil
 import stat
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from running import run_here as run
+
+from pairveil import (
+    Certificate,
+    DPPMetricLearner,
+    DPPScatterLearner,
+    DPPTripletLearner,
+    PairSet,
+    error_curve,
+)
+from pairveil.cli.recount import recount
+from pairveil.data.resolving import index_pairs
+from pairveil.data.tables import PairTable
+from pairveil.learners.counting import entity_sentence
+from pairveil.linkage import PrivateLinkageModel
+from pairveil.privacy.costs import RECORD_KINDS, costs_of_counts
+from pairveil.privacy.public_facts import public_of
+from pairveil.privacy.units import PEOPLE_TOGETHER, UNITS
 
 N = 60
 
@@ -59,7 +79,7 @@ def test_kappa_is_recounted_and_the_graph_compared(ring: Path) -> None:
     shown = run(*words, "--salt", "salt.txt", cwd=ring)
     told = " ".join(shown.out.split())
     assert "kappa of all pairs was recounted: 2, stated 2" in told
-    assert "selection 'paths' was made again" in told
+    assert "the pairs of the selection 'paths' were found again" in told
     assert "its digest agrees" in told
     assert "Noise is the sender's word; not signed." in told
     without = run(*words, "--json", cwd=ring).json
@@ -84,6 +104,158 @@ def test_another_graph_is_refused(ring: Path, tmp_path: Path) -> None:
     _write(tmp_path / "fewer.csv", moved[:20])
     done = run("certificate", ring / "release", "--pairs", "fewer.csv", cwd=tmp_path)
     assert (done.code, "60 were given" in done.err) == (2, True)
+
+
+PATH = np.column_stack([np.arange(399), np.arange(1, 400)])
+NAMES = np.array([f"p{i:03d}" for i in range(400)], dtype=object)
+
+
+def _forged(certificate: Certificate, **changes: Any) -> Certificate:
+    """A certificate with other words and costs, whose epsilons are recomputed."""
+    c = certificate
+    fields: dict[str, Any] = {
+        "kappas": c.kappas, "public": c.public, "plan": c.plan, "costs": c.costs,
+        "selection": c.selection, "n_pairs_used": c.n_pairs_used, **changes,
+    }  # fmt: skip
+    if fields["kappas"] is not c.kappas:
+        full = fields["kappas"]["relationship"]
+        fields["selection"] = {**c.selection, "full_graph_relationship_kappa": full}
+    return Certificate.issue(
+        c._events(), delta=c.delta, unit=c.unit, adjacency=c.adjacency, mechanism=c.mechanism,
+        n_pairs_given=c.n_pairs_given, noise_source=c.noise_source, for_release=True,
+        delta_slack=c.delta_slack,
+        **{**fields, "public": [one for one in fields["public"] if one not in public_of(fields["costs"])]},
+    )  # fmt: skip
+
+
+def _fitted(**options: Any) -> Certificate:
+    rng = np.random.default_rng(0)
+    features, labels = rng.uniform(-0.4, 0.4, (400, 4)), np.resize([1, -1], 399)
+    data = PairSet(features, PATH, labels, ids=NAMES, together=options.pop("together", None))
+    given = {"epsilon": 2.0, "unit": "person", "select": "all", **options}
+    learner = DPPMetricLearner(**given)
+    return learner.certify(data)
+
+
+def _linked(**options: Any) -> Certificate:
+    levels = np.random.default_rng(0).integers(0, 2, (399, 2))
+    model = PrivateLinkageModel(**{"epsilon": 2.0, "unit": "person", "select": "all", **options})
+    return model.certify(levels, np.resize([1, -1], 399), NAMES[PATH], n_levels=2)
+
+
+def _groups(size: int) -> Certificate:
+    """What a sender writes who calls the whole path groups."""
+    c = _fitted()
+    plan = json.loads(json.dumps(c.plan))
+    for query in plan["releases"]:
+        query["records"] = "groups"
+    ones = dict.fromkeys(UNITS, 1)
+    costs = {"groups": dict.fromkeys(UNITS, RECORD_KINDS["groups"])}
+    return _forged(c, plan={**plan, "group_size": size}, kappas=ones, costs=costs)
+
+
+def _few_records() -> Certificate:
+    c, kappas = _linked(), {"pair": 1, "relationship": 2, "person": 2}
+    plan = {**c.plan, "linkage": {**c.plan["linkage"], "entity_records": 5}}
+    costs = {"counted pairs": costs_of_counts(kappas, l1=False)}
+    said = [*c.public, entity_sentence(5)]
+    return _forged(c, plan=plan, public=said, kappas=kappas, costs=costs)
+
+
+def _two_bounds() -> Certificate:
+    c = _few_records()
+    return _forged(c, public=[*c.public, entity_sentence(2)])
+
+
+def _with_curve() -> Certificate:
+    rng = np.random.default_rng(0)
+    found = error_curve(
+        rng.random(399), np.resize([1, -1], 399), NAMES[PATH], 2.0, 1e-5, (0, 1), unit="person"
+    )
+    return found.with_model(_linked())
+
+
+def _threshold(same: bool) -> Certificate:
+    rng = np.random.default_rng(0)
+    data = PairSet(rng.uniform(-0.4, 0.4, (400, 4)), PATH, np.resize([1, -1], 399), ids=NAMES)
+    learner = DPPMetricLearner(epsilon=2.0, unit="person", select="all").fit(data)
+    rows = np.arange(399 if same else 398)
+    learner.calibrate_threshold(data.subset(rows), data.labels[rows], epsilon=1.0)
+    return learner.threshold_certificate_
+
+
+HOMES = np.arange(400) // 20
+COUNTED: dict[str, tuple[Callable[[], Certificate], bool | None, tuple[str, ...]]] = {
+    "single people": (_fitted, True, ()),
+    "a selection": (lambda: _fitted(select="matching"), True, ()),
+    "a declared kappa": (lambda: _fitted(kappa=7), True, ()),
+    "a seed and all pairs": (lambda: _fitted(random_state=0), True, ()),
+    "a seed": (lambda: _fitted(random_state=0, select="matching"), None, UNITS),
+    "homes": (lambda: _fitted(together=HOMES), None, ("person",)),
+    "homes, selected": (lambda: _fitted(together=HOMES, select="paths"), None, UNITS),
+    "homes of one": (
+        lambda: _forged(c := _fitted(), public=[*c.public, PEOPLE_TOGETHER]), None, ("person",)
+    ),
+    "counted": (_linked, True, ()),
+    "five records": (lambda: _linked(entity_records=5), True, ()),
+    "five records, counted as one": (_few_records, False, ("pair",)),
+    "two bounds": (_two_bounds, None, ("relationship", "person")),
+    "a model and its curve": (_with_curve, None, UNITS),
+    "a threshold on the same pairs": (lambda: _threshold(same=True), True, ()),
+    "a threshold on others": (lambda: _threshold(same=False), None, UNITS),
+    "real groups": (lambda: _fitted(select="groups"), True, ()),
+    "a path of groups": (lambda: _groups(8), False, ()),
+    "a path of one large group": (lambda: _groups(400), False, ()),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::pairveil.errors.PairveilWarning")
+@pytest.mark.parametrize("what", COUNTED)
+def test_kappa_is_said_to_be_counted_only_in_its_own_meaning(what: str) -> None:
+    """Three forged releases (2.0 stated, up to 35.6 true) had their kappa 'recounted'."""
+    make, matches, unknown = COUNTED[what]
+    certificate = make()
+    assert certificate.verify().problems == ()
+    listed = PairTable(left=NAMES[PATH[:, 0]], right=NAMES[PATH[:, 1]])
+    found = recount(certificate, index_pairs(listed), None)
+    assert found.kappa_matches is matches, (found.sentences, found.problems)
+    if matches is not False:
+        assert found.problems == []
+        assert found.unknown == tuple(unknown)
+        assert sum("was not counted" in one for one in found.sentences) == len(unknown)
+
+
+def test_records_that_are_no_pairs_are_not_recounted_from_pairs() -> None:
+    rng = np.random.default_rng(0)
+    people, listed = rng.uniform(-0.4, 0.4, (399, 3)), PairTable(left=PATH[:, 0], right=PATH[:, 1])
+    classes = DPPScatterLearner(epsilon=9.0).certify_classes(
+        people, np.resize([0, 1], 399), classes=[0, 1]
+    )
+    tuples = DPPTripletLearner(epsilon=9.0, preprocessor=people).certify(
+        np.arange(399).reshape(-1, 3)
+    )
+    for certificate, kind in ((classes, "people"), (tuples, "tuples")):
+        assert certificate.records == kind
+        found = recount(certificate, index_pairs(listed), None)
+        assert (found.kappa_matches, found.problems) == (None, [])
+        assert found.unknown == UNITS
+
+
+def test_what_was_not_counted_stays_the_senders_word(ring: Path, tmp_path: Path) -> None:
+    homes = tmp_path / "people.csv"
+    lines = (ring / "people.csv").read_text(encoding="utf-8").splitlines()
+    told = [f"{lines[0]},home", *(f"{line},{i // 4}" for i, line in enumerate(lines[1:]))]
+    homes.write_text("\n".join(told), encoding="utf-8")
+    words = ["fit", homes, ring / "pairs.csv", "--no-scale", "--epsilon", 4, "--delta", 1e-3]
+    more = ["--together", "home", "--select", "all", "--out", "release"]
+    assert run(*words, *more, cwd=tmp_path).code == 0
+    shown = run("certificate", "release", "--pairs", ring / "pairs.csv", cwd=tmp_path)
+    assert shown.code == 0
+    said = " ".join(shown.out.split())
+    assert "Noise, and kappa of unit person, are the sender's word; not signed." in said
+    assert "kappa of unit 'person' was not counted: it covers people who change together" in said
+    words = ["certificate", "release", "--pairs", ring / "pairs.csv", "--json"]
+    assert run(*words, cwd=tmp_path).json["kappa_matches"] is None
 
 
 def test_the_salt_is_for_its_owner_and_not_in_the_release(ring: Path) -> None:

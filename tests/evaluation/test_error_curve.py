@@ -200,7 +200,7 @@ def test_a_model_and_its_curve_have_one_certificate():
         assert (both.delta, len(both.events)) == (1e-5, 2)
         assert max(1.0, both.epsilon) > 0.99
         assert 1.0 < both.epsilon < 1.5
-    with pytest.raises(InputError, match="different bounds"):
+    with pytest.raises(InputError, match="do not mean the same by a person"):
         curve().with_model(model.certificate_)
     with pytest.raises(InputError, match="who is in which pair"):
         curve(pairs=None, unit="pair").with_model(model.certificate_)
@@ -212,6 +212,71 @@ def test_a_person_may_have_several_records():
     assert certificate.verify().problems == ()
     with pytest.raises(InputError, match="entity_records"):
         curve(entity_records=0)
+
+
+HOMES = dict(zip(range(4 * N), (f"home {i // 8}" for i in range(4 * N)), strict=True))
+
+
+def test_people_of_a_household_are_one_person():
+    """Four pairs of the eight people of a home, and two of the homes of four."""
+    certificate = curve(unit="person", together=HOMES, random_state=None).certificate
+    assert certificate.kappas == {"pair": 1, "relationship": 1, "person": 4}
+    assert certificate.verify().problems == ()
+    assert any("change together" in one for one in certificate.public)
+    shouted = {str(i): home.upper() + " " for i, home in HOMES.items()}
+    ledger = PrivacyLedger(epsilon=50.0, delta=1e-5, unit="person")
+    for homes in (HOMES, shouted):
+        curve(unit="person", together=homes, accountant=ledger)
+    assert len({entry.meaning("person") for entry in ledger.entries}) == 1
+    assert ledger.entries[0].meaning("person").split()[1] not in certificate.to_json()
+    fewer = {i: home for i, home in HOMES.items() if i != 7}
+    for wrong, problem in (
+        ({"together": fewer}, "no value for 1 people"),
+        ({"together": HOMES, "entity_records": 2}, "either says what a person is"),
+        ({"together": HOMES, "pairs": None, "unit": "pair"}, "goes with pairs"),
+    ):
+        with pytest.raises(InputError, match=problem):
+            curve(**wrong)
+
+
+@pytest.mark.parametrize("unit", ["person", "relationship"])
+def test_a_ledger_and_a_certificate_refuse_two_meanings_of_a_person(unit):
+    """Of a model and its curve, in either order, whatever their kinds of records."""
+    from pairveil.linkage import PrivateLinkageModel
+
+    levels = cells_of(scores(), RANGE, 4)[:, None]
+    other = {i: i // 4 for i in HOMES}
+    meanings = ({}, {"together": HOMES}, {"together": other}, {"entity_records": 3})
+
+    def model(ledger, entity_records=None):
+        made = PrivateLinkageModel(
+            delta=1e-6, select="all", unit=unit, accountant=ledger, entity_records=entity_records
+        )
+        return made.fit(levels, Y, PEOPLE, [4]).certificate_
+
+    for first in meanings:
+        for second in meanings:
+            ledger = PrivacyLedger(epsilon=90.0, delta=1e-5, unit=unit)
+            one = curve(accountant=ledger, unit=unit, random_state=None, **first)
+            # A relationship is one of two people, whoever shares their homes; of entities it is not.
+            alike = first == second or (
+                unit == "relationship" and "entity_records" not in {**first, **second}
+            )
+            if alike:
+                curve(accountant=ledger, unit=unit, **second)
+            else:
+                with pytest.raises(InputError, match=f"different things by unit '{unit}'"):
+                    curve(accountant=ledger, unit=unit, **second)
+            assert len(ledger.entries) == 1 + alike
+            if "together" in second:
+                continue
+            ledger = PrivacyLedger(epsilon=90.0, delta=1e-5, unit=unit)
+            learned = model(ledger, **second)
+            if first == second:
+                assert one.with_model(learned).verify().problems == ()
+            else:
+                with pytest.raises(InputError, match="do not mean the same by a person"):
+                    one.with_model(learned)
 
 
 # ---- the command ---------------------------------------------------------------------------------

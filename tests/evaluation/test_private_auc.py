@@ -110,3 +110,16 @@ def test_whatever_the_noise_an_auc_comes_of_it(seed, size, shift):
     sums = size * (np.random.default_rng(seed).normal(size=(2, 256)) + shift)
     found = auc_of(NoisyScores(sums, size), 0, 0.95, 0.5)
     assert 0 <= found.low <= found.value <= found.high <= 1
+
+
+def test_people_of_a_household_are_one_person():
+    homes = {person: person // 8 for person in range(2 * N)}
+    ledger = PrivacyLedger(epsilon=9.0, delta=1e-5, unit="person")
+    options = {"unit": "person", "random_state": None, "accountant": ledger}
+    certificate = evaluated(0, together=homes, **options).certificate
+    assert certificate.kappas == {"pair": 1, "relationship": 1, "person": 4}
+    assert certificate.verify().problems == ()
+    with pytest.raises(InputError, match="different things by unit 'person'"):
+        evaluated(0, **options)
+    evaluated(0, together=homes, **options)
+    assert len(ledger.entries) == 2

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairveil import DPPMetricLearner, PairSet
-from pairveil.data.shared_values import numbered
+from pairveil.data.shared_values import numbered, together_digest
 from pairveil.errors import InputError
 from pairveil.graph.kappa import kappa
 from pairveil.graph.selections import SELECTIONS
@@ -72,7 +72,8 @@ def _data(together=None):
     rng = np.random.default_rng(0)
     features = rng.uniform(size=(60, 3)) / 2
     pairs = np.stack([np.arange(59), np.arange(1, 60)], axis=1)
-    return PairSet(features, pairs, np.where(rng.random(59) < 0.5, 1, -1), together=together)
+    ids, labels = [f"p{i:02d}" for i in range(60)], np.where(rng.random(59) < 0.5, 1, -1)
+    return PairSet(features, pairs, labels, ids=ids, together=together)
 
 
 def test_the_certificate_counts_a_household_and_says_so():
@@ -152,7 +153,7 @@ def test_one_value_a_person():
 
 def test_a_threshold_must_cover_whom_the_metric_covers():
     learner = DPPMetricLearner(unit="person", random_state=0).fit(_data(np.arange(60) // 3))
-    with pytest.raises(InputError, match="change together"):
+    with pytest.raises(InputError, match="do not mean the same by a person"):
         learner.calibrate_threshold(_data(), _data().labels, epsilon=0.5)
     learner.calibrate_threshold(_data(np.arange(60) // 3), _data().labels, epsilon=0.5)
     assert learner.threshold_certificate_.kappas["person"] == 4
@@ -166,6 +167,28 @@ def test_a_value_that_is_written_in_two_ways_is_one():
     assert numbered(["nan", "NaN", "inf", "1e400", "1" * 30, "1" * 29 + "2"], 6).tolist() == [
         0, 0, 1, 2, 3, 4,
     ]  # fmt: skip
+
+
+def test_a_column_has_one_name_by_who_shares_with_whom():
+    ids = np.array(["ann", "bob", "cid", "dan"], dtype=object)
+    name = together_digest(ids, numbered(["Mill Lane", "mill lane ", "a", "a"], 4))
+    alike = [
+        (ids, [2, 2, 1, 1]),
+        (ids[::-1], ["x", "x", "y", "y"]),
+        ([*ids, "eve", "flo"], [0, 0, 1, 1, 2, None]),  # who stands alone is nobody's household
+    ]
+    other = [
+        (ids, [0, 0, 0, 0]),
+        (ids, [0, 0, None, None]),
+        (ids, [0, 1, 0, 1]),
+        (["annb", "ob", "cid", "dan"], [0, 0, 1, 1]),
+        ([*ids, "eve"], [0, 0, 1, 1, 1]),
+    ]
+    assert {together_digest(who, numbered(what, len(who))) for who, what in alike} == {name}
+    found = {together_digest(who, numbered(what, len(who))) for who, what in other}
+    assert len(found | {name}) == 6
+    assert together_digest([7, 9], [0, 0]) == together_digest(["7", "9"], [3, 3])
+    assert together_digest(None, [0, 0]) is None
 
 
 def test_missing_values_of_any_kind_stand_alone_and_what_has_no_equal_is_refused():

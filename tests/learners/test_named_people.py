@@ -8,7 +8,8 @@ import polars as pl
 import pytest
 
 from learners import chain, people
-from pairveil import DPPMetricLearner, InputError
+from pairveil import DPPMetricLearner, InputError, PrivacyLedger
+from pairveil.privacy.accounting import epsilon_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")
 X, GROUPS = people()
@@ -122,3 +123,32 @@ def test_somebody_in_two_rows_of_a_table_is_refused(named):
     rows = np.arange(60).reshape(-1, 2)
     with pytest.raises(InputError, match="One row a person"):
         DPPMetricLearner(unit="person", preprocessor=table).certify(rows, y[:30] * 2 - 1)
+
+
+@pytest.mark.parametrize(
+    ("table", "known"),
+    [
+        (FRAME.set_index(NAMES), True),
+        (FRAME.assign(id=NAMES), True),
+        (pl.from_pandas(FRAME.assign(id=NAMES)), True),
+        (FRAME.set_index(pd.Index(np.arange(len(X)) + 70, name="id")), True),
+        (FRAME, False),
+        (FRAME.set_index(pd.Index(np.arange(len(X)), name="row")), False),
+        (FRAME.to_numpy(), False),
+    ],
+    ids=["text index", "column", "polars", "index called id", "default", "another index", "array"],
+)
+def test_names_tell_every_learner_which_pairs_are_the_same(table, known):
+    """Three fits of 1 cost 4.0 where the same pairs with ids cost 1.8; a row number is nobody's name."""
+    ledger = PrivacyLedger(epsilon=50.0, delta=1e-5)
+    order = np.random.default_rng(0).permutation(len(X))
+    moved = table[order] if not hasattr(table, "iloc") else table.iloc[order]
+    places = np.empty(len(X), dtype=np.int64)
+    places[order] = np.arange(len(X))
+    for people_of, pairs in ((table, PAIRS), (moved, places[PAIRS])):
+        learner(preprocessor=people_of, accountant=ledger).fit(pairs, Y)
+    names = {entry.graph for entry in ledger.entries}
+    assert len(names) == (1 if known else 2)
+    kappa = 1 if known else 2
+    events = [event for entry in ledger.entries for event in entry.events]
+    assert ledger.spent() == pytest.approx(epsilon_of(events, kappa=kappa, delta=1e-5))

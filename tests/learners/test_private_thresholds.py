@@ -1,12 +1,16 @@
 """Thresholds chosen on private pairs: whatever was released since the fit is in their certificate."""
 
+import copy
 import pickle
+import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.base import clone
 
 from learners import chain, people
-from pairveil import BudgetError, DPPMetricLearner, InputError, PrivacyLedger
+from pairveil import BudgetError, Certificate, DPPMetricLearner, InputError, PairSet, PrivacyLedger
 from pairveil.engine.engine import Engine
 from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.events import event_from_dict
@@ -161,6 +165,143 @@ def test_more_kappa_in_the_threshold_than_pairs_in_the_fit_verifies():
     hub = np.column_stack([np.zeros(9, dtype=int), np.arange(1, 10)])
     learner.calibrate_threshold(hub, np.resize([1, -1], 9), epsilon=1.0)
     assert learner.threshold_certificate_.verify().problems == ()
+
+
+IDS = np.array([f"p{i:03d}" for i in range(len(X))], dtype=object)
+NAMED = {
+    "text index": pd.DataFrame(X, index=IDS),
+    "text column": pd.DataFrame(X).add_prefix("c").assign(id=IDS),
+    "numbers called id": pd.DataFrame(X, index=pd.Index(np.arange(len(X)) * 3, name="id")),
+}
+UNNAMED = {
+    "array": X,
+    "default index": pd.DataFrame(X),
+    "numbers": pd.DataFrame(X, index=np.arange(len(X)) * 3),
+}
+
+
+@pytest.mark.parametrize("table", [*NAMED.values(), *UNNAMED.values()], ids=[*NAMED, *UNNAMED])
+def test_one_learner_knows_its_own_pairs_and_the_certificate_says_what_the_ledger_says(table):
+    """9.96 was certified, and charged without ids, where 4.40 is right."""
+    ledger = PrivacyLedger(50.0, 1e-5)
+    learner = fitted(epsilon=1.0, accountant=ledger, preprocessor=table, select="all")
+    for _ in range(2):
+        learner.calibrate_threshold(PAIRS[::-1, ::-1], Y[::-1], epsilon=0.5)
+    both = learner.threshold_certificate_
+    assert both.kappas == learner.certificate_.kappas == {"pair": 1, "relationship": 1, "person": 2}
+    assert both.verify().problems == ()
+    assert both.epsilon == pytest.approx(ledger.spent(), rel=1e-9)
+    # Other pairs of the same people: chains run through both.
+    learner.calibrate_threshold(PAIRS[:-1], Y[:-1], epsilon=0.5)
+    both = learner.threshold_certificate_
+    assert both.kappas["relationship"] == 2
+    assert both.epsilon >= ledger.spent() * (1 - 1e-9) > 2.0
+    assert both.verify().problems == ()
+
+
+def _another_table(learner):
+    learner.set_params(preprocessor=X.copy())
+    return learner
+
+
+def _sorted_in_place(learner):
+    learner.preprocessor.index = learner.preprocessor.index[::-1]  # as an in-place sort does
+    return learner
+
+
+@pytest.mark.parametrize(
+    "other", [clone, copy.copy, copy.deepcopy, _another_table, _sorted_in_place],
+    ids=["clone", "copy", "deepcopy", "another table", "sorted in place"],
+)  # fmt: skip
+def test_row_numbers_of_another_learner_or_table_are_other_people(other):
+    """They may be: a relationship must then be charged by all pairs of a person."""
+    ledger = PrivacyLedger(50.0, 1e-5)
+    table = pd.DataFrame(X) if other is _sorted_in_place else X
+    learner = fitted(accountant=ledger, preprocessor=table, select="all")
+    moved = other(learner)
+    if moved is not learner:
+        moved.set_params(preprocessor=table)
+    moved.fit(PAIRS, Y)
+    names = [entry.graph for entry in ledger.entries]
+    assert names[0] != names[1]
+    both = epsilon_of([e for entry in ledger.entries for e in entry.events], kappa=2, delta=1e-5)
+    assert ledger.spent() == pytest.approx(both)
+    moved.fit(PAIRS, Y)
+    assert ledger.entries[2].graph == names[1]
+
+
+def test_a_threshold_after_a_pickle_is_added_up_the_safe_way():
+    learner = pickle.loads(pickle.dumps(fitted(select="all"))).set_params(preprocessor=X)
+    learner.calibrate_threshold(PAIRS, Y, epsilon=0.5)
+    assert learner.threshold_certificate_.kappas["relationship"] == 2
+
+
+def test_feature_rows_and_callables_name_nobody():
+    for given in (X[PAIRS], PAIRS):
+        ledger = PrivacyLedger(50.0, 1e-5)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            learner = fitted(accountant=ledger, preprocessor=lambda rows: X[rows])
+            learner.fit(given, Y)
+            learner.calibrate_threshold(given, Y, epsilon=0.5)
+        assert {entry.graph for entry in ledger.entries} == {None}
+        assert learner.threshold_certificate_.kappas["relationship"] == 2
+
+
+@pytest.mark.parametrize("change", [{"n_pairs": 3}, {"same_pairs": False}, {"kappas": {"pair": 9}}])
+def test_a_threshold_is_not_of_the_fits_own_pairs_because_it_says_so(change):
+    learner = fitted(select="all")
+    learner.calibrate_threshold(PAIRS, Y, epsilon=0.5)
+    data = learner.threshold_certificate_.to_dict()
+    data["plan"]["thresholds"][0].update(change)
+    assert not Certificate.from_dict(data).verify()
+
+
+HOMES = np.arange(len(X)) // 4
+
+
+@pytest.mark.parametrize(
+    ("of_fit", "of_threshold", "problem"),
+    [
+        (HOMES, HOMES, None),
+        (HOMES, [f"Home {home} " for home in HOMES], None),
+        (HOMES, None, "do not mean the same by a person"),
+        (None, HOMES, "do not mean the same by a person"),
+        (HOMES, np.arange(len(X)) // 5, "do not mean the same by a person"),
+    ],
+    ids=["same", "written otherwise", "single", "single fit", "other column"],
+)
+def test_a_threshold_means_the_same_by_a_person_as_the_fit(of_fit, of_threshold, problem):
+    def data(homes):
+        return PairSet(X, PAIRS, Y, ids=IDS, together=homes)
+
+    ledger = PrivacyLedger(90.0, 1e-5, unit="person")
+    learner = DPPMetricLearner(
+        unit="person", select="all", random_state=0, accountant=ledger, epsilon=4.0
+    )
+    learner.fit(data(of_fit))
+    if problem is None:
+        learner.calibrate_threshold(data(of_threshold), Y, epsilon=1.0)
+        assert learner.threshold_certificate_.verify().problems == ()
+        assert len(ledger.entries) == 2
+        return
+    with pytest.raises(InputError, match=problem):
+        learner.calibrate_threshold(data(of_threshold), Y, epsilon=1.0)
+    assert len(ledger.entries) == 1
+    # Nor does a second fit add up, whatever learner it is of.
+    with pytest.raises(InputError, match="different things by unit 'person'"):
+        DPPMetricLearner(unit="person", random_state=0, accountant=ledger).fit(data(of_threshold))
+    assert len(ledger.entries) == 1
+
+
+def test_people_who_change_together_without_names_are_nobody_elses():
+    unnamed = PairSet(X, PAIRS, Y, together=HOMES)
+    ledger = PrivacyLedger(90.0, 1e-5, unit="person")
+    learner = DPPMetricLearner(unit="person", random_state=0, accountant=ledger).fit(unnamed)
+    for attempt in (learner.fit, lambda data: learner.calibrate_threshold(data, Y, epsilon=1.0)):
+        with pytest.raises(InputError, match="ids"):
+            attempt(unnamed)
+    assert len(ledger.entries) == 1
 
 
 def test_the_engine_releases_no_larger_sum_than_the_plan_states():

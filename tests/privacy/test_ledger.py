@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import math
@@ -19,6 +20,7 @@ from pairveil.privacy.events import GaussianEvent, LaplaceEvent
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.ledger_entry import LedgerEntry
 from pairveil.privacy.ledger_file import digest_of_ledger
+from pairveil.privacy.units import LINKS_ALONE, meanings_of
 
 FIT = [GaussianEvent(60.0, steps=100)]
 KAPPAS = {"pair": 1, "relationship": 1, "person": 2}
@@ -199,6 +201,115 @@ def test_only_a_file_can_be_sent_to_other_processes(tmp_path):
     assert len(ledger.entries) == 1
 
 
+@pytest.mark.parametrize("held", [False, True], ids=["free", "locked"])
+def test_a_forked_process_has_no_copy_of_the_budget(tmp_path, held):
+    """Four fits of 1.0 were made from a budget of 1.0; a lock that was held by a thread must not hang it."""
+    ledger, file = PrivacyLedger(1.0, 1e-5), PrivacyLedger(1.0, 1e-5, path=tmp_path / "kept.json")
+    ledger.spend([LaplaceEvent(50.0)], ALONE, checkpoint=("fit", "a"))
+    uses = [
+        lambda: ledger.spend([LaplaceEvent(50.0)], ALONE),
+        lambda: ledger.quote([LaplaceEvent(50.0)], ALONE),
+        lambda: ledger.advance("fit", "a", "b"),
+        lambda: ledger.spent(),
+        lambda: ledger.remaining,
+        lambda: ledger.entries,
+        lambda: copy.deepcopy(ledger).spend([LaplaceEvent(50.0)], ALONE),
+    ]
+    if held:
+        ledger._mutex.acquire()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        with contextlib.suppress(BaseException):
+            refused = 0
+            for use in uses:
+                try:
+                    use()
+                except InputError as problem:
+                    refused += "belongs to the process that made it" in str(problem)
+            file.spend([LaplaceEvent(50.0)], ALONE)
+            code = 0 if refused == len(uses) else 2
+        os._exit(code)
+    if held:
+        ledger._mutex.release()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert (len(ledger.entries), len(file.entries)) == (1, 1)
+
+
+HOUSES = {"person": "together 1f"}
+ENTITY = meanings_of(entity_records=5)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "refused"),
+    [
+        ({}, {}, ()),
+        (HOUSES, HOUSES, ()),
+        (ENTITY, ENTITY, ()),
+        (HOUSES, {}, ("person",)),
+        ({}, HOUSES, ("person",)),
+        (HOUSES, {"person": "together 2e"}, ("person",)),
+        (HOUSES, ENTITY, ("person", "relationship")),
+        (ENTITY, {}, ("person", "relationship")),
+        (ENTITY, meanings_of(entity_records=4), ("person", "relationship")),
+        (meanings_of(entity_records=1), {}, ()),
+        (meanings_of(shares=True), meanings_of(shares=True), ("person",)),  # of whom, nobody knows
+        (dict.fromkeys(KAPPAS, LINKS_ALONE), {}, ("pair", "person", "relationship")),
+    ],
+)
+@pytest.mark.parametrize("unit", ["pair", "relationship", "person"])
+def test_releases_add_up_only_where_a_unit_means_the_same(first, second, refused, unit):
+    """4.64 was stated where a household's was 15.39."""
+    ledger = PrivacyLedger(50.0, 1e-5, unit=unit)
+    ledger.spend(FIT, KAPPAS, graph="one", meanings=first)
+    for attempt in (ledger.quote, ledger.spend):
+        if unit in refused:
+            with pytest.raises(InputError, match="nothing was spent"):
+                attempt(FIT, KAPPAS, graph="one", meanings=second)
+        else:
+            attempt(FIT, KAPPAS, graph="one", meanings=second)
+    assert len(ledger.entries) == 1 + (unit not in refused)
+    ledger = PrivacyLedger(
+        50.0, 1e-5, unit="pair"
+    )  # asked about another unit than it was charged for
+    if "pair" in refused:
+        return
+    for meanings in (first, second):
+        ledger.spend(FIT, KAPPAS, graph="one", meanings=meanings)
+    if unit in refused:
+        with pytest.raises(InputError, match=f"different things by unit '{unit}'"):
+            ledger.spent(unit)
+    else:
+        assert ledger.spent(unit) == epsilon_of([*FIT, *FIT], kappa=KAPPAS[unit], delta=1e-5)
+
+
+def as_version_2(path):
+    data = json.loads(path.read_text())
+    del data["sha256"]
+    data["version"] = 2
+    for entry in data["entries"]:
+        del entry["meanings"]
+    path.write_text(json.dumps({**data, "sha256": digest_of_ledger(data)}))
+
+
+def test_an_old_entry_goes_with_single_people_and_nothing_more(tmp_path):
+    """Whatever it meant, its cost covers one person: not a household, nor all records of somebody."""
+    ledger = PrivacyLedger(50.0, 1e-5, path=tmp_path / "old.json", unit="person")
+    ledger.spend(FIT, KAPPAS, meanings=HOUSES)
+    as_version_2(tmp_path / "old.json")
+    assert [entry.meanings for entry in ledger.entries] == [None]
+    assert ledger.spent() == epsilon_of(FIT, kappa=2, delta=1e-5)
+    for meanings in (HOUSES, ENTITY):
+        with pytest.raises(InputError, match="not stated by an older version"):
+            ledger.spend(FIT, KAPPAS, meanings=meanings)
+    for _ in range(2):  # once read back as version 3
+        ledger.spend(FIT, KAPPAS)
+    assert [entry.meaning("person") for entry in ledger.entries] == [None, "single", "single"]
+    with pytest.raises(InputError, match="not stated by an older version"):
+        ledger.spend(FIT, KAPPAS, meanings=HOUSES)
+    assert json.loads((tmp_path / "old.json").read_text())["version"] == 3
+
+
 def test_a_file_is_joined_only_with_its_own_budget(tmp_path):
     path = tmp_path / "budget.json"
     PrivacyLedger(2.0, 1e-5, path=path, unit="person").spend(FIT, KAPPAS)
@@ -251,6 +362,13 @@ TAMPERED = {
             data["entries"][0]["kappas"].update(person=Cost(1).to_dict()),
         )
     ),
+    "version 3 that does not say what units mean": resealed(
+        lambda data: data["entries"][0].pop("meanings")
+    ),
+    "version 2 that does": resealed(lambda data: data.update(version=2)),
+    "a meaning of no unit": resealed(
+        lambda data: data["entries"][0].update(meanings={"household": "single"})
+    ),
     "empty": lambda text: "",
     "cut short": lambda text: text[: len(text) // 2],
     "not JSON": lambda text: "hello",
@@ -260,7 +378,7 @@ TAMPERED = {
     "budget raised": edited(lambda data: data["budget"].update(epsilon=100.0)),
     "less noise claimed": edited(lambda data: data["entries"][0]["kappas"].update(pair=0)),
     "checksum removed": edited(lambda data: data.pop("sha256")),
-    "newer version": edited(lambda data: data.update(version=3)),
+    "newer version": edited(lambda data: data.update(version=4)),
     "another format": edited(lambda data: data.update(format="diary")),
     "binary": lambda text: "\x00\x01",
 }

@@ -8,9 +8,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pairveil.errors import InputError
-from pairveil.privacy.units import NOISE_SOURCES, PEOPLE_TOGETHER, UNITS
+from pairveil.privacy.units import (
+    ASSUMED_TOPOLOGY,
+    NOISE_SOURCES,
+    PEOPLE_TOGETHER,
+    UNITS,
+    UNKNOWN_TOPOLOGY,
+)
 
 _MOST_BYTES = 4096
+_OF_PAIRS = {"pairs", "counted pairs", "groups"}
+"""Kinds of records that are made of pairs; a certificate that is recounted has one of them."""
 
 
 class Recount(NamedTuple):
@@ -19,9 +27,12 @@ class Recount(NamedTuple):
     Attributes
     ----------
     kappa_matches : bool or None
-        Whether no stated kappa is below the counted one; None where the used pairs could not be found.
+        True: kappa of every unit was counted from the graph, and none is above what is stated. False: one
+        is, or this is another graph. None: of some unit it could not be counted.
     graph_matches : bool or None
         Whether this is the graph whose digest the certificate carries; None where that was not compared.
+    unknown : tuple of str
+        Units whose kappa was not counted and stays the sender's word.
     sentences : list of str
         What was compared, for people.
     problems : list of str
@@ -30,6 +41,7 @@ class Recount(NamedTuple):
 
     kappa_matches: bool | None
     graph_matches: bool | None
+    unknown: tuple[str, ...]
     sentences: list[str]
     problems: list[str]
 
@@ -45,71 +57,152 @@ def recount(certificate: Any, indexed: Any, salt: bytes | None) -> Recount:
     salt : bytes or None
         The sender's salt, for the digest.
     """
+    c = certificate
+    sentences: list[str] = []
+    problems = _other_graph(c, indexed, sentences)
+    counted = {} if problems else kappas_of(c, indexed)
+    right = []
+    for unit in c.units:
+        found = counted.get(unit)
+        if isinstance(found, str):
+            sentences.append(f"kappa of unit '{unit}' was not counted: {found}")
+        elif found is not None and found > c.kappas[unit]:
+            problems.append(
+                f"the used pairs need a kappa of {found} at least for unit '{unit}', and the certificate "
+                f"states {c.kappas[unit]}"
+            )
+        elif found is not None:
+            right.append(unit)
+    unknown = tuple(unit for unit in c.units if not isinstance(counted.get(unit), int))
+    if right and not problems:
+        sentences.append(
+            f"the pairs of the selection '{c.selection['how']}' were found again and kappa counted in them "
+            f"({', '.join(right)}): none is above what is stated"
+        )
+    matches = False if problems else (None if unknown else True)
+    same = _same_graph(c, indexed, salt, sentences, problems)
+    return Recount(matches, same, unknown, sentences, problems)
+
+
+def _other_graph(c: Any, indexed: Any, sentences: list[str]) -> list[str]:
+    """What shows that these are not the pairs given to the fit, where it was given pairs."""
     from pairveil.graph.kappa import kappa
 
-    edges, c = indexed.pairs, certificate
-    problems, sentences = [], []
+    if c.records not in _OF_PAIRS or UNKNOWN_TOPOLOGY in c.public:
+        return []
+    edges = indexed.pairs
     if len(edges) != c.n_pairs_given:
-        problems.append(
-            f"these are {len(edges):,} pairs, and {c.n_pairs_given:,} were given to the fit"
-        )
-    counted = kappa(edges).relationship
-    stated = c.selection["full_graph_relationship_kappa"]
+        return [f"these are {len(edges):,} pairs, and {c.n_pairs_given:,} were given to the fit"]
+    if c.records == "groups" and c.selection["how"] == "all":
+        return []  # groups that were given: no pair was dropped, and none is a record
+    counted, stated = kappa(edges).relationship, c.selection["full_graph_relationship_kappa"]
     if stated < counted:
-        problems.append(f"kappa of all pairs is {counted}, and the certificate states {stated}")
-    else:
-        sentences.append(f"kappa of all pairs was recounted: {counted}, stated {stated}")
-    used = None if problems else _used(c, indexed)
-    if used is None and not problems:
-        sentences.append(
-            "kappa of the used pairs was not compared: which pairs were used cannot be found again "
-            "from the graph (a search, a seeded fit, one of people who change together, or another version's "
-            "selection)"
+        return [f"kappa of all pairs is {counted}, and the certificate states {stated}"]
+    sentences.append(f"kappa of all pairs was recounted: {counted}, stated {stated}")
+    return []
+
+
+def kappas_of(c: Any, indexed: Any) -> dict[str, int | str]:
+    """kappa of each unit of a certificate, counted from the graph; why not, where its own meaning was not.
+
+    A number is returned only where the pairs of *all* queries are known to be in the graph and the unit's
+    own meaning was counted in them: a person's as one id, an entity's as its R largest degrees, a group's as
+    a component that is small enough to be one group.
+
+    Parameters
+    ----------
+    c : Certificate
+        Whose numbers do not contradict each other.
+    indexed : IndexedPairs
+    """
+    from pairveil.graph.kappa import kappa
+    from pairveil.learners.counting import pairs_of_entity
+
+    used = _used(c, indexed)
+    if isinstance(used, str):
+        return dict.fromkeys(c.units, used)
+    if c.records == "groups":
+        return _kappas_of_groups(c, used)
+    found = kappa(used)
+    counted: dict[str, int | str] = {unit: found.of(unit) for unit in UNITS}
+    records = _entity_records(c)
+    if isinstance(records, str):
+        return counted | dict.fromkeys(("relationship", "person"), records)
+    if records is not None:
+        person = pairs_of_entity(used, records)
+        related = found.relationship if records == 1 else max(found.relationship, person)
+        counted |= {"relationship": related, "person": person}
+    if PEOPLE_TOGETHER in c.public:
+        counted["person"] = (
+            "it covers people who change together, and the column that says who does is not in this file"
         )
-    elif used is not None and c.records == "groups":
-        # Whatever the graph, its clusters are disjoint: each unit is in one of them.
-        sentences.append(
-            f"the selection '{c.selection['how']}' was made again: its {len(used):,} pairs fall into "
-            "disjoint groups, so each unit is in one record"
-        )
-    elif used is not None:
-        found = kappa(used)
-        wrong = [unit for unit in UNITS if found.of(unit) > c.kappas[unit]]
-        problems += [
-            f"kappa of the used pairs is {found.of(unit)} for unit '{unit}', and the certificate "
-            f"states {c.kappas[unit]}"
-            for unit in wrong
-        ]
-        if not wrong:
-            sentences.append(
-                f"the selection '{c.selection['how']}' was made again and kappa of its "
-                f"{len(used):,} pairs recounted: none is above what is stated"
-            )
-    matches = False if problems else (None if used is None else True)
-    same = _same_graph(c, indexed, salt, sentences, problems)
-    return Recount(matches, same, sentences, problems)
+    return counted
+
+
+def _entity_records(c: Any) -> int | str | None:
+    """How many records a person has at most; None: a person is one; why not, where it is not plain."""
+    from pairveil.learners.counting import ENTITY, entity_sentence
+
+    stated = {(c.plan.get(name) or {}).get("entity_records") for name in ("linkage", "error_curve")}
+    numbers = {one for one in stated if one is not None}
+    said = [one for one in c.public if one.startswith(ENTITY.partition("{n}")[0])]
+    plain = len(numbers) == 1 and all(isinstance(one, int) and one >= 1 for one in numbers)
+    if not numbers and not said:
+        return None
+    if plain and said in ([entity_sentence(n, e)] for n in numbers for e in (False, True)):
+        return int(numbers.pop())
+    return "the certificate does not say plainly how many records a person has"
+
+
+def _kappas_of_groups(c: Any, used: Any) -> dict[str, int | str]:
+    """One group for each unit, if the pairs fall into clusters that can be groups."""
+    import numpy as np
+
+    from pairveil.graph.grouping import MOST_IN_A_GROUP
+    from pairveil.learners.grouped import components
+
+    size = c.plan.get("group_size")
+    limit = size if isinstance(size, int) and 2 <= size <= MOST_IN_A_GROUP else MOST_IN_A_GROUP
+    clusters = components(used, int(used.max()) + 1)
+    largest = int(np.bincount(clusters[clusters >= 0]).max())
+    # Groups share nobody, so people who are joined by pairs are in one. Where more people are joined than a
+    # group holds, their pairs are in several records, and some person's are in two at least.
+    return {unit: 1 if unit == "pair" or largest <= limit else 2 for unit in c.units}
 
 
 def _used(c: Any, indexed: Any) -> Any:
-    """The pairs that the fit used, by the same public rule; None where they cannot be told."""
+    """The pairs that all queries were about, by the same public rule; why not, where they cannot be told."""
     from pairveil.graph.choosing import select_pairs
 
+    kinds = {"pairs"} if c.costs is None else set(c.costs)
     if "search" in c.plan:
-        return None  # which pairs were held out for scores is random, and not told
+        return "which pairs a search held out for its scores is not told"
+    if not kinds <= _OF_PAIRS or len(kinds) > 1:
+        return f"the certificate is about {' and '.join(sorted(kinds))}, and the file lists pairs"
+    if UNKNOWN_TOPOLOGY in c.public or ASSUMED_TOPOLOGY in c.public:
+        return "the fit was not told who is in which pair"
+    others = c.plan.get("thresholds") or ()
+    if not all(isinstance(one, dict) and one.get("same_pairs") is True for one in others):
+        return (
+            "a threshold or an error curve was measured on other pairs, which are not in this file"
+        )
     if c.selection["how"] == "all":
         return indexed.pairs
     if PEOPLE_TOGETHER in c.public:
-        return None  # the selection followed a column that is not in this file
+        return (
+            "the pairs were selected by a column of who changes together, which is not in this file"
+        )
     if not NOISE_SOURCES.get(c.noise_source, False):
-        return None  # the selection followed the seed, which is not in the certificate
+        return "the pairs were selected by the seed, which is not in the certificate"
     size = c.plan.get("group_size") if c.records == "groups" else None
     try:
-        kept = select_pairs(
-            indexed, c.selection["how"], random_state=0, group_size=size
-        )  # as a fit does
-    except InputError:  # the sender's words make no sense: nothing can be found again
-        return None
-    return indexed.pairs[kept] if len(kept) == c.n_pairs_used else None
+        # As a fit does.
+        kept = select_pairs(indexed, c.selection["how"], random_state=0, group_size=size)
+        if len(kept) == c.n_pairs_used:
+            return indexed.pairs[kept]
+    except InputError:  # the sender's words make no sense
+        pass
+    return "the selection could not be made again (another version's, perhaps)"
 
 
 def _same_graph(

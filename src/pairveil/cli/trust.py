@@ -150,8 +150,11 @@ def _say_what_was_checked(signature: str, said: Any, graph: Any) -> None:
     )
     for sentence in () if graph is None else graph.sentences:
         stdout.print(f"From the graph: {sentence}.", markup=False)
-    recounted = graph is not None and graph.kappa_matches
-    word = "Noise is" if recounted else "Noise and kappa are"
+    word = "Noise and kappa are"
+    if graph is not None and graph.kappa_matches:
+        word = "Noise is"
+    elif graph is not None and graph.unknown:
+        word = f"Noise, and kappa of unit {' and '.join(graph.unknown)}, are"
     stdout.print(f"{word} the sender's word; {_SIGNATURES[signature]}.")
     if said is not None:
         when = f"on {said.signed_at}" if said.signed_at else "on a date that it does not state"

@@ -8,15 +8,19 @@ statistics count with it: contributions are never negative, which makes replacin
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 
 from pairveil.data.canonical import NULL, order_of_ids, ranks, records_of, say_merged
-from pairveil.data.columns import as_ids, numbered
+from pairveil.data.columns import as_arrow, as_ids, as_numpy, ids_as_text, numbered
+from pairveil.data.shared_values import numbered as shared_values
+from pairveil.data.shared_values import together_digest
 from pairveil.data.similar_ids import say_similar
+from pairveil.data.tables import refuse_repeated
 from pairveil.data.validation import row_blocks
 from pairveil.errors import InputError, PrivateNote
 
@@ -37,6 +41,10 @@ class CountedPairs:
         The records.
     feature_names : tuple of str or None
         Names of the columns of ``values``.
+    together : int array or None
+        Where a column says which people change together: the number of each record's value.
+    column : str or None
+        The name of that column.
 
     Examples
     --------
@@ -49,6 +57,8 @@ class CountedPairs:
     pairs: np.ndarray | None = None
     ids: np.ndarray | None = None
     feature_names: tuple[str, ...] | None = None
+    together: np.ndarray | None = None
+    column: str | None = None
 
     kind = "counted pairs"  # of records, for what a protected unit costs
 
@@ -96,6 +106,7 @@ def counted_pairs(
     pairs: Any = None,
     names: tuple[str, ...] | None = None,
     stacklevel: int = 2,
+    together: Mapping[Any, Any] | None = None,
 ) -> tuple[CountedPairs, np.ndarray]:
     """Pairs in canonical order, each once, and where each was first among the rows given.
 
@@ -107,6 +118,8 @@ def counted_pairs(
         Integers or text. Without it the rows stay in their order; sums of whole numbers do not depend on it.
     names : tuple of str, optional
         Of the columns of ``values``.
+    together : mapping from id to value, optional
+        A public value of each person: see `PairSet`.
 
     Examples
     --------
@@ -116,14 +129,17 @@ def counted_pairs(
     ([[0, 1], [0, 3], [1, 2]], [1, 2, 0])
     """
     if pairs is None:
+        if together is not None:
+            raise InputError("together goes with pairs, which name the people")
         return CountedPairs(values, labels, None, None, names), np.arange(len(values))
     ids, ends = record_numbers(pairs, len(values), stacklevel + 1)
+    shared = (None, None) if together is None else _sharing(together, ids)
     records = records_of(ends, labels)
     if records.positions is None:
-        return CountedPairs(values, labels, ends, ids, names), np.arange(len(values))
+        return CountedPairs(values, labels, ends, ids, names, *shared), np.arange(len(values))
     say_merged(records.n_repeated, stacklevel=stacklevel + 1)
     at = records.positions
-    found = CountedPairs(values[at], np.asarray(records.labels), records.pairs, ids, names)
+    found = CountedPairs(values[at], np.asarray(records.labels), records.pairs, ids, names, *shared)
     contrary = _contrary(values, ends, records) | (found.labels == NULL)
     if contrary.any():
         warnings.warn(
@@ -132,6 +148,17 @@ def counted_pairs(
             stacklevel=stacklevel + 1,
         )
     return found.emptied(contrary), at
+
+
+def _sharing(together: Mapping[Any, Any], ids: np.ndarray) -> tuple[np.ndarray, str | None]:
+    """The number of each record's value, and the column's name, which is that of all its people."""
+    people = as_ids(np.array(list(together), dtype=object), "the ids of together")
+    refuse_repeated(people)
+    values = shared_values(list(together.values()), len(people))
+    rows = pc.index_in(as_arrow(ids_as_text(ids)), value_set=as_arrow(ids_as_text(people)))
+    if rows.null_count:
+        raise InputError(f"together has no value for {rows.null_count} people of the pairs")
+    return values[as_numpy(rows)], together_digest(people, values)
 
 
 def record_numbers(pairs: Any, n_pairs: int, stacklevel: int = 2) -> tuple[np.ndarray, np.ndarray]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import struct
 import sys
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
@@ -10,8 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairveil.data.columns import as_ids, ids_as_text
 from pairveil.data.similar_ids import folded
 from pairveil.errors import InputError
+
+_PERSON = struct.Struct("<QQ")  # the first person of the same set, and the length of the name
 
 
 def numbered(values: Any, n_people: int) -> NDArray[np.int64]:
@@ -43,6 +48,39 @@ def numbered(values: Any, n_people: int) -> NDArray[np.int64]:
                 f"together must hold text or numbers; row {person + 1} is neither"
             ) from None
     return found
+
+
+def together_digest(ids: Any, together: Any) -> str | None:
+    """A name for who changes together with whom; None where people have no names.
+
+    Only sets of two people or more count, by ids: what the values are called is not in it, and neither is
+    anybody who stands alone. Whoever guesses the sets can confirm the guess; they are public.
+
+    Parameters
+    ----------
+    ids : array of shape (n,) or None
+        Of all people of the column, in pairs or not: two releases of one table then have one name.
+    together : int array of shape (n,)
+        As `numbered` has it.
+
+    Examples
+    --------
+    >>> one = together_digest(["ann", "bob", "cid"], np.array([0, 0, 1]))
+    >>> one == together_digest(["dan", "bob", "ann"], np.array([5, 7, 7]))
+    True
+    """
+    if ids is None:
+        return None
+    values = np.asarray(together)
+    shared = np.bincount(values)[values] > 1
+    names = ids_as_text(as_ids(ids))[shared].tolist()
+    people = sorted(zip(names, values[shared].tolist(), strict=True))
+    first: dict[int, int] = {}
+    hashed = hashlib.sha256(b"pairveil-together-1\0")
+    for place, (name, value) in enumerate(people):
+        text = name.encode("utf-8", "surrogatepass")
+        hashed.update(_PERSON.pack(first.setdefault(value, place), len(text)) + text)
+    return hashed.hexdigest()
 
 
 @lru_cache(maxsize=1 << 16)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,6 +49,7 @@ def error_curve(
     confidence: float = 0.95,
     n_cells: int = N_CELLS,
     entity_records: int | None = None,
+    together: Mapping[Any, Any] | None = None,
     random_state: int | np.random.Generator | None = None,
 ) -> ErrorCurve:
     """Error rates against the threshold, from the scores of private labelled pairs.
@@ -72,6 +74,10 @@ def error_curve(
         Thresholds at which rates are released; between them they are interpolated.
     entity_records : int, optional
         At most so many records are of one person (public); without it a person is one id.
+    together : mapping from id to value, optional
+        A public value of each person: a household, a site. People with equal values change together, and
+        the unit 'person' covers all of them; somebody whose value is None stands alone. Give the whole
+        column, people without pairs too: a ledger tells by it whether two releases mean the same.
     random_state : int, Generator or None
         A seed makes it repeatable, and not for release.
 
@@ -87,7 +93,7 @@ def error_curve(
     planned = plan_curve(
         scores, y, pairs, epsilon, delta, score_range, unit, adjacency=adjacency,
         confidence=confidence, n_cells=n_cells, entity_records=entity_records,
-        random_state=random_state,
+        together=together, random_state=random_state,
     )  # fmt: skip
     return planned.run(accountant)
 
@@ -153,6 +159,7 @@ def plan_curve(
     confidence: float = 0.95,
     n_cells: int = N_CELLS,
     entity_records: int | None = None,
+    together: Mapping[Any, Any] | None = None,
     random_state: int | np.random.Generator | None = None,
     null: bool = False,
 ) -> CurvePlan:
@@ -165,7 +172,7 @@ def plan_curve(
     if not (is_whole(n_cells) and 2 <= n_cells <= 1024):
         raise InputError("n_cells must be a whole number from 2 to 1024")
     cells = cells_of(values, (low, high), int(n_cells))[:, None]
-    data, positions = counted_pairs(cells, labels, pairs, stacklevel=3)
+    data, positions = counted_pairs(cells, labels, pairs, stacklevel=3, together=together)
     counter = PrivateScoreCounts(
         (low, high), int(n_cells), epsilon=epsilon, delta=delta, unit=unit, select="all",
         entity_records=entity_records, adjacency=adjacency, random_state=random_state,

@@ -6,6 +6,7 @@ post-processing (docs/theory/selection.md).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -111,7 +112,8 @@ def private_pair_auc(
     accountant : PrivacyLedger, optional
         Charged before any noise is drawn.
     **options
-        ``adjacency``, ``mechanism``, ``confidence`` (0.95) and ``random_state``, as for `error_curve`.
+        ``adjacency``, ``mechanism``, ``confidence`` (0.95), ``together`` and ``random_state``, as for
+        `error_curve`.
 
     Returns
     -------
@@ -145,6 +147,7 @@ def plan_auc(
     confidence: float = 0.95,
     random_state: int | np.random.Generator | None = None,
     kappa: int | str = "auto",
+    together: Mapping[Any, Any] | None = None,
     null: bool = False,
 ) -> AucPlan:
     """Check and plan an evaluation: `private_pair_auc` without its noise; ``null`` as for `as_labels`."""
@@ -152,7 +155,7 @@ def plan_auc(
         raise InputError("confidence must be a number between 0 and 1, both excluded")
     cells = _cells(distances, longest)
     labels = as_labels(y, len(cells), null=null)
-    data, positions = counted_pairs(cells, labels, pairs, stacklevel=3)
+    data, positions = counted_pairs(cells, labels, pairs, stacklevel=3, together=together)
     counter = PrivateScoreCounts(
         (0.0, DECADES), N_CELLS, n_scores=cells.shape[1], epsilon=epsilon, delta=delta, unit=unit,
         select="all", adjacency=adjacency, mechanism=mechanism, random_state=random_state, kappa=kappa,

@@ -61,7 +61,13 @@ class PreparedSearch(NamedTuple):
         """What a ledger is charged: one event for all of it."""
         if self.certificate is None:
             raise InputError("epsilon=inf promises nothing: a ledger cannot be charged for it")
-        return {"events": self.certificate._events(), "kappas": self.certificate.kappas}
+        # Every part is of the same people: the first candidate's material knows what a person is.
+        meanings = self.candidates[0].prepared.material.meanings
+        return {
+            "events": self.certificate._events(),
+            "kappas": self.certificate.kappas,
+            "meanings": meanings,
+        }
 
 
 def split_pairs(

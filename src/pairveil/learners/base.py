@@ -9,6 +9,7 @@ docs/guides/new-learner.md.
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -28,7 +29,13 @@ from pairveil.learners import charging
 from pairveil.learners.grouped import cut_pairs, material_of_groups
 from pairveil.learners.inputs import resolve_training
 from pairveil.learners.material import Material, material_of_pairs
-from pairveil.learners.named_people import in_order_of_names
+from pairveil.learners.named_people import (
+    ids_of,
+    own_secret,
+    remember_fit,
+    rows_of,
+    without_ids,
+)
 from pairveil.learners.parameters import check_bound, check_common, plain_parameters
 from pairveil.learners.preparing import Prepared, prepare
 from pairveil.learners.progress import OnStep, Progress
@@ -192,9 +199,10 @@ class PrivateLearner(BaseEstimator):
         check_bound("data_norm", given.data_norm)
         if kind == "groups":
             return self._prepare_groups(given, pairs, y)
-        named, people = in_order_of_names(pairs, self.preprocessor)
+        table = self.preprocessor
+        named, people = rows_of(pairs, table), without_ids(table)
         read, preprocessor = RawRows.of(self).inputs(named, people, learning=True)
-        found = resolve_training(read, y, preprocessor, self.backend, stacklevel=4)
+        found = resolve_training(read, y, preprocessor, self.backend, 4, ids=ids_of(table))
         check_common(given)
         self._check(given, found.data.n_features)
         if given.select == "groups":
@@ -202,7 +210,8 @@ class PrivateLearner(BaseEstimator):
             asked = self._group_recipe(given, material)
             return prepare(asked, given, material, self._noise(), stacklevel=4)
         material = material_of_pairs(given, found, stacklevel=4)
-        return prepare(self._recipe(given), given, material, self._noise(), stacklevel=4)
+        prepared = prepare(self._recipe(given), given, material, self._noise(), stacklevel=4)
+        return replace(prepared, secret=own_secret(self, pairs, guessed=found.inferred))
 
     def _prepare_groups(self, given: Any, groups: Any, y: ArrayLike | None) -> Prepared:
         if y is not None:
@@ -286,6 +295,7 @@ class PrivateLearner(BaseEstimator):
             model = prepared.recipe.run(prepared.plan, engine)
             if not engine.followed(prepared.plan.queries):
                 raise RuntimeError("the engine did not follow its plan; nothing is released")
+            remember_fit(self, prepared.graph, prepared.material.meanings)
             self.certificate_ = prepared.certificate
             self.kappa_ = prepared.material.kappas[self._protected()]
             self.noise_multiplier_ = prepared.plan[prepared.recipe.headline].noise_multiplier

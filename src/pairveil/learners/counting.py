@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.data.counted import CountedPairs
+from pairveil.engine.backends.records import kappa_of
 from pairveil.errors import InputError
 from pairveil.graph.choosing import select_pairs
-from pairveil.graph.kappa import Kappa, kappa
+from pairveil.graph.kappa import Kappa
+from pairveil.graph.sharing import select_together
 from pairveil.learners.material import Material, _group_sizes, selection_seed, stated_selection
 from pairveil.learners.parameters import is_whole
 from pairveil.learners.preparing import Prepared
@@ -21,6 +23,7 @@ from pairveil.privacy.mechanisms import mechanism_named
 from pairveil.privacy.units import (
     ADJACENCIES,
     DECLARED_KAPPA,
+    PEOPLE_TOGETHER,
     SELECTED_CAVEAT,
     UNITS,
     UNKNOWN_TOPOLOGY,
@@ -48,12 +51,19 @@ def material_of_counts(
     if data.pairs is None:
         return _without_graph(data, l1)
     # Text ids are in order already: numbers are what the choice may depend on.
-    rows = select_pairs(data.pairs, given.select, random_state=selection_seed(given.random_state))
+    seed = selection_seed(given.random_state)
+    if data.together is None:
+        rows = select_pairs(data.pairs, given.select, random_state=seed)
+    else:
+        rows = select_together(data.pairs, data.together, given.select, seed)
     used = data if len(rows) == data.n_records else data.subset(rows)
-    full, taken = kappa(data.pairs), kappa(used.pairs)
+    full, taken = kappa_of(data), kappa_of(used)
     if entity_records is not None:
+        if data.together is not None:
+            raise InputError("give together or entity_records: either says what a person is")
         full = _of_entities(full, data.pairs, entity_records)
         taken = _of_entities(taken, used.pairs, entity_records)
+    said = {PEOPLE_TOGETHER: data.together is not None, DECLARED_KAPPA: given.kappa != "auto"}
     return Material(
         given=data,
         used=used,
@@ -63,9 +73,10 @@ def material_of_counts(
         selection=stated_selection(
             given.select, None if used is data else SELECTED_CAVEAT, full.relationship
         ),
-        public=(DECLARED_KAPPA,) if given.kappa != "auto" else (),
+        public=tuple(sentence for sentence, holds in said.items() if holds),
         given_kappa=full,
         used_kappa=taken,
+        entity_records=entity_records,
     )
 
 

@@ -75,7 +75,7 @@ def cut_pairs(given: Any, found: Resolved, stacklevel: int) -> Material:
     full = kappa(data.pairs)
     return Material(
         given=data,
-        used=GroupSet.of_pairs(used, _components(used.pairs, used.n_people)),
+        used=GroupSet.of_pairs(used, components(used.pairs, used.n_people)),
         used_rows=kept if found.positions is None else np.sort(found.positions[kept]),
         kind="groups",
         costs=COSTS_OF_GROUPS,
@@ -121,7 +121,7 @@ def usual_size(given: Any, data: Any) -> int:
     return int(np.clip(round(min(wanted, SIZES[1])), *SIZES))
 
 
-def _components(ends: NDArray[Any], n_people: int) -> NDArray[np.int64]:
+def components(ends: NDArray[Any], n_people: int) -> NDArray[np.int64]:
     """Which cluster everybody is in; -1 for people without pairs. Groups were cut as connected clusters."""
     joined = sparse.coo_array((np.ones(len(ends)), tuple(ends.T)), shape=(n_people, n_people))
     found = connected_components(joined, directed=False)[1].astype(np.int64)

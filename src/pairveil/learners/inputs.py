@@ -143,14 +143,20 @@ class Resolved(NamedTuple):
 
 
 def resolve_training(
-    pairs: Any, y: ArrayLike | None, preprocessor: Any, backend: str, stacklevel: int = 2
+    pairs: Any,
+    y: ArrayLike | None,
+    preprocessor: Any,
+    backend: str,
+    stacklevel: int = 2,
+    ids: Any = None,
 ) -> Resolved:
     """What was passed to ``fit``, as a function of the set of pairs: see `pairveil.data.canonical`.
 
-    Pairs may also lie with the workers of a cluster (`DaskPairs`, which knows its own positions).
+    ``ids`` name the rows of the preprocessor. Pairs may also lie with the workers of a cluster (`DaskPairs`,
+    which knows its own positions).
     """
     if not is_remote(pairs):
-        given, inferred = _given(pairs, y, preprocessor, stacklevel + 1)
+        given, inferred = _given(pairs, y, preprocessor, stacklevel + 1, ids)
         return Resolved(*given.canonical(stacklevel + 1), inferred)
     if y is not None:
         raise InputError("labels of Dask pairs are one of their columns; leave y out")
@@ -160,18 +166,18 @@ def resolve_training(
 
 
 def resolve_pairs(
-    pairs: Any, y: ArrayLike | None, preprocessor: Any, *, warn: bool
+    pairs: Any, y: ArrayLike | None, preprocessor: Any, *, warn: bool, ids: Any = None
 ) -> tuple[PairSet, bool]:
     """Pairs as a PairSet in canonical order, and whether the topology had to be read off equal rows."""
     with warnings.catch_warnings():
         if not warn:  # said already
             warnings.simplefilter("ignore", PairveilWarning)
-        given, inferred = _given(pairs, y, preprocessor, stacklevel=3)
+        given, inferred = _given(pairs, y, preprocessor, stacklevel=3, ids=ids)
         return given.canonical(stacklevel=3)[0], inferred
 
 
 def _given(
-    pairs: Any, y: ArrayLike | None, preprocessor: Any, stacklevel: int
+    pairs: Any, y: ArrayLike | None, preprocessor: Any, stacklevel: int, ids: Any
 ) -> tuple[PairSet, bool]:
     """Pairs as a PairSet in the order given, and whether the topology was read off equal rows."""
     if isinstance(pairs, PairSet):
@@ -197,4 +203,4 @@ def _given(
         lookup(None, array)
     features = as_features(preprocessor)
     check_rows(array, features.shape[0])
-    return PairSet(features, array, labels, None, names_of(preprocessor)), False
+    return PairSet(features, array, labels, ids, names_of(preprocessor)), False

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pairveil.data.canonical import order_of_ids
 from pairveil.data.pairset import PairSet
 from pairveil.data.people import NO_CLASS, People, class_numbers
-from pairveil.data.shared_values import numbered
+from pairveil.data.shared_values import numbered, together_digest
 from pairveil.engine.backends.records import choose, clipped
 from pairveil.errors import InputError, PrivateNote
 from pairveil.graph.choosing import design_pairs
@@ -26,10 +26,13 @@ from pairveil.privacy.units import (
     ASSUMED_CLASSES,
     ASSUMED_TOPOLOGY,
     DECLARED_KAPPA,
+    LINKS_ALONE,
     PEOPLE_TOGETHER,
+    POINTS_ARE_PUBLIC,
     SELECTED_CAVEAT,
     UNITS,
     Unit,
+    meanings_of,
 )
 
 BOUNDED_BY_DEGREES = (
@@ -69,6 +72,8 @@ class Material:
         Where people were brought into the order of their ids: who stands where.
     together : int array or None
         Where a column says which people change together: the number of each one's value.
+    entity_records : int or None
+        Records of one person, at most, where people have several.
     """
 
     given: Any
@@ -86,6 +91,30 @@ class Material:
     group_limit: int | None = None
     order: NDArray[np.int64] | None = None
     together: NDArray[np.int64] | None = None
+    entity_records: int | None = None
+
+    @property
+    def column(self) -> str | None:
+        """The name of the column that says who changes together; None where there is none, or no ids."""
+        shared = self._shared
+        if shared is None or hasattr(self.used, "column"):
+            return getattr(self.used, "column", None)
+        return together_digest(self.used.ids, shared)
+
+    @property
+    def meanings(self) -> dict[str, str]:
+        """What units mean, where that is not one person or two."""
+        if POINTS_ARE_PUBLIC in self.public:
+            return dict.fromkeys(UNITS, LINKS_ALONE)
+        return meanings_of(
+            shares=self._shared is not None,
+            column=self.column,
+            entity_records=self.entity_records,
+        )
+
+    @property
+    def _shared(self) -> NDArray[np.int64] | None:
+        return getattr(self.used, "together", None) if self.together is None else self.together
 
     @property
     def counts(self) -> tuple[int, int]:

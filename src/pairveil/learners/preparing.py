@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pairveil.engine.plan import Plan, Recipe, Setting
 from pairveil.engine.planning import SLACK_SHARE, plan_within
 from pairveil.errors import DataWarning, InputError
-from pairveil.graph.digest import graph_digest
 from pairveil.learners.material import Material
+from pairveil.learners.named_people import name_of_pairs
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.mechanisms import Budget, mechanism_named
 from pairveil.privacy.noise import NoiseSource
@@ -33,6 +33,8 @@ class Prepared:
         None when epsilon is infinite.
     noise : NoiseSource
         Where sampling and noise will come from.
+    secret : bytes or None
+        What pairs of row numbers are named with (`own_secret`).
     """
 
     material: Material
@@ -40,6 +42,12 @@ class Prepared:
     plan: Plan
     certificate: Certificate | None
     noise: NoiseSource
+    secret: bytes | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def graph(self) -> str | None:
+        """A name for who is paired with whom, where it is known."""
+        return name_of_pairs(self.material.used, self.secret)
 
     def cost(self) -> dict[str, Any]:
         """What a ledger is charged for the fit; where records are pairs kappa is the cost of a unit."""
@@ -48,7 +56,8 @@ class Prepared:
             "events": tuple(self.plan.events()),
             "kappas": dict(material.kappas if material.kind == "pairs" else material.costs),
             "delta_slack": 0.0 if certificate is None else certificate.delta_slack,
-            "graph": graph_digest(material.used),
+            "graph": self.graph,
+            "meanings": material.meanings,
         }
 
 

@@ -10,12 +10,19 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from pairveil.data.pairset import PairSet
+from pairveil.data.shared_values import together_digest
 from pairveil.engine.backends.records import kappa_of
 from pairveil.engine.engine import Engine
 from pairveil.errors import InputError
-from pairveil.graph.digest import graph_digest
 from pairveil.learners.inputs import resolve_pairs
-from pairveil.learners.named_people import rows_of, without_ids
+from pairveil.learners.named_people import (
+    fitted_to,
+    ids_of,
+    name_of_pairs,
+    own_secret,
+    rows_of,
+    without_ids,
+)
 from pairveil.learners.parameters import is_number
 from pairveil.learners.raw_rows import RawRows
 from pairveil.learners.thresholds import (
@@ -28,11 +35,16 @@ from pairveil.learners.thresholds import (
 from pairveil.privacy.calibration import calibrate_laplace
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.grid import check_noise
-from pairveil.privacy.joint_certificate import ThresholdChoice, metric_and_thresholds
+from pairveil.privacy.joint_certificate import (
+    ThresholdChoice,
+    check_same_meanings,
+    meanings_of_certificate,
+    metric_and_thresholds,
+)
 from pairveil.privacy.mechanisms.laplace import LAPLACE
 from pairveil.privacy.noise import SeededNoise, TrustedNoise
 from pairveil.privacy.queries import Query
-from pairveil.privacy.units import PEOPLE_TOGETHER, UNITS, float_at_most
+from pairveil.privacy.units import UNITS, float_at_most, meanings_of
 
 if TYPE_CHECKING:
     from pairveil.learners.contract import PairMetric as _Metric
@@ -57,9 +69,10 @@ class PrivateThreshold(_Metric):
 
     def _measured_pairs(self, pairs: Any, y: Any, *, warn: bool = True) -> tuple[PairSet, bool]:
         """Labelled pairs whose rows are as the metric takes them, and whether people were guessed."""
-        named, people = rows_of(pairs, self.preprocessor), without_ids(self.preprocessor)
+        table = self.preprocessor
+        named, people = rows_of(pairs, table), without_ids(table)
         read, preprocessor = RawRows.of(self).inputs(named, people, learning=False)
-        return resolve_pairs(read, y, preprocessor, warn=warn)
+        return resolve_pairs(read, y, preprocessor, warn=warn, ids=ids_of(table))
 
     def calibrate_threshold(
         self,
@@ -106,11 +119,15 @@ class PrivateThreshold(_Metric):
         )  # short floats of numpy's would do the arithmetic in their own way
         check_strategy(strategy, min_rate)  # before anything is spent on it
         data, guessed = self._measured_pairs(pairs_valid, y_valid)
-        if PEOPLE_TOGETHER in self.certificate_.public and data.together is None:
-            raise InputError(
-                "the metric's certificate covers people who change together: give these pairs as a PairSet "
-                "that says who does (together=...)"
-            )
+        shares, column = data.together is not None, None
+        if shares:
+            column = together_digest(data.ids, data.together)
+        meanings = meanings_of(shares=shares, column=column)
+        fitted_pairs, stated = fitted_to(self)
+        if stated is None:  # an earlier process's fit: what its certificate says
+            stated = meanings_of_certificate(self.certificate_)
+        check_same_meanings(stated, meanings)
+        graph = name_of_pairs(data, own_secret(self, pairs_valid, guessed=guessed))
         group = kappa_of(data)
         noise = calibrate_laplace(epsilon, kappa=group.of(self.unit), adjacency=self.adjacency)
         scaled = self.components_ / getattr(
@@ -122,12 +139,13 @@ class PrivateThreshold(_Metric):
         check_noise(noise, query.n_entries, LAPLACE.norm)
         kappas = {unit: group.of(unit) for unit in UNITS}
         source = TrustedNoise() if self.random_state is None else SeededNoise(self.random_state)
-        made = ThresholdChoice(query, kappas, data.n_pairs, source.name, guessed)
+        same = graph is not None and graph == fitted_pairs
+        made = ThresholdChoice(query, kappas, data.n_pairs, source.name, guessed, same)
         made_so_far = (*getattr(self, "_threshold_choices", ()), made)
         joint = metric_and_thresholds(self.certificate_, made_so_far)
         if self.accountant is not None:
             self.accountant.spend(
-                [query.event()], kappas, note="threshold", graph=graph_digest(data)
+                [query.event()], kappas, note="threshold", graph=graph, meanings=meanings
             )
         # Before the noise is drawn: what fails after that counts, and no older certificate speaks for it.
         self._threshold_choices = made_so_far

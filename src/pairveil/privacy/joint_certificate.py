@@ -1,8 +1,8 @@
 """One certificate for a model and what was measured for it on private pairs: thresholds, or an error curve.
 
 The pairs of both may be others, so a unit is given as many pairs as it has in any of them; chains of pairs
-run through both, so a relationship is given all pairs of a person (docs/theory/guarantee.md, 'Several
-releases').
+run through both, so a relationship is given all pairs of a person, unless they are known to be the very same
+pairs (docs/theory/guarantee.md, 'Several releases').
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from pairveil.privacy.units import (
     PEOPLE_TOGETHER,
     UNITS,
     UNKNOWN_TOPOLOGY,
+    UNNAMED,
     Unit,
+    meanings_of,
 )
 
 COUNTED = "counted pairs"
@@ -43,6 +45,8 @@ class ThresholdChoice:
         Name of the source that its noise came from, which need not be the fit's.
     inferred_topology : bool
         Whether people had to be recognised by equal feature rows.
+    same_pairs : bool
+        Whether its pairs are known to be the very pairs of the fit: then no chain runs from one to the other.
     """
 
     query: Query
@@ -50,6 +54,7 @@ class ThresholdChoice:
     n_pairs: int
     noise_source: str
     inferred_topology: bool
+    same_pairs: bool = False
 
 
 def metric_and_thresholds(metric: Certificate, made: Sequence[ThresholdChoice]) -> Certificate:
@@ -64,7 +69,9 @@ def metric_and_thresholds(metric: Certificate, made: Sequence[ThresholdChoice]) 
         unit: max([fitted[unit].records if fitted else 1, *(one.kappas[unit] for one in made)])
         for unit in UNITS
     }
-    costs["pairs"] = costs_of_pairs(_chained(sizes))
+    # As a ledger adds them up: by a person's pairs unless all are over the very same pairs.
+    same = fitted is not None and all(one.same_pairs for one in made)
+    costs["pairs"] = costs_of_pairs(sizes if same else _chained(sizes))
     if "tuples" in costs:  # chains run through tuples and pairs alike
         of_tuples = {unit: cost.records for unit, cost in costs["tuples"].items()}
         costs["tuples"] = costs_of_pairs(_chained(of_tuples))
@@ -77,7 +84,11 @@ def metric_and_thresholds(metric: Certificate, made: Sequence[ThresholdChoice]) 
         sources=[one.noise_source for one in made],
         for_release=not guessed,
         public=[ASSUMED_TOPOLOGY] if guessed else [],
-        thresholds=[{"n_pairs": one.n_pairs, "kappas": dict(one.kappas)} for one in made],
+        thresholds=[
+            {"n_pairs": one.n_pairs, "kappas": dict(one.kappas)}
+            | ({"same_pairs": True} if same else {})
+            for one in made
+        ],
     )
 
 
@@ -161,6 +172,39 @@ def _sizes(kind: str, model: Certificate, curve: Certificate) -> dict[Unit, int]
     return _chained({unit: max(part[unit].records for part in parts) for unit in UNITS})
 
 
+def check_same_meanings(stated: Mapping[str, str], added: Mapping[str, str]) -> None:
+    """Refuse two parts that do not mean the same by their units: they have no promise in common.
+
+    ``stated``, ``added``: as `pairveil.privacy.units.meanings_of` has them.
+    """
+    if stated != added:
+        raise InputError(
+            "the model and what is added to it do not mean the same by a person, so they have no promise in "
+            "common: say of both who changes together, by one column (together=), and how many records a "
+            "person has (entity_records=)"
+        )
+    if UNNAMED in stated.values():
+        raise InputError(
+            "people change together, and it is not known that both parts mean the same ones: give ids, and "
+            "charge both to a ledger, which knows the column"
+        )
+
+
+def meanings_of_certificate(certificate: Certificate) -> dict[str, str]:
+    """What a certificate's units mean, as a ledger compares it.
+
+    It does not say which column tells who changes together: whoever guesses a column could confirm it.
+    """
+    records = [
+        (certificate.plan.get(name) or {}).get("entity_records")
+        for name in ("linkage", "error_curve")
+    ]
+    return meanings_of(
+        shares=PEOPLE_TOGETHER in certificate.public,
+        entity_records=max((one for one in records if one is not None), default=None),
+    )
+
+
 def _refuse_search(certificate: Certificate) -> None:
     """Refuse what is to stand beside the best of several fits in one certificate: none could be checked."""
     if "search" in certificate.plan:
@@ -179,17 +223,4 @@ def _check(model: Certificate, curve: Certificate) -> None:
         raise InputError("only releases with Gaussian noise have one certificate; use a ledger")
     if UNKNOWN_TOPOLOGY in (*model.public, *curve.public):
         raise InputError("who is in which pair is not known: there is no promise for both together")
-    if (PEOPLE_TOGETHER in model.public) != (PEOPLE_TOGETHER in curve.public):
-        raise InputError(
-            "the model's promise covers people who change together and the curve's single people: they have "
-            "no promise in common"
-        )
-    people = [
-        (part.plan.get(name) or {}).get("entity_records")
-        for part, name in ((model, "linkage"), (curve, "error_curve"))
-    ]
-    if people[0] != people[1]:
-        raise InputError(
-            "the model and the curve have different bounds on the records of a person: give both the same "
-            "entity_records"
-        )
+    check_same_meanings(meanings_of_certificate(model), meanings_of_certificate(curve))

@@ -23,11 +23,11 @@ from pairveil.privacy.accounting import epsilon_of_parts
 from pairveil.privacy.composition import Part, check_adjacency, check_delta
 from pairveil.privacy.costs import Group, larger
 from pairveil.privacy.events import Event, check_events
-from pairveil.privacy.ledger_entry import LedgerEntry, check_kappas, check_unit
+from pairveil.privacy.ledger_entry import LedgerEntry, check_kappas, check_meanings, check_unit
 from pairveil.privacy.ledger_file import ledger_text, read_ledger
 from pairveil.privacy.ledger_lock import ledger_lock
 from pairveil.privacy.tradeoff import best_guess_of_parts
-from pairveil.privacy.units import Adjacency, Unit, float_at_most, round_up
+from pairveil.privacy.units import SINGLE, UNNAMED, Adjacency, Unit, float_at_most, round_up
 
 
 def _chains_cross(entries: tuple[LedgerEntry, ...]) -> bool:
@@ -39,6 +39,45 @@ def _chains_cross(entries: tuple[LedgerEntry, ...]) -> bool:
     """
     graphs = {entry.graph for entry in entries}
     return len(entries) > 1 and (None in graphs or len(graphs) > 1)
+
+
+def _check_meanings(entries: tuple[LedgerEntry, ...], unit: Unit) -> None:
+    """Refuse to add up releases of which a unit means different things.
+
+    A sum is a bound for one meaning if each release counted the unit's cost for it. Releases that state the
+    same meaning did; a column without names of people is nobody's but its own.
+
+    Entries of versions 1 and 2 do not state any. Theirs was single people, everybody who shares a value, or
+    all records of an entity. In each case the cost is the largest over sets of ids of which each id is in
+    one, so it covers the cost of any single id, and that of two ids for a relationship. So they go with
+    `SINGLE` and with each other, for single people, and with nothing that promises more. (One may be a
+    clustering of public points: its release said that the points' features are not protected.)
+
+    A sum for 'relationship' that counts by the cost of 'person' asks for the meaning of 'relationship' only:
+    of the pairs at one of the two people a release holds at most that person's, whom 'person' covers in every
+    meaning.
+    """
+    found = {entry.meaning(unit) for entry in entries}
+    alike = len(found) == 1 or found == {None, SINGLE}
+    if len(entries) > 1 and not (alike and UNNAMED not in found):
+        said = " and ".join(sorted(_in_words(meaning) for meaning in found))
+        raise InputError(
+            f"the releases of this ledger mean different things by unit '{unit}' ({said}), so their costs do "
+            "not add up, and nothing was spent: say the same of each (together=, entity_records=; ids where "
+            "people change together), or give each meaning a ledger of its own"
+        )
+
+
+def _in_words(meaning: str | None) -> str:
+    """A meaning for people."""
+    if meaning is None:
+        return "not stated by an older version"
+    if meaning == UNNAMED:
+        return "people who change together, without ids"
+    kind, _, which = meaning.partition(" ")
+    if kind == "together":
+        return f"people who change together by column {which[:8]}"
+    return f"one person of at most {which} records" if kind == "entity" else meaning
 
 
 def _place_of(entries: Sequence[LedgerEntry], name: str) -> int | None:
@@ -56,8 +95,8 @@ class PrivacyLedger:
         The budget for everything ever charged.
     path : path, optional
         JSON file that keeps the ledger; made if it does not exist, and if it does, its budget must
-        be this one. Without a path the ledger lives in memory and cannot be sent to other
-        processes.
+        be this one. Without a path the ledger lives in the memory of one process: it cannot be sent to
+        another one, and a fork's copy of it refuses.
     unit : {"relationship", "person", "pair"}
         Whom the budget protects.
     adjacency : {"zero-out", "replace"}
@@ -102,6 +141,7 @@ class PrivacyLedger:
         self.adjacency: Adjacency = check_adjacency(adjacency)
         self.path = None if path is None else Path(path).resolve()
         self._mutex = threading.Lock()
+        self._process = os.getpid()
         self._entries: tuple[LedgerEntry, ...] = ()
         if self.path is not None:
             self._create_or_join()
@@ -124,7 +164,18 @@ class PrivacyLedger:
     @property
     def entries(self) -> tuple[LedgerEntry, ...]:
         """Every spend so far, read from the file when there is one."""
-        return self._entries if self.path is None else self._load()
+        if self.path is not None:
+            return self._load()
+        self._check_process()
+        return self._entries
+
+    def _check_process(self) -> None:
+        """Refuse a ledger in memory that a fork has copied: each copy would have the whole budget."""
+        if os.getpid() != self._process:
+            raise InputError(
+                "a PrivacyLedger in memory belongs to the process that made it, and this is another one, "
+                "whose charges the first would never see: give it a file with path=..."
+            )
 
     def spent(self, unit: Unit | None = None, adjacency: Adjacency | None = None) -> float:
         """Return the composed epsilon of all entries at the ledger's delta.
@@ -151,6 +202,7 @@ class PrivacyLedger:
         delta_slack: float = 0.0,
         graph: str | None = None,
         checkpoint: tuple[str, str] | None = None,
+        meanings: Mapping[str, str] | None = None,
     ) -> float:
         """Charge a release, durably, before its noise is drawn.
 
@@ -171,6 +223,9 @@ class PrivacyLedger:
             to use the very same pairs.
         checkpoint : (str, str), optional
             Name and digest of the checkpoint of a fit that can be resumed; see `advance`.
+        meanings : mapping from unit to str, optional
+            What a unit stands for in ``kappas`` where that is not one person, or two: see
+            `pairveil.privacy.units.meanings_of`.
 
         Returns
         -------
@@ -182,7 +237,8 @@ class PrivacyLedger:
         BudgetError
             When the budget does not allow it; nothing is recorded then.
         InputError
-            A checkpoint of this name was charged for already; nothing is recorded then.
+            A checkpoint of this name was charged for already, or the ledger's unit means something else in
+            the releases before; nothing is recorded then.
         """
         entry = LedgerEntry(
             events=check_events(events),
@@ -192,6 +248,7 @@ class PrivacyLedger:
             time=datetime.now(UTC).isoformat(timespec="seconds"),
             graph=graph,
             checkpoint=checkpoint,
+            meanings=check_meanings(meanings or {}),
         )
         with self._locked():
             before = self.entries
@@ -209,6 +266,7 @@ class PrivacyLedger:
         *,
         delta_slack: float = 0.0,
         graph: str | None = None,
+        meanings: Mapping[str, str] | None = None,
     ) -> float:
         """Return what `spend` would, or refuse as it would; charges nothing.
 
@@ -226,6 +284,7 @@ class PrivacyLedger:
             delta_slack=check_delta(delta_slack),
             time="",
             graph=graph,
+            meanings=check_meanings(meanings or {}),
         )
         return self._within_budget((*self.entries, entry))
 
@@ -305,6 +364,8 @@ class PrivacyLedger:
 
         Infinite for unit 'relationship' where chains of pairs may run across entries of which one does
         not state its kappa for 'person': nothing is known then of how many pairs such a chain holds.
+
+        Raises InputError: the entries do not mean the same by the unit, or one does not state its kappa.
         """
         parts, slack = self._parts(tuple(entries), check_unit(unit or self.unit))
         if parts is None or (slack > 0.0 and slack >= self.delta):
@@ -335,6 +396,7 @@ class PrivacyLedger:
         """What a unit can move of each entry (None: nothing is known of it), and their slack together."""
         if not all(unit in entry.kappas for entry in entries):
             raise InputError(f"an entry of this ledger does not state its kappa for unit '{unit}'")
+        _check_meanings(entries, unit)
         slack = math.fsum(entry.delta_slack for entry in entries)
         counted: Unit = "person" if unit == "relationship" and _chains_cross(entries) else unit
         if not all(counted in entry.kappas for entry in entries if entry.events):
@@ -348,6 +410,7 @@ class PrivacyLedger:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         if self.path is None:
+            self._check_process()  # first: the lock's holder may be a thread that a fork does not have
             with self._mutex:
                 yield
         else:

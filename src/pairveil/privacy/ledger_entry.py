@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pairveil.errors import InputError
 from pairveil.privacy.composition import check_delta, check_kappa
 from pairveil.privacy.costs import Cost, Group
 from pairveil.privacy.events import Event, event_from_dict
-from pairveil.privacy.units import UNITS, UNITS_OF_CHOICES, Unit
+from pairveil.privacy.units import SINGLE, UNITS, UNITS_OF_CHOICES, Unit
 
 _FIELDS = {"events", "kappas", "note", "delta_slack", "time", "graph"}
+_LATER = {"checkpoint", "meanings"}
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,9 @@ class LedgerEntry:
 
     ``checkpoint`` is there if the fit can be resumed: the name of its checkpoint, and a digest of that
     file up to the last answer that was used (docs/theory/resuming.md says why).
+
+    ``meanings`` says what each unit means, `SINGLE` where it is not listed. None: a ledger of version 1 or 2
+    did not keep it.
     """
 
     events: tuple[Event, ...]
@@ -30,6 +34,7 @@ class LedgerEntry:
     time: str
     graph: str | None = None
     checkpoint: tuple[str, str] | None = None
+    meanings: Mapping[str, str] | None = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         # Of every unit, whichever is counted now: an entry that a later charge cannot be composed with
@@ -40,6 +45,16 @@ class LedgerEntry:
             ):
                 raise InputError("a unit whose costs differ by event needs one cost for each event")
 
+    def meaning(self, unit: str) -> str | None:
+        """What a unit means here; None where it is not known.
+
+        Examples
+        --------
+        >>> LedgerEntry((), {}, "", 0.0, "").meaning("person")
+        'single'
+        """
+        return None if self.meanings is None else self.meanings.get(unit, SINGLE)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the entry as JSON-able data."""
         data = {
@@ -49,6 +64,7 @@ class LedgerEntry:
             "delta_slack": self.delta_slack,
             "time": self.time,
             "graph": self.graph,
+            "meanings": None if self.meanings is None else dict(self.meanings),
         }
         if self.checkpoint is not None:
             data["checkpoint"] = list(self.checkpoint)
@@ -57,7 +73,7 @@ class LedgerEntry:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> LedgerEntry:
         """Rebuild an entry, strictly."""
-        if set(data) - {"checkpoint"} != _FIELDS:
+        if set(data) - _LATER != _FIELDS:
             raise InputError("a ledger entry has missing or unknown fields")
         return cls(
             events=tuple(event_from_dict(event) for event in _events(data["events"])),
@@ -67,6 +83,7 @@ class LedgerEntry:
             time=str(data["time"]),
             graph=None if data["graph"] is None else str(data["graph"]),
             checkpoint=_check_checkpoint(data["checkpoint"]) if "checkpoint" in data else None,
+            meanings=check_meanings(data.get("meanings")),
         )
 
 
@@ -107,6 +124,19 @@ def check_units(by_unit: Mapping[Any, Any]) -> dict[Unit, Any]:
     {'pair': 1}
     """
     return {check_unit(unit): value for unit, value in by_unit.items()}
+
+
+def check_meanings(meanings: Mapping[Any, Any] | None) -> dict[str, str] | None:
+    """Refuse meanings of what is no unit.
+
+    Examples
+    --------
+    >>> check_meanings({"person": "entity 5"})
+    {'person': 'entity 5'}
+    """
+    if meanings is None:
+        return None
+    return {unit: str(meaning) for unit, meaning in check_units(meanings).items()}
 
 
 def _plain(group: Group) -> Any:

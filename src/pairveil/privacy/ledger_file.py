@@ -16,7 +16,9 @@ from pairveil.foreign import check_kinds, read_json
 from pairveil.privacy.ledger_entry import LedgerEntry
 
 _FORMAT = "pairveil-ledger"
-_VERSION = 2
+_VERSION = 3
+_WITHOUT_MEANINGS = (1, 2)
+"""Versions whose entries do not say what a unit means."""
 MAX_BYTES = 64 * 2**20
 """An entry takes about a kilobyte: room for fifty thousand fits."""
 
@@ -30,6 +32,7 @@ _ENTRY: dict[str, Any] = {
     "time": str,
     "graph": (str, None),
     "checkpoint": [str],
+    "meanings": ({str: str}, None),
 }
 
 
@@ -57,7 +60,7 @@ def read_ledger(path: Path) -> tuple[dict[str, Any], tuple[LedgerEntry, ...]]:
     if not isinstance(data, dict) or data.get("format") != _FORMAT:
         raise InputError(f"{path} is not a pairveil ledger")
     version = data.get("version")
-    if isinstance(version, bool) or version not in (1, _VERSION):
+    if isinstance(version, bool) or version not in (*_WITHOUT_MEANINGS, _VERSION):
         raise InputError(f"the ledger at {path} was written by another version of pairveil")
     body = {key: value for key, value in data.items() if key != "sha256"}
     if set(body) != {"format", "version", "budget", "entries"} or data.get(
@@ -70,6 +73,8 @@ def read_ledger(path: Path) -> tuple[dict[str, Any], tuple[LedgerEntry, ...]]:
             isinstance(kappa, int) for entry in entries for kappa in entry.kappas.values()
         ):  # version 1 knows no other records than pairs
             raise InputError(f"the ledger at {path} states what version 1 did not know")
+        if any(("meanings" in one) == (version in _WITHOUT_MEANINGS) for one in data["entries"]):
+            raise InputError(f"the ledger at {path} is none of its version: what units mean")
         return _check_budget(data["budget"]), entries
     except (TypeError, AttributeError, KeyError, OverflowError) as error:
         raise InputError(f"the ledger at {path} is malformed: {type(error).__name__}") from None

@@ -197,6 +197,42 @@ def round_up(value: float, digits: int = 4) -> str:
     return f"{shown:.{digits}g}" if shown < 10**digits else f"{shown:.0f}"
 
 
+SINGLE = "single"
+"""What a unit means unless said otherwise: a person is one id, a relationship is one of two ids."""
+LINKS_ALONE = "links of public points"
+"""What units mean where points are public: of a person only what her links say is protected."""
+UNNAMED = "together ?"
+"""A column says who changes together, and nobody said who the people are."""
+
+
+def meanings_of(
+    *, shares: bool = False, column: str | None = None, entity_records: int | None = None
+) -> dict[str, str]:
+    """What units mean that are not `SINGLE`, as ledgers compare it.
+
+    Parameters
+    ----------
+    shares : bool
+        Whether a column says who changes together. That widens 'person'; a relationship stays one of two.
+    column : str, optional
+        Name of that column (`pairveil.graph.digest.together_digest`), where people have names.
+    entity_records : int, optional
+        Records of one person, at most. With several a relationship is one of all records of two people.
+
+    Examples
+    --------
+    >>> meanings_of(), meanings_of(shares=True, column="ab12")
+    ({}, {'person': 'together ab12'})
+    >>> meanings_of(entity_records=1), meanings_of(entity_records=5)
+    ({}, {'relationship': 'entity 5', 'person': 'entity 5'})
+    """
+    if entity_records is not None and entity_records > 1:
+        return dict.fromkeys(("relationship", "person"), f"entity {entity_records}")
+    if shares:
+        return {"person": UNNAMED if column is None else f"together {column}"}
+    return {}
+
+
 SEARCHED = (
     "the candidates of the search and the mean number of its trials; how many trials there were is not "
     "released, and nothing of those that were not the best"

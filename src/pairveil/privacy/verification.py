@@ -313,7 +313,16 @@ def _chains_of_thresholds(c: Certificate) -> list[str]:
         least = {unit: max(int(t["kappas"][unit]) for t in thresholds) for unit in UNITS}
     except (KeyError, TypeError, ValueError):
         return ["the plan does not describe its thresholds"]
-    least["relationship"] = max(least["relationship"], c.kappas["person"])
+    same = [t.get("same_pairs") is True for t in thresholds]
+    if any(same):
+        # The fit's own pairs: as many, and no chain leaves them. Which pairs they were is the sender's word,
+        # as kappa is.
+        if not all(same) or set(_kinds(c)) != {"pairs"} or "search" in c.plan:
+            return ["thresholds are said to be of the fit's own pairs, and cannot all be"]
+        if any(t.get("n_pairs") != c.n_pairs_used for t in thresholds):
+            return ["thresholds are said to be of the fit's own pairs, which are more or fewer"]
+    else:
+        least["relationship"] = max(least["relationship"], c.kappas["person"])
     tuples = {} if c.costs is None else c.costs.get("tuples", {})
     if tuples and tuples["relationship"].records < tuples["person"].records:
         return ["chains of tuples and of the thresholds' pairs are not counted"]
