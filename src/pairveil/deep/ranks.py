@@ -19,7 +19,7 @@ from torch import distributed as dist
 
 from pairveil.engine.checkpoint import Checkpoint, Hold
 from pairveil.engine.plan import Plan
-from pairveil.errors import InputError
+from pairveil.errors import InputError, PairveilError
 from pairveil.privacy.noise import NoiseSource
 
 
@@ -101,12 +101,12 @@ def check_alike(digest: str, *, has_ledger: bool) -> None:
 
 
 def from_first(ask: Callable[..., Any], *given: Any) -> Any:
-    """What a function returns in the first process, or the InputError it raises there, in all of them."""
+    """What a function returns in the first process, or the error of ours it raises there, in all of them."""
     box: list[Any] = [None]
     if is_first():
         try:
             box = [(ask(*given), None)]
-        except InputError as problem:
+        except PairveilError as problem:
             box = [(None, problem)]
     if n_ranks() > 1:
         dist.broadcast_object_list(box, src=0)

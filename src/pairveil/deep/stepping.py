@@ -16,7 +16,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import nn
 
-from pairveil.deep.ranks import SharedCheckpoint, is_first, n_ranks
+from pairveil.deep.ranks import SharedCheckpoint, from_first, n_ranks
 from pairveil.deep.recipe import NetworkRecipe, gradient_at, put_gradient
 from pairveil.deep.trainer import PrivateMetricTrainer
 from pairveil.engine.backends.records import backend_for
@@ -65,8 +65,7 @@ class PrivateSteps:
             kind = Checkpoint if n_ranks() == 1 else SharedCheckpoint
             self._saved = kind(checkpoint, prepared.plan, used)
         try:
-            if is_first():
-                charging.charge(trainer.accountant, prepared, self._saved)
+            from_first(charging.charge, trainer.accountant, prepared, self._saved)
         except BaseException:
             self._close()
             raise
