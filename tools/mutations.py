@@ -755,7 +755,7 @@ COPIES = [
     ),
     Mutation(
         "copies: a fitted search is pickled with its learners' features",
-        "return _for_others(state) if fitted else state",
+        "return _without_owners(state) if fitted else state",
         "return state",
         _in("test_search"),
     ),

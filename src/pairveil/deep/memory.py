@@ -7,6 +7,7 @@ what a copy shares with its original (closures, globals), and for people who exp
 
 from __future__ import annotations
 
+import dis
 import hashlib
 import sys
 from collections import deque
@@ -20,8 +21,8 @@ import torch
 from torch import Tensor, nn
 
 _PLAIN = (int, float, complex, str, bytes, type(None))
-# Libraries keep caches and counters of their own; what data they are given lies in modules, which are read.
-_LIBRARIES = {*sys.stdlib_module_names, "torch", "numpy", "pairveil"}
+_CLOSED = {*sys.stdlib_module_names, "torch", "numpy", "pairveil"}
+"""Packages whose objects are not looked into, modules aside: they keep caches and counters of their own."""
 
 
 def kept(root: Any) -> dict[str, str]:
@@ -83,8 +84,8 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, FunctionType):
         yield from _of_function(value)
     elif isinstance(value, type):
-        yield from () if _is_library(value) else vars(value).items()
-    elif isinstance(value, nn.Module) or not _is_library(type(value)):
+        yield from vars(value).items() if _is_own_code(value) else ()
+    elif isinstance(value, nn.Module) or _package(type(value)) not in _CLOSED:
         if isinstance(value, torch.jit.ScriptModule):
             yield from value.named_buffers()
         yield from getattr(value, "__dict__", {}).items()
@@ -95,7 +96,7 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
 
 def _of_function(function: FunctionType) -> Iterator[tuple[str, Any]]:
     """What a function holds, and the globals that it names."""
-    if _is_library(function):
+    if not _is_own_code(function):
         return
     yield "__defaults__", (function.__defaults__, function.__kwdefaults__)
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
@@ -108,9 +109,9 @@ def _of_function(function: FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def _names(code: CodeType) -> set[str]:
-    """Names that code uses, functions inside it included."""
-    inner = (one for one in code.co_consts if isinstance(one, CodeType))
-    return set(code.co_names).union(*map(_names, inner))
+    """Globals that code names, functions inside it included."""
+    own = {one.argval for one in dis.get_instructions(code) if one.opname.endswith("_GLOBAL")}
+    return own.union(*(_names(one) for one in code.co_consts if isinstance(one, CodeType)))
 
 
 def _slots(kind: type) -> tuple[str, ...]:
@@ -118,5 +119,12 @@ def _slots(kind: type) -> tuple[str, ...]:
     return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
-def _is_library(thing: Any) -> bool:
-    return str(getattr(thing, "__module__", "builtins")).split(".")[0] in _LIBRARIES
+def _package(thing: Any) -> str:
+    return str(getattr(thing, "__module__", "builtins")).split(".")[0]
+
+
+def _is_own_code(thing: Any) -> bool:
+    """Whether a function or class was written by the user: that of installed packages is not followed."""
+    where = str(getattr(sys.modules.get(_package(thing)), "__file__", ""))
+    installed = "site-packages" in where or "dist-packages" in where
+    return _package(thing) not in _CLOSED and not installed

@@ -45,19 +45,26 @@ class WithoutData(BaseEstimator):
         """
         state: dict[str, Any] = dict(super().__getstate__())
         fitted = any(name.endswith("_") and not name.startswith("_") for name in state)
-        return _for_others(state) if fitted else state
+        return _without_owners(state) if fitted else state
+
+
+def _without_owners(state: Mapping[str, Any]) -> dict[str, Any]:
+    """A learner's parameters and attributes, the owner's own left out."""
+    return {
+        name: None if name == "preprocessor" else _for_others(value)
+        for name, value in state.items()
+        if not name.startswith("used_")
+    }
 
 
 def _for_others(value: Any) -> Any:
-    """Parameters and attributes without their owner's; what holds learners is looked into."""
+    """The same value, where learners in it have nothing of their owners."""
     if isinstance(value, WithoutData):
         bare = object.__new__(type(value))
-        bare.__dict__ = _for_others(vars(value))
+        bare.__dict__ = _without_owners(vars(value))
         return bare
-    if isinstance(value, dict):
-        own = [name for name in value if str(name).startswith("used_")]
-        kept = {name: _for_others(one) for name, one in value.items() if name not in own}
-        return kept | ({"preprocessor": None} if "preprocessor" in kept else {})
+    if type(value) is dict:
+        return {name: _for_others(one) for name, one in value.items()}
     return type(value)(map(_for_others, value)) if type(value) in (list, tuple) else value
 
 
