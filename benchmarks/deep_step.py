@@ -30,7 +30,7 @@ if __name__ == "__main__":  # the packages without their __init__, which load al
         sys.modules[name] = package
 
 from pairveil.deep.losses import contrastive  # noqa: E402
-from pairveil.deep.network import Network, by_record  # noqa: E402
+from pairveil.deep.network import Network, Pass, by_record  # noqa: E402
 from pairveil.deep.recorded import Recorded  # noqa: E402
 
 MICRO = {"mlp": 65536, "conv": 8192, "transformer": 1024}
@@ -125,7 +125,9 @@ class Steps:
 
     def _gradient(self, left: torch.Tensor, right: torch.Tensor, labels: torch.Tensor):  # type: ignore[no-untyped-def]
         learned = [one for _, one in self.net.parameters]
-        loss = self.net._losses(self.net.embedded(by_record([left, right])), labels).sum()
+        run = Pass(self.net.module, self.net.records)
+        embedded = self.net._embedded(run, by_record([left, right]))
+        loss = self.net._losses(run, embedded, labels).sum()
         return torch.cat([one.reshape(-1) for one in torch.autograd.grad(loss, learned)])
 
     def plain(self) -> None:
@@ -142,7 +144,7 @@ class Steps:
 
     def one_by_one(self) -> None:
         """Every pair's own gradient, for a few pairs."""
-        now = self.net._pair_by_pair(*self._of(slice(0, FEW)))
+        now = self.net._pair_by_pair(self.net._fresh(), *self._of(slice(0, FEW)))
         now.weighted(torch.ones_like(now.square))
 
 

@@ -916,7 +916,58 @@ VERDICT = [
     ),
 ]
 
+COPIES = [
+    Mutation(
+        "state: all passes run on one module",
+        "return _copied(Pass(self.module, self.records))",
+        "return Pass(self.module, self.records)",
+        _in("test_memory"),
+    ),
+    Mutation(
+        "state: what a module keeps of random inputs is not compared",
+        "differ = [name for name in {**first, **left} if first.get(name) != left.get(name)]",
+        "differ = []",
+        _in("test_memory"),
+    ),
+    Mutation(
+        "state: closures and globals are not looked into",
+        "yield from _of_function(value)",
+        "yield from ()",
+        _in("test_memory"),
+    ),
+    Mutation(
+        "state: rows may take a little of each other",
+        "return bool(torch.equal(one.nan_to_num(), other.nan_to_num()))",
+        "return bool(torch.allclose(one, other, rtol=1e-4, atol=1e-6, equal_nan=True))",
+        _in("test_gradients"),
+    ),
+    Mutation(
+        "copies: an engine is copied with what it may still answer",
+        'raise TypeError("an engine cannot be copied or pickled: its answers were charged once")',
+        "return Engine, (self._backend, self._noise)",
+        _in("test_trainer"),
+    ),
+    Mutation(
+        "copies: an engine goes on in a forked process",
+        "if os.getpid() != self._process:\n            raise InputError(",
+        "if False:\n            raise InputError(",
+        _in("test_trainer"),
+    ),
+    Mutation(
+        "copies: processes of one fit may hold different pairs",
+        "if len({one for one, _ in found}) > 1:",
+        "if not found:",
+        _in("test_ranks"),
+    ),
+    Mutation(
+        "copies: a fitted search is pickled with its learners' features",
+        "return _without_owners(state) if fitted else state",
+        "return state",
+        _in("test_search"),
+    ),
+]
+
 MUTATIONS = [
     *SENSITIVITY, *CLIP, *NOISE, *CHOICES, *KAPPA, *EVENTS, *ACCOUNTING, *COUNTS, *READING, *SELECTION,
-    *VERDICT,
+    *VERDICT, *COPIES,
 ]  # fmt: skip

@@ -73,7 +73,7 @@ def test_rules_equal_gradients_formed_pair_by_pair(name, loss):
     )
     labels = torch.tensor([1.0, -1, 1, -1, 0, 1, -1, -1, 1], dtype=torch.float64)
     ours = net.gradients(left, right, labels)
-    own = net._pair_by_pair(left, right, labels)
+    own = net._pair_by_pair(net._fresh(), left, right, labels)
     assert own.square[4] < 1e-25  # a null pair
     assert ours.square[4] < 1e-25
     torch.testing.assert_close(ours.square, own.square, rtol=1e-9, atol=1e-12)
@@ -150,11 +150,22 @@ class Mixing(nn.Module):
         self.one = nn.Linear(2, 2)
 
 
+class MixingALittle(nn.Linear):
+    """Next to nothing of everybody: the last bits beside a row of 1e9, all of a row beside one of 1e14."""
+
+    def __init__(self):
+        super().__init__(2, 2)
+
+    def forward(self, x):
+        return super().forward(torch.tanh(x - 1e-14 * x.mean(dim=0)))
+
+
 @pytest.mark.parametrize(
     ("module", "words"),
     [
         (nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)), "BatchNorm1d.*GroupNorm"),
         (Mixing(), "mixes the samples"),
+        (MixingALittle(), "mixes the samples"),
         (nn.Linear(3, 2), "cannot embed data of shape"),
         (nn.Sequential(nn.Linear(2, 2), nn.Unflatten(1, (2, 1))), r"\(n, k\) embeddings"),
         (nn.Flatten(), "no parameter that learns"),

@@ -1,5 +1,6 @@
 """Two processes give the sums of one, bit for bit, charge once, and resume together."""
 
+import json
 import os
 import subprocess
 import sys
@@ -51,6 +52,11 @@ def test_two_processes_give_the_integers_of_one(tmp_path, how):
     for found in both:
         np.testing.assert_array_equal(found, alone)
     assert charges(tmp_path) == 2  # both name one ledger; only the first process charges it
+    for rank in (0, 1):
+        refused = json.loads((tmp_path / f"{rank}-refused.json").read_text())
+        assert len(refused) == 9
+        for what, said in refused.items():
+            assert ("has none" if what == "ledger" else "different things") in said, what
 
 
 @AT_NIGHT

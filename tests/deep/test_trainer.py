@@ -1,6 +1,9 @@
 """The trainer: certificate, ledger, checkpoint, release, bad input, and a canary through a small net."""
 
+import copy
 import json
+import os
+import pickle
 
 import numpy as np
 import pytest
@@ -178,6 +181,89 @@ def test_steps_of_ones_own_are_charged_at_once_and_end(people):
     with pytest.raises(InputError, match="have been taken"):
         steps.step()
     assert steps.certificate.verify().problems == ()
+
+
+def steps_of(people, **options):
+    module = net()
+    sgd = torch.optim.SGD(module.parameters(), lr=0.1)
+    return module, make_private(module, sgd, *people, epsilon=4.0, n_steps=4, **options)
+
+
+@pytest.mark.parametrize("how", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_one_charge_pays_for_no_copy_of_the_steps(people, how, monkeypatch):
+    steps = steps_of(people)[1]
+    with pytest.raises(InputError, match="checkpoint=FILE"):
+        how(steps)
+    with pytest.raises(TypeError, match="cannot be copied or pickled"):
+        how(steps._engine)
+    monkeypatch.setattr(os, "getpid", lambda: -1)  # as in a forked process
+    with pytest.raises(InputError, match="a fork is a copy"):
+        steps.step()
+    monkeypatch.undo()
+    assert list(steps) == [1, 2, 3, 4]
+    assert steps._network.held is None  # people's rows were let go of
+
+
+def test_a_loop_of_ones_own_resumes_and_charges_nothing_twice(people, tmp_path):
+    ledger = PrivacyLedger(epsilon=4.0, delta=1e-5, path=tmp_path / "ledger.json")
+    given = {"accountant": ledger, "checkpoint": tmp_path / "steps.checkpoint"}
+    stopped, steps = steps_of(people, **given)
+    with pytest.raises(InputError, match="another fit is using this checkpoint"):
+        steps_of(people, **given)
+    steps.step()
+    steps.step()
+    after_two = stopped[0].weight.detach().clone()
+    steps._close()  # as when its process ends
+    older = given["checkpoint"].read_bytes()
+    resumed, steps = steps_of(people, **given)
+    other = people[0], people[1], 100 * people[2]  # answers that were given are not drawn again
+    next(it := iter(steps))
+    next(it)
+    assert torch.equal(resumed[0].weight, after_two)
+    assert list(it) == [3, 4]
+    done = resumed[0].weight.detach().clone()
+    repeated, steps = steps_of(other, **given)
+    assert list(steps) == [1, 2, 3, 4]
+    assert torch.equal(repeated[0].weight, done)
+    assert len(ledger.entries) == 1
+    given["checkpoint"].write_bytes(older)
+    with pytest.raises(InputError, match="older copy"):
+        steps_of(people, **given)
+    with pytest.raises(InputError, match="random_state=None"):
+        steps_of(people, random_state=0, checkpoint=tmp_path / "seeded")
+
+
+def test_gradients_that_are_not_the_steps_own_do_not_reach_the_module(people):
+    """A loss of one's own on private rows, and parameters that nothing was promised for."""
+    module, beside = net(), nn.Linear(4, 2)
+    sgd = torch.optim.SGD([*module.parameters(), *beside.parameters()], lr=0.1)
+    steps = make_private(module, sgd, *people, epsilon=4.0, n_steps=2, random_state=0)
+    rows = torch.tensor(people[2])
+    (1e6 * module(rows)).sum().backward()  # overwritten
+    steps.step()
+    other = net()
+    again = torch.optim.SGD(other.parameters(), lr=0.1)
+    make_private(other, again, *people, epsilon=4.0, n_steps=2, random_state=0).step()
+    assert torch.equal(module[0].weight, other[0].weight)
+    beside(rows).sum().backward()
+    with pytest.raises(InputError, match="not private steps' own"):
+        steps.step()
+
+
+def test_a_prepared_fit_starts_twice_where_it_started(people):
+    made = trainer(random_state=0)
+    prepared = made.prepare(*people)
+    start = prepared.recipe.network.flat()
+    made.fit(prepared)
+    np.testing.assert_array_equal(prepared.recipe.network.flat(), start)
+
+
+def test_a_pickle_of_a_trainer_does_not_tell_which_rows_were_used(people):
+    made = trainer(random_state=0).fit(*people)
+    assert len(made.used_pairs_)
+    back = pickle.loads(pickle.dumps(made))
+    assert not hasattr(back, "used_pairs_")
+    np.testing.assert_array_equal(back.transform(people[2]), made.transform(people[2]))
 
 
 @pytest.mark.parametrize(

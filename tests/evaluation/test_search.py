@@ -1,6 +1,7 @@
 """Private search: one epsilon for the best of many fits, a certificate that shows it, one charge."""
 
 import json
+import pickle
 from dataclasses import replace
 from itertools import pairwise
 
@@ -208,6 +209,22 @@ def test_what_is_released_beside_a_search_has_no_certificate_with_it(released):
 def test_nothing_but_the_best_is_kept(released):
     kept = {name for name in vars(released[0]) if name.endswith("_")}
     assert kept == {"best_score_", "best_estimator_", "best_params_", "certificate_"}
+
+
+def test_a_pickle_of_a_search_holds_no_features_of_any_learner():
+    """Not of the learner, of one in the grid, of the best one's parameters; unfitted it goes to workers."""
+    others = [DPPMetricLearner(n_components=k, preprocessor=X) for k in (1, 2)]
+    found = search(grid=[{"learner": others}])
+    assert X[7].tobytes() in pickle.dumps(found)
+    found.fit(PAIRS, Y)
+    blob = pickle.dumps(found)
+    assert not any(row.tobytes() in blob for row in X)
+    back = pickle.loads(blob)
+    assert back.best_params_["learner"].n_components == found.best_params_["learner"].n_components
+    np.testing.assert_array_equal(
+        back.best_estimator_.transform(X), found.best_estimator_.transform(X)
+    )
+    assert found.learner.preprocessor is X  # the owner's own is whole
 
 
 def test_the_number_of_trials_is_geometric_and_candidates_are_uniform():

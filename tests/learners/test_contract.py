@@ -219,6 +219,9 @@ def test_pickles_hold_no_training_data(entry):
     np.testing.assert_array_equal(back.components_, learner.components_)
     with pytest.raises(InputError, match="preprocessor"):
         back.pair_distance(pairs)
+    named = entry.build(preprocessor=secret, bounds={"used_by": (0, 1)})
+    named.components_ = learner.components_
+    assert pickle.loads(pickle.dumps(named)).bounds == named.bounds  # a column may be called so
     # The check can fail: an unfitted learner, as sent to workers, does carry its features.
     assert secret[0].tobytes() in pickle.dumps(entry.build(preprocessor=secret))
 

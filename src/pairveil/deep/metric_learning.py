@@ -76,24 +76,28 @@ def pair_loss_of(loss: Any) -> PairLoss:
     Every pair is asked for twice, as a similar and as a dissimilar one, and its label chooses: no shape that
     the loss sees depends on labels.
     """
-    what = type(loss).__name__
     if hasattr(loss, "embedding_memory") or not hasattr(loss, "compute_loss"):
-        raise InputError(_REFUSED.format(what=what))
+        raise InputError(_REFUSED.format(what=type(loss).__name__))
+    return _SinglePairs(loss)
 
-    def of_pairs(left: Tensor, right: Tensor, labels: Tensor) -> Tensor:
+
+class _SinglePairs:
+    """An object, not a closure: every pass copies it, and with it the loss and what that may keep."""
+
+    def __init__(self, loss: Any) -> None:
+        self.loss, self.__name__ = loss, type(loss).__name__
+
+    def __call__(self, left: Tensor, right: Tensor, labels: Tensor) -> Tensor:
         n = len(labels)
         # It gives no loss for a single pair, so that one is shown twice.
         ends = [one if n > 1 else torch.cat([one, one]) for one in (left, right)]
         rows = torch.arange(len(ends[0]), device=left.device)
         try:
-            found = loss.compute_loss(ends[0], None, (rows, rows, rows, rows), ends[1], None)
+            found = self.loss.compute_loss(ends[0], None, (rows, rows, rows, rows), ends[1], None)
             kinds = {name: part["reduction_type"] for name, part in found.items()}
         except (AssertionError, AttributeError, KeyError, TypeError, ValueError):
             kinds = {}
         if kinds != {"pos_loss": "pos_pair", "neg_loss": "neg_pair"}:
-            raise InputError(_REFUSED.format(what=what))
+            raise InputError(_REFUSED.format(what=self.__name__))
         near, far = (found[name]["losses"][:n] for name in ("pos_loss", "neg_loss"))
         return torch.where(labels > 0, near, far)
-
-    of_pairs.__name__ = what
-    return of_pairs

@@ -1,6 +1,8 @@
 """A torch module made ready for records: what learns, how their gradients are found, what is refused.
 
 All checks run on random inputs of the data's shape, before any data are touched and anything is charged.
+The module itself never runs: every pass, of trials and of data, has a new copy of it and of the loss, which
+is thrown away, so that no record meets what another left behind and nothing of the data is handed out.
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -16,10 +18,18 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from pairveil.deep.fused import wide
-from pairveil.deep.layers import Parts, formed_parts, rule_of, together
-from pairveil.deep.passes import LayerParts, Layers, parts_by_layer
+from pairveil.deep.layers import Parts, Rule, formed_parts, rule_of, together
+from pairveil.deep.memory import kept
+from pairveil.deep.passes import LayerParts, parts_by_layer
 from pairveil.deep.recorded import Recorded
-from pairveil.deep.records import PairLoss, PairRecords, Records, check_apart, is_null
+from pairveil.deep.records import (
+    PairLoss,
+    PairRecords,
+    Records,
+    check_apart,
+    is_null,
+    same_bits,
+)
 from pairveil.errors import InputError
 
 CANCELLING = 64.0
@@ -28,6 +38,14 @@ what floating point adds up then stays below ``CANCELLING`` clips a pair."""
 MIXING = (nn.modules.batchnorm._BatchNorm, nn.SyncBatchNorm)
 _ONE_BY_ONE = 64  # records whose gradients are formed at once where a layer has no rule
 _AGREEMENT = 1e-3  # of sums by the rules with torch's own, relative, in the network's own precision
+_Thing = TypeVar("_Thing")
+
+
+class Pass(NamedTuple):
+    """What one pass runs on."""
+
+    module: nn.Module
+    records: Records
 
 
 class Network:
@@ -48,6 +66,11 @@ class Network:
         Records that are run at once; memory follows it.
     autocast : 'bfloat16' or None
         Run the module under torch.autocast; losses, norms and sums are not part of it.
+
+    Attributes
+    ----------
+    module : torch.nn.Module
+        The copy, with the parameters of now; it never ran.
 
     Examples
     --------
@@ -87,15 +110,20 @@ class Network:
             None  # people's rows, and where they lie now
         )
         self.half = False  # the checks look at structure, in full precision
-        self._layers = self._with_rules()
+        self._rules = self._with_rules()
         self._check_rows_apart()
         with torch.no_grad():
-            check_apart(self.records, torch.stack([self.module(one) for one in self._trial()[:-1]]))
-        self.by_rules = self._layers is not None and self._rules_agree()
-        if not self.by_rules:
-            self._check_pair_by_pair()
+            run = self._fresh()
+            embedded = torch.stack([run.module(one) for one in self._trial()[:-1]])
+        check_apart(run.records, embedded)
+        self.by_rules = self._rules is not None and self._rules_agree()
+        self._check_pass("the module has layers without a rule, and torch.func cannot form them")
         self.half = autocast is not None
+        self._check_pass(
+            f"the module does not run with autocast={autocast!r}, leave that out; torch"
+        )
         self.rounding = self.gradients(*self._trial()).rounding
+        self._check_memory()
 
     # ---- parameters as one vector ------------------------------------------------------------------
 
@@ -114,7 +142,20 @@ class Network:
                 one.copy_(vector[place : place + one.numel()].reshape(one.shape))
                 place += one.numel()
 
+    def made(self, values: NDArray[np.float64]) -> nn.Module:
+        """A module with these values of the parameters that learn; like every copy of ours it never ran."""
+        now = self.flat()
+        self.load(values)
+        try:
+            return self._fresh().module.cpu()
+        finally:
+            self.load(now)
+
     # ---- gradients of records ------------------------------------------------------------------------
+
+    def _fresh(self) -> Pass:
+        """A module and a loss that saw nothing, for one pass."""
+        return _copied(Pass(self.module, self.records))
 
     def gradients(self, *given: Tensor) -> Parts:
         """Norms and weighted sums of the gradients of n records; a null one (said 0) has none.
@@ -124,7 +165,12 @@ class Network:
         ``*given``: the records' people, (n, ...) for each place in a record; last, what is said of the
         records: for pairs left, right and labels.
         """
-        return self._by_rules(*given) if self.by_rules else self._pair_by_pair(*given)
+        return self._gradients(self._fresh(), *given)
+
+    def _gradients(self, run: Pass, *given: Tensor) -> Parts:
+        if self.by_rules:
+            return self._joined(self._by_layer(run, *given))
+        return self._pair_by_pair(run, *given)
 
     def clipped_sum(self, clip: float, *given: Tensor) -> Tensor:
         """Sum of the records' gradients, each clipped; given as for `gradients`."""
@@ -143,28 +189,26 @@ class Network:
         """Let go of what a fit held on the device."""
         self.held, self._sums = None, {}
 
-    def embedded(self, people: Tensor) -> Tensor:
+    def _embedded(self, run: Pass, people: Tensor) -> Tensor:
         """Embeddings of people, at least float32 outside of the module."""
         with self._cast():
-            return wide(self.module(people))
+            return wide(run.module(people))
 
     def _cast(self) -> torch.autocast:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.half)
 
-    def _losses(self, embedded: Tensor, said: Tensor) -> Tensor:
+    def _losses(self, run: Pass, embedded: Tensor, said: Tensor) -> Tensor:
         """Of embeddings (n * size, k), record by record."""
-        by_record = embedded.reshape(len(said), self.records.size, -1)
-        losses = self.records.losses(by_record.transpose(0, 1), said)
+        by_record = embedded.reshape(len(said), run.records.size, -1)
+        losses = run.records.losses(by_record.transpose(0, 1), said)
         return torch.where(is_null(said), torch.zeros_like(losses), losses)
 
-    def _by_rules(self, *given: Tensor) -> Parts:
-        return self._joined(self._by_layer(*given))
-
-    def _by_layer(self, *given: Tensor) -> list[LayerParts]:
+    def _by_layer(self, run: Pass, *given: Tensor) -> list[LayerParts]:
         *places, said = given
+        rules = (self._rules or {}).items()
         return parts_by_layer(
-            self._layers or {},
-            lambda: self._losses(self.embedded(by_record(places)), said),
+            {name: (run.module.get_submodule(name), rule) for name, rule in rules},
+            lambda: self._losses(run, self._embedded(run, by_record(places)), said),
             len(said),
         )
 
@@ -191,18 +235,18 @@ class Network:
 
         return Parts(whole.square, whole.terms, weighted, whole.rounding)
 
-    def _pair_by_pair(self, *given: Tensor) -> Parts:
+    def _pair_by_pair(self, run: Pass, *given: Tensor) -> Parts:
         """Every record's gradient, formed by torch.func: for layers without a rule."""
         *places, said = given
-        values = {name: one.detach() for name, one in self.module.named_parameters()}
+        values = {name: one.detach() for name, one in run.module.named_parameters()}
         learned = {name: values.pop(name) for name, _ in self.parameters}
-        buffers = dict(self.module.named_buffers())
+        buffers = dict(run.module.named_buffers())
 
         def loss_of(learned: dict[str, Tensor], people: Tensor, said: Tensor) -> Tensor:
             state = {**learned, **values, **buffers}
             with self._cast():
-                embedded = torch.func.functional_call(self.module, state, (people,))
-            return self._losses(wide(embedded), said[None])[0]
+                embedded = torch.func.functional_call(run.module, state, (people,))
+            return self._losses(run, wide(embedded), said[None])[0]
 
         each = torch.func.vmap(
             torch.func.grad(loss_of), in_dims=(None, 0, 0), chunk_size=_ONE_BY_ONE
@@ -234,16 +278,16 @@ class Network:
         known = [m.num_embeddings for m in self.module.modules() if isinstance(m, nn.Embedding)]
         return min(known, default=2)
 
-    def _with_rules(self) -> Layers | None:
-        """The layers that learn and their rules, or None where some has none."""
-        found: Layers = {}
+    def _with_rules(self) -> dict[str, Rule] | None:
+        """The rules of the layers that learn, by name, or None where some has none."""
+        found: dict[str, Rule] = {}
         for name, layer in self.module.named_modules():
             if not any(one.requires_grad for one in layer.parameters(recurse=False)):
                 continue
             rule = rule_of(layer)
-            if rule is None:
+            if rule is None or layer._forward_pre_hooks:  # such a hook may make the weights
                 return None
-            found[name] = (layer, rule)
+            found[name] = rule
         return found
 
     def _check_rows_apart(self) -> None:
@@ -258,12 +302,13 @@ class Network:
             self.load(start)
 
     def _try_rows_apart(self) -> None:
-        rows = self.example(4)
-        other = rows.clone()
-        other[1] = self.example(4, seed=1)[1]
+        module, rows = self._fresh().module, self.example(4)
+        others = [rows.clone() for _ in range(1 if self.tokens else 2)]
+        for other, scale in zip(others, (1, 1e9), strict=False):
+            other[1] = self.example(4, seed=1)[1] * scale
         with torch.no_grad():
             try:
-                first, second, again = (self.module(one) for one in (rows, other, rows))
+                first, *changed, again = (module(one) for one in (rows, *others, rows))
             except (RuntimeError, ValueError, TypeError, IndexError) as problem:
                 raise InputError(
                     f"the module cannot embed data of shape {self.shape}: {problem}"
@@ -271,32 +316,34 @@ class Network:
         if not isinstance(first, Tensor) or first.ndim != 2 or len(first) != 4:
             raise InputError("the module must map (n, ...) to (n, k) embeddings, one row a person")
         kept = torch.tensor([0, 2, 3], device=first.device)
-        if not torch.allclose(first, again, rtol=1e-4, atol=1e-6, equal_nan=True):
+        if not same_bits(first, again):
             raise InputError(
                 "the module embeds the same rows differently the second time: it remembers what it saw, or "
                 "draws at random in evaluation mode, so that no bound holds on what one pair contributes"
             )
-        if not torch.allclose(first[kept], second[kept], rtol=1e-4, atol=1e-6, equal_nan=True):
+        # To the bit: however little a row takes of another, that other may be as large as it likes.
+        if not all(same_bits(first[kept], second[kept]) for second in changed):
             raise InputError(
                 "the module mixes the samples of a batch: one row of data changes another row's embedding, "
                 "so that no bound holds on what one pair contributes; use layers that treat samples apart"
             )
 
-    def _trial(self) -> tuple[Tensor, ...]:
+    def _trial(self, seed: int = 2) -> tuple[Tensor, ...]:
         """Four random records: people place by place, and what is said of them."""
-        people = [self.example(4, seed=2 + place) for place in range(self.records.size)]
+        people = [self.example(4, seed=seed + place) for place in range(self.records.size)]
         said = torch.tensor(self.records.trial, dtype=torch.float32, device=self.device)
         return *people, said
 
     def _rules_agree(self) -> bool:
         """Whether the rules' sum is torch's own: not where parameters are shared or used elsewhere."""
         *places, said = self._trial()
-        found = self._by_layer(*places, said)
-        if sorted(one.name for one in found) != sorted(self._layers or {}):
+        found = self._by_layer(self._fresh(), *places, said)
+        if sorted(one.name for one in found) != sorted(self._rules or {}):
             return False  # a layer that is called twice, or never
         self.positions = self.records.size * max(one.outputs for one in found)
-        learned = [one for _, one in self.parameters]
-        losses = self._losses(self.module(by_record(places)), said)
+        run = self._fresh()
+        learned = [run.module.get_parameter(name) for name, _ in self.parameters]
+        losses = self._losses(run, run.module(by_record(places)), said)
         own = torch.autograd.grad(losses.sum(), learned, allow_unused=True)
         expected = torch.cat(
             [
@@ -309,14 +356,43 @@ class Network:
         size = expected.norm().clamp(min=1e-30)
         return bool((total - expected).norm() <= _AGREEMENT * size)
 
-    def _check_pair_by_pair(self) -> None:
+    def _check_pass(self, refused: str) -> None:
         try:
-            self._pair_by_pair(*self._trial())
+            self.gradients(*self._trial())
         except (RuntimeError, ValueError, NotImplementedError) as problem:
+            if isinstance(problem, InputError):
+                raise
+            raise InputError(f"{refused}: {str(problem).splitlines()[0]}") from None
+
+    def _random(self) -> Tensor:
+        """Where torch's random numbers are."""
+        if self.device.type == "cuda":
+            return torch.cuda.get_rng_state(self.device)
+        return torch.random.get_rng_state()
+
+    def _check_memory(self) -> None:
+        """Refuse what keeps something of its input, wherever: other inputs must leave the same behind."""
+        first: dict[str, str] | None = None
+        drawn = self._random()
+        for seed, scale in ((2, 1), (102, 1), (202, 1e3), (302, 1e9), (402, 0)):
+            *people, said = self._trial(seed)
+            run = self._fresh()
+            self._gradients(run, *(one if self.tokens else one * scale for one in people), said)
+            left = kept({"module": run.module, "loss": run.records.loss})
+            first = left if first is None else first
+            differ = [name for name in {**first, **left} if first.get(name) != left.get(name)]
+            if differ:
+                where = differ[0].replace("_modules.", "").replace("_buffers.", "")
+                raise InputError(
+                    f"the module or its loss keeps something of the data it sees, in {where}: the next "
+                    "records would be computed with it, and no epsilon covers it; take the layer out (an "
+                    "observer, a cache, a running mean, a hook), or fix its values beforehand"
+                )
+        if not torch.equal(drawn, self._random()):
             raise InputError(
-                "the module has layers without a rule, and torch.func cannot form their gradients one "
-                f"by one: {str(problem).splitlines()[0]}"
-            ) from None
+                "the module or its loss draws at random in evaluation mode (such as torch's dropout as a "
+                "function, without training=self.training): what one pair contributes would hang on others"
+            )
 
 
 def by_record(places: Sequence[Tensor]) -> Tensor:
@@ -344,6 +420,16 @@ def _device(name: str) -> torch.device:
     return device
 
 
+def _copied(one: _Thing) -> _Thing:
+    try:
+        return copy.deepcopy(one)
+    except (RuntimeError, TypeError, NotImplementedError) as problem:
+        raise InputError(
+            "every pass needs its own copy of the module and the loss, and copy.deepcopy cannot make one: "
+            f"{str(problem).splitlines()[0]}"
+        ) from None
+
+
 def _prepared(module: nn.Module) -> nn.Module:
     for name, layer in module.named_modules():
         kind = type(layer).__name__
@@ -355,7 +441,13 @@ def _prepared(module: nn.Module) -> nn.Module:
             )
         if isinstance(layer, nn.Embedding) and layer.max_norm is not None:
             raise InputError(f"{where} changes its weights while it runs (max_norm): leave it out")
-    ready = copy.deepcopy(module).eval()
+        if isinstance(layer, nn.modules.lazy.LazyModuleMixin):
+            raise InputError(f"{where} has no size yet: run the module once on random numbers")
+    ready = _copied(module).eval()
+    if {*module.parameters(), *module.buffers()} & {*ready.parameters(), *ready.buffers()}:
+        raise InputError(
+            "the module's copy (copy.deepcopy) shares tensors with it: each must have its own"
+        )
     for layer in ready.modules():
         if getattr(layer, "inplace", False):
             layer.inplace = False  # type: ignore[assignment]  # outputs of layers are looked at again

@@ -1,9 +1,9 @@
 """Several processes, one fit (torch.distributed): each sums its share, the first draws samples and noise.
 
-Every process calls ``fit`` with the same pairs and data. Buckets are dealt out by their number; integer sums
-are added up over the processes, so that the total is the one that a single process gets, bit for bit. Samples
-and noise are drawn by the first process alone and sent to the others; only the first charges a ledger and
-keeps a checkpoint.
+Every process calls ``fit`` with the same pairs and data, which is checked before anything is charged. Buckets
+are dealt out by their number; integer sums are added up over the processes, so that the total is the one
+that a single process gets, bit for bit. Samples and noise are drawn by the first process alone and sent to
+the others; only the first charges a ledger and keeps a checkpoint.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch import distributed as dist
 
 from pairveil.engine.checkpoint import Checkpoint, Hold
 from pairveil.engine.plan import Plan
-from pairveil.errors import InputError
+from pairveil.errors import InputError, PairveilError
 from pairveil.privacy.noise import NoiseSource
 
 
@@ -74,13 +74,39 @@ def holds_anywhere(holds: bool) -> bool:
     return any(found)
 
 
+def check_alike(digest: str, *, has_ledger: bool) -> None:
+    """Refuse a fit that is not the same one in all processes, before anything is charged.
+
+    ``digest``: names all that a process adds up and how. What one person moves of the sum was counted in the
+    pairs of one process; with a shard in each, as in plain distributed training, it moves the parts of all.
+
+    Examples
+    --------
+    >>> check_alike("a", has_ledger=False)
+    """
+    found = [(digest, has_ledger)]
+    if n_ranks() > 1:
+        found *= n_ranks()
+        dist.all_gather_object(found, (digest, has_ledger))
+    if len({one for one, _ in found}) > 1:
+        raise InputError(
+            "the processes of this fit were given different things: give each of them all pairs, labels and "
+            "data, in the same order, the same options and a module that starts at the same weights "
+            "(torch.manual_seed); shares are dealt out here. Nothing was charged"
+        )
+    if any(has for _, has in found) and not found[0][1]:
+        raise InputError(
+            "the first process charges the ledger, and has none: give it the accountant. Nothing was charged"
+        )
+
+
 def from_first(ask: Callable[..., Any], *given: Any) -> Any:
-    """What a function returns in the first process, or the InputError it raises there, in all of them."""
+    """What a function returns in the first process, or the error of ours it raises there, in all of them."""
     box: list[Any] = [None]
     if is_first():
         try:
             box = [(ask(*given), None)]
-        except InputError as problem:
+        except PairveilError as problem:
             box = [(None, problem)]
     if n_ranks() > 1:
         dist.broadcast_object_list(box, src=0)

@@ -195,19 +195,19 @@ def check_apart(records: Records, embedded: Tensor) -> None:
     first, n = _losses_and_slopes(records, embedded, said), len(said)
     if not bool(torch.isfinite(first[:, 0]).any()):
         raise InputError("the loss gives no number on random people: nothing could be learned")
-    for record, by in itertools.product(range(n), (1e3, -1.0, 1e-3)):
+    for record, by in itertools.product(range(n), (1e9, 1e3, -1.0, 1e-3)):
         others, changed = embedded.clone(), said.clone()
         signs = torch.ones(records.size, 1, device=embedded.device, dtype=embedded.dtype)
         signs[1::2] = -1.0
         others[:, record] *= by * signs
         changed[record] = said[(record + 1) % n]
         kept = [row for row in range(n) if row != record]
-        if not _alike(_losses_and_slopes(records, others, changed)[kept], first[kept]):
+        if not same_bits(_losses_and_slopes(records, others, changed)[kept], first[kept]):
             raise InputError(
                 "the loss couples the pairs of a batch: changing one of them changes what another gives, "
                 "so that no bound holds on what one pair contributes; write one of each pair's own row"
             )
-    if not _alike(_losses_and_slopes(records, embedded, said), first):
+    if not same_bits(_losses_and_slopes(records, embedded, said), first):
         raise InputError(
             "the loss gives the same pairs other numbers the second time: it keeps something of earlier "
             "pairs or draws at random, so that no bound holds on what one pair contributes"
@@ -225,5 +225,12 @@ def _losses_and_slopes(records: Records, embedded: Tensor, said: Tensor) -> Tens
     return torch.cat([losses.detach()[:, None], by_record], dim=1).double()
 
 
-def _alike(one: Tensor, other: Tensor) -> bool:
-    return bool(torch.allclose(one, other, rtol=1e-4, atol=1e-9, equal_nan=True))
+def same_bits(one: Tensor, other: Tensor) -> bool:
+    """Whether two results are the same numbers, all of them; what is no number is one.
+
+    Examples
+    --------
+    >>> same_bits(torch.tensor([1.0, torch.nan]), torch.tensor([1.0, torch.nan]))
+    True
+    """
+    return bool(torch.equal(one.nan_to_num(), other.nan_to_num()))

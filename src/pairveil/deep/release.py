@@ -39,14 +39,15 @@ _AT_ONCE = 1024
 
 
 def embed(module: nn.Module, data: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """Embeddings of people, in the order given."""
+    """Embeddings of people, in the order given; by a copy, so that the module keeps nothing of them."""
     tensor = torch.as_tensor(np.asarray(data) if not hasattr(data, "detach") else data)
     if tensor.ndim < 2 or tuple(tensor.shape[1:]) != tuple(shape):
         raise InputError(f"data must have shape (n, {', '.join(map(str, shape))})")
     if tensor.is_floating_point():
         tensor = tensor.to(_dtype(module))
+    runs = copy.deepcopy(module)
     with torch.no_grad():
-        parts = [module(part).double() for part in tensor.split(_AT_ONCE)]
+        parts = [runs(part).double() for part in tensor.split(_AT_ONCE)]
     embedded: NDArray[np.float64] = torch.cat(parts).numpy()
     return embedded
 
@@ -136,7 +137,7 @@ class ReleasedNetwork:
         """
         weights = save_tensors(
             {
-                name: one.detach().contiguous().cpu()
+                name: one.detach().cpu().clone(memory_format=torch.contiguous_format)
                 for name, one in self.module.state_dict().items()
             }
         )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
+import hashlib
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -14,10 +14,19 @@ from torch import nn
 from pairveil.data.validation import check_features
 from pairveil.deep.gradients import rows_stand_alone
 from pairveil.deep.losses import records_of
+from pairveil.deep.memory import kept
 from pairveil.deep.network import Network
-from pairveil.deep.ranks import SharedCheckpoint, SharedNoise, holds_anywhere, is_first, n_ranks
+from pairveil.deep.ranks import (
+    SharedCheckpoint,
+    SharedNoise,
+    check_alike,
+    holds_anywhere,
+    is_first,
+    n_ranks,
+)
 from pairveil.deep.recipe import NetworkRecipe, sample_rate_of
 from pairveil.deep.records import PairLoss
+from pairveil.engine.checkpoint import fit_digest
 from pairveil.errors import InputError
 from pairveil.learners.base import PrivateLearner
 from pairveil.learners.grouped import cut_pairs, material_of_groups
@@ -66,7 +75,8 @@ class PrivateMetricTrainer(PrivateLearner):
     Attributes
     ----------
     module_ : torch.nn.Module
-        The trained copy.
+        A copy of the module with the trained parameters; it never ran on data, and its buffers and frozen
+        parameters are those of the start.
     certificate_ : Certificate or None
         None when epsilon is infinite.
 
@@ -205,22 +215,29 @@ class PrivateMetricTrainer(PrivateLearner):
             ``on_step``, ``on_answer``, ``checkpoint``, ``keep_checkpoint`` as in
             `pairveil.DPPMetricLearner.fit`.
         """
-        prepared = self.prepare(pairs, y, data)
+        prepared = self.agreed(self.prepare(pairs, y, data))
         if n_ranks() == 1:
             return super().fit(prepared, **options)
         if options.get("checkpoint") is not None and self.random_state is None:
             file, used = options["checkpoint"], prepared.material.used
             options["checkpoint"] = SharedCheckpoint(file, prepared.plan, used)
-        recipe: Any = prepared.recipe
-        # Another device may compute rows otherwise; buckets of two kinds would hold some pairs twice.
-        agreed = dataclasses.replace(recipe, in_place=holds_anywhere(recipe.in_place))
-        prepared = dataclasses.replace(prepared, recipe=agreed)
         ledger = self.accountant
         try:
             self.accountant = ledger if is_first() else None  # charged once
             return super().fit(prepared, **options)
         finally:
             self.accountant = ledger
+
+    def agreed(self, prepared: Prepared) -> Prepared:
+        """A fit that is the same one in all processes; refused where it is not, before it is charged."""
+        recipe = prepared.recipe
+        assert isinstance(recipe, NetworkRecipe)
+        if n_ranks() == 1:
+            return prepared
+        check_alike(_digest(prepared, recipe.network), has_ledger=self.accountant is not None)
+        # Another device may compute rows otherwise; buckets of two kinds would hold some pairs twice.
+        recipe = dataclasses.replace(recipe, in_place=holds_anywhere(recipe.in_place))
+        return dataclasses.replace(prepared, recipe=recipe)
 
     def _noise(self) -> NoiseSource:
         own = super()._noise()
@@ -229,8 +246,7 @@ class PrivateMetricTrainer(PrivateLearner):
     def _keep(self, model: Any, prepared: Prepared) -> None:
         recipe = prepared.recipe
         assert isinstance(recipe, NetworkRecipe)
-        recipe.network.load(model)
-        self.module_ = copy.deepcopy(recipe.network.module).cpu()
+        self.module_ = recipe.network.made(model)
         self.shape_in_, self.tokens_ = recipe.network.shape, recipe.network.tokens
         kind = "tuples" if prepared.material.kind == "tuples" else "pairs"
         setattr(self, f"n_{kind}_used_", prepared.material.counts[1])
@@ -254,6 +270,23 @@ class PrivateMetricTrainer(PrivateLearner):
         return ReleasedNetwork(self.module_, self.certificate_, self.shape_in_).save(
             folder, overwrite=overwrite, onnx=onnx
         )
+
+
+def _digest(prepared: Prepared, network: Network) -> str:
+    """Names all that a process adds up and how; for the owner's own processes, as it follows from labels."""
+    used, certificate = prepared.material.used, prepared.certificate
+    people, said = network.records.contents(used, np.arange(used.n_records))
+    stated = [
+        fit_digest(prepared.plan, used),
+        "" if certificate is None else certificate.to_json(),
+        *(network.shape, network.tokens, network.by_rules, network.positions, network.rounding),
+        sorted(kept(dict(network.module.state_dict())).items()),
+    ]
+    digest = hashlib.sha256(repr(stated).encode())
+    for array in (used.features, people, said):
+        digest.update(f"{array.dtype}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
 
 
 def _material(given: Any, records: Any, y: Any, rows: NDArray[Any]) -> Material:

@@ -2,15 +2,17 @@
 
 It is the only way to the records' contents. An answer is a clipped sum with the query's noise on it, or a
 candidate chosen by such sums; the engine counts its answers, so that a fit can be checked against its plan.
+One engine was charged, so there is one: it is neither copied nor pickled, and a forked process has none.
 """
 
 from __future__ import annotations
 
 import math
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,6 +75,10 @@ class Engine:
         self._on_answer = on_answer
         self._checkpoint = checkpoint
         self._done: Counter[Query] = Counter()
+        self._process = os.getpid()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an engine cannot be copied or pickled: its answers were charged once")
 
     def answer(self, query: Query, statistic: Statistic) -> FloatArray:
         """One noisy sum of ``statistic`` over a batch of the query's kind."""
@@ -175,6 +181,11 @@ class Engine:
 
     def _count(self, query: Query, statistic: Statistic, steps: int) -> None:
         """Answers are counted before they are drawn; none is drawn beyond what was charged."""
+        if os.getpid() != self._process:
+            raise InputError(
+                "these answers were charged in another process, and a fork is a copy: make the fit here, "
+                "which is charged on its own"
+            )
         if query.records != self._backend.records:
             raise RuntimeError("this query was charged for records of another kind")
         if self._done[query] + steps > query.steps:

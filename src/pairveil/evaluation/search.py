@@ -11,7 +11,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 from sklearn.model_selection import ParameterGrid
 
 from pairveil.data.pairset import PairSet
@@ -25,6 +24,7 @@ from pairveil.evaluation.search_plan import (
     plan_score,
     split_pairs,
 )
+from pairveil.learners.contract import WithoutData
 from pairveil.learners.metric import PrivateMetricLearner
 from pairveil.learners.parameters import check_epsilon, is_number, is_whole, plain_parameters
 from pairveil.learners.preparing import Prepared, prepare
@@ -46,7 +46,7 @@ TRIALS_A_CANDIDATE = 3
 _CLOSE = 0.99  # of the budget: a plan that spends this much of it is not refined
 
 
-class PrivateSearch(BaseEstimator):
+class PrivateSearch(WithoutData):
     """Choose the options of a learner privately: only the best of a random number of fits leaves.
 
     Each trial takes one candidate of the grid at random, fits it, and scores it by a noisy pair AUC on

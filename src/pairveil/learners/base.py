@@ -17,7 +17,7 @@ from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from pairveil.engine.backends.records import backend_for, check_backend
@@ -26,6 +26,7 @@ from pairveil.engine.engine import Engine, OnAnswer
 from pairveil.engine.plan import Recipe
 from pairveil.errors import ClusterError, InputError, PrivacyLeakWarning
 from pairveil.learners import charging
+from pairveil.learners.contract import WithoutData
 from pairveil.learners.grouped import cut_pairs, material_of_groups
 from pairveil.learners.inputs import resolve_training
 from pairveil.learners.material import Material, material_of_pairs
@@ -50,7 +51,7 @@ from pairveil.privacy.units import Adjacency, Unit
 _CLONES: WeakSet[Any] = WeakSet()
 
 
-class PrivateLearner(BaseEstimator):
+class PrivateLearner(WithoutData):
     """Base of the learners: from parameters and records to a certified model.
 
     Parameters

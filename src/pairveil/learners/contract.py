@@ -34,7 +34,41 @@ from pairveil.learners.thresholds import Strategy, best_threshold, check_strateg
 from pairveil.schema.schema import Schema
 
 
-class PairMetric(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class WithoutData(BaseEstimator):
+    """Base of all that is fitted to private data: a pickle of what was fitted holds none of them."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Once fitted, without what is its owner's alone; learners inside (a search's, a grid's) likewise.
+
+        These are people's features, and places in the owner's file: it may be sorted by label, and then the
+        positions of the used pairs tell of labels. Unfitted it is whole, as worker processes need it.
+        """
+        state: dict[str, Any] = dict(super().__getstate__())
+        fitted = any(name.endswith("_") and not name.startswith("_") for name in state)
+        return _without_owners(state) if fitted else state
+
+
+def _without_owners(state: Mapping[str, Any]) -> dict[str, Any]:
+    """A learner's parameters and attributes, the owner's own left out."""
+    return {
+        name: None if name == "preprocessor" else _for_others(value)
+        for name, value in state.items()
+        if not name.startswith("used_")
+    }
+
+
+def _for_others(value: Any) -> Any:
+    """The same value, where learners in it have nothing of their owners."""
+    if isinstance(value, WithoutData):
+        bare = object.__new__(type(value))
+        bare.__dict__ = _without_owners(vars(value))
+        return bare
+    if type(value) is dict:
+        return {name: _for_others(one) for name, one in value.items()}
+    return type(value)(map(_for_others, value)) if type(value) in (list, tuple) else value
+
+
+class PairMetric(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, WithoutData):
     """Base of the learners: everything that follows from ``components_``.
 
     To scikit-learn it is a classifier of pairs, so that its scorers and cross-validation take it.
@@ -263,18 +297,7 @@ class PairMetric(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
             )
         return np.where(self.pair_distance(pairs) <= self.threshold_, 1, -1)
 
-    # ---- nothing private in what is printed or pickled ------------------------------------------
-
-    def __getstate__(self) -> dict[str, Any]:
-        """A fitted learner is pickled without people's features, and without places in their owner's file.
-
-        A file may be sorted by label, and then the positions of the used pairs tell of labels.
-        """
-        state: dict[str, Any] = dict(super().__getstate__())
-        if "components_" in state:
-            state["preprocessor"] = None
-            state.pop("used_pairs_", None)
-        return state
+    # ---- nothing private in what is printed -----------------------------------------------------
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         defaults = type(self)().get_params(deep=False)

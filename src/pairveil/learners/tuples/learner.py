@@ -109,12 +109,6 @@ class _TupleLearner(PrivateMetricLearner):
         self.n_tuples_used_ = prepared.plan.n_records
         self.used_tuples_ = np.asarray(prepared.material.used_rows)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Without places in the owner's file: it may be sorted by answer."""
-        state = super().__getstate__()
-        state.pop("used_tuples_", None)
-        return state
-
 
 class DPPTripletLearner(_TupleLearner):
     """Learn a Mahalanobis metric from 'a is closer to p than to n', under differential privacy.
