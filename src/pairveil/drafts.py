@@ -1,7 +1,7 @@
 """Drafts of files and folders: one fixed name beside the target, locked by whoever writes it.
 
 The operating system takes the lock (flock) back when its holder dies, so a draft that nobody holds was left
-by a kill and may be written over. Used by `pairveil.files` alone.
+by a kill and may be written over.
 """
 
 from __future__ import annotations
@@ -50,6 +50,17 @@ def claim(
             let_go(descriptor)
             raise
         return draft, descriptor
+
+
+def drafted(name: str) -> str:
+    """The name that a draft is to take; any other name as it is.
+
+    Examples
+    --------
+    >>> drafted(".report.html.draft.html"), drafted("report.html")
+    ('report.html', 'report.html')
+    """
+    return name[1:].partition(".draft")[0] if name.startswith(".") else name
 
 
 def _unlocked(draft: Path, folder: bool) -> Path:

@@ -6,11 +6,13 @@ Each kind of release writes and reads its own folder: ``save`` and ``load`` of `
 
 from __future__ import annotations
 
+import filecmp
 import hashlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pairveil.drafts import drafted
 from pairveil.errors import InputError
 from pairveil.files import FolderDraft, recover
 from pairveil.foreign import parse_json, read_regular
@@ -54,7 +56,9 @@ def check_folder(target: Path, overwrite: bool) -> None:
         raise InputError(f"{target} is a file; name a folder for the release")
     if not target.exists() or not any(target.iterdir()):
         return
-    if {entry.name for entry in target.iterdir()} - SIGNED_FILES - {SIGNATURE_FILE, "report.html"}:
+    # Our own drafts, which a kill leaves, do not count as somebody's files.
+    found = {drafted(entry.name) for entry in target.iterdir()}
+    if found - SIGNED_FILES - {SIGNATURE_FILE, "report.html"}:
         raise InputError(f"{target} holds other files; name a new folder for the release")
     if not overwrite:
         raise InputError(
@@ -67,6 +71,19 @@ def reserve(folder: str | Path, overwrite: bool, room: int) -> FolderDraft:
     recover(folder)
     check_folder(Path(folder), overwrite)
     return FolderDraft(folder, room=room)
+
+
+def commit(draft: FolderDraft, overwrite: bool) -> Path:
+    """Give a written release its name, unless somebody has used the name meanwhile.
+
+    A run that was killed after this, with its checkpoint still there, finds the same release under the name
+    when it is run again: that one may always be replaced.
+    """
+    places = [(draft.folder / name, draft.target / name) for name in ARTEFACT_FILES]
+    there = [pair for pair in places if all(file.is_file() for file in pair)]
+    same = any(filecmp.cmp(*pair, shallow=False) for pair in there)
+    check_folder(draft.target, overwrite or same)
+    return draft.commit()
 
 
 def certified(certificate: Certificate | None, artefact: bytes) -> Certificate | None:
