@@ -209,7 +209,7 @@ def test_from_two_raw_tables_to_a_verified_release(browser, tables, tmp_path: Pa
         _wait_for(browser, "/done")
         assert "For release, recomputed" in _find(browser, "main").text
         _look(browser, "5-release")
-        _press(browser, "a[href='/report']")
+        _press(browser, "a[href='report']")
         _wait_for(browser, "/report")
         assert _find(browser, "#promise .large").is_displayed()
         assert _find(browser, "h1").text == "Doses and ages"
