@@ -95,7 +95,7 @@ def test_a_fit_whose_server_has_gone_takes_its_tables_with_it(project, at) -> No
     assert not left & {"people.csv", "pairs.csv", "public.csv", "fit.log", "fit.checkpoint"}
 
 
-@pytest.mark.parametrize("signals", [["SIGHUP"], ["SIGTERM"], ["SIGINT", "SIGINT"]])
+@pytest.mark.parametrize("signals", [["SIGHUP"], ["SIGTERM"], ["SIGHUP", "SIGINT"]])
 def test_however_it_is_stopped_no_table_stays(tables, tmp_path, signals: list[str]) -> None:
     folder = tmp_path / "studio"
     words = [sys.executable, "-m", "pairveil", "studio", "--folder", str(folder), "--json"]

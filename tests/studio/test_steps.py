@@ -291,6 +291,7 @@ def test_a_table_that_comes_in_slowly_stops_nobody_and_is_not_learned_from(
 ) -> None:
     at("confirm")
     mine, tabs = project.table("people").read_bytes(), Tabs(project, monkeypatch)
+    decided = project.settings
 
     async def run() -> None:
         begun, confirmed = asyncio.Event(), asyncio.Event()
@@ -314,11 +315,19 @@ def test_a_table_that_comes_in_slowly_stops_nobody_and_is_not_learned_from(
             assert page.headers["location"] == "progress"
             confirmed.set()
             assert (await other).status_code == 409
-            assert (await client.post("/over")).headers["location"] == "progress"
+            for path, form in (
+                ("/files", COLUMNS),
+                ("/schema", SCHEMA),
+                ("/plan", CHOICE),
+                ("/over", {}),
+            ):
+                page = await client.post(path, data=form)
+                assert page.headers["location"] == "progress", path
 
     asyncio.run(run())
     assert tabs.fitted == [mine]
     assert project.table("people").read_bytes() == mine
+    assert project.settings == decided
     assert not list(project.folder.glob(".part-*"))
 
 
