@@ -1,7 +1,7 @@
 """Drafts of files and folders: one fixed name beside the target, locked by whoever writes it.
 
 The operating system takes the lock (flock) back when its holder dies, so a draft that nobody holds was left
-by a kill and may be written over. Used by `pairveil.files` alone.
+by a kill and may be written over.
 """
 
 from __future__ import annotations

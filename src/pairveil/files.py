@@ -188,6 +188,12 @@ class FolderDraft:
                 self.close()
                 raise
 
+    @property
+    def folder(self) -> Path:
+        """Where the files are until `commit`."""
+        assert self._draft is not None
+        return self._draft
+
     def write(self, name: str, content: bytes | str) -> None:
         """Write one of the folder's files, durably."""
         assert self._draft is not None

@@ -68,30 +68,38 @@ def found(folder: Path) -> str | None:
 def main(data: Path, scratch: Path, stride: int) -> None:
     words = ["fit", "--no-scale", str(data / "people.csv"), str(data / "pairs.csv"), "-q"]
     run([*words, "-o", str(scratch / "earlier"), "--epsilon", "3"])
-    words += ["-o", "out", "--overwrite", "--ledger", "ledger.json", "--budget", "1.5"]
-    words += ["--checkpoint", "fit"]
-    seen, step = [], 1
-    while True:
-        here = scratch / str(step)
-        here.mkdir()
-        os.chdir(here)
-        shutil.copytree(scratch / "earlier", here / "out")
-        old = found(here / "out")
-        how = run(words, step)
-        between = found(here / "out")
-        charged = Path("ledger.json").exists() and len(PrivacyLedger.open("ledger.json").entries)
-        # Where all was done and the checkpoint gone, the same words would be a second fit.
-        finished = between != old and not Path("fit").exists()
-        again = "done" if finished else run(words)
-        entries = len(PrivacyLedger.open("ledger.json").entries)
-        left = sorted(os.listdir(here))
-        seen.append(
-            [how, old == between, int(charged), again, entries, found(here / "out") != old, left]
-        )
-        if how != "killed":
-            break
-        step += stride
+    words += ["-o", "out", "--ledger", "ledger.json", "--budget", "1.5"]
+    words += ["--checkpoint", "fit", "--report"]
+    seen: list[list[list[object]]] = [[], []]
+    for replaces in (False, True):
+        step = 1
+        while True:
+            here = scratch / f"{replaces}-{step}"
+            here.mkdir()
+            os.chdir(here)
+            seen[replaces].append(killed_at(step, [*words, *(["--overwrite"] * replaces)], scratch))
+            if seen[replaces][-1][0] != "killed":
+                break
+            step += stride
     print(json.dumps(seen))
+
+
+def killed_at(step: int, words: list[str], scratch: Path) -> list[object]:
+    """What was there after a kill, and after the same command was run again."""
+    out = Path("out")
+    if "--overwrite" in words:
+        shutil.copytree(scratch / "earlier", out)
+    old = found(out)
+    how = run(words, step)
+    between = found(out)
+    charged = Path("ledger.json").exists() and len(PrivacyLedger.open("ledger.json").entries)
+    whole = between == old or (out / "report.html").is_file()  # the report comes with the release
+    # Where all was done and the checkpoint gone, the same words would be a second fit.
+    finished = between != old and not Path("fit").exists()
+    again = "done" if finished else run(words)
+    entries = len(PrivacyLedger.open("ledger.json").entries)
+    is_new = found(out) != old and (out / "report.html").is_file()
+    return [how, old == between, whole, int(charged), again, entries, is_new, sorted(os.listdir())]
 
 
 if (

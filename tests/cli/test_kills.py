@@ -8,8 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
-from running import environment
+from running import environment, run_here
+
+from pairveil.privacy.ledger import PrivacyLedger
+from pairveil.release.metric import ReleasedMetric
 
 SCRIPT = Path(__file__).with_name("kill_fitting.py")
 NIGHTLY = bool(os.environ.get("PAIRVEIL_NIGHTLY"))
@@ -28,11 +32,41 @@ def test_a_killed_fit_leaves_a_whole_release_and_a_true_ledger(files: Path, tmp_
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    seen = json.loads(done.stdout)
-    assert [how for how, *_ in seen] == ["killed"] * (len(seen) - 1) + ["done"]
-    assert len(seen) > 40 / stride
-    for _, is_old, charged, again, entries, is_new, left in seen:
-        assert charged <= 1
-        assert is_old or charged == 1  # no release that was not paid for
-        assert (again, entries, is_new) == ("done", 1, True)
-        assert left == ["fit.lock", "ledger.json", "ledger.json.lock", "out"]
+    for seen in json.loads(done.stdout):
+        assert [how for how, *_ in seen] == ["killed"] * (len(seen) - 1) + ["done"]
+        assert len(seen) > 40 / stride
+        for _, is_old, whole, charged, again, entries, is_new, left in seen:
+            assert charged <= 1
+            assert is_old or charged == 1  # no release that was not paid for
+            assert whole
+            assert (again, entries, is_new) == ("done", 1, True)
+            assert left == ["fit.lock", "ledger.json", "ledger.json.lock", "out"]
+
+
+def test_what_was_paid_for_is_kept_where_its_report_fails(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    words = ["fit", "--no-scale", files / "people.csv", files / "pairs.csv", "--report", "-q"]
+    words += ["--ledger", "ledger.json", "--budget", 3, "--checkpoint", "fit", "-o", "out"]
+    with monkeypatch.context() as patch:
+        patch.setattr("pairveil.cli.fit.write_page", stopped)
+        assert run_here(*words, cwd=tmp_path).code == 130
+    made = ReleasedMetric.load(tmp_path / "out")
+    assert run_here(*words, cwd=tmp_path).code == 0  # makes up the report, and needs no --overwrite
+    assert (tmp_path / "out" / "report.html").is_file()
+    assert np.array_equal(ReleasedMetric.load(tmp_path / "out").components, made.components)
+    assert len(PrivacyLedger.open(tmp_path / "ledger.json").entries) == 1
+    assert sorted(os.listdir(tmp_path)) == ["fit.lock", "ledger.json", "ledger.json.lock", "out"]
+
+
+def test_a_report_that_was_killed_refuses_no_later_release(files: Path, tmp_path: Path) -> None:
+    words = ["fit", "--no-scale", files / "people.csv", files / "pairs.csv", "-q", "-o", "out"]
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / ".report.html.draft.html").write_text("half of it")
+    assert run_here(*words, cwd=tmp_path).code == 2  # holds a release, for all that is known
+    assert run_here(*words, "--overwrite", cwd=tmp_path).code == 0
+    (tmp_path / "out" / ".thesis.draft").write_text("mine")
+    assert "holds other files" in run_here(*words, "--overwrite", cwd=tmp_path).err

@@ -59,6 +59,8 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    # Where something else on the machine has the keyboard, a page's marks would get and lose their focus.
+    driver.execute_cdp_cmd("Emulation.setFocusEmulationEnabled", {"enabled": True})
     yield driver
     driver.quit()
 
@@ -92,6 +94,7 @@ def _requests(browser: Any) -> list[str]:
         m["params"]["request"]["url"]
         for m in messages
         if m["method"] == "Network.requestWillBeSent"
+        and not m["params"]["documentURL"].startswith("chrome")  # the browser's own first page
     ]
     return [url for url in urls if not url.startswith("file:") and not url.startswith("data:,")]
 
@@ -278,7 +281,13 @@ def test_tooltips_follow_the_mouse(page) -> None:
     assert not tip.is_displayed()
 
 
-def test_tooltips_follow_the_keyboard(page) -> None:
+@pytest.mark.parametrize("rests_at", [None, (200, 800), (500, 500), (800, 300)])
+def test_tooltips_follow_the_keyboard(page, rests_at: tuple[int, int] | None) -> None:
+    """Wherever the pointer rests meanwhile: the page scrolls beneath it."""
+    if rests_at is not None:
+        pointer = webdriver.ActionChains(page)
+        pointer.w3c_actions.pointer_action.move_to_location(*rests_at)
+        pointer.perform()
     keys, tip = webdriver.Keys, _find(page, "#tip")
     marks = _all(page, "#utility .mark")
     stops = [mark for mark in marks if mark.get_attribute("tabindex") == "0"]

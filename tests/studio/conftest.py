@@ -28,7 +28,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 @pytest.fixture(scope="session")
 def steps(tmp_path_factory: pytest.TempPathFactory, tables: tuple[Path, Path]) -> dict[str, Path]:
     """Folders of a studio at each step, made once by the real commands: state is a folder."""
-    from studio_tools import CHOICE, COLUMNS, SCHEMA, enter, open_client, upload
+    from studio_tools import CHOICE, COLUMNS, SCHEMA, enter, open_client, step, upload
 
     from pairveil.studio import commands
     from pairveil.studio.project import Project
@@ -48,13 +48,13 @@ def steps(tmp_path_factory: pytest.TempPathFactory, tables: tuple[Path, Path]) -
             assert "problem" not in upload(client, which, file)
         assert "problem" not in upload(client, "public", tables[0].parent / "public.csv")
         page = client.post("/files", data=COLUMNS)
-        assert page.url.path == "/schema", page.text
+        assert step(page) == "schema", page.text
         keep("schema")
         page = client.post("/schema", data=SCHEMA)
-        assert page.url.path == "/plan", page.text
+        assert step(page) == "plan", page.text
         keep("plan")
         page = client.post("/plan", data=CHOICE)
-        assert page.url.path == "/confirm", page.text
+        assert step(page) == "confirm", page.text
         keep("confirm")
     return found
 

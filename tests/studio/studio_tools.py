@@ -6,6 +6,7 @@ import re
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
@@ -59,8 +60,15 @@ def open_client(project: Project) -> TestClient:
 
 
 def enter(client: TestClient) -> None:
-    """Bring the token, once."""
-    assert client.get("/", params={"token": TOKEN}).status_code == 200
+    """Bring the token, once; from then on paths are below the secret one."""
+    answer = client.get("/", params={"token": TOKEN})
+    assert answer.status_code == 200
+    client.base_url = f"{ORIGIN}{answer.history[0].headers['location']}"
+
+
+def step(page: Any) -> str:
+    """Which step a page is, by its address."""
+    return page.url.path.rpartition("/")[2]
 
 
 def upload(client: TestClient, which: str, file: Path, name: str | None = None) -> dict:

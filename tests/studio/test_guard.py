@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
 
 import pytest
-from studio_tools import ORIGIN, TOKEN, enter, open_client
+from studio_tools import TOKEN, enter, open_client
 
 from pairveil.errors import InputError
 from pairveil.studio.server import serve
@@ -22,6 +23,9 @@ def test_a_stranger_without_the_token_sees_nothing(project, path: str) -> None:
             answer = client.get(path, params=attempt)
             assert answer.status_code == 403
             assert "studio belongs to another session" in answer.text
+        enter(client)
+        client.cookies.clear()  # who knows the path alone is a stranger too
+        assert client.get(path).status_code == 403
         assert client.put("/files/people", content=b"id\n1").status_code == 403
         assert client.post("/over").status_code == 403
     assert project.table("people") is None
@@ -31,7 +35,7 @@ def test_the_token_works_once(project) -> None:
     with open_client(project) as first:
         enter(first)
         assert first.get("/files").status_code == 200
-        second = type(first)(first.app, base_url=ORIGIN)
+        second = type(first)(first.app, base_url=first.base_url)
         assert second.get("/", params={"token": TOKEN}).status_code == 403
         second.cookies.set("pairveil_8765", "guessed")
         assert second.get("/files").status_code == 403
@@ -45,6 +49,18 @@ def test_the_cookie_is_for_this_site_and_no_script(project) -> None:
         assert "httponly" in said
         assert "samesite=strict" in said
         assert TOKEN not in answer.headers["location"]
+
+
+def test_another_server_of_this_machine_is_not_sent_the_cookie(project) -> None:
+    """Browsers send cookies to every port of a host; only their path keeps them apart."""
+    with open_client(project) as client:
+        answer = client.get("/", params={"token": TOKEN}, follow_redirects=False)
+        home = answer.headers["location"]
+        assert len(home) > 20
+        assert f"Path={home};" in answer.headers["set-cookie"]
+        assert client.get(f"{home}files").status_code == 200
+        cookie = answer.headers["set-cookie"].partition(";")[0]
+        assert client.get("/files", headers={"cookie": cookie}).status_code == 403
 
 
 @pytest.mark.parametrize(
@@ -97,11 +113,13 @@ def test_the_server_listens_on_this_machine_alone(project, monkeypatch) -> None:
     found = []
 
     def run(server, sockets) -> None:
-        found.append((sockets[0].getsockname()[0], server.config.access_log))
+        os.umask(mask := os.umask(0))
+        found.append((sockets[0].getsockname()[0], server.config.access_log, mask))
 
     monkeypatch.setattr("uvicorn.Server.run", run)
     serve(project, 0, found.append)
-    url, (address, logs) = found
+    url, (address, logs, mask) = found
+    assert mask == 0o077  # what is made is for this user alone
     assert address == "127.0.0.1"
     assert not logs  # a log would hold the token
     assert len(url.split("token=")[1]) >= 40

@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
+import os
 import re
 import shutil
 import tomllib
 import zipfile
+from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from studio_tools import (
     CHOICE,
     COLUMNS,
+    ORIGIN,
     SCHEMA,
+    TOKEN,
     enter,
     open_client,
     shown_on,
+    step,
     upload,
     wait_until_done,
 )
 
+from pairveil.errors import InputError
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.release.metric import ReleasedMetric
 from pairveil.studio import commands, forms
-from pairveil.studio.project import Project
+from pairveil.studio.app import create_app
+from pairveil.studio.fitting import Fitting
+from pairveil.studio.project import MOST_COLUMNS, Project
 
 EVILS = (
     "../../../../etc/passwd.csv",
@@ -108,10 +119,32 @@ def test_what_was_typed_stays_when_the_same_columns_come_again(
     assert project.schema.read_text() != typed
 
 
-def test_uploads_are_for_this_user_alone(client, project, tables) -> None:
+@pytest.mark.skipif(os.name != "posix", reason="needs file modes")
+def test_uploads_are_for_this_user_alone(client, project, tables, tmp_path) -> None:
     upload(client, "people", tables[0])
     assert project.table("people").stat().st_mode & 0o077 == 0
     assert project.folder.stat().st_mode & 0o077 == 0
+    there = tmp_path / "there"
+    there.mkdir(mode=0o755)
+    assert Project(there).folder.stat().st_mode & 0o077 == 0  # empty: it may be closed
+    (there / "thesis.txt").write_text("mine")
+    there.chmod(0o750)
+    with pytest.raises(InputError, match="chmod 700"):
+        Project(there)
+
+
+def test_a_table_too_wide_for_a_page_is_refused_with_a_way_out(client, project, at) -> None:
+    wide = ",".join(f"c{i}" for i in range(MOST_COLUMNS + 1)).encode()
+    headers = {"x-file-name": "wide.csv"}
+    answer = client.put("/files/people", content=wide + b"\n", headers=headers)
+    assert answer.status_code == 400
+    assert "2,001 columns" in answer.json()["problem"]
+    assert "pairveil schema" in answer.json()["problem"]
+    assert list(project.folder.iterdir()) == []
+    at("schema")
+    page = client.post("/schema", data={f"x-{i}": "" for i in range(60_000)})
+    assert page.status_code == 400
+    assert "too many fields" in page.text
 
 
 def test_what_is_wrong_is_said_on_the_page_without_a_private_value(client, tables) -> None:
@@ -141,7 +174,7 @@ def test_the_schema_is_completed_by_hand_and_mistakes_stay_in_the_form(client, a
         assert page.status_code == 400
         assert said in page.text
         assert 'value="2025-12-31"' in page.text  # what was typed is still there
-    assert client.get("/plan").url.path == "/schema"
+    assert step(client.get("/plan")) == "schema"
 
 
 @pytest.mark.parametrize(
@@ -178,7 +211,7 @@ def test_from_raw_tables_to_a_verified_release(client, project, at) -> None:
     assert not project.ledger.exists()  # nothing is spent by looking
     assert client.post("/confirm", data={"shown": shown}).status_code == 400  # not read
     page = client.post("/confirm", data={"shown": shown, "read": "yes"})
-    assert page.url.path in ("/progress", "/done")
+    assert step(page) in ("progress", "done")
     said = wait_until_done(client)
     assert said["state"] == "done", said
     # The release is the command line's own, and so is the ledger.
@@ -211,7 +244,7 @@ def test_from_raw_tables_to_a_verified_release(client, project, at) -> None:
     client.post("/confirm", data={"shown": shown, "read": "yes"})
     assert len(PrivacyLedger.open(project.ledger).entries) == 1
     client.post("/over")
-    assert client.get("/").url.path == "/files"
+    assert step(client.get("/")) == "files"
     assert (project.folder / "release-1" / "metric.safetensors").is_file()
     assert project.ledger.is_file()
 
@@ -221,11 +254,139 @@ def test_two_tabs_cannot_confirm_what_was_not_shown(client, project, at, monkeyp
     shown = shown_on(client.get("/confirm").text)
     monkeypatch.setattr(commands, "ask", _answering(project.answer("certificate.json")))
     other = client.post("/plan", data={**CHOICE, "epsilon": "4.0"})  # the second tab
-    assert other.url.path == "/confirm"
+    assert step(other) == "confirm"
     page = client.post("/confirm", data={"shown": shown, "read": "yes"})  # the first one
     assert page.status_code == 400
     assert "changed in another tab" in page.text
     assert not project.ledger.exists()
+
+
+class Tabs:
+    """Several tabs of one browser at once; fits are begun on paper only."""
+
+    def __init__(self, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.project = project
+        self.fitted: list[bytes] = []  # the table under each fit that was begun
+        monkeypatch.setattr(Fitting, "_run", self._run)
+        monkeypatch.setattr(Fitting, "_is_running", lambda *_: bool(self.fitted))
+
+    def _run(self, words: list[str]) -> None:
+        self.project.keep("fit.json", {"words": words, "pid": None})
+        self.fitted.append(self.project.table("people").read_bytes())
+
+    async def __aenter__(self) -> httpx.AsyncClient:
+        app = create_app(self.project, TOKEN, 8765)
+        self.client = httpx.AsyncClient(
+            transport=httpx.ASGITransport(app), base_url=ORIGIN, headers={"origin": ORIGIN}
+        )
+        answer = await self.client.get("/", params={"token": TOKEN})
+        self.client.base_url = ORIGIN + answer.headers["location"]
+        return self.client
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.client.aclose()
+
+
+def test_a_table_that_comes_in_slowly_stops_nobody_and_is_not_learned_from(
+    project, at, monkeypatch
+) -> None:
+    at("confirm")
+    mine, tabs = project.table("people").read_bytes(), Tabs(project, monkeypatch)
+    decided = project.settings
+
+    async def run() -> None:
+        begun, confirmed = asyncio.Event(), asyncio.Event()
+
+        async def slowly() -> AsyncIterator[bytes]:
+            yield b"patient,age\n"
+            begun.set()
+            await confirmed.wait()
+            yield b"p1,7\n"
+
+        async with tabs as client:
+            shown = shown_on((await client.get("/confirm")).text)
+            headers = {"x-file-name": "other.csv"}
+            other = asyncio.create_task(
+                client.put("/files/people", content=slowly(), headers=headers)
+            )
+            await begun.wait()
+            form = {"shown": shown, "read": "yes"}
+            async with asyncio.timeout(60):
+                page = await client.post("/confirm", data=form)
+            assert page.headers["location"] == "progress"
+            confirmed.set()
+            assert (await other).status_code == 409
+            for path, form in (
+                ("/files", COLUMNS),
+                ("/schema", SCHEMA),
+                ("/plan", CHOICE),
+                ("/over", {}),
+            ):
+                page = await client.post(path, data=form)
+                assert page.headers["location"] == "progress", path
+
+    asyncio.run(run())
+    assert tabs.fitted == [mine]
+    assert project.table("people").read_bytes() == mine
+    assert project.settings == decided
+    assert not list(project.folder.glob(".part-*"))
+
+
+def test_what_is_learned_from_is_what_was_confirmed(project, at, monkeypatch) -> None:
+    """A confirmation and an upload that wait for the same command: one of them is refused."""
+    at("confirm")
+    mine, tabs = project.table("people").read_bytes(), Tabs(project, monkeypatch)
+    certificate = project.answer("certificate.json")
+
+    async def run() -> None:
+        asked, answered = asyncio.Event(), asyncio.Event()
+
+        async def ask(words: list[str]) -> commands.Answer:
+            asked.set()
+            await answered.wait()
+            return commands.Answer(certificate)
+
+        monkeypatch.setattr(commands, "ask", ask)
+        async with tabs as client:
+            form = {"shown": shown_on((await client.get("/confirm")).text), "read": "yes"}
+            headers = {"x-file-name": "other.csv"}
+            first = asyncio.create_task(client.post("/plan", data=CHOICE))
+            await asked.wait()
+            content = b"patient,age\np1,7\n"
+            others = [
+                asyncio.create_task(client.put("/files/people", content=content, headers=headers)),
+                asyncio.create_task(client.post("/confirm", data=form)),
+                asyncio.create_task(client.post("/over")),
+            ]
+            while not list(project.folder.glob(".part-*")):
+                await asyncio.sleep(0)
+            answered.set()
+            await asyncio.gather(first, *others)
+
+    asyncio.run(run())
+    assert tabs.fitted in ([], [mine])
+    if tabs.fitted:
+        assert project.table("people").read_bytes() == mine
+
+
+def test_what_stops_a_fit_from_starting_is_said_on_the_page(project, at) -> None:
+    with open_client(project) as client:
+        enter(client)
+        at("confirm")
+        project.settings = replace(project.settings, public_classes="")
+        page = client.get("/confirm").text
+        page = client.post("/confirm", data={"shown": shown_on(page), "read": "yes"})
+        assert page.status_code == 400
+        assert "which column of the public table" in page.text
+        assert not project.ledger.exists()
+        project.keep("fit.json", {"words": [], "pid": None})
+    with open_client(
+        project
+    ) as client:  # the same where a fit was begun: the server starts all the same
+        enter(client)
+        page = client.post("/progress")
+        assert page.status_code == 400
+        assert "which column of the public table" in page.text
 
 
 def _answering(answer: dict) -> Any:
@@ -264,7 +425,7 @@ def test_a_killed_server_that_spent_nothing_leaves_no_upload_behind(project, at)
     with open_client(project) as client:
         enter(client)
         assert project.table("people") is project.table("pairs") is None
-        assert client.get("/").url.path == "/files"
+        assert step(client.get("/")) == "files"
 
 
 def test_the_folder_survives_and_foreign_settings_do_no_harm(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from pairveil.cli.choices import (
     SelectName,
     pure_noises,
 )
-from pairveil.cli.learning import hold_checkpoint, learn
+from pairveil.cli.learning import hold_checkpoint, is_begun, learn
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stdout
 from pairveil.cli.page_options import (
     AuditFlag,
@@ -236,7 +236,7 @@ def fit(
 
     Example: `pairveil fit s3://b/people.npy s3://b/pairs --no-scale --dask tcp://10.0.0.5:8786`
     """
-    from pairveil.release.folder import check_folder
+    from pairveil.release.folder import check_folder, commit
     from pairveil.release.metric import ReleasedMetric
 
     typed = typed_options(context)
@@ -261,7 +261,7 @@ def fit(
     if said != PageOptions(id=id_) and not report:
         raise InputError("options of the report go with --report")
     if not dry_run:
-        check_folder(out, overwrite)
+        check_folder(out, overwrite or is_begun(checkpoint))
     if checkpoint is not None and spending.seed is not None:
         raise InputError("--checkpoint is for releases: leave --seed out")
     far = for_workers(*[path for path in (features, pairs) if path is not None])
@@ -348,21 +348,25 @@ def fit(
         if not far:
             connection.enter_context(_cluster(dask))
         # Where the result goes is made sure of before the ledger is charged, or even made.
-        held = connection.enter_context(hold_checkpoint(checkpoint, planned))
+        replaces = overwrite or is_begun(checkpoint)
+        held = context.with_resource(hold_checkpoint(checkpoint, planned))
         n_features = planned.plan["n_features"]
         fits = [one.prepared for one in prepared.candidates] if tune else [prepared]
         rows = max(most_rows(one.recipe, n_features) for one in fits)
         draft = connection.enter_context(
-            ReleasedMetric.reserve(out, n_features, rows, overwrite=overwrite)
+            ReleasedMetric.reserve(out, n_features, rows, overwrite=replaces)
         )
         model.accountant = budget_file.open()
         connection.enter_context(charge_said(model.accountant, out, checkpoint))
         fitted = (run_search if tune else learn)(model, prepared, talk, held)
-        certificate = _save(fitted, training, draft, overwrite, digest)
-        if held is not None:  # not before: what is lost between fit and file would be spent anew
-            held.remove()
-        with waiting("attacking the plan", talk and audit):
-            page = write_page(out, options=said)[0] if report else None
+        certificate = _save(fitted, training, draft, digest)
+        try:
+            if report:
+                with waiting("attacking the plan", talk and audit):
+                    write_page(draft.folder, options=said, name=out.resolve().name)
+        finally:  # what was paid for is kept where its report fails; the same command makes that up
+            commit(draft, overwrite)
+    page = out / "report.html" if report else None
     best = found(model) if tune else None
     releases = None if model.accountant is None else releases_of(model.accountant)
     judged = verdict(certificate, releases=releases)
@@ -378,6 +382,8 @@ def fit(
             stdout.print(f"Report: {page}")
         where = "Released" if judged.usable else "Written"
         stdout.print(f"{where} in {out}; `pairveil certificate {out}` verifies it. {judged.line}")
+    if held is not None:  # last: whoever did not see the result runs the same again, which costs nothing
+        held.remove()
 
 
 def _cluster(scheduler: str | None) -> Any:
@@ -386,8 +392,8 @@ def _cluster(scheduler: str | None) -> Any:
     return cluster(scheduler)
 
 
-def _save(learner: Any, training: Training, draft: Any, overwrite: bool, digest: str | None) -> Any:
-    """Write the release of a fitted learner; returns its certificate."""
+def _save(learner: Any, training: Training, draft: Any, digest: str | None) -> Any:
+    """Write the release of a fitted learner into its draft; returns its certificate."""
     from pairveil.release.metric import ReleasedMetric
     from pairveil.report.summaries import summary_of
 
@@ -396,5 +402,5 @@ def _save(learner: Any, training: Training, draft: Any, overwrite: bool, digest:
     metric = ReleasedMetric(
         learner.components_ * scale, certificate, training.names, scale, training.schema
     )
-    metric.save(draft, overwrite=overwrite, summary=summary_of(learner).to_json())
+    metric.save(draft, summary=summary_of(learner).to_json())
     return certificate

@@ -1,4 +1,14 @@
-"""Running a prepared fit: progress and its checkpoint."""
+"""Running a prepared fit: progress and its checkpoint.
+
+Every command that charges a ledger goes through the same steps, so that a kill at any moment costs nothing
+but time and the same command simply goes on:
+
+1. ``held = context.with_resource(hold_checkpoint(...))``: the checkpoint is ours until the command ends;
+2. a draft of the output is reserved, allowing for a result that a killed run has written (`is_begun`);
+3. `learn`: the ledger is charged, or known to be charged, and the answers go into the checkpoint;
+4. everything is written into the draft, a report included, and committed once;
+5. the result is printed; last of all ``held.remove()``.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +22,11 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from pairveil.cli.output import stderr
 from pairveil.cli.waiting import compiling_said
 from pairveil.privacy.units import round_up
+
+
+def is_begun(checkpoint: Path | None) -> bool:
+    """Whether this is a run that was killed and is run again: its output may be there already."""
+    return checkpoint is not None and checkpoint.exists()
 
 
 @contextmanager

@@ -104,7 +104,7 @@ def link(
 
     Example: `pairveil link splink.json labels.csv --records people.parquet --epsilon 0.1 --out release/`
     """
-    from pairveil.release.folder import SPLINK_FILE, check_folder
+    from pairveil.release.folder import SPLINK_FILE, check_folder, commit
     from pairveil.release.linkage import ReleasedLinkage
 
     talk = not (json_ or quiet)
@@ -145,7 +145,8 @@ def link(
         released = model.released()
         if settings is not None:
             draft.write(SPLINK_FILE, _splink_text(model, settings))
-        released.save(draft, overwrite=overwrite)
+        released.save(draft)
+        commit(draft, overwrite)
     if json_:
         print_json({"certificate": released.certificate.to_dict(), "out": str(out)})  # type: ignore[union-attr]
     elif talk:

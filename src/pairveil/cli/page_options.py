@@ -88,11 +88,13 @@ class PageOptions(NamedTuple):
             read_classes(self.public_test, self.classes)  # says what is wrong with it
 
 
-def write_page(folder: Path, out: Path | None = None, options: PageOptions | None = None) -> Any:
+def write_page(
+    folder: Path, out: Path | None = None, options: PageOptions | None = None, name: str = ""
+) -> Any:
     """Write the page of a release; returns its path and what is on it.
 
     Everything comes from the release folder, the options and the public test table: no pair and no person
-    that was learned from is looked at.
+    that was learned from is looked at. ``name``: of the folder that is shown, where it is a draft still.
     """
     from pairveil.report.data import Cover
     from pairveil.report.measured import read_evaluation
@@ -102,7 +104,8 @@ def write_page(folder: Path, out: Path | None = None, options: PageOptions | Non
     said = options or PageOptions()
     said.check()
     data = read_release(folder)
-    data = replace(data, cover=Cover(said.title, said.institution, said.purpose, said.recipient))
+    cover = Cover(said.title, said.institution, said.purpose, said.recipient)
+    data = replace(data, cover=cover, folder=name or data.folder)
     if said.threshold is not None:
         data = with_curve(data, said.threshold)
     if said.evaluation is not None:

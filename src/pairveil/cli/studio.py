@@ -38,7 +38,8 @@ def studio(
     """From two raw tables to a release and its report, in a browser on this machine.
 
     Listens on the loopback address only. The printed address works once, for the browser that opens it.
-    Uploaded tables are removed when the release is made or the studio is stopped.
+    Uploaded tables are removed when the release is made or the studio is stopped. The folder must be closed
+    to other users; one that is made is.
 
     Example: `pairveil studio`
 

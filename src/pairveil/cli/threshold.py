@@ -112,6 +112,7 @@ def threshold(
         budget_file.rehearse(planned.prepared, not (json_ or quiet))
         from pairveil.files import check_file, write_file
         from pairveil.release.error_curve import ErrorCurve
+        from pairveil.release.folder import commit
 
         draft = None
         if out is not None and out.suffix == ".json":
@@ -123,9 +124,8 @@ def threshold(
         if scored.model is not None:
             shown["with_model"] = _together(curve, scored.model)
         if draft is not None:
-            replace(curve, asked=fmr, of_distance=scored.of_distance).save(
-                draft, overwrite=overwrite
-            )
+            replace(curve, asked=fmr, of_distance=scored.of_distance).save(draft)
+            commit(draft, overwrite)
         elif out is not None:
             content = {**shown, "curve": curve.to_dict()}
             write_file(out, json.dumps(plain(content), indent=1, allow_nan=False).encode() + b"\n")

@@ -93,6 +93,15 @@ class Hold:
         self.close()
 
 
+def is_held(path: str | Path) -> bool:
+    """Whether a run has the checkpoint now."""
+    try:
+        Hold(path).close()
+    except InputError:
+        return True
+    return False
+
+
 class Content(NamedTuple):
     """What a checkpoint file holds."""
 

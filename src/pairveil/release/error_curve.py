@@ -23,7 +23,7 @@ from pairveil.release.folder import (
     JSON_VERSION,
     README_FILE,
     certified,
-    check_folder,
+    commit,
     read_stated,
     reserve,
 )
@@ -242,10 +242,14 @@ class ErrorCurve:
         }
 
     def save(self, folder: str | Path | FolderDraft, *, overwrite: bool = False) -> Path:
-        """Write ``error_curve.json``, ``certificate.json`` and ``README.md``, whole or not at all."""
+        """Write ``error_curve.json``, ``certificate.json`` and ``README.md``, whole or not at all.
+
+        What `reserve` gave is written, and left to `pairveil.release.folder.commit`.
+        """
         if not isinstance(folder, FolderDraft):
             with self.reserve(folder, overwrite=overwrite) as draft:
-                return self.save(draft, overwrite=overwrite)
+                self.save(draft)
+                return commit(draft, overwrite)
         about = {
             name: getattr(self, name)
             for name in ("count_noise", "score_range", "asked", "of_distance")
@@ -257,8 +261,7 @@ class ErrorCurve:
             folder.write(CERTIFICATE_FILE, certificate.to_json() + "\n")
         folder.write(CURVE_FILE, text)
         folder.write(README_FILE, _readme(self))
-        check_folder(folder.target, overwrite)  # somebody may have used the name meanwhile
-        return folder.commit()
+        return folder.target
 
     @staticmethod
     def reserve(folder: str | Path, *, overwrite: bool = False) -> FolderDraft:

@@ -6,6 +6,7 @@ Each kind of release writes and reads its own folder: ``save`` and ``load`` of `
 
 from __future__ import annotations
 
+import filecmp
 import hashlib
 from dataclasses import replace
 from pathlib import Path
@@ -81,6 +82,19 @@ def reserve(folder: str | Path, overwrite: bool, room: int) -> FolderDraft:
     recover(folder)
     check_folder(Path(folder), overwrite)
     return FolderDraft(folder, room=room)
+
+
+def commit(draft: FolderDraft, overwrite: bool) -> Path:
+    """Give a written release its name, unless somebody has used the name meanwhile.
+
+    A run that was killed after this, with its checkpoint still there, finds the same release under the name
+    when it is run again: that one may always be replaced.
+    """
+    places = [(draft.folder / name, draft.target / name) for name in ARTEFACT_FILES]
+    there = [pair for pair in places if all(file.is_file() for file in pair)]
+    same = any(filecmp.cmp(*pair, shallow=False) for pair in there)
+    check_folder(draft.target, overwrite or same)
+    return draft.commit()
 
 
 def certified(certificate: Certificate | None, artefact: bytes) -> Certificate | None:

@@ -21,7 +21,7 @@ from pairveil.release.folder import (
     LINKAGE_FILE,
     README_FILE,
     certified,
-    check_folder,
+    commit,
     read_stated,
     reserve,
 )
@@ -106,18 +106,21 @@ class ReleasedLinkage:
     # ---- files ----------------------------------------------------------------------------------
 
     def save(self, folder: str | Path | FolderDraft, *, overwrite: bool = False) -> Path:
-        """Write ``linkage.json``, ``certificate.json`` and ``README.md``, whole or not at all."""
+        """Write ``linkage.json``, ``certificate.json`` and ``README.md``, whole or not at all.
+
+        What `reserve` gave is written, and left to `pairveil.release.folder.commit`.
+        """
         if not isinstance(folder, FolderDraft):
             with self.reserve(folder, overwrite=overwrite) as draft:
-                return self.save(draft, overwrite=overwrite)
+                self.save(draft)
+                return commit(draft, overwrite)
         text = self._text().encode()
         certificate = certified(self.certificate, text)
         if certificate is not None:
             folder.write(CERTIFICATE_FILE, certificate.to_json() + "\n")
         folder.write(LINKAGE_FILE, text)
         folder.write(README_FILE, _readme(self, certificate))
-        check_folder(folder.target, overwrite)  # somebody may have used the name meanwhile
-        return folder.commit()
+        return folder.target
 
     @staticmethod
     def reserve(folder: str | Path, *, overwrite: bool = False) -> FolderDraft:

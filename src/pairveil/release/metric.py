@@ -25,7 +25,7 @@ from pairveil.release.folder import (
     SCHEMA_FILE,
     SUMMARY_FILE,
     certified,
-    check_folder,
+    commit,
     read_certificate,
     reserve,
 )
@@ -170,13 +170,15 @@ class ReleasedMetric:
         Parameters
         ----------
         folder : path or FolderDraft
-            What `reserve` gave, or a path to reserve now.
+            A path, or what `reserve` gave: that is written, and `pairveil.release.folder.commit` gives it
+            its name when all of it is there.
         overwrite : bool
         summary : str, optional
         """
         if not isinstance(folder, FolderDraft):
             with self.reserve(folder, self.n_features, overwrite=overwrite) as draft:
-                return self.save(draft, overwrite=overwrite, summary=summary)
+                self.save(draft, summary=summary)
+                return commit(draft, overwrite)
         blob = self._blob()
         certificate = certified(self.certificate, blob)
         readme = receiver_readme(
@@ -194,8 +196,7 @@ class ReleasedMetric:
             folder.write(SCHEMA_FILE, to_toml(self.schema))
         if summary is not None:
             folder.write(SUMMARY_FILE, summary)
-        check_folder(folder.target, overwrite)  # somebody may have used the name meanwhile
-        return folder.commit()
+        return folder.target
 
     @staticmethod
     def reserve(
@@ -244,7 +245,15 @@ class ReleasedMetric:
         tensors = {"components": self.components}
         if self.column_scale is not None:
             tensors["column_scale"] = np.ascontiguousarray(self.column_scale, dtype=np.float64)
-        return bytes(save(tensors, metadata=metadata))
+        blob = bytes(save(tensors, metadata=metadata))
+        # Its header comes in another order each time; sorted, one metric is one file and has one digest.
+        size = int.from_bytes(blob[:8], "little")
+        parts = json.loads(blob[8 : 8 + size])
+        header = json.dumps(
+            parts, sort_keys=True, separators=(",", ":"), ensure_ascii=False
+        ).encode()
+        header += b" " * (-len(header) % 8)
+        return len(header).to_bytes(8, "little") + header + blob[8 + size :]
 
     @classmethod
     def load(cls, folder: str | Path) -> ReleasedMetric:

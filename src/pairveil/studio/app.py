@@ -21,13 +21,13 @@ from starlette.responses import (
 )
 from starlette.routing import Route
 
-from pairveil.errors import PairveilError
+from pairveil.errors import InputError, PairveilError
 from pairveil.files import write_file
 from pairveil.report.rendering import asset, environment
 from pairveil.studio import commands, forms, pages
 from pairveil.studio.fitting import Fitting
 from pairveil.studio.guard import Guard
-from pairveil.studio.project import Project
+from pairveil.studio.project import Project, check_width, column_names
 from pairveil.studio.reading import Reading, report_page
 
 ASSETS = {
@@ -47,7 +47,8 @@ class Studio:
         self._notes: tuple[str, ...] = ()  # of the last rehearsal; they may count private cells
         self._names: dict[str, Sequence[str]] = {}  # of the columns of each uploaded table
         self.reading = Reading(project.folder / ".received", self.page)
-        self._one = asyncio.Lock()  # one command at a time: two tabs ask for one plan
+        # Whoever changes something checks and acts under it: two tabs ask for one plan, and spend once.
+        self._one = asyncio.Lock()
 
     # ---- showing ---------------------------------------------------------------------------------
 
@@ -66,6 +67,36 @@ class Studio:
         )  # fmt: skip
         return HTMLResponse(text, 400 if problem else 200)
 
+    def _show(self, step: str, problem: str = "", form: dict[str, str] | None = None) -> Response:
+        """A step as it stands now; the one before where that cannot be shown."""
+        content: dict[str, Callable[[], dict[str, Any]]] = {
+            "files": lambda: pages.files_page(self.project, self._names),
+            "schema": lambda: pages.schema_page(self.project, form),
+            "plan": lambda: pages.plan_page(self.project),
+            "confirm": lambda: {**pages.confirm_page(self.project), "said": self._notes},
+            "progress": self._status,
+        }
+        try:
+            return self.page(step, problem, **content[step]())
+        except PairveilError as cause:
+            names = list(content)
+            return self._show(names[names.index(step) - 1], problem or str(cause))
+
+    async def _act(
+        self, step: str, request: Request, do: Callable[[dict[str, str]], Awaitable[Response]]
+    ) -> Response:
+        """Do what a form asks for, if the step is still to be taken: nothing changes between the two.
+
+        The form is read before: a browser that stalls blocks nobody.
+        """
+        form: dict[str, str] = {}
+        try:
+            form = await forms.read_form(request)
+            async with self._one:
+                return self._elsewhere(step) or await do(form)
+        except PairveilError as problem:
+            return self._show(step, str(problem), form)
+
     async def home(self, _: Request) -> Response:
         """To the step that was reached."""
         return _go(pages.reached(self.project, self.fitting.state()))
@@ -74,141 +105,122 @@ class Studio:
 
     async def files(self, request: Request) -> Response:
         """Choose two files and name their columns."""
-        if (elsewhere := self._elsewhere("files")) is not None:
-            return elsewhere
         if request.method == "GET":
-            return self.page("files", **pages.files_page(self.project, self._names))
-        try:
-            form = await forms.read_form(request)
-            self.project.settings = forms.with_columns(self.project.settings, form)
-            await self._read_files()
-        except PairveilError as problem:
-            content = pages.files_page(self.project, self._names)
-            return self.page("files", str(problem), **content)
-        return _go("schema")
+            return self._elsewhere("files") or self._show("files")
+        return await self._act("files", request, self._read_files)
 
     async def upload(self, request: Request) -> Response:
         """Receive one file; answers with the names of its columns, and which of them is probably what."""
-        if self.fitting.state() != "none":
-            return JSONResponse({"problem": "a fit is in progress"}, 409)
         name, which = unquote(request.headers.get("x-file-name", "")), request.path_params["which"]
         try:
-            async with self._one:
-                await self.project.receive(which, name, request.stream())
-                names = await asyncio.to_thread(self.project.column_names, which)
+            draft = await self.project.receive(which, name, request.stream())
+            try:
+                names = await asyncio.to_thread(column_names, draft, name)
+                async with self._one:
+                    if self.fitting.state() != "none":
+                        return JSONResponse({"problem": "a fit is in progress"}, 409)
+                    self.project.take(which, name, draft)
+                    self._names[which] = names
+                    likely = pages.likely_columns(which, names, self.project.settings)
+                    self.project.settings = replace(self.project.settings, **likely)  # type: ignore[arg-type]
+            finally:
+                draft.unlink(missing_ok=True)
         except PairveilError as problem:
             return JSONResponse({"problem": pages.on_the_page(str(problem), self.project)}, 400)
-        self._names[which] = names
-        likely: dict[str, Any] = pages.likely_columns(which, names, self.project.settings)
-        self.project.settings = replace(self.project.settings, **likely)
         fields = [field for field, table in pages.FIELDS.items() if table == which]
         chosen = {field: getattr(self.project.settings, field) for field in fields}
         return JSONResponse({"name": name[-120:], "columns": names, "chosen": chosen})
 
-    async def _read_files(self) -> None:
-        async with self._one:
-            self.project.forget_answers()
-            commands.public_options(self.project)
-            kept = self.project.schema.read_text("utf-8") if self.project.schema.is_file() else None
-            columns = (await commands.ask(commands.schema_command(self.project))).content
-            if kept is not None and _same_columns(kept, columns):
-                write_file(self.project.schema, kept)
-            if not self.project.by_classes:
-                kappa = await commands.ask(commands.kappa_command(self.project))
-                self.project.keep("kappa.json", kappa.content)
-            self.project.keep("columns.json", columns)
+    async def _read_files(self, form: dict[str, str]) -> Response:
+        self.project.settings = forms.with_columns(self.project.settings, form)
+        self.project.forget_answers()
+        commands.public_options(self.project)
+        kept = self.project.schema.read_text("utf-8") if self.project.schema.is_file() else None
+        columns = (await commands.ask(commands.schema_command(self.project))).content
+        check_width(len(columns["columns"]))
+        if kept is not None and _same_columns(kept, columns):
+            write_file(self.project.schema, kept)
+        if not self.project.by_classes:
+            kappa = await commands.ask(commands.kappa_command(self.project))
+            self.project.keep("kappa.json", kappa.content)
+        self.project.keep("columns.json", columns)
+        return _go("schema")
 
     # ---- columns ---------------------------------------------------------------------------------
 
     async def schema(self, request: Request) -> Response:
         """Complete what is public about each column."""
-        if (elsewhere := self._elsewhere("schema")) is not None:
-            return elsewhere
         if request.method == "GET":
-            return self.page("schema", **pages.schema_page(self.project))
-        form: dict[str, str] = {}
-        try:
-            form = await forms.read_form(request)
-            data = pages.read_schema_data(self.project)
-            forms.save_schema(self.project, data, form).check("the columns")
-            for answer in ("plan.json", "certificate.json"):
-                (self.project.folder / answer).unlink(missing_ok=True)
-            await self._plan()
-        except PairveilError as problem:
-            return self.page("schema", str(problem), **pages.schema_page(self.project, form))
+            return self._elsewhere("schema") or self._show("schema")
+        return await self._act("schema", request, self._save_schema)
+
+    async def _save_schema(self, form: dict[str, str]) -> Response:
+        data = pages.read_schema_data(self.project)
+        forms.save_schema(self.project, data, form).check("the columns")
+        for answer in ("plan.json", "certificate.json"):
+            (self.project.folder / answer).unlink(missing_ok=True)
+        await self._plan()
         return _go("plan")
 
     async def _plan(self) -> None:
-        async with self._one:
-            if self.project.answer("plan.json") is None:
-                plan = await commands.ask(commands.plan_command(self.project))
-                self.project.keep("plan.json", plan.content)
+        if self.project.answer("plan.json") is None:
+            plan = await commands.ask(commands.plan_command(self.project))
+            self.project.keep("plan.json", plan.content)
 
     # ---- privacy ---------------------------------------------------------------------------------
 
     async def plan(self, request: Request) -> Response:
         """Choose epsilon, what is protected and which pairs are used."""
-        if (elsewhere := self._elsewhere("plan")) is not None:
-            return elsewhere
+        if request.method == "POST":
+            return await self._act("plan", request, self._rehearse)
         try:
-            await self._plan()
-            content = pages.plan_page(self.project)
-        except PairveilError as problem:
-            return self.page("schema", str(problem), **pages.schema_page(self.project))
-        if request.method == "GET":
-            return self.page("plan", **content)
-        try:
-            form = await forms.read_form(request)
-            self.project.settings = forms.with_choice(self.project.settings, form)
             async with self._one:
-                words = commands.fit_command(self.project, dry_run=True)
-                rehearsed = await commands.ask(words)
-                self.project.keep("certificate.json", rehearsed.content)
-                self._notes = rehearsed.notes
+                if (elsewhere := self._elsewhere("plan")) is not None:
+                    return elsewhere
+                await self._plan()
         except PairveilError as problem:
-            return self.page("plan", str(problem), **pages.plan_page(self.project))
+            return self._show("schema", str(problem))
+        return self._show("plan")
+
+    async def _rehearse(self, form: dict[str, str]) -> Response:
+        await self._plan()
+        self.project.settings = forms.with_choice(self.project.settings, form)
+        words = commands.fit_command(self.project, dry_run=True)
+        rehearsed = await commands.ask(words)
+        self.project.keep("certificate.json", rehearsed.content)
+        self._notes = rehearsed.notes
         return _go("confirm")
 
     async def confirm(self, request: Request) -> Response:
         """Read what is promised, then spend."""
-        if (elsewhere := self._elsewhere("confirm")) is not None:
-            return elsewhere
-        try:
-            content = {**pages.confirm_page(self.project), "said": self._notes}
-        except PairveilError as problem:
-            return self.page("plan", str(problem), **pages.plan_page(self.project))
         if request.method == "GET":
-            return self.page("confirm", **content)
-        form = await forms.read_form(request)
-        if form.get("shown") != content["shown"]:
-            changed = (
+            return self._elsewhere("confirm") or self._show("confirm")
+        return await self._act("confirm", request, self._spend)
+
+    async def _spend(self, form: dict[str, str]) -> Response:
+        if form.get("shown") != pages.shown(self.project):
+            raise InputError(
                 "Something was changed in another tab. This is what stands now: read it again."
             )
-            return self.page("confirm", changed, **content)
         if form.get("read") != "yes":
-            return self.page("confirm", "Tick the box when you have read it.", **content)
-        async with self._one:
-            self.fitting.start()
+            raise InputError("Tick the box when you have read it.")
+        self.fitting.start()
         return _go("progress")
 
     # ---- the fit ---------------------------------------------------------------------------------
 
     async def progress(self, request: Request) -> Response:
         """Watch the fit; the address may be loaded again at any time."""
-        state = self.fitting.state()
-        if state == "done":
-            return _go("done")
-        if state == "none":
-            return _go(pages.reached(self.project, state))
-        if request.method == "POST":
-            form = await forms.read_form(request)
-            async with self._one:
-                if form.get("do") == "back":
-                    self.fitting.give_up()
-                else:
-                    self.fitting.start()
-            return _go("progress")
-        return self.page("progress", **self._status())
+        if request.method == "GET":
+            return self._elsewhere("progress") or self._show("progress")
+        return await self._act("progress", request, self._go_on)
+
+    async def _go_on(self, form: dict[str, str]) -> Response:
+        if form.get("do") == "back":
+            self.fitting.give_up()
+        else:
+            self.fitting.start()
+        return _go("progress")
 
     async def status(self, _: Request) -> Response:
         """Where the fit stands, for the page's script."""
@@ -221,9 +233,7 @@ class Studio:
 
     async def done(self, _: Request) -> Response:
         """Download the release and read the report."""
-        if self.fitting.state() != "done":
-            return _go(pages.reached(self.project, self.fitting.state()))
-        return self.page("done", **pages.done_page(self.project))
+        return self._elsewhere("done") or self.page("done", **pages.done_page(self.project))
 
     async def release(self, _: Request) -> Response:
         """The release as a zip file."""
@@ -244,9 +254,9 @@ class Studio:
 
     async def over(self, _: Request) -> Response:
         """Start over: uploads and settings go, ledger and release stay."""
-        if self.fitting.state() == "running":
-            return _go("progress")
         async with self._one:
+            if self.fitting.state() == "running":
+                return _go("progress")
             self.project.start_over()
             self.fitting = Fitting(self.project)
         return _go("files")
@@ -263,7 +273,7 @@ class Studio:
         """Where to go instead, when a step cannot be taken yet or no longer."""
         step = pages.reached(self.project, self.fitting.state())
         if step in ("progress", "done"):
-            return _go(step)
+            return None if wanted == step else _go(step)
         names = [one for one, _ in pages.STEPS]
         # The plan may always be asked for once the schema is whole; other steps wait for their turn.
         return None if names.index(wanted) <= names.index(step) else _go(step)
@@ -278,9 +288,7 @@ class Studio:
         self.reading.forget()
         yield
         self.reading.forget()
-        if self.fitting.state() in ("none", "done"):
-            self.project.forget_uploads()
-            self.project.forget_answers()
+        self.fitting.leave()
 
 
 def _may_go(step: str, to: str) -> bool:
@@ -301,7 +309,7 @@ def _same_columns(text: str, columns: dict[str, Any]) -> bool:
 
 
 def _go(step: str) -> Response:
-    return RedirectResponse(f"/{step}", 303)
+    return RedirectResponse(step, 303)  # beside the page that asks, whatever is above it
 
 
 async def _sorry(_: Request, problem: Exception) -> Response:

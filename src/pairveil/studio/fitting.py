@@ -2,16 +2,22 @@
 
 The process outlives a server that is killed, and a server that is started again finds it. Where both were
 killed the same command is run again: its checkpoint pays for nothing twice (docs/theory/resuming.md).
+The process removes the tables itself when the release is made, for there may be no server then.
 """
 
 from __future__ import annotations
 
+import os
+import runpy
 import subprocess
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Literal
 
-from pairveil.errors import InputError
+from pairveil.engine.checkpoint import is_held
+from pairveil.errors import InputError, PairveilError
 from pairveil.studio.commands import PROGRAM, fit_command, problem_in, surroundings
 from pairveil.studio.project import Project
 
@@ -43,14 +49,15 @@ class Fitting:
     def resume(self) -> None:
         """After a start of the server: resume a fit that was begun and is not done."""
         if self.state() == "stopped":
-            self.start()
+            with suppress(PairveilError):  # said when somebody presses the button
+                self.start()
 
     def _run(self, words: list[str]) -> None:
         # Kept before it runs: a kill at any moment leaves a fit that is known to be begun.
         self.project.keep("fit.json", {"words": words, "pid": None})
         with (self.project.folder / "fit.log").open("wb") as log:
             process = subprocess.Popen(
-                [*PROGRAM, *words, "--json"],
+                [*PROGRAM[:-1], __name__, str(self.project.folder), *words, "--json"],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
@@ -67,21 +74,26 @@ class Fitting:
             return "none"
         if self._is_running(begun.get("pid")):
             return "running"
-        if self.project.is_released and not self.project.checkpoint.exists():
+        if self.is_done:
             self._over()
             return "done"
         return "failed" if self.problem() else "stopped"
 
+    @property
+    def is_done(self) -> bool:
+        """Whether the release is there with its report: the checkpoint goes after them."""
+        return self.project.is_released and not self.project.checkpoint.exists()
+
     def _is_running(self, pid: Any) -> bool:
-        if not isinstance(pid, int) or pid < 2:
-            return False
-        if pid in _STARTED:
-            return _STARTED[pid].poll() is None
-        try:  # of a server before this one: is it that command still, or somebody else by its number?
-            with open(f"/proc/{pid}/cmdline", "rb") as file:
-                return str(self.project.checkpoint).encode() in file.read()
-        except OSError:
-            return False
+        if isinstance(pid, int):
+            if pid in _STARTED and _STARTED[pid].poll() is None:
+                return True
+            with suppress(OSError):  # of a server before this one: is it that command still?
+                words = Path(f"/proc/{pid}/cmdline").read_bytes()
+                if str(self.project.checkpoint).encode() in words:
+                    return True
+        # A server may have been killed before it could write down the number, and not every system has /proc.
+        return self.project.checkpoint.exists() and is_held(self.project.checkpoint)
 
     def problem(self) -> str:
         """Why the command refused to go on; nothing where it was only stopped."""
@@ -94,10 +106,13 @@ class Fitting:
     def give_up(self) -> None:
         """Back to the settings after a refusal: what was charged stays charged."""
         if self.state() == "failed":
-            for name in ("fit.json", "fit.log"):
-                (self.project.folder / name).unlink(missing_ok=True)
+            self._forget()
             if not self.project.is_released:
                 self.project.checkpoint.unlink(missing_ok=True)
+
+    def _forget(self) -> None:
+        for name in ("fit.json", "fit.log"):
+            (self.project.folder / name).unlink(missing_ok=True)
 
     def share_done(self) -> float:
         """How much of the plan was answered, from the size of the checkpoint."""
@@ -108,6 +123,22 @@ class Fitting:
             if whole:
                 return min(1.0, self.project.checkpoint.stat().st_size / whole)
         return 0.0
+
+    def ended(self, *, alone: bool) -> None:
+        """Called by the process of the fit itself, as its last act; ``alone``: the server has gone."""
+        if self.is_done:
+            self._over()
+        elif alone and not self.project.checkpoint.exists():  # refused, and nothing was charged
+            self._forget()
+            self.project.forget_uploads()
+
+    def leave(self) -> None:
+        """Nobody is here any more: tables go, unless resuming what was charged needs them."""
+        if self.state() == "failed" and not self.project.checkpoint.exists():
+            self.give_up()
+        if self.state() in ("none", "done"):
+            self.project.forget_uploads()
+            self.project.forget_answers()
 
     def _over(self) -> None:
         """The release is safe: neither what was uploaded nor notes that count private cells may stay."""
@@ -131,3 +162,17 @@ def expected_bytes(plan: Mapping[str, Any]) -> int:
         except (KeyError, TypeError):
             raise InputError("the plan does not describe its queries") from None
     return total
+
+
+def run(folder: str, words: list[str]) -> None:
+    """The process of a fit: `pairveil WORDS`, which takes its tables with it when it is done."""
+    fitting, server = Fitting(Project(folder)), os.getppid()
+    sys.argv = ["pairveil", *words]
+    try:
+        runpy.run_module("pairveil", run_name="__main__")
+    finally:
+        fitting.ended(alone=os.getppid() != server)
+
+
+if __name__ == "__main__":
+    run(sys.argv[1], sys.argv[2:])

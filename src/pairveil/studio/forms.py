@@ -36,9 +36,12 @@ async def read_form(request: Request) -> dict[str, str]:
         body += piece
         if len(body) > MOST_BYTES:
             raise InputError("the form is too long: write schema.toml with an editor instead")
-    pairs = parse_qsl(
-        body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=50_000
-    )
+    try:
+        pairs = parse_qsl(
+            body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=50_000
+        )
+    except ValueError:
+        raise InputError("the form has too many fields: use the command line for it") from None
     return dict(pairs)
 
 

@@ -4,6 +4,8 @@
   another site cannot reach it through a name that it points here.
 - The address that is printed holds a token. The first request that brings it gets a cookie for this session;
   the token is worthless from then on. Without the cookie everything is refused.
+- Everything is below a secret path, and the cookie is for that path: browsers send cookies to every port of
+  a machine, and another server on it must not be shown this one.
 - What changes something must come from our own pages (``Origin``).
 - Every answer forbids the browser to load anything from elsewhere, to frame it or to keep it.
 """
@@ -56,6 +58,7 @@ class Guard:
         self._app = app
         self._token: str | None = token
         self._session = secrets.token_urlsafe(32)
+        self._home = f"/{secrets.token_urlsafe(16)}"
         self._cookie = f"pairveil_{port}"  # browsers share cookies between ports
         self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
 
@@ -78,7 +81,7 @@ class Guard:
         if refused is not None:
             await refused(scope, receive, send_guarded)
         else:
-            await self._app(scope, receive, send_guarded)
+            await self._app({**scope, "root_path": self._home}, receive, send_guarded)
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
@@ -88,7 +91,8 @@ class Guard:
         if entered is not None:
             return entered
         mine = cookie_parser(headers.get("cookie", "")).get(self._cookie, "")
-        if not secrets.compare_digest(mine.encode(), self._session.encode()):
+        is_known = secrets.compare_digest(mine.encode(), self._session.encode())
+        if not (is_known and scope["path"].startswith(f"{self._home}/")):
             return PlainTextResponse(STRANGER, 403)
         if scope["method"] not in _SAFE and not self._is_ours(headers):
             return PlainTextResponse("This came from another page.", 403)
@@ -102,8 +106,9 @@ class Guard:
         if not secrets.compare_digest(given.encode(), self._token.encode()):
             return None
         self._token = None
-        answer = RedirectResponse("/", 303)
-        answer.set_cookie(self._cookie, self._session, httponly=True, samesite="strict", path="/")
+        home = f"{self._home}/"
+        answer = RedirectResponse(home, 303)
+        answer.set_cookie(self._cookie, self._session, httponly=True, samesite="strict", path=home)
         return answer
 
     def _is_ours(self, headers: Headers) -> bool:

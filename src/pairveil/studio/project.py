@@ -2,6 +2,7 @@
 
 ========================  ============================================================================
 ``people.*``, ``pairs.*``  the uploaded tables; removed when the run is over, as is ``public.*``
+``.part-*``               a table that is being received
 ``schema.toml``           public facts about the columns, as ``pairveil schema`` writes them
 ``settings.json``         what was decided (a `Settings`)
 ``columns.json``, ``plan.json``, ``kappa.json``  what commands answered; made anew when a file changes
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
@@ -30,6 +32,7 @@ from pairveil.printable import printable
 TABLES = ("people", "pairs", "public")
 ENDINGS = (".csv", ".tsv", ".txt", ".parquet", ".xlsx", ".json")
 MOST_BYTES = 4 << 30
+MOST_COLUMNS = 2_000  # each is a box of the form: 5 MB of page
 _ANSWERS = ("columns.json", "plan.json", "kappa.json", "certificate.json")
 
 
@@ -88,8 +91,16 @@ class Project:
             raise InputError(f"{folder} is a file; name a folder for the studio")
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not any(self.folder.iterdir()):
+                self.folder.chmod(0o700)
+            mode = self.folder.stat().st_mode
         except OSError as problem:
             raise InputError(f"{folder} cannot be made: {problem.strerror}") from None
+        if os.name == "posix" and mode & 0o077:
+            raise InputError(
+                f"others on this machine can look into {folder}, where private tables will be: name a new "
+                f"folder, or close it to them with `chmod 700 {folder}`"
+            )
         self.ledger = Path(ledger).resolve() if ledger else self.folder / "ledger.json"
 
     # ---- files -------------------------------------------------------------------------------------
@@ -129,8 +140,8 @@ class Project:
         pairs = self.by_classes or self.table("pairs") is not None
         return pairs and self.table("people") is not None
 
-    async def receive(self, which: str, name: str, content: AsyncIterator[bytes]) -> None:
-        """Keep an uploaded table, whole or not at all, under a name of our own.
+    async def receive(self, which: str, name: str, content: AsyncIterator[bytes]) -> Path:
+        """A table that somebody sends, whole, in a draft of its own: nothing else is touched yet.
 
         Parameters
         ----------
@@ -142,10 +153,10 @@ class Project:
         ending = Path(name.replace("\\", "/")).suffix.lower()
         if which not in TABLES or ending not in ENDINGS:
             raise InputError(f"choose a file that ends in {', '.join(ENDINGS)}")
-        draft = self.folder / f".{which}.part"
+        draft = self.folder / f".part-{secrets.token_hex(8)}{ending}"
         size = 0
         try:
-            with open(os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb") as file:
+            with open(os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "wb") as file:
                 async for piece in content:
                     size += len(piece)
                     if size > MOST_BYTES:
@@ -155,34 +166,20 @@ class Project:
                     file.write(piece)
             if size == 0:
                 raise InputError("the file is empty")
-            self.forget_table(which)
-            os.replace(draft, self.folder / f"{which}{ending}")
-        finally:
+        except BaseException:
             draft.unlink(missing_ok=True)
+            raise
+        return draft
+
+    def take(self, which: str, name: str, draft: Path) -> None:
+        """Put a received table in the place of an earlier one; what was said of that is forgotten."""
+        if not draft.exists():
+            raise InputError("somebody started over meanwhile: choose the file again")
+        self.forget_table(which)
+        os.replace(draft, self.folder / f"{which}{draft.suffix}")
         self.forget_answers()
-        shown = printable(name)[-120:]
-        named: dict[str, Any] = {f"{which}_name": shown}
+        named: dict[str, Any] = {f"{which}_name": printable(name)[-120:]}
         self.settings = replace(self.settings, **named)
-
-    def column_names(self, which: str) -> tuple[str, ...]:
-        """What the header of an uploaded table says; nothing where it is no plain table.
-
-        For the page of whoever chose the file, and kept nowhere: without a header it is somebody's row.
-
-        Raises InputError: the table cannot be read; it is not kept.
-        """
-        from pairveil.data.files import open_table
-
-        file = self.table(which)
-        if file is None or file.suffix in (".txt", ".json"):
-            return ()
-        try:
-            names = open_table(file).names
-        except InputError as problem:  # said with the user's own name for it; the table goes
-            self.forget_table(which)
-            known = getattr(self.settings, f"{which}_name")
-            raise InputError(str(problem).replace(file.name, known)) from None
-        return () if "unique_id_l" in names else tuple(map(printable, names))
 
     def forget_table(self, which: str) -> None:
         """Remove an uploaded table, and nothing else whatever the name."""
@@ -194,7 +191,8 @@ class Project:
         """Remove all tables: the run is over."""
         for which in TABLES:
             self.forget_table(which)
-            (self.folder / f".{which}.part").unlink(missing_ok=True)  # of a server that was killed
+        for draft in self.folder.glob(".part-*"):
+            draft.unlink(missing_ok=True)
 
     def forget_answers(self) -> None:
         """What commands said of earlier files or settings."""
@@ -254,3 +252,31 @@ class Project:
                 if file.is_file() and not file.is_symlink():
                     archive.write(file, f"release/{file.name}")
         return buffer.getvalue()
+
+
+def column_names(file: Path, name: str) -> tuple[str, ...]:
+    """What the header of a received table says; nothing where it is no plain table.
+
+    For the page of whoever chose the file, and kept nowhere: without a header it is somebody's row.
+
+    Raises InputError: the table cannot be read; it is said with ``name``, the user's own for it.
+    """
+    from pairveil.data.files import open_table
+
+    if file.suffix in (".txt", ".json"):
+        return ()
+    try:
+        names = open_table(file).names
+    except InputError as problem:
+        raise InputError(str(problem).replace(file.name, printable(name)[-120:])) from None
+    check_width(len(names))
+    return () if "unique_id_l" in names else tuple(map(printable, names))
+
+
+def check_width(n_columns: int) -> None:
+    """Refuse a table whose form no browser would show."""
+    if n_columns > MOST_COLUMNS:
+        raise InputError(
+            f"the table has {n_columns:,} columns, and a page shows {MOST_COLUMNS:,} at most: use the "
+            "command line for it (`pairveil schema` writes the schema to fill in, `pairveil fit` learns)"
+        )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import secrets
+import signal
 import socket
 from collections.abc import Callable
 
@@ -10,10 +12,11 @@ from pairveil.errors import InputError
 from pairveil.studio.project import Project
 
 HOST = "127.0.0.1"
+_ENDS = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 def serve(project: Project, port: int, announce: Callable[[str], None]) -> None:
-    """Serve a project until Ctrl-C.
+    """Serve a project until Ctrl-C, or until its terminal is closed. What it makes is for this user alone.
 
     Parameters
     ----------
@@ -26,6 +29,7 @@ def serve(project: Project, port: int, announce: Callable[[str], None]) -> None:
         import uvicorn
 
         from pairveil.studio.app import create_app
+        from pairveil.studio.fitting import Fitting
     except ImportError:
         raise InputError("the studio needs more packages: pip install 'pairveil[studio]'") from None
     with socket.socket() as listening:
@@ -46,5 +50,19 @@ def serve(project: Project, port: int, announce: Callable[[str], None]) -> None:
             timeout_graceful_shutdown=3,
         )
         listening.listen(64)
-        announce(f"http://{HOST}:{taken}/?token={token}")
-        uvicorn.Server(config).run(sockets=[listening])
+        server = uvicorn.Server(config)
+        handlers = {n: signal.getsignal(getattr(signal, n)) for n in _ENDS if hasattr(signal, n)}
+        before = os.umask(0o077)
+        try:
+            # Closing the terminal stops it too, unless `nohup` says otherwise. uvicorn knows of the others.
+            if "SIGHUP" in handlers and handlers["SIGHUP"] == signal.SIG_DFL:
+                signal.signal(signal.SIGHUP, server.handle_exit)
+            announce(f"http://{HOST}:{taken}/?token={token}")
+            server.run(sockets=[listening])
+        finally:  # however it ended: two Ctrl-C leave no time for an orderly end
+            for name in handlers:
+                signal.signal(getattr(signal, name), signal.SIG_IGN)
+            Fitting(project).leave()
+            os.umask(before)
+            for name, handler in handlers.items():
+                signal.signal(getattr(signal, name), handler)

@@ -66,10 +66,12 @@
     if (marks.length === 0) return;
     marks[0].setAttribute("tabindex", "0");
     marks.forEach((mark) => {
-      mark.addEventListener("pointerenter", () => say(mark));
-      mark.addEventListener("pointerleave", hide);
+      // A pointer that rests says nothing when the page scrolls beneath it; nobody puts away another's words.
+      const leave = () => { if (said === mark) hide(); };
+      mark.addEventListener("pointermove", () => { if (said !== mark) say(mark); });
+      mark.addEventListener("pointerleave", leave);
       mark.addEventListener("focus", () => say(mark));
-      mark.addEventListener("blur", hide);
+      mark.addEventListener("blur", leave);
     });
     chart.addEventListener("keydown", (event) => {
       const now = marks.indexOf(document.activeElement);

@@ -30,7 +30,7 @@
       if (!file) return;
       state.textContent = `Reading ${file.name} …`;
       try {
-        const answer = await fetch(`/files/${box.dataset.upload}`, {
+        const answer = await fetch(`files/${box.dataset.upload}`, {
           method: "PUT", body: file, headers: { "X-File-Name": encodeURIComponent(file.name) },
         });
         const said = await answer.json();
@@ -71,10 +71,10 @@
     };
     try {
       state.textContent = "Reading …";
-      await send("/read", { method: "DELETE" });
-      for (const file of release.files) await send("/read/file", { method: "PUT", body: file, headers: { "X-File-Name": encodeURIComponent(file.name) } });
-      await send("/read/report", { method: "POST" });
-      location.assign("/read/report");
+      await send("read", { method: "DELETE" });
+      for (const file of release.files) await send("read/file", { method: "PUT", body: file, headers: { "X-File-Name": encodeURIComponent(file.name) } });
+      await send("read/report", { method: "POST" });
+      location.assign("read/report");
     } catch (problem) {
       state.textContent = problem.message || "The studio does not answer. Is it still running?";
     }
@@ -146,10 +146,10 @@
   if (progress?.dataset.state === "running") {
     const look = async () => {
       try {
-        const said = await (await fetch("/status")).json();
+        const said = await (await fetch("status")).json();
         document.getElementById("bar").value = said.done;
         document.getElementById("percent").textContent = `${Math.round(100 * said.done)} %`;
-        if (said.state !== "running") { location.assign("/progress"); return; }
+        if (said.state !== "running") { location.assign("progress"); return; }
       } catch {
         document.getElementById("percent").textContent = "The studio does not answer; it can be started again and goes on.";
       }
