@@ -271,7 +271,7 @@ def test_term_frequencies_ask_for_u_of_random_pairs():
 
 def test_a_linker_of_an_older_splink_is_refused():
     records = made_up()
-    with pytest.raises(InputError, match="needs Splink 5"):
+    with pytest.raises(InputError, match="give a Linker of Splink 5 on DuckDB"):
         from_splink(object(), clerical(records))
 
 
