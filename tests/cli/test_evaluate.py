@@ -87,3 +87,24 @@ def test_private_contents_never_stop_it(held_out, far):
         "threshold", "release", "far.csv", "contrary.csv", "--fmr", 0.3, *paid, cwd=held_out
     )
     assert point.code == 0, point.err
+
+
+def test_a_killed_evaluation_resumes_with_one_charge(held_out, monkeypatch):
+    import pairveil.cli.evaluate as command
+    from pairveil import PrivacyLedger
+
+    words = ["evaluate", "release", "people.csv", "--pairs", "held-out.csv", "--epsilon", 4]
+    paid = [*words, "--ledger", "kept.json", "--budget", 9, "--checkpoint", "counts", "--json"]
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(command, "_shown", killed)
+        assert run_here(*paid, cwd=held_out).code != 0
+    assert (held_out / "counts").exists()
+    assert run_here(*paid, cwd=held_out).json["pair_auc"] > 0
+    assert len(PrivacyLedger.open(held_out / "kept.json").entries) == 1
+    assert not (held_out / "counts").exists()
+    wrong = run_here(*words[:3], "--classes", "a", "--checkpoint", "counts", cwd=held_out)
+    assert "go with --epsilon" in wrong.err

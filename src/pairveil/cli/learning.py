@@ -41,21 +41,26 @@ def learn(learner: Any, prepared: Any, talk: bool, checkpoint: Any = None) -> An
         def show(done: float, spent: float) -> None:
             bar.update(task, completed=done, epsilon=round_up(whole or spent))
 
-        try:
+        with charged_once(learner.accountant, checkpoint):
             return learner.fit(
                 prepared,
                 on_step=None if bar.disable else show,  # composing epsilon at each step takes time
                 checkpoint=checkpoint,
                 keep_checkpoint=True,
             )
-        except KeyboardInterrupt:
-            if checkpoint is not None:
-                stderr.print(
-                    "[yellow]note:[/yellow] the same command resumes where this one stopped"
-                )
-            elif learner.accountant is not None:
-                stderr.print("[yellow]note:[/yellow] what the ledger was charged stays charged")
-            raise
+
+
+@contextmanager
+def charged_once(ledger: Any, checkpoint: Any) -> Iterator[None]:
+    """Say to whoever stops a release with Ctrl-C what was charged and how it goes on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if checkpoint is not None:
+            stderr.print("[yellow]note:[/yellow] the same command resumes where this one stopped")
+        elif ledger is not None:
+            stderr.print("[yellow]note:[/yellow] what the ledger was charged stays charged")
+        raise
 
 
 def progress_bar(hidden: bool) -> Progress:

@@ -133,6 +133,10 @@ def link(
             monotone=monotone,
             **spending.parameters,
         )
+        if settings is not None and not n_random:
+            from pairveil.linkage.splink import warn_of_frequencies
+
+            warn_of_frequencies(settings)
         prepared = model.prepare(given.levels, given.labels, given.pairs, given.n_levels)
         planned = promised(prepared)
         if talk:

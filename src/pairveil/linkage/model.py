@@ -364,9 +364,11 @@ class PrivateLinkageModel(PrivateLearner):
         entities : (K, 2) array, optional
             As for `fit`; without random pairs.
         """
-        from pairveil.linkage.splink import from_splink
+        from pairveil.linkage.splink import from_splink, settings_of, warn_of_frequencies
 
         found = from_splink(linker, labels, threshold, n_random, records)
+        if not n_random and self.u is None:
+            warn_of_frequencies(settings_of(linker))
         self.fit(found.levels, found.labels, found.pairs, found.n_levels, entities=entities)
         self.feature_names_in_ = np.array(found.names, dtype=object)
         return self

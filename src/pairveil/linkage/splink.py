@@ -172,9 +172,7 @@ def from_splink(
     ends, y = np.column_stack([listed.left, listed.right]), np.asarray(listed.labels)
     compared = _compared(settings, tables)
     gammas, pairs = compared.levels(ends)
-    if not n_random:
-        _warn_of_frequencies(settings)
-    else:
+    if n_random:
         drawn = compared.random_pairs(n_random, pairs)
         if len(drawn) < n_random:
             warnings.warn(
@@ -323,7 +321,8 @@ def _places(
     return places
 
 
-def _warn_of_frequencies(settings: dict[str, Any]) -> None:
+def warn_of_frequencies(settings: dict[str, Any]) -> None:
+    """Say that term frequencies go with u of random pairs, to whoever learns u from labels alone."""
     adjusted = any(
         level.get("tf_adjustment_column")
         for number, comparison in enumerate(_comparisons(settings), start=1)
@@ -334,7 +333,7 @@ def _warn_of_frequencies(settings: dict[str, Any]) -> None:
             "the settings adjust for term frequencies, which goes with u of random pairs: give n_random "
             "(link: --random-pairs), which is counted and paid for like the labels",
             DataWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
 
 
