@@ -1,12 +1,14 @@
 """`pairveil evaluate --epsilon`: charged, certified, and plain about mistakes."""
 
 import json
+from inspect import signature
 
 import numpy as np
 import pytest
 from running import run_here
 
 from pairveil import Certificate, DPPMetricLearner
+from pairveil.evaluation.error_curve import plan_curve
 
 
 @pytest.fixture(scope="module")
@@ -108,3 +110,29 @@ def test_a_killed_evaluation_resumes_with_one_charge(held_out, monkeypatch):
     assert not (held_out / "counts").exists()
     wrong = run_here(*words[:3], "--classes", "a", "--checkpoint", "counts", cwd=held_out)
     assert "go with --epsilon" in wrong.err
+
+
+@pytest.mark.skipif(
+    "together" not in signature(plan_curve).parameters, reason="the Python side is another branch's"
+)
+@pytest.mark.parametrize("command", ["evaluate", "threshold"])
+def test_people_who_share_a_value_are_one_person(held_out, command):
+    """Every household of four has two of the pairs, so a person of the promise is in two."""
+    rows = (held_out / "people.csv").read_text().splitlines()
+    shared = [f"{row},h{number // 4}" for number, row in enumerate(rows[1:])]
+    (held_out / "houses.csv").write_text("\n".join([f"{rows[0]},house", *shared]))
+    where = {
+        "evaluate": ["release", "houses.csv", "--pairs", "held-out.csv"],
+        "threshold": ["release", "houses.csv", "held-out.csv", "--fmr", 0.9, "--select", "all"],
+    }[command]
+    words = [command, *where, "--epsilon", 8, "--unit", "person", "--json"]
+    alone = run_here(*words, cwd=held_out)
+    assert alone.code != 0  # the column is no feature, unless it is named
+    found = run_here(*words, "--together", "house", cwd=held_out)
+    assert found.json["certificate"]["kappas"]["person"] == 2
+    assert any("share" in one for one in found.json["certificate"]["public"])
+    if command == "threshold":
+        chosen = run_here(*words, "--together", "house", "--select", "matching", cwd=held_out)
+        assert chosen.json["certificate"]["kappas"]["person"] == 1
+    wrong = run_here(*words, "--together", "nobody", cwd=held_out)
+    assert "no column 'nobody'" in wrong.err

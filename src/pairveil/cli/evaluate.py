@@ -115,7 +115,7 @@ def evaluate(
     budget_file = spending.ledger_of(unit, checkpoint)
     metric = ReleasedMetric.load(folder)
     with spoken_warnings(quiet), ExitStack() as open_:
-        values, placed = read_placed(features, Path(pairs), id_, metric, reading)
+        values, placed = read_placed(features, Path(pairs), id_, metric, reading, together)
         shared = read_together(features, together, placed.ids)
         promise = {"unit": unit, **spending.parameters, **together_of(shared)}
         planned = _planned(metric, values, placed, promise)

@@ -281,7 +281,7 @@ def _by_release(
     from pairveil.cli.release import read_placed
     from pairveil.evaluation.private_auc import lengths_of
 
-    values, placed = read_placed(features, pairs, id_, released, reading)
+    values, placed = read_placed(features, pairs, id_, released, reading, together)
     longest = _longest(released)
     # Not `distance`: where there is a schema, it was applied when the rows were read.
     ends = (released.project(values[placed.pairs[:, side]]) for side in (0, 1))
