@@ -323,7 +323,7 @@ def _by_weights(
     if levels.suffix == ".json":
         given, settings = by_splink(levels, found, records)
         names, values = given.names, given.levels
-        found = _Listed(*given.pairs.T, given.labels)
+        found = _Listed(given.pairs[:, 0], given.pairs[:, 1], given.labels)
         if together is not None:
             shared = _of_records(records, together, settings)
     else:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -203,16 +203,16 @@ class _Checker:
         self.columns, self.frequencies, self.at = columns, frequencies.lower(), at
         self.used: set[str] = set()
 
-    def refuse(self, what: str) -> None:
+    def refuse(self, what: str) -> NoReturn:
         raise InputError(
             f"{self.at}: {what}. A level must follow from the two records of a pair alone"
         )
 
     def expression(self, node: Any, bound: frozenset[str]) -> None:
         """``bound``: parameters of the lambdas around it."""
-        kind = node.get("class") if isinstance(node, dict) else None
+        kind = str(node.get("class")) if isinstance(node, dict) else ""
         if kind not in CHILDREN:
-            self.refuse(f"{_KINDS.get(str(kind), 'this kind of SQL')} may not stand in a condition")
+            self.refuse(f"{_KINDS.get(kind, 'this kind of SQL')} may not stand in a condition")
         for name, value in node.items():
             filled = value not in (None, "", [], False, {"type": "ORDER_MODIFIER", "orders": []})
             if filled and name not in PLAIN and name not in CHILDREN[kind]:

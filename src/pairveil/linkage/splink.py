@@ -242,7 +242,7 @@ def _compared(settings: dict[str, Any], tables: dict[str, Any]) -> Compared:
         "term_frequency_adjustment_column_prefix": "tf_",
     }
     key, source, frequencies = (settings.get(name) or usual for name, usual in names.items())
-    link = settings.get("link_type")
+    link: Any = settings.get("link_type")
     if not all(isinstance(one, str) for one in (key, source, frequencies, link)):
         raise InputError("link_type and the names of columns must be text in the settings")
     levels = [one["comparison_levels"] for one in _comparisons(settings)]
