@@ -21,8 +21,8 @@ import pandas as pd
 import splink
 import splink.comparison_library as cl
 
-from pairveil.linkage import PrivateLinkageModel
-from pairveil.linkage.splink import SplinkLevels, from_splink
+from pairveil.linkage import PrivateLinkageModel, from_splink
+from pairveil.linkage.comparing import LabelledLevels
 from pairveil.release.linkage import match_weights
 
 bench = runpy.run_path(str(Path(__file__).with_name("linkage.py")))
@@ -99,7 +99,7 @@ def em(linker: Any) -> tuple[list[np.ndarray], list[np.ndarray]]:
     return m, u
 
 
-def recall_of(labels: SplinkLevels, seen: SplinkLevels, epsilon: float, runs: int) -> float:
+def recall_of(labels: LabelledLevels, seen: LabelledLevels, epsilon: float, runs: int) -> float:
     """Mean over fits."""
     models = (PrivateLinkageModel(epsilon=epsilon, random_state=seed) for seed in range(runs))
     found = [

@@ -650,7 +650,8 @@ ACCOUNTING = [
     ),
     Mutation(
         "ledger: a fork has a copy of the budget",
-        'if os.getpid() != self._process:\n            raise InputError(\n                "a PrivacyLedger in memory belongs',
+        'if os.getpid() != self._process:\n            raise InputError(\n'
+        '                "a PrivacyLedger in memory belongs',
         'if False:\n            raise InputError(\n                "a PrivacyLedger in memory belongs',
         _in("test_ledger"),
     ),
@@ -801,6 +802,30 @@ COUNTS = [
         "worst = np.clip(counts, 0.0, fewest)",
         _in("test_error_curve"),
     ),
+    Mutation(
+        "linkage: a condition calls what functions it likes",
+        "if name not in FUNCTIONS:",
+        "if not name:",
+        _in("test_conditions"),
+    ),
+    Mutation(
+        "linkage: a condition looks at term frequencies",
+        "if base.startswith(self.frequencies):",
+        "if not base:",
+        _in("test_conditions"),
+    ),
+    Mutation(
+        "linkage: conditions reach files",
+        '"enable_external_access": "false"',
+        '"enable_external_access": "true"',
+        _in("test_conditions"),
+    ),
+    Mutation(
+        "linkage: everybody's cells decide the type of a column",
+        "column_types=dict.fromkeys(names, pyarrow.string()), strings_can_be_null=True",
+        "strings_can_be_null=True",
+        _in("test_conditions"),
+    ),
 ]
 
 READING = [
@@ -949,7 +974,8 @@ COPIES = [
     ),
     Mutation(
         "copies: an engine goes on in a forked process",
-        'if os.getpid() != self._process:\n            raise InputError(\n                "these answers were charged in another',
+        'if os.getpid() != self._process:\n            raise InputError(\n'
+        '                "these answers were charged in another',
         'if False:\n            raise InputError(\n                "these answers were charged in another',
         _in("test_trainer"),
     ),

@@ -69,6 +69,7 @@ _HOME = {
     "DedupeClassifier": "pairveil.linkage.dedupe",
     "DedupeComparator": "pairveil.linkage.dedupe",
     "from_dedupe": "pairveil.linkage.dedupe",
+    "from_splink": "pairveil.linkage.splink",
     "random_pairs": "pairveil.linkage.random_pairs",
     "level_frequencies": "pairveil.linkage.estimating",
     "load_febrl": "pairveil.data.linkage_sets",
@@ -155,6 +156,7 @@ if TYPE_CHECKING:
     from pairveil.linkage.model import PrivateLinkageModel
     from pairveil.linkage.random_pairs import random_pairs
     from pairveil.linkage.recordlinkage import to_recordlinkage
+    from pairveil.linkage.splink import from_splink
     from pairveil.privacy.accounting import epsilon_of
     from pairveil.privacy.calibration import calibrate_choice, calibrate_gaussian, calibrate_laplace
     from pairveil.privacy.certificate import Certificate

@@ -87,3 +87,47 @@ def test_private_contents_never_stop_it(held_out, far):
         "threshold", "release", "far.csv", "contrary.csv", "--fmr", 0.3, *paid, cwd=held_out
     )
     assert point.code == 0, point.err
+
+
+def test_a_killed_evaluation_resumes_with_one_charge(held_out, monkeypatch):
+    import pairveil.cli.evaluate as command
+    from pairveil import PrivacyLedger
+
+    words = ["evaluate", "release", "people.csv", "--pairs", "held-out.csv", "--epsilon", 4]
+    paid = [*words, "--ledger", "kept.json", "--budget", 9, "--checkpoint", "counts", "--json"]
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(command, "_shown", killed)
+        assert run_here(*paid, cwd=held_out).code != 0
+    assert (held_out / "counts").exists()
+    assert run_here(*paid, cwd=held_out).json["pair_auc"] > 0
+    assert len(PrivacyLedger.open(held_out / "kept.json").entries) == 1
+    assert not (held_out / "counts").exists()
+    wrong = run_here(*words[:3], "--classes", "a", "--checkpoint", "counts", cwd=held_out)
+    assert "go with --epsilon" in wrong.err
+
+
+@pytest.mark.parametrize("command", ["evaluate", "threshold"])
+def test_people_who_share_a_value_are_one_person(held_out, command):
+    """Every household of four has two of the pairs, so a person of the promise is in two."""
+    rows = (held_out / "people.csv").read_text().splitlines()
+    shared = [f"{row},h{number // 4}" for number, row in enumerate(rows[1:])]
+    (held_out / "houses.csv").write_text("\n".join([f"{rows[0]},house", *shared]))
+    where = {
+        "evaluate": ["release", "houses.csv", "--pairs", "held-out.csv"],
+        "threshold": ["release", "houses.csv", "held-out.csv", "--fmr", 0.9, "--select", "all"],
+    }[command]
+    words = [command, *where, "--epsilon", 8, "--unit", "person", "--json"]
+    alone = run_here(*words, cwd=held_out)
+    assert alone.code != 0  # the column is no feature, unless it is named
+    found = run_here(*words, "--together", "house", cwd=held_out)
+    assert found.json["certificate"]["kappas"]["person"] == 2
+    assert any("share" in one for one in found.json["certificate"]["public"])
+    if command == "threshold":
+        chosen = run_here(*words, "--together", "house", "--select", "matching", cwd=held_out)
+        assert chosen.json["certificate"]["kappas"]["person"] == 1
+    wrong = run_here(*words, "--together", "nobody", cwd=held_out)
+    assert "no column 'nobody'" in wrong.err

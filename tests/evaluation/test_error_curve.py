@@ -93,7 +93,7 @@ def test_pairs_that_share_people_count_for_less_and_cost_kappa():
     found = curve(pairs=path)
     assert found.effective_share == pytest.approx(1 / 3)
     assert (found.fmr_high >= curve().fmr_high - 1e-9).mean() > 0.9
-    assert curve(pairs=star, unit="person", epsilon=10.0).certificate.kappa == 2 * N
+    assert curve(pairs=star, unit="person", epsilon=10.0, select="all").certificate.kappa == 2 * N
 
 
 def test_without_pairs_only_the_pair_is_promised():
@@ -219,7 +219,7 @@ HOMES = dict(zip(range(4 * N), (f"home {i // 8}" for i in range(4 * N)), strict=
 
 def test_people_of_a_household_are_one_person():
     """Four pairs of the eight people of a home, and two of the homes of four."""
-    certificate = curve(unit="person", together=HOMES, random_state=None).certificate
+    certificate = curve(unit="person", together=HOMES, select="all", random_state=None).certificate
     assert certificate.kappas == {"pair": 1, "relationship": 1, "person": 4}
     assert certificate.verify().problems == ()
     assert any("change together" in one for one in certificate.public)
@@ -352,3 +352,102 @@ def test_the_command_on_a_released_metric(tmp_path):
     assert shown["of"] == "distance"
     assert 0.1 < shown["threshold"] < 0.4
     assert GuaranteeWarning.__name__ not in done.output
+
+
+def crowded(n=3000, seed=0):
+    """Labelled pairs of few people, so that kappa of all of them is large; and their scores."""
+    rng = np.random.default_rng(seed)
+    ends = np.unique(np.sort(rng.integers(0, n // 2, (2 * n, 2)), axis=1), axis=0)
+    ends = rng.permutation(ends[ends[:, 0] != ends[:, 1]])[:n]
+    y = rng.choice([1, -1], len(ends))
+    near = np.clip(rng.normal(np.where(y > 0, 0.7, 0.3), 0.1), 0, 1)
+    table = pd.DataFrame({"left": ends[:, 0], "right": ends[:, 1]})
+    return table.assign(label=np.where(y > 0, "same", "different"), score=near, clerk="k")
+
+
+def test_pairs_are_selected_as_for_every_learner_and_kappa_is_said_before_anything_is_charged(
+    tmp_path,
+):
+    table = crowded()
+    table.to_csv(tmp_path / "scores.csv", index=False)
+    scored = [
+        "threshold",
+        str(tmp_path / "scores.csv"),
+        "--score-range",
+        "0,1",
+        "--epsilon",
+        "1",
+        "--json",
+    ]
+    ledger = ["--ledger", str(tmp_path / "ledger.json"), "--budget", "9"]
+    done = CliRunner().invoke(app, [*scored, *ledger, "--fmr", "0.06", "--select", "all"])
+    assert "and kappa" in str(done.exception)
+    assert "--select paths" in str(done.exception)
+    assert not (tmp_path / "ledger.json").exists()
+    done = CliRunner().invoke(app, [*scored, *ledger, "--fmr", "0.06"])
+    assert done.exit_code == 0, (done.output, done.exception)
+    shown = json.loads(done.stdout)
+    assert shown["certificate"]["kappas"] == {"pair": 1, "relationship": 1, "person": 2}
+    assert shown["certificate"]["selection"]["how"] == "paths"
+    assert shown["effective_share"] == pytest.approx(1 / 3)  # of the pairs that are used
+    ends = table[["left", "right"]].to_numpy()
+    y = np.where(table["label"] == "same", 1, -1)
+    given = (table["score"], y, ends, 1.0, 1e-5, RANGE)
+    assert error_curve(*given, random_state=0).certificate.kappa == 1
+    assert error_curve(*given, random_state=0, select="all").certificate.kappa > 5
+
+
+def test_select_keeps_the_score_so_that_what_it_wrote_has_a_threshold(tmp_path):
+    table = crowded()
+    again = table.iloc[:1].assign(score=0.25)  # the same pair once more, with another score
+    turned = again.rename(columns={"left": "right", "right": "left"})
+    table = pd.concat([table, turned]).assign(code="007", shift=-0.5)
+    table.to_csv(tmp_path / "scores.csv", index=False)
+    table.to_parquet(tmp_path / "scores.parquet")
+    for name in ("scores.csv", "scores.parquet"):
+        out = tmp_path / "used.csv"
+        words = ["select", tmp_path / name, "--how", "all", "-o", out]
+        assert CliRunner().invoke(app, [str(one) for one in words]).exit_code == 0
+        found = pd.read_csv(out, dtype={"code": str})
+        assert list(found) == ["left", "right", "label", "score", "clerk", "code", "shift"]
+        assert len(found) == len(table)
+        assert set(found["code"]) == {"007"}
+        assert set(found["shift"]) == {-0.5}
+        key = ["left", "right", "score"]
+        wanted = table.assign(label=np.where(table["label"] == "same", 1, -1))
+        merged = found.merge(wanted, on=key)
+        assert len(merged) == len(table)
+        assert (merged["label_x"] == merged["label_y"]).all()
+    words = ["threshold", out, "--score-range", "0,1", "--fmr", 0.3, "--epsilon", 2, "--json"]
+    done = CliRunner().invoke(app, [str(one) for one in words])
+    assert done.exit_code == 0, (done.output, done.exception)
+
+
+def test_a_killed_threshold_resumes_with_one_charge_and_another_rate_costs_nothing(
+    tmp_path, monkeypatch
+):
+    table = crowded()
+    table.to_csv(tmp_path / "scores.csv", index=False)
+    words = ["threshold", tmp_path / "scores.csv", "--score-range", "0,1", "--epsilon", 1, "--json",
+             "--ledger", tmp_path / "ledger.json", "--budget", 9,
+             "--checkpoint", tmp_path / "counts"]  # fmt: skip
+
+    def run(*more):
+        return CliRunner().invoke(app, [str(one) for one in (*words, *more)])
+
+    saved = ErrorCurve.save
+
+    def killed(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ErrorCurve, "save", killed)
+    assert run("--fmr", 0.2, "--out", tmp_path / "point").exit_code != 0
+    monkeypatch.setattr(ErrorCurve, "save", saved)
+    done = run("--fmr", 0.2, "--out", tmp_path / "point")
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert len(PrivacyLedger.open(tmp_path / "ledger.json").entries) == 1
+    assert not (tmp_path / "counts").exists()
+    few = run("--fmr", 0.02)  # impostors, whose number is private, are too few
+    assert "the checkpoint has the curve" in str(few.exception), few.exception
+    assert run("--fmr", 0.3).exit_code == 0
+    assert len(PrivacyLedger.open(tmp_path / "ledger.json").entries) == 2

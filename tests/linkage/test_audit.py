@@ -33,7 +33,7 @@ def audited(unit, adjacency, mechanism="gaussian"):
         other = replace(used, labels=np.where(changed, -1, used.labels).astype(np.int8))
     canary = SimpleNamespace(
         first=other, second=used, adjacency=adjacency, name="flip", kappa=held,
-        changed=np.flatnonzero(changed),
+        changed=np.flatnonzero(changed), hides_features=False,
     )  # fmt: skip
     return measure(prepared, canary)
 

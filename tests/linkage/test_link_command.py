@@ -106,3 +106,34 @@ def test_levels_in_a_release_are_those_of_the_files_whatever_their_order(files):
     model = PrivateLinkageModel(random_state=1).fit(levels, y, names, (4, 3, 2))
     assert [one["name"] for one in found["comparisons"]] == ["c0", "c1", "c2"]
     assert found["comparisons"][1]["m"] == pytest.approx(model.m_[1], abs=1e-15)
+
+
+def test_a_killed_command_resumes_from_its_checkpoint_with_one_charge(files, monkeypatch):
+    """It is stopped after the counts were drawn and before anything is written: the worst moment."""
+    from pairveil import PrivacyLedger
+    from pairveil.release.linkage import ReleasedLinkage
+
+    words = ("--n-levels", "4,3,2", "--ledger", files / "ledger.json", "--budget", 5, "--json")
+    saved = ReleasedLinkage.save
+    counted = []
+
+    def killed(released, *_, **__):
+        counted.append(released.m)
+        raise KeyboardInterrupt
+
+    for more in ((), ("--checkpoint", files / "counts")):
+        monkeypatch.setattr(ReleasedLinkage, "save", killed)
+        assert link(files, *words, *more).exit_code != 0
+        assert not (files / "out").exists()
+    monkeypatch.setattr(ReleasedLinkage, "save", saved)
+    assert (
+        len(PrivacyLedger.open(files / "ledger.json").entries) == 2
+    )  # without one it is spent anew
+    done = link(files, *words, "--checkpoint", files / "counts")
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert len(PrivacyLedger.open(files / "ledger.json").entries) == 2
+    released = ReleasedLinkage.load(files / "out")
+    assert all((one == other).all() for one, other in zip(released.m, counted[1], strict=True))
+    assert not (files / "counts").exists()
+    seeded = link(files, *words, "--checkpoint", files / "counts", "--seed", 1, "--overwrite")
+    assert "leave --seed out" in str(seeded.exception)

@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -218,6 +219,42 @@ def test_written_probabilities_are_fixed_and_the_setting_that_splink_4_refuses_i
     assert model.to_splink(creator(), prior=0.2)["probability_two_random_records_match"] == 0.2
 
 
+def test_a_prior_that_was_given_goes_to_splink_and_one_that_nobody_chose_is_said():
+    """Splink's default is 1 in 10,000: at p > 0.95 half of the matches were lost with it."""
+    records = made_up()
+    model = PrivateLinkageModel(prior=0.003, random_state=0)
+    model.from_splink(linker_of(records), clerical(records))
+    key = "probability_two_random_records_match"
+    assert model.to_splink(creator())[key] == 0.003
+    assert model.to_splink(creator(), prior=0.2)[key] == 0.2
+    model = PrivateLinkageModel(random_state=0).from_splink(linker_of(records), clerical(records))
+    with pytest.warns(DataWarning, match="Splink's default prior"):
+        assert model.to_splink(creator())[key] == 0.0001
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        assert model.to_splink(creator(probability_two_random_records_match=0.01))[key] == 0.01
+
+
+def test_random_pairs_that_were_asked_for_and_not_drawn_are_said():
+    records = made_up(50)
+    labels = clerical(records).head(89)
+    with pytest.warns(DataWarning, match="40 random pairs were asked for and 9 drawn"):
+        found = from_splink(linker_of(records), labels, n_random=40)
+    assert len(found.pairs) == 89 + 9
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        from_splink(linker_of(records), labels, n_random=9)
+
+
+def test_labels_may_be_a_table_of_splinks_own():
+    records = made_up()
+    api = splink.DuckDBAPI()
+    linker = splink.Linker(api.register(records), creator())
+    labels = linker.table_management.register_labels_table(api.register(clerical(records)))
+    found = from_splink(linker, labels)
+    assert (found.levels == from_splink(linker, clerical(records)).levels).all()
+
+
 def test_later_training_keeps_what_was_written():
     records = made_up()
     model = PrivateLinkageModel(random_state=0).from_splink(linker_of(records), clerical(records))
@@ -265,13 +302,13 @@ def test_term_frequencies_ask_for_u_of_random_pairs():
     records = made_up()
     compared = [cl.ExactMatch("surname").configure(term_frequency_adjustments=True)]
     linker = linker_of(records, creator(comparisons=compared))
-    with pytest.warns(DataWarning, match="u of random pairs"):
-        from_splink(linker, clerical(records))
+    with pytest.warns(DataWarning, match="u of random pairs: give n_random"):
+        PrivateLinkageModel(random_state=0).from_splink(linker, clerical(records))
 
 
 def test_a_linker_of_an_older_splink_is_refused():
     records = made_up()
-    with pytest.raises(InputError, match="needs Splink 5"):
+    with pytest.raises(InputError, match="give a Linker of Splink 5 on DuckDB"):
         from_splink(object(), clerical(records))
 
 
@@ -289,6 +326,8 @@ def test_the_command_takes_settings_records_and_labels(tmp_path):
         "--json",
         "--random-pairs",
         100,
+        "--prior",
+        0.02,
     ]
     done = CliRunner().invoke(
         app, [*map(str, words), "--records", str(tmp_path / "records.parquet")]
@@ -298,8 +337,17 @@ def test_the_command_takes_settings_records_and_labels(tmp_path):
     assert json.loads(done.stdout)["certificate"]["for_release"] is True
     checked = CliRunner().invoke(app, ["certificate", str(tmp_path / "out"), "--json"])
     assert json.loads(checked.stdout)["valid"]
+    written = json.loads((tmp_path / "out" / "splink.json").read_text())
+    assert written["probability_two_random_records_match"] == 0.02
     trained = linker_of(records, str(tmp_path / "out" / "splink.json"))
     assert len(trained.inference.predict(warning_mode="never").as_pandas_dataframe()) > 0
+    files = [tmp_path / name for name in ("out", "settings.json", "labels.csv")]
+    scored = ["threshold", *files, "--records", tmp_path / "records.parquet", "--fmr", 0.9]
+    done = CliRunner().invoke(app, [*map(str, scored), "--epsilon", "8", "--json"])
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert json.loads(done.stdout)["certificate"]["n_pairs_used"] == 149
+    wrong = CliRunner().invoke(app, [*map(str, scored[:4]), "--fmr", "0.9"])
+    assert "--records FILE" in str(wrong.exception)
     missing = CliRunner().invoke(app, [*map(str, words), "--overwrite"])
     assert "--records FILE" in str(missing.exception)
 

@@ -284,8 +284,7 @@ class _Recorder(SeededNoise):
             tuple(
                 turned(world.part(self._changed, own_people=False), axis) for world in self._worlds
             )
-            for axis in directions(canary.second.n_features)
-            if canary.hides_features
+            for axis in (directions(canary.second.n_features) if canary.hides_features else ())
         ]
         self.moves: dict[Query, list[float]] = {}
         """For each kind of query, the move of each step in clip units."""

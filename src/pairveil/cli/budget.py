@@ -26,6 +26,12 @@ EntityRecords = Annotated[
     int | None,
     privacy_option("--entity-records", "Public: the most records that one person has.", min=1),
 ]
+CheckpointFile = Annotated[
+    Path | None,
+    privacy_option(
+        "--checkpoint", "File to resume from if this is killed; nothing is spent twice."
+    ),
+]
 ReleaseOut = Annotated[Path, typer.Option("--out", "-o", help="Folder for the release.")]
 DryRunFlag = Annotated[bool, typer.Option("--dry-run", help="Say what would be spent, and stop.")]
 OverwriteFlag = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier release.")]
@@ -71,6 +77,8 @@ class Spending:
 
     def ledger_of(self, unit: Any, checkpoint: Path | None = None) -> Budget:
         """The ledger that is charged; refuses options that do not go together before any file is read."""
+        if checkpoint is not None and self.seed is not None:
+            raise InputError("--checkpoint is for releases: leave --seed out")
         found = Budget(self.ledger, self.budget, self.delta, unit, self.adjacency, checkpoint)
         found.check()
         return found
@@ -97,9 +105,10 @@ class Budget(NamedTuple):
         )
 
     def rehearse(self, prepared: Any, talk: bool, replaces: Path | None = None) -> None:
-        """Say what the ledger will say to a prepared fit, whose checkpoint `certify` accepted.
+        """Say what the ledger will say to a prepared fit.
 
-        Refuses a fit just as the ledger itself would, but charges nothing and makes no file.
+        Refuses a fit just as the ledger itself would, and a checkpoint that it could not be resumed from,
+        but charges nothing and makes no file.
 
         Parameters
         ----------
@@ -108,9 +117,11 @@ class Budget(NamedTuple):
 
         Raises BudgetError: when the budget does not allow the fit.
         """
-        from pairveil.learners.charging import is_charged
+        from pairveil.learners.charging import check, is_charged
 
         kept = self.look()
+        if self.checkpoint is not None:
+            check(kept, prepared, self.checkpoint)
         if talk and replaces is not None and any(replaces.glob("certificate.json")):
             stdout.print(
                 f"Overwriting {replaces}: what its release spent stays spent, and epsilon "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +11,14 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from pairveil.cli.budget import Spending, UnitOption, privacy_option, promised
+from pairveil.cli.budget import (
+    CheckpointFile,
+    Spending,
+    UnitOption,
+    privacy_option,
+    promised,
+)
+from pairveil.cli.learning import hold_checkpoint
 from pairveil.cli.output import (
     JsonFlag,
     QuietFlag,
@@ -20,9 +28,11 @@ from pairveil.cli.output import (
     stdout,
     table,
 )
-from pairveil.cli.pair_options import FeaturesFile, IdColumn, PairOptions
+from pairveil.cli.pair_options import FeaturesFile, IdColumn, PairOptions, Together
 from pairveil.cli.planned import print_epsilons
 from pairveil.cli.release import ReleaseFolder, read_people, read_placed
+from pairveil.cli.threshold import norm_of, read_together, together_of
+from pairveil.cli.waiting import charge_said
 from pairveil.errors import InputError
 
 RANDOM_PAIRS = 200_000
@@ -66,6 +76,8 @@ def evaluate(
     ] = None,
     spending: Charged = Charged(),
     unit: UnitOption = "relationship",
+    checkpoint: CheckpointFile = None,
+    together: Together = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="With --epsilon: JSON file for the result.")
     ] = None,
@@ -88,8 +100,11 @@ def evaluate(
             "FILE, for private labelled pairs"
         )
     if spending.epsilon is None:
-        if (spending.ledger, spending.budget, out) != (None, None, None):
-            raise InputError("--ledger, --budget and --out go with --epsilon")
+        charged = (spending.ledger, spending.budget, out, checkpoint, together)
+        if any(one is not None for one in charged):
+            raise InputError(
+                "--ledger, --budget, --out, --checkpoint and --together go with --epsilon"
+            )
         n_pairs = _count(pairs)
         metric = ReleasedMetric.load(folder)
         _on_public_people(
@@ -98,30 +113,39 @@ def evaluate(
         return
     if pairs is None:
         raise InputError("--pairs is missing: the file of private labelled pairs to evaluate on")
-    budget_file = spending.ledger_of(unit)
+    budget_file = spending.ledger_of(unit, checkpoint)
     metric = ReleasedMetric.load(folder)
-    with spoken_warnings(quiet):
-        values, placed = read_placed(features, Path(pairs), id_, metric, reading)
-        planned = _planned(metric, values, placed, {"unit": unit, **spending.parameters})
-        promised(planned.prepared)
+    with spoken_warnings(quiet), ExitStack() as open_:
+        values, placed = read_placed(features, Path(pairs), id_, metric, reading, together)
+        shared = read_together(features, together, placed.ids)
+        promise = {"unit": unit, **spending.parameters, **together_of(shared)}
+        planned = _planned(metric, values, placed, promise)
+        certificate = promised(planned.prepared)
         budget_file.rehearse(planned.prepared, not (json_ or quiet))
+        held = open_.enter_context(hold_checkpoint(checkpoint, certificate))
         if out is not None:
             from pairveil.files import check_file
 
             check_file(out, 1 << 20)
-        found = planned.run(budget_file.open())
-    shown = {
-        **_shown(found, len(placed.pairs)),
-        "metric_sha256": None if metric.certificate is None else metric.certificate.metric_sha256,
-    }
-    if out is not None:
-        from pairveil.files import write_file
+        ledger = budget_file.open()
+        open_.enter_context(charge_said(ledger, out, checkpoint))
+        found = planned.run(ledger, held)
+        shown = {
+            **_shown(found, len(placed.pairs)),
+            "metric_sha256": None
+            if metric.certificate is None
+            else metric.certificate.metric_sha256,
+        }
+        if out is not None:
+            from pairveil.files import write_file
 
-        write_file(out, json.dumps(plain(shown), indent=1, allow_nan=False).encode() + b"\n")
-    if json_:
-        print_json(shown)
-    elif not quiet:
-        _say(shown, found)
+            write_file(out, json.dumps(plain(shown), indent=1, allow_nan=False).encode() + b"\n")
+        if json_:
+            print_json(shown)
+        elif not quiet:
+            _say(shown, found)
+        if held is not None:  # last: what is lost between counts and here would be spent anew
+            held.remove()
 
 
 def _count(pairs: str | None) -> int:
@@ -138,7 +162,6 @@ def _count(pairs: str | None) -> int:
 
 def _planned(metric: Any, values: Any, placed: Any, promise: dict[str, Any]) -> Any:
     """The evaluation of the metric and of Euclid, on the same pairs."""
-    from pairveil.cli.threshold import norm_of
     from pairveil.evaluation.private_auc import lengths_of, longest_distance, plan_auc
 
     scale = np.ones(metric.n_features) if metric.column_scale is None else metric.column_scale

@@ -382,7 +382,9 @@ def fit(
             stdout.print(f"Report: {page}")
         where = "Released" if judged.usable else "Written"
         stdout.print(f"{where} in {out}; `pairveil certificate {out}` verifies it. {judged.line}")
-    if held is not None:  # last: whoever did not see the result runs the same again, which costs nothing
+    if (
+        held is not None
+    ):  # last: whoever did not see the result runs the same again, which costs nothing
         held.remove()
 
 

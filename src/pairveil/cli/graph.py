@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pairveil.data.resolving import IndexedPairs
 
 RULES = "; ".join(f"{name}: {rule.says}" for name, rule in SELECTIONS.items())
+NUMBER = r"^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$"
 Out = Annotated[
     Path, typer.Option("--out", "-o", help="File to write, .csv or .parquet.", dir_okay=False)
 ]
@@ -98,6 +99,8 @@ def select(
 ) -> None:
     """Keep a set of pairs that costs little privacy, without looking at labels or features.
 
+    Further columns of a table (a score, say) are kept.
+
     `fit` selects by itself; use this to see or to fix the choice beforehand.
 
     Example: `pairveil select pairs.csv --how paths -o used.csv`
@@ -110,11 +113,17 @@ def select(
     from pairveil.graph.kappa import kappa
 
     with spoken_warnings(quiet, listed=json_) as notes:
-        found = index_pairs(reading.read(pairs, labels_optional=True))
+        listed = reading.read(pairs, labels_optional=True)
+        found = index_pairs(listed)
+        more = _other_columns(pairs, reading)
     before = kappa(found.pairs)
     kept = select_pairs(found.pairs, str(how), max_degree=max_degree, random_state=seed)
     after = kappa(found.pairs[kept])
-    write_columns(out, _in_order(found, kept, (reading.left, reading.right, reading.label)))
+    names = (reading.left, reading.right, reading.label)
+    chosen = found.ids[found.pairs[kept]]
+    write_columns(
+        out, _whole_rows(listed, chosen, names, more) if more else _in_order(found, kept, names)
+    )
     if json_:
         full = before.to_dict()["kappa"]
         print_json({**after.to_dict(), "out": str(out), "full_graph_kappa": full, "notes": notes})
@@ -151,6 +160,59 @@ def _in_order(
     written = np.repeat(np.where(null, 1, records.labels), times)
     written[(np.cumsum(times) - 1)[null]] = -1
     return dict(zip(names, (*np.repeat(ends, times, axis=0).T, written), strict=True))
+
+
+def _other_columns(path: Path, reading: PairOptions) -> dict[str, Any]:
+    """Columns of a table beside its ids and label, as arrow arrays; none where the file is no table."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from pairveil.data.files import is_table_file, open_table
+    from pairveil.data.layouts.splink import COLUMNS, SETS
+
+    if not is_table_file(path):
+        return {}
+    table = open_table(path)
+    own = {reading.left, reading.right, reading.label, *COLUMNS, *SETS}
+    names = [name for name in table.names if name not in own]
+    if not names:
+        return {}
+    read = pa.Table.from_batches(table.batches(dict.fromkeys(names, "text")))
+    found = {name: read.column(name).combine_chunks() for name in names}
+    for name, column in found.items():
+        if pa.types.is_dictionary(column.type):
+            found[name] = column = column.dictionary_decode()
+        # Text of a CSV that is plainly a number, and no code such as 007, is written as one.
+        if (
+            pa.types.is_string(column.type)
+            and pc.all(pc.match_substring_regex(column, NUMBER), min_count=0).as_py()
+        ):
+            found[name] = column.cast(pa.float64())
+    return found
+
+
+def _whole_rows(
+    listed: Any, kept: NDArray[Any], names: tuple[str, str, str], more: dict[str, Any]
+) -> dict[str, NDArray[Any]]:
+    """All rows of the pairs kept with all their columns, in the order of ids and then of contents."""
+    import pyarrow as pa
+
+    from pairveil.data.counted import record_numbers
+
+    ids, ends = record_numbers(np.column_stack([listed.left, listed.right]), listed.n_pairs)
+    place = {one: number for number, one in enumerate(ids.tolist())}
+    wanted = np.array([[place[one] for one in pair] for pair in kept.tolist()]).reshape(-1, 2)
+    keys, chosen = (np.sort(one, axis=1) @ [len(ids), 1] for one in (ends, wanted))
+    rows = np.flatnonzero(np.isin(keys, chosen))
+    columns = dict(zip(names, (listed.left, listed.right, listed.labels), strict=True))
+    columns = {name: values[rows] for name, values in columns.items() if values is not None}
+    columns |= {
+        name: values.take(pa.array(listed.rows[rows] - 1)).to_numpy(zero_copy_only=False)
+        for name, values in more.items()
+    }
+    contents = [np.array([str(one) for one in values]) for values in columns.values()]
+    order = np.lexsort((*contents[::-1], keys[rows]))
+    return {name: values[order] for name, values in columns.items()}
 
 
 def design(

@@ -10,6 +10,7 @@ import numpy as np
 import typer
 
 from pairveil.cli.budget import (
+    CheckpointFile,
     DryRunFlag,
     EntityRecords,
     OverwriteFlag,
@@ -19,14 +20,24 @@ from pairveil.cli.budget import (
     promised,
 )
 from pairveil.cli.choices import SelectName
+from pairveil.cli.learning import hold_checkpoint, is_begun, learn
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stdout, table
 from pairveil.cli.pair_options import PANEL, PairOptions
 from pairveil.cli.planned import print_epsilons
+from pairveil.cli.waiting import charge_said
 from pairveil.errors import InputError
 
 if TYPE_CHECKING:
     from pairveil.linkage.comparing import LabelledLevels
 
+RecordsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--records",
+        help="With Splink settings: the records, CSV (all columns are text) or Parquet.",
+        rich_help_panel=PANEL,
+    ),
+]
 MUCH_NOISE = 0.01
 """Noise on a count, as a share of the pairs, above which random pairs gain much (the guide has a table)."""
 
@@ -56,6 +67,7 @@ def link(
         SelectName,
         privacy_option("--select", "Which pairs to use; looks at who is compared with whom only."),
     ] = SelectName("paths"),
+    checkpoint: CheckpointFile = None,
     n_levels: Annotated[
         str | None,
         typer.Option(
@@ -65,14 +77,7 @@ def link(
             rich_help_panel=PANEL,
         ),
     ] = None,
-    records: Annotated[
-        Path | None,
-        typer.Option(
-            "--records",
-            help="With Splink settings: the records, CSV or Parquet.",
-            rich_help_panel=PANEL,
-        ),
-    ] = None,
+    records: RecordsFile = None,
     n_random: Annotated[
         int,
         typer.Option(
@@ -85,7 +90,11 @@ def link(
     ] = 0,
     prior: Annotated[
         float | None,
-        typer.Option("--prior", help="How likely a pair is a match. [default: released]"),
+        typer.Option(
+            "--prior",
+            help="How likely a pair is a match; Splink settings get it too. [default: released; Splink "
+            "settings keep theirs]",
+        ),
     ] = None,
     monotone: Annotated[
         bool, typer.Option("--monotone", help="A higher level never weighs less.")
@@ -109,9 +118,9 @@ def link(
 
     talk = not (json_ or quiet)
     if not dry_run:
-        check_folder(out, overwrite)
+        check_folder(out, overwrite or is_begun(checkpoint))
     protected: Any = "person" if unit == "entity" else unit
-    budget_file = spending.ledger_of(protected)
+    budget_file = spending.ledger_of(protected, checkpoint)
     with spoken_warnings(quiet), ExitStack() as open_:
         found = reading.read(labels)
         given, settings = _read(source, found, reading, n_levels, records, n_random)
@@ -125,12 +134,16 @@ def link(
             monotone=monotone,
             **spending.parameters,
         )
+        if settings is not None and not n_random:
+            from pairveil.linkage.splink import warn_of_frequencies
+
+            warn_of_frequencies(settings)
         prepared = model.prepare(given.levels, given.labels, given.pairs, given.n_levels)
         planned = promised(prepared)
         if talk:
             stdout.print(f"{planned.n_pairs_used:,} of {planned.n_pairs_given:,} pairs used.")
             print_epsilons(planned, f"epsilon at delta {planned.delta:g}, by unit")
-            _say_noise(prepared)
+            _say_noise(prepared, n_random)
         budget_file.rehearse(prepared, talk)
         if dry_run:
             if json_:
@@ -138,31 +151,42 @@ def link(
             elif talk:
                 stdout.print("Dry run: nothing was spent and nothing was written.")
             return
-        draft = open_.enter_context(ReleasedLinkage.reserve(out, overwrite=overwrite))
+        held = open_.enter_context(hold_checkpoint(checkpoint, planned))
+        replaces = overwrite or is_begun(checkpoint)
+        draft = open_.enter_context(ReleasedLinkage.reserve(out, overwrite=replaces))
         model.accountant = budget_file.open()
-        model.fit(prepared)
+        open_.enter_context(charge_said(model.accountant, out, checkpoint))
+        learn(model, prepared, talk, held)
         model.feature_names_in_ = np.array(given.names, dtype=object)
         released = model.released()
         if settings is not None:
             draft.write(SPLINK_FILE, _splink_text(model, settings))
         released.save(draft)
         commit(draft, overwrite)
-    if json_:
-        print_json({"certificate": released.certificate.to_dict(), "out": str(out)})  # type: ignore[union-attr]
-    elif talk:
-        print_weights(released)
-        stdout.print(f"Released in {out}. `pairveil certificate {out}` verifies it.")
+        if json_:
+            print_json({"certificate": released.certificate.to_dict(), "out": str(out)})  # type: ignore[union-attr]
+        elif talk:
+            print_weights(released)
+            stdout.print(f"Released in {out}. `pairveil certificate {out}` verifies it.")
+        if held is not None:  # last: what is lost before is spent anew
+            held.remove()
 
 
-def _say_noise(prepared: Any) -> None:
-    """What the noise will be, where it drowns much of what so few pairs say."""
+def _say_noise(prepared: Any, n_random: int) -> None:
+    """What the noise will be, where it is large for so few pairs."""
     noise, n_pairs = prepared.recipe.noise(prepared.plan)[1], prepared.plan.n_records
-    if noise > MUCH_NOISE * n_pairs:
-        stdout.print(
-            f"Each count of these {n_pairs:,} pairs will have a noise of {noise:,.0f}, so how often others "
-            "agree by chance will be half a guess. Random pairs need no clerk and help most: --random-pairs, "
-            "or rows of levels that are labelled as different."
-        )
+    if noise <= MUCH_NOISE * n_pairs:
+        return
+    more = (
+        "Random pairs need no clerk and help most: --random-pairs, or rows of levels that are labelled as "
+        "different."
+        if not n_random
+        else "More labels, more records outside the labels for --random-pairs, or a larger epsilon help."
+    )
+    stdout.print(
+        f"Each count of these {n_pairs:,} pairs will have a noise of {noise:,.0f}, so how often others "
+        f"agree by chance will be half a guess. {more}"
+    )
 
 
 def _read(
@@ -175,7 +199,11 @@ def _read(
 ) -> tuple[LabelledLevels, Any]:
     """Levels of exactly the labelled pairs, and of random ones where asked for; and Splink's settings."""
     if source.suffix == ".json":
-        return _by_splink(source, found, n_levels, records, n_random)
+        if n_levels is not None:
+            raise InputError(
+                "--n-levels: Splink settings say how many levels there are; leave it out"
+            )
+        return by_splink(source, found, records, n_random)
     from pairveil.data.pair_values import read_levels, rows_of
     from pairveil.linkage.comparing import LabelledLevels
 
@@ -193,40 +221,20 @@ def _read(
     return LabelledLevels(values.values[rows], found.labels, ends, sizes, values.names), None
 
 
-def _by_splink(
-    source: Path, found: Any, n_levels: str | None, records: Path | None, n_random: int
+def by_splink(
+    source: Path, found: Any, records: Path | None, n_random: int = 0
 ) -> tuple[LabelledLevels, Any]:
-    """Levels of the labelled pairs by Splink itself, from its settings and the records."""
-    from pairveil.linkage.splink import from_splink, levels_of_settings, settings_of
-    from pairveil.release.exporters import need
+    """Levels of the labelled pairs by a Splink settings file and the records; and the settings."""
+    from pairveil.linkage.splink import check_loads, from_splink, levels_of_settings, settings_of
 
     if records is None:
         raise InputError(
             "Splink settings need --records FILE, the records that the labels are about"
         )
-    if n_levels is not None:
-        raise InputError("--n-levels: Splink settings say how many levels there are; leave it out")
     settings = settings_of(source)
     levels_of_settings(settings)
-    splink = need("splink", "splink", "Splink settings")
-    duckdb = splink.DuckDBAPI()
-    linker = splink.Linker(duckdb.register(_records(records)), settings)
-    return from_splink(linker, found, n_random=n_random), settings
-
-
-def _records(path: Path) -> Any:
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    from pairveil.data.files import require_file
-
-    file = require_file(path)
-    try:
-        if file.suffix in (".parquet", ".pq"):
-            return pyarrow.parquet.read_table(file)
-        return pyarrow.csv.read_csv(file)
-    except (OSError, pyarrow.ArrowException):
-        raise InputError(f"{file} cannot be read as CSV or Parquet") from None
+    check_loads(settings)
+    return from_splink(settings, found, n_random=n_random, records=records), settings
 
 
 def _splink_text(model: Any, settings: Any) -> str:

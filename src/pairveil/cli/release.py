@@ -43,8 +43,11 @@ def transform(
         stdout.print(f"{len(projected):,} people in {metric.n_components} dimensions: {out}")
 
 
-def read_people(features: Path, id_: str, metric: Any) -> Any:
-    """The metric's own columns of a features file, in the metric's order; raw ones where it has a schema."""
+def read_people(features: Path, id_: str, metric: Any, apart: str | None = None) -> Any:
+    """The metric's own columns of a features file, in the metric's order; raw ones where it has a schema.
+
+    ``apart``: a column that is read by itself, and is no feature where the metric does not name its own.
+    """
     from pairveil.column_names import in_order_of
     from pairveil.data.arrays import is_array_file
     from pairveil.data.files import open_table
@@ -56,7 +59,10 @@ def read_people(features: Path, id_: str, metric: Any) -> Any:
     names = list(metric.feature_names) if metric.feature_names else None
     if names is not None and not is_array_file(features):
         in_order_of(open_table(features).names, names)
-    people = read_features(features, id=id_, columns=names)
+    left_out = (
+        [apart] if apart is not None and names is None and not is_array_file(features) else []
+    )
+    people = read_features(features, id=id_, columns=names, exclude=left_out)
     if people.values.shape[1] != metric.n_features:
         raise InputError(
             f"{features} has {people.values.shape[1]} feature columns, the metric takes {metric.n_features}"
@@ -65,12 +71,17 @@ def read_people(features: Path, id_: str, metric: Any) -> Any:
 
 
 def read_placed(
-    features: Path, pairs: Path, id_: str, metric: Any, reading: PairOptions
+    features: Path,
+    pairs: Path,
+    id_: str,
+    metric: Any,
+    reading: PairOptions,
+    apart: str | None = None,
 ) -> tuple[Any, Any]:
     """People's rows as the metric takes them, and labelled pairs as places among them."""
     from pairveil.data.resolving import index_pairs
 
-    people = read_people(features, id_, metric)
+    people = read_people(features, id_, metric, apart)
     return people.values, index_pairs(reading.read(pairs), people.ids)
 
 

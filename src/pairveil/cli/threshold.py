@@ -12,10 +12,22 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import typer
 
-from pairveil.cli.budget import EntityRecords, OverwriteFlag, Spending, UnitOption, promised
+from pairveil.cli.budget import (
+    CheckpointFile,
+    EntityRecords,
+    OverwriteFlag,
+    Spending,
+    UnitOption,
+    privacy_option,
+    promised,
+)
+from pairveil.cli.choices import SelectName
+from pairveil.cli.learning import hold_checkpoint, is_begun
+from pairveil.cli.link import RecordsFile, by_splink
 from pairveil.cli.output import JsonFlag, QuietFlag, plain, print_json, spoken_warnings, stdout
-from pairveil.cli.pair_options import PANEL, IdColumn, PairOptions
+from pairveil.cli.pair_options import PANEL, IdColumn, PairOptions, Together
 from pairveil.cli.planned import print_epsilons
+from pairveil.cli.waiting import charge_said
 from pairveil.errors import InputError
 from pairveil.privacy.units import round_up
 
@@ -32,6 +44,7 @@ class Scored(NamedTuple):
     n_cells: int
     of_distance: bool = False
     model: Any = None  # certificate of the release
+    together: dict[Any, Any] | None = None  # each person's value, where --together names a column
 
 
 def threshold(
@@ -45,7 +58,9 @@ def threshold(
     features: Annotated[
         Path | None,
         typer.Argument(
-            help="People's features, or comparison levels for a linkage model.", metavar="FEATURES"
+            help="People's features; for a linkage model comparison levels, or Splink settings (.json) with "
+            "--records.",
+            metavar="FEATURES",
         ),
     ] = None,
     pairs: Annotated[
@@ -55,6 +70,13 @@ def threshold(
     spending: Spending = Spending(),
     unit: UnitOption = "relationship",
     entity_records: EntityRecords = None,
+    select: Annotated[
+        SelectName,
+        privacy_option("--select", "Which pairs to use; looks at who is paired with whom only."),
+    ] = SelectName("paths"),
+    checkpoint: CheckpointFile = None,
+    together: Together = None,
+    records: RecordsFile = None,
     score_range: Annotated[
         str | None,
         typer.Option(
@@ -87,17 +109,22 @@ def threshold(
 
     Example: `pairveil threshold release/ people.csv pairs.csv --epsilon 0.5 --fmr 0.01`
 
+    Example: `pairveil threshold linkage/ settings.json labels.csv --records people.parquet --epsilon 1`
+
     Example: `pairveil threshold scores.csv --score-range 0,1 --epsilon 0.5 --fmr 0.001 --out point/`
     """
-    budget_file = spending.ledger_of(unit)
+    budget_file = spending.ledger_of(unit, checkpoint)
     with spoken_warnings(quiet), ExitStack() as open_:
         if source.is_dir():
             if features is None or pairs is None:
                 raise InputError("a release needs FEATURES (or LEVELS) and PAIRS to be scored on")
-            scored = _by_release(source, features, pairs, id_, reading)
+            scored = _by_release(source, features, pairs, id_, reading, records, together)
         else:
             if features is not None:
                 raise InputError("a table of scores stands alone: leave FEATURES and PAIRS out")
+            if records is not None:
+                raise InputError("--records goes with a linkage model and Splink settings (.json)")
+            _refuse_together(together, "a table of scores")
             scored = _by_scores(source, score, score_range, reading)
         from pairveil.evaluation.error_curve import plan_curve
 
@@ -105,21 +132,27 @@ def threshold(
         ends = np.column_stack([found.left, found.right])
         planned = plan_curve(
             scored.scores, found.labels, ends, score_range=scored.score_range, unit=unit,
-            n_cells=scored.n_cells, entity_records=entity_records, null=True, **spending.parameters,
+            select=str(select), n_cells=scored.n_cells, entity_records=entity_records, null=True,
+            **together_of(scored.together), **spending.parameters,
         )  # fmt: skip
-        promised(planned.prepared)
+        promise = promised(planned.prepared)
         planned.check_pairs(fmr)
         budget_file.rehearse(planned.prepared, not (json_ or quiet))
         from pairveil.files import check_file, write_file
         from pairveil.release.error_curve import ErrorCurve
         from pairveil.release.folder import commit
 
+        held = open_.enter_context(hold_checkpoint(checkpoint, promise))
         draft = None
         if out is not None and out.suffix == ".json":
             check_file(out, 1 << 20)
         elif out is not None:
-            draft = open_.enter_context(ErrorCurve.reserve(out, overwrite=overwrite))
-        curve = planned.run(budget_file.open())
+            draft = open_.enter_context(
+                ErrorCurve.reserve(out, overwrite=overwrite or is_begun(checkpoint))
+            )
+        ledger = budget_file.open()
+        open_.enter_context(charge_said(ledger, out, checkpoint))
+        curve = planned.run(ledger, held)
         shown = _shown(curve, fmr, scored.of_distance)
         if scored.model is not None:
             shown["with_model"] = _together(curve, scored.model)
@@ -129,18 +162,21 @@ def threshold(
         elif out is not None:
             content = {**shown, "curve": curve.to_dict()}
             write_file(out, json.dumps(plain(content), indent=1, allow_nan=False).encode() + b"\n")
-    if json_:
-        print_json(shown)
-    elif not quiet and shown["threshold"] is not None:
-        _say(shown, curve)
-        if draft is not None:
-            stdout.print(f"Released in {out}. `pairveil report {out}` draws the curve.")
-    if (
-        shown["threshold"] is None
-    ):  # how many are impostors is private: it shows when it was paid for
-        kept = (
-            "nothing was kept (--out keeps the curve)" if out is None else f"the curve is in {out}"
-        )
+        if json_:
+            print_json(shown)
+        elif not quiet and shown["threshold"] is not None:
+            _say(shown, curve)
+            if draft is not None:
+                stdout.print(f"Released in {out}. `pairveil report {out}` draws the curve.")
+        missed = shown["threshold"] is None
+        if held is not None and not (missed and out is None):  # last: what is lost is spent anew
+            held.remove()
+    if missed:  # how many are impostors is private: it shows when it was paid for
+        kept = "nothing was kept (--out keeps the curve)"
+        if out is not None:
+            kept = f"the curve is in {out}"
+        elif held is not None:
+            kept = "the same command with another --fmr costs nothing more: the checkpoint has the curve"
         raise InputError(f"{shown['problem']}. Epsilon was spent; {kept}")
 
 
@@ -204,9 +240,33 @@ def _say(shown: dict[str, Any], curve: Any) -> None:
     print_epsilons(curve.certificate, f"epsilon at delta {curve.certificate.delta:g}, by unit")
 
 
+def together_of(values: dict[Any, Any] | None) -> dict[str, Any]:
+    """The argument ``together``, where there is one."""
+    return {} if values is None else {"together": values}
+
+
+def read_together(features: Path, column: str | None, ids: Any) -> dict[Any, Any] | None:
+    """Each person's value of a public column, by id; ``ids`` are in the order of the rows."""
+    from pairveil.cli.reading import read_column
+
+    if column is None:
+        return None
+    values = read_column(features, column, "--together")
+    return dict(zip(ids.tolist(), values.tolist(), strict=True))
+
+
+def _refuse_together(column: str | None, what: str) -> None:
+    if column is not None:
+        raise InputError(
+            f"--together names a column of FEATURES or of --records, and {what} has no people: in Python "
+            "give error_curve(..., together=...)"
+        )
+
+
 def _by_release(
-    folder: Path, features: Path, pairs: Path, id_: str, reading: PairOptions
-) -> Scored:
+    folder: Path, features: Path, pairs: Path, id_: str, reading: PairOptions, records: Path | None,
+    together: str | None,
+) -> Scored:  # fmt: skip
     from pairveil.release.artefact import load_release
     from pairveil.release.error_curve import ErrorCurve
     from pairveil.release.linkage import ReleasedLinkage
@@ -216,7 +276,7 @@ def _by_release(
     if isinstance(released, ErrorCurve):
         raise InputError(f"{folder} is an operating point already: name the model's folder")
     if isinstance(released, ReleasedLinkage):
-        return _by_weights(released, features, pairs, reading)
+        return _by_weights(released, features, pairs, reading, records, together)
     if not isinstance(released, ReleasedMetric):
         raise InputError(
             f"{folder} holds no metric and no linkage model: there is nothing to score"
@@ -224,13 +284,14 @@ def _by_release(
     from pairveil.cli.release import read_placed
     from pairveil.evaluation.private_auc import lengths_of
 
-    values, placed = read_placed(features, pairs, id_, released, reading)
+    values, placed = read_placed(features, pairs, id_, released, reading, together)
     longest = _longest(released)
     # Not `distance`: where there is a schema, it was applied when the rows were read.
     ends = (released.project(values[placed.pairs[:, side]]) for side in (0, 1))
     near = np.minimum(lengths_of(np.subtract(*ends)), longest)
     listed = _Listed(placed.ids[placed.pairs[:, 0]], placed.ids[placed.pairs[:, 1]], placed.labels)
-    return Scored(-near, listed, (-longest, 0.0), METRIC_CELLS, True, released.certificate)
+    shared = read_together(features, together, placed.ids)
+    return Scored(-near, listed, (-longest, 0.0), METRIC_CELLS, True, released.certificate, shared)
 
 
 class _Listed(NamedTuple):
@@ -254,19 +315,33 @@ def norm_of(certificate: Any) -> float:
     return 1.0 if certificate is None else float(certificate.plan.get("data_norm", 1.0))
 
 
-def _by_weights(model: Any, levels: Path, pairs: Path, reading: PairOptions) -> Scored:
+def _by_weights(
+    model: Any, levels: Path, pairs: Path, reading: PairOptions, records: Path | None,
+    together: str | None,
+) -> Scored:  # fmt: skip
     from pairveil.column_names import in_order_of
     from pairveil.data.pair_values import read_levels, rows_of
 
-    found = reading.read(pairs)
-    values = read_levels(levels, reading.left, reading.right, (reading.label,))
-    order = list(range(len(values.names)))
+    found, shared = reading.read(pairs), None
+    if levels.suffix == ".json":
+        given, settings = by_splink(levels, found, records)
+        names, values = given.names, given.levels
+        found = _Listed(given.pairs[:, 0], given.pairs[:, 1], given.labels)
+        if together is not None:
+            shared = _of_records(records, together, settings)
+    else:
+        if records is not None:
+            raise InputError("--records goes with Splink settings (.json)")
+        _refuse_together(together, "a table of levels")
+        listed = read_levels(levels, reading.left, reading.right, (reading.label,))
+        names, values = listed.names, listed.values[rows_of(found, listed.pairs)]
+    order = list(range(len(names)))
     if model.names is not None:
-        if not set(model.names) <= set(values.names):
+        if not set(model.names) <= set(names):
             raise InputError(f"{levels} lacks a comparison of the model: {', '.join(model.names)}")
-        in_order_of(values.names, list(model.names))
-        order = [values.names.index(name) for name in model.names]
-    scores = model.match_weights(values.values[:, order][rows_of(found, values.pairs)])
+        in_order_of(names, list(model.names))
+        order = [names.index(name) for name in model.names]
+    scores = model.match_weights(values[:, order])
     bits = [np.append(np.log2(m / u), 0.0) for m, u in zip(model.m, model.u, strict=True)]
     most, least = sum(one.max() for one in bits), sum(one.min() for one in bits)
     around = 1e-9 * (1 + most - least)  # sums in another order may round otherwise
@@ -277,7 +352,20 @@ def _by_weights(model: Any, levels: Path, pairs: Path, reading: PairOptions) -> 
         METRIC_CELLS,
         False,
         model.certificate,
+        shared,
     )
+
+
+def _of_records(records: Any, column: str, settings: dict[str, Any]) -> dict[Any, Any]:
+    """Each record's value of a public column, by the id that the settings name."""
+    from pairveil.linkage.splink import read_records
+
+    if settings.get("link_type") != "dedupe_only":
+        raise InputError("--together goes with the records of one table (link_type 'dedupe_only')")
+    table, key = read_records(records), settings.get("unique_id_column_name") or "unique_id"
+    if column not in table.column_names:
+        raise InputError(f"--together: {records} has no column '{column}'")
+    return dict(zip(table.column(key).to_pylist(), table.column(column).to_pylist(), strict=True))
 
 
 def _by_scores(source: Path, score: str, score_range: str | None, reading: PairOptions) -> Scored:

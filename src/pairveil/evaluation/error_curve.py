@@ -46,6 +46,7 @@ def error_curve(
     accountant: PrivacyLedger | None = None,
     *,
     adjacency: Adjacency = "zero-out",
+    select: str = "paths",
     confidence: float = 0.95,
     n_cells: int = N_CELLS,
     entity_records: int | None = None,
@@ -64,6 +65,9 @@ def error_curve(
         Who is in each pair, for kappa; None goes with ``unit='pair'`` alone.
     epsilon, delta, unit, adjacency
         The promise for this release.
+    select : {'paths', 'forest', 'matching', 'all'}
+        Which pairs to use, by who is paired with whom alone: fewer pairs with a small kappa show smaller
+        rates than all of them with a large one.
     score_range : (float, float)
         Public bounds of the scores, the finer the better: no score may lie outside.
     accountant : PrivacyLedger, optional
@@ -91,7 +95,7 @@ def error_curve(
         A score is NaN or outside the range, or labels or pairs are wrong. Nothing is charged then.
     """
     planned = plan_curve(
-        scores, y, pairs, epsilon, delta, score_range, unit, adjacency=adjacency,
+        scores, y, pairs, epsilon, delta, score_range, unit, adjacency=adjacency, select=select,
         confidence=confidence, n_cells=n_cells, entity_records=entity_records,
         together=together, random_state=random_state,
     )  # fmt: skip
@@ -128,15 +132,23 @@ class CurvePlan(NamedTuple):
         check_rate(fmr)
         needed, there = pairs_needed(fmr, self.count_noise), self.prepared.plan.n_records
         if needed > there:
+            unit, select = self.counter.unit, self.counter.select
+            kappa = self.prepared.material.kappas[unit]
+            fewer = (
+                ", or select='paths' (--select paths), which lowers kappa"
+                if select == "all"
+                else ""
+            )
             raise InputError(
-                f"a false-match rate of {fmr:g} takes about {needed:,} impostor pairs at this epsilon, and "
-                f"there are {there:,} pairs in all; ask for a larger rate, or bring more pairs"
+                f"a false-match rate of {fmr:g} takes about {needed:,} impostor pairs at this epsilon and "
+                f"kappa {kappa} (one {unit} is in so many of the pairs), and {there:,} are used in all; "
+                f"ask for a larger rate, or bring more pairs{fewer}"
             )
 
-    def run(self, accountant: PrivacyLedger | None = None) -> ErrorCurve:
-        """Charge and release."""
+    def run(self, accountant: PrivacyLedger | None = None, checkpoint: Any = None) -> ErrorCurve:
+        """Charge and release; whoever gives a checkpoint removes it when the curve is safe."""
         self.counter.accountant = accountant
-        self.counter.fit(self.prepared)
+        self.counter.fit(self.prepared, checkpoint=checkpoint, keep_checkpoint=True)
         return curve_of(
             self.counter.counts_,
             self.score_range,
@@ -156,6 +168,7 @@ def plan_curve(
     unit: Unit = "relationship",
     *,
     adjacency: Adjacency = "zero-out",
+    select: str = "paths",
     confidence: float = 0.95,
     n_cells: int = N_CELLS,
     entity_records: int | None = None,
@@ -174,13 +187,12 @@ def plan_curve(
     cells = cells_of(values, (low, high), int(n_cells))[:, None]
     data, positions = counted_pairs(cells, labels, pairs, stacklevel=3, together=together)
     counter = PrivateScoreCounts(
-        (low, high), int(n_cells), epsilon=epsilon, delta=delta, unit=unit, select="all",
+        (low, high), int(n_cells), epsilon=epsilon, delta=delta, unit=unit, select=select,
         entity_records=entity_records, adjacency=adjacency, random_state=random_state,
     )  # fmt: skip
     prepared = stated_plainly(counter.prepare_scores(data, positions))
-    return CurvePlan(
-        counter, prepared, (low, high), float(confidence), independent_share(data.pairs)
-    )
+    share = independent_share(prepared.material.used.pairs)
+    return CurvePlan(counter, prepared, (low, high), float(confidence), share)
 
 
 def independent_share(pairs: Any) -> float:

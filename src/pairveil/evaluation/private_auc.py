@@ -75,10 +75,10 @@ class AucPlan(NamedTuple):
     confidence: float
     share: float
 
-    def run(self, accountant: PrivacyLedger | None = None) -> PairAuc:
-        """Charge and release."""
+    def run(self, accountant: PrivacyLedger | None = None, checkpoint: Any = None) -> PairAuc:
+        """Charge and release; whoever gives a checkpoint removes it when the result is safe."""
         self.counter.accountant = accountant
-        self.counter.fit(self.prepared)
+        self.counter.fit(self.prepared, checkpoint=checkpoint, keep_checkpoint=True)
         counts, n = self.counter.counts_, self.counter.n_scores
         aucs = tuple(auc_of(counts, score, self.confidence, self.share) for score in range(n))
         return PairAuc(aucs, self.confidence, self.share, self.counter.certificate_)

@@ -8,6 +8,7 @@ from pairveil.linkage.metric_comparison import metric_comparison
 from pairveil.linkage.model import PrivateLinkageModel
 from pairveil.linkage.random_pairs import random_pairs
 from pairveil.linkage.recordlinkage import to_recordlinkage
+from pairveil.linkage.splink import from_splink
 from pairveil.release.linkage import ReleasedLinkage
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "PrivateLinkageModel",
     "ReleasedLinkage",
     "from_dedupe",
+    "from_splink",
     "level_frequencies",
     "load_febrl",
     "load_historical",

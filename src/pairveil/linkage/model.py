@@ -343,14 +343,15 @@ class PrivateLinkageModel(PrivateLearner):
         *,
         threshold: float = 0.5,
         n_random: int = 0,
+        records: Any = None,
         entities: Any = None,
     ) -> Self:
-        """Fit on clerical labels, with levels that Splink computes for exactly the labelled pairs.
+        """Fit on clerical labels, with the levels of exactly the labelled pairs by Splink's settings.
 
         Parameters
         ----------
-        linker : splink.Linker
-            Version 5; it is not changed.
+        linker : splink.Linker on DuckDB, or settings
+            As for `pairveil.linkage.from_splink`; it is not changed.
         labels : table or path
             Splink's clerical labels: ``unique_id_l``, ``unique_id_r``, ``clerical_match_score``.
         threshold : float
@@ -358,12 +359,16 @@ class PrivateLinkageModel(PrivateLearner):
         n_random : int
             So many `random_pairs` of other records count as pairs that do not match: with few labels u is
             hardly known without them.
+        records : table or path, optional
+            The records, where settings are given and no linker.
         entities : (K, 2) array, optional
             As for `fit`; without random pairs.
         """
-        from pairveil.linkage.splink import from_splink
+        from pairveil.linkage.splink import from_splink, settings_of, warn_of_frequencies
 
-        found = from_splink(linker, labels, threshold, n_random)
+        found = from_splink(linker, labels, threshold, n_random, records)
+        if not n_random and self.u is None:
+            warn_of_frequencies(settings_of(linker))
         self.fit(found.levels, found.labels, found.pairs, found.n_levels, entities=entities)
         self.feature_names_in_ = np.array(found.names, dtype=object)
         return self
@@ -376,14 +381,16 @@ class PrivateLinkageModel(PrivateLearner):
         settings : dict, path, SettingsCreator or Linker
             Comparisons must be those of the levels, in the same order or by the same names.
         prior : float, optional
-            For ``probability_two_random_records_match``, which is left as it is without one: the share of
+            For ``probability_two_random_records_match``: how likely two random records match. By default
+            the model's ``prior``, where one was given; else the settings keep theirs, for the share of
             matches among labels is not that of the pairs that Splink scores.
         """
         from pairveil.linkage.splink import to_splink
 
         check_is_fitted(self, "m_")
         names = getattr(self, "feature_names_in_", None)
-        return to_splink(self.m_, self.u_, settings, None if names is None else list(names), prior)
+        own = self.prior if prior is None else prior
+        return to_splink(self.m_, self.u_, settings, None if names is None else list(names), own)
 
     def released(self) -> ReleasedLinkage:
         """The model as it is handed out: tables and certificate."""

@@ -1,9 +1,10 @@
-"""Splink: levels of labelled pairs from a linker, and m and u into a settings file.
+"""Splink: levels of labelled pairs by its settings, and m and u into a settings file.
 
 Splink lists the levels of a comparison from the best to ELSE, a null level first. Of K levels that are not
-null, number j (from 0) has gamma K - 1 - j, and null has -1: gammas are our levels. Only the probabilities of
-levels and whether later training may change them are written; rules, columns and the prior stay as they are,
-unless a prior is given: that of a set of clerical labels is not that of the pairs to predict.
+null, number j (from 0) has gamma K - 1 - j, and null has -1: gammas are our levels. Of the settings the
+conditions of levels are run (`pairveil.linkage.conditions`) and nothing else. Only the probabilities of
+levels and whether later training may change them are written; rules and columns stay as they are, and so does
+the prior unless one was given: the share of matches among labels is not that of the pairs to predict.
 """
 
 from __future__ import annotations
@@ -18,15 +19,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairveil.array_types import FloatArray
 from pairveil.errors import DataWarning, InputError
 from pairveil.foreign import parse_json, read_regular
 from pairveil.learners.parameters import is_number
 from pairveil.linkage.comparing import LabelledLevels
-from pairveil.linkage.random_pairs import random_pairs
+from pairveil.linkage.conditions import Compared
 
+PRIOR, USUAL_PRIOR = "probability_two_random_records_match", 0.0001
+"""How likely two random records match, and what Splink takes where nobody says."""
 PREFIX = "match_weight_column_prefix"
 """A setting of Splink 5 that Splink 4 refuses; its usual value is left out of files."""
 PREFIXES = {PREFIX: "mw_"}
@@ -60,7 +62,12 @@ def levels_of_settings(settings: dict[str, Any]) -> tuple[tuple[str, ...], tuple
     names, sizes = [], []
     for number, comparison in enumerate(_comparisons(settings), start=1):
         levels = _ranked(comparison, number)
-        names.append(str(comparison.get("output_column_name") or f"comparison {number}"))
+        name = comparison.get("output_column_name") or f"comparison {number}"
+        if not isinstance(name, str) or not name.isprintable():
+            raise InputError(
+                f"the output_column_name of comparison {number} must be printable text"
+            )
+        names.append(name)
         sizes.append(len(levels))
     return tuple(names), tuple(sizes)
 
@@ -82,7 +89,8 @@ def to_splink(
     names : sequence of str, optional
         Names of the comparisons; they are matched by ``output_column_name``, without names by their order.
     prior : float, optional
-        For ``probability_two_random_records_match``; left as it is without one.
+        For ``probability_two_random_records_match``; left as it is without one, with a `DataWarning` where
+        it is Splink's default, which nobody chose.
     """
     found = settings_of(settings)
     comparisons = _comparisons(found)
@@ -97,7 +105,15 @@ def to_splink(
     if prior is not None:
         if not (is_number(prior) and 0 < prior < 1):
             raise InputError("prior must be a number between 0 and 1, both excluded")
-        found["probability_two_random_records_match"] = float(prior)
+        found[PRIOR] = float(prior)
+    elif found.get(PRIOR, USUAL_PRIOR) == USUAL_PRIOR:
+        warnings.warn(
+            f"the settings keep Splink's default prior: two random records match with probability "
+            f"{USUAL_PRIOR:g}. Give prior= (link: --prior), or let Splink estimate it "
+            "(estimate_probability_two_random_records_match): probabilities and thresholds follow from it",
+            DataWarning,
+            stacklevel=3,
+        )
     for key, usual in PREFIXES.items():
         if found.get(key) == usual:
             del found[key]
@@ -105,21 +121,36 @@ def to_splink(
 
 
 def from_splink(
-    linker: Any, labels: Any, threshold: float = 0.5, n_random: int = 0
+    linker: Any, labels: Any, threshold: float = 0.5, n_random: int = 0, records: Any = None
 ) -> LabelledLevels:
-    """Levels of exactly the labelled pairs, computed by Splink itself on a linker of its own.
+    """Levels of exactly the labelled pairs, by the conditions of Splink's settings.
+
+    Each pair's levels follow from its two records alone: conditions that look at anything else (other
+    records, term frequencies, files, the time) are refused.
 
     Parameters
     ----------
-    linker : splink.Linker
-        Version 5. It is not changed: another one on the same tables does the work.
+    linker : splink.Linker on DuckDB, or settings
+        A linker is not changed. Settings (a dictionary, JSON file or SettingsCreator) go with ``records``.
     labels : table, path or PairTable
         Clerical labels with ``unique_id_l``, ``unique_id_r`` and ``clerical_match_score``; a score of at
         least ``threshold`` is a match, one below is none (Splink's own training takes all for matches).
     n_random : int
-        So many `random_pairs` of other records are compared too, and added as pairs that do not match.
+        So many `random_pairs` of other records are compared too, and added as pairs that do not match; there
+        are fewer where few records are in no labelled pair.
+    records : table or path, optional
+        The records, where settings are given. Columns of a CSV file are text: guessed types would follow from
+        everybody's cells.
 
-    Raises InputError: a labelled pair names a record that is not in the linker's tables.
+    Raises InputError: a labelled pair names a record that is not there, or a condition is refused.
+
+    Examples
+    --------
+    >>> levels = [{"sql_condition": "town_l = town_r"}, {"sql_condition": "ELSE"}]
+    >>> settings = {"link_type": "dedupe_only", "comparisons": [{"comparison_levels": levels}]}
+    >>> labels = {"unique_id_l": [1], "unique_id_r": [2], "clerical_match_score": [0.9]}
+    >>> from_splink(settings, labels, records={"unique_id": [1, 2], "town": ["ulm", "ulm"]}).levels
+    array([[1]])
     """
     from pairveil.data.readers import read_pairs
     from pairveil.data.tables import PairTable
@@ -127,118 +158,95 @@ def from_splink(
     if isinstance(labels, PairTable):
         listed = labels
     else:
+        if hasattr(labels, "as_pyarrow_table"):  # a table of Splink's own
+            labels = labels.as_pyarrow_table()
         listed = read_pairs(
             labels, left="unique_id_l", right="unique_id_r", label="clerical_match_score",
             layout="splink", threshold=threshold,
         )  # fmt: skip
     if listed.labels is None:
         raise InputError("the labels have no scores: they must say which pairs match")
-    register = getattr(
-        getattr(linker, "table_management", None), "register_blocked_pairs_for_predict", None
-    )
-    if register is None:
-        raise InputError(
-            "this needs Splink 5 or later (pip install 'pairveil[splink]'): earlier ones cannot be told "
-            "which pairs to compare"
-        )
+    tables = _tables(linker, records)
     settings = settings_of(linker)
     names, sizes = levels_of_settings(settings)
     ends, y = np.column_stack([listed.left, listed.right]), np.asarray(listed.labels)
-    gammas, pairs = _gammas(linker, settings, ends, names)
-    if not n_random:
-        _warn_of_frequencies(settings)
-    else:
-        first, second = _record_ids(linker, settings)
-        drawn = random_pairs(first, n_random, pairs, second)
+    compared = _compared(settings, tables)
+    gammas, pairs = compared.levels(ends)
+    if n_random:
+        drawn = compared.random_pairs(n_random, pairs)
+        if len(drawn) < n_random:
+            warnings.warn(
+                f"{n_random:,} random pairs were asked for and {len(drawn):,} drawn: they take records that "
+                "are in no labelled pair, and there are no more; bring further records",
+                DataWarning,
+                stacklevel=3,
+            )
         if len(drawn):
-            more, drawn = _gammas(linker, settings, drawn, names)
+            more, drawn = compared.levels(drawn)
             gammas, pairs = np.concatenate([gammas, more]), np.concatenate([pairs, drawn])
             y = np.append(y, np.full(len(drawn), -1, dtype=y.dtype))
     return LabelledLevels(gammas, y, pairs, sizes, names)
 
 
-def _record_ids(linker: Any, settings: dict[str, Any]) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Ids of all records, as labels name them; where tables are linked, of the first and of the others."""
-    name = settings.get("unique_id_column_name", "unique_id")
-    source = settings.get("source_dataset_column_name", "source_dataset")
-    tables = []
-    for table in linker._input_tables_dict.values():
-        own = source in {column.unquote().name for column in table.columns}
-        more = f', "{source}"' if own else ""
-        found = table.query_sql(f'SELECT "{name}"{more} FROM {{this}}').as_dict()
-        ids = np.array(found[name])
-        if settings.get("link_type") != "dedupe_only":
-            of = found[source] if own else [table.dataset_display_name] * len(ids)
-            ids = np.array([f"{one}-__-{id_}" for one, id_ in zip(of, ids.tolist(), strict=True)])
-        tables.append(ids)
-    if settings.get("link_type") == "link_only":
-        return tables[0], np.concatenate(tables[1:])
-    return np.concatenate(tables), None
-
-
-def _gammas(
-    linker: Any, settings: dict[str, Any], pairs: NDArray[Any], names: Sequence[str]
-) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Levels of some pairs, and their records by the ids that the tables have.
-
-    Where ids are numbers DuckDB takes 01 for 1: of one record by two names, kappa would count two records.
-    """
+def _tables(linker: Any, records: Any) -> dict[str, Any]:
+    """The tables of records by their names in ``source_dataset``: of a linker, or the one given."""
     import pyarrow as pa
 
-    n = len(pairs)
-    wanted = pa.table({
-        "match_key": [str(row) for row in range(n)],  # comes back with each row
-        "join_key_l": pairs[:, 0],
-        "join_key_r": pairs[:, 1],
-    })  # fmt: skip
-    settings["retain_matching_columns"] = True
-    prefix = settings.get("comparison_vector_value_column_prefix", "gamma_")
-    hint, ids = (
-        "",
-        [f"{settings.get('unique_id_column_name', 'unique_id')}_{side}" for side in "lr"],
-    )
-    if settings.get("link_type") != "dedupe_only":  # ids with their table's name before them: text
-        hint = "; records of several tables are named by source_dataset_l and source_dataset_r too"
-        ids = []
-    with _silent():
-        try:
-            tables = list(linker._input_tables_dict.values())
-            other = type(linker)(tables if len(tables) > 1 else tables[0], settings)
-            other.table_management.register_blocked_pairs_for_predict(
-                linker._db_api.register(wanted)
-            )
-            found = other.inference.predict(warning_mode="never")
-            columns = ["match_key", *(f"{prefix}{name}" for name in names)]
-            rows = _as_arrow(found).select([*columns, *ids])
-            found.drop_table_from_database_and_remove_from_cache()
-        except Exception as problem:  # DuckDB's messages quote the records
+    if records is None:
+        found = getattr(linker, "_input_tables_dict", None)
+        if not found or not all(hasattr(one, "as_duckdbpyrelation") for one in found.values()):
             raise InputError(
-                f"Splink could not compare the labelled pairs ({type(problem).__name__}): try "
-                f"linker.inference.predict() on the same linker to see why{hint}"
-            ) from None
-    places = np.array([int(key) for key in rows.column("match_key").to_pylist()], dtype=np.int64)
-    seen = np.bincount(places, minlength=n)
-    if (seen != 1).any():
-        row = int(np.flatnonzero(seen != 1)[0])
-        why = "a record that is not there" if seen[row] == 0 else "an id that several records have"
-        raise InputError(
-            f"{int((seen != 1).sum())} labelled pairs name {why}, the first in row {row + 1}{hint}"
+                "give a Linker of Splink 5 on DuckDB (pip install 'pairveil[splink]'), or settings and "
+                "records="
+            )
+        return {one.dataset_display_name: one.as_duckdbpyrelation() for one in found.values()}
+    if isinstance(records, str | Path):
+        return {Path(records).stem: read_records(Path(records))}
+    if hasattr(records, "as_pyarrow_table"):
+        return {records.dataset_display_name: records.as_pyarrow_table()}
+    try:
+        return {"records": pa.table(records)}
+    except (TypeError, ValueError, pa.ArrowException):
+        raise InputError("records must be a table: a DataFrame, an arrow table or a path") from None
+
+
+def read_records(path: Path) -> Any:
+    """Records of a CSV or Parquet file as an arrow table; columns of a CSV file are text."""
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    from pairveil.data.files import require_file
+
+    file = require_file(path)
+    try:
+        if file.suffix in (".parquet", ".pq"):
+            return pyarrow.parquet.read_table(file)
+        with pyarrow.csv.open_csv(file) as opened:
+            names = opened.schema.names
+        # A guessed type follows from all cells: one person's would decide whether others' 01 and 1 agree.
+        text = pyarrow.csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pyarrow.string()), strings_can_be_null=True
         )
-    gammas = np.empty((n, len(names)), dtype=np.int64)
-    for column, name in enumerate(columns[1:]):
-        gammas[places, column] = rows.column(name).to_numpy()
-    if ids:
-        known = np.column_stack([rows.column(name).to_numpy() for name in ids])
-        pairs = np.empty_like(known)
-        pairs[places] = known
-    return gammas, pairs
+        return pyarrow.csv.read_csv(file, convert_options=text)
+    except (OSError, pyarrow.ArrowException):
+        raise InputError(f"{file} cannot be read as CSV or Parquet") from None
 
 
-def _as_arrow(found: Any) -> Any:
-    """A result of Splink as an arrow table, whatever its backend gives."""
-    import pyarrow as pa
-
-    return pa.Table.from_pandas(found.as_pandas_dataframe(), preserve_index=False)
+def _compared(settings: dict[str, Any], tables: dict[str, Any]) -> Compared:
+    """The records and the conditions of the settings in a database of their own."""
+    if settings.get("sql_dialect", "duckdb") != "duckdb":
+        raise InputError("the settings are not for DuckDB, which computes the levels here")
+    names = {
+        "unique_id_column_name": "unique_id",
+        "source_dataset_column_name": "source_dataset",
+        "term_frequency_adjustment_column_prefix": "tf_",
+    }
+    key, source, frequencies = (settings.get(name) or usual for name, usual in names.items())
+    link: Any = settings.get("link_type")
+    if not all(isinstance(one, str) for one in (key, source, frequencies, link)):
+        raise InputError("link_type and the names of columns must be text in the settings")
+    levels = [one["comparison_levels"] for one in _comparisons(settings)]
+    return Compared(levels, tables, key, source, frequencies, link)
 
 
 @contextmanager
@@ -252,6 +260,24 @@ def _silent() -> Iterator[None]:
             yield
     finally:
         logging.disable(before)
+
+
+def check_loads(settings: dict[str, Any]) -> None:
+    """Refuse settings that Splink itself does not take, before anything is spent on them.
+
+    Raises InputError: without Splink's own words, which quote the file.
+    """
+    from pairveil.release.exporters import need
+
+    splink = need("splink", "splink", "Splink settings")
+    with _silent():
+        try:
+            splink.SettingsCreator.from_path_or_dict(settings).get_settings("duckdb")
+        except Exception as problem:
+            raise InputError(
+                f"Splink cannot load these settings ({type(problem).__name__}): "
+                "splink.SettingsCreator.from_path_or_dict(FILE).get_settings('duckdb') says why"
+            ) from None
 
 
 def _comparisons(settings: dict[str, Any]) -> list[dict[str, Any]]:
@@ -295,7 +321,8 @@ def _places(
     return places
 
 
-def _warn_of_frequencies(settings: dict[str, Any]) -> None:
+def warn_of_frequencies(settings: dict[str, Any]) -> None:
+    """Say that term frequencies go with u of random pairs, to whoever learns u from labels alone."""
     adjusted = any(
         level.get("tf_adjustment_column")
         for number, comparison in enumerate(_comparisons(settings), start=1)
@@ -303,10 +330,10 @@ def _warn_of_frequencies(settings: dict[str, Any]) -> None:
     )
     if adjusted:
         warnings.warn(
-            "the settings adjust for term frequencies, which goes with u of random pairs: give u=, counted "
-            "on random pairs (linker.training.estimate_u_using_random_sampling)",
+            "the settings adjust for term frequencies, which goes with u of random pairs: give n_random "
+            "(link: --random-pairs), which is counted and paid for like the labels",
             DataWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
 
 

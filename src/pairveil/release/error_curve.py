@@ -109,10 +109,11 @@ class ErrorCurve:
         check_rate(fmr)
         needed = pairs_needed(fmr, self.count_noise)
         if needed > self.n_impostors:
+            kappa = "" if self.certificate is None else f" and kappa {self.certificate.kappa}"
             raise InputError(
-                f"a false-match rate of {fmr:g} takes about {needed:,} impostor pairs at this epsilon, and "
-                f"there are about {max(0, round(self.n_impostors)):,}; ask for a larger rate, or bring more "
-                "pairs"
+                f"a false-match rate of {fmr:g} takes about {needed:,} impostor pairs at this epsilon{kappa}"
+                f", and there are about {max(0, round(self.n_impostors)):,}; ask for a larger rate, or bring "
+                "more pairs"
             )
         # From the top of the range, where nothing is above, down to the first edge that reaches the rate.
         edges = np.append(self.thresholds, self.score_range[1])[::-1]

@@ -18,7 +18,7 @@ from pairveil.errors import InputError
 LOOKS = "`unique_id_l, unique_id_r, clerical_match_score`"
 NOTE = "similar from `threshold=0.5` on; with several source datasets ids are `dataset-__-id`"
 COLUMNS = ("unique_id_l", "unique_id_r", "clerical_match_score")
-_SPLINK_SETS = ("source_dataset_l", "source_dataset_r")
+SETS = ("source_dataset_l", "source_dataset_r")
 
 
 def looks_like(look: Look) -> bool:
@@ -70,8 +70,8 @@ def read_splink(
     table.require(
         [left, right, *([score] if score else [])], "Name them with left=, right= and label="
     )
-    with_sets = all(column in table.names for column in _SPLINK_SETS)
-    id_columns = [left, right, *(_SPLINK_SETS if with_sets else ())]
+    with_sets = all(column in table.names for column in SETS)
+    id_columns = [left, right, *(SETS if with_sets else ())]
     columns = {name: IdColumn(f"column '{name}'") for name in id_columns}
     labels: list[np.ndarray] = []
     n_rows = 0
@@ -86,8 +86,8 @@ def read_splink(
         n_rows += batch.num_rows
     ids = {name: column.finish() for name, column in columns.items()}
     notes: tuple[str, ...] = (f"Scores of at least {threshold:g} are similar",) if score else ()
-    if with_sets and len(np.unique(np.concatenate([ids[name] for name in _SPLINK_SETS]))) > 1:
-        for name, source in zip((left, right), _SPLINK_SETS, strict=True):
+    if with_sets and len(np.unique(np.concatenate([ids[name] for name in SETS]))) > 1:
+        for name, source in zip((left, right), SETS, strict=True):
             ids[name] = ids_as_text(ids[source]) + "-__-" + ids_as_text(ids[name])
         notes += ("There are several source datasets, so ids were read as dataset-__-id",)
     return PairTable(ids[left], ids[right], np.concatenate(labels) if labels else None, notes=notes)
