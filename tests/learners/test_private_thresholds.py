@@ -165,7 +165,7 @@ def test_more_kappa_in_the_threshold_than_pairs_in_the_fit_verifies():
 
 def test_the_engine_releases_no_larger_sum_than_the_plan_states():
     from pairveil.data.pairset import PairSet
-    from pairveil.learners.contrastive.statistics import ColumnSignal
+    from pairveil.learners.contrastive.recipe import ColumnSignal
     from pairveil.privacy.queries import Query
 
     query = Query("signal", (X.shape[1] - 1,), 5.0, 2)

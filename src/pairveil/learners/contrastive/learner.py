@@ -7,18 +7,19 @@ from typing import Any, Literal
 import numpy as np
 
 from pairveil.engine.losses import LOSSES
-from pairveil.engine.plan import Recipe
+from pairveil.engine.plan import Recipe, Setting
 from pairveil.errors import InputError
 from pairveil.learners.class_steps import StepsRecipe, learns_in_steps
 from pairveil.learners.classes import LearnsFromClasses
-from pairveil.learners.contrastive.defaults import MARGIN, learns_from_pairs
 from pairveil.learners.contrastive.groups import GroupRecipe
-from pairveil.learners.contrastive.recipe import ContrastiveRecipe
+from pairveil.learners.contrastive.recipe import MARGIN, ContrastiveRecipe
 from pairveil.learners.material import Material, designed_pairs
 from pairveil.learners.metric import PrivateMetricLearner
 from pairveil.learners.parameters import check_bound, check_choice, check_components, is_whole
 from pairveil.learners.preparing import setting_of
 from pairveil.learners.scatter import ScatterRecipe
+from pairveil.learners.scatter_moments import MOST_FEATURES
+from pairveil.privacy.costs import cost_of
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
 from pairveil.privacy.units import Adjacency, Unit
@@ -205,3 +206,28 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
         if learns_in_steps(setting, k):
             return StepsRecipe(k, given.n_components), people
         return ScatterRecipe(k, given.n_components), people
+
+
+def learns_from_pairs(setting: Setting, n_classes: int) -> bool:
+    """Whether people with classes are learned from by pairs; from public numbers alone.
+
+    Measured in docs/guides/classes.md. For a person sums over people win. A fact about two people costs them
+    two records and paths of pairs one, and then two classes are told apart better by pairs. More columns than
+    statistics can take go to pairs as well.
+
+    Parameters
+    ----------
+    setting : Setting
+        Of the people.
+    n_classes : int
+
+    Examples
+    --------
+    >>> from pairveil.privacy.mechanisms import Budget
+    >>> at = [Setting(Budget(1.0, 1e-5, kappa, "zero-out"), 398, 30) for kappa in (1, 2)]
+    >>> [learns_from_pairs(setting, n_classes=2) for setting in at]
+    [False, True]
+    """
+    if setting.n_features > MOST_FEATURES:
+        return True
+    return n_classes == 2 and cost_of(setting.budget.kappa).records > 1
