@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from tools.constants import RESULTS, USUAL, changed, moved, variants
+from tools.constants import RESULTS, changed, moved, variants
 
 from pairveil.learners.contrastive import recipe
 from pairveil.learners.fitted import numbers_of

@@ -26,10 +26,12 @@ from pairveil.learners.contrastive.recipe import (
     Survey,
     descent_noise,
     l1_width,
+    usual_steps,
+)
+from pairveil.learners.scatter_moments import (
     scale_of,
     shrink_columns,
     shrink_singular_values,
-    usual_steps,
     with_euclid,
 )
 from pairveil.privacy.mechanisms import Sampling

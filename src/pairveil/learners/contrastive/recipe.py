@@ -1,9 +1,8 @@
 """How a metric is learned from noisy sums over pairs (docs/theory/learner.md).
 
-1. *Survey*: how the columns spread, how long differences are, how many pairs are similar. Columns are put on
-   one scale, pairs on balanced weights.
-2. *Start*: which columns differ more between dissimilar pairs: a noisy vector, or one noisy choice of a
-   column where the noise on a vector would exceed its signal.
+1. *Survey*: spread of the columns, length of differences, share of similar pairs. Columns are put on one
+   scale, pairs on balanced weights.
+2. *Start*: which columns differ more between dissimilar pairs: a noisy vector, or one noisy choice.
 3. *Descent*: clipped full-batch steps on the loss, shrunk against noise and sampling error, averaged.
 4. *Euclid* is added with a weight that falls with the signal-to-noise ratio. It asks for nothing.
 
@@ -31,6 +30,12 @@ from pairveil.engine.scores import Scores, whole_weight
 from pairveil.engine.statistics import Labels, Statistic, row_norms, shrink
 from pairveil.errors import DataWarning
 from pairveil.learners.fitted import fitted
+from pairveil.learners.scatter_moments import (
+    scale_of,
+    shrink_columns,
+    shrink_singular_values,
+    with_euclid,
+)
 from pairveil.privacy.grid import Norm
 from pairveil.privacy.mechanisms import Sampling
 
@@ -63,26 +68,22 @@ class PairNumbers:
 
 NUMBERS = PairNumbers()
 
+# Not fitted: levels of a choice (in units of the bound on a row's norm), the unit of distance, what
+# margin='private' takes off the other shares, columns above which no square matrix is formed.
 THRESHOLDS = tuple(2.0**-i for i in range(2, 7))
-"""Of a chosen column's difference, in units of the public bound on a row's norm."""
-MARGIN = 1.0
-MARGIN_SHARE = 0.03
-"""What ``margin='private'`` takes off all other shares."""
-WIDE = 4096
-"""Columns above which no square matrix is formed, so Euclid is not added."""
-MOST_SHRINKINGS = 100
-"""From twice as many steps on, steps share them: an SVD costs as much as many small batches."""
+MARGIN, MARGIN_SHARE, WIDE = 1.0, 0.03, 4096
+_WITHOUT_EUCLID = (
+    f"there is little signal for so much noise, and over more than {WIDE} features the Euclidean metric "
+    "cannot be written as a matrix of components: the learned directions are returned alone. Compare them "
+    "with Euclid, or reduce the number of features to have it added"
+)
+MOST_SHRINKINGS = 100  # from twice as many steps on, steps share them: each is an SVD
 _TINY = 1e-12
 _ROUNDING = 1e-7  # a difference of squares near 0 loses half its digits
 
 
-# ---- The plan: public numbers alone -----------------------------------------------------------------
-
-
 def public_signal(setting: Setting) -> float:
-    """Records over the length of the noise on one sum of a number a column; infinite without noise.
-
-    In l1, where the noise on every entry goes with the sum of all, its length is that sum.
+    """Records over the length of the noise on one number a column, in the norm of the mechanism.
 
     Examples
     --------
@@ -98,10 +99,7 @@ def public_signal(setting: Setting) -> float:
 
 
 def starts_by_choice(setting: Setting, faint: float | None = None) -> bool:
-    """Whether a chosen column is a better start than a noisy vector of one number a column.
-
-    The choice pays for one number and the vector for d of them. Where there may be as many directions as
-    columns there is nothing to choose.
+    """Whether one chosen column is a better start than a noisy vector, which pays for d numbers.
 
     Examples
     --------
@@ -116,10 +114,7 @@ def starts_by_choice(setting: Setting, faint: float | None = None) -> bool:
 
 
 def usual_steps(setting: Setting) -> int:
-    """How many gradients are asked for where the user does not say.
-
-    The noise of pure epsilon grows with their number: few of them where it is large.
-    """
+    """Gradients asked for where the user does not say: the noise of pure epsilon grows with their number."""
     if not setting.mechanism.is_pure or not setting.budget.is_private:
         return NUMBERS.steps
     return max(3, min(NUMBERS.steps, round(math.sqrt(public_signal(setting)))))
@@ -127,22 +122,7 @@ def usual_steps(setting: Setting) -> int:
 
 @dataclass(frozen=True)
 class ContrastiveRecipe:
-    """The contrastive learner: survey, start, descent.
-
-    Parameters
-    ----------
-    n_components : int or None
-        Rows asked for; None learns few directions and adds Euclid.
-    margin : float or 'private'
-        Distance beyond which dissimilar pairs are left alone; 'private' asks for their mean distance.
-    max_grad_norm, learning_rate : float or None
-        None follows the public rule.
-    n_steps : int or None
-    sampling, sample_rate
-        Of the descent; everything else is asked of all pairs.
-    loss : str
-        One of `pairveil.engine.losses.LOSSES`.
-    """
+    """Survey, start and descent, with the parameters of `DPPMetricLearner`; None follows the public rule."""
 
     n_components: int | None = None
     margin: float | Literal["private"] = MARGIN
@@ -155,15 +135,14 @@ class ContrastiveRecipe:
     headline: str = "gradients"
 
     def ask(self, setting: Setting) -> tuple[Ask, ...]:
-        """Shares of the budget: the larger the public signal, the more goes to the descent."""
-        d, by_choice = setting.n_features, self.chooses(setting)
-        left = 1 - (MARGIN_SHARE if self.margin == "private" else 0.0)
+        """Queries and shares from public numbers alone: the larger the signal, the more for the descent."""
+        d, left = setting.n_features, 1 - (MARGIN_SHARE if self.margin == "private" else 0.0)
         part = left
         if setting.budget.is_private:
             part *= min(1.0, math.sqrt(NUMBERS.abundant / public_signal(setting)))
         survey, first = part * NUMBERS.survey_share, part * NUMBERS.start_share
         start = Ask("signal", (d,), first)
-        if by_choice:
+        if (self.n_components or 1) == 1 and starts_by_choice(setting):
             start = Ask("start", (d * len(THRESHOLDS),), first, choice=True)
         descent = (self.n_steps or usual_steps(setting), self.sampling, self.sample_rate)
         asked = (
@@ -173,10 +152,6 @@ class ContrastiveRecipe:
             Ask("gradients", (self._most_directions(d), d), left - survey - first, *descent),
         )
         return tuple(ask for ask in asked if ask.share > 0)
-
-    def chooses(self, setting: Setting) -> bool:
-        """Whether the descent starts on a chosen column; from public numbers alone, as the proof demands."""
-        return (self.n_components or 1) == 1 and starts_by_choice(setting)
 
     def options(self) -> dict[str, Any]:
         """Public parameters, for the certificate."""
@@ -205,32 +180,17 @@ class ContrastiveRecipe:
             z = math.sqrt(3)  # not known after a choice: half of the weight of no evidence
         else:
             W, z = find_start(self.n_components, plan, engine, balance)
-        margin = self.margin if self.margin != "private" else private_margin(plan, engine, balance)
+        margin = private_margin(plan, engine, balance) if self.margin == "private" else self.margin
         W = descend(self, plan, engine, balance, W, margin)
         if self.n_components is not None:
             return W * balance.scale
-        weight = euclid_weight(
-            signal_to_noise(plan, balance, len(W)), plan.n_features / balance.mass, z
-        )
+        signal = signal_to_noise(plan, balance, len(W))
+        weight = euclid_weight(signal, plan.n_features / balance.mass, z)
         if plan.n_features > WIDE:
-            if weight > 1:
-                _warn_without_euclid(plan.n_features)
+            if weight > 1:  # public: it follows from released numbers
+                warnings.warn(_WITHOUT_EUCLID, DataWarning, stacklevel=3)
             return W * balance.scale
         return with_euclid(W * balance.scale, weight / balance.length)
-
-
-def _warn_without_euclid(n_features: int) -> None:
-    # Public: it follows from released numbers.
-    warnings.warn(
-        f"there is little signal for so much noise, and over {n_features} features the Euclidean metric "
-        "cannot be written as a matrix of components: the learned directions are returned alone. Compare "
-        f"them with Euclid, or reduce to {WIDE} features or fewer to have it added",
-        DataWarning,
-        stacklevel=4,
-    )
-
-
-# ---- Survey and start ---------------------------------------------------------------------------------
 
 
 class Balance(NamedTuple):
@@ -243,6 +203,11 @@ class Balance(NamedTuple):
     weights: tuple[float, float]
     mass: float
     hidden: NDArray[np.bool_] | None = None
+
+    @property
+    def directions(self) -> int:
+        """Between C balanced classes, which have one pair in C similar: C - 1."""
+        return round(1 / self.share) - 1
 
 
 def take_survey(plan: Plan, engine: Engine) -> Balance:
@@ -258,34 +223,12 @@ def take_survey(plan: Plan, engine: Engine) -> Balance:
         # Weights that noise alone makes unequal favour columns that differ in pairs of either kind.
         share = 0.5
     if not 0.02 < share < 0.98 and noise < 0.01 * n:
-        # The count is a released one, so this may be said aloud.
-        warnings.warn(
-            "nearly all pairs seem to have the same label: there is little to tell apart",
-            DataWarning,
-            stacklevel=4,
-        )
+        # The count is a released one, so this is public.
+        told = "nearly all pairs seem to have the same label: there is little to tell apart"
+        warnings.warn(told, DataWarning, stacklevel=4)
     weights = (min(1.0, (1 - share) / share), min(1.0, share / (1 - share)))
     hidden = spread < NUMBERS.known * noise
     return Balance(scale, length, share, weights, 2 * n * min(share, 1 - share), hidden)
-
-
-def scale_of(spread: FloatArray, noise: float, length: float) -> FloatArray:
-    """Factors that give every column the same spread and differences a mean square length near 1.
-
-    A spread below the noise counts as the noise, so that columns of little spread are not blown up.
-    """
-    kept = np.maximum(spread, max(noise, 0.01 * float(spread.max()), 1e-9))
-    positive = np.clip(spread, 0.0, None)
-    stretch = math.sqrt(
-        float((positive / kept).sum()) / max(float(positive.sum() / kept.max()), 1e-9)
-    )
-    scale: FloatArray = 1.0 / (np.sqrt(kept / kept.max()) * length * max(stretch, 1e-9))
-    return scale
-
-
-def _classes(balance: Balance) -> int:
-    """Directions between classes: C balanced ones have one pair in C similar, and C - 1 directions."""
-    return round(1 / balance.share) - 1
 
 
 def find_start(
@@ -293,15 +236,16 @@ def find_start(
 ) -> tuple[FloatArray, float]:
     """Ask which columns carry signal; start a direction on each of the strongest.
 
-    Returns them with how far the whole vector is from one of noise and sampling error alone, in standard
-    deviations of its squared length.
+    Returns them with z: how far, in deviations, the vector's squared length is from that of noise alone.
     """
     query, d, clip = plan["signal"], plan.n_features, NUMBERS.start_clip
     signal = engine.answer(query, ColumnSignal(d, balance.weights, clip, balance.scale))
     noise = query.noise_std(clip)
     most = min(d, n_components or NUMBERS.directions)
     order = np.argsort(-signal)[:most]
-    k = n_components or min(most, max(NUMBERS.least_directions, _classes(balance)))
+    # The clip bound in l1, and the noise with it, grows with the number of rows: then one will do.
+    least = NUMBERS.least_directions if query.mechanism.norm == "l2" else 1
+    k = n_components or min(most, max(least, balance.directions))
     W = np.zeros((k, d))
     W[np.arange(k), order[:k]] = np.sqrt(np.maximum(signal[order[:k]], 1e-9))
     chance = d * noise**2 + clip**2 * plan.n_records * min(balance.weights)
@@ -321,7 +265,7 @@ def choose_start(
         # The survey only tells that it spreads less than the noise; the threshold tells how much.
         scale[column] = max(scale[column], NUMBERS.at_threshold / threshold)
     # More classes have more directions between them: on the columns that spread most.
-    k = n_components or min(NUMBERS.directions, plan.n_features, max(1, _classes(balance)))
+    k = n_components or min(NUMBERS.directions, plan.n_features, max(1, balance.directions))
     order = [column, *(j for j in np.argsort(balance.scale) if j != column)][:k]
     W = np.zeros((k, plan.n_features))
     W[np.arange(k), order] = NUMBERS.start_length / math.sqrt(k)
@@ -334,9 +278,6 @@ def private_margin(plan: Plan, engine: Engine, balance: Balance) -> float:
     clip = DissimilarDistances.bound(query.mechanism.norm)
     total, count = engine.answer(query, DissimilarDistances(longest, clip, balance.scale))
     return float(np.clip(longest * total / max(count, 1.0), 0.25, longest))
-
-
-# ---- Descent ------------------------------------------------------------------------------------------
 
 
 def descend(
@@ -352,8 +293,8 @@ def descend(
     noise, batch = total_noise(plan, balance, k), query.sample_rate * balance.mass
     clip = recipe.max_grad_norm or NUMBERS.clip
     # As far as the signal carries, not as far as the noise would.
-    usual = NUMBERS.reach * batch / (noise * math.sqrt(d * k)) / query.steps
-    step = recipe.learning_rate or usual
+    reach = NUMBERS.reach * batch / (noise * math.sqrt(d * k))
+    step = recipe.learning_rate or reach / query.steps
     shrunk = step * NUMBERS.shrinkage * noise / batch
     loss = LOSSES[recipe.loss](margin)
     longest = 2 * plan.data_norm * float(balance.scale.max())
@@ -381,11 +322,7 @@ def signal_to_noise(plan: Plan, balance: Balance, k: int) -> float:
 
 
 def total_noise(plan: Plan, balance: Balance, k: int) -> float:
-    """Noise on each entry of the average gradient, with sampling error.
-
-    Pairs are a sample: the sum of their gradients scatters, over d k entries, by a part of the clip bound
-    each. A fit with little noise that does not shrink against that learns the sample.
-    """
+    """Noise on each entry of the average gradient, with the sampling error of pairs that are a sample."""
     batch = plan["gradients"].sample_rate * balance.mass
     by_sampling = NUMBERS.sampling * math.sqrt(batch / (plan.n_features * k))
     return math.hypot(descent_noise(plan, k), by_sampling)
@@ -404,107 +341,14 @@ def l1_width(plan: Plan, k: int) -> float:
     return NUMBERS.l1_clip * math.sqrt(plan.n_features * k)
 
 
-def shrink_singular_values(W: FloatArray, threshold: float) -> FloatArray:
-    """Proximal step of the nuclear norm.
-
-    Examples
-    --------
-    >>> shrink_singular_values(np.diag([3.0, 0.5]), 1.0)
-    array([[2., 0.],
-           [0., 0.]])
-    """
-    U, s, Vt = np.linalg.svd(W, full_matrices=False)
-    shrunk: FloatArray = (U * np.maximum(s - threshold, 0.0)) @ Vt
-    return shrunk
-
-
-def shrink_columns(W: FloatArray, threshold: float) -> FloatArray:
-    """Proximal step of the group lasso over columns.
-
-    Examples
-    --------
-    >>> shrink_columns(np.array([[3.0, 0.5], [4.0, 0.0]]), 1.0)
-    array([[2.4, 0. ],
-           [3.2, 0. ]])
-    """
-    lengths = np.linalg.norm(W, axis=0)
-    shrunk: FloatArray = W * np.maximum(0.0, 1 - threshold / np.maximum(lengths, 1e-300))
-    return shrunk
-
-
-# ---- Euclid ---------------------------------------------------------------------------------------------
-
-
 def euclid_weight(signal: float, columns: float, z: float) -> float:
-    """Weight of a difference of typical length beside its learned distance.
+    """Weight of a difference of typical length beside its learned distance, from released numbers.
 
-    Parameters
-    ----------
-    signal : float
-        Signal-to-noise ratio of the descent.
-    columns : float
-        Columns for each effective pair.
-    z : float
-        How far the start vector is from noise alone, in standard deviations.
-
-    Examples
-    --------
-    >>> [round(euclid_weight(s, columns=0.05, z=9.0), 2) for s in (2.0, 10.0, 100.0)]
-    [1.8, 0.36, 0.04]
-    >>> round(euclid_weight(100.0, columns=1.0, z=9.0), 1)  # as many columns as pairs
-    3.6
+    It falls with the signal-to-noise ratio of the descent, rises with the columns for each effective pair,
+    and is at least ``evidence`` where the start vector is no longer than noise makes it (``z`` 0).
     """
     from_noise = math.hypot(NUMBERS.euclid / signal, (NUMBERS.scarce * columns) ** 2)
     return max(from_noise, NUMBERS.evidence / math.hypot(1, z))
-
-
-def across(Vt: FloatArray) -> FloatArray:
-    """An orthonormal basis of all that is orthogonal to the k orthonormal rows of ``Vt``, (d - k, d).
-
-    The rows behind the k-th of the reflection that maps the first k axes onto the rows: one product of a
-    d x k matrix with its transpose, where a decomposition of a d x d matrix would take minutes.
-
-    Examples
-    --------
-    >>> across(np.array([[0.6, 0.8, 0.0]])).round(12)
-    array([[-0.8,  0.6,  0. ],
-           [ 0. ,  0. ,  1. ]])
-    """
-    k, d = Vt.shape
-    left, sigma, right = np.linalg.svd(Vt[:, :k].T)
-    steps = Vt.T.copy()
-    # Onto minus the nearest rotation of the axes: 1 + sigma is never small.
-    steps[:k] += left @ right
-    steps = steps @ right.T
-    rows: FloatArray = -(steps[k:] / (1.0 + sigma)) @ steps.T
-    rows[np.arange(d - k), np.arange(k, d)] += 1.0
-    return rows
-
-
-def with_euclid(learned: FloatArray, euclid: float) -> FloatArray:
-    """One square matrix for ``||learned x||^2 + euclid^2 ||x||^2``.
-
-    Its singular values are those of ``learned`` and ``euclid``, as hypotenuses, and ``euclid`` across: no
-    square matrix is decomposed.
-
-    Examples
-    --------
-    >>> with_euclid(np.array([[0.0, 2.0]]), 1.0).round(3)
-    array([[-0.   ,  2.236],
-           [ 1.   ,  0.   ]])
-    """
-    _, s, Vt = np.linalg.svd(learned, full_matrices=False)
-    components: FloatArray = np.concatenate(
-        [np.hypot(s, euclid)[:, None] * Vt, euclid * across(Vt)]
-    )
-    # A direction and its opposite are one metric: the largest entry of a row is made positive.
-    for row in components:
-        if row[np.abs(row).argmax()] < 0:
-            np.negative(row, out=row)
-    return components
-
-
-# ---- What is summed: every contribution is clipped as a whole, all its entries together ------------------
 
 
 def _column_sums(rows: Any, factors: FloatArray) -> FloatArray:
@@ -536,10 +380,8 @@ class Survey(Statistic):
 
     def tile_sum(self, differences: Any, labels: Labels, norm: Norm) -> FloatArray:
         """Sum of the contributions; `shrink` only guards against rounding."""
-        if sparse.issparse(differences):
-            squares = differences.multiply(differences).tocsr()
-        else:
-            squares = differences * differences
+        thin = sparse.issparse(differences)
+        squares = differences.multiply(differences).tocsr() if thin else differences * differences
         sizes = row_norms(squares, norm)
         length = np.sqrt(np.minimum(1.0, row_norms(differences) / self.longest))
         similar = 1.0 * (labels > 0)
@@ -587,12 +429,9 @@ class ColumnSignal(Statistic):
         """Norm of ``a - mean(a)``: in l2 ||a||^2 - d mean^2; in l1 entry by entry."""
         if norm == "l2":
             unit = (row_norms(differences) * inverse) ** 2
-            return (
-                np.asarray(np.sqrt(np.maximum(unit - self.n_features * centre**2, 0.0))) + _ROUNDING
-            )
-        if not sparse.issparse(differences):
-            far = np.abs(np.abs(differences) * inverse[:, None] - centre[:, None])
-            return np.asarray(far.sum(axis=1))
+            square: FloatArray = np.maximum(unit - self.n_features * centre**2, 0.0)
+            return np.sqrt(square) + _ROUNDING
+        differences = sparse.csr_array(differences)
         rows = np.repeat(np.arange(differences.shape[0]), np.diff(differences.indptr))
         far = np.abs(np.abs(differences.data) * inverse[rows] - centre[rows])
         at_zero = (self.n_features - np.diff(differences.indptr)) * centre
@@ -620,14 +459,10 @@ class DissimilarDistances(Statistic):
     def tile_sum(self, differences: Any, labels: Labels, norm: Norm) -> FloatArray:
         """Sum of the contributions; `shrink` only guards against rounding."""
         sizes = row_norms(differences)
-        contributions = np.column_stack(
-            [np.minimum(1.0, sizes / self.longest), np.ones(len(sizes))]
-        )
+        contributions = np.stack([np.minimum(1.0, sizes / self.longest), np.ones(len(sizes))], 1)
         live = (labels < 0) & (sizes > _TINY)
-        total: FloatArray = (
-            shrink(row_norms(contributions, norm), self.clip) * live
-        ) @ contributions
-        return total
+        factor: FloatArray = shrink(row_norms(contributions, norm), self.clip) * live
+        return factor @ contributions
 
 
 @dataclass(frozen=True)
@@ -637,11 +472,6 @@ class ColumnScores(Scores):
     A pair adds its kind's weight, at most 1, to every candidate (column j, threshold t) with ``|dx_j| > t``
     if it is dissimilar, and takes it off if it is similar: all one way. Thresholds are public and greater
     than 0, so a null pair adds nothing (docs/theory/choice.md).
-
-    Examples
-    --------
-    >>> ColumnScores(3, (0.1, 0.2), (1.0, 1.0)).candidate(4)
-    (1, 0.2)
     """
 
     n_features: int

@@ -23,7 +23,7 @@ from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.engine.tuple_gradients import TupleGradient
 from pairveil.engine.tuple_losses import TupleLoss
 from pairveil.errors import InputError
-from pairveil.learners.contrastive.recipe import (
+from pairveil.learners.scatter_moments import (
     scale_of,
     shrink_columns,
     shrink_singular_values,
