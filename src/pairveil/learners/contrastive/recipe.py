@@ -61,8 +61,8 @@ class PairNumbers:
     reach: float = fitted(2.5, "summed steps over the signal-to-noise ratio", "kept")
     shrinkage: float = fitted(0.5, "part of the noise by which W is shrunk", "kept")
     sampling: float = fitted(0.3, "sampling error of a gradient, in clip bounds", "kept")
-    euclid: float = fitted(3.6, "Euclid's weight times the signal-to-noise ratio", "new")
-    scarce: float = fitted(1.9, "root of Euclid's weight at one column a pair", "new")
+    euclid: float = fitted(1.4, "Euclid's weight times the signal-to-noise ratio", "new")
+    scarce: float = fitted(2.2, "root of Euclid's weight at one column a pair", "new")
     evidence: float = fitted(0.4, "Euclid's weight where the start is like noise", "new")
 
 
@@ -293,7 +293,7 @@ def descend(
     noise, batch = total_noise(plan, balance, k), query.sample_rate * balance.mass
     clip = recipe.max_grad_norm or NUMBERS.clip
     # As far as the signal carries, not as far as the noise would.
-    reach = NUMBERS.reach * batch / (noise * math.sqrt(d * k))
+    reach = NUMBERS.reach * signal_to_noise(plan, balance, k)
     step = recipe.learning_rate or reach / query.steps
     shrunk = step * NUMBERS.shrinkage * noise / batch
     loss = LOSSES[recipe.loss](margin)
@@ -316,9 +316,9 @@ def descend(
 
 
 def signal_to_noise(plan: Plan, balance: Balance, k: int) -> float:
-    """Effective number of pairs, over the length of the noise in one direction."""
+    """Effective number of pairs, over the length of the noise on the average gradient."""
     batch = plan["gradients"].sample_rate * balance.mass
-    return batch / (total_noise(plan, balance, k) * math.sqrt(plan.n_features))
+    return batch / (total_noise(plan, balance, k) * math.sqrt(plan.n_features * k))
 
 
 def total_noise(plan: Plan, balance: Balance, k: int) -> float:
