@@ -98,5 +98,7 @@ def main(data: Path, scratch: Path, stride: int) -> None:
 if (
     __name__ == "__main__"
 ):  # not where doctests are collected: this changes every fit of the process
-    recipe.NUMBERS = replace(recipe.NUMBERS, steps=2)  # a short fit has as many kinds of steps as a long one
+    recipe.NUMBERS = replace(
+        recipe.NUMBERS, steps=2
+    )  # a short fit has as many kinds of steps as a long one
     main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))

@@ -243,9 +243,9 @@ def find_start(
     noise = query.noise_std(clip)
     most = min(d, n_components or NUMBERS.directions)
     order = np.argsort(-signal)[:most]
-    # The clip bound in l1, and the noise with it, grows with the number of rows: then one will do.
-    least = NUMBERS.least_directions if query.mechanism.norm == "l2" else 1
-    k = n_components or min(most, max(least, balance.directions))
+    # The noise of pure epsilon grows with the number of rows; without noise they cost nothing.
+    few = NUMBERS.least_directions if query.mechanism.norm == "l2" else 1
+    k = n_components or min(most, max(few if noise > 0 else most, balance.directions))
     W = np.zeros((k, d))
     W[np.arange(k), order[:k]] = np.sqrt(np.maximum(signal[order[:k]], 1e-9))
     chance = d * noise**2 + clip**2 * plan.n_records * min(balance.weights)
@@ -461,8 +461,8 @@ class DissimilarDistances(Statistic):
         sizes = row_norms(differences)
         contributions = np.stack([np.minimum(1.0, sizes / self.longest), np.ones(len(sizes))], 1)
         live = (labels < 0) & (sizes > _TINY)
-        factor: FloatArray = shrink(row_norms(contributions, norm), self.clip) * live
-        return factor @ contributions
+        factor = shrink(row_norms(contributions, norm), self.clip) * live
+        return np.asarray(factor @ contributions)
 
 
 @dataclass(frozen=True)
