@@ -78,8 +78,7 @@ _WITHOUT_EUCLID = (
     "with Euclid, or reduce the number of features to have it added"
 )
 MOST_SHRINKINGS = 100  # from twice as many steps on, steps share them: each is an SVD
-_TINY = 1e-12
-_ROUNDING = 1e-7  # a difference of squares near 0 loses half its digits
+_TINY, _ROUNDING = 1e-12, 1e-7  # a difference of squares near 0 loses half its digits
 
 
 def public_signal(setting: Setting) -> float:
@@ -177,17 +176,18 @@ class ContrastiveRecipe:
         balance = take_survey(plan, engine)
         if "start" in plan:
             balance, W = choose_start(self.n_components, plan, engine, balance)
-            z = math.sqrt(3)  # not known after a choice: half of the weight of no evidence
+            rows, z = NUMBERS.directions, 1.0  # one column tells nothing of other directions
         else:
             W, z = find_start(self.n_components, plan, engine, balance)
+            rows = len(W)
         margin = private_margin(plan, engine, balance) if self.margin == "private" else self.margin
         W = descend(self, plan, engine, balance, W, margin)
         if self.n_components is not None:
             return W * balance.scale
-        signal = signal_to_noise(plan, balance, len(W))
+        signal = signal_to_noise(plan, balance, rows)
         weight = euclid_weight(signal, plan.n_features / balance.mass, z)
         if plan.n_features > WIDE:
-            if weight > 1:  # public: it follows from released numbers
+            if weight > 1:  # public
                 warnings.warn(_WITHOUT_EUCLID, DataWarning, stacklevel=3)
             return W * balance.scale
         return with_euclid(W * balance.scale, weight / balance.length)
