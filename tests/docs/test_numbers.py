@@ -33,7 +33,7 @@ def farthest() -> float:
             "theory/learner.md",
             f"get {shares(PAIRS.survey_share)} and {PAIRS.start_share:.2f}".replace("0.", "."),
         ),
-        ("theory/learner.md", f"clipped to {PAIRS.clip}"),
+        ("theory/learner.md", f"clipped to SNR / (SNR + {PAIRS.unclipped:.0f})"),
         ("theory/learner.md", f"T = {PAIRS.steps} times"),
         ("theory/learner.md", f"S < {PAIRS.faint:.0f}, K ≥ {PAIRS.few_pairs:,}"),
         (

@@ -56,8 +56,8 @@ class PairNumbers:
     start_length: float = fitted(2.0, "Frobenius norm of the first W", "kept", 0.005, -0.053)
     directions: int = fitted(10, "rows of W, at most", "kept", 0.0, -0.02)
     least_directions: int = fitted(3, "least rows of W after a vector", "new", 0.002, -0.045)
-    clip: float = fitted(0.15, "clip bound of a gradient", "merged", 0.006, -0.023)
-    l1_clip: float = fitted(0.5, "clip in l1 / (clip sqrt(entries))", "kept", 0.001, -0.025)
+    unclipped: float = fitted(400.0, "SNR at which the clip bound is 1/2", "merged", 0.0, 0.0)
+    l1_clip: float = fitted(0.5, "clip in l1 / (that sqrt(entries))", "kept", 0.001, -0.025)
     reach: float = fitted(2.5, "summed steps / SNR", "kept", -0.034, -0.063)
     shrinkage: float = fitted(0.5, "part of the noise taken off W", "kept", -0.012, -0.048)
     sampling: float = fitted(0.3, "sampling error, in clip bounds", "kept", 0.001, -0.003)
@@ -291,10 +291,10 @@ def descend(
     """Clipped noisy steps on the loss, shrunk against noise and sampling error, averaged."""
     query, (k, d) = plan["gradients"], W.shape
     noise, batch = total_noise(plan, balance, k), query.sample_rate * balance.mass
-    clip = recipe.max_grad_norm or NUMBERS.clip
-    # As far as the signal carries, not as far as the noise would.
-    reach = NUMBERS.reach * signal_to_noise(plan, balance, k)
-    step = recipe.learning_rate or reach / query.steps
+    signal = signal_to_noise(plan, balance, k)
+    # A gradient is about 1 long. A small bound keeps directions alone, which is biased, with less noise.
+    clip = recipe.max_grad_norm or signal / (signal + NUMBERS.unclipped)
+    step = recipe.learning_rate or NUMBERS.reach * signal / query.steps
     shrunk = step * NUMBERS.shrinkage * noise / batch
     loss = LOSSES[recipe.loss](margin)
     longest = 2 * plan.data_norm * float(balance.scale.max())
