@@ -231,21 +231,15 @@ CLIP = [
         _in("test_sums", "test_fuzz_sensitivity", "test_exact_audit"),
     ),
     Mutation(
-        "clip: moments are not clipped",
-        "factor = shrink(row_norms(contributions, norm), self.clip) * (row_norms(differences) > TINY)",
-        "factor = 1.0 * (row_norms(differences) > TINY)",
-        _in("test_sums", "test_fuzz_sensitivity", "test_exact_audit"),
-    ),
-    Mutation(
-        "clip: the contest is clipped too late",
-        "factor = sign * shrink(np.abs(sign) * row_norms(contributions, norm), self.clip)",
-        "factor = sign * shrink(0.8 * np.abs(sign) * row_norms(contributions, norm), self.clip)",
-        _in("test_sums", "test_fuzz_sensitivity", "test_exact_audit"),
+        "choice: a pair counts twice for a column",
+        "whole = np.where(labels > 0, -similar, dissimilar).astype(np.float64)",
+        "whole = 2 * np.where(labels > 0, -similar, dissimilar).astype(np.float64)",
+        _in("test_choose", "test_fuzz_choices"),
     ),
     Mutation(
         "clip: margins count a dissimilar pair twice",
-        "shrink(row_norms(contributions, norm), self.clip) * ((labels < 0) & (sizes > TINY))",
-        "2 * shrink(row_norms(contributions, norm), self.clip) * ((labels < 0) & (sizes > TINY))",
+        "shrink(row_norms(contributions, norm), self.clip) * live",
+        "2 * shrink(row_norms(contributions, norm), self.clip) * live",
         _in("test_sums", "test_fuzz_sensitivity", "test_exact_audit"),
     ),
     Mutation(

@@ -19,7 +19,7 @@ from pairveil.engine.gradients import LossGradient
 from pairveil.engine.plan import Plan
 from pairveil.engine.statistics import Statistic
 from pairveil.errors import InputError
-from pairveil.learners.contrastive import statistics
+from pairveil.learners.contrastive import recipe
 
 STEPS = 12  # fewer than the default, to save time: the claim is the same
 
@@ -35,12 +35,12 @@ def test_an_honest_fit_moves_up_to_its_charge_and_no_further(unit, kappa, adjace
     found = audited(5, kappa=kappa, unit=unit, adjacency=adjacency)
     moves = {query.name: query for query in found.queries}
     assert found.verdict == "consistent"
-    assert {"survey", "signal", "gradients", "moments", "contest"} == moves.keys()
+    assert {"survey", "signal", "gradients"} == moves.keys()
     assert all(
         query.charged == kappa * (2 if adjacency == "replace" else 1) for query in moves.values()
     )
     # Signed contributions reach the charge to the last digits; the rest is what rounding is charged for.
-    assert all(0.999999 < moves[name].ratio <= 1 for name in ("signal", "gradients", "contest"))
+    assert all(0.999999 < moves[name].ratio <= 1 for name in ("signal", "gradients"))
     assert found.mu_realised <= found.mu_claimed
     assert found.realised_epsilon <= found.claimed_epsilon <= 1.0
 
@@ -72,8 +72,8 @@ def test_other_plans_are_measured_too(options):
 
 
 def test_a_statistic_clipped_too_late_is_convicted(monkeypatch):
-    honest = statistics.shrink
-    monkeypatch.setattr(statistics, "shrink", lambda lengths, clip: honest(lengths, 1.1 * clip))
+    honest = recipe.shrink
+    monkeypatch.setattr(recipe, "shrink", lambda lengths, clip: honest(lengths, 1.1 * clip))
     found = audited()
     assert found.verdict == "violated"
     # Only those contributions that are longer than the clip bound can show it.

@@ -12,7 +12,7 @@ from neighbourhoods import as_pairs, neighbourhoods, quiet
 
 from pairveil.engine.scores import GRID, UNIT, Scores
 from pairveil.engine.statistics import clipped_sum
-from pairveil.learners.contrastive.column_scores import ColumnScores
+from pairveil.learners.contrastive.recipe import ColumnScores
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,17 @@ class Anything(Scores):
         return values, np.where(labels > 0, -1, 2).astype(np.int8)
 
 
+class InFloats(ColumnScores):
+    """What each pair adds to each candidate, as numbers and signs."""
+
+    def contributions(self, contents, labels):
+        weight = np.where(labels > 0, *self.weights)
+        far = [weight[:, None] * (np.abs(contents) > t) for t in self.thresholds]
+        return np.hstack(far), np.where(labels > 0, -1, 1).astype(np.int8)
+
+
 @dataclass(frozen=True)
-class RoundedLate(ColumnScores):
+class RoundedLate(InFloats):
     """Wrong on purpose: adds up first and rounds afterwards, so that one record may move two steps."""
 
     def tile_total(self, contents, labels, norm, grid):
@@ -41,7 +50,7 @@ class RoundedLate(ColumnScores):
 
 
 @dataclass(frozen=True)
-class BothWays(ColumnScores):
+class BothWays(InFloats):
     """Wrong on purpose: a pair adds to candidates that it speaks for and takes off the others."""
 
     def tile_total(self, contents, labels, norm, grid):

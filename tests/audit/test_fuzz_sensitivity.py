@@ -15,14 +15,7 @@ from neighbourhoods import as_pairs, neighbourhoods, quiet
 from pairveil.engine.gradients import LossGradient
 from pairveil.engine.losses import ContrastiveLoss
 from pairveil.engine.statistics import clipped_sum
-from pairveil.learners.contrastive.statistics import (
-    Candidates,
-    ColumnSignal,
-    Contest,
-    DissimilarDistances,
-    DistanceMoments,
-    Survey,
-)
+from pairveil.learners.contrastive.recipe import ColumnSignal, DissimilarDistances, Survey
 from pairveil.learners.thresholds import DistanceHistogram
 from pairveil.privacy.grid import choose_grid
 
@@ -64,20 +57,11 @@ def test_no_neighbour_moves_the_gradient_sum_beyond_the_claim(case):
         assert replaced <= 1.0
 
 
-def _candidates(W):
-    scaled = W / max(np.abs(W).max(), 1e-12)
-    return Candidates(scaled, np.full(W.shape[1], 0.7), (0.0, 0.5, 1.0))
-
-
 STATISTICS = {
     "margins": lambda W, loss, clip: DissimilarDistances(2.0, clip),
     "threshold": lambda W, loss, clip: DistanceHistogram(W / max(np.abs(W).max(), 1e-12), 4.0),
-    "survey": lambda W, loss, clip: Survey(W.shape[1], 2.0, 0.5, clip),
+    "survey": lambda W, loss, clip: Survey(W.shape[1], 2.0, clip),
     "columns": lambda W, loss, clip: ColumnSignal(W.shape[1], (1.0, 0.6), clip),
-    "moments": lambda W, loss, clip: DistanceMoments(_candidates(W), clip),
-    "contest": lambda W, loss, clip: Contest(
-        _candidates(W), np.array([0.1, -0.2, 0.0]), np.array([0.3, 1e-3, 2.0]), (1.0, 1.0), clip
-    ),
 }
 
 

@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from typer.testing import CliRunner
@@ -15,7 +16,7 @@ from typer.testing import CliRunner
 from pairveil import files
 from pairveil.cli.app import app
 from pairveil.learners import sizes  # noqa: F401 (loaded once, before the forks)
-from pairveil.learners.contrastive import defaults, learner  # noqa: F401
+from pairveil.learners.contrastive import recipe
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.release.metric import ReleasedMetric
 
@@ -105,5 +106,7 @@ def killed_at(step: int, words: list[str], scratch: Path) -> list[object]:
 if (
     __name__ == "__main__"
 ):  # not where doctests are collected: this changes every fit of the process
-    defaults.N_STEPS = 2  # a short fit has as many kinds of steps as a long one
+    recipe.NUMBERS = replace(
+        recipe.NUMBERS, steps=2
+    )  # a short fit has as many kinds of steps as a long one
     main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))

@@ -10,7 +10,7 @@ from pages import ROOT
 from pairveil.engine.statistics import TILE
 from pairveil.evaluation import private_auc
 from pairveil.learners import class_columns, class_steps, scatter
-from pairveil.learners.contrastive import defaults, doubt, recipe
+from pairveil.learners.contrastive.recipe import NUMBERS as PAIRS
 from pairveil.learners.scatter_moments import MOST_FEATURES
 from pairveil.privacy import best_of, composition
 
@@ -29,15 +29,17 @@ def farthest() -> float:
 @pytest.mark.parametrize(
     ("page", "said"),
     [
-        ("theory/learner.md", f"gradients, moments and contest {shares(*defaults.SHARES)}"),
-        ("theory/learner.md", f"Laplace divides epsilon: {shares(*defaults.PURE_SHARES)}"),
-        ("theory/learner.md", f"start by choice: {shares(*defaults.SHARES_BY_CHOICE)}"),
         (
             "theory/learner.md",
-            f"C = max({recipe.CLIP[1]} - 0.15 f, min({recipe.CLIP[2]}, SNR/600))",
+            f"get {shares(PAIRS.survey_share)} and {PAIRS.start_share:.2f}".replace("0.", "."),
         ),
-        ("theory/learner.md", f"Laplace T = {defaults.N_STEPS_PURE}"),
-        ("theory/learner.md", f"K' < {doubt.SCANT:.0f} d"),
+        ("theory/learner.md", f"clipped to SNR / (SNR + {PAIRS.unclipped:.0f})"),
+        ("theory/learner.md", f"T = {PAIRS.steps} times"),
+        ("theory/learner.md", f"S < {PAIRS.faint:.0f}, K ≥ {PAIRS.few_pairs:,}"),
+        (
+            "theory/learner.md",
+            f"hypot({PAIRS.euclid} / SNR, ({PAIRS.scarce} d / K')²), {PAIRS.evidence} / sqrt(1 + z²)",
+        ),
         ("theory/people.md", f"gives a distance of {farthest():.2f}"),
         ("theory/people.md", f"There are {class_steps.N_STEPS} steps"),
         ("theory/people.md", f"< s x_j <= {class_columns.WIDTH:.0f}t"),

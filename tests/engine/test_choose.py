@@ -17,7 +17,7 @@ from pairveil.engine.planning import make_plan, plan_within
 from pairveil.engine.scores import GRID, UNIT
 from pairveil.engine.statistics import clipped_sum
 from pairveil.errors import InputError
-from pairveil.learners.contrastive.column_scores import ColumnScores
+from pairveil.learners.contrastive.recipe import ColumnScores
 from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.costs import Cost
 from pairveil.privacy.events import ChoiceEvent
@@ -91,7 +91,7 @@ def test_the_law_of_a_choice_is_the_charged_one():
 
 
 def test_choices_are_made_by_scores_and_sums_by_other_statistics():
-    from pairveil.learners.contrastive.statistics import ColumnSignal
+    from pairveil.learners.contrastive.recipe import ColumnSignal
 
     engine = Engine(the_pairs(), SeededNoise(0))
     choice, total = Query("start", (4,), 1.0, mechanism=EXPONENTIAL), Query("signal", (4,), 1.0)

@@ -33,7 +33,7 @@ from pairveil.graph.grouping import design_groups
 from pairveil.graph.tuples import sample_tuples
 from pairveil.learners.contrastive.group_statistics import GroupSurvey
 from pairveil.learners.contrastive.learner import DPPMetricLearner
-from pairveil.learners.contrastive.statistics import Survey
+from pairveil.learners.contrastive.recipe import Survey
 from pairveil.learners.scatter import ClassScatter
 from pairveil.learners.tuples.learner import DPPTripletLearner
 from pairveil.privacy.ledger import PrivacyLedger
@@ -78,7 +78,7 @@ def sums_of_other_records():
     some = GroupSet.of_classes(X, vacant, kinds)
     triples = TupleSet(X, sample_tuples(3000, 3, 2, random_state=0)).canonical()[0]
     yield groups, GroupGradient(W, ContrastiveLoss(1.0), 0.1, (1.0, 0.5))
-    yield some, GroupSurvey(80, 2.0, 0.5, Survey.bound(0.5, "l2"))
+    yield some, GroupSurvey(80, 2.0, Survey.bound("l2"))
     yield triples, TupleGradient(W, TripletLoss(margin=0.5), 0.1, 3)
     yield People(X, kinds, 4), ClassScatter(4, np.zeros(80), np.ones(80), ClassScatter.bound("l2"))
 

@@ -13,7 +13,7 @@ from pairveil.engine.losses import ContrastiveLoss
 from pairveil.engine.statistics import clipped_sum
 from pairveil.graph.grouping import design_groups
 from pairveil.learners.contrastive.group_statistics import GroupContest, GroupStatistic, GroupSurvey
-from pairveil.learners.contrastive.statistics import Survey
+from pairveil.learners.contrastive.recipe import Survey
 from pairveil.privacy.grid import choose_grid
 
 LOSS = ContrastiveLoss(1.0)
@@ -143,7 +143,7 @@ def test_a_person_never_moves_the_side_queries_further_than_two_clips(seed, scal
     near = _changed(rng, groups, int(groups.members[0, 0]), rng.choice([1e-6, 1.0, 1e8]))
     columns = np.linspace(0.5, 2.0, 4)
     for statistic in (
-        GroupSurvey(4, 2.0, 0.5, Survey.bound(0.5, norm)),
+        GroupSurvey(4, 2.0, Survey.bound(norm)),
         GroupContest((0.8, rng.normal(size=(2, 4))), (0.2, np.ones(4)), clip, columns),
     ):
         grid = choose_grid(statistic.clip, int(np.prod(statistic.shape)), norm=norm, n_pairs=12)
@@ -159,7 +159,7 @@ def test_null_groups_contribute_nothing_and_batches_add_up():
     null = GroupSet(groups.features, groups.members, np.zeros_like(groups.labels))
     assert not clipped_sum(null, None, gradient, "l2", GRID).any()
     # A tile in which nobody says anything is no error: that would tell of it.
-    survey = GroupSurvey(3, 2.0, 0.5, Survey.bound(0.5, "l2"))
+    survey = GroupSurvey(3, 2.0, Survey.bound("l2"))
     assert not clipped_sum(null, None, survey, "l2", GRID).any()
     parts = [
         clipped_sum(groups, rows, gradient, "l2", GRID, separately=True)

@@ -258,7 +258,7 @@ def test_an_inconsistent_engine_releases_nothing(monkeypatch):
 
 
 def test_the_engine_refuses_more_than_its_plan():
-    from pairveil.learners.contrastive.statistics import ColumnSignal
+    from pairveil.learners.contrastive.recipe import ColumnSignal
 
     query, signal = Query("signal", (5,), 5.0, 2), ColumnSignal(5, (1.0, 1.0), clip=1.0)
     engine = Engine(PairSet(X, PAIRS, Y), TrustedNoise())

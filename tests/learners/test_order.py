@@ -18,14 +18,7 @@ from pairveil.engine.gradients import LossGradient
 from pairveil.engine.losses import ContrastiveLoss
 from pairveil.engine.statistics import clipped_sum
 from pairveil.errors import DataWarning, PrivateNote
-from pairveil.learners.contrastive.statistics import (
-    Candidates,
-    ColumnSignal,
-    Contest,
-    DissimilarDistances,
-    DistanceMoments,
-    Survey,
-)
+from pairveil.learners.contrastive.recipe import ColumnSignal, DissimilarDistances, Survey
 from pairveil.learners.thresholds import DistanceHistogram
 from pairveil.privacy.noise import SeededNoise
 
@@ -233,13 +226,10 @@ def test_a_contradiction_neither_stops_a_fit_nor_shows_in_its_certificate(sampli
 
 def statistics():
     W = np.random.default_rng(1).normal(size=(2, D))
-    candidates = Candidates(W, np.ones(D), (0.3, 1.0))
     loss = ContrastiveLoss(1.0)
     return [
-        Survey(D, 2.0, 0.5, clip=0.5),
+        Survey(D, 2.0, clip=0.5),
         ColumnSignal(D, (1.0, 0.5), clip=0.5),
-        DistanceMoments(candidates, clip=0.5),
-        Contest(candidates, np.zeros(2), np.ones(2), (1.0, 0.5), clip=0.5),
         DissimilarDistances(2.0, clip=0.5),
         DistanceHistogram(W, 4.0),
         LossGradient(W, loss, 0.5, (1.0, 0.5)),

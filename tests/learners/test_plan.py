@@ -8,8 +8,7 @@ import pytest
 from pairveil.data.pairset import PairSet
 from pairveil.engine.engine import Engine
 from pairveil.learners.contrastive.learner import DPPMetricLearner
-from pairveil.learners.contrastive.recipe import ContrastiveRecipe
-from pairveil.learners.contrastive.statistics import DissimilarDistances
+from pairveil.learners.contrastive.recipe import ContrastiveRecipe, DissimilarDistances
 from pairveil.privacy.mechanisms import mechanism_named
 from pairveil.privacy.noise import SeededNoise
 from pairveil.privacy.queries import Query
@@ -52,6 +51,6 @@ def test_chains_across_a_fit_and_its_threshold_are_counted():
 def test_pairs_are_not_summed_for_a_query_charged_for_other_records(records):
     """A person is one record of people and kappa pairs: the charge would be too small."""
     data = PairSet(np.eye(4), [[0, 1], [2, 3]], [1, -1])
-    query = Query("moments", (2,), 5.0, records=records)
+    query = Query("margins", (2,), 5.0, records=records)
     with pytest.raises(RuntimeError, match="records of another kind"):
         Engine(data, SeededNoise(0)).answer(query, DissimilarDistances(4.0, 2.0))

@@ -306,7 +306,7 @@ def test_people_who_change_together_without_names_are_nobody_elses():
 
 def test_the_engine_releases_no_larger_sum_than_the_plan_states():
     from pairveil.data.pairset import PairSet
-    from pairveil.learners.contrastive.statistics import ColumnSignal
+    from pairveil.learners.contrastive.recipe import ColumnSignal
     from pairveil.privacy.queries import Query
 
     query = Query("signal", (X.shape[1] - 1,), 5.0, 2)

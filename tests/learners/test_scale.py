@@ -12,7 +12,6 @@ from pairveil.data.pairset import PairSet
 from pairveil.errors import DataWarning
 from pairveil.graph.choosing import design_pairs
 from pairveil.learners.contrastive import recipe as training
-from pairveil.learners.contrastive import start
 from pairveil.learners.contrastive.learner import DPPMetricLearner
 
 WIDE = 20_000
@@ -55,22 +54,18 @@ def test_without_noise_something_is_learned_about_new_people():
     distance = np.linalg.norm(fresh.differences() @ learner.components_.T, axis=1)
     auc = roc_auc_score(fresh.labels < 0, distance)
     assert auc > 0.64  # a metric that learned nothing has 0.5 +- 0.033: 4 standard deviations
-    assert learner.components_.shape[0] <= start.MAX_DIRECTIONS
+    assert learner.components_.shape[0] <= training.NUMBERS.directions
 
 
-@pytest.mark.parametrize(("blend", "said"), [(1.0, True), (0.2, False)])
-def test_wide_tables_keep_the_learned_directions_and_say_when_euclid_won(monkeypatch, blend, said):
-    contest = training.hold_contest
-
-    def decided(*arguments):
-        contest(*arguments)  # its releases are part of the plan
-        return blend
-
-    monkeypatch.setattr(training, "hold_contest", decided)
+@pytest.mark.parametrize(("weight", "warned"), [(2.0, True), (0.2, False)])
+def test_wide_tables_return_the_learned_directions_and_warn_of_little_signal(
+    monkeypatch, weight, warned
+):
+    monkeypatch.setattr(training, "euclid_weight", lambda *given: weight)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         learner = DPPMetricLearner(random_state=0, n_steps=2).fit(wide_pairs())
-    assert any("Euclidean metric orders" in str(w.message) for w in caught) == said
+    assert any("little signal" in str(w.message) for w in caught) == warned
     assert learner.components_.shape[1] == WIDE
     assert learner.components_.any()
 

@@ -1,33 +1,36 @@
-"""The table of fitted numbers is about the numbers that stand in the source."""
+"""The table of fitted numbers: at most twenty for pairs, each described and measured."""
 
 from __future__ import annotations
 
 import json
 
 import pytest
-from tools.constants import CONSTANTS, RESULTS, USUAL, changed, source_of, variants
+from tools.constants import RESULTS, changed, moved, variants
 
-from pairveil.learners.contrastive import doubt
+from pairveil.learners.contrastive import recipe
+from pairveil.learners.fitted import numbers_of
 
-
-@pytest.mark.parametrize("constant", CONSTANTS, ids=lambda one: f"{one.module}-{one.said()}")
-def test_each_number_stands_once_in_its_module(constant):
-    _, text, snippet = source_of(constant)
-    assert snippet in text
+NUMBERS = numbers_of(recipe.NUMBERS)
 
 
-def test_a_number_is_changed_and_put_back():
-    (luck,) = [one for one in CONSTANTS if one.said() == "LUCK"]
-    usual = doubt.doubt(0.02, 0.002, 0.1), doubt.doubt(0.05, 0.002, 0.1)
-    before = doubt.doubt
-    with changed(luck, 2.0):
-        assert 2 * luck.value == doubt.LUCK
-        assert before(0.05, 0.002, 0.1) > usual[1]
-    assert luck.value == doubt.LUCK
-    assert (doubt.doubt(0.02, 0.002, 0.1), doubt.doubt(0.05, 0.002, 0.1)) == usual
+def test_pairs_have_at_most_twenty_fitted_numbers_each_with_meaning_and_origin():
+    assert len(NUMBERS) <= 20
+    assert all(known.meaning and known.origin for _, known in NUMBERS.values())
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_number_is_changed_and_put_back(name):
+    with changed(name, 2.0):
+        assert getattr(recipe.NUMBERS, name) == 2 * NUMBERS[name][0]
+    assert numbers_of(recipe.NUMBERS) == NUMBERS
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_the_table_says_what_was_measured(name):
+    results, known = json.loads(RESULTS.read_text()), NUMBERS[name][1]
+    for which in ("halved", "doubled"):
+        assert getattr(known, which) == pytest.approx(moved(results, name, which)[0], abs=0.0006)
 
 
 def test_what_was_run_is_about_these_numbers():
-    done = set(json.loads(RESULTS.read_text()))
-    assert USUAL in done
-    assert done <= {name for name, _, _ in variants()}
+    assert set(json.loads(RESULTS.read_text())) == {name for name, _, _ in variants()}

@@ -105,7 +105,7 @@ class Engine:
         Examples
         --------
         >>> from pairveil.data.pairset import PairSet
-        >>> from pairveil.learners.contrastive.column_scores import ColumnScores
+        >>> from pairveil.learners.contrastive.recipe import ColumnScores
         >>> from pairveil.privacy.noise import SeededNoise
         >>> pairs = PairSet(np.eye(2), [[0, 1]], [-1])
         >>> query = Query("start", (4,), 0.0, mechanism=EXPONENTIAL)

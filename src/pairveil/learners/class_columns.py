@@ -20,7 +20,7 @@ from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.engine.scores import Scores, whole_weight
 from pairveil.engine.statistics import Statistic, row_norms, shrink
-from pairveil.learners.contrastive.defaults import starts_by_choice
+from pairveil.learners.contrastive.recipe import starts_by_choice
 from pairveil.learners.scatter_moments import dense_rows
 from pairveil.privacy.grid import Norm
 

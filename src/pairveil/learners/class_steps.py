@@ -25,7 +25,8 @@ from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.engine.statistics import Statistic, row_norms, shrink
 from pairveil.learners.class_columns import Columns, ask_columns, find_columns
-from pairveil.learners.scatter_moments import dense_rows, leading
+from pairveil.learners.scatter_moments import MOST_FEATURES, dense_rows, leading
+from pairveil.privacy.costs import cost_of
 from pairveil.privacy.grid import Norm
 
 Numbers = NDArray[np.int32]
@@ -55,6 +56,31 @@ LEAST_EUCLID = 0.07
 """Part of the Euclidean metric that is blended in however far apart they are."""
 LEAST_SIZE = 0.05
 """Of people's mean square place, below which it is not believed."""
+
+
+def learns_from_pairs(setting: Setting, n_classes: int) -> bool:
+    """Whether people with classes are learned from by pairs; from public numbers alone.
+
+    Measured in docs/guides/classes.md. For a person sums over people win. A fact about two people costs them
+    two records and paths of pairs one, and then two classes are told apart better by pairs. More columns than
+    statistics can take go to pairs as well.
+
+    Parameters
+    ----------
+    setting : Setting
+        Of the people.
+    n_classes : int
+
+    Examples
+    --------
+    >>> from pairveil.privacy.mechanisms import Budget
+    >>> at = [Setting(Budget(1.0, 1e-5, kappa, "zero-out"), 398, 30) for kappa in (1, 2)]
+    >>> [learns_from_pairs(setting, n_classes=2) for setting in at]
+    [False, True]
+    """
+    if setting.n_features > MOST_FEATURES:
+        return True
+    return n_classes == 2 and cost_of(setting.budget.kappa).records > 1
 
 
 def learns_in_steps(setting: Setting, n_classes: int) -> bool:

@@ -19,7 +19,7 @@ from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.engine.statistics import Labels, Statistic, row_norms, shrink
 from pairveil.errors import InputError
-from pairveil.learners.contrastive.start import take_survey
+from pairveil.learners.contrastive.recipe import take_survey
 from pairveil.learners.scatter_moments import (
     MOST_FEATURES,
     dense_rows,

@@ -1,4 +1,4 @@
-"""What statistics of people and of pairs share: norms of moments, eigenvalues shrunk against noise."""
+"""What the learners share: norms of moments, values shrunk against noise, Euclid beside few directions."""
 
 from __future__ import annotations
 
@@ -46,10 +46,99 @@ def shrunk(values: FloatArray, noise: float, n: int) -> tuple[FloatArray, float]
     return np.maximum((1 - drawn) * values + drawn * mean, 0.0) + floor, floor
 
 
+def scale_of(spread: FloatArray, noise: float, length: float) -> FloatArray:
+    """Factors that give every column the same spread and differences a mean square length near 1.
+
+    A spread below the noise counts as the noise, so that columns of little spread are not blown up.
+    """
+    kept = np.maximum(spread, max(noise, 0.01 * float(spread.max()), 1e-9))
+    positive = np.clip(spread, 0.0, None)
+    stretch = math.sqrt(
+        float((positive / kept).sum()) / max(float(positive.sum() / kept.max()), 1e-9)
+    )
+    scale: FloatArray = 1.0 / (np.sqrt(kept / kept.max()) * length * max(stretch, 1e-9))
+    return scale
+
+
 def leading(stacked: FloatArray) -> FloatArray:
     """One square matrix for the same metric, directions of most weight first."""
     _, s, Vt = np.linalg.svd(stacked, full_matrices=False)
-    rows: FloatArray = s[:, None] * Vt
-    # A direction and its opposite are one metric: the largest entry of a row is made positive.
-    largest = np.take_along_axis(rows, np.abs(rows).argmax(axis=1)[:, None], axis=1)
-    return rows * np.where(largest < 0, -1.0, 1.0)
+    return signed(s[:, None] * Vt)
+
+
+def signed(rows: FloatArray) -> FloatArray:
+    """The same metric with the largest entry of each row positive: a direction and its opposite are one."""
+    for row in rows:
+        if row[np.abs(row).argmax()] < 0:
+            np.negative(row, out=row)
+    return rows
+
+
+def shrink_singular_values(W: FloatArray, threshold: float) -> FloatArray:
+    """Proximal step of the nuclear norm.
+
+    Examples
+    --------
+    >>> shrink_singular_values(np.diag([3.0, 0.5]), 1.0)
+    array([[2., 0.],
+           [0., 0.]])
+    """
+    U, s, Vt = np.linalg.svd(W, full_matrices=False)
+    shrunk: FloatArray = (U * np.maximum(s - threshold, 0.0)) @ Vt
+    return shrunk
+
+
+def shrink_columns(W: FloatArray, threshold: float) -> FloatArray:
+    """Proximal step of the group lasso over columns.
+
+    Examples
+    --------
+    >>> shrink_columns(np.array([[3.0, 0.5], [4.0, 0.0]]), 1.0)
+    array([[2.4, 0. ],
+           [3.2, 0. ]])
+    """
+    lengths = np.linalg.norm(W, axis=0)
+    shrunk: FloatArray = W * np.maximum(0.0, 1 - threshold / np.maximum(lengths, 1e-300))
+    return shrunk
+
+
+def across(Vt: FloatArray) -> FloatArray:
+    """An orthonormal basis of all that is orthogonal to the k orthonormal rows of ``Vt``, (d - k, d).
+
+    The rows behind the k-th of the reflection that maps the first k axes onto the rows: one product of a
+    d x k matrix with its transpose, where a decomposition of a d x d matrix would take minutes.
+
+    Examples
+    --------
+    >>> across(np.array([[0.6, 0.8, 0.0]])).round(12)
+    array([[-0.8,  0.6,  0. ],
+           [ 0. ,  0. ,  1. ]])
+    """
+    k, d = Vt.shape
+    left, sigma, right = np.linalg.svd(Vt[:, :k].T)
+    steps = Vt.T.copy()
+    # Onto minus the nearest rotation of the axes: 1 + sigma is never small.
+    steps[:k] += left @ right
+    steps = steps @ right.T
+    rows: FloatArray = -(steps[k:] / (1.0 + sigma)) @ steps.T
+    rows[np.arange(d - k), np.arange(k, d)] += 1.0
+    return rows
+
+
+def with_euclid(learned: FloatArray, euclid: float) -> FloatArray:
+    """One square matrix for ``||learned x||^2 + euclid^2 ||x||^2``.
+
+    Its singular values are those of ``learned`` and ``euclid``, as hypotenuses, and ``euclid`` across: no
+    square matrix is decomposed.
+
+    Examples
+    --------
+    >>> with_euclid(np.array([[0.0, 2.0]]), 1.0).round(3)
+    array([[-0.   ,  2.236],
+           [ 1.   ,  0.   ]])
+    """
+    _, s, Vt = np.linalg.svd(learned, full_matrices=False)
+    components: FloatArray = np.concatenate(
+        [np.hypot(s, euclid)[:, None] * Vt, euclid * across(Vt)]
+    )
+    return signed(components)

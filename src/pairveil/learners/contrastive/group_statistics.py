@@ -59,21 +59,18 @@ class GroupStatistic(Statistic):
 class GroupSurvey(GroupStatistic):
     """How differences inside groups spread: each column's share, their length, the share of similar pairs.
 
-    A pair says (q, side * sqrt(||dx|| / longest), side * [similar]) with q = dx^2 / ||dx^2||.
+    A pair says (q, sqrt(||dx|| / longest), [similar]) with q = dx^2 / ||dx^2||.
 
     Parameters
     ----------
     n_features : int
     longest : float
         Public bound on ||dx||.
-    side : float
-        Weight of the last two entries.
     clip : float
     """
 
     n_features: int
     longest: float
-    side: float
     clip: float
 
     @property
@@ -89,8 +86,8 @@ class GroupSurvey(GroupStatistic):
         said = np.column_stack(
             [
                 squares / np.maximum(sizes, _TINY**2)[:, None],
-                self.side * length,
-                self.side * (labels > 0),
+                length,
+                labels > 0,
             ]
         )
         said[sizes <= _TINY**2] = 0.0

@@ -18,20 +18,22 @@ from pairveil.engine.engine import Engine
 from pairveil.engine.group_gradients import GroupGradient
 from pairveil.engine.losses import ContrastiveLoss
 from pairveil.engine.plan import Ask, Plan, Setting
-from pairveil.learners.contrastive.defaults import MARGIN, usual_steps
 from pairveil.learners.contrastive.group_statistics import GroupContest, GroupSurvey
 from pairveil.learners.contrastive.recipe import (
-    MAX_STEP,
-    TOTAL_STEP,
-    TYPICAL_DISTANCE,
-    assemble,
+    MARGIN,
+    NUMBERS,
+    Balance,
+    Survey,
     descent_noise,
     l1_width,
+    usual_steps,
+)
+from pairveil.learners.scatter_moments import (
+    scale_of,
     shrink_columns,
     shrink_singular_values,
+    with_euclid,
 )
-from pairveil.learners.contrastive.start import MAX_DIRECTIONS, SIDE, START_LENGTH, Balance
-from pairveil.learners.contrastive.statistics import Survey
 from pairveil.privacy.mechanisms import Sampling
 
 SHARES = {"survey": 0.13, "gradients": 0.79, "contest": 0.08}
@@ -45,6 +47,8 @@ MANY_CLASSES = 0.35  # share of similar pairs below which there are more than tw
 CONTEST_CLIP = 0.1  # of the difference of two AUCs inside a group
 DEMAND, LUCK = 2.0, 1.4  # standard deviations of noise and of chance by which a contest is won
 PAIRS_THAT_SPEAK = 28.0
+TYPICAL_DISTANCE = 0.6
+TOTAL_STEP, MAX_STEP = 1000.0, 20.0  # in units of the clip bound, at most
 START_SEED = 0
 USUAL_SHARE = 0.3  # of similar pairs, where the number of classes is not known
 
@@ -94,8 +98,8 @@ class GroupRecipe:
     def _rows(self, n_features: int) -> int:
         if self.n_components is not None:
             return min(n_features, self.n_components)
-        wanted = MAX_DIRECTIONS if self.n_classes is None else max(2, self.n_classes - 1)
-        return min(n_features, MAX_DIRECTIONS, wanted)
+        most = min(n_features, NUMBERS.directions)
+        return most if self.n_classes is None else min(most, max(2, self.n_classes - 1))
 
     def options(self) -> dict[str, Any]:
         """Public parameters, for the certificate."""
@@ -114,7 +118,10 @@ class GroupRecipe:
         balance = take_survey(plan, engine, self.n_classes)
         W = self._descend(plan, engine, balance)
         blend = self._hold_contest(plan, engine, balance, W) if "contest" in plan else 0.0
-        return assemble(W, balance, blend)
+        learned = W * balance.scale / TYPICAL_DISTANCE
+        if self.n_components is not None:
+            return learned
+        return with_euclid(math.sqrt(1 - blend) * learned, math.sqrt(blend) / balance.length)
 
     def _descend(self, plan: Plan, engine: Engine, balance: Balance) -> FloatArray:
         """Clipped noisy steps on the contrastive loss, shrunk against the noise, averaged."""
@@ -125,7 +132,7 @@ class GroupRecipe:
         step = self.learning_rate or min(MAX_STEP, _total_step(signal, k) / query.steps)
         faded = step * SHRINKAGE * noise / batch
         W = np.random.default_rng(START_SEED).normal(size=(k, d))  # public: the same for everyone
-        W *= START_LENGTH / np.linalg.norm(W)
+        W *= NUMBERS.start_length / np.linalg.norm(W)
         average, counted = np.zeros_like(W), 0
         for t in range(query.steps):
             bound = clip * l1_width(plan, k)
@@ -162,20 +169,14 @@ def take_survey(plan: Plan, engine: Engine, n_classes: int | None = None) -> Bal
     C classes of like size make one pair in C similar: the noisy share is drawn to that.
     """
     query, longest = plan["survey"], 2 * plan.data_norm
-    clip = Survey.bound(SIDE, query.mechanism.norm)
-    found = engine.answer(query, GroupSurvey(plan.n_features, longest, SIDE, clip))
-    spread, d, n, noise = found[:-2], plan.n_features, plan.n_records, query.noise_std(clip)
-    # A column whose spread is below the noise is taken to spread as much as the noise.
-    kept = np.maximum(spread, max(noise, 0.01 * float(spread.max()), 1e-9))
-    length = longest * float(np.clip(found[d] / SIDE / n, 0.1, 1.0)) ** 2
+    clip = Survey.bound(query.mechanism.norm)
+    found = engine.answer(query, GroupSurvey(plan.n_features, longest, clip))
+    d, n, noise = plan.n_features, plan.n_records, query.noise_std(clip)
+    length = longest * float(np.clip(found[d] / n, 0.1, 1.0)) ** 2
+    scale = scale_of(found[:-2], noise, length)
     usual = USUAL_SHARE if n_classes is None else 1 / n_classes
-    share = float(drawn_to(found[d + 1] / SIDE / n, usual, usual / 2, noise / SIDE / n))
+    share = float(drawn_to(found[d + 1] / n, usual, usual / 2, noise / n))
     share = min(max(share, 0.02), 0.98)
-    positive = np.clip(spread, 0.0, None)
-    stretch = math.sqrt(
-        float((positive / kept).sum()) / max(float(positive.sum() / kept.max()), 1e-9)
-    )
-    scale = 1.0 / (np.sqrt(kept / kept.max()) * length * max(stretch, 1e-9))
     weights = (min(1.0, (1 - share) / share), min(1.0, share / (1 - share)))
     return Balance(scale, length, share, weights, float(n))
 

@@ -9,11 +9,10 @@ import numpy as np
 from pairveil.engine.losses import LOSSES
 from pairveil.engine.plan import Recipe
 from pairveil.errors import InputError
-from pairveil.learners.class_steps import StepsRecipe, learns_in_steps
+from pairveil.learners.class_steps import StepsRecipe, learns_from_pairs, learns_in_steps
 from pairveil.learners.classes import LearnsFromClasses
-from pairveil.learners.contrastive.defaults import MARGIN, learns_from_pairs
 from pairveil.learners.contrastive.groups import GroupRecipe
-from pairveil.learners.contrastive.recipe import ContrastiveRecipe
+from pairveil.learners.contrastive.recipe import MARGIN, ContrastiveRecipe
 from pairveil.learners.material import Material, designed_pairs
 from pairveil.learners.metric import PrivateMetricLearner
 from pairveil.learners.parameters import check_bound, check_choice, check_components, is_whole
@@ -27,9 +26,8 @@ from pairveil.privacy.units import Adjacency, Unit
 class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
     """Learn a Mahalanobis metric from labelled pairs under differential pairwise privacy.
 
-    Where every person has a class, `fit_classes` learns from people: by statistics of people
-    (`pairveil.learners.scatter`), where noise is loud in steps
-    (`pairveil.learners.class_steps`), or from pairs that it designs where those tell more.
+    Where every person has a class, `fit_classes` learns from statistics of people, in steps, or from pairs
+    that it designs, by a public rule.
 
     Parameters
     ----------
@@ -43,37 +41,32 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
         Which of the given pairs to use. Looks at who is paired with whom only. 'groups' cuts the pairs into
         disjoint groups of people that are records: one epsilon holds for pair, relationship and person.
     kappa : 'auto' or int
-        'auto' reads it off the graph of the used pairs. A number is taken as a public constant and
-        refused when the graph needs more.
+        'auto' reads it off the graph of the used pairs; a number is refused when the graph needs more.
     adjacency : {'zero-out', 'replace'}
         What epsilon compares; the certificate states both.
     mechanism : str
         Kind of noise: 'gaussian', or 'laplace' for pure epsilon (`pairveil.privacy.mechanisms`).
     n_components : int or None
-        Rows of the metric. None (default) learns few directions by a public rule and blends them
-        with the Euclidean metric, so that a noisy fit does no harm; then ``components_`` is square.
-        A number gives that many learned directions and nothing else: no room is left for Euclid.
+        Rows of the metric. None (default) learns few directions and adds the Euclidean metric, with more
+        weight the less signal there is; then ``components_`` is square. A number gives that many learned
+        directions and nothing else.
     loss : {'contrastive', 'logistic'}
-        'logistic' models the odds that two people are similar. For probabilities of either, calibrate a
-        threshold and call ``match_probability``.
+        'logistic' models the odds that two people are similar (see also ``match_probability``).
     margin : float, 'auto' or 'private'
-        Distance beyond which dissimilar pairs are left alone. 'private' asks for the mean distance
-        of dissimilar pairs, for a named, charged share of the budget.
+        Distance beyond which dissimilar pairs are left alone; 'private' asks for their mean, charged.
     max_grad_norm, sample_rate, n_steps, learning_rate : float or 'auto'
         'auto' follows public rules in (d, K, epsilon, delta, kappa); see docs/theory/learner.md.
     sampling : {'poisson', 'disjoint'}
     data_norm : float, default 1.0
-        Public bound on a person's l2 norm; longer rows are clipped, and it is said.
+        Public bound on a person's l2 norm; longer rows are clipped, with a warning.
     accountant : PrivacyLedger or None
         A budget across fits; charged before any noise is drawn.
     preprocessor : array, DataFrame, sparse matrix or callable, optional
         People's features, when pairs are given as (K, 2) row indices.
     backend : {'auto', 'numpy', 'dask'}
-        Where sums are taken: compiled loops, numpy, or the workers of the connected Dask cluster
-        (``pip install 'pairveil[dask]'``). Noise, sampling and the ledger are always here.
+        Where sums are taken: compiled loops, numpy, or the workers of the connected Dask cluster.
     random_state : int, Generator, RandomState or None
-        None: operating-system entropy and exact discrete noise, a release. A seed: repeatable,
-        and the certificate says ``for_release: false``.
+        None: exact noise from the operating system, a release. A seed: repeatable, not for release.
     verbose : int
     schema : Schema or path, optional
         Public facts of raw columns (`pairveil.read_schema`): rows are then raw ones everywhere, in fits and
@@ -91,9 +84,8 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
     noise_multiplier_ : float
     n_pairs_used_ : int
     used_pairs_ : array of int
-        Positions of the used pairs among the given ones, ascending; of a pair that was given twice, the
-        first. A ``range`` when all of a DaskPairs are. Which pairs are used is public; where they stood
-        is not if the order followed labels, so this stays with the data and is not pickled.
+        Positions of the used pairs among the given ones, ascending (of a pair given twice, the first). The
+        order of a file may follow labels, so this stays with the data and is not pickled.
     n_people_used_ : int
         In place of the last two, where `fit_classes` learned from statistics of people.
     n_features_in_ : int
@@ -183,18 +175,12 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
         """What this learner asks of groups."""
         if given.margin == "private":
             raise InputError("margin='private' is for pairs: with groups give a number, or 'auto'")
-        asked = self._recipe(given)
+        asked = vars(self._recipe(given))
         return GroupRecipe(
             size=material.group_limit or material.used.size,
             n_groups=material.used.n_records,
             n_classes=None if material.classes is None else len(material.classes),
-            n_components=asked.n_components,
-            margin=MARGIN if given.margin == "auto" else given.margin,
-            max_grad_norm=asked.max_grad_norm,
-            learning_rate=asked.learning_rate,
-            n_steps=asked.n_steps,
-            sampling=asked.sampling,
-            sample_rate=asked.sample_rate,
+            **{name: value for name, value in asked.items() if name != "loss"},
         )
 
     def _class_recipe(self, given: Any, people: Material) -> tuple[Recipe, Material]:

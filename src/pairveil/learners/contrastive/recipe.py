@@ -1,85 +1,127 @@
-"""How a metric is learned from noisy sums.
+"""How a metric is learned from noisy sums over pairs (docs/theory/learner.md).
 
-1. *Survey*: how the columns spread, how long differences are, how many pairs are similar. Columns are
-   put on one scale, pairs on balanced weights.
-2. *Signal*: which columns differ more between dissimilar pairs. The strongest start the directions; how
-   many stand out of the noise decides their number. Where noise would drown it, one noisy choice of a column.
-3. *Descent*: clipped full-batch steps on the loss. Each step shrinks singular values and columns by half of
-   what noise and sampling error alone would add to them; the second half of the iterates is averaged.
-4. *Contest*: the learned metric, with a little of Euclid in it, and Euclid itself are compared on the
-   pairs. With little signal Euclid stays unless it is beaten, and a win that luck could explain leaves a good
-   half of it: this is what does no harm.
+1. *Survey*: spread of the columns, length of differences, share of similar pairs. Columns are put on one
+   scale, pairs on balanced weights.
+2. *Start*: which columns differ more between dissimilar pairs: a noisy vector, or one noisy choice.
+3. *Descent*: clipped full-batch steps on the loss, shrunk against noise and sampling error, averaged.
+4. *Euclid* is added with a weight that falls with the signal-to-noise ratio. It asks for nothing.
 
-Everything between two answers is post-processing of released numbers and public ones.
+Which queries are asked, with which noise, follows from public numbers alone. Everything between two answers
+is post-processing of released numbers and public ones.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
 
-from pairveil.array_types import FloatArray
+from pairveil.array_types import FloatArray, IntArray
 from pairveil.engine.engine import Engine
 from pairveil.engine.gradients import LossGradient
 from pairveil.engine.losses import LOSSES
 from pairveil.engine.plan import Ask, Plan, Setting
+from pairveil.engine.scores import Scores, whole_weight
+from pairveil.engine.statistics import Labels, Statistic, row_norms, shrink
 from pairveil.errors import DataWarning
-from pairveil.learners.contrastive import start
-from pairveil.learners.contrastive.column_scores import THRESHOLDS
-from pairveil.learners.contrastive.defaults import (
-    MARGIN,
-    MARGIN_SHARE,
-    divide,
-    starts_by_choice,
-    usual_steps,
+from pairveil.learners.fitted import fitted
+from pairveil.learners.scatter_moments import (
+    scale_of,
+    shrink_columns,
+    shrink_singular_values,
+    with_euclid,
 )
-from pairveil.learners.contrastive.doubt import doubt, few, lost, refuted
-from pairveil.learners.contrastive.start import Balance
-from pairveil.learners.contrastive.statistics import (
-    Candidates,
-    Contest,
-    DissimilarDistances,
-    DistanceMoments,
-)
+from pairveil.privacy.grid import Norm
 from pairveil.privacy.mechanisms import Sampling
 
-TOTAL_STEP = 1000.0  # summed step sizes, in units of the clip bound, at most
-SAMPLING = 0.3  # part of their clip bound by which pairs differ from each other by chance
-STEP_PER_SIGNAL = 2.5
-MAX_STEP = 20.0
-SHRINKAGE = 0.5  # of what noise (and sampling) would add to a singular value, and to a column
-CLIP = (0.05, 0.2, 0.4)  # from few pairs, from many, at much signal
-MUCH_SIGNAL = 240.0  # signal to noise at which gradients are clipped least
-TYPICAL_DISTANCE = 0.6
-MOST_SHRINKINGS = 100  # from twice as many steps on, steps share them: one costs many small batches
-BLEND = (0.03, 0.3)  # weight of Euclid beside what was learned: at much signal, at little
-WIDE = 4096  # columns above which no square matrix is formed, so none is Euclid's
-DROWNED = 0.07  # error of the moments from which on ranks made of them say nothing
-L1_PER_L2 = 0.5  # clip in l1 relative to sqrt(entries) times the clip in l2
+
+@dataclass(frozen=True)
+class PairNumbers:
+    """The fitted numbers of the pair learner, for noise with a delta and for pure epsilon."""
+
+    survey_share: float = fitted(0.13, "part of the budget for the survey", "merged", 0.018, -0.044)
+    start_share: float = fitted(0.2, "part of the budget for the start", "merged", 0.015, -0.05)
+    abundant: float = fitted(50.0, "public signal, both shares fall from", "kept", 0.01, -0.003)
+    steps: int = fitted(100, "gradients asked for, at most", "kept", -0.014, -0.003)
+    faint: float = fitted(300.0, "public signal for a choice, at most", "merged", 0.0, 0.0)
+    few_pairs: int = fitted(2000, "pairs below which no column is chosen", "kept", -0.004, -0.198)
+    known: float = fitted(2.0, "deviations that make a number known", "merged", -0.008, -0.001)
+    at_threshold: float = fitted(0.3, "scaled difference at a threshold", "kept", -0.013, -0.013)
+    start_clip: float = fitted(0.6, "clip bound of the start vector", "kept", -0.001, -0.018)
+    start_length: float = fitted(2.0, "Frobenius norm of the first W", "kept", -0.016, -0.041)
+    directions: int = fitted(10, "rows of W, at most", "kept", 0.003, -0.021)
+    least_directions: int = fitted(3, "least rows of W after a vector", "new", -0.008, -0.066)
+    unclipped: float = fitted(400.0, "SNR at which the clip bound is 1/2", "merged", -0.002, 0.001)
+    l1_clip: float = fitted(0.5, "clip in l1 / (that sqrt(entries))", "kept", 0.0, -0.017)
+    reach: float = fitted(2.5, "summed steps / SNR", "kept", -0.023, -0.109)
+    shrinkage: float = fitted(0.5, "part of the noise taken off W", "kept", -0.012, -0.119)
+    sampling: float = fitted(0.3, "sampling error, in clip bounds", "kept", 0.0, -0.002)
+    euclid: float = fitted(1.4, "Euclid's weight times SNR", "new", 0.01, -0.071)
+    scarce: float = fitted(2.2, "its root at one column a pair", "new", 0.0, -0.023)
+    evidence: float = fitted(0.4, "its least where the start is noise", "new", 0.011, -0.07)
+
+
+NUMBERS = PairNumbers()
+
+# Not fitted: levels of a choice (in units of the bound on a row's norm), the unit of distance, what
+# margin='private' takes off the other shares, columns above which no square matrix is formed.
+THRESHOLDS = tuple(2.0**-i for i in range(2, 7))
+MARGIN, MARGIN_SHARE, WIDE = 1.0, 0.03, 4096
+_WITHOUT_EUCLID = (
+    f"there is little signal for so much noise, and over more than {WIDE} features the Euclidean metric "
+    "cannot be written as a matrix of components: the learned directions are returned alone. Compare them "
+    "with Euclid, or reduce the number of features to have it added"
+)
+MOST_SHRINKINGS = 100  # from twice as many steps on, steps share them: each is an SVD
+_TINY, _ROUNDING = 1e-12, 1e-7  # a difference of squares near 0 loses half its digits
+
+
+def public_signal(setting: Setting) -> float:
+    """Records over the length of the noise on one number a column, in the norm of the mechanism.
+
+    Examples
+    --------
+    >>> from pairveil.privacy.mechanisms import Budget
+    >>> round(public_signal(Setting(Budget(1.0, 1e-5, 1, "zero-out"), 8_000, 30)))
+    392
+    """
+    if not setting.budget.is_private:
+        return math.inf
+    d = setting.n_features
+    width = d if setting.mechanism.norm == "l1" else math.sqrt(d)
+    return setting.n_records / (setting.mechanism.multiplier(setting.budget, 1.0) * width)
+
+
+def starts_by_choice(setting: Setting, faint: float | None = None) -> bool:
+    """Whether one chosen column is a better start than a noisy vector, which pays for d numbers.
+
+    Examples
+    --------
+    >>> from pairveil.privacy.mechanisms import Budget
+    >>> at = [Setting(Budget(e, 1e-5, 1, "zero-out"), 8_000, 30) for e in (1.0, 0.1)]
+    >>> [starts_by_choice(setting) for setting in at]
+    [False, True]
+    """
+    if setting.n_records < NUMBERS.few_pairs or setting.n_features < NUMBERS.directions:
+        return False
+    return public_signal(setting) < (NUMBERS.faint if faint is None else faint)
+
+
+def usual_steps(setting: Setting) -> int:
+    """Gradients asked for where the user does not say: the noise of pure epsilon grows with their number."""
+    if not setting.mechanism.is_pure or not setting.budget.is_private:
+        return NUMBERS.steps
+    return max(3, min(NUMBERS.steps, round(math.sqrt(public_signal(setting)))))
 
 
 @dataclass(frozen=True)
 class ContrastiveRecipe:
-    """The contrastive learner: survey, signal, descent and contest.
-
-    Parameters
-    ----------
-    n_components : int or None
-        Rows asked for; None learns few directions and blends them with Euclid.
-    margin : float or 'private'
-        Distance beyond which dissimilar pairs are left alone; 'private' asks for their mean distance.
-    max_grad_norm, learning_rate : float or None
-        None follows the public rule.
-    n_steps : int or None
-    sampling, sample_rate
-        Of the descent; everything else is asked of all pairs.
-    loss : str
-        One of `pairveil.engine.losses.LOSSES`.
-    """
+    """Survey, start and descent, with the parameters of `DPPMetricLearner`; None follows the public rule."""
 
     n_components: int | None = None
     margin: float | Literal["private"] = MARGIN
@@ -92,36 +134,23 @@ class ContrastiveRecipe:
     headline: str = "gradients"
 
     def ask(self, setting: Setting) -> tuple[Ask, ...]:
-        """Shares of the budget; the contest's go to the descent where Euclid has no room."""
-        d, by_choice = setting.n_features, self.chooses(setting)
-        shares = divide(setting, by_choice=by_choice)
-        if self.n_components is not None:
-            spare = shares.moments + shares.contest
-            shares = shares._replace(gradients=shares.gradients + spare, moments=0.0, contest=0.0)
-        taken = MARGIN_SHARE if self.margin == "private" else 0.0
-        steps = self.n_steps or usual_steps(setting, by_choice=by_choice)
-        descent = (steps, self.sampling, self.sample_rate)
-        rows = min(d, self.n_components or start.MAX_DIRECTIONS)
+        """Queries and shares from public numbers alone: the larger the signal, the more for the descent."""
+        d, left = setting.n_features, 1 - (MARGIN_SHARE if self.margin == "private" else 0.0)
+        part = left
+        if setting.budget.is_private:
+            part *= min(1.0, math.sqrt(NUMBERS.abundant / public_signal(setting)))
+        survey, first = part * NUMBERS.survey_share, part * NUMBERS.start_share
+        start = Ask("signal", (d,), first)
+        if (self.n_components or 1) == 1 and starts_by_choice(setting):
+            start = Ask("start", (d * len(THRESHOLDS),), first, choice=True)
+        descent = (self.n_steps or usual_steps(setting), self.sampling, self.sample_rate)
         asked = (
-            Ask("survey", (d + 2,), shares.survey * (1 - taken)),
-            self._ask_start(setting, shares.signal * (1 - taken)),
-            Ask("margins", (2,), taken),
-            Ask("gradients", (rows, d), shares.gradients * (1 - taken), *descent),
-            Ask("moments", (4,), shares.moments * (1 - taken)),
-            Ask("contest", (1,), shares.contest * (1 - taken)),
+            Ask("survey", (d + 2,), survey),
+            start,
+            Ask("margins", (2,), 1 - left),
+            Ask("gradients", (self._most_directions(d), d), left - survey - first, *descent),
         )
         return tuple(ask for ask in asked if ask.share > 0)
-
-    def _ask_start(self, setting: Setting, share: float) -> Ask:
-        """Which columns carry signal: a noisy vector, or where that would drown, one noisy choice."""
-        d = setting.n_features
-        if self.chooses(setting):
-            return Ask("start", (d * len(THRESHOLDS),), share, choice=True)
-        return Ask("signal", (d,), share)
-
-    def chooses(self, setting: Setting) -> bool:
-        """Whether the descent starts on a chosen column; from public numbers alone, as the proof demands."""
-        return (self.n_components or 1) == 1 and starts_by_choice(setting)
 
     def options(self) -> dict[str, Any]:
         """Public parameters, for the certificate."""
@@ -133,39 +162,114 @@ class ContrastiveRecipe:
             **({} if self.loss == "contrastive" else {"loss": self.loss}),
         }
 
+    def _most_directions(self, n_features: int) -> int:
+        return min(n_features, self.n_components or NUMBERS.directions)
+
     def most_rows(self, n_features: int) -> int:
         """Rows of the metric, at most: no square matrix is formed of very many columns."""
-        if self.n_components is not None:
-            return self.n_components
-        return n_features if n_features <= WIDE else start.MAX_DIRECTIONS
+        if self.n_components is None and n_features <= WIDE:
+            return n_features
+        return self._most_directions(n_features)
 
     def run(self, plan: Plan, engine: Engine) -> FloatArray:
         """The components of a metric, array of shape (n_components, n_features)."""
-        balance = start.take_survey(plan, engine)
+        balance = take_survey(plan, engine)
         if "start" in plan:
-            balance, W = start.choose_start(self.n_components, plan, engine, balance)
+            balance, W = choose_start(self.n_components, plan, engine, balance)
+            rows, z = NUMBERS.directions, 1.0  # one column tells nothing of other directions
         else:
-            W = start.find_start(self.n_components, plan, engine, balance)
-        margin = self.margin if self.margin != "private" else private_margin(plan, engine, balance)
+            W, z = find_start(self.n_components, plan, engine, balance)
+            rows = len(W)
+        margin = private_margin(plan, engine, balance) if self.margin == "private" else self.margin
         W = descend(self, plan, engine, balance, W, margin)
-        # Fewer rows than features leave no room for Euclid: then what was learned is the metric.
-        blend = hold_contest(plan, engine, balance, W) if "contest" in plan else 0.0
+        if self.n_components is not None:
+            return W * balance.scale
+        signal = signal_to_noise(plan, balance, rows)
+        weight = euclid_weight(signal, plan.n_features / balance.mass, z)
         if plan.n_features > WIDE:
-            if blend == 1:
-                _say_euclid_won(plan.n_features)
-            blend = 0.0
-        return assemble(W, balance, blend)
+            if weight > 1:  # public
+                warnings.warn(_WITHOUT_EUCLID, DataWarning, stacklevel=3)
+            return W * balance.scale
+        return with_euclid(W * balance.scale, weight / balance.length)
 
 
-def _say_euclid_won(n_features: int) -> None:
-    # Public: it follows from the released scores of the contest.
-    warnings.warn(
-        f"the Euclidean metric orders these pairs about as well as what was learned, but over {n_features} "
-        "features it cannot be written as a matrix of components: the learned directions are returned "
-        f"alone. Compare them with Euclid, or reduce to {WIDE} features or fewer to have them blended",
-        DataWarning,
-        stacklevel=4,
-    )
+class Balance(NamedTuple):
+    """What the survey tells: column scale, typical length, share of similar pairs, weights of both kinds,
+    effective number of pairs, and which columns spread less than the noise shows."""
+
+    scale: FloatArray
+    length: float
+    share: float
+    weights: tuple[float, float]
+    mass: float
+    hidden: NDArray[np.bool_] | None = None
+
+    @property
+    def directions(self) -> int:
+        """Between C balanced classes, which have one pair in C similar: C - 1."""
+        return round(1 / self.share) - 1
+
+
+def take_survey(plan: Plan, engine: Engine) -> Balance:
+    """Ask how the differences spread; put columns on one scale and pairs on balanced weights."""
+    query, longest = plan["survey"], 2 * plan.data_norm
+    clip = Survey.bound(query.mechanism.norm)
+    found = engine.answer(query, Survey(plan.n_features, longest, clip))
+    spread, d, n, noise = found[:-2], plan.n_features, plan.n_records, query.noise_std(clip)
+    length = longest * min(max(float(found[d]) / n, 0.1), 1.0) ** 2
+    scale = scale_of(spread, noise, length)
+    share = min(max(float(found[d + 1]) / n, 0.02), 0.98)
+    if abs(share - 0.5) < NUMBERS.known * noise / n:
+        # Weights that noise alone makes unequal favour columns that differ in pairs of either kind.
+        share = 0.5
+    if not 0.02 < share < 0.98 and noise < 0.01 * n:
+        # The count is a released one, so this is public.
+        told = "nearly all pairs seem to have the same label: there is little to tell apart"
+        warnings.warn(told, DataWarning, stacklevel=4)
+    weights = (min(1.0, (1 - share) / share), min(1.0, share / (1 - share)))
+    hidden = spread < NUMBERS.known * noise
+    return Balance(scale, length, share, weights, 2 * n * min(share, 1 - share), hidden)
+
+
+def find_start(
+    n_components: int | None, plan: Plan, engine: Engine, balance: Balance
+) -> tuple[FloatArray, float]:
+    """Ask which columns carry signal; start a direction on each of the strongest.
+
+    Returns them with z: how far, in deviations, the vector's squared length is from that of noise alone.
+    """
+    query, d, clip = plan["signal"], plan.n_features, NUMBERS.start_clip
+    signal = engine.answer(query, ColumnSignal(d, balance.weights, clip, balance.scale))
+    noise = query.noise_std(clip)
+    most = min(d, n_components or NUMBERS.directions)
+    order = np.argsort(-signal)[:most]
+    # The noise of pure epsilon grows with the number of rows; without noise they cost nothing.
+    few = NUMBERS.least_directions if query.mechanism.norm == "l2" else 1
+    k = n_components or min(most, max(few if noise > 0 else most, balance.directions))
+    W = np.zeros((k, d))
+    W[np.arange(k), order[:k]] = np.sqrt(np.maximum(signal[order[:k]], 1e-9))
+    chance = d * noise**2 + clip**2 * plan.n_records * min(balance.weights)
+    z = max(0.0, float(signal @ signal) / chance - 1) * math.sqrt(d / 2)
+    return W * (NUMBERS.start_length / np.linalg.norm(W)), z
+
+
+def choose_start(
+    n_components: int | None, plan: Plan, engine: Engine, balance: Balance
+) -> tuple[Balance, FloatArray]:
+    """Choose the column to start on, and its scale where noise hides how it spreads."""
+    limits = tuple(plan.data_norm * t for t in THRESHOLDS)
+    scores = ColumnScores(plan.n_features, limits, balance.weights)
+    column, threshold = scores.candidate(engine.choose(plan["start"], scores))
+    scale = balance.scale.copy()
+    if balance.hidden is not None and balance.hidden[column]:
+        # The survey only tells that it spreads less than the noise; the threshold tells how much.
+        scale[column] = max(scale[column], NUMBERS.at_threshold / threshold)
+    # More classes have more directions between them: on the columns that spread most.
+    k = n_components or min(NUMBERS.directions, plan.n_features, max(1, balance.directions))
+    order = [column, *(j for j in np.argsort(balance.scale) if j != column)][:k]
+    W = np.zeros((k, plan.n_features))
+    W[np.arange(k), order] = NUMBERS.start_length / math.sqrt(k)
+    return balance._replace(scale=scale), W
 
 
 def private_margin(plan: Plan, engine: Engine, balance: Balance) -> float:
@@ -184,49 +288,44 @@ def descend(
     W: FloatArray,
     margin: float,
 ) -> FloatArray:
-    """Clipped noisy steps on the loss, shrunk against the noise, averaged."""
+    """Clipped noisy steps on the loss, shrunk against noise and sampling error, averaged."""
     query, (k, d) = plan["gradients"], W.shape
-    widen, noise = l1_width(plan, k), total_noise(plan, balance, k)
-    batch = query.sample_rate * balance.mass
+    noise, batch = total_noise(plan, balance, k), query.sample_rate * balance.mass
     signal = signal_to_noise(plan, balance, k)
-    clip = recipe.max_grad_norm or usual_clip(signal, few(d / balance.mass))
-    step = recipe.learning_rate or min(MAX_STEP, total_step(batch, noise, d * k) / query.steps)
-    faded = step * SHRINKAGE * noise / batch
+    # A gradient is about 1 long. A small bound keeps directions alone, which is biased, with less noise.
+    clip = recipe.max_grad_norm or signal / (signal + NUMBERS.unclipped)
+    step = recipe.learning_rate or NUMBERS.reach * signal / query.steps
+    shrunk = step * NUMBERS.shrinkage * noise / batch
     loss = LOSSES[recipe.loss](margin)
     longest = 2 * plan.data_norm * float(balance.scale.max())
     average, counted = np.zeros_like(W), 0
     stretch = max(1, query.steps // MOST_SHRINKINGS)
     for t in range(0, query.steps, stretch):
         now = min(stretch, query.steps - t)
-        bound = clip * widen
+        bound = clip * l1_width(plan, k)
         if query.mechanism.norm == "l2" and now == 1:
             # No pair's gradient exceeds a bound that W alone gives (docs/theory/guarantee.md).
             bound = min(bound, loss.gradient_bound(float(np.linalg.norm(W, 2)), longest))
         gradient = LossGradient(W, loss, bound, balance.weights, balance.scale)
         W = engine.descend(query, gradient, step / (batch * clip), now)
-        if faded > 0:
-            W = shrink_singular_values(W, now * faded * (math.sqrt(d) + math.sqrt(k)))
-            W = shrink_columns(W, now * faded * math.sqrt(k))
+        W = shrink_singular_values(W, now * shrunk * (math.sqrt(d) + math.sqrt(k)))
+        W = shrink_columns(W, now * shrunk * math.sqrt(k))
         if t + now > query.steps // 2:
             average, counted = average + now * W, counted + now
     return average / counted
 
 
 def signal_to_noise(plan: Plan, balance: Balance, k: int) -> float:
-    """Pairs that speak, over the length of the noise in one direction."""
+    """Effective number of pairs, over the length of the noise on the average gradient."""
     batch = plan["gradients"].sample_rate * balance.mass
-    return batch / (total_noise(plan, balance, k) * math.sqrt(plan.n_features))
+    return batch / (total_noise(plan, balance, k) * math.sqrt(plan.n_features * k))
 
 
 def total_noise(plan: Plan, balance: Balance, k: int) -> float:
-    """Noise on each entry of the average gradient, with what the luck of the draw of pairs makes.
-
-    Few pairs are a sample: their gradients scatter, over d k entries, by a part of the clip bound each. A fit
-    with little noise that does not shrink against that learns the sample (docs/theory/learner.md).
-    """
+    """Noise on each entry of the average gradient, with the sampling error of pairs that are a sample."""
     batch = plan["gradients"].sample_rate * balance.mass
-    luck = SAMPLING * math.sqrt(batch / (plan.n_features * k))
-    return math.hypot(descent_noise(plan, k), luck)
+    by_sampling = NUMBERS.sampling * math.sqrt(batch / (plan.n_features * k))
+    return math.hypot(descent_noise(plan, k), by_sampling)
 
 
 def descent_noise(plan: Plan, k: int) -> float:
@@ -239,127 +338,170 @@ def l1_width(plan: Plan, k: int) -> float:
     """Clip bound in the mechanism's norm, relative to the one in l2."""
     if plan["gradients"].mechanism.norm == "l2":
         return 1.0
-    return L1_PER_L2 * math.sqrt(plan.n_features * k)
+    return NUMBERS.l1_clip * math.sqrt(plan.n_features * k)
 
 
-def total_step(batch: float, noise: float, n_entries: int) -> float:
-    """Summed step sizes: as far as the signal carries, not as far as the noise would."""
-    return min(TOTAL_STEP, STEP_PER_SIGNAL * batch / (noise * math.sqrt(n_entries)))
+def euclid_weight(signal: float, columns: float, z: float) -> float:
+    """Weight of a difference of typical length beside its learned distance, from released numbers.
 
-
-def usual_clip(signal: float, scarcity: float) -> float:
-    """Clip bound of a pair's gradient: the more signal there is, the less is clipped.
-
-    A bound below most gradients keeps their directions alone, which is biased; one above them wastes noise.
-    Where pairs are few for their columns (``scarcity`` 1), directions are all that they can teach.
-
-    Examples
-    --------
-    >>> [usual_clip(signal, 0.0) for signal in (10.0, 180.0, 1000.0)]
-    [0.2, 0.3, 0.4]
-    >>> round(usual_clip(10.0, 1.0), 2)
-    0.05
+    It falls with the signal-to-noise ratio of the descent, rises with the columns for each effective pair,
+    and is at least ``evidence`` where the start vector is no longer than noise makes it (``z`` 0).
     """
-    least = CLIP[1] + scarcity * (CLIP[0] - CLIP[1])
-    return max(least, min(CLIP[2], CLIP[2] * signal / MUCH_SIGNAL))
+    from_noise = math.hypot(NUMBERS.euclid / signal, (NUMBERS.scarce * columns) ** 2)
+    return max(from_noise, NUMBERS.evidence / math.hypot(1, z))
 
 
-def shrink_singular_values(W: FloatArray, threshold: float) -> FloatArray:
-    """Proximal step of the nuclear norm: directions that noise could have made fade.
+def _column_sums(rows: Any, factors: FloatArray) -> FloatArray:
+    """``sum_j factors_j * rows_j`` for dense or sparse rows."""
+    return np.asarray(rows.T @ factors, dtype=np.float64).ravel()
 
-    Examples
-    --------
-    >>> shrink_singular_values(np.diag([3.0, 0.5]), 1.0)
-    array([[2., 0.],
-           [0., 0.]])
+
+@dataclass(frozen=True)
+class Survey(Statistic):
+    """How the differences spread: each column's share, their length, and how many pairs are similar.
+
+    A pair's contribution is (q, sqrt(||dx|| / longest), [similar]) with q = dx^2 / ||dx^2|| and ``longest``
+    a public bound on ||dx||, so its norm is at most `bound`.
     """
-    U, s, Vt = np.linalg.svd(W, full_matrices=False)
-    shrunk: FloatArray = (U * np.maximum(s - threshold, 0.0)) @ Vt
-    return shrunk
+
+    n_features: int
+    longest: float
+    clip: float
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """One entry a column, then length and count."""
+        return (self.n_features + 2,)
+
+    @staticmethod
+    def bound(norm: Norm) -> float:
+        """Largest norm of a pair's contribution."""
+        return 3.0 if norm == "l1" else math.sqrt(3)
+
+    def tile_sum(self, differences: Any, labels: Labels, norm: Norm) -> FloatArray:
+        """Sum of the contributions; `shrink` only guards against rounding."""
+        thin = sparse.issparse(differences)
+        squares = differences.multiply(differences).tocsr() if thin else differences * differences
+        sizes = row_norms(squares, norm)
+        length = np.sqrt(np.minimum(1.0, row_norms(differences) / self.longest))
+        similar = 1.0 * (labels > 0)
+        unit = sizes > _TINY**2
+        norms = unit + length + similar if norm == "l1" else np.sqrt(unit + length**2 + similar**2)
+        # A pair without any difference is null: it does not even count as similar.
+        factor = shrink(norms, self.clip) * unit
+        columns = _column_sums(squares, factor / np.maximum(sizes, _TINY**2))
+        return np.concatenate([columns, [factor @ length, factor @ similar]])
 
 
-def shrink_columns(W: FloatArray, threshold: float) -> FloatArray:
-    """Proximal step of the group lasso: columns that noise could have made fade.
+@dataclass(frozen=True)
+class ColumnSignal(Statistic):
+    """Which columns differ more between dissimilar than between similar pairs.
 
-    Examples
-    --------
-    >>> shrink_columns(np.array([[3.0, 0.5], [4.0, 0.0]]), 1.0)
-    array([[2.4, 0. ],
-           [3.2, 0. ]])
+    A pair's contribution is ``-y w (a - mean(a))`` with a = |z| / ||z||, w its kind's weight, at most 1.
+    Taking the mean over columns off changes no ranking and shortens the contribution.
     """
-    lengths = np.linalg.norm(W, axis=0)
-    shrunk: FloatArray = W * np.maximum(0.0, 1 - threshold / np.maximum(lengths, 1e-300))
-    return shrunk
+
+    n_features: int
+    weights: tuple[float, float]
+    clip: float
+    scale: FloatArray | None = None
+    largest_term = 2.0  # the sums of a and of its means are taken apart
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """One entry a column."""
+        return (self.n_features,)
+
+    def tile_sum(self, differences: Any, labels: Labels, norm: Norm) -> FloatArray:
+        """Sum of the clipped contributions, without forming ``a - mean(a)`` (sparse rows stay sparse)."""
+        sizes = row_norms(differences, norm)
+        live = sizes > _TINY
+        inverse = np.where(live, 1.0 / np.maximum(sizes, _TINY), 0.0)
+        centre = row_norms(differences, "l1") * inverse / self.n_features
+        sign = np.where(labels > 0, -self.weights[0], self.weights[1])
+        lengths = np.abs(sign) * self._length(differences, inverse, centre, norm)
+        factor = sign * shrink(lengths, self.clip) * live
+        return _column_sums(abs(differences), factor * inverse) - factor @ centre
+
+    def _length(
+        self, differences: Any, inverse: FloatArray, centre: FloatArray, norm: Norm
+    ) -> FloatArray:
+        """Norm of ``a - mean(a)``: in l2 ||a||^2 - d mean^2; in l1 entry by entry."""
+        if norm == "l2":
+            unit = (row_norms(differences) * inverse) ** 2
+            square: FloatArray = np.maximum(unit - self.n_features * centre**2, 0.0)
+            return np.sqrt(square) + _ROUNDING
+        differences = sparse.csr_array(differences)
+        rows = np.repeat(np.arange(differences.shape[0]), np.diff(differences.indptr))
+        far = np.abs(np.abs(differences.data) * inverse[rows] - centre[rows])
+        at_zero = (self.n_features - np.diff(differences.indptr)) * centre
+        return np.asarray(np.bincount(rows, far, minlength=differences.shape[0]) + at_zero)
 
 
-def hold_contest(plan: Plan, engine: Engine, balance: Balance, W: FloatArray) -> float:
-    """Weight of Euclid in the metric: little if the learned metric orders the pairs well, else most or all.
+@dataclass(frozen=True)
+class DissimilarDistances(Statistic):
+    """Sum of ``min(1, ||z|| / longest)`` over dissimilar pairs, and their number; ``longest`` is public."""
 
-    How well is well depends on the signal, a public or released number: with much of it the learned metric
-    stays unless the pairs speak against it, with little of it the pairs must speak for it. A win that luck
-    could explain leaves a good half of Euclid in the metric (`doubt`).
+    longest: float
+    clip: float
+    scale: FloatArray | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sum and the count."""
+        return (2,)
+
+    @staticmethod
+    def bound(norm: Norm) -> float:
+        """Largest norm of a pair's contribution."""
+        return 2.0 if norm == "l1" else math.sqrt(2)
+
+    def tile_sum(self, differences: Any, labels: Labels, norm: Norm) -> FloatArray:
+        """Sum of the contributions; `shrink` only guards against rounding."""
+        sizes = row_norms(differences)
+        contributions = np.stack([np.minimum(1.0, sizes / self.longest), np.ones(len(sizes))], 1)
+        live = (labels < 0) & (sizes > _TINY)
+        factor = shrink(row_norms(contributions, norm), self.clip) * live
+        return np.asarray(factor @ contributions)
+
+
+@dataclass(frozen=True)
+class ColumnScores(Scores):
+    """How much oftener a column differs by more than a threshold in dissimilar than in similar pairs.
+
+    A pair adds its kind's weight, at most 1, to every candidate (column j, threshold t) with ``|dx_j| > t``
+    if it is dissimilar, and takes it off if it is similar: all one way. Thresholds are public and greater
+    than 0, so a null pair adds nothing (docs/theory/choice.md).
     """
-    signal, d = signal_to_noise(plan, balance, len(W)), plan.n_features
-    blend = float(np.clip(0.9 / signal, *BLEND))
-    euclid = 1 / (balance.scale * balance.length)
-    candidates = Candidates(W / TYPICAL_DISTANCE, euclid, (blend, 1.0))
-    query = plan["moments"]
-    wide = 2.0 if query.mechanism.norm == "l1" else 1.0
-    moments = engine.answer(query, DistanceMoments(candidates, 0.6 * wide, balance.scale))
-    drowned = query.noise_std(0.6 * wide) > DROWNED * plan.n_records
-    first, second = np.split(moments / plan.n_records, 2)
-    mean = np.clip(first, -1, 1)
-    std = np.sqrt(np.clip(second - mean**2, 0.03**2, 1))
-    clip = float(np.clip(0.2 * math.sqrt(signal / 40), 0.2, 1))
-    query = plan["contest"]
-    contest = Contest(candidates, mean, std, balance.weights, clip, balance.scale)
-    score, noise = float(engine.answer(query, contest)[0]), query.noise_std(clip)
-    demand = float(np.clip(60 / signal - 4.8, -2, 3))
-    if drowned or refuted(score / balance.mass, d / balance.mass):
-        return 1.0  # drowned: whatever the score, it was made of ranks that noise made
-    if score <= demand * noise:
-        return lost(score, noise, signal)
-    return max(blend, doubt(score / balance.mass, noise / balance.mass, d / balance.mass, clip))
+
+    n_features: int
+    thresholds: tuple[float, ...]
+    weights: tuple[float, float]
+    ahead: FloatArray | None = field(default=None, compare=False)
+    scale: FloatArray | None = field(default=None, compare=False)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """One entry a candidate: all columns at the first threshold, then at the next."""
+        return (self.n_features * len(self.thresholds),)
+
+    def candidate(self, index: int) -> tuple[int, float]:
+        """Column and threshold of a candidate."""
+        return index % self.n_features, self.thresholds[index // self.n_features]
+
+    def tile_total(self, contents: Any, labels: Labels, norm: Norm, grid: float) -> IntArray:
+        """Whole numbers: a weight is rounded, then counted."""
+        del norm, grid
+        similar, dissimilar = map(whole_weight, self.weights)
+        whole = np.where(labels > 0, -similar, dissimilar).astype(np.float64)
+        # Sums of a tile's whole numbers stay far below 2^53: floats add them exactly.
+        large = [_above(contents, t).T @ whole for t in self.thresholds]
+        return np.concatenate([np.asarray(one).ravel() for one in large]).astype(np.int64)
 
 
-def across(Vt: FloatArray) -> FloatArray:
-    """An orthonormal basis of all that is orthogonal to the k orthonormal rows of ``Vt``, (d - k, d).
-
-    The rows behind the k-th of the reflection that maps the first k axes onto the rows: one product of a
-    d x k matrix with its transpose, where a decomposition of a d x d matrix would take minutes.
-
-    Examples
-    --------
-    >>> across(np.array([[0.6, 0.8, 0.0]])).round(12)
-    array([[-0.8,  0.6,  0. ],
-           [ 0. ,  0. ,  1. ]])
-    """
-    k, d = Vt.shape
-    left, sigma, right = np.linalg.svd(Vt[:, :k].T)
-    steps = Vt.T.copy()
-    steps[:k] += (
-        left @ right
-    )  # onto minus the nearest rotation of the axes: 1 + sigma is never small
-    steps = steps @ right.T
-    rows: FloatArray = -(steps[k:] / (1.0 + sigma)) @ steps.T
-    rows[np.arange(d - k), np.arange(k, d)] += 1.0
-    return rows
-
-
-def assemble(W: FloatArray, balance: Balance, blend: float) -> FloatArray:
-    """One matrix for the blended metric, in the columns' original units."""
-    learned = math.sqrt(1 - blend) / TYPICAL_DISTANCE * W * balance.scale
-    if blend == 0:
-        return learned
-    # Singular values and vectors of [learned; euclid I], from the few rows of ``learned`` alone: where it
-    # stretches, sqrt(s^2 + euclid^2); in every direction across, euclid. No square matrix is decomposed.
-    euclid = math.sqrt(blend) / balance.length
-    _, s, Vt = np.linalg.svd(learned, full_matrices=False)
-    components: FloatArray = np.concatenate(
-        [np.hypot(s, euclid)[:, None] * Vt, euclid * across(Vt)]
-    )
-    # A direction and its opposite are one metric: the largest entry of a row is made positive.
-    for row in components:
-        if row[np.abs(row).argmax()] < 0:
-            np.negative(row, out=row)
-    return components
+def _above(rows: Any, threshold: float) -> Any:
+    """1 where dense or sparse rows exceed a threshold, else 0."""
+    if not sparse.issparse(rows):
+        return (np.abs(rows) > threshold).astype(np.float64)
+    large = (np.abs(rows.data) > threshold).astype(np.float64)
+    return sparse.csr_array((large, rows.indices, rows.indptr), shape=rows.shape)

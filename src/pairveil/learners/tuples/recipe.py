@@ -23,7 +23,12 @@ from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.engine.tuple_gradients import TupleGradient
 from pairveil.engine.tuple_losses import TupleLoss
 from pairveil.errors import InputError
-from pairveil.learners.contrastive.recipe import across, shrink_columns, shrink_singular_values
+from pairveil.learners.scatter_moments import (
+    scale_of,
+    shrink_columns,
+    shrink_singular_values,
+    with_euclid,
+)
 from pairveil.learners.tuples.statistics import TupleContrast, TupleSurvey, triangle, unpacked
 
 MOST_FEATURES = 1024
@@ -112,7 +117,8 @@ class TupleRecipe:
         learned = W * stage.scale / TYPICAL_DISTANCE
         if self.n_components is not None:
             return learned
-        return with_euclid(learned, blend_of(W, max(trust, heard)), stage.length)
+        blend = blend_of(W, max(trust, heard))
+        return with_euclid(math.sqrt(1 - blend) * learned, math.sqrt(blend) / stage.length)
 
     def _descend(
         self, plan: Plan, engine: Engine, stage: Stage, W: FloatArray
@@ -151,16 +157,9 @@ def take_survey(plan: Plan, engine: Engine, size: int) -> Stage:
     found = engine.answer(query, TupleSurvey(d, size, longest, SIDE, clip))
     noise = query.noise_std(clip)
     spread = found[:d]
-    kept = np.maximum(spread, max(noise, 0.01 * float(spread.max()), 1e-9))
     mass = float(min(max(found[d + 1] / SIDE, 0.02 * n, noise / SIDE), n))
     length = longest * float(np.clip(found[d] / SIDE / mass, 0.1, 1.0)) ** 2
-    positive = np.clip(spread, 0.0, None)
-    # After scaling, E||z||^2 is about 1.
-    stretch = math.sqrt(
-        float((positive / kept).sum()) / max(float(positive.sum() / kept.max()), 1e-9)
-    )
-    scale = 1.0 / (np.sqrt(kept / kept.max()) * length * max(stretch, 1e-9))
-    return Stage(scale, length, mass)
+    return Stage(scale_of(spread, noise, length), length, mass)
 
 
 def find_start(
@@ -208,21 +207,3 @@ def blend_of(W: FloatArray, trust: float) -> float:
     shared = 1 - float((squares**2).sum()) / total**2  # 0: one direction; 1 - 1/k: k equal ones
     least, most = BLEND
     return float(1 - trust**TRUST_POWER * (1 - (least + (most - least) * shared)))
-
-
-def with_euclid(learned: FloatArray, blend: float, length: float) -> FloatArray:
-    """One square matrix for ``(1 - blend) ||learned x||^2 + blend ||x / length||^2``.
-
-    Examples
-    --------
-    >>> with_euclid(np.array([[0.0, 2.0]]), blend=0.5, length=1.0).round(3)
-    array([[-0.   ,  1.581],
-           [ 0.707,  0.   ]])
-    """
-    euclid = math.sqrt(blend) / length
-    _, s, Vt = np.linalg.svd(math.sqrt(1 - blend) * learned, full_matrices=False)
-    components: FloatArray = np.concatenate(
-        [np.hypot(s, euclid)[:, None] * Vt, euclid * across(Vt)]
-    )
-    largest = np.take_along_axis(components, np.abs(components).argmax(axis=1)[:, None], axis=1)
-    return components * np.where(largest < 0, -1.0, 1.0)
