@@ -22,10 +22,10 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
+from reproduction.protocol import LabelledPairs, Split, design, make_split
 from threadpoolctl import threadpool_limits
 
 from pairveil.files import write_file
-from pairveil.studies.protocol import LabelledPairs, Split, design, make_split
 from tools import expected_runs
 from tools.expected_runs import SEEDS, gain_on
 

@@ -6,6 +6,8 @@ Before wins of the contest were doubted, every one of them ended 0.05 to 0.1 of 
 
 import numpy as np
 import pytest
+from reproduction.data import load
+from reproduction.protocol import design, make_split, paper_graph
 from tools.many_classes import benchmark
 
 from pairveil import DPPMetricLearner, design_pairs
@@ -14,8 +16,6 @@ from pairveil.evaluation.scores import pair_auc
 from pairveil.learners.contrastive.doubt import MORE, MOST, SCARCE, doubt
 from pairveil.learners.contrastive.start import take_survey
 from pairveil.privacy.queries import Query
-from pairveil.studies.data import load
-from pairveil.studies.protocol import design, make_split, paper_graph
 
 
 @pytest.mark.parametrize(

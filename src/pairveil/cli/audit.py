@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
-from pairveil.cli.choices import DEFAULT_LEARNER_NAME, LearnerName, TargetName
+from pairveil.cli.choices import DEFAULT_LEARNER_NAME, LearnerName, NoiseName, TargetName
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, stdout, table
 from pairveil.cli.waiting import waiting
 from pairveil.errors import InputError
@@ -33,7 +33,7 @@ def attack(
     Example: `pairveil attack`
     """
     from pairveil.audit.attacked import attack_all
-    from pairveil.studies.published.attacked import published_learners
+    from pairveil.audit.published_targets import published_learners
 
     with waiting(f"attacking {targets} relationships four ways", not (json_ or quiet)):
         rows = attack_all(targets, seed, published_learners)
@@ -91,7 +91,7 @@ def audit(
         LearnerName, typer.Option("--learner", help="Which learner, for --target learner.")
     ] = DEFAULT_LEARNER_NAME,
     mechanism: Annotated[
-        Literal["gaussian", "laplace"] | None,
+        NoiseName | None,
         typer.Option("--mechanism", help="Noise of an --exact audit; without it both are audited."),
     ] = None,
     trainer: Annotated[
@@ -135,7 +135,7 @@ def audit(
 
     Example: `pairveil audit --exact --learner scatter --unit person`
 
-    Example: `pairveil audit --trainer pairveil.studies.trainers:pair_clipped --delta 1e-5 --report page.html`
+    Example: `pairveil audit --trainer reproduction.trainers:pair_clipped --delta 1e-5 --report page.html`
     """
     from pairveil.audit.targets import audit_target, make_target
 
@@ -212,7 +212,7 @@ def _audit_exactly(
     features: int,
     unit: UnitName,
     adjacency: AdjacencyName,
-    mechanism: str | None,
+    mechanism: NoiseName | None,
     seed: int,
     json_: bool,
     quiet: bool,
@@ -223,7 +223,7 @@ def _audit_exactly(
 
     kind = learner_class(name)
     findings = {}
-    for noise in (mechanism,) if mechanism else ("gaussian", "laplace"):
+    for noise in map(str, [mechanism] if mechanism else NoiseName):
         learner = kind(epsilon=epsilon, unit=unit, adjacency=adjacency, mechanism=noise)
         findings[noise] = audit_exactly(
             learner, kappa=KAPPA.get(unit, 1), n_features=features, random_state=seed
