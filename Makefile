@@ -7,7 +7,7 @@ PIP_INSTALL := $(BIN)/pip install -q -c constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo studio test coverage lint docs bench audit mutants release constraints clean
+.PHONY: help demo studio test coverage lint docs bench audit net mutants release constraints clean
 
 help:  ## this list
 	@awk -F ':.*## *' '/^[a-z]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -55,16 +55,19 @@ docs: $(VENV)/.dev  ## the site, links checked, into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: $(VENV)/.dev  ## every benchmark, into benchmarks/results/
-	$(BIN)/pairveil bench kappa --out benchmarks/results
-	$(BIN)/pairveil bench utility --out benchmarks/results
-	$(BIN)/pairveil bench speed --out benchmarks/results
-	$(BIN)/pairveil bench scale --out benchmarks/results
+	$(BIN)/python -m benchmarks kappa --out benchmarks/results
+	$(BIN)/python -m benchmarks utility --out benchmarks/results
+	$(BIN)/python -m benchmarks speed --out benchmarks/results
+	$(BIN)/python -m benchmarks scale --out benchmarks/results
 	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest benchmarks/test_kernels.py -p no:xdist \
 	  --benchmark-timer=time.process_time --benchmark-json=benchmarks/results/kernels.json
-	$(BIN)/python -m pairveil.studies.bench.page benchmarks/results docs/benchmarks.md
+	$(BIN)/python -m benchmarks.page benchmarks/results docs/benchmarks.md
 
 audit: $(VENV)/.dev  ## the privacy audit and the fuzz of foreign files at nightly size
-	PAIRVEIL_NIGHTLY=1 NUMBA_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/audit tests/fuzz tests/studies/test_bench_kernels.py tests/studies/test_bench_scale.py tests/cli/test_learners.py tests/docs/test_site.py -n 2 --dist worksteal
+	PAIRVEIL_NIGHTLY=1 NUMBA_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/audit tests/fuzz tests/benchmarks tests/cli/test_learners.py tests/docs/test_site.py -n 2 --dist worksteal
+
+net: $(VENV)/.dev  ## the same seeded scenarios on the reference commit and on this tree, compared field by field
+	$(BIN)/python -m tools.net.compare
 
 mutants: $(VENV)/.dev  ## nightly: every planted privacy error must be caught by the tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m tools.mutants

@@ -6,7 +6,7 @@ import pytest
 @pytest.hookimpl(optionalhook=True)
 def pytest_benchmark_update_json(benchmarks, output_json):
     """Replace pytest-benchmark's record, which names the machine and its owner, by a table."""
-    from pairveil.studies.bench.measuring import machine
+    from benchmarks.measuring import machine
 
     rows = [
         {

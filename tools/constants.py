@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from reproduction.protocol import LabelledPairs, Split, design, make_split
 from threadpoolctl import threadpool_limits
 
 from pairveil.files import write_file
 from pairveil.learners.contrastive import recipe
 from pairveil.learners.contrastive.learner import DPPMetricLearner
 from pairveil.learners.fitted import numbers_of
-from pairveil.studies.protocol import LabelledPairs, Split, design, make_split
 from tools import expected_runs
 from tools.expected_runs import gain_on
 

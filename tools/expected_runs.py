@@ -1,10 +1,10 @@
 """Run the pair learner on many tables, and keep what it gained at which public numbers.
 
 ``python -m tools.expected_runs --data DIR`` fills ``benchmarks/results/expected.json``; tables that stand
-there are not run again. With ``--classes`` `fit_classes` is run and ``expected_classes.json`` filled; what
-there is to gain is taken from the first. `tools.expected_ranges` makes of them what ``plan`` and ``fit`` say
-is to be expected. The protocol is that of ``pairveil bench utility`` (docs/theory/protocol.md), on seeds that
-chose no default.
+there are not run again. With ``--classes`` `fit_classes` is run and ``expected_classes.json`` filled;
+what there is to gain is taken from the first. `tools.expected_ranges` makes of them what ``plan`` and
+``fit`` say is to be expected. The protocol is that of ``python -m benchmarks utility``
+(docs/theory/protocol.md), on seeds that chose no default.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from benchmarks.utility import DELTA, Setting
+from reproduction.data import Benchmark, load
+from reproduction.protocol import Split, design, make_split, paper_graph
 from sklearn import datasets
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from threadpoolctl import threadpool_limits
@@ -29,9 +32,6 @@ from pairveil.files import write_file
 from pairveil.learners.contrastive.learner import DPPMetricLearner
 from pairveil.learners.contrastive.nonprivate import ContrastiveMetricLearner
 from pairveil.learners.expected import strength_of, was_measured
-from pairveil.studies.bench.utility import DELTA, Setting
-from pairveil.studies.data import Benchmark, load
-from pairveil.studies.protocol import Split, design, make_split, paper_graph
 
 RESULTS = Path("benchmarks/results/expected.json")
 CLASS_RESULTS = Path("benchmarks/results/expected_classes.json")

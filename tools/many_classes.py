@@ -19,14 +19,14 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
+from benchmarks.utility import DELTA, _supervised
+from reproduction.data import Benchmark, load
+from reproduction.protocol import Split, make_split
 from sklearn.datasets import load_iris, load_wine
 from threadpoolctl import threadpool_limits
 
 from pairveil.evaluation.scores import pair_auc
 from pairveil.learners.contrastive.learner import DPPMetricLearner
-from pairveil.studies.bench.utility import DELTA, _supervised
-from pairveil.studies.data import Benchmark, load
-from pairveil.studies.protocol import Split, make_split
 
 SIDE = 14
 EPSILONS = (float("inf"), 8.0, 4.0, 1.0, 0.5, 0.1)
@@ -37,9 +37,8 @@ Table = tuple[Any, Any]
 def glyph_images(n: int = 5000) -> Table:
     """Digits in matplotlib's fonts, sheared and bent like handwriting, 14 x 14 pixels."""
     import torch
+    from benchmarks.glyphs import FONTS, _plates
     from torch.nn import functional as F
-
-    from pairveil.studies.bench.glyphs import FONTS, _plates
 
     torch.set_num_threads(1)
     rng = np.random.default_rng(0)

@@ -8,8 +8,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from pairveil import _moved
-
 __version__ = "0.2.0.dev0"
 
 _HOME = {
@@ -105,8 +103,6 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     return sorted(__all__)
 
-
-_moved.install()
 
 if TYPE_CHECKING:
     from pairveil.data.choices import Choices

@@ -15,11 +15,11 @@ from pairveil.audit.attack import (
 )
 from pairveil.audit.attacked import attack_learners
 from pairveil.audit.canaries import Neighbours
+from pairveil.audit.published import Settings
+from pairveil.audit.published_targets import published_learners, watch_published
 from pairveil.data.pairset import PairSet
 from pairveil.errors import InputError
 from pairveil.graph.kappa import kappa
-from pairveil.studies.published.algorithm1 import Settings
-from pairveil.studies.published.attacked import published_learners, watch_published
 
 TARGETS = 200
 # A share over 200 independent targets has a standard deviation of at most 0.0354 (0.005 when the noise

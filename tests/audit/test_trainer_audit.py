@@ -5,18 +5,18 @@ import sys
 
 import numpy as np
 import pytest
-
-from pairveil.audit.trainer_audit import TrainerFinding, audit_trainer, load_trainer
-from pairveil.audit.worst_case import worst_case
-from pairveil.cli.app import main as run_main
-from pairveil.errors import InputError
-from pairveil.studies.trainers import (
+from reproduction.trainers import (
     batch_clipped,
     diffprivlib_differences,
     opacus_pairs,
     pair_clipped,
     published,
 )
+
+from pairveil.audit.trainer_audit import TrainerFinding, audit_trainer, load_trainer
+from pairveil.audit.worst_case import worst_case
+from pairveil.cli.app import main as run_main
+from pairveil.errors import InputError
 
 
 def verdicts(trainer, delta, **options):

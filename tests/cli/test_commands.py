@@ -181,11 +181,6 @@ def test_a_demo_that_keeps_nothing_says_why(capsys, auc: float, why: bool) -> No
     assert ("plain distance was released" in capsys.readouterr().out.replace("\n", " ")) == why
 
 
-def test_bench_kappa(tmp_path: Path) -> None:
-    said = run("bench", "kappa", "--pairs", 1000, "--no-peers", "--json", cwd=tmp_path).json
-    assert [row["n_pairs"] for row in said["rows"]] == [1000]
-
-
 def test_audit(tmp_path: Path) -> None:
     said = run("audit", "--target", "laplace", "--runs", 200, "--json", cwd=tmp_path).json
     assert said["verdict"] == "consistent"
@@ -204,13 +199,3 @@ def test_attack(tmp_path: Path) -> None:
     found = {(row["learner"], row["epsilon"], row["attacker"]): row for row in rows}
     assert found["non-private", "inf", "all-other-pairs"]["recovered"] == 1.0
     assert found["pairveil", 1.0, "all-other-pairs"]["recovered"] < 0.9
-
-
-def test_reproduce(tmp_path: Path) -> None:
-    words = ["reproduce", "leak", "--quick", "--seeds", 1, "--jobs", 1, "-o", "again", "--json"]
-    verdicts = {claim["id"]: claim["verdict"] for claim in run(*words, cwd=tmp_path).json["claims"]}
-    assert verdicts["theorem-1"] == "holds"
-    assert verdicts["noise-2"] == "does not hold"
-    assert (tmp_path / "again" / "paper-claims.md").is_file()
-    wrong = run_here("reproduce", "nonsense", "-o", "again", cwd=tmp_path)
-    assert (wrong.code, len(wrong.err.splitlines())) == (2, 1)

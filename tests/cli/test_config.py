@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from benchmarks.__main__ import app as bench
 from running import run_here as run
 from typer.models import OptionInfo
 
 from pairveil.cli.app import COMMANDS, NUMBA_FILE
-from pairveil.cli.bench import app as bench
 from pairveil.cli.config import TYPED
 from pairveil.cli.option_groups import with_groups
 from pairveil.studio.commands import PROGRAM
@@ -114,19 +114,12 @@ def test_a_file_can_be_named_anywhere(here: Path) -> None:
     assert run("kappa", "pairs.csv", cwd=here, PAIRVEIL_CONFIG="other.toml") == (0, "", "")
 
 
-def test_a_group_inside_a_group(here: Path) -> None:
-    (here / "pairveil.toml").write_text("[bench.kappa]\npairs = [500]\npeers = false\n")
-    rows = run("bench", "kappa", "--json", cwd=here).json["rows"]
-    assert [(row["method"], row["n_pairs"]) for row in rows] == [("pairveil", 500)]
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("epsilom = 1", "no command has an option 'epsilom'; did you mean 'epsilon'?"),
         ("[fit]\nepsilom = 1", "[fit] has no option 'epsilom'; did you mean 'epsilon'?"),
         ("[fitt]\nepsilon = 1", "no command 'fitt'; did you mean 'fit'?"),
-        ("[bench.kapa]\npairs = [1]", "no command 'kapa'; did you mean 'kappa'?"),
         ("[kappa]\nquiet = 'yes'", "'quiet' must be true or false"),
         ("[fit]\nexclude = 'ward'", "'exclude' must be a list"),
         ("[fit]\nepsilon = true", "'epsilon' must be one number or text"),

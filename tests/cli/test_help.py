@@ -29,7 +29,7 @@ COMMANDS = leaves(typer.main.get_command(app))
 def test_the_commands_of_the_design_are_there() -> None:
     names = {path[0] for path in COMMANDS}
     assert names >= {"demo", "kappa", "select", "design", "account", "fit", "transform", "evaluate",
-                     "certificate", "attack", "audit", "reproduce", "bench", "report"}  # fmt: skip
+                     "certificate", "attack", "audit", "report"}  # fmt: skip
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from benchmarks.clustering import draw_links, pck_means
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
@@ -24,7 +25,6 @@ from pairveil.learners.clustering_links import (
 from pairveil.learners.clustering_points import NOBODY, LinkedPoints, StepSums
 from pairveil.learners.clusterings import candidates, most_candidates
 from pairveil.privacy.grid import choose_grid
-from pairveil.studies.bench.clustering import draw_links, pck_means
 
 pytestmark = pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")
 

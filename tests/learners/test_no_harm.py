@@ -8,6 +8,8 @@ import math
 
 import numpy as np
 import pytest
+from reproduction.data import load
+from reproduction.protocol import design, make_split, paper_graph
 from tools.many_classes import benchmark
 
 from pairveil import DPPMetricLearner
@@ -15,8 +17,6 @@ from pairveil.engine.plan import Plan
 from pairveil.evaluation.scores import pair_auc
 from pairveil.learners.contrastive.recipe import euclid_weight, take_survey
 from pairveil.privacy.queries import Query
-from pairveil.studies.data import load
-from pairveil.studies.protocol import design, make_split, paper_graph
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,13 @@ import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
+from benchmarks.ranking import read_swissmetro
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 from sklearn.base import clone
 
+from benchmarks import ranking as bench
 from pairveil import BudgetError, Certificate, InputError, PrivacyLedger, PrivatePreferenceRanker
 from pairveil.audit import audit_exactly
 from pairveil.audit.canaries.choices import ChoiceNeighbours, choice_canary
@@ -25,8 +27,6 @@ from pairveil.learners.ranking import NetChoices
 from pairveil.learners.strengths import Asked, fit_strengths, rank_sets
 from pairveil.privacy.costs import Cost
 from pairveil.privacy.grid import choose_grid
-from pairveil.studies.bench import ranking as bench
-from pairveil.studies.bench.ranking import read_swissmetro
 
 UNITS, ADJACENCIES, MECHANISMS = (
     ["worker", "choice"],

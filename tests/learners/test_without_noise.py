@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 import pytest
+from reproduction.protocol import scale
 
 from pairveil import DPPMetricLearner, design_pairs, label_pairs
 from pairveil.data.embedded import load_digits
 from pairveil.evaluation.scores import pair_auc
-from pairveil.studies.protocol import scale
 
 DIGITS = load_digits()
 X = scale(DIGITS.features.values)

@@ -29,7 +29,6 @@ OTHER_MEANINGS = {
     "audit/targets.py": "names of targets",
     "privacy/certificate.py": "the example certificate",
     "deep/trainer.py": "the only noise it takes",
-    "studies/paper/claims.py": "names of the paper's claims",
 }
 
 

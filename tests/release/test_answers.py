@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.clustering import draw_links
+from benchmarks.ranking import draw_crowd
 
 import pairveil
 from pairveil import InputError, PrivateConstrainedKMeans, PrivatePreferenceRanker
@@ -16,8 +18,6 @@ from pairveil.release.answers import ReleasedClusters, ReleasedRanking
 from pairveil.release.artefact import load_release
 from pairveil.report.page import render
 from pairveil.report.summaries import read_release
-from pairveil.studies.bench.clustering import draw_links
-from pairveil.studies.bench.ranking import draw_crowd
 
 pytestmark = pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")
 

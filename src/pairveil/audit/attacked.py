@@ -51,7 +51,7 @@ def attack_all(
     n_targets : int
         Relationships attacked, each in a game of its own.
     others : callable, optional
-        Further learners; `pairveil.studies.published.attacked.published_learners` for the paper's.
+        Further learners; `pairveil.audit.published_targets.published_learners` for the paper's.
     """
     data = patients(random_state=random_state)
     return [

@@ -115,7 +115,7 @@ def load_trainer(name: str) -> Trainer:
 
     Examples
     --------
-    >>> load_trainer("pairveil.studies.trainers:pair_clipped").__name__
+    >>> load_trainer("reproduction.trainers:pair_clipped").__name__
     'pair_clipped'
     """
     module, colon, function = name.partition(":")
@@ -181,7 +181,7 @@ def audit_trainer(
 
     Examples
     --------
-    >>> from pairveil.studies.trainers import pair_clipped
+    >>> from reproduction.trainers import pair_clipped
     >>> found = audit_trainer(pair_clipped, 1.0, 1e-5, levels=("person",), kappa=8, runs=600)
     >>> found.verdict, found.levels[0].finding.lower_bound > 1
     ('violated', True)

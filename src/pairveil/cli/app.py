@@ -18,7 +18,6 @@ from typer.core import TyperCommand
 from pairveil import __version__
 from pairveil.cli import (
     audit,
-    bench,
     demo,
     evaluate,
     fit,
@@ -27,7 +26,6 @@ from pairveil.cli import (
     plan,
     release,
     report,
-    reproduce,
     schema,
     studio,
     threshold,
@@ -121,16 +119,12 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "studio": studio.studio,
     "attack": audit.attack,
     "audit": audit.audit,
-    "reproduce": reproduce.reproduce,
 }
 for name, command in COMMANDS.items():
     app.command(name, cls=Command)(with_groups(command))
-for registered in bench.app.registered_commands:
-    registered.cls = Command
-app.add_typer(bench.app, name="bench")
 
 
-def main() -> None:
+def main(command: typer.Typer = app, name: str = "pairveil") -> None:
     """Run the command line; bad input ends in one clear line, never in a traceback."""
     if Path(NUMBA_FILE).exists():
         _fail(
@@ -139,7 +133,7 @@ def main() -> None:
             EXIT_INPUT,
         )
     with noticed_interrupts() as interrupted:
-        _run(interrupted)
+        _run(command, name, interrupted)
 
 
 @contextmanager
@@ -165,9 +159,9 @@ def noticed_interrupts() -> Iterator[list[int]]:
         signal.signal(signal.SIGINT, before)
 
 
-def _run(interrupted: list[int]) -> None:
+def _run(command: typer.Typer, name: str, interrupted: list[int]) -> None:
     try:
-        code = app(args=config_first(sys.argv[1:]), prog_name="pairveil", standalone_mode=False)
+        code = command(args=config_first(sys.argv[1:]), prog_name=name, standalone_mode=False)
     except BudgetError as problem:
         _fail(str(problem), EXIT_BUDGET)
     except PairveilError as problem:

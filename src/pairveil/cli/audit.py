@@ -33,7 +33,7 @@ def attack(
     Example: `pairveil attack`
     """
     from pairveil.audit.attacked import attack_all
-    from pairveil.studies.published.attacked import published_learners
+    from pairveil.audit.published_targets import published_learners
 
     with waiting(f"attacking {targets} relationships four ways", not (json_ or quiet)):
         rows = attack_all(targets, seed, published_learners)
@@ -135,7 +135,7 @@ def audit(
 
     Example: `pairveil audit --exact --learner scatter --unit person`
 
-    Example: `pairveil audit --trainer pairveil.studies.trainers:pair_clipped --delta 1e-5 --report page.html`
+    Example: `pairveil audit --trainer reproduction.trainers:pair_clipped --delta 1e-5 --report page.html`
     """
     from pairveil.audit.targets import audit_target, make_target
 

@@ -1,0 +1,1 @@
+"""The paper rerun: published algorithms, figures, and a verdict on each of its claims. Not installed."""

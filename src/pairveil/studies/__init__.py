@@ -1,1 +1,0 @@
-"""Studies of the method: the published algorithm, the paper rerun, benchmarks. No library code needs them."""

@@ -1,4 +1,0 @@
-"""Measurements, one module each with a ``run``; all but `tuples` are commands of ``cli/bench.py``.
-
-`measuring` starts each figure in a process of its own; `page` makes docs/benchmarks.md of the results.
-"""

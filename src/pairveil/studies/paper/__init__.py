@@ -1,1 +1,0 @@
-"""The paper rerun: its figures, and a verdict on each of its claims."""

@@ -1,1 +1,0 @@
-"""The algorithms as the paper published them, for comparison: they do not give the epsilon they claim."""
