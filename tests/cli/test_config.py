@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from benchmarks.__main__ import app as bench
 from running import run_here as run
 from typer.models import OptionInfo
 
@@ -71,7 +70,7 @@ def test_every_path_of_a_command_is_typed_or_only_read() -> None:
     """A new option that names a file is put on one of the two lists."""
     only_read = {"schema", "bounds", "ids", "public_test", "real", "threshold"}
     seen = set()
-    for command in [*COMMANDS.values(), *(one.callback for one in bench.registered_commands)]:
+    for command in COMMANDS.values():
         for name, parameter in inspect.signature(with_groups(command)).parameters.items():
             kind, *told = get_args(parameter.annotation) or (None,)
             is_path = kind is Path or Path in get_args(kind)
@@ -82,14 +81,10 @@ def test_every_path_of_a_command_is_typed_or_only_read() -> None:
 
 
 def test_what_a_found_file_set_is_said_by_every_command(here: Path) -> None:
-    (here / "pairveil.toml").write_text(
-        'left = "left"\n[kappa]\nquiet = true\n[bench.kappa]\npeers = false\npairs = [500]\n'
-    )
+    (here / "pairveil.toml").write_text('left = "left"\n[kappa]\nquiet = true\n')
     said = "note: pairveil.toml, found in this folder, set"
     assert run("kappa", "pairs.csv", cwd=here).err == f"{said} --left left --quiet\n"
     assert run("kappa", "pairs.csv", "-q", "--left", "left", cwd=here).err == ""
-    inner = run("bench", "kappa", "-q", cwd=here)
-    assert " ".join(inner.err.split()) == f"{said} --pairs 500 --peers False"
 
 
 def test_nothing_that_lies_beside_the_data_is_run(here: Path) -> None:
