@@ -18,7 +18,7 @@ from pairveil.cli.budget import (
     privacy_option,
     promised,
 )
-from pairveil.cli.learning import hold_checkpoint
+from pairveil.cli.learning import about, hold_checkpoint
 from pairveil.cli.output import (
     JsonFlag,
     QuietFlag,
@@ -120,6 +120,8 @@ def evaluate(
         shared = read_together(features, together, placed.ids)
         promise = {"unit": unit, **spending.parameters, **together_of(shared)}
         planned = _planned(metric, values, placed, promise)
+        sha256 = None if metric.certificate is None else metric.certificate.metric_sha256
+        planned = planned._replace(prepared=about(planned.prepared, sha256))
         certificate = promised(planned.prepared)
         budget_file.rehearse(planned.prepared, not (json_ or quiet))
         held = open_.enter_context(hold_checkpoint(checkpoint, certificate))
@@ -132,9 +134,7 @@ def evaluate(
         found = planned.run(ledger, held)
         shown = {
             **_shown(found, len(placed.pairs)),
-            "metric_sha256": None
-            if metric.certificate is None
-            else metric.certificate.metric_sha256,
+            "metric_sha256": sha256,
         }
         if out is not None:
             from pairveil.files import write_file

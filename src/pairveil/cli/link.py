@@ -20,7 +20,7 @@ from pairveil.cli.budget import (
     promised,
 )
 from pairveil.cli.choices import SelectName
-from pairveil.cli.learning import hold_checkpoint, is_begun, learn
+from pairveil.cli.learning import about, hold_checkpoint, is_begun, learn
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stdout, table
 from pairveil.cli.pair_options import PANEL, PairOptions
 from pairveil.cli.planned import print_epsilons
@@ -139,6 +139,7 @@ def link(
 
             warn_of_frequencies(settings)
         prepared = model.prepare(given.levels, given.labels, given.pairs, given.n_levels)
+        prepared = about(prepared, given.names, settings)
         planned = promised(prepared)
         if talk:
             stdout.print(f"{planned.n_pairs_used:,} of {planned.n_pairs_given:,} pairs used.")

@@ -22,7 +22,7 @@ from pairveil.cli.budget import (
     promised,
 )
 from pairveil.cli.choices import SelectName
-from pairveil.cli.learning import hold_checkpoint, is_begun
+from pairveil.cli.learning import about, hold_checkpoint, is_begun
 from pairveil.cli.link import RecordsFile, by_splink
 from pairveil.cli.output import JsonFlag, QuietFlag, plain, print_json, spoken_warnings, stdout
 from pairveil.cli.pair_options import PANEL, IdColumn, PairOptions, Together
@@ -45,6 +45,11 @@ class Scored(NamedTuple):
     of_distance: bool = False
     model: Any = None  # certificate of the release
     together: dict[Any, Any] | None = None  # each person's value, where --together names a column
+
+    @property
+    def sha256(self) -> str | None:
+        """Of the release that scored the pairs."""
+        return None if self.model is None else str(self.model.metric_sha256)
 
 
 def threshold(
@@ -135,6 +140,7 @@ def threshold(
             select=str(select), n_cells=scored.n_cells, entity_records=entity_records, null=True,
             **together_of(scored.together), **spending.parameters,
         )  # fmt: skip
+        planned = planned._replace(prepared=about(planned.prepared, scored.sha256))
         promise = promised(planned.prepared)
         planned.check_pairs(fmr)
         budget_file.rehearse(planned.prepared, not (json_ or quiet))
