@@ -650,7 +650,7 @@ ACCOUNTING = [
     ),
     Mutation(
         "ledger: a fork has a copy of the budget",
-        'if os.getpid() != self._process:\n            raise InputError(\n'
+        "if os.getpid() != self._process:\n            raise InputError(\n"
         '                "a PrivacyLedger in memory belongs',
         'if False:\n            raise InputError(\n                "a PrivacyLedger in memory belongs',
         _in("test_ledger"),
@@ -974,7 +974,7 @@ COPIES = [
     ),
     Mutation(
         "copies: an engine goes on in a forked process",
-        'if os.getpid() != self._process:\n            raise InputError(\n'
+        "if os.getpid() != self._process:\n            raise InputError(\n"
         '                "these answers were charged in another',
         'if False:\n            raise InputError(\n                "these answers were charged in another',
         _in("test_trainer"),
