@@ -34,6 +34,7 @@ from pairveil.cli.release import ReleaseFolder, read_people, read_placed
 from pairveil.cli.threshold import norm_of, read_together, together_of
 from pairveil.cli.waiting import charge_said
 from pairveil.errors import InputError
+from pairveil.privacy.verdict import verdict
 
 RANDOM_PAIRS = 200_000
 
@@ -209,6 +210,9 @@ def _say(shown: dict[str, Any], found: Any) -> None:
             f"Pairs share people: intervals count {found.effective_share:.0%} of them as independent."
         )
     print_epsilons(found.certificate, f"epsilon at delta {found.certificate.delta:g}, by unit")
+    judged = verdict(found.certificate)
+    if not judged.usable:
+        stdout.print(judged.line)
 
 
 def _on_public_people(

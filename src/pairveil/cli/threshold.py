@@ -18,6 +18,7 @@ from pairveil.cli.budget import (
     OverwriteFlag,
     Spending,
     UnitOption,
+    keep_budget,
     privacy_option,
     promised,
 )
@@ -26,7 +27,7 @@ from pairveil.cli.learning import about, hold_checkpoint, is_begun
 from pairveil.cli.link import RecordsFile, by_splink
 from pairveil.cli.output import JsonFlag, QuietFlag, plain, print_json, spoken_warnings, stdout
 from pairveil.cli.pair_options import PANEL, IdColumn, PairOptions, Together
-from pairveil.cli.planned import print_epsilons
+from pairveil.cli.planned import print_epsilons, print_released
 from pairveil.cli.waiting import charge_said
 from pairveil.errors import InputError
 from pairveil.privacy.units import round_up
@@ -143,7 +144,9 @@ def threshold(
         planned = planned._replace(prepared=about(planned.prepared, scored.sha256))
         promise = promised(planned.prepared)
         planned.check_pairs(fmr)
-        budget_file.rehearse(planned.prepared, not (json_ or quiet))
+        budget_file.rehearse(
+            planned.prepared, not (json_ or quiet), out if out and overwrite else None
+        )
         from pairveil.files import check_file, write_file
         from pairveil.release.error_curve import ErrorCurve
         from pairveil.release.folder import commit
@@ -164,6 +167,7 @@ def threshold(
             shown["with_model"] = _together(curve, scored.model)
         if draft is not None:
             replace(curve, asked=fmr, of_distance=scored.of_distance).save(draft)
+            keep_budget(draft, ledger)
             commit(draft, overwrite)
         elif out is not None:
             content = {**shown, "curve": curve.to_dict()}
@@ -173,7 +177,8 @@ def threshold(
         elif not quiet and shown["threshold"] is not None:
             _say(shown, curve)
             if draft is not None:
-                stdout.print(f"Released in {out}. `pairveil report {out}` draws the curve.")
+                print_released(out, curve.certificate, ledger)
+                stdout.print(f"`pairveil report {out}` draws the curve.")
         missed = shown["threshold"] is None
         if held is not None and not (missed and out is None):  # last: what is lost is spent anew
             held.remove()
