@@ -122,7 +122,16 @@ def test_models_and_curves_say_the_same_as_fits(tmp_path: Path, command: str) ->
         (tmp_path / name).write_text("\n".join(lines), encoding="utf-8")
     words = {
         "link": ["link", "levels.csv", "pairs.csv", "--n-levels", "2,2", "--epsilon", 1],
-        "threshold": ["threshold", "scores.csv", "--score-range", "0,1", "--epsilon", 1],
+        "threshold": [
+            "threshold",
+            "scores.csv",
+            "--score-range",
+            "0,1",
+            "--epsilon",
+            1,
+            "--fmr",
+            0.1,
+        ],
     }[command]
     seeded = run(*words, "--seed", 1, "-o", "seeded", cwd=tmp_path)
     assert "Written in seeded" in seeded.out
