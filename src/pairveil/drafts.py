@@ -26,15 +26,21 @@ class Busy(Exception):
     """Somebody else is writing the draft."""
 
 
-def is_draft(name: str) -> bool:
-    """Whether a file or folder of this name is a draft of ours: at work, or left by a kill.
+def draft_of(name: str) -> str | None:
+    """Which file or folder a name is a draft of, at work or left by a kill; None where it is no draft.
 
     Examples
     --------
-    >>> is_draft(".report.html.draft.html"), is_draft("report.html")
-    (True, False)
+    >>> draft_of(".report.html.draft.html"), draft_of("report.html")
+    ('report.html', None)
     """
-    return re.fullmatch(r"\..+\.draft(\.[^/]*)?", name, re.DOTALL) is not None
+    found = re.fullmatch(r"\.(.+)\.draft(\.[^/]*)?", name, re.DOTALL)
+    return None if found is None else found[1]
+
+
+def is_draft(name: str) -> bool:
+    """Whether a file or folder of this name is a draft."""
+    return draft_of(name) is not None
 
 
 def claim(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from running import run_here
 
-from pairveil import Certificate, DPPMetricLearner
+from pairveil import Certificate, DPPMetricLearner, ReleasedMetric
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +103,14 @@ def test_a_killed_evaluation_resumes_with_one_charge(held_out, monkeypatch):
         patch.setattr(command, "_shown", killed)
         assert run_here(*paid, cwd=held_out).code != 0
     assert (held_out / "counts").exists()
-    assert run_here(*paid, cwd=held_out).json["pair_auc"] > 0
+    made = ReleasedMetric.load(held_out / "release")
+    other = ReleasedMetric(2 * made.components, made.certificate)
+    other.save(held_out / "other", overwrite=True)
+    refused = run_here("evaluate", "other", *paid[2:], cwd=held_out)
+    assert "another fit (other pairs or parameters, another schema, metric" in refused.err
+    resumed = run_here(*paid, cwd=held_out)
+    assert "as they were then" in resumed.err
+    assert resumed.json["pair_auc"] > 0
     assert len(PrivacyLedger.open(held_out / "kept.json").entries) == 1
     assert not (held_out / "counts").exists()
     wrong = run_here(*words[:3], "--classes", "a", "--checkpoint", "counts", cwd=held_out)

@@ -62,11 +62,29 @@ def test_what_was_paid_for_is_kept_where_its_report_fails(
     assert sorted(os.listdir(tmp_path)) == ["fit.lock", "ledger.json", "ledger.json.lock", "out"]
 
 
+def test_a_checkpoint_is_of_the_bounds_that_its_columns_were_read_by(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    named = (files / "people.csv").read_text().splitlines()[0].split(",")[1:]
+    for name, high in (("near.json", 1.0), ("far.json", 1.5)):
+        (tmp_path / name).write_text(json.dumps({column: [-1.0, high] for column in named}))
+    words = ["fit", files / "people.csv", files / "pairs.csv", "--checkpoint", "fit", "-o", "out"]
+    with monkeypatch.context() as patch:
+        patch.setattr("pairveil.cli.fit._save", stopped)
+        assert run_here(*words, "--bounds", "near.json", cwd=tmp_path).code == 130
+    assert "of another fit" in run_here(*words, "--bounds", "far.json", cwd=tmp_path).err
+    assert run_here(*words, "--bounds", "near.json", cwd=tmp_path).code == 0
+
+
 def test_a_report_that_was_killed_refuses_no_later_release(files: Path, tmp_path: Path) -> None:
     words = ["fit", "--no-scale", files / "people.csv", files / "pairs.csv", "-q", "-o", "out"]
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / ".report.html.draft.html").write_text("half of it")
-    assert run_here(*words, cwd=tmp_path).code == 2  # holds a release, for all that is known
+    assert run_here(*words, cwd=tmp_path).code == 0
+    (tmp_path / "out" / ".report.html.draft.html").write_text("half of it")
     assert run_here(*words, "--overwrite", cwd=tmp_path).code == 0
     (tmp_path / "out" / ".thesis.draft").write_text("mine")
     assert "holds other files" in run_here(*words, "--overwrite", cwd=tmp_path).err

@@ -106,6 +106,45 @@ def test_the_third_release_headlines_the_total(files: Path, tmp_path: Path) -> N
     assert "no promise in common" in run("certificate", "r2", cwd=tmp_path).out
 
 
+@pytest.mark.parametrize("command", ["link", "threshold"])
+def test_models_and_curves_say_the_same_as_fits(tmp_path: Path, command: str) -> None:
+    """A seed, a second release from one ledger, and what is spent again."""
+    rows = range(4000)
+    ends = [f"p{2 * i},p{2 * i + 1},{'same' if i % 2 else 'different'}" for i in rows]
+    levels = [f"p{2 * i},p{2 * i + 1},{i % 2},{(i // 2) % 2}" for i in rows]
+    scored = [f"{end},{i % 2 * 0.6 + 0.2}" for i, end in zip(rows, ends, strict=True)]
+    tables = {
+        "pairs.csv": ["left,right,label", *ends],
+        "levels.csv": ["left,right,name,dob", *levels],
+        "scores.csv": ["left,right,label,score", *scored],
+    }
+    for name, lines in tables.items():
+        (tmp_path / name).write_text("\n".join(lines), encoding="utf-8")
+    words = {
+        "link": ["link", "levels.csv", "pairs.csv", "--n-levels", "2,2", "--epsilon", 1],
+        "threshold": [
+            "threshold",
+            "scores.csv",
+            "--score-range",
+            "0,1",
+            "--epsilon",
+            1,
+            "--fmr",
+            0.1,
+        ],
+    }[command]
+    seeded = run(*words, "--seed", 1, "-o", "seeded", cwd=tmp_path)
+    assert "Written in seeded" in seeded.out
+    assert "Do not use, not for release: it was made with a seed" in seeded.out
+    for more in (["--budget", 5], ["--overwrite"]):
+        done = run(*words, "--ledger", "b.json", *more, "-o", "out", cwd=tmp_path)
+        assert done.code == 0, done.err
+    assert "Overwriting out: what its release spent stays spent" in done.out
+    assert "Released in out" in done.out
+    for said in (done, run("certificate", "out", cwd=tmp_path)):
+        assert "All 2 releases together: at most" in said.out
+
+
 STOP_WHILE_LEARNING = """
 import os, signal
 from pairveil.engine.engine import Engine

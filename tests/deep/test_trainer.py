@@ -84,6 +84,12 @@ def test_a_killed_fit_resumes_and_charges_nothing_twice(people, tmp_path):
 
     with pytest.raises(Killed):
         trainer(accountant=ledger).fit(*people, checkpoint=file, on_answer=stop)
+    torch.manual_seed(1)
+    elsewhere = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+    with pytest.raises(
+        InputError, match="another fit"
+    ):  # its answers are gradients at other weights
+        trainer(accountant=ledger).set_params(module=elsewhere).fit(*people, checkpoint=file)
     again = []
     done = trainer(accountant=ledger).fit(
         *people, checkpoint=file, on_answer=lambda query, statistic, noisy: again.append(noisy)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from pairveil.data.pairset import PairSet
+from pairveil.data.scaling import PublicBounds
 from pairveil.engine import checkpoint
 from pairveil.engine.checkpoint import _CHECK, _HEAD, Hold, name_of
 from pairveil.errors import BudgetError, InputError
@@ -193,6 +194,25 @@ def test_what_does_not_belong_is_refused(tmp_path):
         learner().fit(make_data(), checkpoint=path)
     with pytest.raises(InputError, match="cannot be written"):
         learner().fit(make_data(), checkpoint=path / "inside-a-file")
+
+
+def test_another_schema_or_other_bounds_are_another_fit(tmp_path):
+    data = make_data()
+    rows, pairs, y = np.asarray(data.features), data.pairs, data.labels
+
+    def read(high):
+        bounds = PublicBounds([-0.5] * 4, [high] * 4)
+        return learner(preprocessor=rows, bounds=bounds)
+
+    def stop(*_):
+        raise Stop
+
+    with pytest.raises(Stop):
+        read(0.5).fit(pairs, y, on_answer=stop, checkpoint=tmp_path / "fit")
+    for use in ("certify", "fit"):
+        with pytest.raises(InputError, match="another fit"):
+            getattr(read(0.6), use)(pairs, y, checkpoint=tmp_path / "fit")
+    read(0.5).fit(pairs, y, checkpoint=tmp_path / "fit")
 
 
 def test_two_fits_cannot_share_a_checkpoint(tmp_path):

@@ -206,6 +206,27 @@ def test_a_model_and_its_curve_have_one_certificate():
         curve(pairs=None, unit="pair").with_model(model.certificate_)
 
 
+def test_one_certificate_says_what_the_curve_left_out():
+    """The model used all pairs; of the curve's triangles paths leave out a third."""
+    from dataclasses import replace
+
+    from pairveil.linkage import PrivateLinkageModel
+
+    levels = cells_of(scores(), RANGE, 4)[:, None]
+    model = PrivateLinkageModel(delta=1e-6, select="all").fit(levels, Y, PEOPLE, [4]).certificate_
+    corners = 3 * np.arange(1000)[:, None, None] + np.array([[0, 1], [1, 2], [0, 2]])
+    pairs = corners.reshape(-1, 2)
+    options = {"scores": scores(n=1500), "y": np.repeat([1, -1], 1500), "pairs": pairs}
+    found = curve(random_state=None, **options)
+    assert model.selection["caveat"] is None
+    both = found.with_model(model)
+    assert both.verify().problems == ()
+    assert both.selection["caveat"] == found.certificate.selection["caveat"]
+    assert both.selection["full_graph_relationship_kappa"] == 2
+    silent = replace(both, selection={**both.selection, "caveat": None})
+    assert "the caveat that this demands is missing" in str(silent.verify().problems)
+
+
 def test_a_person_may_have_several_records():
     certificate = curve(unit="person", entity_records=7).certificate
     assert certificate.kappa == 7

@@ -49,6 +49,8 @@ def test_the_numbers_of_a_selected_fit() -> None:
     assert found.open_in_100 == 99
     assert "at least 99 guesses in 100 may be right" in found.left_out_means
     assert "there is no promise" in found.left_out_means
+    # Whoever knows everything else knows what was left out.
+    assert "every other answer that was used" in found.about["relationship"]
     assert "at most" not in found.left_out_means
     assert "knows less can sometimes learn more" in found.limits[0]
     assert "61 guesses in 100 about one relationship are right, at most 71" in found.headline

@@ -46,6 +46,16 @@ def promised(prepared: Any) -> Any:
     return prepared.certificate
 
 
+def keep_budget(draft: Any, ledger: Any) -> None:
+    """Put what the ledger says of all releases together into the draft of a release."""
+    from pairveil.release.folder import SUMMARY_FILE
+    from pairveil.report.data import Summary
+    from pairveil.report.summaries import budget_of
+
+    if ledger is not None:
+        draft.write(SUMMARY_FILE, Summary(budget=budget_of(ledger)).to_json())
+
+
 @dataclass(frozen=True)
 class Spending:
     """What a release may spend, and which ledger is charged."""

@@ -18,7 +18,7 @@ from pairveil.cli.budget import (
     privacy_option,
     promised,
 )
-from pairveil.cli.learning import hold_checkpoint
+from pairveil.cli.learning import about, hold_checkpoint
 from pairveil.cli.output import (
     JsonFlag,
     QuietFlag,
@@ -34,6 +34,7 @@ from pairveil.cli.release import ReleaseFolder, read_people, read_placed
 from pairveil.cli.threshold import norm_of, read_together, together_of
 from pairveil.cli.waiting import charge_said
 from pairveil.errors import InputError
+from pairveil.privacy.verdict import verdict
 
 RANDOM_PAIRS = 200_000
 
@@ -120,6 +121,8 @@ def evaluate(
         shared = read_together(features, together, placed.ids)
         promise = {"unit": unit, **spending.parameters, **together_of(shared)}
         planned = _planned(metric, values, placed, promise)
+        sha256 = None if metric.certificate is None else metric.certificate.metric_sha256
+        planned = planned._replace(prepared=about(planned.prepared, sha256))
         certificate = promised(planned.prepared)
         budget_file.rehearse(planned.prepared, not (json_ or quiet))
         held = open_.enter_context(hold_checkpoint(checkpoint, certificate))
@@ -132,9 +135,7 @@ def evaluate(
         found = planned.run(ledger, held)
         shown = {
             **_shown(found, len(placed.pairs)),
-            "metric_sha256": None
-            if metric.certificate is None
-            else metric.certificate.metric_sha256,
+            "metric_sha256": sha256,
         }
         if out is not None:
             from pairveil.files import write_file
@@ -209,6 +210,9 @@ def _say(shown: dict[str, Any], found: Any) -> None:
             f"Pairs share people: intervals count {found.effective_share:.0%} of them as independent."
         )
     print_epsilons(found.certificate, f"epsilon at delta {found.certificate.delta:g}, by unit")
+    judged = verdict(found.certificate)
+    if not judged.usable:
+        stdout.print(judged.line)
 
 
 def _on_public_people(

@@ -26,7 +26,7 @@ from pairveil.cli.choices import (
     SelectName,
     pure_noises,
 )
-from pairveil.cli.learning import hold_checkpoint, is_begun, learn
+from pairveil.cli.learning import about, hold_checkpoint, is_begun, learn
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stdout
 from pairveil.cli.page_options import (
     AuditFlag,
@@ -318,6 +318,7 @@ def fit(
             model.accountant = budget_file.look()
         prepared = training.prepare(model)
         if checkpoint is not None:
+            prepared = about(prepared, *_read_by(training, bounds))
             model.certify(prepared, checkpoint=checkpoint)
         planned = promised(prepared)
         if audit:
@@ -386,6 +387,16 @@ def fit(
         held is not None
     ):  # last: whoever did not see the result runs the same again, which costs nothing
         held.remove()
+
+
+def _read_by(training: Training, bounds: Path | None) -> list[Any]:
+    """The public facts by which columns became numbers."""
+    from pairveil.data.files import read_text
+    from pairveil.schema.toml import to_toml
+
+    schema = None if training.schema is None else to_toml(training.schema)
+    limits = None if bounds is None else read_text(bounds)
+    return [training.names, list(map(float, training.scale)), schema, limits]
 
 
 def _cluster(scheduler: str | None) -> Any:

@@ -3,6 +3,7 @@
 Every command that charges a ledger goes through the same steps, so that a kill at any moment costs nothing
 but time and the same command simply goes on:
 
+0. `about` says by what public things the files were read;
 1. ``held = context.with_resource(hold_checkpoint(...))``: the checkpoint is ours until the command ends;
 2. a draft of the output is reserved, allowing for a result that a killed run has written (`is_begun`);
 3. `learn`: the ledger is charged, or known to be charged, and the answers go into the checkpoint;
@@ -12,8 +13,11 @@ but time and the same command simply goes on:
 
 from __future__ import annotations
 
+import json
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +25,18 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from pairveil.cli.output import stderr
 from pairveil.cli.waiting import compiling_said
+from pairveil.errors import DataWarning
 from pairveil.privacy.units import round_up
 
 
 def is_begun(checkpoint: Path | None) -> bool:
     """Whether this is a run that was killed and is run again: its output may be there already."""
     return checkpoint is not None and checkpoint.exists()
+
+
+def about(prepared: Any, *public: Any) -> Any:
+    """A prepared fit whose checkpoint is of these public things too: a schema, a metric, settings."""
+    return replace(prepared, about=json.dumps(public, sort_keys=True))
 
 
 @contextmanager
@@ -40,6 +50,13 @@ def hold_checkpoint(checkpoint: Path | None, planned: Any) -> Iterator[Any]:
         yield None
         return
     with Hold(checkpoint) as held:
+        if is_begun(checkpoint):
+            warnings.warn(
+                f"going on from {checkpoint}, whose answers are of the features, labels and scores as they "
+                "were then. If they were changed since, remove it, which spends anew",
+                DataWarning,
+                stacklevel=4,
+            )
         check_file(held.path, checkpoint_bytes(planned.plan))
         yield held
 

@@ -16,14 +16,15 @@ from pairveil.cli.budget import (
     OverwriteFlag,
     ReleaseOut,
     Spending,
+    keep_budget,
     privacy_option,
     promised,
 )
 from pairveil.cli.choices import SelectName
-from pairveil.cli.learning import hold_checkpoint, is_begun, learn
+from pairveil.cli.learning import about, hold_checkpoint, is_begun, learn
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stdout, table
 from pairveil.cli.pair_options import PANEL, PairOptions
-from pairveil.cli.planned import print_epsilons
+from pairveil.cli.planned import print_epsilons, print_released
 from pairveil.cli.waiting import charge_said
 from pairveil.errors import InputError
 
@@ -139,12 +140,13 @@ def link(
 
             warn_of_frequencies(settings)
         prepared = model.prepare(given.levels, given.labels, given.pairs, given.n_levels)
+        prepared = about(prepared, given.names, settings)
         planned = promised(prepared)
         if talk:
             stdout.print(f"{planned.n_pairs_used:,} of {planned.n_pairs_given:,} pairs used.")
             print_epsilons(planned, f"epsilon at delta {planned.delta:g}, by unit")
             _say_noise(prepared, n_random)
-        budget_file.rehearse(prepared, talk)
+        budget_file.rehearse(prepared, talk, out if overwrite else None)
         if dry_run:
             if json_:
                 print_json({"certificate": planned.to_dict(), "out": None})
@@ -162,12 +164,13 @@ def link(
         if settings is not None:
             draft.write(SPLINK_FILE, _splink_text(model, settings))
         released.save(draft)
+        keep_budget(draft, model.accountant)
         commit(draft, overwrite)
         if json_:
             print_json({"certificate": released.certificate.to_dict(), "out": str(out)})  # type: ignore[union-attr]
         elif talk:
             print_weights(released)
-            stdout.print(f"Released in {out}. `pairveil certificate {out}` verifies it.")
+            print_released(out, released.certificate, model.accountant)
         if held is not None:  # last: what is lost before is spent anew
             held.remove()
 

@@ -8,6 +8,7 @@ from typing import Any
 from pairveil.cli.output import stdout, table
 from pairveil.privacy.promise import times_in_100
 from pairveil.privacy.units import round_up
+from pairveil.privacy.verdict import releases_of, verdict
 
 ONE = {
     "pairs": "pair",
@@ -79,6 +80,13 @@ def print_better_selection(material: Any, unit: Any) -> None:
         stdout.print(
             f"Recommended: --select {how}, which leaves {better / now:.1f} times as many pairs for the noise."
         )
+
+
+def print_released(out: Any, certificate: Any, ledger: Any) -> None:
+    """Where a release is, and the verdict on it: of all releases of the ledger together."""
+    judged = verdict(certificate, releases=None if ledger is None else releases_of(ledger))
+    where = "Released" if judged.usable else "Written"
+    stdout.print(f"{where} in {out}; `pairveil certificate {out}` verifies it. {judged.line}")
 
 
 def print_epsilons(certificate: Any, title: str) -> None:

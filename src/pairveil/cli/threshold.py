@@ -18,15 +18,16 @@ from pairveil.cli.budget import (
     OverwriteFlag,
     Spending,
     UnitOption,
+    keep_budget,
     privacy_option,
     promised,
 )
 from pairveil.cli.choices import SelectName
-from pairveil.cli.learning import hold_checkpoint, is_begun
+from pairveil.cli.learning import about, hold_checkpoint, is_begun
 from pairveil.cli.link import RecordsFile, by_splink
 from pairveil.cli.output import JsonFlag, QuietFlag, plain, print_json, spoken_warnings, stdout
 from pairveil.cli.pair_options import PANEL, IdColumn, PairOptions, Together
-from pairveil.cli.planned import print_epsilons
+from pairveil.cli.planned import print_epsilons, print_released
 from pairveil.cli.waiting import charge_said
 from pairveil.errors import InputError
 from pairveil.privacy.units import round_up
@@ -45,6 +46,11 @@ class Scored(NamedTuple):
     of_distance: bool = False
     model: Any = None  # certificate of the release
     together: dict[Any, Any] | None = None  # each person's value, where --together names a column
+
+    @property
+    def sha256(self) -> str | None:
+        """Of the release that scored the pairs."""
+        return None if self.model is None else str(self.model.metric_sha256)
 
 
 def threshold(
@@ -135,9 +141,12 @@ def threshold(
             select=str(select), n_cells=scored.n_cells, entity_records=entity_records, null=True,
             **together_of(scored.together), **spending.parameters,
         )  # fmt: skip
+        planned = planned._replace(prepared=about(planned.prepared, scored.sha256))
         promise = promised(planned.prepared)
         planned.check_pairs(fmr)
-        budget_file.rehearse(planned.prepared, not (json_ or quiet))
+        budget_file.rehearse(
+            planned.prepared, not (json_ or quiet), out if out and overwrite else None
+        )
         from pairveil.files import check_file, write_file
         from pairveil.release.error_curve import ErrorCurve
         from pairveil.release.folder import commit
@@ -158,6 +167,7 @@ def threshold(
             shown["with_model"] = _together(curve, scored.model)
         if draft is not None:
             replace(curve, asked=fmr, of_distance=scored.of_distance).save(draft)
+            keep_budget(draft, ledger)
             commit(draft, overwrite)
         elif out is not None:
             content = {**shown, "curve": curve.to_dict()}
@@ -167,7 +177,8 @@ def threshold(
         elif not quiet and shown["threshold"] is not None:
             _say(shown, curve)
             if draft is not None:
-                stdout.print(f"Released in {out}. `pairveil report {out}` draws the curve.")
+                print_released(out, curve.certificate, ledger)
+                stdout.print(f"`pairveil report {out}` draws the curve.")
         missed = shown["threshold"] is None
         if held is not None and not (missed and out is None):  # last: what is lost is spent anew
             held.remove()

@@ -121,12 +121,12 @@ class SharedCheckpoint(Checkpoint):
 
     Parameters
     ----------
-    path, plan, pairs
+    path, plan, pairs, about
         As for `Checkpoint`.
     """
 
-    def __init__(self, path: str | Path | Hold, plan: Plan, pairs: Any) -> None:
-        from_first(super().__init__, path, plan, pairs)
+    def __init__(self, path: str | Path | Hold, plan: Plan, pairs: Any, about: str = "") -> None:
+        from_first(super().__init__, path, plan, pairs, about)
 
     def released(self, place: int, name: str, shape: tuple[int, ...]) -> NDArray[np.float64] | None:
         """As the file says."""

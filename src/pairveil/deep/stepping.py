@@ -63,7 +63,7 @@ class PrivateSteps:
         self._saved: Checkpoint | None = None
         if checkpoint is not None:
             kind = Checkpoint if n_ranks() == 1 else SharedCheckpoint
-            self._saved = kind(checkpoint, prepared.plan, used)
+            self._saved = kind(checkpoint, prepared.plan, used, prepared.about)
         try:
             from_first(charging.charge, trainer.accountant, prepared, self._saved)
         except BaseException:

@@ -169,7 +169,8 @@ class PrivateMetricTrainer(PrivateLearner):
             given.learning_rate,
             in_place=sampled and not rows_stand_alone(network),
         )
-        return prepare(recipe, given, material, self._noise(), stacklevel=3)
+        prepared = prepare(recipe, given, material, self._noise(), stacklevel=3)
+        return dataclasses.replace(prepared, about=_first_weights(network))
 
     def _check(self, given: Any, n_features: int) -> None:
         del n_features
@@ -220,7 +221,7 @@ class PrivateMetricTrainer(PrivateLearner):
             return super().fit(prepared, **options)
         if options.get("checkpoint") is not None and self.random_state is None:
             file, used = options["checkpoint"], prepared.material.used
-            options["checkpoint"] = SharedCheckpoint(file, prepared.plan, used)
+            options["checkpoint"] = SharedCheckpoint(file, prepared.plan, used, prepared.about)
         ledger = self.accountant
         try:
             self.accountant = ledger if is_first() else None  # charged once
@@ -272,15 +273,20 @@ class PrivateMetricTrainer(PrivateLearner):
         )
 
 
+def _first_weights(network: Network) -> str:
+    """Names what training starts from; answers that are kept are gradients at it."""
+    state = sorted(kept(dict(network.module.state_dict())).items())
+    return hashlib.sha256(repr(state).encode()).hexdigest()
+
+
 def _digest(prepared: Prepared, network: Network) -> str:
     """Names all that a process adds up and how; for the owner's own processes, as it follows from labels."""
     used, certificate = prepared.material.used, prepared.certificate
     people, said = network.records.contents(used, np.arange(used.n_records))
     stated = [
-        fit_digest(prepared.plan, used),
+        fit_digest(prepared.plan, used, prepared.about),
         "" if certificate is None else certificate.to_json(),
         *(network.shape, network.tokens, network.by_rules, network.positions, network.rounding),
-        sorted(kept(dict(network.module.state_dict())).items()),
     ]
     digest = hashlib.sha256(repr(stated).encode())
     for array in (used.features, people, said):

@@ -1,9 +1,9 @@
 """Resuming a fit that was killed, without spending twice and without drawing any answer twice.
 
 Training is post-processing of noisy answers, so the answers are all there is to keep. The file starts with a
-line of JSON that names the fit (a random name; a digest of the plan and of who is paired with whom: public
-things only); one record for each answer follows. A last record that is not whole is cut off; anything
-else that is wrong with the file is refused.
+line of JSON that names the fit (a random name; a digest of the plan, of who is paired with whom, and of the
+schema, metric or network that features go through: public things only); one record for each answer follows.
+A last record that is not whole is cut off; anything else that is wrong with the file is refused.
 
 The ledger's entry of a fit holds the checkpoint's name and its *mark*: the sha256 of the file up to the last
 answer that was used. A file may be resumed only if it begins with what was marked, and the mark moves
@@ -121,6 +121,8 @@ class Checkpoint:
         with whoever made it.
     pairs : (K, 2) array, PairSet or DaskPairs
         The used pairs.
+    about : str
+        What else is public and changes the answers (`pairveil.learners.preparing.Prepared`).
 
     Attributes
     ----------
@@ -141,14 +143,14 @@ class Checkpoint:
     (array([1., 2.]), None)
     """
 
-    def __init__(self, path: str | Path | Hold, plan: Plan, pairs: Any) -> None:
+    def __init__(self, path: str | Path | Hold, plan: Plan, pairs: Any, about: str = "") -> None:
         self._own = None if isinstance(path, Hold) else Hold(path)
         self._hold = path if isinstance(path, Hold) else self._own
         assert self._hold is not None
         self.path = self._hold.path
         self._ledger: PrivacyLedger | None = None
         try:
-            digest = fit_digest(plan, pairs)
+            digest = fit_digest(plan, pairs, about)
             if not self.path.exists():
                 _create(self.path, digest)
             self.content = read(self.path, digest)
@@ -218,9 +220,10 @@ class Checkpoint:
         self.close()
 
 
-def fit_digest(plan: Plan, pairs: Any) -> str:
+def fit_digest(plan: Plan, pairs: Any, about: str = "") -> str:
     """Names a fit by what is public of it: features and labels are not in it."""
-    described = json.dumps([version("pairveil"), plan.to_dict(), plan.n_records], sort_keys=True)
+    stated = [version("pairveil"), plan.to_dict(), plan.n_records, about]
+    described = json.dumps(stated, sort_keys=True)
     digest = hashlib.sha256(described.encode())
     digest.update(topology_digest(pairs))
     return digest.hexdigest()
@@ -241,7 +244,8 @@ def read(path: str | Path, digest: str) -> Content:
         raise InputError("this file is not a checkpoint of this version")
     if header["fit"] != digest:
         raise InputError(
-            f"this checkpoint is of another fit (other pairs, parameters or version); {_ANEW}"
+            "this checkpoint is of another fit (other pairs or parameters, another schema, metric or "
+            f"network, or another version); {_ANEW}"
         )
     return _records(header["name"], first + newline, rest)
 

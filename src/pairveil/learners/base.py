@@ -239,7 +239,7 @@ class PrivateLearner(WithoutData):
         checkpoint : path, optional
             Refused if ``fit`` would refuse to resume from it.
         """
-        prepared = self._prepare(pairs, y)
+        prepared = RawRows.of(self).named(self._prepare(pairs, y))
         if checkpoint is not None:
             charging.check(self.accountant, prepared, checkpoint)
         return prepared.certificate
@@ -281,14 +281,14 @@ class PrivateLearner(WithoutData):
         if checkpoint is not None and self.random_state is not None:
             raise InputError("a checkpoint is for releases: leave random_state=None")
         check_backend(self.backend)
-        prepared = self._prepare(pairs, y)
+        prepared = RawRows.of(self).named(self._prepare(pairs, y))
         self._warn_of_clones(prepared.certificate)
         used = prepared.material.used
         backend = backend_for(used, self.backend)  # before anything is charged
         if checkpoint is None or isinstance(checkpoint, Checkpoint):
             saved = checkpoint
         else:
-            saved = Checkpoint(checkpoint, prepared.plan, used)
+            saved = Checkpoint(checkpoint, prepared.plan, used, prepared.about)
         try:
             charging.charge(self.accountant, prepared, saved)
             watcher = Progress(prepared, on_step, on_answer)

@@ -60,7 +60,7 @@ def check(ledger: PrivacyLedger | None, prepared: Prepared, path: Path | str) ->
     """
     if not Path(path).exists():
         return
-    content = read(path, fit_digest(prepared.plan, prepared.material.used))
+    content = read(path, fit_digest(prepared.plan, prepared.material.used, prepared.about))
     if ledger is not None:
         _charged_mark(ledger, prepared.cost(), content)
 

@@ -33,6 +33,9 @@ class Prepared:
         None when epsilon is infinite.
     noise : NoiseSource
         Where sampling and noise will come from.
+    about : str
+        What the answers depend on, is public, and is not in the plan: a schema, a metric that is measured,
+        a network's first weights. A checkpoint is of this and of nothing else.
     secret : bytes or None
         What pairs of row numbers are named with (`own_secret`).
     """
@@ -42,6 +45,7 @@ class Prepared:
     plan: Plan
     certificate: Certificate | None
     noise: NoiseSource
+    about: str = ""
     secret: bytes | None = field(default=None, repr=False, compare=False)
 
     @property

@@ -25,7 +25,7 @@ from pairveil.errors import InputError
 from pairveil.learners.inputs import as_features, as_pair_array
 from pairveil.learners.preparing import Prepared
 from pairveil.schema.schema import Schema
-from pairveil.schema.toml import read_schema
+from pairveil.schema.toml import read_schema, to_toml
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class RawRows:
             raise InputError(
                 "bounds must be {column: (lower, upper)}, PublicBounds or a file's path"
             )
-        return cls(schema, bounds, learner.data_norm)
+        return cls(schema, bounds, getattr(learner, "data_norm", 1.0))
 
     @property
     def is_plain(self) -> bool:
@@ -77,6 +77,15 @@ class RawRows:
         if self.schema is not None:
             return self.schema.raw_names
         return None if self.bounds is None else self.bounds.names
+
+    def named(self, prepared: Prepared) -> Prepared:
+        """A prepared fit that says by what its rows were read, for its checkpoint."""
+        if self.schema is not None:
+            return replace(prepared, about=to_toml(self.schema))
+        if self.bounds is None:
+            return prepared
+        names, lower, upper = self.bounds.names, self.bounds.lower, self.bounds.upper
+        return replace(prepared, about=repr([names, lower.tolist(), upper.tolist()]))
 
     # ---- rows -----------------------------------------------------------------------------------
 

@@ -114,9 +114,26 @@ def model_and_curve(model: Certificate, curve: Certificate) -> Certificate:
         public=curve.public,
         delta=max(model.delta, curve.delta),
         slack=curve.delta_slack,
-        thresholds=[{"n_pairs": curve.n_pairs_used, "kappas": dict(curve.kappas)}],
+        thresholds=[
+            {
+                "n_pairs": curve.n_pairs_used,
+                "n_pairs_given": curve.n_pairs_given,
+                "kappas": dict(curve.kappas),
+            }
+        ],
         error_curve=curve.plan["error_curve"],
+        selection=_selection(model.selection, curve.selection),
     )
+
+
+def _selection(model: Mapping[str, Any], curve: Mapping[str, Any]) -> dict[str, Any]:
+    """How the model's pairs were selected, with the caveat that the pairs of either part demand."""
+    full = "full_graph_relationship_kappa"
+    return {
+        **model,
+        "caveat": model["caveat"] or curve["caveat"],
+        full: max(model[full], curve[full]),
+    }
 
 
 def _joined(
@@ -130,6 +147,7 @@ def _joined(
     public: Sequence[str],
     delta: float | None = None,
     slack: float = 0.0,
+    selection: Mapping[str, Any] | None = None,
     **added: Any,
 ) -> Certificate:
     """The first certificate with the queries of a second part, recomputed; ``added`` goes into its plan."""
@@ -149,7 +167,7 @@ def _joined(
         mechanism=first.mechanism,
         n_pairs_given=first.n_pairs_given,
         n_pairs_used=first.n_pairs_used,
-        selection=first.selection,
+        selection=first.selection if selection is None else selection,
         noise_source=source,  # a seed, if one was used
         for_release=first.for_release and for_release and NOISE_SOURCES.get(source, False),
         delta_slack=slack,

@@ -377,9 +377,10 @@ def _about(found: Verdict, certificate: Certificate, unit: str) -> str:
     times = found.in_100[unit]
     if times is None:
         return f"{guessed}: no promise{' in common' if (found.releases or 0) > 1 else ''}."
-    return (
-        f"{guessed}: even someone who knows everything else is right at most {times} times in 100."
-    )
+    # Answers that were left out can tie more used pairs together than the bound counts.
+    tied = unit == "relationship" and found.open_in_100 is not None
+    known = "every other answer that was used" if tied else "everything else"
+    return f"{guessed}: even someone who knows {known} is right at most {times} times in 100."
 
 
 def _left_out(found: Verdict, certificate: Certificate) -> str:

@@ -202,6 +202,8 @@ def _said(c: Certificate) -> list[str]:
     if how not in SELECTIONS or "caveat" not in c.selection or not _is_count(full):
         return [*problems, "how the pairs were selected is not stated, or not all of it"]
     caveat, dropped = c.selection["caveat"], c.n_pairs_used < c.n_pairs_given
+    all_used = how == "all" and not dropped
+    dropped = dropped or any(_left_out(one) for one in _thresholds(c))
     usual = SELECTED_TUPLES_CAVEAT if c.records == "tuples" else SELECTED_CAVEAT
     if dropped and caveat != usual:
         problems.append(
@@ -216,7 +218,7 @@ def _said(c: Certificate) -> list[str]:
     used = graph["relationship"]
     # A search divides the pairs between fits and scores: kappas are of either part, `full` is of both.
     divided = "search" in c.plan
-    if (how == "all" and dropped) or (not dropped and full > used and not divided):
+    if (how == "all" and not all_used) or (not dropped and full > used and not divided):
         problems.append("all pairs are said to be used, but the numbers say that some were dropped")
     if full < used and not _thresholds(c) and not _is_declared(c, "relationship"):
         problems.append("no graph has a kappa below that of a part of its pairs")
@@ -297,6 +299,14 @@ def _kappas_of_graph(c: Certificate) -> Mapping[str, int] | None:
 def _thresholds(c: Certificate) -> list[Any]:
     thresholds = c.plan.get("thresholds", ())
     return list(thresholds) if isinstance(thresholds, list | tuple) else [None]
+
+
+def _left_out(threshold: Any) -> bool:
+    """Whether not all pairs that were given for thresholds were used."""
+    if not isinstance(threshold, Mapping):
+        return False
+    used, given = threshold.get("n_pairs"), threshold.get("n_pairs_given")
+    return _is_count(used) and _is_count(given) and used < given
 
 
 def _chains_of_thresholds(c: Certificate) -> list[str]:

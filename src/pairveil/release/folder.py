@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pairveil.drafts import is_draft
+from pairveil.drafts import draft_of
 from pairveil.errors import InputError
 from pairveil.files import FolderDraft, recover
 from pairveil.foreign import parse_json, read_regular
@@ -56,10 +56,11 @@ def check_folder(target: Path, overwrite: bool) -> None:
     if target.exists() and not target.is_dir():
         raise InputError(f"{target} is a file; name a folder for the release")
     held = {entry.name for entry in target.iterdir()} if target.exists() else set()
-    held = {name for name in held if not is_draft(name)}  # ours, left by a kill
+    ours = SIGNED_FILES | {SIGNATURE_FILE, REPORT_FILE}
+    held = {name for name in held if draft_of(name) not in ours}  # which a kill left
     if not held:
         return
-    if held - SIGNED_FILES - {SIGNATURE_FILE, REPORT_FILE}:
+    if held - ours:
         raise InputError(f"{target} holds other files; name a new folder for the release")
     if not overwrite:
         raise InputError(
