@@ -270,6 +270,8 @@ class _Checker:
     def _column(self, path: Any, bound: frozenset[str]) -> None:
         name = str(path[0]) if isinstance(path, list) and path else ""
         if name.lower() in bound:
+            if len(path) > 1:  # DuckDB takes a.b for column b of a table a first, if there is one
+                self.refuse(f"what lies in {_shown(name)} is asked for by struct_extract")
             return
         base, side = name.lower()[:-2], name.lower()[-2:]
         if base.startswith(self.frequencies):
