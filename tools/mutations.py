@@ -650,7 +650,7 @@ ACCOUNTING = [
     ),
     Mutation(
         "ledger: a fork has a copy of the budget",
-        'if os.getpid() != self._process:\n            raise InputError(\n'
+        "if os.getpid() != self._process:\n            raise InputError(\n"
         '                "a PrivacyLedger in memory belongs',
         'if False:\n            raise InputError(\n                "a PrivacyLedger in memory belongs',
         _in("test_ledger"),
@@ -813,6 +813,18 @@ COUNTS = [
         "if base.startswith(self.frequencies):",
         "if not base:",
         _in("test_conditions"),
+    ),
+    Mutation(
+        "deep: batches as large as those that are run are not tried",
+        "return (4,) if self.micro_batch <= 4 else (4, self.micro_batch)",
+        "return (4,)",
+        _in("test_gradients"),
+    ),
+    Mutation(
+        "audit: a canary stands alone",
+        "self._uneven = _uneven(canary.second) if canary.hides_features else None",
+        "self._uneven = None",
+        _in("test_registered"),
     ),
     Mutation(
         "linkage: a lambda's parameter may be the name of the table",
@@ -980,7 +992,7 @@ COPIES = [
     ),
     Mutation(
         "copies: an engine goes on in a forked process",
-        'if os.getpid() != self._process:\n            raise InputError(\n'
+        "if os.getpid() != self._process:\n            raise InputError(\n"
         '                "these answers were charged in another',
         'if False:\n            raise InputError(\n                "these answers were charged in another',
         _in("test_trainer"),
