@@ -815,6 +815,12 @@ COUNTS = [
         _in("test_conditions"),
     ),
     Mutation(
+        "engine: threads count their answers at once",
+        "with self._alone:\n            return self._answer(query, statistic)",
+        "if self._alone:\n            return self._answer(query, statistic)",
+        _in("test_sums"),
+    ),
+    Mutation(
         "deep: batches as large as those that are run are not tried",
         "return (4,) if self.micro_batch <= 4 else (4, self.micro_batch)",
         "return (4,)",
