@@ -839,6 +839,12 @@ COUNTS = [
         _in("test_conditions"),
     ),
     Mutation(
+        "linkage: everybody's cells decide whether numbers are whole",
+        'if by_name[one.lower()].endswith(("INT", "INTEGER"))',
+        'if by_name[one.lower()].endswith(("no such kind",))',
+        _in("test_conditions"),
+    ),
+    Mutation(
         "linkage: conditions reach files",
         '"enable_external_access": "false"',
         '"enable_external_access": "true"',

@@ -481,3 +481,16 @@ def test_the_command_refuses_settings_before_it_charges(tmp_path):
         }
     )
     assert done.exit_code == 0, (done.output, done.exception)
+
+
+@pytest.mark.parametrize("third", [None, 9.5])
+@pytest.mark.parametrize("make", [pd.DataFrame, dict])
+def test_a_third_records_cell_does_not_decide_how_others_numbers_are_written(make, third):
+    """pandas makes floats of whole numbers beside one that is missing: '7' would become '7.0' for all."""
+    ids = LABELS["unique_id_l"] + ["r5", "r6"]
+
+    def found(cell):
+        records = make({"unique_id": ids, "zip": [7, 70, 7, 120, 1, 8, cell]})
+        return levels("length(zip_l::VARCHAR) <= 2", records)
+
+    assert found(third) == found(9)
