@@ -809,6 +809,36 @@ COUNTS = [
         _in("test_conditions"),
     ),
     Mutation(
+        "engine: threads count their answers at once",
+        "with self._alone:\n            return self._answer(query, statistic)",
+        "if self._alone:\n            return self._answer(query, statistic)",
+        _in("test_sums"),
+    ),
+    Mutation(
+        "deep: batches as large as those that are run are not tried",
+        "return (4,) if self.micro_batch <= 4 else (4, self.micro_batch)",
+        "return (4,)",
+        _in("test_gradients"),
+    ),
+    Mutation(
+        "audit: a canary stands alone",
+        "self._uneven = _uneven(canary.second) if canary.hides_features else None",
+        "self._uneven = None",
+        _in("test_registered"),
+    ),
+    Mutation(
+        "linkage: a lambda's parameter may be the name of the table",
+        "if len(path) > 1:  # DuckDB",
+        "if len(path) > 9:  # DuckDB",
+        _in("test_conditions"),
+    ),
+    Mutation(
+        "linkage: everybody's cells decide whether numbers are whole",
+        'if by_name[one.lower()].endswith(("INT", "INTEGER"))',
+        'if by_name[one.lower()].endswith(("no such kind",))',
+        _in("test_conditions"),
+    ),
+    Mutation(
         "linkage: conditions reach files",
         '"enable_external_access": "false"',
         '"enable_external_access": "true"',

@@ -1,5 +1,8 @@
 """Sensitivity: neighbouring data never move a sum further than claimed, whatever the data."""
 
+import contextlib
+import threading
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -9,10 +12,13 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from pairveil.data.pairset import PairSet
+from pairveil.engine.engine import Engine
 from pairveil.engine.gradients import LossGradient
 from pairveil.engine.losses import ContrastiveLoss
 from pairveil.engine.statistics import TILE, Statistic, clipped_sum
 from pairveil.privacy.grid import choose_grid, grid_sensitivity
+from pairveil.privacy.noise import TrustedNoise
+from pairveil.privacy.queries import Query
 
 
 def random_pairs(rng, n_people, n_pairs, d, scale=1.0):
@@ -159,3 +165,32 @@ def test_terms_that_are_longer_than_their_sum_are_charged_for_their_rounding():
     more = [kind().sensitivity("l2", grid) - 1.0 for kind in (Cancelling, Plain)]
     rounding = grid * np.sqrt(3)
     assert more[0] - rounding == pytest.approx(1e6 * (more[1] - rounding), rel=1e-3)
+
+
+def test_threads_that_ask_at_once_get_no_more_answers_than_were_charged():
+    both = threading.Barrier(2)
+
+    class Meeting(Counter):
+        """Whoever reads the count waits until another has read it too, if another can."""
+
+        def __getitem__(self, query):
+            found = super().__getitem__(query)
+            with contextlib.suppress(threading.BrokenBarrierError):
+                both.wait(timeout=0.2)
+            return found
+
+    engine = Engine(PairSet(np.eye(2), [[0, 1]], [1]), TrustedNoise())
+    engine._done = Meeting()
+    gradient = LossGradient(np.eye(2), ContrastiveLoss(1.0), clip=1.0)
+    answers = []
+
+    def ask():
+        with contextlib.suppress(RuntimeError):
+            answers.append(engine.answer(Query("gradients", (2, 2), 5.0), gradient))
+
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert len(answers) == 1

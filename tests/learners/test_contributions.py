@@ -21,7 +21,7 @@ from pairveil import (
 from pairveil.data.groups import GroupSet
 from pairveil.data.people import People
 from pairveil.engine.statistics import Statistic, clipped_sum
-from pairveil.learners import learner_class
+from pairveil.learners import LEARNERS, learner_class
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 D = 6
@@ -116,6 +116,13 @@ CASES = {
 }
 
 
+OF_OTHERS = {"ranking", "triplet", "tuplet", "clustering"}  # of choices, tuples and links
+for name in (
+    LEARNERS.keys() - OF_OTHERS - {"contrastive", "scatter"}
+):  # whoever adds one is asked too
+    CASES[f"pairs, {name}"] = (pairs(learner_class(name)), some_pairs)
+
+
 def longest(records, statistic, norm, rows, *, compiled):
     """How far one of the records moves the sum, relative to what is charged for it."""
     charged = statistic.sensitivity(norm, GRID, records.features.dtype)
@@ -160,6 +167,51 @@ def test_no_record_is_longer_than_its_clip_bound(case, mechanism):
             assert longest(single, statistic, norm, every, compiled=True) <= 1 + ROUNDING, name
         if case != "groups":  # groups take dense rows
             assert longest(thin, statistic, norm, every[::7], compiled=False) <= 1 + ROUNDING, name
+
+
+def nulls():
+    """Pairs of people with equal rows, with either label."""
+    twins = np.column_stack([np.arange(N), np.arange(N) + N])
+    return PairSet(np.tile(ROWS, (2, 1)), np.tile(twins, (2, 1)), np.repeat([1, -1], N))
+
+
+def apart(records, statistic, norm):
+    """How far the sum lies from those of its parts, in clip bounds: no record changes another's share."""
+    every = np.arange(records.n_records)
+    whole, *parts = (
+        clipped_sum(records, rows, statistic, norm, GRID, compiled=False)
+        for rows in (every, *np.array_split(every, 7))
+    )
+    return float(np.abs(sum(parts) - whole).max()) * GRID / statistic.clip
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+@pytest.mark.parametrize("case", CASES)
+def test_no_record_changes_what_another_contributes(case, mechanism):
+    make_fit, make_records = CASES[case]
+    records = make_records(ROWS)
+    for statistic, norm in asked(make_fit(mechanism=mechanism)):
+        assert apart(records, statistic, norm) < 1e-6, type(statistic).__name__
+        if records.kind == "pairs":
+            empty = clipped_sum(nulls(), None, statistic, norm, GRID)
+            assert not empty.any(), type(statistic).__name__
+
+
+def test_a_statistic_that_is_scaled_by_the_largest_record_is_caught():
+    """One record alone is as long as it may be: only beside others does the error show."""
+
+    class ByTheLargest(Statistic):
+        clip = 1.0
+        shape = (D,)
+
+        def tile_sum(self, differences, labels, norm):
+            lengths = np.linalg.norm(differences, axis=1)
+            return labels @ differences / max(lengths.max(), 1e-100)
+
+    records = some_pairs(ROWS)
+    rows = range(records.n_records)
+    assert longest(records, ByTheLargest(), "l2", rows, compiled=False) <= 1 + ROUNDING
+    assert apart(records, ByTheLargest(), "l2") > 0.1
 
 
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])

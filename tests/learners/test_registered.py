@@ -197,6 +197,27 @@ def test_a_learner_whose_records_influence_one_another_is_refused(guide, monkeyp
         audit_exactly(guide.DiagonalLearner(unit="pair"), n_features=5)
 
 
+def by_the_longest(rows, labels, _):
+    """Clipped after everybody was scaled by the longest: alone among null pairs a canary is right."""
+    lengths = np.linalg.norm(rows, axis=1)
+    return (rows.T @ np.column_stack([labels > 0, labels < 0])).T / max(lengths.max(), 1e-9)
+
+
+def null_pairs_too(_, labels, __):
+    """A count by label, also of two equal people: against such a pair it moves by the root of two."""
+    return np.outer([np.sum(labels > 0), np.sum(labels < 0)], np.eye(5)[0]).astype(float)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [(by_the_longest, "no sum over records"), (null_pairs_too, "two equal people")],
+)
+def test_what_a_canary_alone_does_not_show_is_refused(guide, monkeypatch, wrong, words):
+    monkeypatch.setattr(guide.ColumnShares, "tile_sum", lambda _, *given: wrong(*given))
+    with pytest.raises(InputError, match=words):
+        audit_exactly(guide.DiagonalLearner(unit="pair"), n_features=5)
+
+
 def test_a_query_that_was_not_planned_says_so(build):
     with pytest.raises(InputError, match="the plan has no query 'other'"):
         build().prepare(PAIRS, Y).plan["other"]

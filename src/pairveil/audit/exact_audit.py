@@ -27,6 +27,7 @@ from pairveil.array_types import FloatArray
 from pairveil.audit.auditor import Verdict
 from pairveil.audit.canaries.inputs import Inputs
 from pairveil.audit.learner_target import on_canary
+from pairveil.data.pairset import PairSet
 from pairveil.engine.engine import Engine
 from pairveil.engine.scores import GRID
 from pairveil.engine.statistics import Statistic, clipped_sum
@@ -256,6 +257,24 @@ def directions(n_features: int) -> list[FloatArray]:
     return [axis / np.linalg.norm(axis) for axis in found]
 
 
+_NULLS = 4
+
+
+def _uneven(records: Any) -> PairSet | None:
+    """Pairs of all lengths that the canary's people allow, null ones first; None for other records.
+
+    A canary stands alone among null pairs, and beside it no other pair's contribution could change.
+    """
+    if not isinstance(records, PairSet):
+        return None
+    longest = max(float(np.abs(records.features).max()), 1e-12)
+    drawn = np.random.default_rng(0).normal(size=(20, records.n_features))
+    lengths = longest * np.repeat([0.0, 1e-3, 0.1, 0.5, 1.0], 4)
+    ends = drawn / np.linalg.norm(drawn, axis=1, keepdims=True) * lengths[:, None]
+    features = np.stack([ends, -ends], axis=1).reshape(40, -1).astype(records.features.dtype)
+    return PairSet(features, np.arange(40).reshape(-1, 2), np.resize([1, -1], 20))
+
+
 def turned(records: Any, axis: FloatArray) -> Any:
     """Records of people whose first column is reflected onto ``axis``; all l2 lengths stay.
 
@@ -286,6 +305,7 @@ class _Recorder(SeededNoise):
             )
             for axis in (directions(canary.second.n_features) if canary.hides_features else ())
         ]
+        self._uneven = _uneven(canary.second) if canary.hides_features else None
         self.moves: dict[Query, list[float]] = {}
         """For each kind of query, the move of each step in clip units."""
         self._apart: list[FloatArray] = []
@@ -340,17 +360,31 @@ class _Recorder(SeededNoise):
         separately: bool,
     ) -> None:
         """Refuse a statistic whose sums over two halves are not the sum over all: no clip bounds a record."""
-        every = np.arange(self.n_records) if rows is None else rows
-        halves = (
-            clipped_sum(self._worlds[1], half, statistic, norm, grid, separately=separately)
-            for half in np.array_split(every, 2)
-        )
-        gap = float(np.abs(sum(halves) - total).max()) * grid
-        if gap > ADDITIVE * statistic.clip:
-            raise InputError(
-                f"{type(statistic).__name__} is no sum over records: over two halves it does not add up to "
-                "the whole, so a record changes what others contribute and no clip bound limits it"
+        own = (np.arange(self.n_records) if rows is None else rows, self._worlds[1], total)
+        tried = [own]
+        if self._uneven is not None:
+            every = np.arange(self._uneven.n_records)
+            uneven, null = (
+                clipped_sum(self._uneven, part, statistic, norm, grid, separately=separately)
+                for part in (every, every[:_NULLS])
             )
+            tried.append((every, self._uneven, uneven))
+            if float(np.abs(null).max()) * grid > ADDITIVE * statistic.clip:
+                raise InputError(
+                    f"{type(statistic).__name__} counts pairs of two equal people: against such a pair, "
+                    "which must add nothing, another one moves the sum further than its clip bound"
+                )
+        for rows_now, world, whole in tried:
+            halves = (
+                clipped_sum(world, half, statistic, norm, grid, separately=separately)
+                for half in np.array_split(rows_now, 2)
+            )
+            gap = float(np.abs(sum(halves) - whole).max()) * grid
+            if gap > ADDITIVE * statistic.clip:
+                raise InputError(
+                    f"{type(statistic).__name__} is no sum over records: over two halves it does not add up "
+                    "to the whole, so a record changes what others contribute and no clip bound limits it"
+                )
 
     def descends(self, gradient: Any) -> bool:  # noqa: ARG002 - every step is looked at
         """Never: each step is summed on its own."""

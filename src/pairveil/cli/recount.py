@@ -21,6 +21,9 @@ _OF_PAIRS = {"pairs", "counted pairs", "groups"}
 """Kinds of records that are made of pairs; a certificate that is recounted has one of them."""
 
 
+_NOT_PLAIN = "the certificate does not say plainly how many records a person has"
+
+
 class Recount(NamedTuple):
     """What the public graph says of a certificate.
 
@@ -143,15 +146,20 @@ def _entity_records(c: Any) -> int | str | None:
     """How many records a person has at most; None: a person is one; why not, where it is not plain."""
     from pairveil.learners.counting import ENTITY, entity_sentence
 
-    stated = {(c.plan.get(name) or {}).get("entity_records") for name in ("linkage", "error_curve")}
-    numbers = {one for one in stated if one is not None}
+    parts = [c.plan.get(name) or {} for name in ("linkage", "error_curve")]
+    if not all(isinstance(part, dict) for part in parts):
+        return _NOT_PLAIN
+    stated = [part.get("entity_records") for part in parts]
+    numbers = {one for one in stated if isinstance(one, int)}
+    if any(one is not None and not isinstance(one, int) for one in stated):
+        return _NOT_PLAIN
     said = [one for one in c.public if one.startswith(ENTITY.partition("{n}")[0])]
     plain = len(numbers) == 1 and all(isinstance(one, int) and one >= 1 for one in numbers)
     if not numbers and not said:
         return None
     if plain and said in ([entity_sentence(n, e)] for n in numbers for e in (False, True)):
         return int(numbers.pop())
-    return "the certificate does not say plainly how many records a person has"
+    return _NOT_PLAIN
 
 
 def _kappas_of_groups(c: Any, used: Any) -> dict[str, int | str]:

@@ -112,10 +112,12 @@ class Network:
         self.half = False  # the checks look at structure, in full precision
         self._rules = self._with_rules()
         self._check_rows_apart()
-        with torch.no_grad():
-            run = self._fresh()
-            embedded = torch.stack([run.module(one) for one in self._trial()[:-1]])
-        check_apart(run.records, embedded)
+        for n in self._sizes():
+            with torch.no_grad():
+                run = self._fresh()
+                *people, said = self._trial(n=n)
+                embedded = torch.stack([run.module(one) for one in people])
+            check_apart(run.records, embedded, said)
         self.by_rules = self._rules is not None and self._rules_agree()
         self._check_pass("the module has layers without a rule, and torch.func cannot form them")
         self.half = autocast is not None
@@ -290,19 +292,29 @@ class Network:
             found[name] = rule
         return found
 
+    def _sizes(self) -> tuple[int, ...]:
+        """Records of the batches that are tried: few, and as many as are run at once.
+
+        What looks for the hardest of a batch, or cuts it into parts, may leave a small one alone.
+        """
+        return (4,) if self.micro_batch <= 4 else (4, self.micro_batch)
+
     def _check_rows_apart(self) -> None:
-        self._try_rows_apart()
+        sizes = [4, *(n * self.records.size for n in self._sizes()[1:])]
+        for n in sizes:
+            self._try_rows_apart(n)
         # A branch that starts at zero mixes nothing yet; after the first step it would.
         start = self.flat()
         moved = start + 0.1 * np.random.default_rng(6).normal(size=len(start))
         try:
             self.load(moved)
-            self._try_rows_apart()
+            for n in sizes:
+                self._try_rows_apart(n)
         finally:
             self.load(start)
 
-    def _try_rows_apart(self) -> None:
-        module, rows = self._fresh().module, self.example(4)
+    def _try_rows_apart(self, n: int) -> None:
+        module, rows = self._fresh().module, self.example(n)
         others = [rows.clone() for _ in range(1 if self.tokens else 2)]
         for other, scale in zip(others, (1, 1e9), strict=False):
             other[1] = self.example(4, seed=1)[1] * scale
@@ -313,9 +325,9 @@ class Network:
                 raise InputError(
                     f"the module cannot embed data of shape {self.shape}: {problem}"
                 ) from None
-        if not isinstance(first, Tensor) or first.ndim != 2 or len(first) != 4:
+        if not isinstance(first, Tensor) or first.ndim != 2 or len(first) != n:
             raise InputError("the module must map (n, ...) to (n, k) embeddings, one row a person")
-        kept = torch.tensor([0, 2, 3], device=first.device)
+        kept = torch.arange(n, device=first.device) != 1
         if not same_bits(first, again):
             raise InputError(
                 "the module embeds the same rows differently the second time: it remembers what it saw, or "
@@ -328,11 +340,11 @@ class Network:
                 "so that no bound holds on what one pair contributes; use layers that treat samples apart"
             )
 
-    def _trial(self, seed: int = 2) -> tuple[Tensor, ...]:
-        """Four random records: people place by place, and what is said of them."""
-        people = [self.example(4, seed=seed + place) for place in range(self.records.size)]
+    def _trial(self, seed: int = 2, n: int = 4) -> tuple[Tensor, ...]:
+        """Random records: people place by place, and what is said of them."""
+        people = [self.example(n, seed=seed + place) for place in range(self.records.size)]
         said = torch.tensor(self.records.trial, dtype=torch.float32, device=self.device)
-        return *people, said
+        return *people, said.repeat(-(-n // 4), *[1] * (said.ndim - 1))[:n]
 
     def _rules_agree(self) -> bool:
         """Whether the rules' sum is torch's own: not where parameters are shared or used elsewhere."""

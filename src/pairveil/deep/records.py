@@ -186,16 +186,16 @@ def _present(loss: Any, *given: Tensor, labelled: bool = True) -> Tensor:
     return torch.where(null, torch.zeros_like(values), values)
 
 
-def check_apart(records: Records, embedded: Tensor) -> None:
+def check_apart(records: Records, embedded: Tensor, said: Tensor) -> None:
     """Refuse a loss in which one record moves another's number or slopes, or that remembers records.
 
-    ``embedded``: Tensor of shape (size, 4, k); of random people.
+    ``embedded``: Tensor of shape (size, n, k); of random people. ``said``: of the n records. The first four
+    of them are changed in turn.
     """
-    said = torch.tensor(records.trial, dtype=torch.float32, device=embedded.device)
     first, n = _losses_and_slopes(records, embedded, said), len(said)
     if not bool(torch.isfinite(first[:, 0]).any()):
         raise InputError("the loss gives no number on random people: nothing could be learned")
-    for record, by in itertools.product(range(n), (1e9, 1e3, -1.0, 1e-3)):
+    for record, by in itertools.product(range(min(n, 4)), (1e9, 1e3, -1.0, 1e-3)):
         others, changed = embedded.clone(), said.clone()
         signs = torch.ones(records.size, 1, device=embedded.device, dtype=embedded.dtype)
         signs[1::2] = -1.0

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -76,12 +77,17 @@ class Engine:
         self._checkpoint = checkpoint
         self._done: Counter[Query] = Counter()
         self._process = os.getpid()
+        self._alone = threading.RLock()  # threads that count at once would count one answer for two
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("an engine cannot be copied or pickled: its answers were charged once")
 
     def answer(self, query: Query, statistic: Statistic) -> FloatArray:
         """One noisy sum of ``statistic`` over a batch of the query's kind."""
+        with self._alone:
+            return self._answer(query, statistic)
+
+    def _answer(self, query: Query, statistic: Statistic) -> FloatArray:
         if query.is_choice:
             raise RuntimeError("a choice is not answered by a sum: choose")
         place, step = sum(self._done.values()), self._done[query]
@@ -113,6 +119,10 @@ class Engine:
         >>> scores.candidate(Engine(pairs, SeededNoise(0)).choose(query, scores))
         (0, 0.5)
         """
+        with self._alone:
+            return self._choose(query, scores)
+
+    def _choose(self, query: Query, scores: Scores) -> int:
         place = sum(self._done.values())
         self._count(query, scores, 1)
         chosen, kept = None, self._checkpoint
@@ -137,6 +147,10 @@ class Engine:
         Small Poisson batches, and their noise, are drawn for many steps at once: they depend on
         nothing that happens in between.
         """
+        with self._alone:
+            return self._descend(query, gradient, rate, steps)
+
+    def _descend(self, query: Query, gradient: LossGradient, rate: float, steps: int) -> FloatArray:
         expected = query.sample_rate * self._backend.n_records
         together = 1
         if query.is_sampled and expected <= SMALL_BATCH and self._checkpoint is None:

@@ -270,6 +270,8 @@ class _Checker:
     def _column(self, path: Any, bound: frozenset[str]) -> None:
         name = str(path[0]) if isinstance(path, list) and path else ""
         if name.lower() in bound:
+            if len(path) > 1:  # DuckDB takes a.b for column b of a table a first, if there is one
+                self.refuse(f"what lies in {_shown(name)} is asked for by struct_extract")
             return
         base, side = name.lower()[:-2], name.lower()[-2:]
         if base.startswith(self.frequencies):
@@ -362,11 +364,29 @@ class Compared:
             if link != "dedupe_only":
                 of = quoted(own[1]) if len(own) > 1 else "'" + title.replace("'", "''") + "'"
                 name = f"({of}::VARCHAR || '-__-' || {name}::VARCHAR)"
-            kept = "".join(f", {quoted(one)}" for one in self.used)
+            kept = "".join(f", {one}" for one in self._plain(f"given {number}"))
             sources.append(
                 f'SELECT {number} AS {TABLE}, {name} AS {KEY}{kept} FROM "given {number}"'
             )
         self._run(f"CREATE TABLE records AS {' UNION ALL '.join(sources)}", "the records")
+
+    def _plain(self, table: str) -> list[str]:
+        """The used columns of a table, whole numbers as floating point.
+
+        Whether pandas, Splink or a dictionary has whole numbers there follows from everybody's cells: one
+        that is missing, or a half, would turn everyone's '7' into '7.0'.
+        """
+        kinds = {
+            name: str(kind)
+            for name, kind, *_ in self.database.execute(f"DESCRIBE {quoted(table)}").fetchall()
+        }
+        by_name = {name.lower(): kinds[name] for name in kinds}
+        return [
+            f"{quoted(one)}::DOUBLE AS {quoted(one)}"
+            if by_name[one.lower()].endswith(("INT", "INTEGER"))
+            else quoted(one)
+            for one in self.used
+        ]
 
     def levels(self, pairs: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
         """Levels of some pairs, and their records by the ids that the tables have.
