@@ -118,7 +118,7 @@ def test_a_signed_ranking_that_is_changed_is_found_out(ranker, tmp_path: Path) -
     folder = ranker.release(tmp_path / "out")
     public = signing.new_key(tmp_path / "key.pem")
     signing.sign(folder, tmp_path / "key.pem")
-    assert signing.check_signature(folder, public) == ()
+    assert signing.check_signature(folder, public).uncovered == ()
     (folder / "ranking.json").write_text("{}")
     with pytest.raises(InputError, match="tampered"):
         signing.check_signature(folder, public)
