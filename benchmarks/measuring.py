@@ -41,6 +41,8 @@ def last_object(command: Sequence[str], failed: str, one_core: bool) -> dict[str
     """Run a command whose last line is a JSON object; an error begins with ``failed``."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
     limits = dict.fromkeys(names, "1") if one_core else {}
+    # The measuring code is not installed; the folder that a user works in is not on the path (-P).
+    limits["PYTHONPATH"] = str(Path(__file__).parents[1])
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, env=os.environ | limits
     )

@@ -108,7 +108,7 @@ class LessNoise(SeededNoise):
 
 
 @pytest.mark.parametrize(
-    ("part", "runs"), [(1 / 3, 4000), pytest.param(1 / 2, 20_000, marks=nightly)]
+    ("part", "runs"), [(1 / 3, 3000), pytest.param(1 / 2, 20_000, marks=nightly)]
 )
 def test_a_learner_with_less_noise_than_planned_is_found(part, runs, monkeypatch):
     monkeypatch.setattr(LessNoise, "part", part)

@@ -40,7 +40,7 @@ def planned(groups: object = None, **parameters: object) -> Certificate:
     [
         {"n_steps": 4, "epsilon": 6.0},
         {"n_steps": 4, "epsilon": 6.0, "unit": "person", "adjacency": "replace"},
-        {"mechanism": "laplace", "epsilon": 6.0},
+        {"mechanism": "laplace", "n_steps": 4, "epsilon": 6.0},
         {"groups": "auto", "n_steps": 4, "epsilon": 6.0, "unit": "person"},
         {"groups": "auto", "n_steps": 4, "epsilon": 6.0, "unit": "pair"},  # two people
         {"groups": 4, "n_steps": 4, "epsilon": 6.0, "unit": "person"},  # costs two clip bounds
