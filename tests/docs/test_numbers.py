@@ -33,9 +33,10 @@ def farthest() -> float:
             "theory/learner.md",
             f"get {shares(PAIRS.survey_share)} and {PAIRS.start_share:.2f}".replace("0.", "."),
         ),
-        ("theory/learner.md", f"clipped to SNR / (SNR + {PAIRS.unclipped:.0f})"),
+        ("theory/learner.md", f"clipped to min({PAIRS.clip}, SNR / {PAIRS.unclipped:.0f})"),
         ("theory/learner.md", f"T = {PAIRS.steps} times"),
         ("theory/learner.md", f"S < {PAIRS.faint:.0f}, K ≥ {PAIRS.few_pairs:,}"),
+        ("theory/learner.md", f"pays for the sum of its entries, if S < {PAIRS.faint_pure:,.0f}"),
         (
             "theory/learner.md",
             f"hypot({PAIRS.euclid} / SNR, ({PAIRS.scarce} d / K')²), {PAIRS.evidence} / sqrt(1 + z²)",

@@ -12,6 +12,7 @@ from pairveil import DPPMetricLearner, PrivacyLedger
 from pairveil.audit.exact_audit import audit_exactly
 from pairveil.engine.plan import Setting
 from pairveil.evaluation.scores import pair_auc
+from pairveil.learners.contrastive import recipe
 from pairveil.learners.contrastive.recipe import starts_by_choice, usual_steps
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.costs import Cost
@@ -132,8 +133,25 @@ def test_a_pure_epsilon_chooses_sooner_and_takes_fewer_steps():
     assert at(1.0, "laplace") == (True, 16)
     assert at(1.0, "gaussian") == (False, 100)
     assert at(0.1, "laplace") == (True, 5)  # the more noise, the fewer queries
+    assert at(4.0, "laplace", n=8463, d=32) == (
+        True,
+        33,
+    )  # Bank, whose vector starts on a wrong column
     assert at(8.0, "laplace") == (False, 46)
     assert at(1.0, "laplace", n=500) == (False, 4)
+
+
+@pytest.mark.parametrize(("mechanism", "epsilon"), [("gaussian", 0.1), ("laplace", 0.3)])
+def test_many_pairs_keep_little_of_euclid_after_a_choice(mechanism, epsilon, monkeypatch):
+    """Euclid's weight counted the noise of ten directions in l1: ten times that of the one learned."""
+    X, _, chain, y = people()
+    weights = []
+    usual = recipe.euclid_weight
+    monkeypatch.setattr(
+        recipe, "euclid_weight", lambda *given: weights.append(usual(*given)) or weights[-1]
+    )
+    DPPMetricLearner(epsilon, mechanism=mechanism, preprocessor=X, random_state=0).fit(chain, y)
+    assert weights[0] < 0.25
 
 
 def test_more_components_start_on_the_vector():

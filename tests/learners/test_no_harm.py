@@ -15,7 +15,14 @@ from tools.many_classes import benchmark
 from pairveil import DPPMetricLearner
 from pairveil.engine.plan import Plan
 from pairveil.evaluation.scores import pair_auc
-from pairveil.learners.contrastive.recipe import euclid_weight, take_survey
+from pairveil.learners.contrastive.recipe import (
+    Balance,
+    euclid_weight,
+    least_directions,
+    take_survey,
+    usual_clip,
+)
+from pairveil.privacy.mechanisms import mechanism_named
 from pairveil.privacy.queries import Query
 
 
@@ -105,3 +112,20 @@ def test_a_share_that_noise_moved_off_a_half_is_a_half(similar, share):
     balance = take_survey(plan, Answering(np.array([500.0, 400, 300, 300, similar])))
     assert balance.share == pytest.approx(share)
     assert balance.weights == pytest.approx((min(1, 1 / share - 1), min(1, share / (1 - share))))
+
+
+@pytest.mark.parametrize(
+    ("pairs", "mechanism", "rows"),
+    [(400, "gaussian", 3), (20_000, "gaussian", 5), (20_000, "laplace", 1)],
+)
+def test_many_pairs_start_more_directions(pairs, mechanism, rows):
+    """Three directions, clipped more, cost IPUMS-BR and Adult .02 to .05 of their gain."""
+    query = Query("gradients", (10, 50), 40.0, steps=100, mechanism=mechanism_named(mechanism))
+    plan = Plan((query,), n_records=pairs, n_features=50)
+    balance = Balance(np.ones(50), 1.0, 0.5, (1.0, 1.0), float(pairs))
+    assert least_directions(plan, balance) == rows
+
+
+def test_the_clip_bound_grows_with_the_signal_up_to_a_bound():
+    bounds = [usual_clip(signal) for signal in (3.0, 30.0, 60.0, 600.0)]
+    assert bounds == pytest.approx([0.02, 0.2, 0.4, 0.4])

@@ -44,26 +44,26 @@ from pairveil.privacy.mechanisms import Sampling
 class PairNumbers:
     """The fitted numbers of the pair learner, for noise with a delta and for pure epsilon."""
 
-    survey_share: float = fitted(0.13, "part of the budget for the survey", "merged", 0.018, -0.044)
-    start_share: float = fitted(0.2, "part of the budget for the start", "merged", 0.015, -0.05)
-    abundant: float = fitted(50.0, "public signal, both shares fall from", "kept", 0.01, -0.003)
-    steps: int = fitted(100, "gradients asked for, at most", "kept", -0.014, -0.003)
-    faint: float = fitted(300.0, "public signal for a choice, at most", "merged", 0.0, 0.0)
-    few_pairs: int = fitted(2000, "pairs below which no column is chosen", "kept", -0.004, -0.198)
-    known: float = fitted(2.0, "deviations that make a number known", "merged", -0.008, -0.001)
-    at_threshold: float = fitted(0.3, "scaled difference at a threshold", "kept", -0.013, -0.013)
-    start_clip: float = fitted(0.6, "clip bound of the start vector", "kept", -0.001, -0.018)
-    start_length: float = fitted(2.0, "Frobenius norm of the first W", "kept", -0.016, -0.041)
-    directions: int = fitted(10, "rows of W, at most", "kept", 0.003, -0.021)
-    least_directions: int = fitted(3, "least rows of W after a vector", "new", -0.008, -0.066)
-    unclipped: float = fitted(400.0, "SNR at which the clip bound is 1/2", "merged", -0.002, 0.001)
-    l1_clip: float = fitted(0.5, "clip in l1 / (that sqrt(entries))", "kept", 0.0, -0.017)
-    reach: float = fitted(2.5, "summed steps / SNR", "kept", -0.023, -0.109)
-    shrinkage: float = fitted(0.5, "part of the noise taken off W", "kept", -0.012, -0.119)
-    sampling: float = fitted(0.3, "sampling error, in clip bounds", "kept", 0.0, -0.002)
-    euclid: float = fitted(1.4, "Euclid's weight times SNR", "new", 0.01, -0.071)
-    scarce: float = fitted(2.2, "its root at one column a pair", "new", 0.0, -0.023)
-    evidence: float = fitted(0.4, "its least where the start is noise", "new", 0.011, -0.07)
+    survey_share: float = fitted(0.13, "part of the budget for the survey", "merged", 0.017, -0.041)
+    start_share: float = fitted(0.2, "part of the budget for the start", "merged", 0.021, -0.052)
+    abundant: float = fitted(50.0, "public signal, both shares fall from", "kept", 0.012, 0.001)
+    steps: int = fitted(100, "gradients asked for, at most", "kept", -0.016, -0.002)
+    faint: float = fitted(220.0, "public signal for a choice, at most", "new", 0.0, 0.0)
+    faint_pure: float = fitted(1200.0, "the same for pure epsilon", "new", 0.0, 0.0)
+    few_pairs: int = fitted(2000, "pairs below which no column is chosen", "kept", -0.003, -0.2)
+    known: float = fitted(2.0, "deviations that make a number known", "merged", -0.009, 0.0)
+    at_threshold: float = fitted(0.3, "scaled difference at a threshold", "kept", -0.014, -0.015)
+    clip: float = fitted(0.4, "clip of the start, of gradients at most", "merged", 0.006, 0.009)
+    start_length: float = fitted(2.0, "Frobenius norm of the first W", "kept", -0.013, -0.046)
+    directions: int = fitted(10, "rows of W, at most", "kept", -0.005, -0.071)
+    unclipped: float = fitted(150.0, "SNR / clip bound of gradients", "merged", -0.008, 0.005)
+    l1_clip: float = fitted(0.5, "clip in l1 / (that sqrt(entries))", "kept", 0.001, 0.0)
+    reach: float = fitted(2.5, "summed steps / SNR", "kept", -0.019, -0.113)
+    shrinkage: float = fitted(0.5, "part of the noise taken off W", "kept", -0.018, -0.081)
+    sampling: float = fitted(0.3, "sampling error, in clip bounds", "kept", 0.0, -0.001)
+    euclid: float = fitted(1.4, "Euclid's weight times SNR", "new", 0.01, -0.055)
+    scarce: float = fitted(2.2, "its root at one column a pair", "new", 0.001, -0.03)
+    evidence: float = fitted(0.3, "its least where the start is noise", "new", 0.003, -0.041)
 
 
 NUMBERS = PairNumbers()
@@ -109,7 +109,9 @@ def starts_by_choice(setting: Setting, faint: float | None = None) -> bool:
     """
     if setting.n_records < NUMBERS.few_pairs or setting.n_features < NUMBERS.directions:
         return False
-    return public_signal(setting) < (NUMBERS.faint if faint is None else faint)
+    if faint is None:
+        faint = NUMBERS.faint_pure if setting.mechanism.is_pure else NUMBERS.faint
+    return public_signal(setting) < faint
 
 
 def usual_steps(setting: Setting) -> int:
@@ -176,15 +178,15 @@ class ContrastiveRecipe:
         balance = take_survey(plan, engine)
         if "start" in plan:
             balance, W = choose_start(self.n_components, plan, engine, balance)
-            rows, z = NUMBERS.directions, 1.0  # one column tells nothing of other directions
+            # One column tells nothing of the other directions.
+            signal, z = signal_to_noise(plan, balance, 1) / math.sqrt(NUMBERS.directions), 1.0
         else:
             W, z = find_start(self.n_components, plan, engine, balance)
-            rows = len(W)
+            signal = signal_to_noise(plan, balance, len(W))
         margin = private_margin(plan, engine, balance) if self.margin == "private" else self.margin
         W = descend(self, plan, engine, balance, W, margin)
         if self.n_components is not None:
             return W * balance.scale
-        signal = signal_to_noise(plan, balance, rows)
         weight = euclid_weight(signal, plan.n_features / balance.mass, z)
         if plan.n_features > WIDE:
             if weight > 1:  # public
@@ -238,19 +240,29 @@ def find_start(
 
     Returns them with z: how far, in deviations, the vector's squared length is from that of noise alone.
     """
-    query, d, clip = plan["signal"], plan.n_features, NUMBERS.start_clip
+    query, d, clip = plan["signal"], plan.n_features, NUMBERS.clip
     signal = engine.answer(query, ColumnSignal(d, balance.weights, clip, balance.scale))
     noise = query.noise_std(clip)
     most = min(d, n_components or NUMBERS.directions)
     order = np.argsort(-signal)[:most]
-    # The noise of pure epsilon grows with the number of rows; without noise they cost nothing.
-    few = NUMBERS.least_directions if query.mechanism.norm == "l2" else 1
-    k = n_components or min(most, max(few if noise > 0 else most, balance.directions))
+    few = least_directions(plan, balance) if noise > 0 else most  # without noise they cost nothing
+    k = n_components or min(most, max(few, balance.directions))
     W = np.zeros((k, d))
     W[np.arange(k), order[:k]] = np.sqrt(np.maximum(signal[order[:k]], 1e-9))
     chance = d * noise**2 + clip**2 * plan.n_records * min(balance.weights)
     z = max(0.0, float(signal @ signal) / chance - 1) * math.sqrt(d / 2)
     return W * (NUMBERS.start_length / np.linalg.norm(W)), z
+
+
+def least_directions(plan: Plan, balance: Balance) -> int:
+    """Fewest rows of W: half of the most where gradients are clipped least, else a third.
+
+    The noise of pure epsilon grows with the number of rows: one.
+    """
+    if plan["gradients"].mechanism.norm == "l1":
+        return 1
+    third, half = NUMBERS.directions // 3, NUMBERS.directions // 2
+    return half if usual_clip(signal_to_noise(plan, balance, third)) == NUMBERS.clip else third
 
 
 def choose_start(
@@ -293,7 +305,7 @@ def descend(
     noise, batch = total_noise(plan, balance, k), query.sample_rate * balance.mass
     signal = signal_to_noise(plan, balance, k)
     # A gradient is about 1 long. A small bound keeps directions alone, which is biased, with less noise.
-    clip = recipe.max_grad_norm or signal / (signal + NUMBERS.unclipped)
+    clip = recipe.max_grad_norm or usual_clip(signal)
     step = recipe.learning_rate or NUMBERS.reach * signal / query.steps
     shrunk = step * NUMBERS.shrinkage * noise / batch
     loss = LOSSES[recipe.loss](margin)
@@ -313,6 +325,17 @@ def descend(
         if t + now > query.steps // 2:
             average, counted = average + now * W, counted + now
     return average / counted
+
+
+def usual_clip(signal: float) -> float:
+    """Clip bound of a pair's gradient.
+
+    Examples
+    --------
+    >>> [usual_clip(signal) for signal in (15.0, 1000.0)]
+    [0.1, 0.4]
+    """
+    return min(NUMBERS.clip, signal / NUMBERS.unclipped)
 
 
 def signal_to_noise(plan: Plan, balance: Balance, k: int) -> float:
