@@ -206,8 +206,10 @@ def test_the_worst_links_are_found_and_move_nothing_beyond_their_charge(unit, ad
     assert (found.verdict, found.kappa) == ("consistent", 3 if unit == "person" else 1)
     votes = {move.name: move.ratio for move in found.queries}["votes"]
     assert 0.3 < votes <= 1
-    if unit != "person":  # the longest row there is: a person's links need not all be that long
-        assert votes > 0.9
+    # The longest row there is among clusterings of the points as they are; the learned space adds others, and
+    # a person's links need not all be that long.
+    if unit != "person":
+        assert votes > 0.8
 
 
 @pytest.mark.parametrize("norm", ["l2", "l1"])
