@@ -271,7 +271,7 @@ def test_other_mistakes_are_refused_in_words(client, data, folder, tmp_path):
         assert "kanarienvogel'" not in str(caught.value).replace("kind 'kanarienvogel'", "")
     assert open_dask_pairs(people, renamed, columns=("a", "b", "same")).n_pairs == K
     learner = DPPMetricLearner(backend="dask", **OPTIONS)
-    with pytest.raises(InputError, match="not whole"):
+    with pytest.raises(InputError, match="not a whole"):
         learner.fit(open_dask_pairs(tmp_path / "cut.npy", pairs))
     gap = data.features.copy()
     gap[1234, 2] = np.nan
