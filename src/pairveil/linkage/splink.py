@@ -142,7 +142,10 @@ def from_splink(
         The records, where settings are given. Columns of a CSV file are text: guessed types would follow from
         everybody's cells.
 
-    Raises InputError: a labelled pair names a record that is not there, or a condition is refused.
+    Raises
+    ------
+    InputError
+        A labelled pair names a record that is not there, or a condition is refused.
 
     Examples
     --------
