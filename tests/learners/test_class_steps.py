@@ -92,6 +92,17 @@ def test_no_person_moves_a_sum_beyond_the_claim(case):
             assert replaced <= 2.0
 
 
+@pytest.mark.parametrize("norm", ["l2", "l1"])
+def test_a_weight_above_one_lengthens_no_contribution(norm):
+    """Weights are made of released shares, which noise may bring anywhere."""
+    rows, w = np.array([[1.0, 0.0]]), np.zeros((1, 3))
+    scaled, weights = Rows(np.zeros(2), np.ones(2)), np.array([3.0, 3.0])
+    case = ([rows, -rows], [np.array([0]), np.array([1])], scaled, w, weights, 0)
+    zeroed, replaced = moves(ClassResiduals(scaled, w, weights, 0.4), case, norm)
+    assert 0.7 < zeroed <= 1.0
+    assert replaced <= 2.0
+
+
 class Unclipped(ClassResiduals):
     """Wrong on purpose: residuals are not clipped, as in plain least squares."""
 
