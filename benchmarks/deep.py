@@ -31,7 +31,6 @@ from torch import nn
 
 from benchmarks.glyphs import draw_glyphs
 from benchmarks.measuring import write_result
-from pairveil.data.groups import GroupSet
 from pairveil.deep import PrivateMetricTrainer
 from pairveil.deep.losses import contrastive
 from pairveil.errors import DataWarning
@@ -39,6 +38,7 @@ from pairveil.evaluation.scores import pair_auc
 from pairveil.graph.choosing import design_pairs
 from pairveil.graph.grouping import design_groups
 from pairveil.learners.contrastive.learner import DPPMetricLearner
+from pairveil.records.groups import GroupSet
 
 SIZES = (2_000, 5_000, 10_000, 40_000)
 EPSILONS = (1.0, 4.0, 8.0)

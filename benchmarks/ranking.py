@@ -17,8 +17,7 @@ from scipy.stats import kendalltau
 
 from benchmarks.measuring import write_result
 from pairveil.array_types import FloatArray
-from pairveil.learners.ranking import PrivatePreferenceRanker
-from pairveil.learners.strengths import Asked, fit_strengths
+from pairveil.learners.ranking import Asked, PrivatePreferenceRanker, fit_strengths
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
 FIRST_SEED = 300

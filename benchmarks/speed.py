@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 from benchmarks import speed_peers
 from benchmarks.measuring import in_fresh_process, last_object, machine, write_result
 from benchmarks.speed_peers import PEERS, SHAPES, Shape
-from pairveil.data.pairset import PairSet
 from pairveil.errors import InputError, PairveilError
+from pairveil.records.pairset import PairSet
 
 OURS, FULL, NO_NOISE = "pairveil", "full batch", "without noise"
 NUMPY, FLOOR = "numpy", "floor"
@@ -157,17 +157,17 @@ def _case(shape: Shape) -> _Case:
 def _engine_epoch(case: _Case, noise: float, steps: int | None = None) -> NDArray[np.float64]:
     """One epoch by the engine, as `DPPMetricLearner` runs it."""
     from pairveil.engine.engine import Engine
-    from pairveil.engine.gradients import LossGradient
+    from pairveil.engine.gradients import SetGradient
     from pairveil.engine.losses import ContrastiveLoss
+    from pairveil.privacy.mechanisms import Query
     from pairveil.privacy.noise import TrustedNoise
-    from pairveil.privacy.queries import Query
 
     shape, W = case.shape, case.start
     engine = Engine(case.data, TrustedNoise())
     steps = steps or shape.steps
     rate = 1.0 if steps == 1 else shape.batch / shape.pairs
     query = Query("gradients", W.shape, noise, steps, sample_rate=rate)
-    gradient = LossGradient(W, ContrastiveLoss(MARGIN), CLIP)
+    gradient = SetGradient(W, ContrastiveLoss(MARGIN), CLIP)
     return engine.descend(query, gradient, RATE / shape.batch, steps)
 
 

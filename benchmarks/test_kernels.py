@@ -10,19 +10,18 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from pairveil.data.groups import GroupSet
-from pairveil.data.pairset import PairSet
-from pairveil.engine.gradients import LossGradient
-from pairveil.engine.group_gradients import GroupGradient
+from pairveil.engine.gradients import SetGradient
 from pairveil.engine.losses import ContrastiveLoss
 from pairveil.engine.statistics import clipped_sum
 from pairveil.graph.choosing import select_pairs
 from pairveil.graph.grouping import design_groups
 from pairveil.graph.kappa import kappa
-from pairveil.privacy.accounting import epsilon_of
-from pairveil.privacy.calibration import calibrate_gaussian
+from pairveil.privacy.calibrate import calibrate_gaussian
 from pairveil.privacy.events import GaussianEvent
 from pairveil.privacy.noise import TrustedNoise
+from pairveil.privacy.profile import epsilon_of
+from pairveil.records.groups import GroupSet
+from pairveil.records.pairset import PairSet
 
 CLIP, GRID = 0.1, 2.0**-31
 K, D, DIRECTIONS = 37_400, 123, 16  # the paper's Adult
@@ -50,7 +49,7 @@ def people(n_pairs, d, dtype=np.float32):
 
 def gradient(d, k):
     W = np.random.default_rng(2).normal(size=(k, d)) / np.sqrt(d)
-    return LossGradient(W, ContrastiveLoss(1.0), CLIP, (1.0, 0.5))
+    return SetGradient(W, ContrastiveLoss(1.0), CLIP, (1.0, 0.5))
 
 
 def measured(benchmark, kernel, size, function, *arguments, **options):
@@ -74,7 +73,7 @@ def test_clipped_sum_of_groups(benchmark, size):
     X, members = people(2 * n, D, np.float64).features, design_groups(n, size, random_state=0)
     data = GroupSet.of_classes(X, members, rng.integers(0, 2, n))
     one = gradient(D, DIRECTIONS)
-    asked = GroupGradient(one.W, one.loss, CLIP, one.weights)
+    asked = SetGradient(one.W, one.loss, CLIP, one.weights, size=size)
     name = f"clipped sum, {data.n_pairs:,} pairs in groups of {size}, d = {D}, k = {DIRECTIONS}, float64"
     assert measured(benchmark, name, data.n_pairs, clipped_sum, data, None, asked, "l2", GRID).any()
 

@@ -20,13 +20,12 @@ from reproduction.protocol import How, Split, design, make_split
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from pairveil.array_types import FloatArray
-from pairveil.data.tupleset import TupleSet
 from pairveil.errors import DataWarning, PrivateNote
 from pairveil.evaluation.scores import gain_kept, pair_auc
 from pairveil.graph.tuples import sample_tuples
 from pairveil.learners.contrastive.learner import DPPMetricLearner
-from pairveil.learners.scatter import DPPScatterLearner
 from pairveil.learners.tuples.learner import DPPTupletLearner
+from pairveil.records.tupleset import TupleSet
 
 Fit = Callable[[Split, float, int], FloatArray]
 
@@ -71,7 +70,6 @@ def _pairs(kind: type[Any], how: How) -> Fit:
 METHODS: dict[str, Fit] = {
     "pairs (matching), contrastive": _pairs(DPPMetricLearner, "matching"),
     "pairs (paths), contrastive": _pairs(DPPMetricLearner, "paths"),
-    "pairs (matching), scatter": _pairs(DPPScatterLearner, "matching"),
     "triplets": _tuples(3, "triplet"),
     "5-tuplets": _tuples(5, "tuplet"),
     "8-tuplets": _tuples(8, "tuplet"),

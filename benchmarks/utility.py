@@ -32,17 +32,15 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from threadpoolctl import threadpool_limits
 
-from pairveil.data.tupleset import TupleSet
 from pairveil.evaluation.scores import gain_kept
 from pairveil.files import write_file
 from pairveil.graph.tuples import sample_tuples
 from pairveil.learners.contrastive.learner import DPPMetricLearner
 from pairveil.learners.contrastive.nonprivate import ContrastiveMetricLearner
 from pairveil.learners.tuples.learner import DPPTripletLearner
-from pairveil.privacy.mechanisms import mechanism_named
-from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
-from pairveil.privacy.mechanisms.laplace import LAPLACE
+from pairveil.privacy.mechanisms import GAUSSIAN, LAPLACE, mechanism_named
 from pairveil.privacy.units import ADJACENCIES
+from pairveil.records.tupleset import TupleSet
 
 DELTA = 1e-5
 REFERENCES = ("non-private", "LDA", "NCA")

@@ -6,7 +6,7 @@ Run it: python examples/budget.py
 from pathlib import Path
 
 from pairveil import BudgetError, DPPMetricLearner, PairSet, PrivacyLedger, design_pairs
-from pairveil.data.embedded import label_pairs, load_patients
+from pairveil.records.embedded import label_pairs, load_patients
 
 patients = load_patients()
 pairs = design_pairs(569, how="paths", random_state=0)

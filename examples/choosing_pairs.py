@@ -6,7 +6,7 @@ Run it: python examples/choosing_pairs.py
 import numpy as np
 
 from pairveil import kappa, select_pairs
-from pairveil.privacy.calibration import calibrate_gaussian
+from pairveil.privacy.calibrate import calibrate_gaussian
 
 rng = np.random.default_rng(0)
 people = 1000

@@ -6,8 +6,8 @@ Run it: python examples/patients.py
 import numpy as np
 
 from pairveil import DPPMetricLearner, ReleasedMetric, design_pairs, kappa
-from pairveil.data.embedded import label_pairs, load_patients
 from pairveil.evaluation.scores import pair_auc
+from pairveil.records.embedded import label_pairs, load_patients
 
 patients = load_patients()  # 569 people, 30 measures, scaled by public bounds
 X, diagnosis = patients.features.values, patients.classes

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.array_types import FloatArray
-from pairveil.data.embedded import load_digits, load_patients
 from pairveil.errors import InputError
 from pairveil.files import file_draft
+from pairveil.records.embedded import load_digits, load_patients
 
 #: Training people and whether the majority class is downsampled first (docs/theory/protocol.md, step 2; the
 #: paper's Table I: with E = 2V the number of positive pairs is the number of people).

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pairveil.audit.attack import key_pairs
 from pairveil.graph.enumerated_kappa import exact_kappa
 from pairveil.graph.kappa import kappa
-from pairveil.graph.key_pairs import key_pairs
 from reproduction.findings import Finding, verdict_of
 
 

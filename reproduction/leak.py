@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pairveil.audit.attack import key_pairs
 from pairveil.graph.enumerated_kappa import exact_kappa
 from pairveil.graph.kappa import kappa
-from pairveil.graph.key_pairs import key_pairs
 from reproduction.cells import Progress, write_table
 from reproduction.drawing import panels, require_plots, save
 

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairveil.array_types import FloatArray
-from pairveil.data.embedded import label_pairs
 from pairveil.errors import InputError
 from pairveil.evaluation.scores import knn_accuracy, pair_auc
 from pairveil.graph.choosing import design_pairs
+from pairveil.records.embedded import label_pairs
 from reproduction.data import Benchmark
 
 Norm = Literal["l1", "l2"]

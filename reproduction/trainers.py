@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pairveil.array_types import FloatArray
 from pairveil.errors import PrivacyLeakWarning
-from pairveil.privacy.calibration import calibrate_gaussian
+from pairveil.privacy.calibrate import calibrate_gaussian
 
 Pairs = NDArray[np.int64]
 Labels = NDArray[np.int8]

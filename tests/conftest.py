@@ -5,6 +5,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# The first example of a test may compile a loop; how long one takes is a benchmark's matter.
+settings.register_profile("pairveil", deadline=None)
+settings.load_profile("pairveil")
 
 for folder in ("learners", "engine", "audit"):
     sys.path.insert(0, str(Path(__file__).parent / folder))

@@ -2,7 +2,7 @@
 
 ::
 
-    python -m tools.merge_modules pairveil.graph.kappa pairveil.graph.blocks pairveil.graph.kappa
+    python -m tools.merge_modules pairveil.graph.kappa pairveil.graph.kappa pairveil.graph.kappa
 
 writes the second and third module, in this order, into the first. Imports are joined, docstrings follow
 each other, each part gets a heading. Printed, to be put right by hand before: top-level names that two

@@ -11,10 +11,8 @@ import sys
 from pathlib import Path
 
 from pairveil.files import write_file
-from pairveil.report.charts import scatter
-from pairveil.report.pictures import hundred_guesses
+from pairveil.report.charts import Chart, hundred_guesses, scatter
 from pairveil.report.rendering import environment
-from pairveil.report.shapes import Chart
 from pairveil.report.summaries import read_release
 from pairveil.report.words import number
 

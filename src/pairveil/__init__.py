@@ -11,38 +11,37 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.3.0.dev0"
 
 _HOME = {
-    "PairSet": "pairveil.data.pairset",
-    "GroupSet": "pairveil.data.groups",
-    "Choices": "pairveil.data.choices",
-    "read_features": "pairveil.data.readers",
-    "read_pairs": "pairveil.data.readers",
-    "read_groups": "pairveil.data.group_reader",
-    "read_tuples": "pairveil.data.tuple_reader",
+    "PairSet": "pairveil.records.pairset",
+    "GroupSet": "pairveil.records.groups",
+    "Choices": "pairveil.records.choices",
+    "read_features": "pairveil.records.readers",
+    "read_pairs": "pairveil.records.readers",
+    "read_groups": "pairveil.records.group_reader",
+    "read_tuples": "pairveil.records.tuple_reader",
     "select_pairs": "pairveil.graph.choosing",
     "design_pairs": "pairveil.graph.choosing",
     "design_groups": "pairveil.graph.grouping",
     "kappa": "pairveil.graph.kappa",
     "Kappa": "pairveil.graph.kappa",
     "exact_kappa": "pairveil.graph.enumerated_kappa",
-    "key_pairs": "pairveil.graph.key_pairs",
+    "key_pairs": "pairveil.audit.attack",
     "open_dask_pairs": "pairveil.engine.backends.dask_pairs",
-    "PublicBounds": "pairveil.data.scaling",
-    "scale_to_bounds": "pairveil.data.scaling",
-    "load_patients": "pairveil.data.embedded",
-    "label_pairs": "pairveil.data.embedded",
+    "PublicBounds": "pairveil.records.scaling",
+    "scale_to_bounds": "pairveil.records.scaling",
+    "load_patients": "pairveil.records.embedded",
+    "label_pairs": "pairveil.records.embedded",
     "Schema": "pairveil.schema.schema",
     "read_schema": "pairveil.schema.toml",
     "PrivacyLedger": "pairveil.privacy.ledger",
-    "epsilon_of": "pairveil.privacy.accounting",
-    "calibrate_gaussian": "pairveil.privacy.calibration",
-    "calibrate_laplace": "pairveil.privacy.calibration",
-    "calibrate_choice": "pairveil.privacy.calibration",
+    "epsilon_of": "pairveil.privacy.profile",
+    "calibrate_gaussian": "pairveil.privacy.calibrate",
+    "calibrate_laplace": "pairveil.privacy.calibrate",
+    "calibrate_choice": "pairveil.privacy.calibrate",
     "Certificate": "pairveil.privacy.certificate",
     "DPPMetricLearner": "pairveil.learners.contrastive.learner",
-    "DPPScatterLearner": "pairveil.learners.scatter",
     "DPPTripletLearner": "pairveil.learners.tuples.learner",
     "DPPTupletLearner": "pairveil.learners.tuples.learner",
-    "TupleSet": "pairveil.data.tupleset",
+    "TupleSet": "pairveil.records.tupleset",
     "sample_tuples": "pairveil.graph.tuples",
     "select_tuples": "pairveil.graph.tuples",
     "kappa_of_tuples": "pairveil.graph.tuples",
@@ -59,10 +58,10 @@ _HOME = {
     "outlook": "pairveil.learners.outlook",
     "Outlook": "pairveil.learners.outlook",
     "LEARNERS": "pairveil.learners",
-    "error_curve": "pairveil.evaluation.error_curve",
-    "ErrorCurve": "pairveil.release.error_curve",
+    "error_curve": "pairveil.evaluation.curve",
+    "ErrorCurve": "pairveil.release.curve",
     "PrivateSearch": "pairveil.evaluation.search",
-    "private_pair_auc": "pairveil.evaluation.private_auc",
+    "private_pair_auc": "pairveil.evaluation.curve",
     "PrivateLinkageModel": "pairveil.linkage.model",
     "DedupeClassifier": "pairveil.linkage.dedupe",
     "DedupeComparator": "pairveil.linkage.dedupe",
@@ -70,10 +69,10 @@ _HOME = {
     "from_splink": "pairveil.linkage.splink",
     "random_pairs": "pairveil.linkage.random_pairs",
     "level_frequencies": "pairveil.linkage.estimating",
-    "load_febrl": "pairveil.data.linkage_sets",
-    "load_historical": "pairveil.data.linkage_sets",
-    "make_records": "pairveil.data.linkage_sets",
-    "make_voices": "pairveil.data.linkage_sets",
+    "load_febrl": "pairveil.records.linkage_sets",
+    "load_historical": "pairveil.records.linkage_sets",
+    "make_records": "pairveil.records.linkage_sets",
+    "make_voices": "pairveil.records.linkage_sets",
     "text_levels": "pairveil.linkage.comparing",
     "metric_comparison": "pairveil.linkage.metric_comparison",
     "to_recordlinkage": "pairveil.linkage.recordlinkage",
@@ -93,6 +92,11 @@ __all__ = ["__version__", *_HOME]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "DPPScatterLearner":
+        raise AttributeError(
+            "DPPScatterLearner is gone: DPPMetricLearner.fit_classes(X, y, classes) takes its statistics of "
+            "people where they do best, and DPPMetricLearner.fit(pairs, y) keeps more of the gain from pairs"
+        )
     if name not in _HOME:
         raise AttributeError(f"module 'pairveil' has no attribute {name!r}")
     # Always read the attribute from its home: a package and a function may share a name
@@ -105,16 +109,7 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from pairveil.data.choices import Choices
-    from pairveil.data.embedded import label_pairs, load_patients
-    from pairveil.data.group_reader import read_groups
-    from pairveil.data.groups import GroupSet
-    from pairveil.data.linkage_sets import load_febrl, load_historical, make_records, make_voices
-    from pairveil.data.pairset import PairSet
-    from pairveil.data.readers import read_features, read_pairs
-    from pairveil.data.scaling import PublicBounds, scale_to_bounds
-    from pairveil.data.tuple_reader import read_tuples
-    from pairveil.data.tupleset import TupleSet
+    from pairveil.audit.attack import key_pairs
     from pairveil.engine.backends.dask_pairs import open_dask_pairs
     from pairveil.engine.plan import Ask, Plan, Recipe, Setting
     from pairveil.engine.statistics import Statistic
@@ -126,14 +121,12 @@ if TYPE_CHECKING:
         InputError,
         PrivacyLeakWarning,
     )
-    from pairveil.evaluation.error_curve import error_curve
-    from pairveil.evaluation.private_auc import private_pair_auc
+    from pairveil.evaluation.curve import error_curve, private_pair_auc
     from pairveil.evaluation.search import PrivateSearch
     from pairveil.graph.choosing import design_pairs, select_pairs
     from pairveil.graph.enumerated_kappa import exact_kappa
     from pairveil.graph.grouping import design_groups
     from pairveil.graph.kappa import Kappa, kappa
-    from pairveil.graph.key_pairs import key_pairs
     from pairveil.graph.tuples import kappa_of_tuples, sample_tuples, select_tuples
     from pairveil.learners import LEARNERS
     from pairveil.learners.base import PrivateLearner
@@ -143,7 +136,6 @@ if TYPE_CHECKING:
     from pairveil.learners.metric import PrivateMetricLearner
     from pairveil.learners.outlook import Outlook, outlook
     from pairveil.learners.ranking import PrivatePreferenceRanker
-    from pairveil.learners.scatter import DPPScatterLearner
     from pairveil.learners.tuples.learner import DPPTripletLearner, DPPTupletLearner
     from pairveil.linkage.comparing import text_levels
     from pairveil.linkage.dedupe import DedupeClassifier, DedupeComparator, from_dedupe
@@ -153,12 +145,22 @@ if TYPE_CHECKING:
     from pairveil.linkage.random_pairs import random_pairs
     from pairveil.linkage.recordlinkage import to_recordlinkage
     from pairveil.linkage.splink import from_splink
-    from pairveil.privacy.accounting import epsilon_of
-    from pairveil.privacy.calibration import calibrate_choice, calibrate_gaussian, calibrate_laplace
+    from pairveil.privacy.calibrate import calibrate_choice, calibrate_gaussian, calibrate_laplace
     from pairveil.privacy.certificate import Certificate
     from pairveil.privacy.ledger import PrivacyLedger
+    from pairveil.privacy.profile import epsilon_of
+    from pairveil.records.choices import Choices
+    from pairveil.records.embedded import label_pairs, load_patients
+    from pairveil.records.group_reader import read_groups
+    from pairveil.records.groups import GroupSet
+    from pairveil.records.linkage_sets import load_febrl, load_historical, make_records, make_voices
+    from pairveil.records.pairset import PairSet
+    from pairveil.records.readers import read_features, read_pairs
+    from pairveil.records.scaling import PublicBounds, scale_to_bounds
+    from pairveil.records.tuple_reader import read_tuples
+    from pairveil.records.tupleset import TupleSet
     from pairveil.release.answers import ReleasedClusters, ReleasedRanking
-    from pairveil.release.error_curve import ErrorCurve
+    from pairveil.release.curve import ErrorCurve
     from pairveil.release.linkage import ReleasedLinkage
     from pairveil.release.metric import ReleasedMetric
     from pairveil.schema.schema import Schema

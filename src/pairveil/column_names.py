@@ -6,10 +6,10 @@ distances without any error. Whoever is handed a table asks here first.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from pairveil._warn import warn
 from pairveil.errors import DataWarning, InputError
 from pairveil.printable import shortened
 
@@ -38,7 +38,7 @@ def names_of(table: Any) -> tuple[str, ...] | None:
     return tuple(str(name) for name in names)
 
 
-def in_order(table: Any, names: Sequence[str] | None, stacklevel: int = 2) -> Any:
+def in_order(table: Any, names: Sequence[str] | None) -> Any:
     """``table`` with its columns in the order of ``names``; a table without names is left as it is.
 
     Parameters
@@ -46,8 +46,6 @@ def in_order(table: Any, names: Sequence[str] | None, stacklevel: int = 2) -> An
     table : array or table
     names : sequence of str or None
         The columns that are expected, in order; None where nobody knows them.
-    stacklevel : int
-        Of the warning.
 
     Raises InputError: its columns are not those.
 
@@ -68,7 +66,7 @@ def in_order(table: Any, names: Sequence[str] | None, stacklevel: int = 2) -> An
     if names is None or found is None or found == tuple(names):
         return table
     order = _order(found, tuple(names))
-    _say_reordered(stacklevel + 1)
+    _say_reordered()
     if hasattr(table, "iloc"):  # pandas, whose names need not be text
         return table.iloc[:, order]
     return table.select([found[at] for at in order])
@@ -103,7 +101,7 @@ def in_order_of(found: Sequence[str], names: Sequence[str] | None) -> None:
     place = {name: at for at, name in enumerate(found)}
     places = [place[name] for name in names if name in place]
     if places != sorted(places):
-        _say_reordered(3)
+        _say_reordered()
 
 
 def _order(found: tuple[str, ...], names: tuple[str, ...]) -> list[int]:
@@ -126,9 +124,8 @@ def _order(found: tuple[str, ...], names: tuple[str, ...]) -> list[int]:
     return [place[name] for name in names]
 
 
-def _say_reordered(stacklevel: int) -> None:
-    warnings.warn(
+def _say_reordered() -> None:
+    warn(
         "the table's columns stand in another order than the metric's: they were matched by name",
         DataWarning,
-        stacklevel=stacklevel + 1,
     )

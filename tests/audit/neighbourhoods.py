@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from pairveil.data.pairset import PairSet
 from pairveil.engine.losses import ContrastiveLoss
+from pairveil.records.pairset import PairSet
 
 SCALES = (0.0, 1e-100, 1e-17, 1e-8, 1.0, 1e3, 1e8)
 

@@ -12,20 +12,19 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
 from pairveil.audit.auditor import Finding, judged
-from pairveil.audit.one_run import largest_refuted, refutes_curve
-from pairveil.data.pairset import PairSet
+from pairveil.audit.trainer_audit import largest_refuted, refutes_curve
 from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Setting
 from pairveil.engine.planning import make_plan
 from pairveil.engine.statistics import Statistic, scaled
 from pairveil.errors import InputError
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe
-from pairveil.privacy.gdp import epsilon_from_mu
+from pairveil.privacy.compose import epsilon_from_mu
 from pairveil.privacy.grid import Norm
-from pairveil.privacy.mechanisms import Budget
+from pairveil.privacy.mechanisms import Budget, Query
 from pairveil.privacy.noise import NoiseSource, SeededNoise
-from pairveil.privacy.queries import Query
 from pairveil.privacy.units import Adjacency
+from pairveil.records.pairset import PairSet
 
 FloatArray = NDArray[np.float64]
 
@@ -99,7 +98,7 @@ def epsilon_one_run_gaussian(
 
     Examples
     --------
-    >>> from pairveil.audit.one_run import epsilon_one_run
+    >>> from pairveil.audit.trainer_audit import epsilon_one_run
     >>> seen = {"correct": 180, "guesses": 200, "canaries": 1000, "delta": 1e-5}
     >>> epsilon_one_run(**seen) < epsilon_one_run_gaussian(**seen)
     True

@@ -23,7 +23,7 @@ from pairveil.audit.published import (
 )
 from pairveil.audit.published_targets import JointStaircase, Staircase
 from pairveil.errors import InputError, PrivacyLeakWarning
-from pairveil.privacy.gdp import epsilon_from_mu
+from pairveil.privacy.compose import epsilon_from_mu
 
 quiet = pytest.mark.filterwarnings("ignore::pairveil.errors.PrivacyLeakWarning")
 

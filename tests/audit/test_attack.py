@@ -9,17 +9,17 @@ import pytest
 
 from pairveil.audit.attack import (
     ATTACKERS,
+    attack_learners,
     flipped_pairs,
     games,
     patients,
 )
-from pairveil.audit.attacked import attack_learners
 from pairveil.audit.canaries import Neighbours
 from pairveil.audit.published import Settings
 from pairveil.audit.published_targets import published_learners, watch_published
-from pairveil.data.pairset import PairSet
 from pairveil.errors import InputError
 from pairveil.graph.kappa import kappa
+from pairveil.records.pairset import PairSet
 
 TARGETS = 200
 # A share over 200 independent targets has a standard deviation of at most 0.0354 (0.005 when the noise

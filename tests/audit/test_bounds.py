@@ -6,19 +6,21 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-from pairveil.audit.auditor import ACCUSATION, Claim, audit_scores
-from pairveil.audit.bounds import (
+from pairveil.audit.auditor import (
+    ACCUSATION,
+    Claim,
     Counts,
+    audit_scores,
     choose_threshold,
     clopper_pearson_upper,
     count_errors,
     epsilon_from_rates,
+    epsilon_in_family,
     middle_threshold,
     mu_from_duels,
 )
-from pairveil.audit.families import epsilon_in_family
 from pairveil.errors import InputError
-from pairveil.privacy.gdp import epsilon_from_mu, mu_from_epsilon
+from pairveil.privacy.compose import epsilon_from_mu, mu_from_epsilon
 
 
 @pytest.mark.parametrize(("events", "trials"), [(0, 10), (3, 10), (9, 10), (50, 1000), (999, 1000)])

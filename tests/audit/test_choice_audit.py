@@ -15,9 +15,8 @@ from pairveil.audit.plan_targets import FirstOfMany, one_choice, watch_choice
 from pairveil.audit.targets import make_target
 from pairveil.engine.engine import Engine
 from pairveil.engine.scores import UNIT
-from pairveil.privacy.mechanisms.exponential import EXPONENTIAL
+from pairveil.privacy.mechanisms import EXPONENTIAL, Query
 from pairveil.privacy.noise import SeededNoise
-from pairveil.privacy.queries import Query
 
 UNITS = [("pair", 1), ("relationship", 3), ("person", 3)]
 

@@ -15,7 +15,7 @@ from pairveil.audit.canaries import label_flip
 from pairveil.audit.targets import KAPPA
 from pairveil.cli.app import app
 from pairveil.engine.backends import records
-from pairveil.engine.gradients import LossGradient
+from pairveil.engine.gradients import SetGradient
 from pairveil.engine.plan import Plan
 from pairveil.engine.statistics import Statistic
 from pairveil.errors import InputError
@@ -81,9 +81,9 @@ def test_a_statistic_clipped_too_late_is_convicted(monkeypatch):
 
 
 def test_a_gradient_clipped_too_late_is_convicted(monkeypatch):
-    honest = LossGradient.compiled_sum
+    honest = SetGradient.compiled_sum
     monkeypatch.setattr(
-        LossGradient,
+        SetGradient,
         "compiled_sum",
         lambda self, *rest: honest(replace(self, clip=1.1 * self.clip), *rest),
     )
@@ -104,7 +104,7 @@ def test_a_kappa_counted_too_small_is_convicted(monkeypatch, unit):
 
 
 def test_noise_scaled_too_small_is_convicted(monkeypatch):
-    for kind in (Statistic, LossGradient):
+    for kind in (Statistic, SetGradient):
         honest = kind.sensitivity
         monkeypatch.setattr(kind, "sensitivity", lambda *given, h=honest: h(*given) / 2)
     found = audited()

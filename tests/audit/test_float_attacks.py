@@ -12,10 +12,10 @@ import pytest
 from pairveil.audit.auditor import Claim, audit, audit_scores
 from pairveil.audit.canaries import label_flip
 from pairveil.engine.engine import Engine
-from pairveil.engine.gradients import LossGradient
+from pairveil.engine.gradients import SetGradient
 from pairveil.engine.losses import ContrastiveLoss
+from pairveil.privacy.mechanisms import Query
 from pairveil.privacy.noise import SeededNoise, TrustedNoise
-from pairveil.privacy.queries import Query
 
 RUNS = 4000
 GRID = 2.0**-31
@@ -113,7 +113,7 @@ class NaiveNoise(SeededNoise):
 
 
 def _engine_release(source):
-    gradient = LossGradient(np.array([[0.5, 0.0]]), ContrastiveLoss(2.0), clip=1.0)
+    gradient = SetGradient(np.array([[0.5, 0.0]]), ContrastiveLoss(2.0), clip=1.0)
     query = Query("gradients", (1, 2), noise_multiplier=2.0)
     return lambda data, rng: Engine(data, source(rng)).answer(query, gradient)
 

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.events import GaussianEvent, LaplaceEvent
+from pairveil.privacy.profile import epsilon_of
 
 DELTA = 1e-5
 adjacencies = st.sampled_from(["zero-out", "replace"])

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from neighbourhoods import as_pairs, neighbourhoods, quiet
 
-from pairveil.engine.gradients import LossGradient
+from pairveil.engine.gradients import SetGradient
 from pairveil.engine.losses import ContrastiveLoss
 from pairveil.engine.statistics import clipped_sum
 from pairveil.learners.contrastive.recipe import ColumnSignal, DissimilarDistances, Survey
-from pairveil.learners.thresholds import DistanceHistogram
+from pairveil.learners.histogram import DistanceCounts
 from pairveil.privacy.grid import choose_grid
 
 EXAMPLES = 2600
@@ -45,7 +45,7 @@ def largest_move(statistic_of, case, norm, compiled=True):
 
 
 def loss_gradient(W, loss, clip):
-    return LossGradient(W, loss, clip)
+    return SetGradient(W, loss, clip)
 
 
 @quiet(EXAMPLES)
@@ -59,7 +59,9 @@ def test_no_neighbour_moves_the_gradient_sum_beyond_the_claim(case):
 
 STATISTICS = {
     "margins": lambda W, loss, clip: DissimilarDistances(2.0, clip),
-    "threshold": lambda W, loss, clip: DistanceHistogram(W / max(np.abs(W).max(), 1e-12), 4.0),
+    "threshold": lambda W, loss, clip: DistanceCounts(
+        components=W / max(np.abs(W).max(), 1e-12), longest=4.0
+    ),
     "survey": lambda W, loss, clip: Survey(W.shape[1], 2.0, clip),
     "columns": lambda W, loss, clip: ColumnSignal(W.shape[1], (1.0, 0.6), clip),
 }
@@ -101,15 +103,15 @@ def test_underflow_does_not_escape_the_clip(compiled):
         assert largest_move(loss_gradient, case, "l2", compiled)[0] <= 1.0
 
 
-class ClippedByRow(LossGradient):
+class ClippedByRow(SetGradient):
     """Wrong on purpose: rows are clipped one by one, as the published algorithm does."""
 
     def tile_sum(self, differences, labels, norm):
-        rows = [LossGradient(self.W[r : r + 1], self.loss, self.clip) for r in (0, 1)]
+        rows = [SetGradient(self.W[r : r + 1], self.loss, self.clip) for r in (0, 1)]
         return np.concatenate([row.tile_sum(differences, labels, norm) for row in rows])
 
 
-class Averaged(LossGradient):
+class Averaged(SetGradient):
     """Wrong on purpose: scaled up by the number of pairs that have a gradient."""
 
     def tile_sum(self, differences, labels, norm):

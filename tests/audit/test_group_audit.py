@@ -7,11 +7,11 @@ import pytest
 
 from pairveil import DPPMetricLearner
 from pairveil.audit import audit_exactly
-from pairveil.data.groups import GroupSet
-from pairveil.data.people import NO_CLASS
 from pairveil.learners import grouped
-from pairveil.privacy.costs import Cost
+from pairveil.privacy.events import Cost
 from pairveil.privacy.units import UNITS
+from pairveil.records.groups import GroupSet
+from pairveil.records.people import NO_CLASS
 
 SMALL = 0.05  # length of the others
 

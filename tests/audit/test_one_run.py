@@ -7,9 +7,9 @@ import pytest
 from one_fit import epsilon_one_run_gaussian, guess_coins
 from scipy.stats import binom, norm
 
-from pairveil.audit.one_run import epsilon_one_run, refutes_curve
+from pairveil.audit.trainer_audit import epsilon_one_run, refutes_curve
 from pairveil.errors import InputError
-from pairveil.privacy.gdp import epsilon_from_mu
+from pairveil.privacy.compose import epsilon_from_mu
 
 # (canaries, guesses, correct, delta) -> jax_privacy 2.0.0's _epsilon_one_run and _epsilon_one_run_fdp.
 ORACLE = [

@@ -7,17 +7,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pairveil import DPPScatterLearner
+from learners import StatisticsLearner
 from pairveil.audit import audit_exactly
 from pairveil.audit.canaries.people import PeopleNeighbours, person_canary
-from pairveil.data.people import NO_CLASS, People
 from pairveil.engine.statistics import clipped_sum
 from pairveil.errors import InputError
 from pairveil.learners import material, scatter
 from pairveil.learners.class_columns import ColumnMoments
 from pairveil.learners.scatter import WEIGHTS, ClassScatter
-from pairveil.privacy.costs import Cost
+from pairveil.privacy.events import Cost
 from pairveil.privacy.grid import choose_grid
+from pairveil.records.people import NO_CLASS, People
 
 BETA, GAMMA = WEIGHTS[1] ** 2, WEIGHTS[2] ** 2
 # Class statistics, same class: beta^2 (2 - 2c) + gamma^2 (2 - 2c^2) at its largest c (docs/theory/people.md).
@@ -27,7 +27,7 @@ MOST_REPLACED = np.sqrt(BETA * (2 - 2 * WORST) + GAMMA * (2 - 2 * WORST**2))
 
 def audit_person(adjacency, unit="person", **options):
     """Of one person's whole content; a fact about two people is a canary of two."""
-    learner = DPPScatterLearner(1.0, unit=unit, adjacency=adjacency, **options)
+    learner = StatisticsLearner(epsilon=1.0, unit=unit, adjacency=adjacency, **options)
     canary = person_canary(1 if unit == "person" else 2, adjacency=adjacency)
     return audit_exactly(learner, canary=canary)
 

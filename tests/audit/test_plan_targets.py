@@ -18,12 +18,12 @@ from pairveil.audit.plan_targets import (
     plan_claim,
     watch,
 )
-from pairveil.data.pairset import PairSet
-from pairveil.engine.gradients import LossGradient
+from pairveil.engine.gradients import SetGradient
 from pairveil.engine.losses import ContrastiveLoss
-from pairveil.privacy.calibration import calibrate_gaussian
+from pairveil.privacy.calibrate import calibrate_gaussian
+from pairveil.privacy.mechanisms import Query
 from pairveil.privacy.noise import SeededNoise
-from pairveil.privacy.queries import Query
+from pairveil.records.pairset import PairSet
 
 DELTA = 1e-5
 UNITS = [("pair", 1), ("relationship", 3), ("person", 3)]
@@ -128,7 +128,7 @@ def test_noise_reused_between_steps_is_found():
 
 
 def _gradient():
-    return LossGradient(np.array([[0.5, 0.0]]), ContrastiveLoss(MARGIN), CLIP)
+    return SetGradient(np.array([[0.5, 0.0]]), ContrastiveLoss(MARGIN), CLIP)
 
 
 def test_dividing_by_the_realised_batch_size_is_found():

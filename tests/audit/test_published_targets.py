@@ -11,7 +11,7 @@ from pairveil.audit.published_targets import (
     staircase_iid,
     staircase_joint,
 )
-from pairveil.privacy.gdp import mu_from_epsilon
+from pairveil.privacy.compose import mu_from_epsilon
 
 
 def bound(target, runs, **options):

@@ -13,7 +13,6 @@ from pairveil.audit.learner_target import n_others
 from pairveil.audit.targets import KAPPA
 from pairveil.audit.watching import Watcher
 from pairveil.audit.worst_case import worst_case
-from pairveil.data.pairset import PairSet
 from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Setting
 from pairveil.engine.planning import make_plan
@@ -22,6 +21,7 @@ from pairveil.learners.contrastive import recipe
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe
 from pairveil.privacy.mechanisms import Budget
 from pairveil.privacy.noise import SeededNoise
+from pairveil.records.pairset import PairSet
 
 DELTA = 1e-5
 RUNS = 6

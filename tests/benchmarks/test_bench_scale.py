@@ -12,8 +12,8 @@ from benchmarks.measuring import growth, in_fresh_process
 from typer.testing import CliRunner
 
 from benchmarks import scale as bench_scale
-from pairveil.data.ondisk import open_pairs
 from pairveil.errors import InputError, PairveilError
+from pairveil.records.ondisk import open_pairs
 
 
 @pytest.mark.skipif(

@@ -12,9 +12,7 @@ import pytest
 from running import run_here as run
 from typer.models import OptionInfo
 
-from pairveil.cli.app import COMMANDS, NUMBA_FILE
-from pairveil.cli.config import TYPED
-from pairveil.cli.option_groups import with_groups
+from pairveil.cli.app import COMMANDS, NUMBA_FILE, TYPED, with_groups
 from pairveil.studio.commands import PROGRAM
 
 

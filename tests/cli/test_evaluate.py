@@ -40,11 +40,16 @@ def test_the_command_charges_and_certifies(held_out):
     assert certificate.verify()
     assert certificate.for_release
     assert json.loads((held_out / "found.json").read_text()) == said
+    assert (said["verdict"]["usable"], said["verdict"]["releases"]) == (True, 1)
+    assert said["verdict"]["headline"].startswith("At most ")
     again = run_here(*paid[:-2], cwd=held_out)
     assert again.code == 3
     assert "nothing was spent" in again.err
     assert "AUC" not in again.out
-    assert "this metric" in run_here(*words, "--seed", 1, cwd=held_out).out
+    seeded = run_here(*words, "--seed", 1, cwd=held_out).out
+    assert "this metric" in seeded
+    assert "Do not use, not for release: it was made with a seed" in seeded
+    assert said["verdict"]["headline"] in run_here(*words, cwd=held_out).out.replace("\n", " ")
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,6 @@ WRONG: list[tuple[str, list[str]]] = [
     ("no column 'wart'", [*PAIRS, "--groups", "wart"]),
     ("no column 'wart'", ["people.csv", *LISTED, "--groups", "wart"]),
     ("a group has from 2 to 64 people", ["people.csv", *LISTED, "--exclude", "ward", "--groups", "1"]),
-    ("does not learn from groups", [*PAIRS, "--groups", "ward", "--learner", "scatter"]),
     ("--together does not go with groups", [*PAIRS, "--groups", "ward", "--together", "ward"]),
     ("--together does not go with tuples", [*TRIPLES, "--together", "ward"]),
     ("--groups goes with PAIRS, not with tuples", [*TRIPLES, "--groups", "ward"]),

@@ -11,16 +11,17 @@ import numpy as np
 import pytest
 from running import run_here
 
-from pairveil import Certificate, DPPMetricLearner, DPPScatterLearner, PrivacyLedger
+from learners import StatisticsLearner
+from pairveil import Certificate, DPPMetricLearner, PrivacyLedger
 from pairveil.audit import audit, audit_exactly
 from pairveil.audit.canaries import label_flip
 from pairveil.cli.which_learner import FILES, input_of, make_learner
-from pairveil.data.people import NO_CLASS, People
 from pairveil.errors import DataWarning, InputError, PrivateNote
 from pairveil.learners import LEARNERS, learner_class
 from pairveil.learners.metric import PrivateMetricLearner
 from pairveil.learners.sizes import checkpoint_bytes, most_rows
 from pairveil.privacy.units import ASSUMED_CLASSES
+from pairveil.records.people import NO_CLASS, People
 
 METRICS = [
     name
@@ -95,9 +96,9 @@ def test_every_learner_of_a_metric_is_fitted_by_its_name(
     assert len(PrivacyLedger.open(ledger).entries) >= 1
 
 
-@pytest.mark.parametrize("name", ["contrastive", "scatter"])
-def test_a_dry_run_spends_and_writes_nothing(name: str, folder: Path, tmp_path: Path) -> None:
-    words = ["people.csv", *LISTED, "--learner", name, "--dry-run", "--out", tmp_path / "no"]
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+def test_a_dry_run_spends_and_writes_nothing(mechanism: str, folder: Path, tmp_path: Path) -> None:
+    words = ["people.csv", *LISTED, "--mechanism", mechanism, "--dry-run", "--out", tmp_path / "no"]
     words += ["--ledger", tmp_path / "ledger", "--budget", 2]
     found = run_here("fit", "--no-scale", *words, "--json", cwd=folder).json
     assert found["out"] is None
@@ -105,9 +106,7 @@ def test_a_dry_run_spends_and_writes_nothing(name: str, folder: Path, tmp_path: 
     assert list(tmp_path.iterdir()) == []
     said = run_here("fit", "--no-scale", *words, cwd=folder)
     assert "nothing was spent" in said.out
-    if name == "scatter":
-        assert "600 of 600 people used" in said.out
-        assert "Expected effect" not in said.out  # measured for pairs
+    assert "600 of 600 people used" in said.out
 
 
 def test_without_a_list_the_certificate_says_so(folder: Path, tmp_path: Path) -> None:
@@ -176,30 +175,30 @@ def test_a_learner_of_other_input_is_left_to_python(monkeypatch: pytest.MonkeyPa
 
 
 def test_options_that_a_learner_lacks_are_not_swallowed() -> None:
-    made = make_learner("scatter", {"epsilon": 2.0, "margin": 1.0}, {"epsilon"})
+    made = make_learner("triplet", {"epsilon": 2.0, "sampling": "disjoint"}, {"epsilon"})
     assert made.epsilon == 2.0
-    with pytest.raises(InputError, match="--margin is no option of learner 'scatter'"):
-        make_learner("scatter", {"epsilon": 2.0, "margin": 1.0}, {"margin"})
+    with pytest.raises(InputError, match="--sampling is no option of learner 'triplet'"):
+        make_learner("triplet", {"epsilon": 2.0, "sampling": "disjoint"}, {"sampling"})
 
 
 # ---- sizes -------------------------------------------------------------------------------------
 
 
-def prepared_of(name: str, **parameters: Any) -> tuple[Any, Any]:
-    learner = learner_class(name)(epsilon=4.0, delta=1e-3, **parameters)
+def prepared_of(records: str, **parameters: Any) -> tuple[Any, Any]:
+    learner = DPPMetricLearner(epsilon=4.0, delta=1e-3, unit="person", **parameters)
     rng = np.random.default_rng(0)
     people = People(rng.random((200, 6)) / 3, rng.integers(0, 2, 200), 2)
-    data = people if learner.learns_from == ("classes",) else label_flip(n_features=6).second
+    data = people if records == "classes" else label_flip(n_features=6).second
     return learner, learner.prepare(data)
 
 
 @pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")
-@pytest.mark.parametrize("name", ["contrastive", "scatter"])
+@pytest.mark.parametrize("records", ["pairs", "classes"])
 @pytest.mark.parametrize("n_components", [None, 2])
 def test_room_for_checkpoint_and_metric_is_enough(
-    name: str, n_components: int | None, tmp_path: Path
+    records: str, n_components: int | None, tmp_path: Path
 ) -> None:
-    learner, prepared = prepared_of(name, n_components=n_components)
+    learner, prepared = prepared_of(records, n_components=n_components)
     file = tmp_path / "checkpoint"
     learner.fit(prepared, checkpoint=file, keep_checkpoint=True)
     needed = file.stat().st_size
@@ -214,14 +213,14 @@ def test_room_for_checkpoint_and_metric_is_enough(
 @pytest.mark.parametrize("adjacency", ["zero-out", "replace"])
 @pytest.mark.parametrize("unit", ["person", "pair"])
 def test_learners_of_people_are_audited(unit: Any, adjacency: Any) -> None:
-    learner = DPPScatterLearner(unit=unit, adjacency=adjacency)
-    found = audit_exactly(learner, n_features=3)
+    learner = DPPMetricLearner(unit=unit, adjacency=adjacency)
+    found = audit_exactly(learner, n_features=3, records="classes")
     assert found.verdict == "consistent"
     assert found.kappa == (1 if unit == "person" else 2)
     assert found.realised_epsilon > (0.99 if adjacency == "zero-out" else 0.7)
     # 60 runs say little of epsilon; that a sound learner is accused has probability 0.001 at most, and the
     # seed fixes the outcome.
-    assert audit(learner, runs=60, random_state=0).verdict == "consistent"
+    assert audit(learner, runs=60, random_state=0, records="classes").verdict == "consistent"
 
 
 @pytest.mark.skipif(
@@ -232,33 +231,37 @@ def test_an_audit_finds_a_person_who_counts_twice(monkeypatch: pytest.MonkeyPatc
 
     loud = scatter.ClassScatter.tile_sum
     monkeypatch.setattr(scatter.ClassScatter, "tile_sum", lambda *a, **k: 2 * loud(*a, **k))
-    assert audit_exactly("scatter").verdict == "violated"
+    learner = StatisticsLearner()
+    assert audit_exactly(learner, records="classes").verdict == "violated"
     # Twice the move at epsilon 1 has mu 0.54: 4000 runs refute it with probability far above 0.999.
-    assert audit("scatter", runs=4000, random_state=0).verdict == "violated"
+    found = audit(learner, runs=4000, random_state=0, records="classes")
+    assert found.verdict == "violated"
 
 
 def test_people_are_taken_by_fit_and_prepare() -> None:
     people = People(np.eye(4) / 2, [0, 1, NO_CLASS, 1], n_classes=2)
     with pytest.warns((DataWarning, PrivateNote)):
-        prepared = DPPScatterLearner().prepare(people)
+        prepared = DPPMetricLearner(unit="person").prepare(people)
     assert prepared.material.kind == "people"
     with pytest.raises(InputError, match="leave y"):
-        DPPScatterLearner().prepare(people, [0, 1, 0, 1])
+        DPPMetricLearner(unit="person").prepare(people, [0, 1, 0, 1])
     assert people.subset([1, 3]).classes.tolist() == [1, 1]
     assert people.occupied(np.arange(4)).tolist() == [0, 1, 3]
 
 
 def test_audit_takes_the_learner_by_name(tmp_path: Path) -> None:
-    words = ["--exact", "--learner", "scatter", "--unit", "person", "--json"]
+    words = ["--exact", "--classes", "--unit", "person", "--json"]
     found = run_here("audit", *words, cwd=tmp_path).json
     assert found["verdict"] == "consistent"
     assert set(found["queries"]) == {"columns", "class statistics"}
-    done = run_here("audit", "--learner", "scatter", "--target", "laplace", cwd=tmp_path)
-    assert done.code == 2
-    assert "--learner" in done.err
-    assert json.loads(
-        run_here("audit", "--learner", "scatter", "--runs", 60, "--json", cwd=tmp_path).out
-    )
+    for option in (["--learner", "triplet"], ["--classes"]):
+        done = run_here("audit", *option, "--target", "laplace", cwd=tmp_path)
+        assert done.code == 2
+        assert option[0] in done.err
+    refused = run_here("audit", "--learner", "triplet", "--classes", cwd=tmp_path)
+    assert (refused.code, "learns from tuples, not from classes" in refused.err) == (2, True)
+    words = ["--classes", "--unit", "person", "--runs", 60, "--json"]
+    assert json.loads(run_here("audit", *words, cwd=tmp_path).out)
 
 
 def test_people_of_a_household_count_as_one_person(folder: Path, tmp_path: Path) -> None:

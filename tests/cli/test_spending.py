@@ -143,6 +143,12 @@ def test_models_and_curves_say_the_same_as_fits(tmp_path: Path, command: str) ->
     assert "Released in out" in done.out
     for said in (done, run("certificate", "out", cwd=tmp_path)):
         assert "All 2 releases together: at most" in said.out
+    told = run(*words, "--ledger", "b.json", "--json", "-o", "third", cwd=tmp_path).json["verdict"]
+    checked = run("certificate", "third", "--json", cwd=tmp_path).json["verdict"]
+    # `certificate` recomputes, which a command that has just made it does not.
+    assert told | {"checked": ""} == checked | {"checked": ""}
+    assert told["releases"] == 3
+    assert told["headline"].startswith("All 3 releases together: at most")
 
 
 STOP_WHILE_LEARNING = """

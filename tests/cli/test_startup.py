@@ -77,3 +77,8 @@ def test_python_m_pairveil_is_the_command():
     words = [sys.executable, "-m", "pairveil", "--version"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert done.stdout == f"pairveil {pairveil.__version__}\n"
+
+
+def test_a_learner_that_is_gone_is_told_in_a_sentence() -> None:
+    with pytest.raises(AttributeError, match=r"DPPMetricLearner\.fit_classes"):
+        pairveil.DPPScatterLearner  # noqa: B018

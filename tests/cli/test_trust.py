@@ -17,19 +17,18 @@ from running import run_here as run
 from pairveil import (
     Certificate,
     DPPMetricLearner,
-    DPPScatterLearner,
     DPPTripletLearner,
     PairSet,
     error_curve,
 )
 from pairveil.cli.recount import recount
-from pairveil.data.resolving import index_pairs
-from pairveil.data.tables import PairTable
 from pairveil.learners.counting import entity_sentence
 from pairveil.linkage import PrivateLinkageModel
-from pairveil.privacy.costs import RECORD_KINDS, costs_of_counts
-from pairveil.privacy.public_facts import public_of
+from pairveil.privacy.events import RECORD_KINDS, costs_of_counts
+from pairveil.privacy.promise import public_of
 from pairveil.privacy.units import PEOPLE_TOGETHER, UNITS
+from pairveil.records.resolving import index_pairs
+from pairveil.records.tables import PairTable
 
 N = 60
 
@@ -228,7 +227,7 @@ def test_kappa_is_said_to_be_counted_only_in_its_own_meaning(what: str) -> None:
 def test_records_that_are_no_pairs_are_not_recounted_from_pairs() -> None:
     rng = np.random.default_rng(0)
     people, listed = rng.uniform(-0.4, 0.4, (399, 3)), PairTable(left=PATH[:, 0], right=PATH[:, 1])
-    classes = DPPScatterLearner(epsilon=9.0).certify_classes(
+    classes = DPPMetricLearner(epsilon=9.0, unit="person").certify_classes(
         people, np.resize([0, 1], 399), classes=[0, 1]
     )
     tuples = DPPTripletLearner(epsilon=9.0, preprocessor=people).certify(

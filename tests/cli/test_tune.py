@@ -61,7 +61,7 @@ def test_one_charge_one_certificate_and_the_best_is_told(folder: Path, tmp_path:
 
 
 def test_epsilon_and_learners_are_tried_and_the_largest_epsilon_is_promised(folder: Path) -> None:
-    grid = ["--tune", "epsilon=1,4", "--tune", "learner=contrastive,scatter"]
+    grid = ["--tune", "epsilon=1,4", "--tune", "learner=contrastive", "--tune", "n_components=1,2"]
     done = run_here(*WORDS, *grid, "--dry-run", "--json", cwd=folder)
     made = Certificate.from_dict(done.json["certificate"])
     assert 3.8 < made.epsilon <= 4

@@ -9,11 +9,11 @@ from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 from torch import nn  # noqa: E402
 
-from pairveil.data.pairset import PairSet  # noqa: E402
 from pairveil.deep import LOSSES, Network, NetworkGradient  # noqa: E402
 from pairveil.deep.gradients import rows_stand_alone  # noqa: E402
 from pairveil.deep.losses import contrastive  # noqa: E402
 from pairveil.errors import InputError  # noqa: E402
+from pairveil.records.pairset import PairSet  # noqa: E402
 
 
 class Tokens(nn.Module):

@@ -9,9 +9,9 @@ from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 from torch import nn  # noqa: E402
 
-from pairveil.data.pairset import PairSet  # noqa: E402
 from pairveil.deep import Network, NetworkGradient, digits, fused, layers  # noqa: E402
 from pairveil.deep.losses import contrastive  # noqa: E402
+from pairveil.records.pairset import PairSet  # noqa: E402
 
 N = 6
 LAYERS = {  # a layer, and the shapes of x and d of one branch

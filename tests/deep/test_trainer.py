@@ -13,11 +13,11 @@ torch = pytest.importorskip("torch", reason="pairveil.deep needs the extra 'torc
 from torch import nn  # noqa: E402
 
 from pairveil import BudgetError, Certificate, PrivacyLedger, design_pairs  # noqa: E402
-from pairveil.data.pairset import PairSet  # noqa: E402
 from pairveil.deep import PrivateMetricTrainer, ReleasedNetwork, make_private  # noqa: E402
 from pairveil.deep.gradients import NetworkGradient  # noqa: E402
 from pairveil.engine.engine import Engine  # noqa: E402
 from pairveil.errors import InputError  # noqa: E402
+from pairveil.records.pairset import PairSet  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")
 

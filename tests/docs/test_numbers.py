@@ -8,11 +8,12 @@ import pytest
 from pages import ROOT
 
 from pairveil.engine.statistics import TILE
-from pairveil.evaluation import private_auc
+from pairveil.evaluation import curve
 from pairveil.learners import class_columns, class_steps, scatter
 from pairveil.learners.contrastive.recipe import NUMBERS as PAIRS
 from pairveil.learners.scatter_moments import MOST_FEATURES
-from pairveil.privacy import best_of, composition
+from pairveil.privacy import compose as composition
+from pairveil.privacy import profile as best_of
 
 
 def shares(*parts: float) -> str:
@@ -44,8 +45,8 @@ def farthest() -> float:
         ("theory/people.md", f"gives a distance of {farthest():.2f}"),
         ("theory/people.md", f"There are {class_steps.N_STEPS} steps"),
         ("theory/people.md", f"< s x_j <= {class_columns.WIDTH:.0f}t"),
-        ("theory/selection.md", f"takes {best_of._POINTS} points"),
-        ("theory/selection.md", f"in {private_auc.N_CELLS} public cells"),
+        ("theory/selection.md", f"takes {best_of._HULL_POINTS} points"),
+        ("theory/selection.md", f"in {curve.AUC_CELLS} public cells"),
         ("theory/accounting.md", f"{composition.MAX_DISTINCT} distinct sampled events"),
         ("theory/noise.md", f"tiles of {TILE:,} pairs"),
         ("guides/classes.md", f"n < {class_steps.CLEAR_STATISTICS:.0f} sigma sqrt(d) / k"),

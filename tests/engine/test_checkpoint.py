@@ -13,14 +13,14 @@ import zlib
 import numpy as np
 import pytest
 
-from pairveil.data.pairset import PairSet
-from pairveil.data.scaling import PublicBounds
 from pairveil.engine import checkpoint
 from pairveil.engine.checkpoint import _CHECK, _HEAD, Hold, name_of
 from pairveil.errors import BudgetError, InputError
 from pairveil.graph.choosing import design_pairs
 from pairveil.learners.contrastive.learner import DPPMetricLearner
 from pairveil.privacy.ledger import PrivacyLedger
+from pairveil.records.pairset import PairSet
+from pairveil.records.scaling import PublicBounds
 
 KILLED = """
 import os, signal, sys

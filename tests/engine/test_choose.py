@@ -9,7 +9,6 @@ import pytest
 from scipy import sparse
 
 from pairveil import DPPMetricLearner
-from pairveil.data.pairset import PairSet
 from pairveil.engine.checkpoint import Checkpoint
 from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Ask, Plan, Setting
@@ -18,13 +17,11 @@ from pairveil.engine.scores import GRID, UNIT
 from pairveil.engine.statistics import clipped_sum
 from pairveil.errors import InputError
 from pairveil.learners.contrastive.recipe import ColumnScores
-from pairveil.privacy.accounting import epsilon_of
-from pairveil.privacy.costs import Cost
-from pairveil.privacy.events import ChoiceEvent
-from pairveil.privacy.mechanisms import Budget, mechanism_named
-from pairveil.privacy.mechanisms.exponential import EXPONENTIAL
+from pairveil.privacy.events import ChoiceEvent, Cost
+from pairveil.privacy.mechanisms import EXPONENTIAL, Budget, Query, mechanism_named
 from pairveil.privacy.noise import SeededNoise, TrustedNoise
-from pairveil.privacy.queries import Query
+from pairveil.privacy.profile import epsilon_of
+from pairveil.records.pairset import PairSet
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])

@@ -14,19 +14,11 @@ import pytest
 from typer.testing import CliRunner
 
 from pairveil.cli.app import app
-from pairveil.data.groups import GroupSet
-from pairveil.data.ondisk import open_pairs
-from pairveil.data.pairset import PairSet
-from pairveil.data.people import People
-from pairveil.data.tupleset import TupleSet
 from pairveil.engine.backends import dask as dask_backend
 from pairveil.engine.backends.records import backend_for
-from pairveil.engine.gradients import LossGradient
-from pairveil.engine.group_gradients import GroupGradient
-from pairveil.engine.losses import ContrastiveLoss
+from pairveil.engine.gradients import SetGradient
+from pairveil.engine.losses import ContrastiveLoss, TripletLoss
 from pairveil.engine.statistics import clipped_sum
-from pairveil.engine.tuple_gradients import TupleGradient
-from pairveil.engine.tuple_losses import TripletLoss
 from pairveil.errors import InputError
 from pairveil.graph.choosing import design_pairs
 from pairveil.graph.grouping import design_groups
@@ -37,6 +29,11 @@ from pairveil.learners.contrastive.recipe import Survey
 from pairveil.learners.scatter import ClassScatter
 from pairveil.learners.tuples.learner import DPPTripletLearner
 from pairveil.privacy.ledger import PrivacyLedger
+from pairveil.records.groups import GroupSet
+from pairveil.records.ondisk import open_pairs
+from pairveil.records.pairset import PairSet
+from pairveil.records.people import People
+from pairveil.records.tupleset import TupleSet
 from pairveil.release.metric import ReleasedMetric
 
 
@@ -52,9 +49,7 @@ def make_data(n=5000):
 @pytest.mark.parametrize("rate", [1.0, 0.1])
 def test_workers_give_the_integers_of_a_local_sum(client, rate):
     data = make_data()
-    gradient = LossGradient(
-        np.eye(2, 6), ContrastiveLoss(1.0), 0.1, (1.0, 0.5), np.arange(1.0, 7.0)
-    )
+    gradient = SetGradient(np.eye(2, 6), ContrastiveLoss(1.0), 0.1, (1.0, 0.5), np.arange(1.0, 7.0))
     options = {"separately": rate < 1}
     rows = None if rate == 1 else np.flatnonzero(np.random.default_rng(0).random(4999) < rate)
     cluster = dask_backend.OnCluster(data, client)
@@ -77,9 +72,9 @@ def sums_of_other_records():
     vacant[::3, 7] = -1  # groups of seven
     some = GroupSet.of_classes(X, vacant, kinds)
     triples = TupleSet(X, sample_tuples(3000, 3, 2, random_state=0)).canonical()[0]
-    yield groups, GroupGradient(W, ContrastiveLoss(1.0), 0.1, (1.0, 0.5))
+    yield groups, SetGradient(W, ContrastiveLoss(1.0), 0.1, (1.0, 0.5), size=8)
     yield some, GroupSurvey(80, 2.0, Survey.bound("l2"))
-    yield triples, TupleGradient(W, TripletLoss(margin=0.5), 0.1, 3)
+    yield triples, SetGradient(W, TripletLoss(margin=0.5), 0.1, size=3)
     yield People(X, kinds, 4), ClassScatter(4, np.zeros(80), np.ones(80), ClassScatter.bound("l2"))
 
 
@@ -158,7 +153,7 @@ def test_features_mapped_from_a_file_do_not_travel(client, tmp_path):
     assert sent == str(tmp_path / "people.npy")
     assert dask_backend._mapped_path(mapped.features[1:]) is None  # not the whole file
     assert dask_backend._mapped_path(data.features) is None
-    gradient = LossGradient(np.eye(2, 6), ContrastiveLoss(1.0), 0.1, (1.0, 0.5))
+    gradient = SetGradient(np.eye(2, 6), ContrastiveLoss(1.0), 0.1, (1.0, 0.5))
     cluster = dask_backend.OnCluster(mapped, client, n_parts=3)
     np.testing.assert_array_equal(
         cluster.add_up(None, gradient, "l2", 2.0**-31),

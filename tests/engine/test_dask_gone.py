@@ -13,7 +13,7 @@ pytest.importorskip("distributed")
 from distributed import KilledWorker
 from distributed.comm import CommClosedError
 
-from pairveil.engine.backends import dask_waiting
+from pairveil.engine.backends import dask as dask_waiting
 from pairveil.errors import ClusterError
 
 SCRIPT = """

@@ -10,11 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pairveil.data.pairset import PairSet
 from pairveil.engine.backends import dask_features, dask_pairs
 from pairveil.engine.backends.dask import OnCluster
 from pairveil.engine.backends.dask_pairs import DaskPairs, open_dask_pairs
-from pairveil.engine.gradients import LossGradient
+from pairveil.engine.gradients import SetGradient
 from pairveil.engine.losses import ContrastiveLoss
 from pairveil.engine.statistics import clipped_sum
 from pairveil.errors import DataWarning, InputError
@@ -22,6 +21,7 @@ from pairveil.graph.kappa import kappa
 from pairveil.learners.contrastive.learner import DPPMetricLearner
 from pairveil.learners.material import BOUNDED_BY_DEGREES
 from pairveil.privacy.ledger import PrivacyLedger
+from pairveil.records.pairset import PairSet
 
 dd = pytest.importorskip("dask.dataframe")
 da = pytest.importorskip("dask.array")
@@ -338,7 +338,7 @@ def test_pairs_that_change_between_two_readings_are_refused_before_the_charge(cl
 def test_a_part_that_was_built_anew_from_other_pairs_is_not_summed(client, data):
     remote = open_dask_pairs(da.from_array(data.features), collection(frame_of(data))).clipped(1.0)
     sums = OnCluster(remote, client)
-    gradient = LossGradient(np.eye(2, D), ContrastiveLoss(1.0), 0.1, (1.0, 0.5))
+    gradient = SetGradient(np.eye(2, D), ContrastiveLoss(1.0), 0.1, (1.0, 0.5))
     asked = (None, gradient, "l2", 2.0**-31)
     np.testing.assert_array_equal(sums.add_up(*asked), clipped_sum(data.canonical()[0], *asked))
     sums._parts[1] = client.submit(lambda: None, pure=False)

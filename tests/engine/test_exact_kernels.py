@@ -10,16 +10,16 @@ import pytest
 from numpy.typing import NDArray
 from plain_sums import DTYPES, Norm, make, plain_sum, size
 
-from pairveil.data.pairset import PairSet
 from pairveil.engine.backends.local import Local
 from pairveil.engine.engine import MOST_AT_ONCE, Engine
-from pairveil.engine.gradients import LossGradient
+from pairveil.engine.gradients import SetGradient
 from pairveil.engine.kernels import dense as kernels
 from pairveil.engine.kernels.exact_sums import TILE, clipped_sum, descend
 from pairveil.engine.losses import ContrastiveLoss
 from pairveil.errors import InputError
+from pairveil.privacy.mechanisms import Query
 from pairveil.privacy.noise import SeededNoise, TrustedNoise
-from pairveil.privacy.queries import Query
+from pairveil.records.pairset import PairSet
 
 LOSS, BOTH = ContrastiveLoss(1.0), (1.0, 0.5)
 
@@ -120,8 +120,8 @@ def world(n: int = 3000) -> PairSet:
     )
 
 
-def gradient() -> LossGradient:
-    return LossGradient(np.random.default_rng(1).normal(size=(2, 5)), LOSS, 0.1, BOTH)
+def gradient() -> SetGradient:
+    return SetGradient(np.random.default_rng(1).normal(size=(2, 5)), LOSS, 0.1, BOTH)
 
 
 def test_the_engine_takes_the_same_steps_compiled_watched_or_elsewhere() -> None:

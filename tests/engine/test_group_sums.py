@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairveil.data.groups import GroupSet, slots
-from pairveil.engine.group_gradients import GroupGradient
+from pairveil.engine.gradients import SetGradient
 from pairveil.engine.losses import ContrastiveLoss
 from pairveil.engine.statistics import clipped_sum
 from pairveil.graph.grouping import design_groups
 from pairveil.learners.contrastive.group_statistics import GroupContest, GroupStatistic, GroupSurvey
 from pairveil.learners.contrastive.recipe import Survey
 from pairveil.privacy.grid import choose_grid
+from pairveil.records.groups import GroupSet, slots
 
 LOSS = ContrastiveLoss(1.0)
 GRID = 2.0**-40
@@ -57,7 +57,7 @@ def test_the_sum_is_that_of_a_brute_force_loop(size, clip, compiled):
     rng = np.random.default_rng(size)
     groups = _groups(rng, 61, 5, size)
     scale = np.linspace(0.5, 2.0, 5)
-    gradient = GroupGradient(rng.normal(size=(3, 5)), LOSS, clip, (0.7, 0.3), scale)
+    gradient = SetGradient(rng.normal(size=(3, 5)), LOSS, clip, (0.7, 0.3), scale, size)
     grid = choose_grid(clip, 15, n_pairs=groups.n_records)
     found = clipped_sum(groups, None, gradient, "l2", grid, compiled=compiled) * grid
     np.testing.assert_allclose(found, _by_hand(groups, gradient, "l2"), atol=1e-6 * clip)
@@ -92,8 +92,8 @@ def test_a_person_never_moves_gradients_further_than_two_clips(
     n, d, k = 3 * size, 4, 2
     groups = _groups(rng, n, d, size, scale)
     near = _changed(rng, groups, int(groups.members[0, 0]), other)
-    gradient = GroupGradient(
-        rng.normal(size=(k, d)) * rng.choice([0.1, 1, 30]), LOSS, clip, (1.0, 0.5)
+    gradient = SetGradient(
+        rng.normal(size=(k, d)) * rng.choice([0.1, 1, 30]), LOSS, clip, (1.0, 0.5), size=size
     )
     grid = choose_grid(clip, k * d, norm=norm, n_pairs=n)
     one, two = (
@@ -109,7 +109,7 @@ def test_a_person_never_moves_gradients_further_than_two_clips(
 def test_rows_beyond_the_floats_contribute_nothing_and_stop_nothing(compiled):
     rng = np.random.default_rng(0)
     groups = _groups(rng, 12, 4, 3)
-    gradient = GroupGradient(rng.normal(size=(2, 4)), LOSS, 0.1, scale=np.full(4, 1e10))
+    gradient = SetGradient(rng.normal(size=(2, 4)), LOSS, 0.1, scale=np.full(4, 1e10), size=3)
     far = np.array(groups.features)
     far[groups.members[0, 0]] = 1e300  # infinite once scaled
     found = GroupSet(far, groups.members, groups.labels)
@@ -124,7 +124,7 @@ def test_two_clips_are_reached_so_one_would_be_too_little():
     features = np.array([[-5.0, 0.0], [0.0, 0.0], [0.1, 0.0]])
     with_her = GroupSet.of_classes(features, [[0, 1, 2]], [0, 0, 1])
     without = GroupSet.of_classes(features, [[0, 1, 2]], [-1, 0, 1])
-    gradient = GroupGradient(np.eye(2), LOSS, 0.01)
+    gradient = SetGradient(np.eye(2), LOSS, 0.01, size=3)
     one, two = (clipped_sum(found, None, gradient, "l2", GRID) for found in (with_her, without))
     moved = np.linalg.norm((one - two) * GRID)
     assert 1.99 * 0.01 < moved <= 2 * gradient.sensitivity("l2", GRID)
@@ -155,7 +155,7 @@ def test_a_person_never_moves_the_side_queries_further_than_two_clips(seed, scal
 def test_null_groups_contribute_nothing_and_batches_add_up():
     rng = np.random.default_rng(0)
     groups = _groups(rng, 40, 3, 4)
-    gradient = GroupGradient(rng.normal(size=(2, 3)), LOSS, 0.1)
+    gradient = SetGradient(rng.normal(size=(2, 3)), LOSS, 0.1, size=4)
     null = GroupSet(groups.features, groups.members, np.zeros_like(groups.labels))
     assert not clipped_sum(null, None, gradient, "l2", GRID).any()
     # A tile in which nobody says anything is no error: that would tell of it.
@@ -178,7 +178,7 @@ def test_sparse_and_dense_features_give_the_same_sum():
     rng = np.random.default_rng(1)
     groups = _groups(rng, 24, 4, 3)
     thin = groups.with_features(sparse.csr_array(groups.features))
-    gradient = GroupGradient(rng.normal(size=(2, 4)), LOSS, 0.1)
+    gradient = SetGradient(rng.normal(size=(2, 4)), LOSS, 0.1, size=3)
     one, two = (clipped_sum(found, None, gradient, "l2", GRID) * GRID for found in (groups, thin))
     np.testing.assert_allclose(one, two, atol=1e-9)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pairveil.engine.gradients import LossGradient
+from pairveil.engine.gradients import SetGradient
 from pairveil.engine.losses import ContrastiveLoss, LogisticLoss
 from pairveil.engine.statistics import row_norms, shrink
 
@@ -20,7 +20,7 @@ def loss_of(loss, W, gap, label):
 @pytest.mark.parametrize("label", [1, -1])
 def test_gradient_is_the_derivative(loss, label):
     W, gap = RNG.normal(size=(3, 5)) * 0.3, RNG.normal(size=5)
-    statistic = LossGradient(W, loss, clip=1e9)
+    statistic = SetGradient(W, loss, clip=1e9)
     found = statistic.tile_sum(gap[None], np.array([label]), norm="l2")
     step = 1e-6
     wanted = np.zeros_like(W)
@@ -46,21 +46,21 @@ def test_clipped_sum_equals_a_plain_loop_over_pairs(norm):
         gradient = c * (weights[0] if label > 0 else weights[1]) * np.outer(W @ gap, gap)
         size = np.abs(gradient).sum() if norm == "l1" else np.linalg.norm(gradient)
         wanted += gradient * min(1.0, clip / size) if size > 0 else 0.0
-    found = LossGradient(W, loss, clip, weights).tile_sum(gaps * scale, labels, norm)
+    found = SetGradient(W, loss, clip, weights).tile_sum(gaps * scale, labels, norm)
     np.testing.assert_allclose(found, wanted, atol=1e-12)
 
 
 def test_clipping_row_by_row_would_be_seen():
     """The full matrix is clipped: the sum of one pair's rows may not reach clip in each row."""
     W, gap = np.eye(4), np.ones((1, 4)) * 10
-    statistic = LossGradient(W, ContrastiveLoss(1.0), clip=1.0)
+    statistic = SetGradient(W, ContrastiveLoss(1.0), clip=1.0)
     found = statistic.tile_sum(gap, np.array([1]), norm="l2")
     assert np.linalg.norm(found) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_zero_difference_has_no_gradient(loss):
-    statistic = LossGradient(np.ones((2, 3)), loss, clip=1.0)
+    statistic = SetGradient(np.ones((2, 3)), loss, clip=1.0)
     for label in (1, -1):
         found = statistic.tile_sum(np.zeros((1, 3)), np.array([label]), "l2")
         assert np.array_equal(found, np.zeros((2, 3)))

@@ -14,9 +14,9 @@ from pairveil.engine.plan import Setting
 from pairveil.engine.planning import SLACK_SHARE, plan_within
 from pairveil.errors import InputError
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe
-from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.grid import choose_grid
 from pairveil.privacy.mechanisms import Budget, mechanism_named
+from pairveil.privacy.profile import epsilon_of
 
 
 @pytest.mark.parametrize("seed", [None, 0])

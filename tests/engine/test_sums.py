@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from pairveil.data.pairset import PairSet
 from pairveil.engine.engine import Engine
-from pairveil.engine.gradients import LossGradient
+from pairveil.engine.gradients import SetGradient
 from pairveil.engine.losses import ContrastiveLoss
 from pairveil.engine.statistics import TILE, Statistic, clipped_sum
 from pairveil.privacy.grid import choose_grid, grid_sensitivity
+from pairveil.privacy.mechanisms import Query
 from pairveil.privacy.noise import TrustedNoise
-from pairveil.privacy.queries import Query
+from pairveil.records.pairset import PairSet
 
 
 def random_pairs(rng, n_people, n_pairs, d, scale=1.0):
@@ -56,7 +56,7 @@ def length(difference, norm):
 def test_neighbours_move_the_sum_no_further_than_claimed(seed, norm, kappa, d, k, size, clip):
     rng = np.random.default_rng(seed)
     data = random_pairs(rng, 12, 30, d, size)
-    gradient = LossGradient(
+    gradient = SetGradient(
         rng.normal(size=(k, d)) * size, ContrastiveLoss(rng.uniform(0.1, 3)), clip, (1.0, 2.0)
     )
     grid = choose_grid(clip, k * d, norm=norm)
@@ -75,7 +75,7 @@ def test_the_claim_is_attained_so_the_test_can_fail():
     """A pair far beyond the clip bound moves the sum by the bound itself."""
     people = np.array([[0.0, 0.0], [0.1, 0.0], [0.0, 0.1], [50.0, 70.0]])
     data = PairSet(people, [[0, 1], [0, 2], [1, 3]], [1, -1, 1])
-    gradient = LossGradient(np.eye(2), ContrastiveLoss(1.0), clip=0.3)
+    gradient = SetGradient(np.eye(2), ContrastiveLoss(1.0), clip=0.3)
     grid = choose_grid(0.3, 4)
     nulled = changed(data, np.array([2]), np.zeros((2, 2)), np.array([1]))
     moved = clipped_sum(data, None, gradient, "l2", grid)
@@ -89,7 +89,7 @@ def test_float32_features_are_summed_in_float32_and_charged_for_it():
     rng = np.random.default_rng(4)
     data = random_pairs(rng, 40, 128, 20)
     data = PairSet(data.features.astype(np.float32), data.pairs, data.labels)
-    gradient = LossGradient(rng.normal(size=(2, 20)), ContrastiveLoss(9.0), clip=0.01)
+    gradient = SetGradient(rng.normal(size=(2, 20)), ContrastiveLoss(9.0), clip=0.01)
     assert gradient.is_compilable(data)
     grid, moved = choose_grid(0.01, 40), []
     total = clipped_sum(data, None, gradient, "l2", grid)
@@ -107,7 +107,7 @@ def test_a_scale_of_columns_is_the_same_as_scaled_features(make, compiled):
     rng = np.random.default_rng(5)
     data = random_pairs(rng, 30, 200, 6)
     scale = 2.0 ** rng.integers(-2, 3, 6)  # exact in both ways
-    plain = LossGradient(rng.normal(size=(3, 6)), ContrastiveLoss(1.0), 0.5, (1.0, 0.5))
+    plain = SetGradient(rng.normal(size=(3, 6)), ContrastiveLoss(1.0), 0.5, (1.0, 0.5))
     gradient = replace(plain, scale=scale)
     grid = choose_grid(0.5, 18)
     options = {"compiled": compiled}
@@ -122,7 +122,7 @@ def test_a_scale_of_columns_is_the_same_as_scaled_features(make, compiled):
 def test_sums_do_not_depend_on_the_order_of_tiles():
     rng = np.random.default_rng(1)
     data = random_pairs(rng, 50, 3 * TILE, 5)
-    gradient = LossGradient(rng.normal(size=(2, 5)), ContrastiveLoss(1.0), clip=0.5)
+    gradient = SetGradient(rng.normal(size=(2, 5)), ContrastiveLoss(1.0), clip=0.5)
     grid = choose_grid(0.5, 10)
     order = np.concatenate([np.arange(i * TILE, (i + 1) * TILE) for i in (2, 0, 1)])
     whole = clipped_sum(data, None, gradient, "l2", grid)
@@ -133,7 +133,7 @@ def test_sparse_features_give_the_same_sum():
     rng = np.random.default_rng(2)
     dense = random_pairs(rng, 40, 100, 8)
     table = np.where(rng.random((40, 8)) < 0.3, dense.features, 0.0)
-    gradient = LossGradient(
+    gradient = SetGradient(
         rng.normal(size=(3, 8)), ContrastiveLoss(1.0), 0.5, scale=rng.uniform(0.5, 2, 8)
     )
     grid = choose_grid(0.5, 24)
@@ -147,7 +147,7 @@ def test_sparse_features_give_the_same_sum():
 
 def test_an_empty_batch_is_a_zero_sum():
     data = random_pairs(np.random.default_rng(3), 5, 6, 2)
-    gradient = LossGradient(np.eye(2), ContrastiveLoss(1.0), clip=1.0)
+    gradient = SetGradient(np.eye(2), ContrastiveLoss(1.0), clip=1.0)
     empty = clipped_sum(data, np.empty(0, dtype=np.int64), gradient, "l2", 2.0**-20)
     assert np.array_equal(empty, np.zeros((2, 2), dtype=np.int64))
 
@@ -181,7 +181,7 @@ def test_threads_that_ask_at_once_get_no_more_answers_than_were_charged():
 
     engine = Engine(PairSet(np.eye(2), [[0, 1]], [1]), TrustedNoise())
     engine._done = Meeting()
-    gradient = LossGradient(np.eye(2), ContrastiveLoss(1.0), clip=1.0)
+    gradient = SetGradient(np.eye(2), ContrastiveLoss(1.0), clip=1.0)
     answers = []
 
     def ask():

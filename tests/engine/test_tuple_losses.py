@@ -11,12 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from pairveil.data.tupleset import TupleSet
+from pairveil.engine.gradients import SetGradient, by_role
+from pairveil.engine.losses import (
+    TUPLE_LOSSES,
+    PairsLoss,
+    TripletLoss,
+    TupletLoss,
+    squared_distances,
+)
 from pairveil.engine.statistics import clipped_sum
-from pairveil.engine.tuple_gradients import TupleGradient, by_role, squared_distances
-from pairveil.engine.tuple_losses import TUPLE_LOSSES, PairsLoss, TripletLoss, TupletLoss
 from pairveil.learners.tuples.statistics import TupleContrast, TupleSurvey, packed
 from pairveil.privacy.grid import choose_grid
+from pairveil.records.tupleset import TupleSet
 
 LOSSES = [TripletLoss(0.7), TupletLoss(0.3), TupletLoss(0.2, softness=0.5), PairsLoss(0.4)]
 
@@ -83,7 +89,7 @@ def test_value_and_gradient_are_those_of_the_loop(loss, m):
     np.testing.assert_allclose(
         loss.value(squared, present)[live], np.array(wanted)[live], atol=1e-9
     )
-    gradient = TupleGradient(W, loss, clip=1e9, size=m)
+    gradient = SetGradient(W, loss, clip=1e9, size=m)
     found = gradient.tile_sum(X, order, "l2")
     loops = sum(loop_gradient(loss, W, X[m * i : m * i + m], order[i]) for i in range(19))
     np.testing.assert_allclose(found, loops, atol=2e-5)
@@ -96,8 +102,8 @@ def test_clipping_shortens_each_gradient_as_a_whole_and_no_more_than_it_must(los
     W = rng.normal(size=(3, 5))
     for _ in range(30):
         X, order = rng.normal(size=(4, 5)), rng.permutation(4)[None].astype(np.int8)
-        whole = TupleGradient(W, loss, clip=1e9, size=4).tile_sum(X, order, norm)
-        short = TupleGradient(W, loss, clip=0.5, size=4).tile_sum(X, order, norm)
+        whole = SetGradient(W, loss, clip=1e9, size=4).tile_sum(X, order, norm)
+        short = SetGradient(W, loss, clip=0.5, size=4).tile_sum(X, order, norm)
         length = np.linalg.norm(whole.ravel(), 1 if norm == "l1" else 2)
         assert np.linalg.norm(short.ravel(), 1 if norm == "l1" else 2) <= 0.5 * (1 + 1e-9)
         if norm == "l2" and length > 0:  # in l1 the bound on the length is not exact
@@ -107,7 +113,9 @@ def test_clipping_shortens_each_gradient_as_a_whole_and_no_more_than_it_must(los
 def statistics(m, d, W, norm):
     """Every statistic that is summed over tuples."""
     scale = np.linspace(0.5, 2.0, d)
-    yield from (TupleGradient(W, make(margin=1.0), 0.3, m, scale) for make in TUPLE_LOSSES.values())
+    yield from (
+        SetGradient(W, make(margin=1.0), 0.3, scale=scale, size=m) for make in TUPLE_LOSSES.values()
+    )
     yield TupleSurvey(d, m, 2.0, 0.5, TupleSurvey.bound(0.5, norm))
     yield TupleContrast(d, m, 0.5, scale)
 
@@ -159,11 +167,11 @@ def test_an_unclipped_gradient_would_be_found():
     """The bound above can fail: without the clip the same tuples move far further."""
     rng = np.random.default_rng(0)
     data = tuple_set(rng, 5, 3, 2, 1.0)
-    loud = TupleGradient(3 * np.eye(2), TripletLoss(), 1e9, 3)
+    loud = SetGradient(3 * np.eye(2), TripletLoss(), 1e9, size=3)
     moved = clipped_sum(data, None, loud, "l2", 2.0**-20) * 2.0**-20
-    assert np.linalg.norm(moved) > 10 * TupleGradient(np.eye(2), TripletLoss(), 0.3, 3).sensitivity(
-        "l2", 2.0**-31
-    )
+    assert np.linalg.norm(moved) > 10 * SetGradient(
+        np.eye(2), TripletLoss(), 0.3, size=3
+    ).sensitivity("l2", 2.0**-31)
 
 
 def test_who_is_not_there_contributes_nothing():
@@ -194,7 +202,7 @@ def test_sparse_rows_are_summed_in_parts_with_the_same_result(monkeypatch):
     for statistic in statistics(3, 4, rng.normal(size=(2, 4)), "l2"):
         whole = clipped_sum(data, None, statistic, "l2", 2.0**-31)
         with monkeypatch.context() as patch:
-            patch.setattr("pairveil.engine.tuple_gradients.AT_ONCE", 24)
+            patch.setattr("pairveil.engine.gradients.AT_ONCE", 24)
             parts = clipped_sum(thin, None, statistic, "l2", 2.0**-31)
         np.testing.assert_allclose(whole, parts, atol=2)
 

@@ -8,11 +8,11 @@ from scipy.stats import binom, norm
 from sklearn.metrics import roc_auc_score
 
 from pairveil import InputError, PrivacyLedger
-from pairveil.data.counted import CountedPairs
 from pairveil.engine.statistics import clipped_sum
-from pairveil.evaluation.private_auc import auc_of, plan_auc, private_pair_auc
-from pairveil.learners.score_counts import NoisyScores, ScoreCounts, root
+from pairveil.evaluation.curve import NoisyScores, auc_of, plan_auc, private_pair_auc
+from pairveil.learners.histogram import ScoreCounts, root
 from pairveil.privacy.grid import choose_grid
+from pairveil.records.counted import CountedPairs
 
 N = 4000
 Y = np.repeat([1, -1], N // 2)
@@ -70,7 +70,7 @@ def test_no_pair_moves_the_counts_further_than_is_charged(seed, n_scores, norm_)
 def test_certificate_and_ledger():
     ledger = PrivacyLedger(epsilon=1.0, delta=1e-5)
     planned = plan_auc(distances(0), Y, PEOPLE, 0.5, 1e-6, 20.0)
-    found = planned.run(ledger)
+    found = planned.auc(ledger)
     assert found.certificate.verify()
     assert found.certificate.epsilon <= 0.5
     assert found.certificate.for_release

@@ -13,7 +13,6 @@ from pairveil import (
     BudgetError,
     Certificate,
     DPPMetricLearner,
-    DPPScatterLearner,
     InputError,
     PairSet,
     PrivacyLedger,
@@ -23,13 +22,13 @@ from pairveil import (
     kappa,
 )
 from pairveil.cli.recount import recount
-from pairveil.data.resolving import index_pairs
-from pairveil.data.tables import PairTable
-from pairveil.privacy.accounting import epsilon_of
-from pairveil.privacy.costs import costs_of_counts
 from pairveil.privacy.epsilons import all_epsilons
-from pairveil.privacy.public_facts import public_of
+from pairveil.privacy.events import costs_of_counts
+from pairveil.privacy.profile import epsilon_of
+from pairveil.privacy.promise import public_of
 from pairveil.privacy.units import SEARCHED
+from pairveil.records.resolving import index_pairs
+from pairveil.records.tables import PairTable
 
 N = 1600
 RNG = np.random.default_rng(0)
@@ -262,7 +261,7 @@ def test_what_is_set_after_a_search_was_prepared_changes_nothing_of_it(monkeypat
 
 
 def test_it_chooses_well_and_without_noise_tries_each_candidate_once():
-    grid = [{"n_components": [1]}, {"learner": [DPPScatterLearner()]}]
+    grid = [{"n_components": [1]}, {"learner": [DPPMetricLearner(n_steps=4)]}]
     found = search(grid=grid, epsilon=float("inf")).fit(PAIRS, Y)
     assert found.certificate_ is None
     assert found.best_score_ > 0.9

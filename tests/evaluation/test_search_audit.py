@@ -11,7 +11,7 @@ from pairveil import PrivateSearch
 from pairveil.engine.plan import Ask
 from pairveil.engine.statistics import Statistic
 from pairveil.learners.metric import PrivateMetricLearner
-from pairveil.privacy.accounting import epsilon_of
+from pairveil.privacy.profile import epsilon_of
 
 N_PAIRS = 10
 PAIRS = np.arange(2 * N_PAIRS).reshape(-1, 2)

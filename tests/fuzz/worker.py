@@ -28,16 +28,16 @@ import numpy as np
 from mutations import OBEYED, as_text, damaged, forged
 from seeds import CANARIES, seeds
 
-from pairveil.data.files import file_suffix
-from pairveil.data.readers import read_features, read_pairs
-from pairveil.data.resolving import index_pairs
-from pairveil.data.scaling import PublicBounds
 from pairveil.errors import DataWarning, InputError
 from pairveil.graph.kappa import kappa
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.events import GaussianEvent
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.noise import TrustedNoise
+from pairveil.records.files import file_suffix
+from pairveil.records.readers import read_features, read_pairs
+from pairveil.records.resolving import index_pairs
+from pairveil.records.scaling import PublicBounds
 from pairveil.release.exporters import to_csv
 from pairveil.release.metric import ReleasedMetric
 from pairveil.report.page import render

@@ -7,7 +7,7 @@ import pytest
 from graph_examples import random_pairs
 
 from pairveil.errors import InputError
-from pairveil.graph.adjacency import build_adjacency, checked_pairs
+from pairveil.graph.kappa import build_adjacency, checked_pairs
 
 
 @pytest.mark.parametrize(
@@ -87,9 +87,10 @@ def test_a_person_beyond_the_table_is_refused():
 def test_loops_say_the_same_by_python_and_by_machine_code(monkeypatch):
     import sys
 
-    from pairveil.graph import adjacency, blocks, thinning
-    from pairveil.graph.blocks import correlate
-    from pairveil.graph.lazy_njit import Loop
+    from pairveil._compiled import Loop
+    from pairveil.graph import choosing
+    from pairveil.graph import kappa as adjacency
+    from pairveil.graph.kappa import correlate
 
     rng = np.random.default_rng(0)
     pairs = rng.integers(0, 60, (150, 2))
@@ -102,7 +103,7 @@ def test_loops_say_the_same_by_python_and_by_machine_code(monkeypatch):
         return lists, seen.b.tolist(), seen.largest, seen.second, seen.max_degree
 
     compiled = found()
-    for module in (adjacency, blocks, thinning):
+    for module in (adjacency, choosing):
         for name, loop in list(vars(module).items()):
             if isinstance(loop, Loop):
                 monkeypatch.setattr(module, name, loop.py_func)

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairveil.data.pairset import PairSet
 from pairveil.errors import InputError
 from pairveil.graph.digest import digest_of, graph_digest
+from pairveil.records.pairset import PairSet
 
 text = st.text(st.characters(codec="utf-8"), max_size=3)
 graphs = st.one_of(

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from graph_examples import FIG3, FIG3_NAMES, random_pairs, small_graphs
 
+from pairveil.audit.attack import key_pairs
 from pairveil.errors import InputError
 from pairveil.graph.enumerated_kappa import exact_kappa
 from pairveil.graph.kappa import kappa
-from pairveil.graph.key_pairs import key_pairs
 
 
 def separated_and_off_cycles(pairs, gone, s, t, v):

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairveil.graph.recommending import NEARLY, kappas_of_selections, recommended_selection
+from pairveil.graph.choosing import NEARLY, kappas_of_selections, recommended_selection
 
 EDGES = st.sets(
     st.tuples(st.integers(0, 12), st.integers(0, 12)).filter(lambda e: e[0] < e[1]), min_size=1

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairveil import DPPMetricLearner, PairSet
-from pairveil.data.shared_values import numbered, together_digest
 from pairveil.errors import InputError
 from pairveil.graph.kappa import kappa
 from pairveil.graph.selections import SELECTIONS
 from pairveil.graph.sharing import kappa_together, select_together
 from pairveil.privacy.units import PEOPLE_TOGETHER
+from pairveil.records.shared_values import numbered, together_digest
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* are few for:pairveil.errors.DataWarning")
 PAIR_SELECTIONS = [name for name, rule in SELECTIONS.items() if rule.people is None]

@@ -15,7 +15,7 @@ from pairveil.evaluation.scores import pair_auc
 from pairveil.learners.contrastive import recipe
 from pairveil.learners.contrastive.recipe import starts_by_choice, usual_steps
 from pairveil.privacy.certificate import Certificate
-from pairveil.privacy.costs import Cost
+from pairveil.privacy.events import Cost
 from pairveil.privacy.mechanisms import Budget, mechanism_named
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

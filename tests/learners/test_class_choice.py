@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pairveil import DPPMetricLearner, DPPScatterLearner, PrivacyLedger
+from learners import StatisticsLearner
+from pairveil import DPPMetricLearner, PrivacyLedger
 from pairveil.audit import audit_exactly
 from pairveil.audit.canaries.people import person_canary
-from pairveil.data.people import NO_CLASS, People
 from pairveil.engine.plan import Setting
 from pairveil.engine.scores import GRID, UNIT
 from pairveil.engine.statistics import clipped_sum
@@ -21,6 +21,7 @@ from pairveil.learners import class_columns
 from pairveil.learners.class_columns import WIDTH, ClassWindows, chooses_column
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.mechanisms import Budget, mechanism_named
+from pairveil.records.people import NO_CLASS, People
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -125,7 +126,7 @@ def test_scores_count_the_people_that_a_window_puts_into_their_class():
 
 def test_which_kind_of_query_is_asked_follows_from_public_numbers():
     X, y = people(3000)
-    learner = DPPScatterLearner(epsilon=0.1, random_state=0)
+    learner = StatisticsLearner(epsilon=0.1, random_state=0)
     plan = learner.certify_classes(X, y, [0, 1]).plan
     assert "chosen column" in [release["name"] for release in plan["releases"]]
     assert learner.certify_classes(-0.5 * X, np.zeros_like(y), [0, 1]).plan == plan
@@ -169,7 +170,7 @@ def test_a_stranger_recomputes_the_certificate(mechanism, adjacency):
 
 
 def audited(adjacency="zero-out", unit="person", mechanism="gaussian"):
-    learner = DPPScatterLearner(0.1, unit=unit, adjacency=adjacency, mechanism=mechanism)
+    learner = StatisticsLearner(epsilon=0.1, unit=unit, adjacency=adjacency, mechanism=mechanism)
     return audit_exactly(learner, canary=person_canary(1 if unit == "person" else 2, 12, adjacency))
 
 

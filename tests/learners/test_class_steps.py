@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 from pairveil import DPPMetricLearner
 from pairveil.audit import audit_exactly
 from pairveil.audit.canaries.people import person_canary
-from pairveil.data.embedded import load_digits, load_patients
-from pairveil.data.people import NO_CLASS, People
 from pairveil.engine.plan import Setting
 from pairveil.engine.statistics import clipped_sum
 from pairveil.evaluation.scores import pair_auc
@@ -25,6 +23,8 @@ from pairveil.learners.class_steps import (
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.grid import choose_grid
 from pairveil.privacy.mechanisms import Budget
+from pairveil.records.embedded import load_digits, load_patients
+from pairveil.records.people import NO_CLASS, People
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 SCALES = (0.0, 1e-160, 1e-17, 1e-8, 1.0, 1e3, 1e8)

@@ -11,8 +11,6 @@ from sklearn.metrics import adjusted_rand_score
 from pairveil import BudgetError, Certificate, InputError, PrivacyLedger, PrivateConstrainedKMeans
 from pairveil.audit.canaries import Neighbours
 from pairveil.audit.exact_audit import audit_exactly, measure
-from pairveil.data.pairset import PairSet
-from pairveil.engine.statistics import clipped_sum
 from pairveil.errors import PrivateNote
 from pairveil.learners import LEARNERS, learner_class
 from pairveil.learners.clustering_links import (
@@ -22,9 +20,8 @@ from pairveil.learners.clustering_links import (
     on_one_scale,
     votes_of,
 )
-from pairveil.learners.clustering_points import NOBODY, LinkedPoints, StepSums
 from pairveil.learners.clusterings import candidates, most_candidates
-from pairveil.privacy.grid import choose_grid
+from pairveil.records.pairset import PairSet
 
 pytestmark = pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")
 
@@ -266,7 +263,6 @@ def test_pck_means_heeds_links_and_without_them_is_k_means():
         (X, ML, [[3, 3]], {}, "cl links a point with itself"),
         (X, [[0.5, 1]], CL, {}, "ml must hold"),
         (np.full((9, 2), np.nan), [[0, 1]], CL[:0], {}, "row 0"),
-        (X, ML, CL, {"protect": "everything"}, "protect"),
         (X, ML, CL, {"unit": "worker"}, "unit"),
         (X, ML, CL, {"epsilon": -1}, "epsilon"),
     ],
@@ -287,111 +283,3 @@ def test_it_is_registered_and_known_to_scikit_learn():
         warnings.simplefilter("error")
         fitted()
     assert METRIC_SHARE == 0.5
-
-
-# ---- points that are private themselves -----------------------------------------------------------------
-
-CORNERS = np.array([[0.6, 0.0], [-0.3, 0.5], [-0.3, -0.5]])
-CLASSES = np.arange(1500) % 3
-CLOUDS = CORNERS[CLASSES] + 0.12 * np.random.default_rng(1).normal(size=(1500, 2))
-CLOUD_LINKS = dict(zip(("ml", "cl"), draw_links(CLASSES, 700, seed=2), strict=True))
-
-
-def of_points(**options):
-    options = {"n_clusters": 3, "epsilon": 2.0, "unit": "person", "random_state": 0, **options}
-    return PrivateConstrainedKMeans(protect="points", **options)
-
-
-def test_private_points_give_centres_and_no_labels():
-    found = of_points().fit(CLOUDS, **CLOUD_LINKS)
-    assert not hasattr(found, "labels_")
-    assert adjusted_rand_score(CLASSES, found.predict(CLOUDS)) > 0.9
-    c = found.certificate_
-    assert c.verify().problems == ()
-    assert c == of_points().certify(CLOUDS, **CLOUD_LINKS) == Certificate.from_json(c.to_json())
-    assert c.records == "groups"
-    assert not any("not protected" in said for said in c.public)
-    numbers = {epsilon for by in c.epsilons.values() for epsilon in by.values()}
-    assert numbers == {c.epsilon}
-    with pytest.raises(InputError, match="2 columns"):
-        found.predict(CLOUDS[:, :1])
-    links = fitted()
-    assert links.fit(of_points().prepare(CLOUDS, **CLOUD_LINKS)) is links
-    assert not hasattr(links, "labels_")  # those of the earlier fit are gone
-
-
-def test_everybody_is_in_exactly_one_group():
-    groups = of_points().prepare(CLOUDS, **CLOUD_LINKS).material.used
-    people = groups.members[groups.members != NOBODY]
-    assert sorted(people.tolist()) == list(range(1500))
-    assert (groups.labels[groups.members[:, 1] == NOBODY] == 0).all()
-
-
-def test_a_killed_fit_of_points_is_charged_once(tmp_path):
-    ledger = PrivacyLedger(2.1, 1e-5, unit="person")
-    learner = of_points(accountant=ledger, random_state=None)
-
-    def kill(*_):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        learner.fit(CLOUDS, **CLOUD_LINKS, checkpoint=tmp_path / "fit", on_answer=kill)
-    learner.fit(CLOUDS, **CLOUD_LINKS, checkpoint=tmp_path / "fit")
-    assert len(ledger.entries) == 1
-    assert learner.certificate_.for_release
-
-
-def step_moves(statistic_class, norm, rng):
-    """How far the sum moves when all of a person is changed, in units of a group's sensitivity."""
-    n, d, k = int(rng.integers(2, 9)), int(rng.integers(1, 4)), int(rng.integers(2, 4))
-    scale = rng.choice([1e-160, 1e-3, 1.0, 10.0, 1e9])
-    features = rng.normal(size=(n, d)) * scale
-    order = rng.permutation(n)
-    pairs = order[: 2 * (n // 2)].reshape(-1, 2)
-    rest = np.column_stack([order[2 * (n // 2) :], np.full(n % 2, NOBODY)])
-    members, labels = np.concatenate([pairs, rest]), np.zeros(n - n // 2, dtype=np.int8)
-    labels[: n // 2] = rng.choice([-1, 0, 1], n // 2)
-    statistic = statistic_class(rng.normal(size=(k, d)) / 2, 1.0)
-    grid = choose_grid(1.0, k * (1 + d), norm=norm, n_pairs=n)
-    changed, relabelled = features.copy(), labels.copy()
-    changed[members[0, 0]] = (
-        rng.normal(size=d) * scale if rng.random() < 0.5 else -features[members[0, 0]]
-    )
-    relabelled[0] = rng.choice([-1, 0, 1]) if members[0, 1] != NOBODY else 0
-    sums = [
-        clipped_sum(LinkedPoints(x, members, y), None, statistic, norm, grid)
-        for x, y in ((features, labels), (changed, relabelled))
-    ]
-    moved = np.linalg.norm(
-        (sums[0] - sums[1]).astype(float).ravel() * grid, 1 if norm == "l1" else 2
-    )
-    return moved / statistic.sensitivity(norm, grid)
-
-
-@pytest.mark.parametrize("norm", ["l2", "l1"])
-def test_no_person_moves_a_step_beyond_two_clips(norm):
-    rng = np.random.default_rng(4)
-    assert max(step_moves(StepSums, norm, rng) for _ in range(300)) <= 2
-
-
-class Loud(StepSums):
-    """Wrong on purpose: every step counts people three times."""
-
-    def tile_sum(self, rows, labels, norm):
-        return 3 * super().tile_sum(rows, labels, norm)
-
-
-def test_a_wrong_step_is_seen():
-    rng = np.random.default_rng(4)
-    assert max(step_moves(Loud, "l2", rng) for _ in range(300)) > 2
-
-
-def test_two_people_of_a_link_get_their_clusters_together():
-    centres = np.array([[-0.5], [0.5]])
-    rows = np.array([[[-0.1], [0.1]], [[-0.1], [0.1]], [[-0.1], [0.1]]])
-    given = StepSums(centres, 1.0).assigned(
-        rows, np.ones((3, 2)), np.array([0, 1, -1], dtype=np.int8)
-    )
-    assert given[0].tolist() == [0, 1]
-    assert given[1, 0] == given[1, 1]
-    assert given[2].tolist() == [0, 1]

@@ -18,10 +18,10 @@ from pairveil import (
     PairSet,
     TupleSet,
 )
-from pairveil.data.groups import GroupSet
-from pairveil.data.people import People
 from pairveil.engine.statistics import Statistic, clipped_sum
 from pairveil.learners import LEARNERS, learner_class
+from pairveil.records.groups import GroupSet
+from pairveil.records.people import People
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 D = 6
@@ -106,7 +106,6 @@ CASES = {
     "pairs": (pairs(DPPMetricLearner, **QUICK), some_pairs),
     "pairs, chosen start": (pairs(DPPMetricLearner, epsilon=0.05, delta=1e-3, **QUICK), some_pairs),
     "pairs, private margin": (pairs(DPPMetricLearner, margin="private", **QUICK), some_pairs),
-    "pairs, scatter": (pairs(learner_class("scatter")), some_pairs),
     "two classes": (classes(2, unit="person"), some_people(2)),
     "two classes, small epsilon": (classes(2, unit="person", epsilon=0.05), some_people(2)),
     "five classes": (classes(5, unit="person", epsilon=8.0), some_people(5)),
@@ -117,9 +116,7 @@ CASES = {
 
 
 OF_OTHERS = {"ranking", "triplet", "tuplet", "clustering"}  # of choices, tuples and links
-for name in (
-    LEARNERS.keys() - OF_OTHERS - {"contrastive", "scatter"}
-):  # whoever adds one is asked too
+for name in LEARNERS.keys() - OF_OTHERS - {"contrastive"}:  # whoever adds one is asked too
     CASES[f"pairs, {name}"] = (pairs(learner_class(name)), some_pairs)
 
 

@@ -17,12 +17,12 @@ from pairveil import (
     design_pairs,
     kappa,
 )
-from pairveil.data.pairset import PairSet
 from pairveil.engine.engine import Engine
-from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.events import event_from_dict
+from pairveil.privacy.mechanisms import Query
 from pairveil.privacy.noise import SeededNoise, TrustedNoise
-from pairveil.privacy.queries import Query
+from pairveil.privacy.profile import epsilon_of
+from pairveil.records.pairset import PairSet
 
 X, GROUPS = people()
 PAIRS, Y = chain(GROUPS)
@@ -90,10 +90,10 @@ def test_noise_has_the_scale_that_is_accounted():
         multiplier = plan_epsilon.events[2]["noise_multiplier"] if epsilon == 1.0 else 0.0
         query = Query("gradients", (2, 5), multiplier, 1200)
         engine = Engine(PairSet(X, PAIRS, Y), SeededNoise(3))
-        from pairveil.engine.gradients import LossGradient
+        from pairveil.engine.gradients import SetGradient
         from pairveil.engine.losses import ContrastiveLoss
 
-        gradient = LossGradient(np.eye(2, 5), ContrastiveLoss(1.0), clip=0.5)
+        gradient = SetGradient(np.eye(2, 5), ContrastiveLoss(1.0), clip=0.5)
         found += [engine.answer(query, gradient) for _ in range(1200)]
     ratio = np.std(np.array(loud) - np.array(quiet)) / (0.5 * multiplier)
     assert abs(ratio - 1) < 0.033
@@ -208,7 +208,7 @@ def test_a_topology_read_off_features_is_not_for_release():
 
 def test_whether_a_null_pair_is_sampled_cannot_be_seen():
     """Poisson batches: a null pair adds exactly nothing, drawn or not, wherever it stands."""
-    from pairveil.engine.gradients import LossGradient
+    from pairveil.engine.gradients import SetGradient
     from pairveil.engine.losses import ContrastiveLoss
     from pairveil.engine.statistics import clipped_sum
 
@@ -217,7 +217,7 @@ def test_whether_a_null_pair_is_sampled_cannot_be_seen():
     pairs = np.column_stack([np.arange(0, 3000, 2), np.arange(1, 3000, 2)])
     pairs = np.insert(pairs, 7, [3000, 3001], axis=0)
     data = PairSet(people_, pairs, np.resize([1, -1], len(pairs)))
-    gradient = LossGradient(rng.normal(size=(2, 5)), ContrastiveLoss(1.0), clip=0.3)
+    gradient = SetGradient(rng.normal(size=(2, 5)), ContrastiveLoss(1.0), clip=0.3)
     without = np.delete(np.arange(len(pairs)), 7)
     for compiled in (True, False):
         drawn, not_drawn = (
@@ -229,13 +229,13 @@ def test_whether_a_null_pair_is_sampled_cannot_be_seen():
 
 def test_tiny_projections_do_not_escape_the_clip():
     """Squares that underflow would make D too small and the gradient too long."""
-    from pairveil.engine.gradients import LossGradient
+    from pairveil.engine.gradients import SetGradient
     from pairveil.engine.losses import ContrastiveLoss
 
     gap = np.zeros((1, 12))
     gap[0, :10], gap[0, 11] = 1.5e-162, 1.0
     W = np.eye(10, 12)
-    gradient = LossGradient(W, ContrastiveLoss(1.0), clip=1.0)
+    gradient = SetGradient(W, ContrastiveLoss(1.0), clip=1.0)
     found = gradient.tile_sum(gap, np.array([-1], dtype=np.int8), norm="l2")
     assert np.linalg.norm(found) <= 1.0
 

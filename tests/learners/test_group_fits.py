@@ -7,17 +7,17 @@ import pytest
 
 from pairveil import (
     DPPMetricLearner,
-    DPPScatterLearner,
     GroupSet,
     InputError,
     PairSet,
     PrivacyLedger,
+    PrivateLearner,
     design_groups,
     design_pairs,
     label_pairs,
     load_patients,
 )
-from pairveil.privacy.accounting import epsilon_of
+from pairveil.privacy.profile import epsilon_of
 from pairveil.privacy.units import ADJACENCIES, UNITS
 
 PATIENTS = load_patients()
@@ -167,8 +167,11 @@ def test_options_of_single_pairs_are_refused(options, says):
 
 
 def test_learners_without_groups_say_so():
+    class Plain(DPPMetricLearner):
+        _group_recipe = PrivateLearner._group_recipe
+
     with pytest.raises(InputError, match="does not learn from groups"):
-        DPPScatterLearner().fit_classes(X, CLASSES, [0, 1], groups=8)
+        Plain().fit_classes(X, CLASSES, [0, 1], groups=8)
 
 
 def test_groups_bring_their_labels():

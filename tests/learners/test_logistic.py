@@ -5,7 +5,7 @@ import pytest
 
 from pairveil import DPPMetricLearner, InputError, PrivacyLedger, design_pairs
 from pairveil.audit import audit_exactly
-from pairveil.learners.thresholds import match_odds
+from pairveil.learners.histogram import match_odds
 
 pytestmark = pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")
 GROUPS = np.arange(3000) % 2

@@ -9,7 +9,7 @@ import pytest
 
 from learners import chain, people
 from pairveil import DPPMetricLearner, InputError, PrivacyLedger
-from pairveil.privacy.accounting import epsilon_of
+from pairveil.privacy.profile import epsilon_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")
 X, GROUPS = people()

@@ -22,8 +22,7 @@ from pairveil.learners.contrastive.recipe import (
     take_survey,
     usual_clip,
 )
-from pairveil.privacy.mechanisms import mechanism_named
-from pairveil.privacy.queries import Query
+from pairveil.privacy.mechanisms import Query, mechanism_named
 
 
 @pytest.mark.parametrize(

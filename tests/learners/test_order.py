@@ -14,12 +14,12 @@ from scipy import sparse
 
 from pairveil import DPPMetricLearner, PairSet, PrivacyLedger, read_features, read_pairs
 from pairveil.engine.checkpoint import fit_digest
-from pairveil.engine.gradients import LossGradient
+from pairveil.engine.gradients import SetGradient
 from pairveil.engine.losses import ContrastiveLoss
 from pairveil.engine.statistics import clipped_sum
 from pairveil.errors import DataWarning, PrivateNote
 from pairveil.learners.contrastive.recipe import ColumnSignal, DissimilarDistances, Survey
-from pairveil.learners.thresholds import DistanceHistogram
+from pairveil.learners.histogram import DistanceCounts
 from pairveil.privacy.noise import SeededNoise
 
 N, D, K = 60, 3, 150
@@ -172,7 +172,7 @@ def test_a_flipped_label_moves_its_own_contribution_and_no_other(tmp_path):
     np.testing.assert_array_equal(one.pairs, other.pairs)
     at = np.flatnonzero(one.labels != other.labels)
     assert at.size == 1
-    gradient = LossGradient(np.eye(2, D), ContrastiveLoss(1.0), 0.5, (1.0, 0.5))
+    gradient = SetGradient(np.eye(2, D), ContrastiveLoss(1.0), 0.5, (1.0, 0.5))
     for compiled in (True, False):
 
         def total(data, rows, compiled=compiled):
@@ -231,8 +231,8 @@ def statistics():
         Survey(D, 2.0, clip=0.5),
         ColumnSignal(D, (1.0, 0.5), clip=0.5),
         DissimilarDistances(2.0, clip=0.5),
-        DistanceHistogram(W, 4.0),
-        LossGradient(W, loss, 0.5, (1.0, 0.5)),
+        DistanceCounts(components=W, longest=4.0),
+        SetGradient(W, loss, 0.5, (1.0, 0.5)),
     ]
 
 
@@ -266,10 +266,10 @@ def test_a_null_pair_contributes_nothing(statistic, kind, dtype):
 
 def test_steps_taken_together_leave_a_null_pair_out():
     from pairveil.engine.engine import Engine
-    from pairveil.privacy.queries import Query
+    from pairveil.privacy.mechanisms import Query
 
     query = Query("gradients", (2, D), 1.0, 3, sample_rate=0.2)
-    gradient = LossGradient(np.eye(2, D), ContrastiveLoss(1.0), 0.5, (1.0, 0.5))
+    gradient = SetGradient(np.eye(2, D), ContrastiveLoss(1.0), 0.5, (1.0, 0.5))
     with pytest.warns(DataWarning):
         data, _ = with_contradiction().canonical()
     labels = np.where(data.labels == 0, 1, data.labels)

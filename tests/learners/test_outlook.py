@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pairveil import DPPMetricLearner, PairSet
-from pairveil.graph.recommending import (
+from pairveil.graph.choosing import (
     SELECTIONS_OF_PAIRS,
     kappas_of_selections,
     recommended_selection,

@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pairveil.data.pairset import PairSet
 from pairveil.engine.engine import Engine
 from pairveil.learners.contrastive.learner import DPPMetricLearner
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe, DissimilarDistances
-from pairveil.privacy.mechanisms import mechanism_named
+from pairveil.privacy.mechanisms import Query, mechanism_named
 from pairveil.privacy.noise import SeededNoise
-from pairveil.privacy.queries import Query
+from pairveil.records.pairset import PairSet
 
 
 @pytest.mark.parametrize(("steps", "epochs"), [(1, 1), (10, 1), (11, 2), (20, 2), (21, 3)])

@@ -12,9 +12,9 @@ from sklearn.base import clone
 from learners import chain, people
 from pairveil import BudgetError, Certificate, DPPMetricLearner, InputError, PairSet, PrivacyLedger
 from pairveil.engine.engine import Engine
-from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.events import event_from_dict
 from pairveil.privacy.noise import SeededNoise, TrustedNoise
+from pairveil.privacy.profile import epsilon_of
 from pairveil.privacy.units import ASSUMED_TOPOLOGY
 
 X, GROUPS = people()
@@ -305,9 +305,9 @@ def test_people_who_change_together_without_names_are_nobody_elses():
 
 
 def test_the_engine_releases_no_larger_sum_than_the_plan_states():
-    from pairveil.data.pairset import PairSet
     from pairveil.learners.contrastive.recipe import ColumnSignal
-    from pairveil.privacy.queries import Query
+    from pairveil.privacy.mechanisms import Query
+    from pairveil.records.pairset import PairSet
 
     query = Query("signal", (X.shape[1] - 1,), 5.0, 2)
     signal = ColumnSignal(X.shape[1], (1.0, 1.0), clip=1.0)

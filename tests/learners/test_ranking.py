@@ -19,14 +19,14 @@ from benchmarks import ranking as bench
 from pairveil import BudgetError, Certificate, InputError, PrivacyLedger, PrivatePreferenceRanker
 from pairveil.audit import audit_exactly
 from pairveil.audit.canaries.choices import ChoiceNeighbours, choice_canary
-from pairveil.data.choices import Choices
 from pairveil.engine.statistics import clipped_sum
 from pairveil.errors import DataWarning, IdentityWarning, PrivateNote
-from pairveil.learners import LEARNERS, learner_class, ranking, strengths
-from pairveil.learners.ranking import NetChoices
-from pairveil.learners.strengths import Asked, fit_strengths, rank_sets
-from pairveil.privacy.costs import Cost
+from pairveil.learners import LEARNERS, learner_class, ranking
+from pairveil.learners import ranking as strengths
+from pairveil.learners.ranking import Asked, NetChoices, fit_strengths, rank_sets
+from pairveil.privacy.events import Cost
 from pairveil.privacy.grid import choose_grid
+from pairveil.records.choices import Choices
 
 UNITS, ADJACENCIES, MECHANISMS = (
     ["worker", "choice"],

@@ -10,7 +10,6 @@ import pytest
 from pairveil import (
     ContrastiveMetricLearner,
     DPPMetricLearner,
-    DPPScatterLearner,
     DPPTripletLearner,
     GroupSet,
     InputError,
@@ -118,10 +117,10 @@ def test_a_private_threshold_measures_raw_rows_too():
 
 
 def test_people_with_classes():
-    inside = DPPScatterLearner(epsilon=8.0, random_state=0, schema=SCHEMA).fit_classes(
-        RAW, GROUPS, (0, 1)
-    )
-    outside = DPPScatterLearner(epsilon=8.0, random_state=0)
+    inside = DPPMetricLearner(
+        unit="person", epsilon=8.0, random_state=0, schema=SCHEMA
+    ).fit_classes(RAW, GROUPS, (0, 1))
+    outside = DPPMetricLearner(unit="person", epsilon=8.0, random_state=0)
     outside.fit_classes(ENCODED * SCHEMA.factor(), GROUPS, (0, 1))
     np.testing.assert_allclose(inside.components_, outside.components_ * SCHEMA.factor())
 

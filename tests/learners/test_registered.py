@@ -149,11 +149,9 @@ def test_sparse_rows_give_the_same_metric(build):
 @pytest.mark.parametrize(("unit", "kappa"), list(KAPPA.items()))
 def test_no_query_moves_further_than_is_charged(build, unit, kappa, adjacency, mechanism):
     learner = build(unit=unit, adjacency=adjacency, mechanism=mechanism, epsilon=1.0, delta=1e-5)
-    # By its name scatter would be audited on people (test_people_audit.py): here it learns from pairs.
     canary = canary_of_pairs(learner, kappa, n_features=3)
     found = audit_exactly(learner, canary=canary)
     assert found.verdict == "consistent"
-    # Moments of similar and of dissimilar pairs are orthogonal: replacing one moves them by 0.71 at most.
     assert max(query.ratio for query in found.queries) > 0.5
 
 

@@ -8,11 +8,11 @@ import pytest
 from scipy import sparse
 from sklearn.metrics import roc_auc_score
 
-from pairveil.data.pairset import PairSet
 from pairveil.errors import DataWarning
 from pairveil.graph.choosing import design_pairs
 from pairveil.learners.contrastive import recipe as training
 from pairveil.learners.contrastive.learner import DPPMetricLearner
+from pairveil.records.pairset import PairSet
 
 WIDE = 20_000
 

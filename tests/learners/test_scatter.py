@@ -9,29 +9,28 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 
-from learners import people
+from learners import StatisticsLearner, people
 from pairveil import (
     DPPMetricLearner,
-    DPPScatterLearner,
     InputError,
     PrivacyLeakWarning,
     PrivacyLedger,
 )
-from pairveil.data.embedded import load_digits
-from pairveil.data.people import People
 from pairveil.engine.checkpoint import Checkpoint
 from pairveil.errors import PrivateNote
 from pairveil.evaluation.scores import pair_auc
 from pairveil.learners.scatter_moments import MOST_FEATURES
 from pairveil.privacy.certificate import Certificate
+from pairveil.records.embedded import load_digits
+from pairveil.records.people import People
 
 pytestmark = pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")
 X, GROUPS = people(n=600)
 MANY, MANY_GROUPS = people(n=2400)
-LEARNERS = [DPPScatterLearner, DPPMetricLearner]
+LEARNERS = [StatisticsLearner, DPPMetricLearner]
 
 
-def fitted(kind=DPPScatterLearner, y=GROUPS, classes=(0, 1), rows=X, ids=None, **options):
+def fitted(kind=StatisticsLearner, y=GROUPS, classes=(0, 1), rows=X, ids=None, **options):
     options = {"epsilon": 4.0, "unit": "person", "random_state": 0, **options}
     return kind(**options).fit_classes(rows, y, classes, ids=ids)
 
@@ -136,7 +135,7 @@ def test_many_classes_that_say_nothing_leave_euclid(epsilon, k):
     rows = load_digits().features.values[:1000]
     for seed in range(3):
         y = np.random.default_rng(seed).integers(k, size=1000)
-        learner = DPPScatterLearner(epsilon=epsilon, random_state=seed)
+        learner = StatisticsLearner(epsilon=epsilon, random_state=seed)
         M = learner.fit_classes(rows, y, range(k)).get_mahalanobis_matrix()
         np.testing.assert_allclose(M, M[0, 0] * np.eye(64), rtol=0.1, atol=0.1 * M[0, 0])
 
@@ -217,7 +216,7 @@ def test_a_ledger_is_charged_once_and_refuses():
 def test_a_killed_fit_resumes_from_its_checkpoint(tmp_path):
     path = tmp_path / "fit.checkpoint"
     ledger = PrivacyLedger(epsilon=9.0, delta=1e-5, unit="person")
-    learner = DPPScatterLearner(epsilon=4.0, accountant=ledger)
+    learner = StatisticsLearner(epsilon=4.0, accountant=ledger)
     answers = []
 
     def stop(query, statistic, noisy):
@@ -303,10 +302,10 @@ def test_a_threshold_on_private_pairs_is_charged_and_certified():
 
 def test_clones_warn_and_certify_spends_nothing():
     with pytest.warns(PrivacyLeakWarning, match="clone"):
-        clone(DPPScatterLearner(random_state=0)).fit_classes(X, GROUPS, (0, 1))
-    learner = DPPScatterLearner(random_state=0)
+        clone(StatisticsLearner(random_state=0)).fit_classes(X, GROUPS, (0, 1))
+    learner = StatisticsLearner(random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error", PrivacyLeakWarning)
         certificate = learner.certify_classes(X, GROUPS, (0, 1))
     assert certificate == learner.fit_classes(X, GROUPS, (0, 1)).certificate_
-    assert "classes_" not in vars(DPPScatterLearner())
+    assert "classes_" not in vars(StatisticsLearner())

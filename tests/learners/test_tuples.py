@@ -24,7 +24,7 @@ from pairveil import (
 )
 from pairveil.audit import audit_exactly
 from pairveil.audit.canaries.tuples import canary_of_tuples, tuple_canary
-from pairveil.engine.tuple_gradients import TupleGradient
+from pairveil.engine.gradients import SetGradient
 from pairveil.errors import PrivateNote
 from pairveil.learners import LEARNERS, learner_class
 from pairveil.learners.tuples import material
@@ -257,8 +257,8 @@ def test_an_implementation_that_charges_a_person_for_one_tuple_is_convicted(
 
 
 def test_an_implementation_that_forgets_to_clip_is_convicted(build, name, monkeypatch):
-    honest = TupleGradient.tile_sum
-    monkeypatch.setattr(TupleGradient, "tile_sum", lambda *given: 40 * honest(*given))
+    honest = SetGradient.tile_sum
+    monkeypatch.setattr(SetGradient, "tile_sum", lambda *given: 40 * honest(*given))
     assert audit_tuples(build(unit="pair"), name).verdict == "violated"
 
 

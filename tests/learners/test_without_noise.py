@@ -7,8 +7,8 @@ import pytest
 from reproduction.protocol import scale
 
 from pairveil import DPPMetricLearner, design_pairs, label_pairs
-from pairveil.data.embedded import load_digits
 from pairveil.evaluation.scores import pair_auc
+from pairveil.records.embedded import load_digits
 
 DIGITS = load_digits()
 X = scale(DIGITS.features.values)

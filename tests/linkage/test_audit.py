@@ -8,7 +8,7 @@ import pytest
 
 from pairveil.audit.exact_audit import measure
 from pairveil.linkage import PrivateLinkageModel
-from pairveil.linkage.counts import LevelCounts
+from pairveil.linkage.model import LevelCounts
 
 pytestmark = pytest.mark.filterwarnings("ignore::pairveil.errors.GuaranteeWarning")
 STAR = np.array([[0, 1], [0, 2], [0, 3], [4, 5], [6, 7]])

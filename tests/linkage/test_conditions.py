@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 
 import numpy as np
 import pandas as pd
@@ -494,3 +495,14 @@ def test_a_third_records_cell_does_not_decide_how_others_numbers_are_written(mak
         return levels("length(zip_l::VARCHAR) <= 2", records)
 
     assert found(third) == found(9)
+
+
+@pytest.mark.parametrize("installed", [None, "1.5.2"])
+def test_without_the_parser_it_is_said_what_to_install(monkeypatch, installed):
+    """An older DuckDB writes casts otherwise: conditions would be refused in words that blame them."""
+    if installed is None:
+        monkeypatch.setitem(sys.modules, "duckdb", None)
+    else:
+        monkeypatch.setattr(duckdb, "__version__", installed)
+    with pytest.raises(InputError, match=r'duckdb.* pip install "pairveil\[splink\]"'):
+        levels("name_l = name_r")

@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairveil.data.counted import CountedPairs
 from pairveil.engine.statistics import clipped_sum
 from pairveil.learners.counting import pairs_of_entity
-from pairveil.linkage.counts import LevelCounts
 from pairveil.linkage.estimating import posterior_mean, shrunk
-from pairveil.linkage.inputs import beyond_bound
-from pairveil.privacy.costs import costs_of_counts, least_cost
+from pairveil.linkage.model import LevelCounts, beyond_bound
+from pairveil.privacy.events import costs_of_counts, least_cost
 from pairveil.privacy.grid import choose_grid
+from pairveil.records.counted import CountedPairs
 
 N_LEVELS = (3, 2)
 LEVELS = st.tuples(*(st.integers(-1, n - 1) for n in N_LEVELS))

@@ -11,10 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairveil.errors import InputError
-from pairveil.privacy.accounting import epsilon_of, epsilon_of_parts
-from pairveil.privacy.dominating import discretise, sampled_counts, sampled_gaussian_pairs
+from pairveil.privacy.compose import (
+    discretise,
+    epsilon_from_mu,
+    sampled_counts,
+    sampled_gaussian_pairs,
+)
 from pairveil.privacy.events import DisjointGaussianEvent, GaussianEvent, LaplaceEvent
-from pairveil.privacy.gdp import epsilon_from_mu
+from pairveil.privacy.profile import epsilon_of, epsilon_of_parts
 
 ROUGH = 1.01  # the discretisation may disturb an order by less than one per cent
 

@@ -6,19 +6,16 @@ import math
 import numpy as np
 import pytest
 
-from pairveil.privacy.accounting import epsilon_of
-from pairveil.privacy.bounded_range import discretise_choice
-from pairveil.privacy.costs import Cost
-from pairveil.privacy.dominating import UnresolvableError, on_grid, sampled_counts
+from pairveil.privacy.compose import UnresolvableError, discretise_choice, on_grid, sampled_counts
 from pairveil.privacy.events import (
     ChoiceEvent,
+    Cost,
     DisjointGaussianEvent,
     Event,
     GaussianEvent,
     LaplaceEvent,
 )
-from pairveil.privacy.profile import delta_of, mu_of
-from pairveil.privacy.tradeoff import best_guess_of
+from pairveil.privacy.profile import best_guess_of, delta_of, epsilon_of, mu_of
 
 NOISES = (5e-324, 1e-308, 1e-160, 1e-20, 1e20, 1e160, 1e308)
 KAPPAS = (1, 10**9, 2**53, Cost(2**53), Cost(1, 2.0, empties=False))

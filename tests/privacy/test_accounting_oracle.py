@@ -17,10 +17,9 @@ from numpy.polynomial import Polynomial
 from scipy.optimize import brentq
 from scipy.stats import binom, norm
 
-from pairveil.privacy.accounting import epsilon_of
-from pairveil.privacy.dominating import discretise, sampled_gaussian_pairs
+from pairveil.privacy.compose import discretise, epsilon_from_mu, sampled_gaussian_pairs
 from pairveil.privacy.events import GaussianEvent, LaplaceEvent
-from pairveil.privacy.gdp import epsilon_from_mu
+from pairveil.privacy.profile import epsilon_of
 
 pytestmark = pytest.mark.oracle
 

@@ -8,9 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairveil import Certificate, InputError, PrivacyLedger
-from pairveil.privacy.accounting import epsilon_of
-from pairveil.privacy.best_of import epsilon_of_best
-from pairveil.privacy.composition import compose
+from pairveil.privacy.compose import compose
 from pairveil.privacy.events import (
     BestOfEvent,
     ChoiceEvent,
@@ -18,7 +16,7 @@ from pairveil.privacy.events import (
     LaplaceEvent,
     event_from_dict,
 )
-from pairveil.privacy.profile import delta_of, mu_of
+from pairveil.privacy.profile import delta_of, epsilon_of, epsilon_of_best, mu_of
 
 
 def best(law, n):

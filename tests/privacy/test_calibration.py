@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairveil.errors import BudgetError, InputError
-from pairveil.privacy.accounting import epsilon_of
-from pairveil.privacy.calibration import calibrate_choice, calibrate_gaussian, calibrate_laplace
+from pairveil.privacy.calibrate import calibrate_choice, calibrate_gaussian, calibrate_laplace
 from pairveil.privacy.events import GaussianEvent, LaplaceEvent
+from pairveil.privacy.profile import epsilon_of
 
 
 @settings(max_examples=25, deadline=None, derandomize=True)

@@ -13,13 +13,12 @@ import pytest
 from scipy.special import ndtr, ndtri
 
 from pairveil.errors import InputError
-from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.certificate import Certificate
-from pairveil.privacy.costs import Cost
 from pairveil.privacy.epsilons import all_epsilons
-from pairveil.privacy.events import GaussianEvent, LaplaceEvent
+from pairveil.privacy.events import Cost, GaussianEvent, LaplaceEvent
+from pairveil.privacy.mechanisms import slack_of_plan
 from pairveil.privacy.noise import SeededNoise, TrustedNoise
-from pairveil.privacy.slack import slack_of_plan
+from pairveil.privacy.profile import epsilon_of
 from pairveil.privacy.units import (
     ASSUMED_TOPOLOGY,
     DECLARED_KAPPA,

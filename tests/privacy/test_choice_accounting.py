@@ -19,19 +19,19 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from pairveil.errors import BudgetError, InputError
-from pairveil.privacy.accounting import epsilon_of, epsilon_of_parts
-from pairveil.privacy.bounded_range import (
+from pairveil.privacy.calibrate import calibrate_choice
+from pairveil.privacy.compose import (
     choice_delta,
     choice_epsilon,
     choice_rho,
     choice_spread,
     discretise_choice,
+    epsilon_from_mu,
     epsilon_from_zcdp,
 )
-from pairveil.privacy.calibration import calibrate_choice
 from pairveil.privacy.events import ChoiceEvent, GaussianEvent, LaplaceEvent
-from pairveil.privacy.exact_choice import whole_scores
-from pairveil.privacy.gdp import epsilon_from_mu
+from pairveil.privacy.profile import epsilon_of, epsilon_of_parts
+from pairveil.privacy.samplers import whole_scores
 
 DELTA = 1e-5
 

@@ -17,12 +17,11 @@ import pytest
 from scipy import stats
 
 from pairveil.errors import InputError
-from pairveil.privacy import exact_choice
-from pairveil.privacy.bounded_range import choice_delta
+from pairveil.privacy import samplers as exact_choice
+from pairveil.privacy.compose import choice_delta
 from pairveil.privacy.events import ChoiceEvent, event_from_dict
-from pairveil.privacy.exact_choice import choose_exactly, rate_below, whole_scores
-from pairveil.privacy.keystream import Keystream
 from pairveil.privacy.noise import SeededNoise, TrustedNoise
+from pairveil.privacy.samplers import Keystream, choose_exactly, rate_below, whole_scores
 
 KEY = bytes(range(32))
 RATE = 1e-6
@@ -178,7 +177,7 @@ def attempt(first, scores, rate_whole=0, rate_part=1):
     whole = np.array(scores, dtype=np.int64)
     best = whole.max().astype(np.uint64)
     rate = np.uint64(rate_whole), np.uint64(rate_part)
-    done, at = exact_choice._fill(out, 0, words(*first), whole, best, *rate)
+    done, at = exact_choice._fill_choices(out, 0, words(*first), whole, best, *rate)
     return (int(out[0]) if done else None), at
 
 

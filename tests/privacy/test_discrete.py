@@ -22,16 +22,21 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from pairveil.errors import InputError
-from pairveil.privacy import discrete
-from pairveil.privacy.discrete import (
+from pairveil.privacy import samplers as discrete
+from pairveil.privacy.samplers import (
+    GUIDE_BITS,
+    CellTable,
+    Family,
+    Keystream,
+    cell_length,
+    cell_table,
     discrete_gaussian,
     discrete_laplace,
     hazard,
     poisson_sample,
+    process_keystream,
     scale_above,
 )
-from pairveil.privacy.keystream import Keystream, process_keystream
-from pairveil.privacy.sampling_table import GUIDE_BITS, CellTable, Family, cell_length, cell_table
 
 KEY = bytes(range(32))
 RATE = 1e-6

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from pairveil.privacy.gdp import epsilon_from_mu, mu_from_epsilon
+from pairveil.privacy.compose import epsilon_from_mu, mu_from_epsilon
 
 
 def textbook_delta(epsilon: float, mu: float) -> float:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from pairveil.errors import InputError
-from pairveil.privacy.gdp import delta_from_mu
+from pairveil.privacy.compose import delta_from_mu
 from pairveil.privacy.grid import MAX_TILE, choose_grid, delta_slack, grid_sensitivity, to_grid
-from pairveil.privacy.slack import slack_of_plan
+from pairveil.privacy.mechanisms import slack_of_plan
 
 
 @pytest.mark.parametrize("clip", [1e-6, 0.1, 1.0, 3.7, 1e5])

@@ -14,12 +14,9 @@ from dataclasses import replace
 import pytest
 
 from pairveil.errors import BudgetError, InputError
-from pairveil.privacy.accounting import epsilon_of, epsilon_of_parts
-from pairveil.privacy.costs import Cost
-from pairveil.privacy.events import GaussianEvent, LaplaceEvent
-from pairveil.privacy.ledger import PrivacyLedger
-from pairveil.privacy.ledger_entry import LedgerEntry
-from pairveil.privacy.ledger_file import digest_of_ledger
+from pairveil.privacy.events import Cost, GaussianEvent, LaplaceEvent
+from pairveil.privacy.ledger import LedgerEntry, PrivacyLedger, digest_of_ledger
+from pairveil.privacy.profile import epsilon_of, epsilon_of_parts
 from pairveil.privacy.units import LINKS_ALONE, meanings_of
 
 FIT = [GaussianEvent(60.0, steps=100)]

@@ -13,7 +13,7 @@ import pytest
 from filelock import FileLock
 
 from pairveil.errors import InputError, WaitWarning
-from pairveil.privacy import ledger_lock
+from pairveil.privacy import ledger as ledger_lock
 from pairveil.privacy.events import LaplaceEvent
 from pairveil.privacy.ledger import PrivacyLedger
 
@@ -118,13 +118,13 @@ def test_waiting_for_another_process_is_said_and_has_a_limit(held, monkeypatch):
 def test_a_wait_ends_when_the_other_lets_go(held, monkeypatch):
     path, other = held
     monkeypatch.setattr(ledger_lock, "SAY_AFTER", 0.1)
-    warn = ledger_lock.warnings.warn
+    warn = ledger_lock.warn
 
-    def end_the_other(*arguments, **more):
+    def end_the_other(*arguments):
         other.kill()  # the operating system frees what it held
-        warn(*arguments, **more)
+        warn(*arguments)
 
-    monkeypatch.setattr(ledger_lock.warnings, "warn", end_the_other)
+    monkeypatch.setattr(ledger_lock, "warn", end_the_other)
     with pytest.warns(WaitWarning):
         ledger = PrivacyLedger.open(path)
     assert ledger.spend([LaplaceEvent(2.0)], 1) == 0.5

@@ -14,10 +14,19 @@ import numpy as np
 import pytest
 
 from pairveil.errors import InputError
-from pairveil.privacy import discrete
-from pairveil.privacy.discrete import _coin, _fill, discrete_gaussian, discrete_laplace
-from pairveil.privacy.keystream import Keystream
-from pairveil.privacy.sampling_table import GUIDE_BITS, MAX_WIDTH, Family, cell_length, cell_table
+from pairveil.privacy import samplers as discrete
+from pairveil.privacy.samplers import (
+    GUIDE_BITS,
+    MAX_WIDTH,
+    Family,
+    Keystream,
+    _coin,
+    _fill,
+    cell_length,
+    cell_table,
+    discrete_gaussian,
+    discrete_laplace,
+)
 
 SAMPLERS = {"gaussian": discrete_gaussian, "laplace": discrete_laplace}
 FAMILIES: list[Family] = ["gaussian", "laplace"]

@@ -11,11 +11,9 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import binom, norm
 
 from pairveil.errors import InputError
-from pairveil.privacy.accounting import epsilon_of
+from pairveil.privacy.compose import delta_from_mu, epsilon_from_mu
 from pairveil.privacy.events import DisjointGaussianEvent, GaussianEvent, LaplaceEvent
-from pairveil.privacy.gdp import delta_from_mu, epsilon_from_mu
-from pairveil.privacy.profile import delta_of, mu_of
-from pairveil.privacy.tradeoff import best_guess_of, tradeoff_of
+from pairveil.privacy.profile import best_guess_of, delta_of, epsilon_of, mu_of, tradeoff_of
 
 DEFAULT_MU = 0.26810  # zero-out, epsilon 1 at delta 1e-5 (.536 under replace)
 

@@ -18,7 +18,6 @@ from pairveil import (
 )
 from pairveil.evaluation.search import PrivateSearch
 from pairveil.learners.ranking import PrivatePreferenceRanker
-from pairveil.learners.scatter import DPPScatterLearner
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.events import GaussianEvent, LaplaceEvent
 from pairveil.privacy.noise import TrustedNoise
@@ -181,7 +180,9 @@ def _curve(**more):
 
 
 def _classes(**more):
-    DPPScatterLearner(**more).fit_classes(X, Y[np.arange(200) % len(Y)], classes=(1, -1))
+    DPPMetricLearner(unit="person", **more).fit_classes(
+        X, Y[np.arange(200) % len(Y)], classes=(1, -1)
+    )
 
 
 def _search(**more):

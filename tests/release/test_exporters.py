@@ -22,9 +22,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pairveil import ReleasedMetric
-from pairveil.data.readers import read_features
 from pairveil.errors import DataWarning, InputError
-from pairveil.release import exporters, recipes
+from pairveil.records.readers import read_features
+from pairveil.release import exporters
+from pairveil.release import exporters as recipes
 from pairveil.release.projector import SPACES, quoted
 from pairveil.release.sklearn_transformer import MetricTransformer
 from pairveil.schema.columns import CategoryColumn, Column, DateColumn, NumberColumn

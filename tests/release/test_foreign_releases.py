@@ -15,13 +15,12 @@ from safetensors.numpy import save
 
 from pairveil.errors import InputError
 from pairveil.foreign import check_kinds, parse_json, read_regular
-from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.certificate import Certificate
-from pairveil.privacy.composition import MAX_DISTINCT
+from pairveil.privacy.compose import MAX_DISTINCT
 from pairveil.privacy.events import ChoiceEvent, GaussianEvent, LaplaceEvent
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.noise import TrustedNoise
-from pairveil.privacy.tradeoff import best_guess_of
+from pairveil.privacy.profile import best_guess_of, epsilon_of
 from pairveil.release.metric import ReleasedMetric
 from pairveil.report.data import ProjectedPoints, Summary
 from pairveil.report.page import render
@@ -217,7 +216,8 @@ def test_the_work_of_many_distinct_events_is_bounded() -> None:
 
 
 def test_events_beyond_the_limit_only_raise_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pairveil.privacy import accounting, composition
+    from pairveil.privacy import compose as composition
+    from pairveil.privacy import profile as accounting
 
     events = [GaussianEvent(20.0 + i, 0.05, 10) for i in range(6)]
     pure = [LaplaceEvent(50.0 + i, 2) for i in range(6)]
@@ -238,7 +238,7 @@ def test_events_beyond_the_limit_only_raise_epsilon(monkeypatch: pytest.MonkeyPa
 
 def test_the_profile_counts_events_beyond_the_limit_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Laplace events and choices that are left off the grid shift the profile, they never leave it."""
-    from pairveil.privacy import composition
+    from pairveil.privacy import compose as composition
     from pairveil.privacy.profile import delta_of
 
     pure = [LaplaceEvent(50.0 + i, 2) for i in range(6)]

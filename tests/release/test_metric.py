@@ -10,8 +10,8 @@ import pytest
 
 from pairveil.errors import InputError
 from pairveil.privacy.certificate import Certificate
+from pairveil.privacy.mechanisms import Query
 from pairveil.privacy.noise import TrustedNoise
-from pairveil.privacy.queries import Query
 from pairveil.privacy.units import SELECTED_CAVEAT
 from pairveil.release.metric import ReleasedMetric
 

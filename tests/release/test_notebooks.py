@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from pairveil import DPPMetricLearner, ReleasedMetric, design_pairs, kappa
-from pairveil.data.embedded import label_pairs, load_patients
-from pairveil.release.notebook import column_weights
+from pairveil.records.embedded import label_pairs, load_patients
+from pairveil.release.metric import column_weights
 
 mpl.use("Agg")
 

@@ -10,8 +10,8 @@ import pytest
 from pairveil.graph.kappa import kappa
 from pairveil.graph.summary import graph_summary
 from pairveil.privacy.certificate import Certificate
+from pairveil.privacy.mechanisms import Query
 from pairveil.privacy.noise import SeededNoise, TrustedNoise
-from pairveil.privacy.queries import Query
 from pairveil.privacy.units import SELECTED_CAVEAT
 from pairveil.report.data import (
     Budget,

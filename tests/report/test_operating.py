@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from pairveil import ErrorCurve, InputError, error_curve
 from pairveil.cli.app import app
 from pairveil.linkage import PrivateLinkageModel, ReleasedLinkage
-from pairveil.release.error_curve import operating_points
+from pairveil.release.curve import operating_points
 from pairveil.report.linkage import weight_rows
 from pairveil.report.page import render
 from pairveil.report.summaries import read_release, with_curve

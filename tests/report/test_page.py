@@ -18,14 +18,12 @@ import pytest
 from pairveil import DPPMetricLearner, GroupSet, design_groups, error_curve
 from pairveil.errors import InputError
 from pairveil.learners.ranking import PrivatePreferenceRanker
-from pairveil.learners.scatter import DPPScatterLearner
-from pairveil.privacy.public_facts import PUBLIC_OF
+from pairveil.privacy.promise import PUBLIC_OF
 from pairveil.report import accounts
-from pairveil.report.axes import bin_counts, nice_ticks
+from pairveil.report.charts import bin_counts, hundred_guesses, nice_ticks
 from pairveil.report.data import Cover, Evaluation, PublicTest, ReportData, Summary
 from pairveil.report.evidence import PLAIN
 from pairveil.report.page import render, write
-from pairveil.report.pictures import hundred_guesses
 from pairveil.report.promise import verdict_of
 from pairveil.report.summaries import metric_shape, read_release
 from pairveil.report.words import at_most, cost, plain_public
@@ -264,7 +262,7 @@ def test_icons_show_the_largest_bound_that_the_words_say(full_data) -> None:
 
 
 def test_a_release_of_people_is_told_of_people(full_data) -> None:
-    learner = DPPScatterLearner(epsilon=2.0)
+    learner = DPPMetricLearner(epsilon=2.0, unit="person", mechanism="laplace")
     X = np.random.default_rng(0).uniform(size=(400, 3)) / 2
     certificate = learner.certify_classes(X, (X[:, 0] > 0.25).astype(int), classes=(0, 1))
     page = Outline(render(ReportData(certificate, SHAPE, problems=())))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
 import os
 import signal
@@ -99,7 +101,15 @@ def test_a_fit_whose_server_has_gone_takes_its_tables_with_it(project, at) -> No
 def test_however_it_is_stopped_no_table_stays(tables, tmp_path, signals: list[str]) -> None:
     folder = tmp_path / "studio"
     words = [sys.executable, "-m", "pairveil", "studio", "--folder", str(folder), "--json"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as server:
+    # Whoever started the tests may ignore SIGHUP (`nohup`), and a child would inherit that.
+    usual = functools.partial(signal.signal, signal.SIGHUP, signal.SIG_DFL)
+    with (
+        subprocess.Popen(
+            words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, preexec_fn=usual
+        ) as server,
+        contextlib.ExitStack() as at_end,
+    ):
+        at_end.callback(server.kill)  # a server that does not end must not hold the tests
         url = json.loads(server.stdout.readline())["url"]
         origin = url.partition("/?")[0]
         with httpx.Client(headers={"origin": origin, "x-file-name": "a.csv"}) as client:

@@ -27,20 +27,20 @@ from pairveil.array_types import FloatArray
 from pairveil.audit.auditor import Verdict
 from pairveil.audit.canaries.inputs import Inputs
 from pairveil.audit.learner_target import on_canary
-from pairveil.data.pairset import PairSet
 from pairveil.engine.engine import Engine
 from pairveil.engine.scores import GRID
 from pairveil.engine.statistics import Statistic, clipped_sum
 from pairveil.errors import DataWarning, InputError, PrivateNote
 from pairveil.learners.base import PrivateLearner
 from pairveil.learners.preparing import Prepared
-from pairveil.privacy.accounting import epsilon_of
 from pairveil.privacy.certificate import Certificate
-from pairveil.privacy.costs import Cost, cost_of
-from pairveil.privacy.gdp import epsilon_from_mu
+from pairveil.privacy.compose import epsilon_from_mu
+from pairveil.privacy.events import Cost, cost_of
 from pairveil.privacy.grid import Norm
+from pairveil.privacy.mechanisms import Query
 from pairveil.privacy.noise import SeededNoise
-from pairveil.privacy.queries import Query
+from pairveil.privacy.profile import epsilon_of
+from pairveil.records.pairset import PairSet
 
 ROUNDING = 1e-9
 """Relative error of the numbers compared; beyond it nothing may exceed what was charged."""
@@ -116,6 +116,7 @@ def audit_exactly(
     n_features: int = 2,
     random_state: int = 0,
     canary: Inputs | None = None,
+    records: str | None = None,
 ) -> ExactFinding:
     """Run one fit of a learner on the worst canary and measure every query's move.
 
@@ -132,6 +133,8 @@ def audit_exactly(
         move itself.
     canary : Neighbours, or inputs of other records, optional
         Two inputs of your own, for the learner's adjacency; they differ in one unit.
+    records : str, optional
+        Of what the learner `learns_from` the worst case is made; the first of it by default.
 
     Examples
     --------
@@ -140,7 +143,7 @@ def audit_exactly(
     >>> found.verdict, 0.9 * found.mu_claimed < found.mu_realised <= found.mu_claimed
     ('consistent', True)
     """
-    audited, canary = on_canary(learner, kappa, n_features, random_state, canary)
+    audited, canary = on_canary(learner, kappa, n_features, random_state, canary, records)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # a canary among few pairs is no useful fit
         warnings.simplefilter("ignore", PrivateNote)

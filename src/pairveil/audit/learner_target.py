@@ -20,7 +20,7 @@ from pairveil.engine.plan import Plan, Recipe
 from pairveil.errors import DataWarning, InputError, PrivateNote
 from pairveil.learners import learner_class
 from pairveil.learners.base import PrivateLearner
-from pairveil.privacy.gdp import mu_from_epsilon
+from pairveil.privacy.compose import mu_from_epsilon
 from pairveil.privacy.mechanisms import Budget
 from pairveil.privacy.noise import NoiseMaker, SeededNoise
 from pairveil.privacy.units import Adjacency, Unit
@@ -74,6 +74,7 @@ def learner_target(
     adjacency: Adjacency,
     n_features: int,
     learner: str = "contrastive",
+    records: str | None = None,
 ) -> Target:
     """The default plan of a registered learner on a worst case.
 
@@ -87,7 +88,7 @@ def learner_target(
     ('gaussian', 'label-flip')
     """
     made = learner_class(learner)(epsilon=epsilon, delta=delta, unit=unit, adjacency=adjacency)
-    return target_of(made, kappa=kappa, n_features=n_features)
+    return target_of(made, kappa=kappa, n_features=n_features, records=records)
 
 
 def audit(
@@ -99,6 +100,7 @@ def audit(
     confidence: float = 0.95,
     random_state: int | None = None,
     canary: Inputs | None = None,
+    records: str | None = None,
 ) -> Finding:
     """Fit a learner many times on a worst case, and bound its epsilon from outside.
 
@@ -117,6 +119,8 @@ def audit(
     random_state : int, optional
     canary : Neighbours, or inputs of other records, optional
         Two inputs of your own, for the learner's adjacency; they differ in one unit.
+    records : str, optional
+        Of what the learner `learns_from` the worst case is made; the first of it by default.
 
     Returns
     -------
@@ -129,7 +133,7 @@ def audit(
     >>> found.verdict
     'consistent'
     """
-    target = target_of(learner, kappa=kappa, n_features=n_features, canary=canary)
+    target = target_of(learner, kappa=kappa, n_features=n_features, canary=canary, records=records)
     return audit_target(target, runs=runs, confidence=confidence, random_state=random_state)
 
 
@@ -139,9 +143,10 @@ def target_of(
     kappa: int = 1,
     n_features: int = 2,
     canary: Inputs | None = None,
+    records: str | None = None,
 ) -> Target:
     """A learner on a canary as an audit target; parameters as for `audit`."""
-    audited, canary = on_canary(learner, kappa, n_features, 0, canary)
+    audited, canary = on_canary(learner, kappa, n_features, 0, canary, records)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # a canary among few pairs is no useful fit
         warnings.simplefilter("ignore", PrivateNote)
@@ -164,12 +169,17 @@ def on_canary(
     n_features: int,
     random_state: int,
     canary: Inputs | None,
+    records: str | None = None,
 ) -> tuple[PrivateLearner, Inputs]:
     """A copy of a learner that may be run on a canary, and the canary: the given one or the worst case."""
     if isinstance(learner, str):
         learner = learner_class(learner)()
     if canary is None:
-        kind = learner.learns_from[0]
+        kind = learner.learns_from[0] if records is None else records
+        if kind not in learner.learns_from:
+            raise InputError(
+                f"{type(learner).__name__} learns from {' or '.join(learner.learns_from)}, not from {kind}"
+            )
         if kind not in CANARIES:
             raise InputError(
                 f"no worst case is known for a learner of {kind}: give two neighbouring inputs as canary"

@@ -18,19 +18,17 @@ from pairveil.audit.auditor import Claim, Scores, Target
 from pairveil.audit.canaries import Neighbours, canary_of
 from pairveil.audit.watching import Watcher
 from pairveil.engine.engine import Engine
-from pairveil.engine.gradients import LossGradient
+from pairveil.engine.gradients import SetGradient
 from pairveil.engine.losses import ContrastiveLoss
 from pairveil.engine.scores import Scores as ChoiceScores
 from pairveil.engine.statistics import Labels
 from pairveil.errors import InputError
-from pairveil.privacy.accounting import epsilon_of
-from pairveil.privacy.calibration import calibrate_choice, calibrate_gaussian, calibrate_laplace
+from pairveil.privacy.calibrate import calibrate_choice, calibrate_gaussian, calibrate_laplace
 from pairveil.privacy.certificate import Certificate
-from pairveil.privacy.costs import cost_of
-from pairveil.privacy.mechanisms.exponential import EXPONENTIAL
-from pairveil.privacy.mechanisms.laplace import LAPLACE
+from pairveil.privacy.events import cost_of
+from pairveil.privacy.mechanisms import EXPONENTIAL, LAPLACE, Query
 from pairveil.privacy.noise import NoiseMaker, SeededNoise
-from pairveil.privacy.queries import Query
+from pairveil.privacy.profile import epsilon_of
 from pairveil.privacy.units import UNITS, Adjacency, Unit
 
 CLIP = 0.5
@@ -230,7 +228,7 @@ def watch(
     queries = [asked] if isinstance(asked, Query) else asked
     start = np.zeros((1, canary.first.n_features))
     start[0, 0] = 0.5  # D = 1 for the canary's difference of 2: half of the margin
-    gradient = LossGradient(start, ContrastiveLoss(MARGIN), CLIP)
+    gradient = SetGradient(start, ContrastiveLoss(MARGIN), CLIP)
     watcher = Watcher(canary)
 
     def score(which: int, rng: np.random.Generator) -> float:

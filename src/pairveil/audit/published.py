@@ -8,7 +8,6 @@ claimed to cost and what it does cost: ``epsilon_claimed`` is the budget it was 
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,9 +17,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from pairveil._warn import warn
 from pairveil.array_types import FloatArray
 from pairveil.errors import InputError, PrivacyLeakWarning
-from pairveil.privacy.gdp import epsilon_from_mu
+from pairveil.privacy.compose import epsilon_from_mu
 
 
 class Mechanism(ABC):
@@ -464,9 +464,8 @@ def _warn(s: Settings, claimed: float, sound: float) -> None:
         why = "the margin was computed from the private pairs and is charged nowhere"
     if s.reduced:
         why = "the noise scale is read off the private batch"
-    warnings.warn(
+    warn(
         f"the published algorithm ({s.variant}) claims epsilon {claimed:g}; what can be proved is "
         f"{sound:.4g}: {why}. It is here for comparison: use DPPMetricLearner to release a metric.",
         PrivacyLeakWarning,
-        stacklevel=4,
     )

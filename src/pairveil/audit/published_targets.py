@@ -20,15 +20,14 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 
 from pairveil.array_types import FloatArray
-from pairveil.audit.attack import Guess
-from pairveil.audit.attacked import Attacked
+from pairveil.audit.attack import Attacked, Guess
 from pairveil.audit.auditor import Claim, Target
 from pairveil.audit.canaries import Neighbours, beyond_margin, label_flip
 from pairveil.audit.published import Laplace, Mechanism, Settings, algorithm1, train
-from pairveil.data.pairset import PairSet
 from pairveil.errors import PrivacyLeakWarning
 from pairveil.privacy.events import LaplaceEvent
-from pairveil.privacy.tradeoff import best_guess_of
+from pairveil.privacy.profile import best_guess_of
+from pairveil.records.pairset import PairSet
 
 
 def scdf_gamma(epsilon: float) -> float:

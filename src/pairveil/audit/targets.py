@@ -41,6 +41,7 @@ def make_target(
     unit: Unit = "pair",
     adjacency: Adjacency = "zero-out",
     learner: str = "contrastive",
+    records: str | None = None,
 ) -> Target:
     """Build a target with its claim and its worst case.
 
@@ -57,6 +58,8 @@ def make_target(
         kappa 1.
     learner : str
         For "learner": which one, a name in `pairveil.learners.LEARNERS`.
+    records : str, optional
+        For "learner": of what it `learns_from` the worst case is made, as 'classes'.
 
     Examples
     --------
@@ -82,6 +85,7 @@ def make_target(
         "n_components": n_components,
         "n_features": n_features,
         "learner": learner,
+        "records": records,
     }
     target: Target = make(**{key: known[key] for key in signature(make).parameters})
     return target

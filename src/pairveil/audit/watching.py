@@ -17,12 +17,12 @@ from scipy.special import logsumexp
 from scipy.stats import binom
 
 from pairveil.array_types import FloatArray
+from pairveil.audit.auditor import mixture_loss
 from pairveil.audit.canaries.inputs import Inputs
-from pairveil.audit.families import mixture_loss
 from pairveil.engine.scores import GRID, Scores
 from pairveil.engine.statistics import Statistic, clipped_sum
 from pairveil.privacy.grid import choose_grid
-from pairveil.privacy.queries import Query
+from pairveil.privacy.mechanisms import Query
 
 
 class _Part(NamedTuple):
@@ -58,13 +58,13 @@ class Watcher:
     >>> from pairveil.audit.canaries import label_flip
     >>> from pairveil.engine.engine import Engine
     >>> from pairveil.engine.losses import ContrastiveLoss
-    >>> from pairveil.engine.gradients import LossGradient
+    >>> from pairveil.engine.gradients import SetGradient
     >>> from pairveil.privacy.noise import SeededNoise
-    >>> from pairveil.privacy.queries import Query
+    >>> from pairveil.privacy.mechanisms import Query
     >>> neighbours = label_flip(n_features=2)
     >>> watcher = Watcher(neighbours)
     >>> engine = Engine(neighbours.second, SeededNoise(0), on_answer=watcher)
-    >>> gradient = LossGradient(np.eye(2), ContrastiveLoss(1.0), clip=1.0)
+    >>> gradient = SetGradient(np.eye(2), ContrastiveLoss(1.0), clip=1.0)
     >>> _ = engine.answer(Query("gradients", (2, 2), noise_multiplier=0.1), gradient)
     >>> watcher.score > 10
     True

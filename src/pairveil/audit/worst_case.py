@@ -21,8 +21,8 @@ from __future__ import annotations
 import numpy as np
 
 from pairveil.audit.canaries import Neighbours, canary_of
-from pairveil.data.pairset import PairSet
 from pairveil.privacy.units import Adjacency, Unit
+from pairveil.records.pairset import PairSet
 
 SHORT = 0.05  # length of the similar pairs on stage, relative to the longest
 REPLACED = 0.4  # length of the canary's dissimilar contents: no distance to the margin is too long

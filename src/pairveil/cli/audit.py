@@ -1,8 +1,13 @@
-"""`attack` and `audit`: what leaks, shown; and epsilon measured from outside."""
+"""`attack` and `audit`: what leaks, shown; and epsilon measured from outside.
+
+`audit --trainer`: what anyone's trainer of pairs tells of a planted pair, relationship and person.
+"""
 
 from __future__ import annotations
 
 import math
+import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -12,11 +17,80 @@ from pairveil.cli.choices import DEFAULT_LEARNER_NAME, LearnerName, NoiseName, T
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, stdout, table
 from pairveil.cli.waiting import waiting
 from pairveil.errors import InputError
+from pairveil.files import file_draft
+
+# ---- what anyone's trainer of pairs tells of a planted pair, relationship and person -------------
+
+
+def audit_by_name(
+    name: str,
+    epsilon: float,
+    *,
+    delta: float,
+    kappa: int,
+    features: int,
+    adjacency: str,
+    one_run: bool,
+    runs: int | None,
+    confidence: float,
+    seed: int,
+    report: Path | None,
+    json_: bool,
+    quiet: bool,
+) -> None:
+    """Audit the trainer that 'module:function' names, print what was found, and write its page."""
+    from pairveil.audit.trainer_audit import audit_trainer, load_trainer
+
+    with ExitStack() as open_:
+        # Before minutes of audit: a page that cannot be written is told at once.
+        draft = None if report is None else open_.enter_context(file_draft(report))
+        with waiting("auditing the trainer", not (json_ or quiet)):
+            found = audit_trainer(
+                load_trainer(name),
+                epsilon,
+                delta,
+                kappa=kappa,
+                n_features=max(features, 200) if one_run else features,
+                adjacency=adjacency,  # type: ignore[arg-type]
+                mode="one-run" if one_run else "many-run",
+                runs=runs,
+                confidence=confidence,
+                random_state=seed,
+                name=name,
+            )
+        if draft is not None:
+            from pairveil.report.trainer_audit import render
+
+            draft.write_text(render(found, ["pairveil", *sys.argv[1:]]), encoding="utf-8")
+    if json_:
+        print_json(found.to_dict() | ({} if report is None else {"out": str(report)}))
+        return
+    if quiet:
+        return
+    rows = [
+        [level.unit, level.kappa, f"{level.least:.2f}", level.finding.verdict]
+        for level in found.levels
+    ]
+    n_runs = found.levels[0].finding.n_runs
+    title = (
+        f"{name}: claimed epsilon {epsilon:g}, lower bounds at {confidence:g} confidence "
+        f"({adjacency}, {'one run' if n_runs == 1 else f'{n_runs:,} runs'} each)"
+    )
+    stdout.print(table(title, ["secret of one", "pairs", "epsilon at least", "claim"], rows))
+    stdout.print(found.summary())
+    if report is not None:
+        stdout.print(f"Page: {report}", markup=False)
+
+
+# ---- `attack` and `audit`: what leaks, shown; and epsilon measured from outside ------------------
 
 UnitName = Literal["pair", "relationship", "person", "choice", "worker"]
+
 QUICK_RUNS = 1600
 """Runs of a learner in less than a minute; ``--thorough`` makes as many as its target asks for."""
+
 AdjacencyName = Literal["zero-out", "replace"]
+
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Makes the games repeatable.")]
 
 
@@ -32,7 +106,7 @@ def attack(
 
     Example: `pairveil attack`
     """
-    from pairveil.audit.attacked import attack_all
+    from pairveil.audit.attack import attack_all
     from pairveil.audit.published_targets import published_learners
 
     with waiting(f"attacking {targets} relationships four ways", not (json_ or quiet)):
@@ -90,6 +164,9 @@ def audit(
     learner: Annotated[
         LearnerName, typer.Option("--learner", help="Which learner, for --target learner.")
     ] = DEFAULT_LEARNER_NAME,
+    classes: Annotated[
+        bool, typer.Option("--classes", help="Audit its fit of people with classes.")
+    ] = False,
     mechanism: Annotated[
         NoiseName | None,
         typer.Option("--mechanism", help="Noise of an --exact audit; without it both are audited."),
@@ -133,16 +210,17 @@ def audit(
     and person, whose pairs hold one secret together. Its claim is read as one about replaced contents unless
     `--adjacency zero-out` is said.
 
-    Example: `pairveil audit --exact --learner scatter --unit person`
+    Example: `pairveil audit --exact --classes --unit person`
 
     Example: `pairveil audit --trainer reproduction.trainers:pair_clipped --delta 1e-5 --report page.html`
     """
     from pairveil.audit.targets import audit_target, make_target
 
     if trainer is not None:
-        if exact or target != "learner" or learner != DEFAULT_LEARNER_NAME:
-            raise InputError("--trainer stands alone: leave --target, --learner and --exact out")
-        from pairveil.cli.audit_trainer import audit_by_name
+        if exact or classes or target != "learner" or learner != DEFAULT_LEARNER_NAME:
+            raise InputError(
+                "--trainer stands alone: leave --target, --learner, --classes and --exact out"
+            )
 
         audit_by_name(
             trainer,
@@ -162,7 +240,9 @@ def audit(
         return
     if one_run or delta or report:
         raise InputError("--one-run, --delta and --report go with --trainer")
-    adjacency = adjacency or "zero-out"
+    adjacency, records = adjacency or "zero-out", "classes" if classes else None
+    if classes and target != "learner":
+        raise InputError(f"--classes says what a learner is fitted to: not with --target {target}")
     if learner != DEFAULT_LEARNER_NAME and target != "learner":
         raise InputError(f"--learner says which learner: it does not go with --target {target}")
     if exact:
@@ -171,7 +251,7 @@ def audit(
                 "--exact measures one fit of the learner: leave --target and --runs out"
             )
         _audit_exactly(
-            str(learner), epsilon, features, unit, adjacency, mechanism, seed, json_, quiet
+            str(learner), records, epsilon, features, unit, adjacency, mechanism, seed, json_, quiet
         )
         return
     if mechanism is not None:
@@ -185,6 +265,7 @@ def audit(
         unit=unit,
         adjacency=adjacency,
         learner=str(learner),
+        records=records,
     )
     if runs is not None and thorough:
         raise InputError("--thorough says how many runs: leave --runs out")
@@ -208,6 +289,7 @@ def audit(
 
 def _audit_exactly(
     name: str,
+    records: str | None,
     epsilon: float,
     features: int,
     unit: UnitName,
@@ -226,7 +308,11 @@ def _audit_exactly(
     for noise in map(str, [mechanism] if mechanism else NoiseName):
         learner = kind(epsilon=epsilon, unit=unit, adjacency=adjacency, mechanism=noise)
         findings[noise] = audit_exactly(
-            learner, kappa=KAPPA.get(unit, 1), n_features=features, random_state=seed
+            learner,
+            kappa=KAPPA.get(unit, 1),
+            n_features=features,
+            random_state=seed,
+            records=records,
         )
     # A violated claim is shown first, whichever noise it is of.
     shown = max(findings, key=lambda noise: findings[noise].verdict == "violated")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from enum import StrEnum
 
 from pairveil.audit.targets import TARGETS
-from pairveil.data.layouts import LAYOUTS
 from pairveil.graph.selections import DESIGNS, SELECTIONS
 from pairveil.learners import DEFAULT_LEARNER, LEARNERS
 from pairveil.privacy.mechanisms import MECHANISMS, NOISES
+from pairveil.records.layouts import LAYOUTS
 from pairveil.release.formats import FORMATS
 
 SelectName = StrEnum("SelectName", {name: name for name in SELECTIONS})  # type: ignore[misc]

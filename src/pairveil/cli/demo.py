@@ -40,11 +40,11 @@ def demo(
 
     Example: `pairveil demo --epsilon 0.5 --out weaker-odds`
     """
-    from pairveil.data.embedded import label_pairs, load_patients
-    from pairveil.data.pairset import PairSet
     from pairveil.evaluation.scores import gain_kept
     from pairveil.graph.choosing import design_pairs
     from pairveil.learners.contrastive.learner import DPPMetricLearner
+    from pairveil.records.embedded import label_pairs, load_patients
+    from pairveil.records.pairset import PairSet
     from pairveil.release.folder import check_folder
     from pairveil.release.metric import ReleasedMetric
     from pairveil.report.evidence import PLAIN, is_plain

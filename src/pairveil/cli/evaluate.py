@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,12 +29,11 @@ from pairveil.cli.output import (
     table,
 )
 from pairveil.cli.pair_options import FeaturesFile, IdColumn, PairOptions, Together
-from pairveil.cli.planned import print_epsilons
+from pairveil.cli.planned import judge, print_epsilons
 from pairveil.cli.release import ReleaseFolder, read_people, read_placed
 from pairveil.cli.threshold import norm_of, read_together, together_of
 from pairveil.cli.waiting import charge_said
 from pairveil.errors import InputError
-from pairveil.privacy.verdict import verdict
 
 RANDOM_PAIRS = 200_000
 
@@ -132,10 +131,12 @@ def evaluate(
             check_file(out, 1 << 20)
         ledger = budget_file.open()
         open_.enter_context(charge_said(ledger, out, checkpoint))
-        found = planned.run(ledger, held)
+        found = planned.auc(ledger, held)
+        judged = judge(found.certificate, ledger)
         shown = {
             **_shown(found, len(placed.pairs)),
             "metric_sha256": sha256,
+            "verdict": asdict(judged),
         }
         if out is not None:
             from pairveil.files import write_file
@@ -145,6 +146,7 @@ def evaluate(
             print_json(shown)
         elif not quiet:
             _say(shown, found)
+            stdout.print(judged.line)
         if held is not None:  # last: what is lost between counts and here would be spent anew
             held.remove()
 
@@ -163,7 +165,7 @@ def _count(pairs: str | None) -> int:
 
 def _planned(metric: Any, values: Any, placed: Any, promise: dict[str, Any]) -> Any:
     """The evaluation of the metric and of Euclid, on the same pairs."""
-    from pairveil.evaluation.private_auc import lengths_of, longest_distance, plan_auc
+    from pairveil.evaluation.curve import lengths_of, longest_distance, plan_auc
 
     scale = np.ones(metric.n_features) if metric.column_scale is None else metric.column_scale
     norm = norm_of(metric.certificate)
@@ -210,17 +212,14 @@ def _say(shown: dict[str, Any], found: Any) -> None:
             f"Pairs share people: intervals count {found.effective_share:.0%} of them as independent."
         )
     print_epsilons(found.certificate, f"epsilon at delta {found.certificate.delta:g}, by unit")
-    judged = verdict(found.certificate)
-    if not judged.usable:
-        stdout.print(judged.line)
 
 
 def _on_public_people(
     metric: Any, features: Path, id_: str, classes: str, n_pairs: int, seed: int, json_: bool,
     quiet: bool,
 ) -> None:  # fmt: skip
-    from pairveil.data.readers import read_classes
     from pairveil.evaluation.scores import evaluate_release
+    from pairveil.records.readers import read_classes
 
     with spoken_warnings(quiet or json_):
         people = read_people(features, id_, metric)

@@ -49,7 +49,7 @@ from pairveil.cli.pair_options import (
     SchemaFile,
     Together,
 )
-from pairveil.cli.planned import print_better_selection, print_plan
+from pairveil.cli.planned import judge, print_better_selection, print_plan, print_released
 from pairveil.cli.reading import Columns as ColumnsUsed
 from pairveil.cli.reading import (
     Scaling,
@@ -71,7 +71,6 @@ from pairveil.cli.which_learner import (
     typed_options,
 )
 from pairveil.errors import InputError
-from pairveil.privacy.verdict import releases_of, verdict
 
 
 def fit(
@@ -369,8 +368,7 @@ def fit(
             commit(draft, overwrite)
     page = out / "report.html" if report else None
     best = found(model) if tune else None
-    releases = None if model.accountant is None else releases_of(model.accountant)
-    judged = verdict(certificate, releases=releases)
+    judged = judge(certificate, model.accountant)
     if json_:
         shown = {"certificate": certificate.to_dict(), "out": str(out), "verdict": asdict(judged)}
         more = {"report": None if page is None else str(page), "best": best}
@@ -381,8 +379,7 @@ def fit(
             stdout.print(f"Best: {won}; noisy pair AUC {best['score']:.3f} on the pairs held out.")
         if page is not None:
             stdout.print(f"Report: {page}")
-        where = "Released" if judged.usable else "Written"
-        stdout.print(f"{where} in {out}; `pairveil certificate {out}` verifies it. {judged.line}")
+        print_released(out, judged)
     if (
         held is not None
     ):  # last: whoever did not see the result runs the same again, which costs nothing
@@ -391,7 +388,7 @@ def fit(
 
 def _read_by(training: Training, bounds: Path | None) -> list[Any]:
     """The public facts by which columns became numbers."""
-    from pairveil.data.files import read_text
+    from pairveil.records.files import read_text
     from pairveil.schema.toml import to_toml
 
     schema = None if training.schema is None else to_toml(training.schema)
@@ -408,12 +405,12 @@ def _cluster(scheduler: str | None) -> Any:
 def _save(learner: Any, training: Training, draft: Any, digest: str | None) -> Any:
     """Write the release of a fitted learner into its draft; returns its certificate."""
     from pairveil.release.metric import ReleasedMetric
-    from pairveil.report.summaries import summary_of
+    from pairveil.report.summaries import summary_text
 
     scale = training.scale
     certificate = replace(learner.certificate_, graph_digest=digest)
     metric = ReleasedMetric(
         learner.components_ * scale, certificate, training.names, scale, training.schema
     )
-    metric.save(draft, summary=summary_of(learner).to_json())
+    metric.save(draft, summary=summary_text(learner))
     return certificate

@@ -24,7 +24,7 @@ from pairveil.errors import InputError
 from pairveil.graph.selections import SELECTIONS
 
 if TYPE_CHECKING:
-    from pairveil.data.resolving import IndexedPairs
+    from pairveil.records.resolving import IndexedPairs
 
 RULES = "; ".join(f"{name}: {rule.says}" for name, rule in SELECTIONS.items())
 NUMBER = r"^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$"
@@ -59,8 +59,8 @@ def show_kappa(
 
     Example: `pairveil kappa labels.csv --left patient_a --right patient_b`
     """
-    from pairveil.data.resolving import index_pairs
     from pairveil.graph.kappa import kappa
+    from pairveil.records.resolving import index_pairs
 
     with spoken_warnings(quiet, listed=json_) as notes:
         if label is not None:
@@ -76,7 +76,7 @@ def show_kappa(
     if numbers.relationship == 1 and numbers.person <= 2:
         stdout.print("These pairs are already as uncorrelated as pairs can be for relationships.")
     else:
-        from pairveil.graph.recommending import kappas_of_selections, recommended_selection
+        from pairveil.graph.choosing import kappas_of_selections, recommended_selection
 
         found = kappas_of_selections(edges)
         how = recommended_selection(found)
@@ -107,10 +107,10 @@ def select(
 
     Example: `pairveil select pairs.csv --how all --max-degree 3 -o used.csv`
     """
-    from pairveil.data.resolving import index_pairs
-    from pairveil.data.tables import write_columns
     from pairveil.graph.choosing import select_pairs
     from pairveil.graph.kappa import kappa
+    from pairveil.records.resolving import index_pairs
+    from pairveil.records.tables import write_columns
 
     with spoken_warnings(quiet, listed=json_) as notes:
         listed = reading.read(pairs, labels_optional=True)
@@ -148,7 +148,7 @@ def _in_order(
 
     A pair with contradicting labels is written with both: whoever reads the file finds what was there.
     """
-    from pairveil.data.canonical import NULL, records_of
+    from pairveil.records.canonical import NULL, records_of
 
     labels = None if found.labels is None else found.labels[kept]
     records = records_of(found.pairs[kept], labels)
@@ -167,8 +167,8 @@ def _other_columns(path: Path, reading: PairOptions) -> dict[str, Any]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from pairveil.data.files import is_table_file, open_table
-    from pairveil.data.layouts.splink import COLUMNS, SETS
+    from pairveil.records.files import is_table_file, open_table
+    from pairveil.records.layouts.splink import COLUMNS, SETS
 
     if not is_table_file(path):
         return {}
@@ -197,7 +197,7 @@ def _whole_rows(
     """All rows of the pairs kept with all their columns, in the order of ids and then of contents."""
     import pyarrow as pa
 
-    from pairveil.data.counted import record_numbers
+    from pairveil.records.counted import record_numbers
 
     ids, ends = record_numbers(np.column_stack([listed.left, listed.right]), listed.n_pairs)
     place = {one: number for number, one in enumerate(ids.tolist())}
@@ -242,9 +242,9 @@ def design(
 
     Example: `pairveil design --ids people.csv --id patient -o to-label.csv`
     """
-    from pairveil.data.tables import write_columns
     from pairveil.graph.choosing import design_pairs
     from pairveil.graph.kappa import kappa
+    from pairveil.records.tables import write_columns
 
     if (people is None) == (ids is None):
         raise InputError(
@@ -268,12 +268,12 @@ def design(
 
 def _listed_ids(path: Path, column: str) -> NDArray[Any]:
     """Everybody's id, each once, in canonical order: the order of the file must decide nothing."""
-    from pairveil.data.canonical import order_of_ids
-    from pairveil.data.columns import as_ids
-    from pairveil.data.files import read_text, require_file
-    from pairveil.data.readers import read_classes
-    from pairveil.data.similar_ids import say_similar
-    from pairveil.data.tables import refuse_repeated
+    from pairveil.records.canonical import order_of_ids
+    from pairveil.records.columns import as_ids
+    from pairveil.records.files import read_text, require_file
+    from pairveil.records.readers import read_classes
+    from pairveil.records.similar_ids import say_similar
+    from pairveil.records.tables import refuse_repeated
 
     if path.suffix.lower() == ".txt":
         lines = [line.strip() for line in read_text(require_file(path)).splitlines()]

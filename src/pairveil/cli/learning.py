@@ -14,7 +14,6 @@ but time and the same command simply goes on:
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,6 +22,7 @@ from typing import Any
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from pairveil._warn import warn
 from pairveil.cli.output import stderr
 from pairveil.cli.waiting import compiling_said
 from pairveil.errors import DataWarning
@@ -51,11 +51,10 @@ def hold_checkpoint(checkpoint: Path | None, planned: Any) -> Iterator[Any]:
         return
     with Hold(checkpoint) as held:
         if is_begun(checkpoint):
-            warnings.warn(
+            warn(
                 f"going on from {checkpoint}, whose answers are of the features, labels and scores as they "
                 "were then. If they were changed since, remove it, which spends anew",
                 DataWarning,
-                stacklevel=4,
             )
         check_file(held.path, checkpoint_bytes(planned.plan))
         yield held

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -16,7 +17,6 @@ from pairveil.cli.budget import (
     OverwriteFlag,
     ReleaseOut,
     Spending,
-    keep_budget,
     privacy_option,
     promised,
 )
@@ -24,7 +24,7 @@ from pairveil.cli.choices import SelectName
 from pairveil.cli.learning import about, hold_checkpoint, is_begun, learn
 from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings, stdout, table
 from pairveil.cli.pair_options import PANEL, PairOptions
-from pairveil.cli.planned import print_epsilons, print_released
+from pairveil.cli.planned import judge, print_epsilons, print_released
 from pairveil.cli.waiting import charge_said
 from pairveil.errors import InputError
 
@@ -160,17 +160,17 @@ def link(
         open_.enter_context(charge_said(model.accountant, out, checkpoint))
         learn(model, prepared, talk, held)
         model.feature_names_in_ = np.array(given.names, dtype=object)
-        released = model.released()
         if settings is not None:
             draft.write(SPLINK_FILE, _splink_text(model, settings))
-        released.save(draft)
-        keep_budget(draft, model.accountant)
+        model._hand_out(draft)
         commit(draft, overwrite)
+        judged = judge(model.certificate_, model.accountant)
         if json_:
-            print_json({"certificate": released.certificate.to_dict(), "out": str(out)})  # type: ignore[union-attr]
+            certificate = model.certificate_.to_dict()  # type: ignore[union-attr]
+            print_json({"certificate": certificate, "out": str(out), "verdict": asdict(judged)})
         elif talk:
-            print_weights(released)
-            print_released(out, released.certificate, model.accountant)
+            print_weights(model.released())
+            print_released(out, judged)
         if held is not None:  # last: what is lost before is spent anew
             held.remove()
 
@@ -207,8 +207,8 @@ def _read(
                 "--n-levels: Splink settings say how many levels there are; leave it out"
             )
         return by_splink(source, found, records, n_random)
-    from pairveil.data.pair_values import read_levels, rows_of
     from pairveil.linkage.comparing import LabelledLevels
+    from pairveil.records.pair_values import read_levels, rows_of
 
     if records is not None:
         raise InputError("--records goes with a Splink settings file (.json)")

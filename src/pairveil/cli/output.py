@@ -67,7 +67,7 @@ _KEYWORD = re.compile(
 _SPELLINGS = {
     "leave kappa='auto'": "leave --kappa out",
     "zero_means (--zero-means)": "--zero-means",
-    "(pairveil.data.scaling.scale_to_bounds)": "with --bounds FILE",
+    "(pairveil.records.scaling.scale_to_bounds)": "with --bounds FILE",
     " (float('inf') for no privacy)": "",
     "allow overwriting": "say --overwrite",
     "merge_similar_ids=True": "--merge-similar-ids",

@@ -83,7 +83,7 @@ class PageOptions(NamedTuple):
                 "them are covered by no epsilon. Name a table of public people"
             )
         if self.public_test is not None and self.classes is not None:
-            from pairveil.data.readers import read_classes
+            from pairveil.records.readers import read_classes
 
             read_classes(self.public_test, self.classes)  # says what is wrong with it
 
@@ -119,8 +119,8 @@ def write_page(
 
 def _with_public_test(data: Any, folder: Path, said: PageOptions) -> Any:
     from pairveil.cli.release import read_people
-    from pairveil.data.readers import read_classes
     from pairveil.evaluation.yardstick import yardstick
+    from pairveil.records.readers import read_classes
     from pairveil.release.metric import ReleasedMetric
     from pairveil.report.public_test import scaled, score_public
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shlex
-import warnings
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
+from pairveil._warn import warn
 from pairveil.cli.choices import AUTO_LAYOUT, LayoutName
 from pairveil.errors import DataWarning
 
@@ -95,13 +95,13 @@ class GraphOptions:
 
     def read(self, path: Path, *, labels_optional: bool = False) -> Any:
         """Pairs of a file by these options, with labels where they name them; notes become warnings."""
-        from pairveil.data.readers import read_pairs
+        from pairveil.records.readers import read_pairs
 
         options = {"label": None, **vars(self), "layout": str(self.layout)}
         wants_labels = options["label"] is not None and not labels_optional
         found = read_pairs(path, require_labels=wants_labels, **options)
         for note in found.notes:
-            warnings.warn(note, DataWarning, stacklevel=2)
+            warn(note, DataWarning)
         return found
 
 

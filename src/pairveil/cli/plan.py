@@ -140,7 +140,7 @@ def _of_pairs(
     delta: float,
 ) -> tuple[Any, str]:
     """Lines for every selection of pairs; labels are not needed."""
-    from pairveil.data.pairset import PairSet
+    from pairveil.records.pairset import PairSet
 
     if learner != str(DEFAULT_LEARNER_NAME):
         raise InputError(

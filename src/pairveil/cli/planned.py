@@ -8,7 +8,7 @@ from typing import Any
 from pairveil.cli.output import stdout, table
 from pairveil.privacy.promise import times_in_100
 from pairveil.privacy.units import round_up
-from pairveil.privacy.verdict import releases_of, verdict
+from pairveil.privacy.verdict import Verdict, releases_of, verdict
 
 ONE = {
     "pairs": "pair",
@@ -66,9 +66,9 @@ def print_plan(planned: Any, headline: str, *, expected: bool = True) -> None:
 
 def print_better_selection(material: Any, unit: Any) -> None:
     """Name the recommended selection where it leaves clearly more pairs for the noise than the one in use."""
-    from pairveil.data.pairset import PairSet
     from pairveil.engine.backends.records import choose
-    from pairveil.graph.recommending import NEARLY, SELECTIONS_OF_PAIRS, recommended_selection
+    from pairveil.graph.choosing import NEARLY, SELECTIONS_OF_PAIRS, recommended_selection
+    from pairveil.records.pairset import PairSet
 
     if material.used_kappa is None or not isinstance(material.given, PairSet):
         return
@@ -82,9 +82,13 @@ def print_better_selection(material: Any, unit: Any) -> None:
         )
 
 
-def print_released(out: Any, certificate: Any, ledger: Any) -> None:
-    """Where a release is, and the verdict on it: of all releases of the ledger together."""
-    judged = verdict(certificate, releases=None if ledger is None else releases_of(ledger))
+def judge(certificate: Any, ledger: Any) -> Verdict:
+    """The verdict on what was just made: of all releases of the ledger together, where there is one."""
+    return verdict(certificate, releases=None if ledger is None else releases_of(ledger))
+
+
+def print_released(out: Any, judged: Verdict) -> None:
+    """Where a release is, and the verdict on it."""
     where = "Released" if judged.usable else "Written"
     stdout.print(f"{where} in {out}; `pairveil certificate {out}` verifies it. {judged.line}")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pairveil._warn import warn
 from pairveil.errors import InputError, PrivacyLeakWarning
 from pairveil.privacy.units import ASSUMED_CLASSES
 
@@ -121,8 +121,8 @@ def read_rows(
     Columns that are read ``apart``, such as that of classes, are no features.
     """
     from pairveil.cli.pair_options import listed
-    from pairveil.data.arrays import is_array_file
-    from pairveil.data.readers import read_features
+    from pairveil.records.arrays import is_array_file
+    from pairveil.records.readers import read_features
     from pairveil.schema.toml import read_schema
 
     wanted, left_out, id_column = listed(columns.only), listed(columns.exclude) or [], columns.id
@@ -149,8 +149,8 @@ def read_people(
     features: Path, columns: Columns, scaling: Scaling, data_norm: float, apart: Sequence[str] = ()
 ) -> tuple[Any, Any, Any]:
     """People's features, the public factor that each column was brought by, and the schema if any."""
-    from pairveil.data.clipping import check_data_norm
-    from pairveil.data.scaling import PublicBounds, scale_to_bounds
+    from pairveil.records.clipping import check_data_norm
+    from pairveil.records.scaling import PublicBounds, scale_to_bounds
 
     people, schema = read_rows(features, columns, scaling.schema, apart)
     if schema is not None:
@@ -170,8 +170,8 @@ def read_column(features: str | Path, column: str, option: str) -> Any:
 
     Classes are private: a person without one contributes nothing, and stops no fit.
     """
-    from pairveil.data.arrays import is_array_file, read_array_column
-    from pairveil.data.files import open_table, require_file
+    from pairveil.records.arrays import is_array_file, read_array_column
+    from pairveil.records.files import open_table, require_file
 
     if is_array_file(Path(features)):
         values = read_array_column(require_file(features), column).tolist()
@@ -232,16 +232,16 @@ def read_training(
         )
     file = Path(str(of.pairs))
     if of.kind == "tuples":
-        from pairveil.data.tuple_reader import read_tuples
+        from pairveil.records.tuple_reader import read_tuples
 
         return training(read_tuples(file, people, merge_similar_ids=reading.merge_similar_ids))
     if of.groups is not None:
-        from pairveil.data.group_reader import read_groups
+        from pairveil.records.group_reader import read_groups
 
         said = ("left", "right", "label", "zero_means", "merge_similar_ids")
         options = {name: getattr(reading, name) for name in said}
         return training(read_groups(file, people, of.groups, **options))
-    from pairveil.data.pairset import PairSet
+    from pairveil.records.pairset import PairSet
 
     found = reading.read(file)
     return training(PairSet.join(people, found, together=shared), found)
@@ -249,10 +249,9 @@ def read_training(
 
 def _check_list(public: Sequence[str] | None) -> None:
     if public is None:
-        warnings.warn(
+        warn(
             f"{ASSUMED_CLASSES}; the metric is not for release. List the classes with --class-list",
             PrivacyLeakWarning,
-            stacklevel=3,
         )
     elif len(set(public)) != len(public) or len(public) < 2 or not all(public):
         raise InputError("--class-list must name each class once, and at least two: a,b,c")

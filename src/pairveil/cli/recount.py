@@ -262,8 +262,8 @@ def make_salt(file: Path) -> bytes:
 
 def salted_digest(found: Any, salt: Path) -> str:
     """The salted name of the given graph, by the ids of the pairs file: who checks it has no other."""
-    from pairveil.data.resolving import index_pairs
     from pairveil.graph.digest import digest_of
+    from pairveil.records.resolving import index_pairs
 
     indexed = index_pairs(found)
     return digest_of(indexed.ids, indexed.pairs, make_salt(salt))

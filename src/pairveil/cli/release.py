@@ -28,7 +28,7 @@ def transform(
 
     Example: `pairveil transform release/ people.csv -o projected.parquet`
     """
-    from pairveil.data.tables import write_columns
+    from pairveil.records.tables import write_columns
     from pairveil.release.metric import ReleasedMetric
 
     metric = ReleasedMetric.load(folder)
@@ -49,9 +49,9 @@ def read_people(features: Path, id_: str, metric: Any, apart: str | None = None)
     ``apart``: a column that is read by itself, and is no feature where the metric does not name its own.
     """
     from pairveil.column_names import in_order_of
-    from pairveil.data.arrays import is_array_file
-    from pairveil.data.files import open_table
-    from pairveil.data.readers import read_features
+    from pairveil.records.arrays import is_array_file
+    from pairveil.records.files import open_table
+    from pairveil.records.readers import read_features
 
     if metric.schema is not None:
         named = metric.schema.id if id_ == "id" else None
@@ -79,7 +79,7 @@ def read_placed(
     apart: str | None = None,
 ) -> tuple[Any, Any]:
     """People's rows as the metric takes them, and labelled pairs as places among them."""
-    from pairveil.data.resolving import index_pairs
+    from pairveil.records.resolving import index_pairs
 
     people = read_people(features, id_, metric, apart)
     return people.values, index_pairs(reading.read(pairs), people.ids)
@@ -106,9 +106,8 @@ def account(
 
     Example: `pairveil account --kappa 13 --sample-rate 0.05 --noise-multiplier 20 --steps 200 --delta 1e-5`
     """
-    from pairveil.privacy.accounting import epsilon_of
-    from pairveil.privacy.mechanisms import mechanism_named
-    from pairveil.privacy.queries import Query
+    from pairveil.privacy.mechanisms import Query, mechanism_named
+    from pairveil.privacy.profile import epsilon_of
 
     noise = mechanism_named(str(mechanism))
     query = Query("plan", (1,), noise_multiplier, steps, noise, sample_rate=sample_rate)

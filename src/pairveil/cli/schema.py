@@ -45,9 +45,9 @@ def schema(
 
     Example: `pairveil schema people.csv --id patient --classes diagnosis -o schema.toml`
     """
-    from pairveil.data.files import decimal_mark
-    from pairveil.data.raw_tables import guess_types
     from pairveil.files import file_draft
+    from pairveil.records.files import decimal_mark
+    from pairveil.records.raw_tables import guess_types
     from pairveil.schema.toml import template
 
     if out.suffix.lower() != ".toml":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -27,7 +27,7 @@ from pairveil.cli.learning import about, hold_checkpoint, is_begun
 from pairveil.cli.link import RecordsFile, by_splink
 from pairveil.cli.output import JsonFlag, QuietFlag, plain, print_json, spoken_warnings, stdout
 from pairveil.cli.pair_options import PANEL, IdColumn, PairOptions, Together
-from pairveil.cli.planned import print_epsilons, print_released
+from pairveil.cli.planned import judge, print_epsilons, print_released
 from pairveil.cli.waiting import charge_said
 from pairveil.errors import InputError
 from pairveil.privacy.units import round_up
@@ -132,7 +132,7 @@ def threshold(
                 raise InputError("--records goes with a linkage model and Splink settings (.json)")
             _refuse_together(together, "a table of scores")
             scored = _by_scores(source, score, score_range, reading)
-        from pairveil.evaluation.error_curve import plan_curve
+        from pairveil.evaluation.curve import plan_curve
 
         found = scored.found
         ends = np.column_stack([found.left, found.right])
@@ -148,7 +148,7 @@ def threshold(
             planned.prepared, not (json_ or quiet), out if out and overwrite else None
         )
         from pairveil.files import check_file, write_file
-        from pairveil.release.error_curve import ErrorCurve
+        from pairveil.release.curve import ErrorCurve
         from pairveil.release.folder import commit
 
         held = open_.enter_context(hold_checkpoint(checkpoint, promise))
@@ -161,8 +161,9 @@ def threshold(
             )
         ledger = budget_file.open()
         open_.enter_context(charge_said(ledger, out, checkpoint))
-        curve = planned.run(ledger, held)
-        shown = _shown(curve, fmr, scored.of_distance)
+        curve = planned.curve(ledger, held)
+        judged = judge(curve.certificate, ledger)
+        shown = {**_shown(curve, fmr, scored.of_distance), "verdict": asdict(judged)}
         if scored.model is not None:
             shown["with_model"] = _together(curve, scored.model)
         if draft is not None:
@@ -176,8 +177,10 @@ def threshold(
             print_json(shown)
         elif not quiet and shown["threshold"] is not None:
             _say(shown, curve)
-            if draft is not None:
-                print_released(out, curve.certificate, ledger)
+            if draft is None:
+                stdout.print(judged.line)
+            else:
+                print_released(out, judged)
                 stdout.print(f"`pairveil report {out}` draws the curve.")
         missed = shown["threshold"] is None
         if held is not None and not (missed and out is None):  # last: what is lost is spent anew
@@ -279,7 +282,7 @@ def _by_release(
     together: str | None,
 ) -> Scored:  # fmt: skip
     from pairveil.release.artefact import load_release
-    from pairveil.release.error_curve import ErrorCurve
+    from pairveil.release.curve import ErrorCurve
     from pairveil.release.linkage import ReleasedLinkage
     from pairveil.release.metric import ReleasedMetric
 
@@ -293,7 +296,7 @@ def _by_release(
             f"{folder} holds no metric and no linkage model: there is nothing to score"
         )
     from pairveil.cli.release import read_placed
-    from pairveil.evaluation.private_auc import lengths_of
+    from pairveil.evaluation.curve import lengths_of
 
     values, placed = read_placed(features, pairs, id_, released, reading, together)
     longest = _longest(released)
@@ -313,7 +316,7 @@ class _Listed(NamedTuple):
 
 def _longest(metric: Any) -> float:
     """The longest distance that is possible (public), which must be one."""
-    from pairveil.evaluation.private_auc import longest_distance
+    from pairveil.evaluation.curve import longest_distance
 
     found = longest_distance(metric.components, metric.column_scale, norm_of(metric.certificate))
     if not (math.isfinite(found) and found > 0):
@@ -331,7 +334,7 @@ def _by_weights(
     together: str | None,
 ) -> Scored:  # fmt: skip
     from pairveil.column_names import in_order_of
-    from pairveil.data.pair_values import read_levels, rows_of
+    from pairveil.records.pair_values import read_levels, rows_of
 
     found, shared = reading.read(pairs), None
     if levels.suffix == ".json":
@@ -380,7 +383,7 @@ def _of_records(records: Any, column: str, settings: dict[str, Any]) -> dict[Any
 
 
 def _by_scores(source: Path, score: str, score_range: str | None, reading: PairOptions) -> Scored:
-    from pairveil.data.pair_values import read_pair_values
+    from pairveil.records.pair_values import read_pair_values
 
     if score_range is None:
         raise InputError("--score-range is missing: the public bounds of scores, such as 0,1")
@@ -390,6 +393,6 @@ def _by_scores(source: Path, score: str, score_range: str | None, reading: PairO
         raise InputError("--score-range must be two numbers with a comma, such as 0,1") from None
     found = reading.read(source)
     values = read_pair_values(source, reading.left, reading.right, [score])
-    from pairveil.evaluation.error_curve import N_CELLS
+    from pairveil.evaluation.curve import N_CELLS
 
     return Scored(values.values[:, 0], found, (low, high), N_CELLS)

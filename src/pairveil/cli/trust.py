@@ -62,7 +62,7 @@ def certificate(
         failures.append("the certificate does not hold: " + "; ".join(result.problems))
     graph = None
     if pairs is not None and result:
-        from pairveil.data.resolving import index_pairs
+        from pairveil.records.resolving import index_pairs
 
         with spoken_warnings(quiet or json_):
             indexed = index_pairs(reading.read(pairs))
@@ -116,7 +116,7 @@ def _signature(folder: Path, signer: Path | None) -> tuple[str, list[str], Any]:
 
 
 def _as_json(found: Any, result: Any, signature: str, said: Any, graph: Any) -> dict[str, Any]:
-    from pairveil.privacy.verification import RECOMPUTED, SENDERS_WORD
+    from pairveil.privacy.verify import RECOMPUTED, SENDERS_WORD
 
     return {
         **found.to_dict(),
@@ -143,7 +143,7 @@ _SIGNATURES = {
 
 
 def _say_what_was_checked(signature: str, said: Any, graph: Any) -> None:
-    from pairveil.privacy.verification import RECOMPUTED
+    from pairveil.privacy.verify import RECOMPUTED
 
     stdout.print(
         "Verified: the file is the certified one; recomputed: " + "; ".join(RECOMPUTED) + "."

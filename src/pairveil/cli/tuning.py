@@ -115,9 +115,7 @@ def run_search(search: Any, prepared: Any, talk: bool, checkpoint: None = None) 
     del checkpoint  # a search has none
     with waiting("searching", talk):
         search.fit(prepared)
-    best = search.best_estimator_
-    best.accountant = search.accountant
-    return best
+    return search.best_estimator_
 
 
 def found(search: Any) -> dict[str, Any]:

@@ -30,14 +30,14 @@ def input_of(name: str, pairs: str | None, classes: str | None) -> str:
 
     Examples
     --------
-    >>> input_of("scatter", None, "ward")
+    >>> input_of("contrastive", None, "ward")
     'classes'
     >>> input_of("triplet", "triples.csv", None)
     'tuples'
-    >>> input_of("scatter", None, None)
+    >>> input_of("contrastive", None, None)
     Traceback (most recent call last):
     ...
-    pairveil.errors.InputError: learner 'scatter' needs FEATURES and --classes COLUMN or ...
+    pairveil.errors.InputError: learner 'contrastive' needs FEATURES and PAIRS or ...
     """
     if pairs is not None and classes is not None:
         raise InputError("give PAIRS or --classes, not both: a fit learns from one of them")

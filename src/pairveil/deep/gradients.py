@@ -21,13 +21,13 @@ import torch
 from numpy.typing import NDArray
 
 from pairveil.array_types import IntArray
-from pairveil.data.groups import VACANT
 from pairveil.deep.network import CANCELLING, Network
 from pairveil.deep.ranks import add_over_ranks, own_share
 from pairveil.deep.records import something_said
 from pairveil.engine.statistics import Statistic
 from pairveil.errors import InputError
 from pairveil.privacy.grid import CLIP_ERROR, UNIT_ROUNDOFF, Norm
+from pairveil.records.groups import VACANT
 
 
 @dataclass(frozen=True, eq=False)

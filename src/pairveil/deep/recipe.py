@@ -14,7 +14,7 @@ from pairveil.deep.gradients import NetworkGradient
 from pairveil.deep.network import Network
 from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Ask, Plan, Setting
-from pairveil.privacy.queries import Query
+from pairveil.privacy.mechanisms import Query
 
 BATCH = 4096
 """Pairs expected in a Poisson batch; fewer pairs than twice this are all used at every step."""

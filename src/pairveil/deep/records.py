@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pairveil.array_types import IntArray
-from pairveil.data.groups import VACANT
 from pairveil.errors import InputError
+from pairveil.records.groups import VACANT
 
 PairLoss = Callable[[Tensor, Tensor, Tensor], Tensor]
 """From left, right (n, k) and labels (n,) to one number a pair."""

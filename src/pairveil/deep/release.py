@@ -29,6 +29,7 @@ from pairveil.release.folder import (
     NETWORK_ABOUT,
     NETWORK_FILE,
     NETWORK_ONNX,
+    SUMMARY_FILE,
     reserve,
 )
 from pairveil.release.metric import ReleasedMetric
@@ -125,7 +126,14 @@ class ReleasedNetwork:
         bias = None if layer.bias is None else layer.bias.detach().cpu().numpy()
         return to_dense(ReleasedMetric(layer.weight.detach().cpu().numpy()), folder, bias=bias)
 
-    def save(self, folder: str | Path, *, overwrite: bool = False, onnx: bool = False) -> Path:
+    def save(
+        self,
+        folder: str | Path,
+        *,
+        overwrite: bool = False,
+        onnx: bool = False,
+        summary: str | None = None,
+    ) -> Path:
         """Write the folder, whole or not at all.
 
         Parameters
@@ -134,6 +142,8 @@ class ReleasedNetwork:
         overwrite : bool
         onnx : bool
             With ``network.onnx``, which runs without the module's code.
+        summary : str, optional
+            The text of ``summary.json``, which the report reads.
         """
         weights = save_tensors(
             {
@@ -158,6 +168,8 @@ class ReleasedNetwork:
         if self.certificate is not None:
             certificate = replace(self.certificate, metric_sha256=digest)
             files[CERTIFICATE_FILE] = (certificate.to_json() + "\n").encode()
+        if summary is not None:
+            files[SUMMARY_FILE] = summary.encode()
         return _write(Path(folder), files, overwrite)
 
     @classmethod

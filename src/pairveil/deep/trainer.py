@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
-from pairveil.data.validation import check_features
 from pairveil.deep.gradients import rows_stand_alone
 from pairveil.deep.losses import records_of
 from pairveil.deep.memory import kept
@@ -38,6 +37,7 @@ from pairveil.learners.tuples.material import material_of_tuples, resolve_tuples
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.noise import NoiseSource
 from pairveil.privacy.units import Unit
+from pairveil.records.validation import check_features
 
 NO_BOUND = 1e30
 """A network needs no bound on people's rows: gradients are clipped, not data."""
@@ -169,7 +169,7 @@ class PrivateMetricTrainer(PrivateLearner):
             given.learning_rate,
             in_place=sampled and not rows_stand_alone(network),
         )
-        prepared = prepare(recipe, given, material, self._noise(), stacklevel=3)
+        prepared = prepare(recipe, given, material, self._noise())
         return dataclasses.replace(prepared, about=_first_weights(network))
 
     def _check(self, given: Any, n_features: int) -> None:
@@ -264,13 +264,12 @@ class PrivateMetricTrainer(PrivateLearner):
 
     def release(self, folder: str | Path, *, overwrite: bool = False, onnx: bool = False) -> Path:
         """Write weights, a description, the certificate and, if asked, ONNX: see `pairveil.deep.release`."""
+        return self._hand_out(folder, overwrite=overwrite, onnx=onnx)
+
+    def _released(self) -> Any:
         from pairveil.deep.release import ReleasedNetwork
 
-        if not hasattr(self, "module_"):
-            raise InputError("this trainer is not fitted yet: call fit first")
-        return ReleasedNetwork(self.module_, self.certificate_, self.shape_in_).save(
-            folder, overwrite=overwrite, onnx=onnx
-        )
+        return ReleasedNetwork(self.module_, self.certificate_, self.shape_in_)
 
 
 def _first_weights(network: Network) -> str:
@@ -305,14 +304,14 @@ def _material(given: Any, records: Any, y: Any, rows: NDArray[Any]) -> Material:
             raise InputError(f"data must have {records.n_people} rows, one a person of the {kind}")
         records = records.with_features(check_features(rows))
     if kind == "groups":
-        return material_of_groups(given, records, stacklevel=4)
+        return material_of_groups(given, records)
     if kind == "tuples" or (kind is None and np.ndim(records) == 2 and np.shape(records)[1] > 2):
         found = resolve_tuples(records, y, None if kind else rows)
-        return material_of_tuples(given, found, stacklevel=4)
-    resolved = resolve_training(records, y, rows, "auto", stacklevel=4)
+        return material_of_tuples(given, found)
+    resolved = resolve_training(records, y, rows, "auto")
     if given.select == "groups":
-        return cut_pairs(given, resolved, stacklevel=4)
-    return material_of_pairs(given, resolved, stacklevel=4)
+        return cut_pairs(given, resolved)
+    return material_of_pairs(given, resolved)
 
 
 def _people(records: Any, data: Any) -> tuple[NDArray[Any], tuple[int, ...], bool]:

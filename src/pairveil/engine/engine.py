@@ -21,15 +21,14 @@ from numpy.typing import NDArray
 from pairveil.array_types import FloatArray
 from pairveil.engine.backends.local import Backend, Local
 from pairveil.engine.checkpoint import Checkpoint
-from pairveil.engine.gradients import LossGradient
+from pairveil.engine.gradients import SetGradient
 from pairveil.engine.kernels.tiles import SMALL_BATCH
 from pairveil.engine.scores import GRID, UNIT, Scores
 from pairveil.engine.statistics import Statistic
 from pairveil.errors import InputError
 from pairveil.privacy.grid import MAX_NOISE_IN_GRID, choose_grid
-from pairveil.privacy.mechanisms.exponential import EXPONENTIAL
+from pairveil.privacy.mechanisms import EXPONENTIAL, Query
 from pairveil.privacy.noise import NoiseSource
-from pairveil.privacy.queries import Query
 
 MOST_AT_ONCE = 1 << 20  # numbers of noise that are drawn at once
 OnAnswer = Callable[[Query, Statistic, FloatArray], None]
@@ -53,11 +52,11 @@ class Engine:
     Examples
     --------
     >>> import numpy as np
-    >>> from pairveil.data.pairset import PairSet
+    >>> from pairveil.records.pairset import PairSet
     >>> from pairveil.engine.losses import ContrastiveLoss
     >>> from pairveil.privacy.noise import SeededNoise
     >>> pairs = PairSet(np.eye(2), [[0, 1]], [1])
-    >>> gradient = LossGradient(np.eye(2), ContrastiveLoss(1.0), clip=1.0)
+    >>> gradient = SetGradient(np.eye(2), ContrastiveLoss(1.0), clip=1.0)
     >>> Engine(pairs, SeededNoise(0)).answer(Query("gradients", (2, 2), 0.0), gradient).round(3)
     array([[ 0.5, -0.5],
            [-0.5,  0.5]])
@@ -110,7 +109,7 @@ class Engine:
 
         Examples
         --------
-        >>> from pairveil.data.pairset import PairSet
+        >>> from pairveil.records.pairset import PairSet
         >>> from pairveil.learners.contrastive.recipe import ColumnScores
         >>> from pairveil.privacy.noise import SeededNoise
         >>> pairs = PairSet(np.eye(2), [[0, 1]], [-1])
@@ -141,7 +140,7 @@ class Engine:
             self._on_answer(query, scores, chosen)
         return int(chosen[0])
 
-    def descend(self, query: Query, gradient: LossGradient, rate: float, steps: int) -> FloatArray:
+    def descend(self, query: Query, gradient: SetGradient, rate: float, steps: int) -> FloatArray:
         """W after some answers for its gradient, ``W -= rate * noisy sum`` after each of them.
 
         Small Poisson batches, and their noise, are drawn for many steps at once: they depend on
@@ -150,7 +149,7 @@ class Engine:
         with self._alone:
             return self._descend(query, gradient, rate, steps)
 
-    def _descend(self, query: Query, gradient: LossGradient, rate: float, steps: int) -> FloatArray:
+    def _descend(self, query: Query, gradient: SetGradient, rate: float, steps: int) -> FloatArray:
         expected = query.sample_rate * self._backend.n_records
         together = 1
         if query.is_sampled and expected <= SMALL_BATCH and self._checkpoint is None:
@@ -165,7 +164,7 @@ class Engine:
         return gradient.W
 
     def _descend_together(
-        self, query: Query, gradient: LossGradient, rate: float, steps: int
+        self, query: Query, gradient: SetGradient, rate: float, steps: int
     ) -> FloatArray:
         self._count(query, gradient, steps)
         n, grid, norm = self._backend.n_records, self._grid(query, gradient), query.mechanism.norm
@@ -187,8 +186,8 @@ class Engine:
         return gradient.W
 
     def _step(
-        self, query: Query, gradient: LossGradient, rate: float, noisy: FloatArray
-    ) -> LossGradient:
+        self, query: Query, gradient: SetGradient, rate: float, noisy: FloatArray
+    ) -> SetGradient:
         if self._on_answer is not None:
             self._on_answer(query, gradient, noisy)
         return replace(gradient, W=gradient.W - rate * noisy)

@@ -1,94 +1,187 @@
-"""Gradients of a pair loss as a statistic: each has rank one, so the sum is taken without forming any."""
+"""Gradients of a loss of the distances inside a record: a pair, a group of people, a tuple.
+
+A loss depends on W through the members' projections P = X W^T alone, so its gradient in W is ``U^T X`` with
+U = df/dP: no gradient of a single record is ever formed. X holds rows from an origin inside the record (a
+loss of distances does not see where it is): one row, the difference, where the record is a pair; all m rows
+about their mean for a group and from the anchor for a tuple. Lengths come from m x m Gram matrices,
+
+    ||G||_F^2 = sum_ij <U_i, U_j> <X_i, X_j>,        ||G||_1 <= sum_i ||U_i||_1 ||X_i||_1,
+
+and from one product of two lengths where X has one row (docs/theory: sums, groups, tuples).
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from pairveil.array_types import FloatArray, IntArray
-from pairveil.engine.kernels import dense as kernels
-from pairveil.engine.kernels import exact_sums as exact_kernels
-from pairveil.engine.kernels import sparse as sparse_kernels
-from pairveil.engine.losses import ContrastiveLoss, PairLoss
-from pairveil.engine.statistics import Labels, Statistic, row_norms, shrink
-from pairveil.privacy.grid import Norm
+from pairveil.engine.kernels import dense as loops
+from pairveil.engine.kernels import exact_sums as exact_loops
+from pairveil.engine.kernels import groups as group_loops
+from pairveil.engine.kernels import sparse as sparse_loops
+from pairveil.engine.kernels.groups import HUGE, SPREAD, TINY, gram_error
+from pairveil.engine.losses import ContrastiveLoss, PairLoss, TupleLoss
+from pairveil.engine.statistics import TILE, Statistic, row_norms, shrink
+from pairveil.privacy.grid import CLIP_ERROR, UNIT_ROUNDOFF, Norm
 
-TINY_LENGTH = 1e-140
-"""A pair whose difference or distance is shorter contributes nothing, here as in the compiled loop."""
+Orders = NDArray[np.int8]
+
+MOST_ROWS = 64
+"""Members of a record, at most: rounding errors of larger ones are outside the proof."""
+AT_ONCE = 1 << 20
+"""Numbers of features that are looked at together: sparse rows are made dense in parts."""
+
+
+def by_role(rows: Any, order: Orders) -> Iterator[tuple[FloatArray, NDArray[np.bool_]]]:
+    """Members' rows (T, m, d) with the anchor at 0, by role, and who is there (T, m); some tuples at a time.
+
+    Whoever plays no part has a row of zeros.
+
+    Examples
+    --------
+    >>> X, present = next(by_role(np.array([[1.0], [2.0], [4.0]]), np.array([[2, 0, 1]], dtype=np.int8)))
+    >>> X[0].ravel().tolist(), present.tolist()
+    ([0.0, -3.0, -2.0], [[True, True, True]])
+    """
+    n, m = order.shape
+    step = max(1, AT_ONCE // max(1, m * rows.shape[1]))
+    for start in range(0, n, step):
+        parts = order[start : start + step]
+        chosen = np.maximum(parts, 0) + m * np.arange(start, start + len(parts))[:, None]
+        found = rows[chosen.ravel()]
+        dense = np.asarray(found.toarray() if sparse.issparse(found) else found, dtype=np.float64)
+        X = dense.reshape(*parts.shape, -1)
+        present = parts >= 0
+        yield (X - X[:, :1]) * present[:, :, None], present
 
 
 @dataclass(frozen=True)
-class LossGradient(Statistic):
-    """The gradient in W of a loss of D = ||W (scale * dx)||, weighted by kind of pair.
+class SetGradient(Statistic):
+    """The gradient in W of a loss of the distances inside each record, clipped record by record.
 
     Parameters
     ----------
     W : array of shape (k, d)
+    loss : PairLoss or TupleLoss
+        Of a pair's distance, D = ||W (scale * dx)||: a group's contribution is the mean over its labelled
+        pairs. Or of the squared distances of a tuple's members.
+    clip : float
+        Of a whole record's contribution.
     weights : (float, float)
         Public weights of similar and of dissimilar pairs.
     scale : array of shape (d,), optional
+    size : int or None
+        Members of a record, at most, where it is a group or a tuple.
 
     Examples
     --------
-    >>> gradient = LossGradient(np.eye(2), ContrastiveLoss(1.0), clip=1.0)
+    >>> gradient = SetGradient(np.eye(2), ContrastiveLoss(1.0), clip=1.0)
     >>> [round(gradient.sensitivity("l2", 2.0**-31, kind), 4) for kind in (np.float64, np.float32)]
     [1.0, 1.002]
+    >>> from pairveil.engine.losses import TripletLoss
+    >>> rows = np.array([[0.0, 0.0], [0.5, 0.0], [0.0, 0.5]])
+    >>> triplets = SetGradient(np.eye(2), TripletLoss(), clip=1.0, size=3)
+    >>> triplets.tile_sum(rows, np.array([[0, 1, 2]], dtype=np.int8), "l2")
+    array([[ 0.5,  0. ],
+           [ 0. , -0.5]])
     """
 
     W: FloatArray
-    loss: PairLoss
+    loss: PairLoss | TupleLoss
     clip: float
     weights: tuple[float, float] = (1.0, 1.0)
     scale: FloatArray | None = None
+    size: int | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of W."""
         return self.W.shape
 
-    def tile_sum(self, differences: Any, labels: Labels, norm: Norm) -> FloatArray:
-        """``(s o P)^T dX``: two matrix products, no gradient of a single pair is ever formed."""
-        projected = np.asarray(differences @ self.W.T)
-        distance = row_norms(projected)
-        factor = self.loss.coefficient(distance, labels) * np.where(labels > 0, *self.weights)
-        # Squares of such small numbers underflow: D would come out too small and c = (D - m)/D too large.
-        factor *= (distance > TINY_LENGTH) & (row_norms(differences) > TINY_LENGTH)
-        # ||G||_F = |c| D ||dx||_2 and ||G||_1 = |c| ||W dx||_1 ||dx||_1 (docs/theory/sums.md).
-        lengths = np.abs(factor) * row_norms(projected, norm) * row_norms(differences, norm)
-        weighted = (factor * shrink(lengths, self.clip))[:, None] * projected
-        if sparse.issparse(differences):
-            return np.asarray((differences.T @ weighted).T)
-        return weighted.T @ differences  # type: ignore[no-any-return]
+    def tile_sum(self, contents: Any, content: Any, norm: Norm) -> FloatArray:
+        """Sum of the clipped gradients of some records: two matrix products for all of them.
+
+        Parameters
+        ----------
+        contents : (t, d) differences of pairs, (t, m, d) people of groups, or (t * m, d) members of tuples
+        content : labels of the pairs, (t,) or (t, m (m - 1) / 2), or orders of roles (t, m)
+        """
+        k, total = len(self.W), np.zeros(self.shape)
+        for rows, told in self._rows(contents, content):
+            with np.errstate(over="ignore", invalid="ignore"):
+                P = np.asarray(rows @ self.W.T).reshape(len(told), -1, k)
+                U = self.loss.pull(P, told, self.weights)
+                factor = shrinking(U, rows, self.clip, norm)
+                found = _product(factor[:, None, None] * U, rows)
+            if not np.isfinite(found).all():  # 0 times infinity is not 0
+                U = np.where(factor[:, None, None] > 0, factor[:, None, None] * U, 0.0)
+                found = _product(U, _without(rows, np.repeat(factor == 0, U.shape[1])))
+            total += found
+        return total
+
+    def _rows(self, contents: Any, content: Any) -> Iterator[tuple[Any, Any]]:
+        """Rows from each record's origin, (t * r, d), and what is said of it."""
+        self._refuse_unsized(many=isinstance(self.loss, TupleLoss) or contents.ndim == 3)
+        if isinstance(self.loss, TupleLoss):
+            for X, present in by_role(contents, content):
+                yield X.reshape(-1, X.shape[2]), present
+        elif contents.ndim == 2:
+            yield contents, content
+        else:  # about the mean, where rows are shortest: the bound in l1 depends on the origin
+            with np.errstate(over="ignore", invalid="ignore"):
+                centred = contents - contents.mean(axis=1, keepdims=True)
+            yield centred.reshape(-1, contents.shape[2]), content
+
+    def _refuse_unsized(self, many: bool) -> None:
+        """Records of many rows have another `sensitivity`, which follows from ``size``."""
+        if many and self.size is None:
+            raise ValueError(
+                "groups and tuples need the size of a record: SetGradient(..., size=m)"
+            )
 
     def sensitivity(self, norm: Norm, grid: float, dtype: Any = np.float64) -> float:
-        """By either way of summing: compiled loops multiply float32 features in float32, which errs more."""
+        """How far emptying one record moves the sum, rounding included, by whichever way it is summed.
+
+        Compiled loops over pairs multiply float32 features in float32, which errs more.
+        """
+        if self.size is not None:
+            return sensitivity_of_sets(self.clip, SPREAD, self.shape, norm, grid)
         k, d = self.W.shape
-        more = kernels.tile_error_bound(kernels.TILE, d, k, self.clip, dtype, grid=grid, norm=norm)
+        more = loops.tile_error_bound(loops.TILE, d, k, self.clip, dtype, grid=grid, norm=norm)
         return max(super().sensitivity(norm, grid), self.clip + more)
 
     def is_compilable(self, data: Any) -> bool:
-        """Contrastive gradients of dense rows or of clean CSR."""
+        """Contrastive gradients: of pairs with dense rows or clean CSR, of groups with dense rows."""
         if not isinstance(self.loss, ContrastiveLoss):
             return False
         if sparse.issparse(data.features):
             # Each column once a row: or else a row's norm would not be the norm of its numbers.
-            return data.features.format == "csr" and bool(data.features.has_canonical_format)
+            clean = data.features.format == "csr" and bool(data.features.has_canonical_format)
+            return clean and data.labels.ndim == 1
         return bool(data.features.flags.c_contiguous)
 
     def compiled_sum(
         self, data: Any, rows: IntArray | None, norm: Norm, grid: float, separately: bool
     ) -> IntArray:
-        """The whole sum by a compiled loop, for dense or for sparse features."""
+        """The whole sum by a compiled loop."""
+        self._refuse_unsized(many=data.labels.ndim == 2)
         add_up: Any
-        if sparse.issparse(data.features):
-            add_up = sparse_kernels.clipped_sum  # rounds every pair on its own anyway
+        if data.labels.ndim == 2:
+            add_up = partial(group_loops.clipped_sum, tile=1 if separately else group_loops.TILE)
+        elif sparse.issparse(data.features):
+            add_up = sparse_loops.clipped_sum  # rounds every pair on its own anyway
         else:
-            add_up = exact_kernels.clipped_sum if separately else kernels.clipped_sum
-        options = self._compiled_options(norm, grid)
-        total: IntArray = add_up(data.features, data.pairs, data.labels, rows, self.W, **options)
+            add_up = exact_loops.clipped_sum if separately else loops.clipped_sum
+        table = (data.features, data.pairs if data.labels.ndim == 1 else data.members, data.labels)
+        total: IntArray = add_up(*table, rows, self.W, **self._compiled_options(norm, grid))
         return total
 
     def compiled_descent(
@@ -103,7 +196,7 @@ class LossGradient(Statistic):
         """Several steps by the compiled loop for dense features: W after the last, and all noisy sums."""
         table = (data.features, data.pairs, data.labels)
         options = self._compiled_options(norm, grid)
-        return exact_kernels.descend(*table, batches, self.W, noise, rate, **options)
+        return exact_loops.descend(*table, batches, self.W, noise, rate, **options)
 
     def _compiled_options(self, norm: Norm, grid: float) -> dict[str, Any]:
         assert isinstance(self.loss, ContrastiveLoss)
@@ -116,3 +209,65 @@ class LossGradient(Statistic):
             "weight_similar": self.weights[0],
             "weight_dissimilar": self.weights[1],
         }
+
+
+def shrinking(U: FloatArray, rows: Any, clip: float, norm: Norm) -> FloatArray:
+    """What brings each record's ``U^T X`` to length ``clip`` at most, and its terms to `SPREAD` clips.
+
+    The length in l2 is computed from sums of products whose rounding is bounded by the terms' lengths; as
+    much is added to it, so that no contribution comes out longer than it is counted. 0 where lengths are too
+    small or too large for their squares: such a record contributes nothing.
+
+    Parameters
+    ----------
+    U : array of shape (t, r, k)
+    rows : array or CSR of shape (t * r, d)
+        X of all records. With r = 1 the length is a product of two, and exact.
+    """
+    (t, r, k), d = U.shape, rows.shape[1]
+    long_u, long_x = row_norms(U.reshape(-1, k), norm), row_norms(rows, norm)
+    terms: FloatArray = (long_u * long_x).reshape(t, r).sum(axis=1)
+    if r == 1:
+        longest = terms
+    elif norm == "l1":
+        longest = terms * (1 + CLIP_ERROR)
+    else:
+        X = rows.reshape(t, r, d)
+        gram = ((U @ U.transpose(0, 2, 1)) * (X @ X.transpose(0, 2, 1))).sum(axis=(1, 2))
+        longest = np.sqrt(np.maximum(gram, 0.0) + gram_error(r, d, k) * terms**2)
+        longest = np.maximum(longest, terms / SPREAD)
+    sure = ((long_u < HUGE) & (long_x < HUGE)).reshape(t, r).all(axis=1) & (terms > TINY)
+    return np.where(sure, shrink(longest, clip), 0.0)
+
+
+def sensitivity_of_sets(
+    clip: float, spread: float, shape: tuple[int, ...], norm: Norm, grid: float
+) -> float:
+    """What one record with many rows moves of a rounded sum (docs/theory/groups.md, 'Rounding').
+
+    The terms of a record add up to ``spread`` clip bounds at most before they cancel; a tile adds up
+    `MOST_ROWS` terms of each of its TILE records, in both worlds, and is rounded to the grid once.
+
+    Examples
+    --------
+    >>> 1.0 < sensitivity_of_sets(1.0, SPREAD, (2, 2), "l2", 2.0**-31) < 1.00001
+    True
+    """
+    terms = TILE * MOST_ROWS * UNIT_ROUNDOFF
+    tile = 2 * terms / (1 - terms) * TILE * spread
+    entries = math.prod(shape)
+    width = entries if norm == "l1" else math.sqrt(entries)
+    return clip * (1 + CLIP_ERROR + tile) + grid * width
+
+
+def _product(U: FloatArray, rows: Any) -> FloatArray:
+    """``U^T X`` over the rows of all records."""
+    flat = U.reshape(-1, U.shape[2])
+    return np.asarray((rows.T @ flat).T) if sparse.issparse(rows) else flat.T @ rows
+
+
+def _without(rows: Any, null: NDArray[np.bool_]) -> Any:
+    """The same rows, of which some are zero."""
+    if sparse.issparse(rows):
+        return sparse.diags_array((~null).astype(np.float64)) @ rows
+    return np.where(null[:, None], 0.0, rows)

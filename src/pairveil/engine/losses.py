@@ -1,43 +1,89 @@
-"""Losses of one pair, seen only through its distance D = ||W dx||_2 and its label.
+"""Losses of a record, seen only through the distances of its members.
 
-A loss that depends on W through D alone has a rank-one gradient
+A loss of one pair that depends on W through its distance D = ||W dx||_2 alone has a rank-one gradient
 
     G = c (W dx) dx^T,    c = l'(D) / D,
 
 so a loss needs to say its value and ``c``; norms and clipped sums follow without ever forming G
 (docs/theory/sums.md): ``||G||_F = |c| D ||dx||_2`` and ``||G||_1 = |c| ||W dx||_1 ||dx||_1``.
+
+A loss f of the squared distances D_ij^2 = ||W (x_i - x_j)||^2 of a tuple has the gradient
+
+    G = sum_{i<j} s_ij (W z_ij) z_ij^T,     s_ij = 2 df / dD_ij^2,     z_ij = x_i - x_j,
+
+so it needs to say its value and ``s``. All three here are made of comparisons (anchor, positive, negatives):
+members by role, the anchor first. G = W X^T L X with L the Laplacian of s (docs/theory/tuples.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from pairveil.array_types import FloatArray
+from pairveil.engine.statistics import row_norms
+
+TINY = 1e-140
+"""Pairs at a smaller distance contribute nothing: squares of such numbers underflow."""
 
 
-class PairLoss(Protocol):
-    """What the engine needs to know of a loss."""
+class PairLoss:
+    """Base of the losses of a pair's distance. Subclasses write the rest."""
 
     def value(self, distance: FloatArray, labels: NDArray[np.int8]) -> FloatArray:
         """Loss of each pair."""
-        ...
+        raise NotImplementedError
 
     def coefficient(self, distance: FloatArray, labels: NDArray[np.int8]) -> FloatArray:
-        """The factor c of the rank-one gradient of each pair."""
-        ...
+        """The factor c = l'(D) / D of each pair."""
+        raise NotImplementedError
 
     def gradient_bound(self, spectral_norm: float, pair_norm: float) -> float:
         """Bound ``||G||_F`` over every pair with ``||dx||_2 <= pair_norm``, from W alone."""
-        ...
+        raise NotImplementedError
+
+    def pull(
+        self, P: FloatArray, labels: NDArray[np.int8], weights: tuple[float, float]
+    ) -> FloatArray:
+        """The gradient in the projections P (t, r, k) of the mean loss over each record's labelled pairs.
+
+        Parameters
+        ----------
+        P : array of shape (t, r, k)
+            One row a record: the pair's difference, labels (t,). Or all m members, labels of the pairs
+            (0, 1), (0, 2), ..., (1, 2), ... of them, 0 for null.
+        """
+        t, m, _ = P.shape
+        if m == 1:
+            return self._factor(row_norms(P[:, 0]), labels, weights)[:, None, None] * P
+        first, second = np.triu_indices(m, 1)
+        distance = np.linalg.norm(P[:, first] - P[:, second], axis=2)
+        factor = self._factor(distance, labels, weights)
+        mixing = np.zeros((t, m, m))
+        mixing[:, first, second] = factor / np.maximum(np.count_nonzero(labels, axis=1), 1)[:, None]
+        return laplacian_times(mixing, P)
+
+    def _factor(
+        self, distance: FloatArray, labels: NDArray[np.int8], weights: tuple[float, float]
+    ) -> FloatArray:
+        factor = self.coefficient(distance, labels) * np.where(labels > 0, *weights)
+        return np.where((labels != 0) & (distance > TINY), factor, 0.0)
+
+
+def laplacian_times(s: FloatArray, P: FloatArray) -> FloatArray:
+    """U = L P with the Laplacian L of the weights s[i, j] + s[j, i], (t, m, k)."""
+    both = s + s.transpose(0, 2, 1)
+    found: FloatArray = both.sum(axis=2)[:, :, None] * P - both @ P
+    return found
 
 
 @dataclass(frozen=True)
-class ContrastiveLoss:
+class ContrastiveLoss(PairLoss):
     """Similar pairs are pulled together, dissimilar ones pushed beyond the margin (paper, Eq. 5).
 
     Similar: ``D^2 / 2``; dissimilar: ``max(0, margin - D)^2 / 2``.
@@ -80,7 +126,7 @@ class ContrastiveLoss:
 
 
 @dataclass(frozen=True)
-class LogisticLoss:
+class LogisticLoss(PairLoss):
     """A pair is similar with probability ``1 / (1 + exp(D^2 - margin^2))``; the loss is its log likelihood.
 
     ``log(1 + exp(y (D^2 - margin^2)))`` for labels y = +1 (similar) and -1. Unlike the contrastive loss it
@@ -119,3 +165,172 @@ LOSSES: dict[str, Callable[[float], PairLoss]] = {
     "logistic": LogisticLoss,
 }
 """Losses of pairs by the name that users give them; each is made with a margin."""
+
+
+# ---- tuples -------------------------------------------------------------------------------------
+
+Present = NDArray[np.bool_]
+
+
+class Comparison(NamedTuple):
+    """One anchor, one positive and some negatives, by role number."""
+
+    anchor: int
+    positive: int
+    negatives: tuple[int, ...]
+
+
+class TupleLoss:
+    """Base of the losses of a tuple's squared distances. Subclasses write the rest."""
+
+    name: str
+    """What users call it."""
+
+    def value(self, squared: FloatArray, present: Present) -> FloatArray:
+        """Loss of each tuple, from squared distances (T, m, m) by role and who is there (T, m)."""
+        raise NotImplementedError
+
+    def coefficients(self, squared: FloatArray, present: Present) -> FloatArray:
+        """s, (T, m, m); s[i, j] + s[j, i] counts for the members i and j."""
+        raise NotImplementedError
+
+    def pull(self, P: FloatArray, present: Present, weights: tuple[float, float]) -> FloatArray:
+        """The gradient in the projections P (T, m, k) by role, the anchor at 0; null without an anchor."""
+        del weights  # of labelled pairs
+        s = self.coefficients(squared_distances(P), present)
+        return laplacian_times(s * present[:, :1, None], P)
+
+
+def squared_distances(P: FloatArray) -> FloatArray:
+    """Squared distances (T, m, m) of projected members (T, m, k)."""
+    apart = P[:, :, None] - P[:, None]
+    found: FloatArray = np.einsum("tijk,tijk->tij", apart, apart)
+    return found
+
+
+@dataclass(frozen=True)
+class TripletLoss(TupleLoss):
+    """Each negative is to be further from the anchor than the positive, by a margin.
+
+    ``mean over negatives of max(0, margin + D_ap^2 - D_an^2)``.
+
+    Examples
+    --------
+    >>> squared = np.array([[[0.0, 1.0, 1.5], [1.0, 0.0, 0.0], [1.5, 0.0, 0.0]]])
+    >>> TripletLoss(margin=1.0).value(squared, np.ones((1, 3), dtype=bool))
+    array([0.5])
+    """
+
+    margin: float = 1.0
+    name: str = "triplet"
+
+    def value(self, squared: FloatArray, present: Present) -> FloatArray:
+        """Mean hinge of each tuple."""
+        behind, there = self._behind(squared, present)
+        hinge = np.where(there, np.maximum(0.0, behind), 0.0)
+        mean: FloatArray = hinge.sum(axis=1) / np.maximum(there.sum(axis=1), 1)
+        return mean
+
+    def coefficients(self, squared: FloatArray, present: Present) -> FloatArray:
+        """2 / negatives for each that is not far enough, against the positive's."""
+        behind, there = self._behind(squared, present)
+        active = (behind > 0) & there
+        share = 2.0 * active / np.maximum(there.sum(axis=1), 1)[:, None]
+        found = np.zeros_like(squared)
+        found[:, 0, 2:] = -share
+        found[:, 0, 1] = share.sum(axis=1)
+        return found
+
+    def _behind(self, squared: FloatArray, present: Present) -> tuple[FloatArray, Present]:
+        behind = self.margin + squared[:, 0, 1, None] - squared[:, 0, 2:]
+        return behind, present[:, 2:] & np.all(present[:, :2], axis=1)[:, None]
+
+
+@dataclass(frozen=True)
+class TupletLoss(TupleLoss):
+    """The (C+1)-tuplet loss: the positive against all negatives at once.
+
+    ``log(1 + sum over negatives of exp((margin + D_ap^2 - D_an^2) / softness)) * softness``.
+
+    Examples
+    --------
+    >>> squared = np.array([[[0.0, 1.0, 1.0], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]])
+    >>> TupletLoss(margin=0.0).value(squared, np.ones((1, 3), dtype=bool)).round(3)
+    array([0.693])
+    """
+
+    margin: float = 1.0
+    softness: float = 1.0
+    name: str = "tuplet"
+
+    def value(self, squared: FloatArray, present: Present) -> FloatArray:
+        """Soft maximum of each tuple."""
+        total = np.zeros(len(squared))
+        for comparison in self.comparisons(present.shape[1]):
+            total += self._soft(squared, present, comparison)[0]
+        return total / self._count(present)
+
+    def coefficients(self, squared: FloatArray, present: Present) -> FloatArray:
+        """Twice the softmax over negatives."""
+        found = np.zeros_like(squared)
+        for comparison in self.comparisons(present.shape[1]):
+            _, weights = self._soft(squared, present, comparison)
+            found[:, comparison.anchor, comparison.negatives] -= 2.0 * weights
+            found[:, comparison.anchor, comparison.positive] += 2.0 * weights.sum(axis=1)
+        return found / self._count(present)[:, None, None]
+
+    def comparisons(self, size: int) -> Iterator[Comparison]:
+        """One: everybody behind the positive is a negative."""
+        yield Comparison(0, 1, tuple(range(2, size)))
+
+    def _count(self, present: Present) -> FloatArray:
+        return np.ones(len(present))
+
+    def _soft(
+        self, squared: FloatArray, present: Present, comparison: Comparison
+    ) -> tuple[FloatArray, FloatArray]:
+        """Loss of one comparison in each tuple, and the weight of each negative in it."""
+        anchor, positive, negatives = comparison
+        near = squared[:, anchor, positive, None]
+        behind = (self.margin + near - squared[:, anchor, negatives]) / self.softness
+        there = present[:, negatives] & (present[:, anchor] & present[:, positive])[:, None]
+        behind = np.where(there, behind, -np.inf)
+        stacked = np.concatenate([np.zeros((len(behind), 1)), behind], axis=1)
+        total = logsumexp(stacked, axis=1)
+        weights: FloatArray = np.exp(behind - total[:, None])
+        return self.softness * total, weights
+
+
+@dataclass(frozen=True)
+class PairsLoss(TupletLoss):
+    """The C-pair (N-pair) loss: each anchor's own positive against the positives of the other pairs.
+
+    Members are anchor, positive, anchor, positive, ...; the mean over the pairs that are there.
+
+    Examples
+    --------
+    >>> squared = np.ones((1, 4, 4)) - np.eye(4)
+    >>> PairsLoss(margin=0.0).value(squared, np.ones((1, 4), dtype=bool)).round(3)
+    array([0.693])
+    """
+
+    name: str = "pairs"
+
+    def comparisons(self, size: int) -> Iterator[Comparison]:
+        """One a pair."""
+        positives = range(1, size, 2)
+        for own in positives:
+            yield Comparison(own - 1, own, tuple(other for other in positives if other != own))
+
+    def _count(self, present: Present) -> FloatArray:
+        whole = present[:, 1::2] & present[:, : 2 * (present.shape[1] // 2) : 2]
+        count: FloatArray = np.maximum(whole.sum(axis=1), 1.0)
+        return count
+
+
+TUPLE_LOSSES: dict[str, Callable[..., TupleLoss]] = {
+    "triplet": TripletLoss,
+    "tuplet": TupletLoss,
+    "pairs": PairsLoss,
+}
+"""Losses of tuples by the name that users give them; each is made with a margin."""

@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pairveil.errors import InputError
 from pairveil.privacy.events import Event
-from pairveil.privacy.mechanisms import Budget, Mechanism, Sampling
-from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
-from pairveil.privacy.queries import Query
+from pairveil.privacy.mechanisms import GAUSSIAN, Budget, Mechanism, Query, Sampling
 
 if TYPE_CHECKING:
     from pairveil.engine.engine import Engine

@@ -8,14 +8,12 @@ from typing import Any
 from pairveil.engine.plan import Ask, Plan, Recipe, Setting
 from pairveil.engine.scores import UNIT
 from pairveil.errors import InputError
-from pairveil.privacy.accounting import epsilon_of
-from pairveil.privacy.calibration import calibrate_choice, calibrate_gaussian
+from pairveil.privacy.calibrate import calibrate_choice, calibrate_gaussian
 from pairveil.privacy.events import Event
-from pairveil.privacy.exact_choice import rate_below
 from pairveil.privacy.grid import check_noise, choose_grid
-from pairveil.privacy.mechanisms.exponential import EXPONENTIAL
-from pairveil.privacy.queries import Query
-from pairveil.privacy.slack import slack_of_plan
+from pairveil.privacy.mechanisms import EXPONENTIAL, Query, slack_of_plan
+from pairveil.privacy.profile import epsilon_of
+from pairveil.privacy.samplers import rate_below
 from pairveil.privacy.units import float_at_most
 
 HARDLY_PRIVATE = 20.0

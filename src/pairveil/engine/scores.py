@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from pairveil.array_types import FloatArray, IntArray
 from pairveil.engine.statistics import Labels, Statistic
-from pairveil.privacy.exact_choice import whole_scores
 from pairveil.privacy.grid import Norm
+from pairveil.privacy.samplers import whole_scores
 
 UNIT = 2**20
 """Steps of a score that make up 1, the largest range of one record's contributions."""

@@ -7,12 +7,12 @@ import warnings
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairveil.data.embedded import label_pairs
-from pairveil.data.pairset import PairSet
 from pairveil.errors import PairveilWarning
 from pairveil.evaluation.scores import pair_auc
 from pairveil.graph.choosing import design_pairs
 from pairveil.learners.contrastive.nonprivate import ContrastiveMetricLearner
+from pairveil.records.embedded import label_pairs
+from pairveil.records.pairset import PairSet
 
 MOST_LEARN, FEWEST_LEARN = 2000, 20  # people of each half
 

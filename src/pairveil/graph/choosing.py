@@ -22,23 +22,341 @@ Groups are records themselves: a fit clips each as a whole (docs/theory/groups.m
 
 `max_degree=k` lowers the person number further: a person's limit is the smaller of k and the kind's
 own limit (1 for a matching, 2 for paths, none for forest and all).
+
+The compiled loops behind `choosing` and `thinning`: greedy choices over the list of pairs.
+
+In one file, because numba's cache on disk does not notice changes in other files that a function calls.
+
+Choosing few pairs out of very many: look closely at a share of them only.
+
+Where people have hundreds of pairs each, a matching or a set of paths uses one or two of them. Ordering all
+pairs by urgency would then take more memory than all else, so the careful choice is made on a random
+share, and one pass over everything adds what still fits: the outcome is maximal all the same.
+
+A pair is in the share with chance PLENTY / (the smaller degree of its two people). So each person keeps
+at least PLENTY of hers on average (all of them if she has no more), and the share holds at most
+PLENTY * n_people pairs on average. Who is paired with whom is public; labels and features are not seen.
+
+Which selection of pairs to take: the one answer that ``kappa``, ``plan``, ``fit`` and the studio give.
+
+A unit's noise grows with its kappa and what is learned with the number of pairs K, so K / kappa decides,
+whatever the epsilon, the columns and the mechanism are.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairveil.data.canonical import order_of_ids, ranks, records_of
-from pairveil.data.validation import row_blocks
+from pairveil._compiled import lazy_njit
 from pairveil.errors import InputError
-from pairveil.graph.adjacency import checked_pairs
-from pairveil.graph.choosing_loops import grow_forest, take_thriftily
 from pairveil.graph.grouping import check_size, cut_into_groups
-from pairveil.graph.selections import DESIGNS, NO_LIMIT, selection_named
-from pairveil.graph.thinning import MANY, PLENTY, complete, share_of_pairs
+from pairveil.graph.kappa import Kappa, checked_pairs, kappa
+from pairveil.graph.selections import DESIGNS, NO_LIMIT, SELECTIONS, selection_named
+from pairveil.records.canonical import order_of_ids, ranks, records_of
+from pairveil.records.validation import row_blocks
+
+# ---- greedy choices over the list of pairs -------------------------------------------------------
+
+
+@lazy_njit
+def _root(tree, v):  # type: ignore[no-untyped-def]
+    """The representative of v's component; halves the way on the way."""
+    while tree[v] != v:
+        tree[v] = tree[tree[v]]
+        v = tree[v]
+    return v
+
+
+@lazy_njit
+def fill_up(ends, names, degree, limit, acyclic, tree, taken, more):  # type: ignore[no-untyped-def]
+    """Take every pair that fits, in order; how many were added to `more`."""
+    count = 0
+    for e in range(ends.shape[0]):
+        a, b = ends[e, 0], ends[e, 1]
+        if degree[a] >= limit or degree[b] >= limit or taken[e]:
+            continue
+        first, second = _root(tree, names[a]), _root(tree, names[b])
+        if acyclic and first == second:
+            continue
+        tree[first] = second
+        degree[a] += 1
+        degree[b] += 1
+        more[count] = e
+        count += 1
+    return count
+
+
+@lazy_njit
+def grow_forest(ends, limit, kept, tree):  # type: ignore[no-untyped-def]
+    """Add pairs that close no cycle, letting degrees grow to 3, 4, 6, 9, ... until nothing fits."""
+    degree = np.zeros(tree.size, dtype=np.int32)
+    for e in range(kept.size):
+        if kept[e]:
+            degree[ends[e, 0]] += 1
+            degree[ends[e, 1]] += 1
+    allowed = 2
+    while allowed < limit:
+        allowed = min(limit, max(allowed + 1, allowed * 3 // 2))
+        refused = False
+        for e in range(kept.size):
+            a, b = ends[e, 0], ends[e, 1]
+            if kept[e] or _root(tree, a) == _root(tree, b):
+                continue
+            if degree[a] >= allowed or degree[b] >= allowed:
+                refused = True
+                continue
+            tree[_root(tree, a)] = _root(tree, b)
+            kept[e] = True
+            degree[a] += 1
+            degree[b] += 1
+        if not refused:
+            break
+
+
+@lazy_njit
+def _incidence(ends, n):  # type: ignore[no-untyped-def]
+    """Positions of each person's pairs, by a counting sort; ascending in each list."""
+    offsets = np.zeros(n + 1, dtype=np.int32)
+    for e in range(ends.shape[0]):
+        offsets[ends[e, 0]] += 1
+        offsets[ends[e, 1]] += 1
+    total = 0
+    for v in range(n):
+        total += offsets[v]
+        offsets[v] = total
+    offsets[n] = total
+    incident = np.empty(total, dtype=np.int32)
+    for e in range(ends.shape[0] - 1, -1, -1):
+        for side in range(2):
+            v = ends[e, side]
+            offsets[v] -= 1
+            incident[offsets[v]] = e
+    return offsets, incident
+
+
+@lazy_njit
+def _unlink(v, bucket, heads, links):  # type: ignore[no-untyped-def]
+    """Take v out of its bucket (a doubly linked list: links[v] = before, after; -1 ends it)."""
+    before, after = links[v, 0], links[v, 1]
+    if before >= 0:
+        links[before, 1] = after
+    else:
+        heads[bucket[v]] = after
+    if after >= 0:
+        links[after, 0] = before
+    bucket[v] = -1
+
+
+@lazy_njit
+def _link(v, slack, bucket, heads, links):  # type: ignore[no-untyped-def]
+    """Put v at the head of a bucket."""
+    links[v, 0], links[v, 1] = -1, heads[slack]
+    if heads[slack] >= 0:
+        links[heads[slack], 0] = v
+    heads[slack] = v
+    bucket[v] = slack
+
+
+@lazy_njit
+def _lose(v, live, free, bucket, heads, links):  # type: ignore[no-untyped-def]
+    """A pair of v died: one choice less, so v may move to a more urgent bucket."""
+    live[v] -= 1
+    if bucket[v] < 0:
+        return
+    slack = max(0, live[v] - free[v])
+    if slack != bucket[v]:
+        _unlink(v, bucket, heads, links)
+        _link(v, slack, bucket, heads, links)
+
+
+@lazy_njit
+def _ranked(v, ends, mine, dead, bucket, ranked, rank):  # type: ignore[no-untyped-def]
+    """Live pairs of v in `ranked`, those whose partner has the least slack first; how many."""
+    count = 0
+    for i in range(mine.size):
+        e = mine[i]
+        if not dead[e]:
+            ranked[count] = e
+            rank[count] = bucket[ends[e, 0] + ends[e, 1] - v]
+            count += 1
+    if count > 24:
+        ranked[:count] = ranked[:count][np.argsort(rank[:count], kind="mergesort")]
+        return count
+    for i in range(1, count):  # insertion sort: most lists are short
+        e, r = ranked[i], rank[i]
+        j = i
+        while j > 0 and rank[j - 1] > r:
+            ranked[j], rank[j] = ranked[j - 1], rank[j - 1]
+            j -= 1
+        ranked[j], rank[j] = e, r
+    return count
+
+
+@lazy_njit
+def take_thriftily(ends, n, limit, acyclic, kept, tree):  # type: ignore[no-untyped-def]
+    """Mark in `kept` a maximal choice with at most `limit` pairs per person, acyclic if asked.
+
+    People are served in order of slack = live pairs - free places (not below 0). Keeping a pair
+    leaves the slack of both ends unchanged and a pair that dies lowers it by one, so buckets of
+    linked lists hold the order at constant cost per pair. `tree` is the union-find of what is kept.
+    """
+    offsets, incident = _incidence(ends, n)
+    live = offsets[1:] - offsets[:-1]
+    longest = live.max()
+    free = np.full(n, limit, dtype=np.int32)
+    heads = np.full(longest + 1, -1, dtype=np.int32)
+    links = np.empty((n, 2), dtype=np.int32)
+    bucket = np.empty(n, dtype=np.int32)
+    for v in range(n):
+        _link(v, max(0, live[v] - limit), bucket, heads, links)
+    dead = np.zeros(ends.shape[0], dtype=np.bool_)  # kept, or can no longer be kept
+    ranked, rank = np.empty(longest, dtype=np.int32), np.empty(longest, dtype=np.int32)
+    slack = 0
+    while slack <= longest:
+        v = heads[slack]
+        if v < 0:
+            slack += 1
+            continue
+        _unlink(v, bucket, heads, links)
+        count = _ranked(v, ends, incident[offsets[v] : offsets[v + 1]], dead, bucket, ranked, rank)
+        for i in range(count):
+            e = ranked[i]
+            w = ends[e, 0] + ends[e, 1] - v
+            dead[e] = True
+            full = free[v] == 0 or free[w] == 0  # w's too: a parallel pair may just have filled it
+            if full or (acyclic and _root(tree, v) == _root(tree, w)):
+                _lose(w, live, free, bucket, heads, links)
+                continue
+            kept[e] = True
+            tree[_root(tree, v)] = _root(tree, w)
+            live[w] -= 1
+            free[v] -= 1
+            free[w] -= 1
+            if free[w] > 0:
+                continue
+            _unlink(w, bucket, heads, links)
+            for j in range(offsets[w], offsets[w + 1]):  # w is full: her other pairs die
+                f = incident[j]
+                if not dead[f] and ends[f, 0] + ends[f, 1] - w != v:
+                    dead[f] = True
+                    _lose(ends[f, 0] + ends[f, 1] - w, live, free, bucket, heads, links)
+        # Someone may have become more urgent: look again from 0. The lowest slack is at most the
+        # degree of the person served, so all these steps together are at most 2K.
+        slack = 0
+
+
+# ---- Choosing few pairs out of very many: look closely at a share of them only -------------------
+
+PLENTY = 16
+
+MANY = 1 << 22  # below, all pairs are looked at: memory is no matter
+
+
+def share_of_pairs(
+    ends: NDArray[Any], n_people: int, rng: np.random.Generator
+) -> NDArray[np.int32]:
+    """Ascending positions of a random share of the pairs.
+
+    ``ends``: (K, 2) row numbers, K below 2**30.
+
+    Examples
+    --------
+    >>> few = np.array([[0, 1], [1, 2], [0, 2]])
+    >>> share_of_pairs(few, 3, np.random.default_rng(0)).tolist()
+    [0, 1, 2]
+    """
+    degree = np.zeros(n_people, dtype=np.int32)
+    _count(ends, degree)
+    expected = _expected(ends, degree, PLENTY)
+    found = np.empty(int(expected + 12 * np.sqrt(expected) + 16), dtype=np.int32)
+    count = _draw(ends, degree, PLENTY, np.uint64(rng.integers(2**63)), found)
+    return found[:count]
+
+
+def complete(
+    ends: NDArray[Any],
+    names: NDArray[np.int32],
+    chosen: NDArray[np.int64],
+    limit: int,
+    acyclic: bool,
+    tree: NDArray[np.int32],
+) -> NDArray[np.int64]:
+    """``chosen`` and every further pair that still fits, in ascending order.
+
+    Parameters
+    ----------
+    ends : (K, 2) array of integers
+    names : ndarray of int32
+        What `tree` calls each person.
+    chosen : ndarray of int64
+        Positions chosen so far.
+    limit : int
+        Pairs a person may have.
+    acyclic : bool
+        No cycle may close.
+    tree : ndarray of int32
+        Union-find of what is chosen; updated.
+
+    Examples
+    --------
+    >>> path = np.array([[0, 1], [1, 2], [0, 2]])
+    >>> trees = np.array([0, 0, 2], dtype=np.int32)  # 0 and 1 are joined by the pair chosen
+    >>> people = np.arange(3, dtype=np.int32)
+    >>> complete(path, people, np.array([0]), 2, True, trees).tolist()
+    [0, 1]
+    """
+    degree = np.zeros(len(names), dtype=np.int32)
+    _count(ends[chosen], degree)
+    more = np.empty(limit * len(names), dtype=np.int64)
+    count = fill_up(ends, names, degree, limit, acyclic, tree, _marked(chosen, len(ends)), more)
+    return np.sort(np.concatenate([chosen, more[:count]]))
+
+
+def _marked(chosen: NDArray[np.int64], n: int) -> NDArray[np.bool_]:
+    marked = np.zeros(n, dtype=np.bool_)
+    marked[chosen] = True
+    return marked
+
+
+@lazy_njit
+def _count(ends, degree):  # type: ignore[no-untyped-def]
+    """Add each person's number of pairs to `degree`."""
+    for e in range(ends.shape[0]):
+        degree[ends[e, 0]] += 1
+        degree[ends[e, 1]] += 1
+
+
+@lazy_njit
+def _expected(ends, degree, plenty):  # type: ignore[no-untyped-def]
+    """How many pairs the share holds on average."""
+    total = 0.0
+    for e in range(ends.shape[0]):
+        total += min(1.0, plenty / min(degree[ends[e, 0]], degree[ends[e, 1]]))
+    return total
+
+
+@lazy_njit
+def _draw(ends, degree, plenty, seed, found):  # type: ignore[no-untyped-def]
+    """Write the positions of the share into `found` (as many as it holds); how many."""
+    count = 0
+    for e in range(ends.shape[0]):
+        # splitmix64: a good 64-bit hash of the position, so that no list of numbers is kept
+        z = seed + np.uint64(e) * np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z = z ^ (z >> np.uint64(31))
+        least = min(degree[ends[e, 0]], degree[ends[e, 1]])
+        if np.float64(z >> np.uint64(11)) * 2.0**-53 * least < plenty and count < found.size:
+            found[count] = e
+            count += 1
+    return count
+
+
+# ---- noise per pair grows with kappa / K (docs/theory/graph.md) ----------------------------------
 
 MAX_PEOPLE = 10**8
 """People that pairs are designed for: more would take tens of gigabytes, and nobody labels so many."""
@@ -75,7 +393,7 @@ def select_pairs(
     -----
     The choice is a function of the *set* of pairs (and of the seed): neither the order of the rows nor who
     stands left or right matters, since files are sorted by label. A PairSet's people are ordered by
-    their ids, those of an array by their numbers (`pairveil.data.canonical`).
+    their ids, those of an array by their numbers (`pairveil.records.canonical`).
 
     Matching, paths and degree limits are greedy in the manner of Karp and Sipser: the person with
     the least choice left (live pairs minus free places) chooses first and prefers partners with
@@ -230,3 +548,39 @@ def _renumbered(ends: NDArray[Any]) -> tuple[NDArray[np.int32], int]:
     for block in row_blocks(len(ends)):
         renumbered[block] = places[ends[block]]
     return renumbered, int(places[-1]) + 1
+
+
+# ---- the one answer that ``kappa``, ``plan``, ``fit`` and the studio give ------------------------
+
+# What groups of people keep of the gain has not been measured: they are not compared.
+SELECTIONS_OF_PAIRS = tuple(name for name, rule in SELECTIONS.items() if rule.people is None)
+
+NEARLY = 0.9
+
+
+def kappas_of_selections(pairs: NDArray[Any]) -> dict[str, Kappa]:
+    """kappa of what each selection keeps of these pairs."""
+    return {
+        how: kappa(pairs[select_pairs(pairs, how, random_state=0)]) for how in SELECTIONS_OF_PAIRS
+    }
+
+
+def recommended_selection(found: Mapping[str, Kappa]) -> str:
+    """The selection that leaves most pairs for the noise of a promise to a person.
+
+    Of those within a tenth of the most, the one that leaves most for the noise of a promise about a
+    relationship: it promises the same to a person, and more to a relationship.
+
+    ``found``: of each selection, kappa of the pairs that it keeps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> path = np.array([(i, i + 1) for i in range(9)])
+    >>> star = np.array([(0, i) for i in range(1, 9)])
+    >>> [recommended_selection(kappas_of_selections(pairs)) for pairs in (path, star)]
+    ['paths', 'forest']
+    """
+    most = max(one.n_pairs / one.person for one in found.values())
+    near = [name for name, one in found.items() if one.n_pairs / one.person >= NEARLY * most]
+    return max(near, key=lambda name: found[name].n_pairs / found[name].relationship)

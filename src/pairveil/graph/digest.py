@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairveil.data.canonical import as_index, order_of_ids, ranks, records_of
 from pairveil.errors import InputError
+from pairveil.records.canonical import as_index, order_of_ids, ranks, records_of
 
 _FORMAT = b"pairveil-graph-2\0"
 _COUNT = struct.Struct("<Q")

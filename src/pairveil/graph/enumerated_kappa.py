@@ -20,7 +20,7 @@ from itertools import combinations
 from typing import Any
 
 from pairveil.errors import InputError
-from pairveil.graph.adjacency import checked_pairs, compacted
+from pairveil.graph.kappa import checked_pairs, compacted
 
 _MAX_PAIRS = 18  # beyond, the number of path choices can run into the millions
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from pairveil._compiled import lazy_njit
 from pairveil.array_types import IntArray
 from pairveil.errors import InputError
 
@@ -104,7 +104,7 @@ def cut_into_groups(
     return cut
 
 
-@njit(cache=True, nogil=True)
+@lazy_njit
 def _grow(neighbours, starts, order, size):  # type: ignore[no-untyped-def]
     """Group of each person; everyone's pairs are walked when she joins, and when she is a candidate's tie."""
     n = starts.size - 1

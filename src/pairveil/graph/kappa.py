@@ -1,9 +1,28 @@
 """kappa: how many pairs move together, for each unit that may be protected.
 
-Everything here follows from b(v) = degree(v) - blocks(v) + 1 (see `pairveil.graph.blocks`). What b
+Everything here follows from b(v) = degree(v) - blocks(v) + 1 (see `pairveil.graph.kappa`). What b
 means: to hide person v's link to someone she is connected with *and* to leave v on no cycle, b(v)
-pairs must be missing, and no fewer can do it (see `pairveil.graph.key_pairs`). An attacker's target
+pairs must be missing, and no fewer can do it (see `pairveil.audit.attack`). An attacker's target
 has two ends and the cheaper one decides, so the worst target costs the second largest b.
+
+From pairs to neighbour lists: checks, then a counting sort into int32 arrays.
+
+At 10^8 pairs the arrays are what costs, so each exists once: the caller's pairs are read in place
+(int32 or int64), offsets are int32 until 2K no longer fits, neighbours are int32, and the sort
+needs no scratch array.
+
+Blocks (biconnected components) per person in one iterative depth-first search.
+
+Removing v splits its component into blocks(v) pieces, and (Hopcroft and Tarjan 1973)
+
+    blocks(v) = [v is not a root of the search] + #{children c of v: low(c) >= disc(v)},
+
+where disc is the order of discovery and low(c) the earliest person that one edge from c's subtree leads to.
+Only the count is wanted, so no stack of the edges of open components is kept, and nothing recurses.
+
+Parallel pairs count in the degree. For blocks they make no difference: an edge back to the parent p can lower
+low(c) to disc(p) at most, which changes no test. So the search skips *every* edge to the parent;
+low(c) == disc(c) then says that {p, c} is a bridge of the graph with parallel pairs merged.
 """
 
 from __future__ import annotations
@@ -15,10 +34,392 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairveil._compiled import lazy_njit
 from pairveil.errors import InputError
-from pairveil.graph.adjacency import Adjacency, adjacency_of_parts, build_adjacency
-from pairveil.graph.blocks import correlate
 from pairveil.plots import html_table, new_axes
+
+# ---- From pairs to neighbour lists: checks, then a counting sort into int32 arrays ---------------
+
+_INT32_MAX = 2**31 - 1
+
+_CHUNK = 1 << 22  # rows renumbered at a time: bounds the scratch memory of searchsorted
+
+
+@dataclass(frozen=True)
+class Adjacency:
+    """Neighbour lists of an undirected multigraph.
+
+    Attributes
+    ----------
+    offsets : ndarray of shape (n + 1,)
+        The neighbours of person v are ``neighbours[offsets[v]:offsets[v + 1]]``.
+    neighbours : ndarray of int32, shape (2K,)
+        Ascending within each list; a pair that occurs m times is listed m times.
+    multiplicity : int
+        How often the most frequent pair occurs.
+    people : ndarray or None
+        The caller's number of each person when the numbers had to be compacted, else None.
+    """
+
+    offsets: NDArray[np.signedinteger]
+    neighbours: NDArray[np.int32]
+    multiplicity: int
+    people: NDArray[np.integer] | None
+
+    @property
+    def n(self) -> int:
+        """How many people the lists are for (people without a pair have an empty list)."""
+        return len(self.offsets) - 1
+
+
+def checked_pairs(pairs: Any) -> NDArray[np.signedinteger]:
+    """The pairs as a C-ordered (K, 2) int32 or int64 array of numbers >= 0, or an `InputError`.
+
+    Parameters
+    ----------
+    pairs : (K, 2) array_like of integers, or an object with such a ``pairs`` attribute
+
+    Examples
+    --------
+    >>> checked_pairs([(0, 1), (1, 2)]).shape
+    (2, 2)
+    >>> checked_pairs([(0, 1), (2, 2)])
+    Traceback (most recent call last):
+    pairveil.errors.InputError: pair 1 joins a person with herself; drop such pairs (rows count from 0)
+    """
+    try:
+        array = np.asarray(getattr(pairs, "pairs", pairs))
+    except ValueError:  # ragged lists
+        raise InputError("pairs must be a (K, 2) array: two people in every row") from None
+    if array.size == 0:
+        raise InputError("there are no pairs; give at least one pair of people")
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise InputError(f"pairs must be a (K, 2) array, one row per pair; got shape {array.shape}")
+    if not np.issubdtype(array.dtype, np.integer):
+        raise InputError(
+            f"pairs must hold integer row numbers of people; got dtype {array.dtype}. "
+            "Use pairveil.PairSet.join to turn ids into row numbers"
+        )
+    if array.dtype == np.uint64 and int(array.max()) > np.iinfo(np.int64).max:
+        raise InputError("a person's number in pairs exceeds 2**63 - 1; renumber people from 0")
+    if array.dtype not in (np.dtype(np.int32), np.dtype(np.int64)):
+        array = array.astype(np.int64)
+    array = np.ascontiguousarray(array)
+    lowest, self_row = _lowest_and_self(array)
+    if lowest < 0:
+        row = int(np.argmax((array < 0).any(axis=1)))
+        raise InputError(f"pair {row} has a negative person number; people count from 0")
+    if self_row >= 0:
+        raise InputError(
+            f"pair {self_row} joins a person with herself; drop such pairs (rows count from 0)"
+        )
+    return array
+
+
+def build_adjacency(pairs: Any, n_people: int | None = None) -> Adjacency:
+    """Neighbour lists of the graph whose edges are the pairs, by a counting sort.
+
+    Parameters
+    ----------
+    pairs : (K, 2) array_like of integers, or a PairSet
+    n_people : int, optional
+        People are 0..n_people-1; by default up to the largest number seen. When the numbers are
+        sparse (the largest exceeds 4K + 65,536) people are renumbered in ascending order instead.
+
+    Examples
+    --------
+    >>> adjacency = build_adjacency([(0, 1), (2, 1)])
+    >>> adjacency.neighbours.tolist(), adjacency.offsets.tolist()
+    ([1, 0, 2, 1], [0, 1, 3, 4])
+    """
+    array = checked_pairs(pairs)
+    largest = int(array.max())
+    if n_people is not None and largest >= n_people:
+        raise InputError(f"a person number in pairs is not below the {n_people} people there are")
+    people: NDArray[np.integer] | None = None
+    if n_people is None and largest >= 4 * len(array) + 65_536:
+        people, array = compacted(array)
+        largest = len(people) - 1
+    offsets = _zero_offsets(largest + 1 if n_people is None else n_people, len(array))
+    neighbours = np.empty(2 * len(array), dtype=np.int32)
+    _count(array, offsets)
+    _ends_of_lists(offsets)
+    _place(array, offsets, neighbours)
+    multiplicity = int(_sort_lists(offsets, neighbours))
+    return Adjacency(offsets, neighbours, multiplicity, people)
+
+
+def adjacency_of_parts(
+    degrees: NDArray[np.integer], parts: Iterable[NDArray[np.signedinteger]]
+) -> Adjacency:
+    """Neighbour lists of pairs that come part by part and are never held together.
+
+    Degrees say how long each list gets, so a part's pairs can be put where they belong and be
+    forgotten: 8 bytes a pair instead of 16.
+
+    Parameters
+    ----------
+    degrees : (n_people,) array of integers
+        How many pairs each person has, over all parts.
+    parts : iterable of (k, 2) int32 or int64 arrays
+        Together every pair once.
+
+    Raises InputError: the parts are not those that the degrees were counted on.
+
+    Examples
+    --------
+    >>> parts = [np.array([[0, 1]]), np.array([[2, 1]])]
+    >>> adjacency_of_parts(np.array([1, 2, 1]), parts).neighbours.tolist()
+    [1, 0, 2, 1]
+    """
+    n_pairs = int(degrees.sum(dtype=np.int64)) // 2
+    if n_pairs == 0:
+        raise InputError("there are no pairs; give at least one pair of people")
+    offsets = _zero_offsets(len(degrees), n_pairs)
+    neighbours = np.empty(2 * n_pairs, dtype=np.int32)
+    offsets[:-1] = degrees
+    _ends_of_lists(offsets)
+    as_counted = all(
+        _place(checked_pairs(part), offsets, neighbours) for part in parts if len(part)
+    )
+    if not (as_counted and _all_placed(degrees, offsets)):
+        raise InputError("the pairs changed between two readings of them")
+    return Adjacency(offsets, neighbours, int(_sort_lists(offsets, neighbours)), None)
+
+
+def _zero_offsets(n: int, n_pairs: int) -> NDArray[np.signedinteger]:
+    if n > _INT32_MAX - 1:
+        raise InputError("more than 2**31 - 2 people: split the graph by connected component")
+    return np.zeros(n + 1, dtype=np.int32 if 2 * n_pairs <= _INT32_MAX else np.int64)
+
+
+def compacted(
+    array: NDArray[np.signedinteger],
+) -> tuple[NDArray[np.signedinteger], NDArray[np.int32]]:
+    """Distinct people, ascending, and the pairs renumbered to positions in that list.
+
+    Examples
+    --------
+    >>> people, renumbered = compacted(np.array([[10**9, 7], [7, 50]]))
+    >>> people.tolist(), renumbered.tolist()
+    ([7, 50, 1000000000], [[2, 0], [0, 1]])
+    """
+    people = np.unique(array)
+    renumbered = np.empty(array.shape, dtype=np.int32)
+    for start in range(0, len(array), _CHUNK):
+        rows = slice(start, start + _CHUNK)
+        renumbered[rows] = np.searchsorted(people, array[rows])
+    return people, renumbered
+
+
+@lazy_njit
+def _lowest_and_self(pairs):  # type: ignore[no-untyped-def]
+    """The lowest number and the first row whose two ends are equal (-1: none)."""
+    lowest, self_row = pairs[0, 0], -1
+    for row in range(pairs.shape[0]):
+        lowest = min(lowest, pairs[row, 0], pairs[row, 1])
+        if self_row < 0 and pairs[row, 0] == pairs[row, 1]:
+            self_row = row
+    return lowest, self_row
+
+
+@lazy_njit
+def _count(pairs, offsets):  # type: ignore[no-untyped-def]
+    """Add each person's number of pairs to her place in `offsets`."""
+    for row in range(pairs.shape[0]):
+        offsets[pairs[row, 0]] += 1
+        offsets[pairs[row, 1]] += 1
+
+
+@lazy_njit
+def _ends_of_lists(offsets):  # type: ignore[no-untyped-def]
+    """Turn lengths of lists into where each list ends."""
+    total = 0
+    for v in range(offsets.size):
+        total += offsets[v]
+        offsets[v] = total
+
+
+@lazy_njit
+def _place(pairs, offsets, neighbours):  # type: ignore[no-untyped-def]
+    """Fill lists from their ends backwards; False (and no more is written) if a pair has no place.
+
+    offsets[v] is the end of what is still free of v's list; each placement moves it one towards the start,
+    so when every pair is placed it is the start, and no cursor array is needed.
+    """
+    for row in range(pairs.shape[0]):
+        for side in range(2):
+            v = pairs[row, side]
+            if v >= offsets.size - 1 or offsets[v] == 0:
+                return False
+            offsets[v] -= 1
+            neighbours[offsets[v]] = pairs[row, 1 - side]
+    return True
+
+
+@lazy_njit
+def _all_placed(degrees, offsets):  # type: ignore[no-untyped-def]
+    """Whether every list is full: it starts where those before it end."""
+    total = 0
+    for v in range(degrees.size):
+        if offsets[v] != total:
+            return False
+        total += degrees[v]
+    return True
+
+
+@lazy_njit
+def _sort_lists(offsets, neighbours):  # type: ignore[no-untyped-def]
+    """Sort each list in place; return the longest run of one neighbour (the multiplicity)."""
+    longest = 0
+    for v in range(offsets.size - 1):
+        start, end = offsets[v], offsets[v + 1]
+        if end - start > 24:
+            neighbours[start:end].sort()
+        else:  # insertion sort: most lists are short and lie in one cache line
+            for i in range(start + 1, end):
+                item = neighbours[i]
+                j = i
+                while j > start and neighbours[j - 1] > item:
+                    neighbours[j] = neighbours[j - 1]
+                    j -= 1
+                neighbours[j] = item
+        run = 0
+        for i in range(start, end):
+            run = run + 1 if i > start and neighbours[i] == neighbours[i - 1] else 1
+            longest = max(longest, run)
+    return longest
+
+
+# ---- Blocks (biconnected components) per person in one iterative depth-first search --------------
+
+# Columns of the search record, one row per person in order of discovery (row 0 is unused).
+LOW, PARENT, BASE, B = 0, 1, 2, 3
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """What one search says about every person and about the whole graph.
+
+    Attributes
+    ----------
+    b : ndarray of int32, shape (n,)
+        degree - blocks + 1; 0 for a person without pairs.
+    largest, second, bridged : int
+        The two largest b, and the largest min(b(p), b(c)) over blocks {p, c} of two people (0 when
+        there is none).
+    max_degree, n_connected : int
+        The largest degree, and how many people have a pair.
+    """
+
+    b: NDArray[np.int32]
+    largest: int
+    second: int
+    bridged: int
+    max_degree: int
+    n_connected: int
+
+
+def correlate(adjacency: Adjacency) -> Correlation:
+    """Run the search over all components.
+
+    Examples
+    --------
+    The bowtie: person 0 is in two triangles, degree 4 and two blocks.
+
+    >>> from pairveil.graph.kappa import build_adjacency
+    >>> bowtie = [(0, 1), (1, 2), (0, 2), (0, 3), (3, 4), (0, 4)]
+    >>> found = correlate(build_adjacency(bowtie))
+    >>> found.b.tolist(), found.largest, found.second
+    ([3, 2, 2, 2, 2], 3, 2)
+    """
+    offsets = adjacency.offsets
+    disc = np.zeros(adjacency.n, dtype=np.int32)
+    record = np.empty((adjacency.n + 1, 4), dtype=offsets.dtype)
+    n_connected = int(_search(offsets, adjacency.neighbours, disc, record))
+    largest, second, bridged = (int(x) for x in _summary(record[: n_connected + 1]))
+    max_degree = int(_move_b(offsets, record, disc))
+    return Correlation(disc, largest, second, bridged, max_degree, n_connected)
+
+
+@lazy_njit
+def _search(offsets, neighbours, disc, record):  # type: ignore[no-untyped-def]
+    """Fill disc (zeros on entry) and the record; return how many people were found.
+
+    Written against cache misses, which are the whole cost on a large graph. A list is read once, on
+    arrival: who has been seen by then is an ancestor (the graph is undirected) and lowers `low`; the
+    others are put on `pending`. On the way back only `pending` and the record are read, both in
+    order, and a bitmap tells who has been seen since; she is a descendant and needs no more.
+    """
+    n = offsets.size - 1
+    seen = np.zeros(n // 8 + 1, dtype=np.uint8)
+    pending = np.empty(neighbours.size // 2 + 1, dtype=np.int32)  # a pair enters from one end only
+    clock, top = 0, 0
+    for root in range(n):
+        if disc[root] != 0 or offsets[root] == offsets[root + 1]:
+            continue
+        v, up = root, 0
+        while True:
+            clock += 1  # arrive at v
+            here = low = clock
+            disc[v] = here
+            seen[v >> 3] |= np.uint8(1 << (v & 7))
+            record[here, PARENT], record[here, BASE] = up, top
+            # A root's block test counts one block too many: no block leads up from it.
+            record[here, B] = offsets[v + 1] - offsets[v] + (up == 0)
+            for at in range(offsets[v], offsets[v + 1]):
+                w = neighbours[at]
+                if not seen[w >> 3] >> (w & 7) & 1:
+                    pending[top] = w
+                    top += 1
+                elif disc[w] < low and disc[w] != up:
+                    low = disc[w]
+            record[here, LOW] = low
+            v = -1
+            while v < 0 and here > 0:  # find the next person to arrive at, going back up if need be
+                if top > record[here, BASE]:
+                    top -= 1
+                    w = pending[top]
+                    if not seen[w >> 3] >> (w & 7) & 1:
+                        v, up = w, here
+                    continue
+                below, here = record[here, LOW], record[here, PARENT]
+                if below >= here:
+                    record[here, B] -= 1  # at a root's own end this is row 0, which nobody reads
+                elif below < record[here, LOW]:
+                    record[here, LOW] = below
+            if here == 0:
+                break
+    return clock
+
+
+@lazy_njit
+def _summary(record):  # type: ignore[no-untyped-def]
+    """The two largest b, and the largest min(b) over two-person blocks."""
+    largest, second, bridged = 0, 0, 0
+    for here in range(1, record.shape[0]):
+        b, up = record[here, B], record[here, PARENT]
+        if b > largest:
+            largest, second = b, largest
+        elif b > second:
+            second = b
+        if up > 0 and record[here, LOW] == here:
+            bridged = max(bridged, min(b, record[up, B]))
+    return largest, second, bridged
+
+
+@lazy_njit
+def _move_b(offsets, record, disc):  # type: ignore[no-untyped-def]
+    """Overwrite each person's disc with her b, to save an array; return the largest degree."""
+    max_degree = 0
+    for v in range(disc.size):
+        max_degree = max(max_degree, offsets[v + 1] - offsets[v])
+        if disc[v] != 0:
+            disc[v] = record[disc[v], B]
+    return max_degree
+
+
+# ---- kappa: how many pairs move together, for each unit that may be protected --------------------
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ def select_together(
     ----------
     pairs : (K, 2) array of people, in canonical order
     together : (n_people,) array
-        As `pairveil.data.shared_values.numbered` has it.
+        As `pairveil.records.shared_values.numbered` has it.
     how, random_state
         As for `select_pairs`.
 

@@ -10,16 +10,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from pairveil._compiled import lazy_njit
 from pairveil.array_types import IntArray
-from pairveil.data.tupleset import FEWEST, MOST, check_tuples
 from pairveil.errors import InputError
-from pairveil.graph.adjacency import build_adjacency
-from pairveil.graph.blocks import correlate
 from pairveil.graph.choosing import MAX_PEOPLE, generator_of
-from pairveil.graph.kappa import Kappa
+from pairveil.graph.kappa import Kappa, build_adjacency, correlate
 from pairveil.graph.selections import NO_LIMIT, selection_named
+from pairveil.records.tupleset import FEWEST, MOST, check_tuples
 
 SELECTIONS_OF_TUPLES = ("paths", "forest", "matching", "all")
 
@@ -115,7 +113,7 @@ def select_tuples(
     return np.flatnonzero(kept)
 
 
-@njit(cache=True, nogil=True)
+@lazy_njit
 def _take(members, order, limit, acyclic, n_people, kept):  # type: ignore[no-untyped-def]
     """Take each tuple, in order, whose members have room and, if asked, are in different trees."""
     room = np.full(n_people, limit, dtype=np.int64)

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 LEARNERS: dict[str, str] = {
     "contrastive": "pairveil.learners.contrastive.learner:DPPMetricLearner",
-    "scatter": "pairveil.learners.scatter:DPPScatterLearner",
     "triplet": "pairveil.learners.tuples.learner:DPPTripletLearner",
     "tuplet": "pairveil.learners.tuples.learner:DPPTupletLearner",
     "ranking": "pairveil.learners.ranking:PrivatePreferenceRanker",

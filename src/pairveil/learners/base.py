@@ -4,12 +4,16 @@ A learner prepares once (its records in canonical order, which of them are used,
 plan and its certificate), charges, runs its recipe, checks that the plan was followed, and keeps the model.
 A new learner writes its own parameters, `_recipe`, and `_check` or `_keep` where it needs them; see
 docs/guides/new-learner.md.
+
+How far a fit is, and what it has spent so far.
 """
 
 from __future__ import annotations
 
-import warnings
+import math
+from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -20,6 +24,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from pairveil._warn import warn
 from pairveil.engine.backends.records import backend_for, check_backend
 from pairveil.engine.checkpoint import Checkpoint, Hold
 from pairveil.engine.engine import Engine, OnAnswer
@@ -39,13 +44,60 @@ from pairveil.learners.named_people import (
 )
 from pairveil.learners.parameters import check_bound, check_common, plain_parameters
 from pairveil.learners.preparing import Prepared, prepare
-from pairveil.learners.progress import OnStep, Progress
 from pairveil.learners.raw_rows import RawRows
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.ledger import PrivacyLedger
-from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
+from pairveil.privacy.mechanisms import GAUSSIAN, Query
 from pairveil.privacy.noise import NoiseSource, SeededNoise, TrustedNoise
+from pairveil.privacy.profile import epsilon_of
 from pairveil.privacy.units import Adjacency, Unit
+
+# ---- How far a fit is, and what it has spent so far ----------------------------------------------
+
+OnStep = Callable[[float, float], None]
+
+
+class Progress:
+    """Tells how far a fit is and what it has spent so far."""
+
+    def __init__(
+        self, prepared: Prepared, on_step: OnStep | None, on_answer: OnAnswer | None
+    ) -> None:
+        self._prepared = prepared
+        self._on_step, self._on_answer = on_step, on_answer
+        self._total = sum(query.steps for query in prepared.plan.queries)
+        self._done: dict[str, int] = {}
+
+    def __call__(self, query: Query, statistic: Any, noisy: Any) -> None:
+        if self._on_answer is not None:
+            self._on_answer(query, statistic, noisy)
+        self._done[query.name] = self._done.get(query.name, 0) + 1
+        if self._on_step is not None:
+            done = sum(self._done.values())
+            self._on_step(done / self._total, self._spent(done))
+
+    def _spent(self, done: int) -> float:
+        """Epsilon of the answers given so far (in closed form; the whole at the end)."""
+        certificate = self._prepared.certificate
+        if certificate is None:
+            return math.inf
+        if done == self._total:
+            return certificate.epsilon
+        made = [
+            replace(query, steps=self._done[query.name]).event()
+            for query in self._prepared.plan.queries
+            if query.name in self._done
+        ]
+        return epsilon_of(
+            made,
+            # What the unit moves, which is not one clip bound a record where records are groups.
+            kappa=self._prepared.material.costs[certificate.unit],
+            adjacency=certificate.adjacency,
+            delta=certificate.delta - certificate.delta_slack,
+        )
+
+
+# ---- PrivateLearner: what every learner that spends a privacy budget has in common ---------------
 
 # Not an attribute: scikit-learn holds that an estimator has its parameters and nothing else.
 _CLONES: WeakSet[Any] = WeakSet()
@@ -130,8 +182,8 @@ class PrivateLearner(WithoutData):
         """Take the model that the recipe made into fitted attributes."""
         raise NotImplementedError
 
-    def _write(self, folder: str | Path, overwrite: bool) -> Path:
-        """Write what is handed out; `release` has seen that there is something and that it is promised."""
+    def _released(self) -> Any:
+        """What is handed out; `release` has seen that there is something and that it is promised."""
         raise NotImplementedError
 
     def _protected(self) -> Unit:
@@ -203,15 +255,15 @@ class PrivateLearner(WithoutData):
         table = self.preprocessor
         named, people = rows_of(pairs, table), without_ids(table)
         read, preprocessor = RawRows.of(self).inputs(named, people, learning=True)
-        found = resolve_training(read, y, preprocessor, self.backend, 4, ids=ids_of(table))
+        found = resolve_training(read, y, preprocessor, self.backend, ids=ids_of(table))
         check_common(given)
         self._check(given, found.data.n_features)
         if given.select == "groups":
-            material = cut_pairs(given, found, stacklevel=4)
+            material = cut_pairs(given, found)
             asked = self._group_recipe(given, material)
-            return prepare(asked, given, material, self._noise(), stacklevel=4)
-        material = material_of_pairs(given, found, stacklevel=4)
-        prepared = prepare(self._recipe(given), given, material, self._noise(), stacklevel=4)
+            return prepare(asked, given, material, self._noise())
+        material = material_of_pairs(given, found)
+        prepared = prepare(self._recipe(given), given, material, self._noise())
         return replace(prepared, secret=own_secret(self, pairs, guessed=found.inferred))
 
     def _prepare_groups(self, given: Any, groups: Any, y: ArrayLike | None) -> Prepared:
@@ -220,9 +272,9 @@ class PrivateLearner(WithoutData):
         RawRows.of(self).table(None, groups)
         check_common(given)
         self._check(given, groups.n_features)
-        material = material_of_groups(given, groups, stacklevel=5)
+        material = material_of_groups(given, groups)
         asked = self._group_recipe(given, material)
-        return prepare(asked, given, material, self._noise(), stacklevel=5)
+        return prepare(asked, given, material, self._noise())
 
     def _noise(self) -> NoiseSource:
         return TrustedNoise() if self.random_state is None else SeededNoise(self.random_state)
@@ -328,17 +380,23 @@ class PrivateLearner(WithoutData):
             The folder; ``load`` of `pairveil.ReleasedMetric`, `pairveil.ReleasedRanking` or
             `pairveil.ReleasedClusters` reads it.
         """
+        return self._hand_out(folder, overwrite=overwrite)
+
+    def _hand_out(self, folder: Any, **options: Any) -> Path:
+        """Write the release with its summary, which states what all releases of the ledger spend together."""
         check_is_fitted(self, "certificate_")
         if self.certificate_ is None:
             raise InputError("epsilon=inf promises nothing: there is nothing to release")
-        return self._write(folder, overwrite)
+        # What is past the trust boundary stands above this part.
+        summary = import_module("pairveil.report.summaries").summary_text(self)
+        saved: Path = self._released().save(folder, summary=summary, **options)
+        return saved
 
     def _warn_of_clones(self, certificate: Certificate | None) -> None:
         if certificate is not None and self.accountant is None and self in _CLONES:
-            warnings.warn(
+            warn(
                 "this learner is a clone, as cross-validation and parameter searches make them: every fit "
                 "spends its own epsilon and choosing between them spends too; pass "
                 "accountant=PrivacyLedger(...) to keep the total within a budget",
                 PrivacyLeakWarning,
-                stacklevel=3,
             )

@@ -26,7 +26,7 @@ from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.engine.statistics import Statistic, row_norms, shrink
 from pairveil.learners.class_columns import Columns, ask_columns, find_columns
 from pairveil.learners.scatter_moments import MOST_FEATURES, dense_rows, leading
-from pairveil.privacy.costs import cost_of
+from pairveil.privacy.events import cost_of
 from pairveil.privacy.grid import Norm
 
 Numbers = NDArray[np.int32]

@@ -70,7 +70,7 @@ class LearnsFromClasses(_Learner):
         if ids is None:  # a table may be sorted by class: names say who stands where, rows do not
             ids = ids_of(X)
         read = RawRows.of(self).people(without_ids(X))
-        people = material_of_people(given, read, y, classes, ids, stacklevel=3)
+        people = material_of_people(given, read, y, classes, ids)
         if together is not None:
             people = standing_together(people, together)
         check_common(given)
@@ -83,7 +83,7 @@ class LearnsFromClasses(_Learner):
             refuse_together(together)
             material = grouped_people(given, people, groups)
             recipe = self._group_recipe(given, material)
-        return prepare(recipe, given, material, self._noise(), stacklevel=3)
+        return prepare(recipe, given, material, self._noise())
 
     def certify_classes(
         self,

@@ -1,14 +1,13 @@
 """PrivateConstrainedKMeans: clusters of points that heed private must-links and cannot-links.
 
-The points are public unless asked otherwise; whether a link says 'together' or 'apart' is private. The
-links are used twice: they teach a private metric, and they choose among clusterings of the public points by
-noisy counts of the links that each of them violates. Labels of the points follow from the answers alone.
+The points are public; whether a link says 'together' or 'apart' is private. The links are used twice: a
+private metric is learned from them, and they choose among clusterings of the public points by noisy counts of
+the links that each of them violates. Labels of the points follow from the answers alone.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Self
 
@@ -17,7 +16,6 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from pairveil.array_types import FloatArray, IntArray
-from pairveil.data.pairset import PairSet
 from pairveil.errors import InputError
 from pairveil.learners.base import PrivateLearner
 from pairveil.learners.clustering_links import (
@@ -26,13 +24,9 @@ from pairveil.learners.clustering_links import (
     links_between,
     on_one_scale,
 )
-from pairveil.learners.clustering_points import LinkedPoints, PointsRecipe
-from pairveil.learners.grouped import COSTS_OF_GROUPS
 from pairveil.learners.inputs import Resolved, as_features
 from pairveil.learners.material import material_of_pairs
 from pairveil.learners.parameters import (
-    check_bound,
-    check_choice,
     check_common,
     is_whole,
     plain_parameters,
@@ -40,16 +34,16 @@ from pairveil.learners.parameters import (
 from pairveil.learners.preparing import Prepared, prepare
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.ledger import PrivacyLedger
-from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
+from pairveil.privacy.mechanisms import GAUSSIAN
 from pairveil.privacy.units import POINTS_ARE_PUBLIC, Adjacency, Unit
+from pairveil.records.pairset import PairSet
 
 
 class PrivateConstrainedKMeans(PrivateLearner):
     """Cluster points with private must-link and cannot-link pairs.
 
-    **The points are not protected** unless ``protect='points'``: their features are public, and only
-    whether a link says 'together' or 'apart' is private. Which points are linked (the union of both lists)
-    is public too.
+    **The points are not protected**: their features are public, and only whether a link says 'together' or
+    'apart' is private. Which points are linked (the union of both lists) is public too.
 
     Parameters
     ----------
@@ -65,12 +59,6 @@ class PrivateConstrainedKMeans(PrivateLearner):
     mechanism : {'gaussian', 'laplace'}
     spectral : bool, default True
         Also try clusters of the graph of nearest neighbours (spectral clustering), up to 5,000 points.
-    protect : {'links', 'points'}
-        What is private. With ``'points'`` the features are too, every step of k-means is paid for, links are
-        used as a matching, ``labels_`` are not released (`predict` gives them to whoever has the points), and
-        all units cost the same.
-    data_norm : float, default 1.0
-        For ``protect='points'``: public bound on a point's l2 norm; longer rows are clipped, and it is said.
     accountant : PrivacyLedger or None
         A budget across fits; charged before any noise is drawn.
     random_state : int, Generator or None
@@ -121,8 +109,6 @@ class PrivateConstrainedKMeans(PrivateLearner):
         adjacency: Adjacency = "zero-out",
         mechanism: str = GAUSSIAN.name,
         spectral: bool = True,
-        protect: str = "links",
-        data_norm: float = 1.0,
         accountant: PrivacyLedger | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
@@ -134,8 +120,6 @@ class PrivateConstrainedKMeans(PrivateLearner):
         self.adjacency = adjacency
         self.mechanism = mechanism
         self.spectral = spectral
-        self.protect = protect
-        self.data_norm = data_norm
         self.accountant = accountant
         self.random_state = random_state
 
@@ -183,44 +167,27 @@ class PrivateConstrainedKMeans(PrivateLearner):
             As for `fit`. A PairSet holds points on one scale and labelled links, for auditors.
         """
         del y
-        given = SimpleNamespace(**vars(plain_parameters(self)), kappa="auto")
+        given = SimpleNamespace(**vars(plain_parameters(self)), kappa="auto", data_norm=1.0)
         check_common(given)
-        check_choice("protect", given.protect, ("links", "points"))
-        check_bound("data_norm", given.data_norm)
         given_links = X if isinstance(X, PairSet) else None
         points = _checked_points(X if given_links is None else X.features, given.n_clusters)
-        if given.protect == "points":
-            return self._prepare_points(given, points, ml, cl)
-        given.data_norm = 1.0  # public points are put on one scale
         links = links_between(on_one_scale(points), ml, cl) if given_links is None else given_links
-        material = material_of_pairs(given, Resolved(links, None, False), stacklevel=3)
+        material = material_of_pairs(given, Resolved(links, None, False))
         material = replace(material, public=(*material.public, POINTS_ARE_PUBLIC))
         count_contradictions(links)
         used = material.used.pairs
         recipe = LinkedRecipe(points, links.features, used, given.n_clusters, bool(given.spectral))
-        return prepare(recipe, given, material, self._noise(), stacklevel=3)
+        return prepare(recipe, given, material, self._noise())
 
-    def _prepare_points(self, given: Any, points: FloatArray, ml: Any, cl: Any) -> Prepared:
-        """Points are private: everybody in one group, a linked pair or alone (docs/guides/clustering.md)."""
-        links = links_between(points, ml, cl)
-        count_contradictions(links)
-        settled = SimpleNamespace(**{**vars(given), "select": "matching"})
-        material = material_of_pairs(settled, Resolved(links, None, False), stacklevel=4)
-        groups = LinkedPoints.of(material.used)
-        material = replace(material, used=groups, kind="groups", costs=COSTS_OF_GROUPS)
-        recipe = PointsRecipe(given.n_clusters)
-        return prepare(recipe, settled, material, self._noise(), stacklevel=4)
-
-    def _write(self, folder: str | Path, overwrite: bool) -> Path:
+    def _released(self) -> Any:
         import pairveil  # what is past the trust boundary stands above this part
 
-        saved: Path = pairveil.ReleasedClusters(  # type: ignore[attr-defined]
+        return pairveil.ReleasedClusters(  # type: ignore[attr-defined]
             centers=self.cluster_centers_,
-            labels=getattr(self, "labels_", None),
-            chosen=getattr(self, "chosen_", None),
+            labels=self.labels_,
+            chosen=self.chosen_,
             certificate=self.certificate_,
-        ).save(folder, overwrite=overwrite)
-        return saved
+        )
 
     def predict(self, X: Any) -> IntArray:
         """The nearest of ``cluster_centers_`` for each row."""
@@ -233,12 +200,7 @@ class PrivateConstrainedKMeans(PrivateLearner):
         return np.asarray(away.argmin(axis=1), dtype=np.int64)
 
     def _keep(self, model: Any, prepared: Prepared) -> None:
-        for name in ("labels_", "chosen_", "agreement_"):  # of an earlier fit
-            self.__dict__.pop(name, None)
         self.n_features_in_ = prepared.plan.n_features
-        if isinstance(prepared.recipe, PointsRecipe):
-            self.cluster_centers_ = np.asarray(model)
-            return
         recipe: Any = prepared.recipe
         points = recipe.shown
         self.labels_ = model.labels

@@ -1,7 +1,7 @@
 """What private links ask of public points: a metric, and noisy counts that choose among clusterings.
 
 A link's label, must-link (+1) or cannot-link (-1), is private; the points and which of them are linked are
-public. `pairveil.learners.clustering_points` is the other case, where the points are private too.
+public.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from pairveil._warn import warn
 from pairveil.array_types import FloatArray, IntArray
-from pairveil.data.pairset import PairSet
 from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.engine.statistics import TILE, Statistic
@@ -22,6 +22,7 @@ from pairveil.errors import DataWarning, InputError, PrivateNote
 from pairveil.learners.clusterings import candidates, most_candidates
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe
 from pairveil.privacy.grid import Norm, to_grid
+from pairveil.records.pairset import PairSet
 
 METRIC_SHARE = 0.5
 """Part of the budget that the private metric is worth; the counts get the rest."""
@@ -189,7 +190,7 @@ def links_between(points: FloatArray, ml: Any, cl: Any) -> PairSet:
     labels = np.repeat(np.array([1, -1], dtype=np.int8), [len(one) for one in lists])
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*merged", category=DataWarning)
-        return PairSet(points, pairs, labels).canonical(stacklevel=4)[0]
+        return PairSet(points, pairs, labels).canonical()[0]
 
 
 def on_one_scale(points: FloatArray) -> FloatArray:
@@ -227,8 +228,7 @@ def count_contradictions(links: PairSet) -> None:
     apart = links.pairs[links.labels < 0]
     count = int(np.count_nonzero(part[apart[:, 0]] == part[apart[:, 1]]))
     if count:
-        warnings.warn(
+        warn(
             f"{count} cannot-links contradict must-links by transitivity; all are used as they are",
             PrivateNote,
-            stacklevel=4,
         )

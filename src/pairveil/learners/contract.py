@@ -7,7 +7,6 @@ the training pairs without saying so.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from html import escape
 from typing import Any, Self
@@ -24,13 +23,14 @@ from sklearn.base import (
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import check_is_fitted
 
+from pairveil._warn import warn
 from pairveil.array_types import FloatArray
 from pairveil.column_names import in_order, names_of, row_in_order
-from pairveil.data.pairset import PairSet
 from pairveil.errors import InputError
+from pairveil.learners.histogram import Strategy, best_threshold, check_strategy, match_odds
 from pairveil.learners.inputs import as_features, as_labels, as_pair_array, lookup
 from pairveil.learners.named_people import rows_of, without_ids
-from pairveil.learners.thresholds import Strategy, best_threshold, check_strategy, match_odds
+from pairveil.records.pairset import PairSet
 from pairveil.schema.schema import Schema
 
 
@@ -108,7 +108,7 @@ class PairMetric(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
         schema, names = getattr(self, "schema_", None), getattr(self, "feature_names_in_", None)
         if schema is not None:
             return self._project(self._by_schema(X, schema))
-        X = in_order(X, names, stacklevel=3)
+        X = in_order(X, names)
         array = X if sparse.issparse(X) else np.asarray(X)
         if array.ndim == 1:
             points = lookup(without_ids(self.preprocessor), array, names)
@@ -120,11 +120,11 @@ class PairMetric(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
     def _by_schema(self, X: Any, schema: Schema) -> FloatArray:
         """Raw rows, or people by their row numbers, as the numbers that the schema makes."""
         if isinstance(X, Mapping) or names_of(X) is not None or np.ndim(X) == 2:
-            return schema.apply(X, stacklevel=4)
+            return schema.apply(X)
         rows = np.asarray(X)
         if callable(self.preprocessor):
-            return schema.apply(self.preprocessor(rows), stacklevel=4)
-        table = None if self.preprocessor is None else schema.apply(self.preprocessor, stacklevel=4)
+            return schema.apply(self.preprocessor(rows))
+        table = None if self.preprocessor is None else schema.apply(self.preprocessor)
         return lookup(table, rows)
 
     def _project(self, points: Any) -> FloatArray:
@@ -175,10 +175,9 @@ class PairMetric(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
     def score_pairs(self, pairs: Any) -> FloatArray:
         """metric-learn's old name of `pair_distance`."""
         check_is_fitted(self, "components_")
-        warnings.warn(
+        warn(
             "score_pairs is metric-learn's old name: use pair_distance, or pair_score for similarity",
             FutureWarning,
-            stacklevel=2,
         )
         return self.pair_distance(pairs)
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairveil.data.counted import CountedPairs
 from pairveil.engine.backends.records import kappa_of
 from pairveil.errors import InputError
 from pairveil.graph.choosing import select_pairs
@@ -18,7 +17,7 @@ from pairveil.graph.sharing import select_together
 from pairveil.learners.material import Material, _group_sizes, selection_seed, stated_selection
 from pairveil.learners.parameters import is_whole
 from pairveil.learners.preparing import Prepared
-from pairveil.privacy.costs import costs_of_counts
+from pairveil.privacy.events import costs_of_counts
 from pairveil.privacy.mechanisms import mechanism_named
 from pairveil.privacy.units import (
     ADJACENCIES,
@@ -29,6 +28,7 @@ from pairveil.privacy.units import (
     UNKNOWN_TOPOLOGY,
     Unit,
 )
+from pairveil.records.counted import CountedPairs
 
 
 def material_of_counts(

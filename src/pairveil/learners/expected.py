@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pairveil.learners import expected_class_ranges, expected_ranges
-from pairveil.privacy.gdp import mu_from_epsilon
+from pairveil.privacy.compose import mu_from_epsilon
 from pairveil.privacy.mechanisms import mechanism_named
 
 ENOUGH = 0.5

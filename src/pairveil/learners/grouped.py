@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from pairveil.data.groups import GroupSet, check_numbers, members_of
 from pairveil.engine.backends.records import clipped, is_remote
 from pairveil.errors import InputError
 from pairveil.graph.choosing import select_pairs
@@ -19,9 +18,10 @@ from pairveil.graph.grouping import check_size, design_groups
 from pairveil.graph.kappa import kappa
 from pairveil.learners.inputs import Resolved
 from pairveil.learners.material import Material, selection_seed, stated_selection
-from pairveil.privacy.costs import RECORD_KINDS, Cost
+from pairveil.privacy.events import RECORD_KINDS, Cost
 from pairveil.privacy.mechanisms import Budget, mechanism_named
 from pairveil.privacy.units import ASSUMED_TOPOLOGY, SELECTED_CAVEAT, UNITS, Unit
+from pairveil.records.groups import GroupSet, check_numbers, members_of
 
 SIZES = (3, 8)
 GROUPS_PER_NOISE = 20.0
@@ -31,7 +31,7 @@ COSTS_OF_GROUPS: dict[Unit, Cost] = dict.fromkeys(UNITS, RECORD_KINDS["groups"])
 (docs/theory/groups.md)."""
 
 
-def material_of_groups(given: Any, groups: GroupSet, stacklevel: int) -> Material:
+def material_of_groups(given: Any, groups: GroupSet) -> Material:
     """Given groups as material: in canonical order, rows clipped, all of them used.
 
     Parameters
@@ -39,7 +39,7 @@ def material_of_groups(given: Any, groups: GroupSet, stacklevel: int) -> Materia
     given : parameters
         Plain: data_norm.
     """
-    data = clipped(groups.canonical(), given.data_norm, stacklevel + 1)
+    data = clipped(groups.canonical(), given.data_norm)
     return Material(
         given=data,
         used=data,
@@ -51,7 +51,7 @@ def material_of_groups(given: Any, groups: GroupSet, stacklevel: int) -> Materia
     )
 
 
-def cut_pairs(given: Any, found: Resolved, stacklevel: int) -> Material:
+def cut_pairs(given: Any, found: Resolved) -> Material:
     """Given pairs, cut into groups by who is paired with whom alone.
 
     Parameters
@@ -68,7 +68,7 @@ def cut_pairs(given: Any, found: Resolved, stacklevel: int) -> Material:
         )
     if given.kappa != "auto":
         raise InputError("kappa is for single pairs: a unit is in one group, so leave kappa='auto'")
-    data = clipped(found.data, given.data_norm, stacklevel + 1)
+    data = clipped(found.data, given.data_norm)
     size, seed = usual_size(given, data), selection_seed(given.random_state)
     kept = select_pairs(data, "groups", random_state=seed, group_size=size)
     used = data if len(kept) == data.n_pairs else data.subset(kept)

@@ -11,15 +11,16 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from pairveil._warn import warn
 from pairveil.column_names import in_order, names_of
-from pairveil.data.canonical import NULL
-from pairveil.data.labels import LabelColumn
-from pairveil.data.pairset import PairSet
-from pairveil.data.validation import neither
 from pairveil.engine.backends.records import is_remote
 from pairveil.errors import InputError, PairveilWarning, PrivacyLeakWarning
 from pairveil.foreign import as_csr
 from pairveil.privacy.units import ASSUMED_TOPOLOGY
+from pairveil.records.canonical import NULL
+from pairveil.records.labels import LabelColumn
+from pairveil.records.pairset import PairSet
+from pairveil.records.validation import neither
 
 
 def as_pair_array(pairs: Any) -> NDArray[Any]:
@@ -87,8 +88,8 @@ def lookup(preprocessor: Any, rows: NDArray[Any], names: Any = None) -> NDArray[
             "forgets it, since it holds people's features), or pass feature rows"
         )
     if callable(preprocessor):
-        return as_features(in_order(preprocessor(rows), names, 4))  # type: ignore[no-any-return]
-    table = as_features(in_order(preprocessor, names, 4))
+        return as_features(in_order(preprocessor(rows), names))  # type: ignore[no-any-return]
+    table = as_features(in_order(preprocessor, names))
     check_rows(rows, table.shape[0])
     found = table[rows]
     return found.toarray() if sparse.issparse(found) else found  # type: ignore[no-any-return]
@@ -147,17 +148,16 @@ def resolve_training(
     y: ArrayLike | None,
     preprocessor: Any,
     backend: str,
-    stacklevel: int = 2,
     ids: Any = None,
 ) -> Resolved:
-    """What was passed to ``fit``, as a function of the set of pairs: see `pairveil.data.canonical`.
+    """What was passed to ``fit``, as a function of the set of pairs: see `pairveil.records.canonical`.
 
     ``ids`` name the rows of the preprocessor. Pairs may also lie with the workers of a cluster (`DaskPairs`,
     which knows its own positions).
     """
     if not is_remote(pairs):
-        given, inferred = _given(pairs, y, preprocessor, stacklevel + 1, ids)
-        return Resolved(*given.canonical(stacklevel + 1), inferred)
+        given, inferred = _given(pairs, y, preprocessor, ids)
+        return Resolved(*given.canonical(), inferred)
     if y is not None:
         raise InputError("labels of Dask pairs are one of their columns; leave y out")
     if backend != "dask":
@@ -172,13 +172,11 @@ def resolve_pairs(
     with warnings.catch_warnings():
         if not warn:  # said already
             warnings.simplefilter("ignore", PairveilWarning)
-        given, inferred = _given(pairs, y, preprocessor, stacklevel=3, ids=ids)
-        return given.canonical(stacklevel=3)[0], inferred
+        given, inferred = _given(pairs, y, preprocessor, ids=ids)
+        return given.canonical()[0], inferred
 
 
-def _given(
-    pairs: Any, y: ArrayLike | None, preprocessor: Any, stacklevel: int, ids: Any
-) -> tuple[PairSet, bool]:
+def _given(pairs: Any, y: ArrayLike | None, preprocessor: Any, ids: Any) -> tuple[PairSet, bool]:
     """Pairs as a PairSet in the order given, and whether the topology was read off equal rows."""
     if isinstance(pairs, PairSet):
         if y is None and pairs.labels is not None:
@@ -192,7 +190,7 @@ def _given(
     if array.ndim == 3:
         rows = as_features(array.reshape(-1, array.shape[2]))
         advice = "; pass preprocessor=X and index pairs instead"
-        warnings.warn(ASSUMED_TOPOLOGY + advice, PrivacyLeakWarning, stacklevel=stacklevel)
+        warn(ASSUMED_TOPOLOGY + advice, PrivacyLeakWarning)
         return PairSet(*people_of_rows(rows), labels), True
     if callable(preprocessor):
         people, where = np.unique(array, return_inverse=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -12,16 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairveil.data.canonical import order_of_ids
-from pairveil.data.pairset import PairSet
-from pairveil.data.people import NO_CLASS, People, class_numbers
-from pairveil.data.shared_values import numbered, together_digest
+from pairveil._warn import warn
 from pairveil.engine.backends.records import choose, clipped
 from pairveil.errors import InputError, PrivateNote
 from pairveil.graph.choosing import design_pairs
 from pairveil.graph.kappa import Kappa
 from pairveil.learners.inputs import Resolved, as_features
-from pairveil.privacy.costs import Cost, costs_of_pairs
+from pairveil.privacy.events import Cost, costs_of_pairs
 from pairveil.privacy.units import (
     ASSUMED_CLASSES,
     ASSUMED_TOPOLOGY,
@@ -34,6 +30,10 @@ from pairveil.privacy.units import (
     Unit,
     meanings_of,
 )
+from pairveil.records.canonical import order_of_ids
+from pairveil.records.pairset import PairSet
+from pairveil.records.people import NO_CLASS, People, class_numbers
+from pairveil.records.shared_values import numbered, together_digest
 
 BOUNDED_BY_DEGREES = (
     "how many pairs each person is in; kappa of the units 'pair' and 'relationship', here and in the full "
@@ -134,7 +134,7 @@ def stated_selection(how: str, caveat: str | None, full_kappa: int) -> dict[str,
     return {"how": how, "caveat": caveat, "full_graph_relationship_kappa": full_kappa}
 
 
-def material_of_pairs(given: Any, found: Resolved, stacklevel: int) -> Material:
+def material_of_pairs(given: Any, found: Resolved) -> Material:
     """Pairs as material: rows clipped, pairs selected, kappa read off their graph.
 
     Parameters
@@ -144,7 +144,7 @@ def material_of_pairs(given: Any, found: Resolved, stacklevel: int) -> Material:
     found : Resolved
         The pairs, in canonical order.
     """
-    data = clipped(found.data, given.data_norm, stacklevel + 1)
+    data = clipped(found.data, given.data_norm)
     chosen = choose(data, given.select, given.unit, selection_seed(given.random_state))
     positions, rows = found.positions, chosen.rows
     if positions is not None:
@@ -193,7 +193,7 @@ COSTS_OF_PEOPLE: dict[Unit, Cost] = {"pair": Cost(2), "relationship": Cost(2), "
 
 
 def material_of_people(
-    given: Any, X: Any, y: Any, classes: Sequence[Any] | None, ids: Any, stacklevel: int
+    given: Any, X: Any, y: Any, classes: Sequence[Any] | None, ids: Any
 ) -> Material:
     """People with classes as material, in the order of their ids.
 
@@ -208,10 +208,9 @@ def material_of_people(
     read_off = classes is None and not isinstance(X, People)
     unlisted = int(np.count_nonzero(people.classes == NO_CLASS))
     if unlisted:
-        warnings.warn(
+        warn(
             f"{unlisted} people have a class that is not in the list, and contribute nothing",
             PrivateNote,
-            stacklevel=stacklevel + 1,
         )
     order = order_of_ids(people.ids)
     if order is not None:
@@ -222,7 +221,7 @@ def material_of_people(
             np.asarray(people.ids)[order],
             people.feature_names,
         )
-    people = clipped(people, given.data_norm, stacklevel + 1)
+    people = clipped(people, given.data_norm)
     return Material(
         given=people,
         used=people,
@@ -325,7 +324,7 @@ def designed_pairs(given: Any, people: Material) -> Material:
         null
     )
     settled = SimpleNamespace(**{**vars(given), "select": "all"})
-    material = material_of_pairs(settled, Resolved(*found.canonical(), False), stacklevel=4)
+    material = material_of_pairs(settled, Resolved(*found.canonical(), False))
     return replace(
         material,
         public=tuple(dict.fromkeys((*material.public, *people.public))),

@@ -5,22 +5,20 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping
-from importlib import import_module
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairveil.data.pairset import PairSet
 from pairveil.engine.backends.records import check_backend
 from pairveil.errors import InputError
 from pairveil.graph.summary import GraphSummary, graph_summary
 from pairveil.learners.base import PrivateLearner
 from pairveil.learners.contract import PairMetric, check_calibration
+from pairveil.learners.histogram import PrivateThreshold
 from pairveil.learners.preparing import Prepared
-from pairveil.learners.private_threshold import PrivateThreshold
 from pairveil.learners.raw_rows import RawRows
+from pairveil.records.pairset import PairSet
 from pairveil.schema.schema import Schema
 
 OF_A_FIT = ("n_pairs_used_", "used_pairs_", "n_people_used_")
@@ -99,21 +97,18 @@ class PrivateMetricLearner(PrivateThreshold, PrivateLearner, PairMetric):
             self._threshold_by_fit(given, params)
         return self
 
-    def _write(self, folder: str | Path, overwrite: bool) -> Path:
+    def _released(self) -> Any:
         import pairveil  # what is past the trust boundary stands above this part
 
         schema: Schema | None = getattr(self, "schema_", None)
         names = getattr(self, "feature_names_in_", None)
-        metric = pairveil.ReleasedMetric(  # type: ignore[attr-defined]
+        return pairveil.ReleasedMetric(  # type: ignore[attr-defined]
             self.components_,
             self.certificate_,
             None if names is None or schema is not None else tuple(names),
             getattr(self, "column_scale_", None),
             schema,
         )
-        summary = import_module("pairveil.report.summaries").summary_of(self).to_json()
-        saved: Path = metric.save(folder, overwrite=overwrite, summary=summary)
-        return saved
 
     def _keep(self, model: Any, prepared: Prepared) -> None:
         self.components_ = np.asarray(model, dtype=np.float64)

@@ -18,11 +18,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pairveil.column_names import names_of
-from pairveil.data.columns import as_ids, ids_as_text
-from pairveil.data.pairset import PairSet
-from pairveil.data.tables import refuse_repeated
 from pairveil.errors import InputError
 from pairveil.graph.digest import digest_of, graph_digest
+from pairveil.records.columns import as_ids, ids_as_text
+from pairveil.records.pairset import PairSet
+from pairveil.records.tables import refuse_repeated
 
 ID = "id"
 

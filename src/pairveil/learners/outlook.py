@@ -16,10 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from pairveil.data.pairset import PairSet
 from pairveil.errors import PairveilWarning
+from pairveil.graph.choosing import SELECTIONS_OF_PAIRS, recommended_selection
 from pairveil.graph.kappa import Kappa
-from pairveil.graph.recommending import SELECTIONS_OF_PAIRS, recommended_selection
 from pairveil.learners.contrastive.learner import DPPMetricLearner
 from pairveil.learners.expected import ENOUGH, ExpectedGain, expected_gain, was_measured
 from pairveil.learners.inputs import Resolved
@@ -31,6 +30,7 @@ from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.noise import TrustedNoise
 from pairveil.privacy.promise import times_in_100
 from pairveil.privacy.units import UNITS, round_up
+from pairveil.records.pairset import PairSet
 
 EPSILONS = (0.3, 1.0, 2.0, 4.0, 8.0)
 GUESS_ALLOWED = 0.75
@@ -212,7 +212,7 @@ def _lines(
         check_common(given)
         learner._check(given, found.data.n_features)
         if material is None:  # depends on unit and selection only
-            material = material_of_pairs(given, found, stacklevel=2)
+            material = material_of_pairs(given, found)
             if material.used_kappa is not None:
                 kappas[select] = material.used_kappa
         planned = prepare(learner._recipe(given), given, material, TrustedNoise()).certificate

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
+from pairveil._warn import warn
 from pairveil.engine.plan import Plan, Recipe, Setting
 from pairveil.engine.planning import SLACK_SHARE, plan_within
 from pairveil.errors import DataWarning, InputError
@@ -65,9 +65,7 @@ class Prepared:
         }
 
 
-def prepare(
-    recipe: Recipe, given: Any, material: Material, noise: NoiseSource, stacklevel: int = 2
-) -> Prepared:
+def prepare(recipe: Recipe, given: Any, material: Material, noise: NoiseSource) -> Prepared:
     """Plan and certify a fit.
 
     Parameters
@@ -103,7 +101,7 @@ def prepare(
             costs={material.kind: costs},
         )
         refuse_large_delta(certificate)
-        _warn(n, plan, stacklevel + 1)
+        _warn(n, plan)
     return Prepared(material, recipe, plan, certificate, noise)
 
 
@@ -128,7 +126,7 @@ def refuse_large_delta(certificate: Certificate) -> None:
         raise InputError(reason)
 
 
-def _warn(n: int, plan: Plan, stacklevel: int) -> None:
+def _warn(n: int, plan: Plan) -> None:
     """Say what a careful user would want to know; all of it follows from public numbers."""
     kind = plan.queries[0].records
     if kind == "counted pairs":  # counts have no features to hide behind noise
@@ -136,10 +134,9 @@ def _warn(n: int, plan: Plan, stacklevel: int) -> None:
     first = plan.queries[0]  # the first look at the data; a choice pays for one number only
     noise = first.noise_multiplier * math.sqrt(1 if first.is_choice else plan.n_features)
     if n / noise < 3:
-        warnings.warn(
+        warn(
             f"{n} {kind} are few for {plan.n_features} features at this epsilon: "
             f"{_TOO_FEW.get(kind, 'the metric will most likely stay Euclidean')}; use more {kind}, fewer "
             "features or a larger epsilon",
             DataWarning,
-            stacklevel=stacklevel + 1,
         )

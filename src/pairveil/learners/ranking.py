@@ -2,48 +2,389 @@
 
 One noisy sum is released: chosen minus other, in the items' features, over all choices, where all choices
 of a worker are clipped as one record. Strengths, ranking and how sure it is are post-processing
-(`pairveil.learners.strengths`). What a worker and a choice can move is proved in docs/theory/choices.md.
+(`pairveil.learners.ranking`). What a worker and a choice can move is proved in docs/theory/choices.md.
+
+From what is passed to a ranker's ``fit`` to `Choices` between items with public features.
+
+From a noisy sum of choices to strengths of the items, with how sure they are: post-processing.
+
+In a logistic model of differences (Bradley-Terry, where items have no features) a choice is +1 with
+probability ``1 / (1 + exp(-<b, x>))`` for the public difference x of the two items' features. The sum of
+``y x`` over all choices says all that the choices say about b, and everything else in the likelihood is
+public. So one noisy sum is enough: b is fitted to it by generalised least squares, with the noise in the
+weights and a prior that keeps items about which nothing was heard near the mean (docs/theory/choices.md).
 """
 
 from __future__ import annotations
 
-import warnings
+import math
 from dataclasses import dataclass, replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy import sparse
+from numpy.typing import ArrayLike, NDArray
+from scipy import linalg, sparse
 from sklearn.utils.validation import check_is_fitted
 
+from pairveil._warn import warn
 from pairveil.array_types import FloatArray, IntArray
-from pairveil.data.choices import Choices
 from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.engine.statistics import Statistic, row_norms, shrink
-from pairveil.errors import DataWarning, InputError, PrivateNote
+from pairveil.errors import DataWarning, IdentityWarning, InputError, PrivateNote
 from pairveil.learners.base import PrivateLearner
-from pairveil.learners.choice_inputs import (
-    Items,
-    as_choices,
-    as_items,
-    is_connected,
-    record_weights,
-    whitened,
-)
+from pairveil.learners.inputs import as_features
 from pairveil.learners.material import Material, stated_selection
-from pairveil.learners.parameters import check_bound, check_common, is_number, plain_parameters
+from pairveil.learners.parameters import (
+    check_bound,
+    check_common,
+    is_number,
+    is_whole,
+    plain_parameters,
+)
 from pairveil.learners.preparing import Prepared, prepare
-from pairveil.learners.strengths import Asked, fit_strengths, rank_sets
 from pairveil.privacy.certificate import Certificate
-from pairveil.privacy.costs import A_CHOICE_OF_A_WORKER, Cost
+from pairveil.privacy.events import A_CHOICE_OF_A_WORKER, Cost
 from pairveil.privacy.grid import Norm
 from pairveil.privacy.ledger import PrivacyLedger
-from pairveil.privacy.mechanisms import mechanism_named
-from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
+from pairveil.privacy.mechanisms import GAUSSIAN, mechanism_named
 from pairveil.privacy.units import UNITS_OF_CHOICES, Adjacency, Unit
+from pairveil.records.choices import Choices
+from pairveil.records.similar_ids import count_similar
+
+# ---- From what is passed to a ranker's ``fit`` to `Choices` between items with public featu ------
+
+COLUMNS = ("worker", "chosen", "other")
+"""The columns of a table of choices."""
+
+MOST_FEATURES = 4096
+"""More columns, or items without features, than this are too many to solve for."""
+
+
+class Items(NamedTuple):
+    """The items, which are public.
+
+    Attributes
+    ----------
+    names : tuple or None
+        What choices call them; None: row numbers.
+    features : array of shape (n_items, d), or sparse ones on the diagonal
+    featured : bool
+        Whether they have features.
+    """
+
+    names: tuple[Any, ...] | None
+    features: Any
+    featured: bool
+
+
+def as_items(items: Any) -> Items:
+    """Items from their number, a list of names, or a table of features.
+
+    Examples
+    --------
+    >>> as_items(["tea", "coffee"]).names, as_items(3).features.shape
+    (('tea', 'coffee'), (3, 3))
+    """
+    if is_whole(items):
+        return _bare(int(items), None)
+    if hasattr(items, "index") and hasattr(
+        items, "columns"
+    ):  # a DataFrame: its index names the items
+        names, features = _distinct(items.index.tolist()), as_features(items)
+        return Items(names, _finite(features), True)
+    array = np.asarray(items)
+    if array.ndim == 1:
+        return _bare(len(array), _distinct(array.tolist()))
+    return Items(None, _finite(as_features(items)), True)
+
+
+def _bare(n: int, names: tuple[Any, ...] | None) -> Items:
+    if n < 2:
+        raise InputError("there must be at least two items to choose between")
+    if n > MOST_FEATURES:
+        raise InputError(
+            f"at most {MOST_FEATURES} items can be ranked without features; got {n}: give their features"
+        )
+    return Items(names, sparse.eye_array(n, format="csr"), False)
+
+
+def _distinct(names: list[Any]) -> tuple[Any, ...]:
+    if len(set(names)) != len(names):
+        raise InputError("an item is listed twice")
+    return tuple(names)
+
+
+def _finite(features: Any) -> FloatArray:
+    dense = np.asarray(features.toarray() if sparse.issparse(features) else features, dtype=float)
+    n, d = dense.shape
+    if n < 2:
+        raise InputError("there must be at least two items to choose between")
+    if d > MOST_FEATURES:
+        raise InputError(f"items have at most {MOST_FEATURES} features; got {d}")
+    if not np.isfinite(dense).all():
+        raise InputError(
+            "a feature of an item is missing or infinite: items are public, complete them"
+        )
+    widest = float(np.abs(dense).max()) if d else 0.0
+    if widest == 0.0:
+        raise InputError("all features of all items are zero")
+    return dense
+
+
+def as_choices(choices: Any, items: Items, by: Any) -> Choices:
+    """Choices from a table with columns worker, chosen, other, or from an array of such rows.
+
+    Parameters
+    ----------
+    choices : Choices, DataFrame or array of shape (K, 3)
+    by : {'worker', 'choice'}
+    """
+    if isinstance(choices, Choices):
+        return replace(choices, features=items.features, by=by, weights=None)
+    if hasattr(choices, "columns"):
+        missing = [name for name in COLUMNS if name not in choices.columns]
+        if missing:
+            raise InputError(
+                f"choices have no column '{missing[0]}': they need {', '.join(COLUMNS)}"
+            )
+        workers, chosen, other = (np.asarray(choices[name]) for name in COLUMNS)
+    else:
+        listed = isinstance(choices, list | tuple)  # names of workers may stand beside item numbers
+        array = np.asarray(choices, dtype=object if listed else None)
+        if array.ndim != 2 or array.shape[1] != 3:
+            raise InputError(
+                "choices must have shape (n_choices, 3): worker, item chosen, other item; "
+                f"got {array.shape}"
+            )
+        workers, chosen, other = (np.asarray(c.tolist()) if listed else c for c in array.T)
+    pairs = np.column_stack([_numbers(chosen, items, "chosen"), _numbers(other, items, "other")])
+    made = Choices(workers, pairs, np.ones(len(pairs), dtype=np.int8), items.features, by)
+    similar = (
+        count_similar(np.unique(made.workers).astype(object))
+        if made.workers.dtype.kind == "U"
+        else 0
+    )
+    if similar:
+        warn(
+            f"{similar} workers' names differ from another one only in case, outer spaces or Unicode form, "
+            "and each counts as a worker: if they are the same people, they are protected by half; give "
+            "everyone one name",
+            IdentityWarning,
+        )
+    return made
+
+
+def _numbers(values: NDArray[Any], items: Items, column: str) -> NDArray[np.int64]:
+    """Row numbers of items. Which items were asked about is public, so an unknown one is an error."""
+    if items.names is None:
+        if values.dtype.kind not in "iu":
+            raise InputError(f"column '{column}' must hold item numbers, or give items by name")
+        return values.astype(np.int64)
+    place: dict[Any, int] = {}
+    for number, name in enumerate(items.names):  # an array of mixed columns makes text of numbers
+        place[name] = place[str(name)] = number
+    found = np.array([place.get(one, -1) for one in values.tolist()], dtype=np.int64)
+    if found.size and found.min() < 0:
+        raise InputError(
+            f"column '{column}' names an item that is not listed, first at row {int(np.argmin(found))}"
+        )
+    return found
+
+
+def whitened(choices: Choices) -> tuple[Choices, FloatArray]:
+    """The same choices over features whose differences have unit covariance, and the way to get there.
+
+    Which differences were asked for is public. After whitening, the same noise on every column costs the same
+    information in every direction.
+    """
+    features = np.asarray(choices.features, dtype=np.float64)
+    widest = float(np.abs(features).max())
+    features = features / widest
+    apart = replace(choices, features=features).differences()
+    values, vectors = np.linalg.eigh(apart.T @ apart / len(apart))
+    if values[-1] <= 1e-24:
+        raise InputError("no two items that were chosen between differ in any feature")
+    solid = values > 1e-9 * values[-1]
+    to = vectors * np.where(solid, 1 / np.sqrt(np.where(solid, values, 1.0)), 0.0)
+    return replace(choices, features=features @ to), to / widest
+
+
+def is_connected(choices: Choices) -> bool:
+    """Whether every item can be compared with every other through choices (public)."""
+    left, right = choices.pairs.T
+    n = choices.n_items
+    graph = sparse.coo_array((np.ones(len(left)), (left, right)), shape=(n, n))
+    return int(sparse.csgraph.connected_components(graph, directed=False)[0]) == 1
+
+
+def record_weights(choices: Choices, norm: str, loud: float, *, private: bool) -> FloatArray:
+    """Public factors that bring records to about the same length, at most 1.
+
+    A record's length is guessed from what was asked: ``loud`` times that of choices made by a coin, or that
+    of all its differences laid end to end where that is less.
+
+    Parameters
+    ----------
+    norm : {'l2', 'l1'}
+    private : bool
+        Without privacy nothing is shortened and all choices count the same.
+    """
+    apart, edges = choices.differences(), choices.edges()
+    squares = apart.multiply(apart).tocsr() if sparse.issparse(apart) else apart**2
+    whose = np.repeat(np.arange(choices.n_records), np.diff(edges))
+    of = sparse.csr_array(
+        (np.ones(len(whose)), (whose, np.arange(len(whose)))), shape=(choices.n_records, len(whose))
+    )
+    by_column = of @ squares
+    by_column = by_column.toarray() if sparse.issparse(by_column) else np.asarray(by_column)
+    if norm == "l1":
+        lengths = np.asarray(abs(apart).sum(axis=1)).ravel()
+        by_coin = np.sqrt(by_column).sum(axis=1)
+    else:
+        lengths = np.sqrt(np.asarray(squares.sum(axis=1)).ravel())
+        by_coin = np.sqrt(by_column.sum(axis=1))
+    most = np.asarray(of @ lengths)
+    if not private:
+        return np.full(choices.n_records, 1.0 / float(most.max()))
+    typical = np.minimum(loud * by_coin, most)
+    middle = float(np.median(typical[typical > 0]))
+    weights: FloatArray = 1.0 / np.maximum(typical, middle)
+    assert math.isfinite(float(weights.max()))
+    return weights
+
+
+# ---- post-processing -----------------------------------------------------------------------------
+
+STEPS = 100
+"""Most Newton steps; they stop when nothing moves."""
+
+DRAWS = 10_000
+"""Of strengths, for the critical value of simultaneous statements."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is public about all choices together: which differences were asked for, and with what weight.
+
+    Attributes
+    ----------
+    differences : array or sparse matrix of shape (P, d)
+        Each pair of items once.
+    weight, square : arrays of shape (P,)
+        Sum of the public weights of its choices, and of their squares.
+    """
+
+    differences: Any
+    weight: FloatArray
+    square: FloatArray
+
+    def moments(self, b: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Mean of the sum of ``weight y x`` at b, its derivative in b, and its covariance."""
+        half = np.asarray(self.differences @ b) / 2
+        mean = np.tanh(half)
+        spread = 1 - mean**2
+        return (
+            np.asarray(self.differences.T @ (self.weight * mean)),
+            self._gram(self.weight * spread / 2),
+            self._gram(self.square * spread),
+        )
+
+    def _gram(self, by: FloatArray) -> FloatArray:
+        x = self.differences
+        if sparse.issparse(x):
+            return np.asarray((x.T @ (sparse.diags_array(by) @ x)).todense())
+        return np.asarray(x.T @ (by[:, None] * x))
+
+
+def fit_strengths(
+    asked: Asked, answer: FloatArray, noise: float, prior_std: float
+) -> tuple[FloatArray, FloatArray]:
+    """Coefficients and their covariance, from the noisy sum of ``weight y x`` over all choices.
+
+    Parameters
+    ----------
+    answer : array of shape (d,)
+    noise : float
+        Standard deviation of the noise on each entry.
+    prior_std : float
+        Standard deviation of the coefficients before anything is heard.
+
+    Examples
+    --------
+    >>> asked = Asked(np.array([[1.0, -1.0]]), np.array([100.0]), np.array([100.0]))
+    >>> b, _ = fit_strengths(asked, np.array([50.0, -50.0]), noise=0.0, prior_std=100.0)
+    >>> round(float(b[0] - b[1]), 2)        # log(75 / 25)
+    1.1
+    """
+    d = len(answer)
+    b, prior = np.zeros(d), np.eye(d) / prior_std**2
+    precision = prior
+    damping = 1.0
+    last = math.inf
+    for _ in range(STEPS):
+        mean, slope, spread = asked.moments(b)
+        tiny = 1e-9 * max(float(np.trace(spread)) / d, 1e-300)
+        weighed = linalg.solve(spread + (noise**2 + tiny) * np.eye(d), slope, assume_a="pos").T
+        precision = weighed @ slope + prior
+        step = linalg.solve(precision, weighed @ (answer - mean) - prior @ b, assume_a="pos")
+        length = float(np.abs(step).max())
+        damping = damping / 2 if length > last else min(1.0, 1.5 * damping)
+        b, last = b + damping * step, length
+        if length < 1e-9 * prior_std:
+            break
+    return b, np.asarray(linalg.inv((precision + precision.T) / 2))
+
+
+def rank_sets(
+    strengths: FloatArray, covariance: FloatArray, confidence: float
+) -> tuple[IntArray, IntArray]:
+    """Best and worst rank of each item that no statement about two items rules out.
+
+    With the stated confidence *all* true ranks are in their sets: each difference of two strengths gets an
+    interval, all of them hold together, and an item's best rank is one more than the number of items above
+    it for certain.
+
+    Parameters
+    ----------
+    strengths : array of shape (n,)
+    covariance : array of shape (n, n)
+
+    Returns two integer arrays of shape (n,), low and high; ranks count from 1, the best.
+
+    Examples
+    --------
+    >>> low, high = rank_sets(np.array([3.0, 0.0, 0.1]), 0.01 * np.eye(3), confidence=0.95)
+    >>> low.tolist(), high.tolist()
+    ([1, 2, 2], [1, 3, 3])
+    """
+    n = len(strengths)
+    variances = np.diag(covariance)
+    spread = np.sqrt(np.maximum(variances[:, None] + variances[None, :] - 2 * covariance, 1e-300))
+    critical = _critical(covariance, spread, confidence)
+    above = strengths[None, :] - strengths[:, None] > critical * spread  # [i, j]: j is above i
+    return above.sum(axis=1) + 1, n - above.sum(axis=0)
+
+
+def _critical(covariance: FloatArray, spread: FloatArray, confidence: float) -> float:
+    """What the largest of all standardised differences exceeds with probability 1 - confidence.
+
+    By simulation with a fixed seed: the covariance is released, so this is arithmetic and no secret.
+    """
+    n = len(covariance)
+    draws = max(1000, min(DRAWS, 20_000_000 // (n * n)))
+    values, vectors = linalg.eigh(covariance)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    drawn = np.random.default_rng(0).standard_normal((draws, n)) @ root.T
+    largest = np.zeros(draws)
+    for i in range(n):
+        apart = np.abs(drawn - drawn[:, [i]]) / spread[i]
+        np.maximum(largest, apart.max(axis=1), out=largest)
+    return float(np.quantile(largest, confidence))
+
+
+# ---- a ranking of items from workers' choices, under differential privacy ------------------------
 
 LOUD = 1.0
 """Where a worker's choices are clipped, in lengths of as many choices by coin."""
@@ -234,7 +575,7 @@ class PrivatePreferenceRanker(PrivateLearner):
         Parameters
         ----------
         choices : DataFrame with columns worker, chosen and other, array of such rows, or Choices
-            `pairveil.data.choices.Choices` can also hold null choices. A worker may contradict herself.
+            `pairveil.records.choices.Choices` can also hold null choices. A worker may contradict herself.
         items : int, list of names, DataFrame or array of shape (n_items, n_features)
             How many there are, what they are called, or their features (rows of a DataFrame are called by its
             index). Public.
@@ -256,7 +597,7 @@ class PrivatePreferenceRanker(PrivateLearner):
         if not (is_number(given.confidence) and 0 < given.confidence < 1):
             raise InputError("confidence must be a number between 0 and 1, both excluded")
         recipe, choices = self._settle(given, pairs, y)
-        return prepare(recipe, given, _material(choices), self._noise(), stacklevel=4)
+        return prepare(recipe, given, _material(choices), self._noise())
 
     def _settle(self, given: Any, choices: Any, items: Any) -> tuple[RankingRecipe, Choices]:
         """Choices as records of about the same length; what is public about them is in the recipe."""
@@ -272,18 +613,13 @@ class PrivatePreferenceRanker(PrivateLearner):
         if data.n_workers < 2:
             raise InputError("one worker alone cannot be hidden: there must be at least two")
         if not found.featured and not is_connected(data):
-            warnings.warn(
+            warn(
                 "some items are not compared with others, not even through third ones: where the "
                 "parts of the ranking lie relative to each other is a guess",
                 DataWarning,
-                stacklevel=5,
             )
         if data.n_null:
-            warnings.warn(
-                f"{data.n_null} choices are for neither item, and contribute nothing",
-                PrivateNote,
-                stacklevel=5,
-            )
+            warn(f"{data.n_null} choices are for neither item, and contribute nothing", PrivateNote)
         back = None
         if found.featured:
             data, back = whitened(data)
@@ -314,17 +650,16 @@ class PrivatePreferenceRanker(PrivateLearner):
         self.rank_low_, self.rank_high_ = sets
         self.items_ = names
 
-    def _write(self, folder: str | Path, overwrite: bool) -> Path:
+    def _released(self) -> Any:
         import pairveil  # what is past the trust boundary stands above this part
 
-        saved: Path = pairveil.ReleasedRanking(  # type: ignore[attr-defined]
+        return pairveil.ReleasedRanking(  # type: ignore[attr-defined]
             strengths=self.strengths_,
             names=self.items_,
             rank_low=self.rank_low_,
             rank_high=self.rank_high_,
             certificate=self.certificate_,
-        ).save(folder, overwrite=overwrite)
-        return saved
+        )
 
     def preference(self, left: Any, right: Any) -> FloatArray:
         """How likely a choice between two items is for the first, by their row numbers.

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pairveil.column_names import in_order
-from pairveil.data.pairset import PairSet
-from pairveil.data.people import People
-from pairveil.data.scaling import PublicBounds, scale_to_bounds
 from pairveil.errors import InputError
 from pairveil.learners.inputs import as_features, as_pair_array
 from pairveil.learners.preparing import Prepared
+from pairveil.records.pairset import PairSet
+from pairveil.records.people import People
+from pairveil.records.scaling import PublicBounds, scale_to_bounds
 from pairveil.schema.schema import Schema
 from pairveil.schema.toml import read_schema, to_toml
 
@@ -89,16 +89,16 @@ class RawRows:
 
     # ---- rows -----------------------------------------------------------------------------------
 
-    def measured(self, table: Any, stacklevel: int = 2) -> Any:
+    def measured(self, table: Any) -> Any:
         """Rows as the metric takes them."""
         if self.schema is not None:
-            return self.schema.apply(table, stacklevel + 1)
+            return self.schema.apply(table)
         return self._ordered(table)
 
-    def learned(self, table: Any, stacklevel: int = 2) -> Any:
+    def learned(self, table: Any) -> Any:
         """Rows as the learner sees them: no longer than ``data_norm``."""
         if self.schema is not None:
-            return self.schema.apply(table, stacklevel + 1) * self.schema.factor(self.data_norm)
+            return self.schema.apply(table) * self.schema.factor(self.data_norm)
         if self.bounds is None:
             return table
         rows = as_features(self._ordered(table))
@@ -106,7 +106,7 @@ class RawRows:
 
     def _ordered(self, table: Any) -> Any:
         """A table with the columns of the bounds, in their order, which is that of the metric."""
-        return table if self.bounds is None else in_order(table, self.bounds.names, stacklevel=5)
+        return table if self.bounds is None else in_order(table, self.bounds.names)
 
     def inputs(self, pairs: Any, preprocessor: Any, *, learning: bool) -> tuple[Any, Any]:
         """Pairs and preprocessor as the resolver takes them, their rows read.
@@ -151,7 +151,7 @@ class RawRows:
             return X
         if isinstance(X, People):
             raise InputError("People hold numbers that were scaled: leave schema and bounds out")
-        return self.learned(X, stacklevel=4)
+        return self.learned(X)
 
 
 def _read_table(preprocessor: Any, read: Any) -> Any:

@@ -1,4 +1,4 @@
-"""DPPScatterLearner: a metric from statistics of people with classes (here), or of pairs (`pair_scatter`).
+"""A metric from statistics of people with classes.
 
 Two sums over people are released: means and second moments of the columns, from which the columns are scaled
 (`class_columns`; where noise would hide them, after a noisy choice of one of them), and then counts, sums and
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +22,6 @@ from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.engine.statistics import Statistic, row_norms, shrink
 from pairveil.errors import InputError
 from pairveil.learners.class_columns import Columns, ask_columns, find_columns
-from pairveil.learners.classes import LearnsFromClasses
-from pairveil.learners.material import Material
-from pairveil.learners.metric import PrivateMetricLearner
-from pairveil.learners.pair_scatter import METHODS, Method, Moments, PairScatterRecipe
-from pairveil.learners.parameters import check_choice, check_components
 from pairveil.learners.scatter_moments import (
     MOST_FEATURES,
     dense_rows,
@@ -35,9 +30,6 @@ from pairveil.learners.scatter_moments import (
     shrunk,
 )
 from pairveil.privacy.grid import Norm
-from pairveil.privacy.ledger import PrivacyLedger
-from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
-from pairveil.privacy.units import Adjacency, Unit
 
 Numbers = NDArray[np.int32]
 
@@ -246,123 +238,3 @@ def discriminant(
     learned = learned / math.sqrt(float(trusted.sum())) * columns.factors
     share = (1 - LEAST_EUCLID) * stands_out
     return leading(np.vstack([math.sqrt(share) * learned, math.sqrt(1 - share) * euclid]))
-
-
-class DPPScatterLearner(LearnsFromClasses, PrivateMetricLearner):
-    """Learn a Mahalanobis metric from private statistics, of people with classes or of labelled pairs.
-
-    `fit_classes` releases statistics of people; ``fit`` counts and second moments of similar and of
-    dissimilar pairs. Nothing is asked in steps: the metric is made of what was released.
-
-    Parameters
-    ----------
-    epsilon : float, default 1.0
-        Privacy budget of one fit, for ``unit`` and ``adjacency``. ``inf`` is the non-private learner.
-    delta : float, default 1e-5
-        Must be well below 1 / number of people. Not used where the noise is pure.
-    unit : {'person', 'relationship', 'pair'}
-        What is protected. A person is one record; a fact about two people is in two.
-    adjacency : {'zero-out', 'replace'}
-        What epsilon compares; the certificate states both.
-    mechanism : str
-        Kind of noise: 'gaussian', or 'laplace' for pure epsilon (`pairveil.privacy.mechanisms`).
-    n_components : int or None
-        Rows of the metric: None for all, with some Euclid blended in; a number for the leading ones.
-    data_norm : float, default 1.0
-        Public bound on a person's l2 norm; longer rows are clipped, and it is said.
-    accountant : PrivacyLedger or None
-        A budget across fits; charged before any noise is drawn.
-    preprocessor : array, DataFrame, sparse matrix or callable, optional
-        People's features, for distances of pairs given as row numbers.
-    backend : {'auto', 'numpy'}
-    random_state : int, Generator or None
-        None: operating-system entropy and exact discrete noise, a release. A seed: repeatable, and the
-        certificate says ``for_release: false``.
-    verbose : int
-    select, kappa
-        For pairs: which of them are used, and how many one unit touches; as for `DPPMetricLearner`.
-    method : {'lda', 'kissme'}
-        For pairs: generalised eigenvectors of dissimilar against similar differences, or the difference of
-        the inverses of their second moments.
-    moments : {'full', 'diagonal'}
-        For pairs: all second moments, or those of each column alone (many columns, little budget).
-    schema, bounds
-        Public facts of raw columns, as for `DPPMetricLearner`.
-
-    Attributes
-    ----------
-    components_ : array of shape (n_components, n_features)
-    certificate_ : Certificate or None
-        None when epsilon is infinite.
-    classes_ : tuple
-        The public list of classes.
-    kappa_ : int
-        Records that the unit touches.
-    noise_multiplier_ : float
-    n_people_used_ : int
-    n_features_in_ : int
-
-    Examples
-    --------
-    >>> from pairveil import DPPScatterLearner
-    >>> from pairveil.data.embedded import load_patients
-    >>> patients = load_patients()
-    >>> learner = DPPScatterLearner(epsilon=4.0, random_state=0)
-    >>> learner = learner.fit_classes(patients.features.values, patients.classes, classes=[0, 1])
-    >>> learner.kappa_, learner.certificate_.unit, learner.n_people_used_
-    (1, 'person', 569)
-    """
-
-    learns_from = ("classes", "pairs")
-
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 1e-5,
-        unit: Unit = "person",
-        adjacency: Adjacency = "zero-out",
-        mechanism: str = GAUSSIAN.name,
-        n_components: int | None = None,
-        data_norm: float = 1.0,
-        accountant: PrivacyLedger | None = None,
-        preprocessor: Any = None,
-        backend: Literal["auto", "numpy"] = "auto",
-        random_state: int | np.random.Generator | np.random.RandomState | None = None,
-        verbose: int = 0,
-        select: str = "paths",
-        kappa: int | Literal["auto"] = "auto",
-        method: Method = "lda",
-        moments: Moments = "full",
-        schema: Any = None,
-        bounds: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.unit = unit
-        self.adjacency = adjacency
-        self.mechanism = mechanism
-        self.n_components = n_components
-        self.data_norm = data_norm
-        self.accountant = accountant
-        self.preprocessor = preprocessor
-        self.backend = backend
-        self.random_state = random_state
-        self.verbose = verbose
-        self.select = select
-        self.kappa = kappa
-        self.method: Method = method
-        self.moments: Moments = moments
-        self.schema = schema
-        self.bounds = bounds
-
-    def _check(self, given: Any, n_features: int) -> None:
-        check_components(given.n_components, n_features)
-        check_choice("method", given.method, METHODS)
-        check_choice("moments", given.moments, ("full", "diagonal"))
-
-    def _recipe(self, given: Any) -> PairScatterRecipe:
-        """What is asked of labelled pairs (`pairveil.learners.pair_scatter`)."""
-        return PairScatterRecipe(given.method, given.moments, given.n_components)
-
-    def _class_recipe(self, given: Any, people: Material) -> tuple[ScatterRecipe, Material]:
-        return ScatterRecipe(people.used.n_classes, given.n_components), people

@@ -1,6 +1,5 @@
 """Record linkage: match weights that are learned privately from labelled pairs, and can be handed out."""
 
-from pairveil.data.linkage_sets import load_febrl, load_historical, make_records, make_voices
 from pairveil.linkage.comparing import text_levels
 from pairveil.linkage.dedupe import DedupeClassifier, DedupeComparator, from_dedupe
 from pairveil.linkage.estimating import level_frequencies
@@ -9,6 +8,7 @@ from pairveil.linkage.model import PrivateLinkageModel
 from pairveil.linkage.random_pairs import random_pairs
 from pairveil.linkage.recordlinkage import to_recordlinkage
 from pairveil.linkage.splink import from_splink
+from pairveil.records.linkage_sets import load_febrl, load_historical, make_records, make_voices
 from pairveil.release.linkage import ReleasedLinkage
 
 __all__ = [

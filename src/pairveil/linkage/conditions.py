@@ -11,19 +11,21 @@ macro of the caller's can stand behind a listed name, and it reaches no file, ex
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pairveil._warn import warn
 from pairveil.errors import InputError, PrivateNote
 from pairveil.linkage.random_pairs import random_pairs
 
 MOST_CHARACTERS = 50_000
 """Of one condition; a metric over 256 columns takes about half of it."""
 MEMORY = "4GB"
+DUCKDB = 2
+"""The first major version whose parser writes expressions as `_Checker` reads them (casts differ before)."""
 
 
 def _words(text: str) -> frozenset[str]:
@@ -71,7 +73,7 @@ CHILDREN: Mapping[str, frozenset[str]] = {
     "COMPARISON": frozenset({"left", "right"}),
     "CONJUNCTION": frozenset({"children"}),
     "OPERATOR": frozenset({"children"}),
-    "FUNCTION": frozenset({"arguments", "children"}),  # as DuckDB 2 and 1 call them
+    "FUNCTION": frozenset({"arguments", "children"}),
     "BETWEEN": frozenset({"input", "lower", "upper"}),
     "CASE": frozenset({"case_checks", "else_expr"}),
     "CAST": frozenset({"child", "type_expr"}),
@@ -105,6 +107,11 @@ def closed_database() -> Any:
     from pairveil.release.exporters import need
 
     duckdb = need("duckdb", "splink", "Splink settings")
+    if int(duckdb.__version__.split(".")[0]) < DUCKDB:
+        raise InputError(
+            f"Splink settings need duckdb {DUCKDB} or later; install it with: pip install "
+            '"pairveil[splink]"'
+        )
     found = duckdb.connect(
         ":memory:", config={"enable_external_access": "false", "memory_limit": MEMORY}
     )
@@ -464,11 +471,10 @@ class Compared:
     def _say_failed(found: NDArray[np.int64]) -> None:
         failed = np.count_nonzero((found == -2).any(axis=1))
         if failed:
-            warnings.warn(
+            warn(
                 f"{failed} pairs have values for which a condition fails or no level is meant: they count as "
                 "null there",
                 PrivateNote,
-                stacklevel=5,
             )
 
 

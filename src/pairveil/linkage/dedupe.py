@@ -10,10 +10,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pairveil.data.layouts.dedupe import read_dedupe, read_dedupe_records
 from pairveil.errors import InputError
 from pairveil.foreign import taking_apart
 from pairveil.linkage.comparing import LabelledLevels, text_levels
+from pairveil.records.layouts.dedupe import read_dedupe, read_dedupe_records
 from pairveil.release.linkage import ReleasedLinkage
 
 

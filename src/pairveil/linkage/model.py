@@ -1,20 +1,30 @@
-"""PrivateLinkageModel: Fellegi-Sunter match weights from labelled pairs, with a certificate."""
+"""PrivateLinkageModel: Fellegi-Sunter match weights from labelled pairs, with a certificate.
+
+What is given to a linkage model, checked: levels, the number of levels, entities, and u.
+
+What a linkage model asks of labelled pairs: how often each comparison has each level, by label.
+
+A pair adds 1 to the cell of its label, for each comparison that is not null, and a little to the count of its
+label. No entry is negative and all are whole halves, so sums are exact in every order of the pairs. What one
+pair can move is proved in docs/theory/linkage.md.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from pairveil.array_types import FloatArray
+from pairveil.array_types import FloatArray, IntArray
 from pairveil.column_names import names_of
-from pairveil.data.canonical import NULL
-from pairveil.data.counted import counted_pairs, record_numbers
-from pairveil.engine.plan import Recipe
+from pairveil.engine.engine import Engine
+from pairveil.engine.plan import Ask, Plan, Recipe, Setting
+from pairveil.engine.statistics import Labels, Statistic
 from pairveil.errors import InputError
 from pairveil.learners.base import PrivateLearner
 from pairveil.learners.counting import (
@@ -24,16 +34,232 @@ from pairveil.learners.counting import (
     stated_plainly,
 )
 from pairveil.learners.inputs import as_labels
-from pairveil.learners.parameters import check_common, is_number, plain_parameters
+from pairveil.learners.parameters import check_common, is_number, is_whole, plain_parameters
 from pairveil.learners.preparing import Prepared, prepare
-from pairveil.linkage.counts import CountRecipe, NoisyCounts
 from pairveil.linkage.estimating import in_order, shrunk
-from pairveil.linkage.inputs import beyond_bound, check_n_levels, check_u, read_off
 from pairveil.privacy.certificate import Certificate
+from pairveil.privacy.grid import Norm
 from pairveil.privacy.ledger import PrivacyLedger
-from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
+from pairveil.privacy.mechanisms import GAUSSIAN
 from pairveil.privacy.units import ASSUMED_LEVELS, Adjacency, Unit
-from pairveil.release.linkage import ReleasedLinkage, as_levels, match_weights
+from pairveil.records.canonical import NULL
+from pairveil.records.counted import counted_pairs, record_numbers
+from pairveil.records.shared_values import meant
+from pairveil.release.linkage import ReleasedLinkage, as_levels, match_weights, place
+
+# ---- levels, the number of levels, entities, and u -----------------------------------------------
+
+MOST_LEVELS = 1000
+
+
+def check_n_levels(n_levels: Any, levels: IntArray) -> tuple[int, ...]:
+    """The public number of levels of each comparison, which all levels must be below."""
+    sizes = np.asarray(n_levels).tolist() if not isinstance(n_levels, list | tuple) else n_levels
+    if is_whole(sizes):
+        sizes = [sizes] * levels.shape[1]
+    if not isinstance(sizes, list | tuple) or len(sizes) != levels.shape[1]:
+        raise InputError(
+            f"n_levels must say how many levels each of the {levels.shape[1]} comparisons has"
+        )
+    if not all(is_whole(size) and 1 <= size <= MOST_LEVELS for size in sizes):
+        raise InputError(f"n_levels must hold whole numbers from 1 to {MOST_LEVELS}")
+    above = np.argwhere(levels >= np.asarray(sizes, dtype=np.int64))
+    if above.size:
+        column = int(above[0][1])
+        raise InputError(
+            f"levels: {place(above[0])} is not below n_levels, which is {sizes[column]} for this "
+            "comparison (levels count from 0)"
+        )
+    return tuple(int(size) for size in sizes)
+
+
+def read_off(levels: IntArray) -> tuple[int, ...]:
+    """The number of levels that occur: private, so a model that uses it is not for release."""
+    return tuple(int(max(2, top + 1)) for top in levels.max(axis=0, initial=0))
+
+
+def check_u(u: Any, n_levels: Sequence[int]) -> list[FloatArray]:
+    """Probabilities of the levels of pairs that do not match, as given: positive, each sums to 1."""
+    if not isinstance(u, list | tuple) or len(u) != len(n_levels):
+        raise InputError(f"u must be a list of {len(n_levels)} arrays, one for each comparison")
+    found = []
+    for number, (given, size) in enumerate(zip(u, n_levels, strict=True), start=1):
+        try:
+            array = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"u of comparison {number} must hold numbers") from None
+        if array.shape != (size,) or not np.all(np.isfinite(array) & (array > 0)):
+            raise InputError(f"u of comparison {number} must hold {size} numbers above 0")
+        if abs(array.sum() - 1) > 1e-6:
+            raise InputError(f"u of comparison {number} must sum to 1")
+        found.append(array / array.sum())
+    return found
+
+
+def beyond_bound(entities: Any, pairs: Any, most: int) -> NDArray[np.bool_]:
+    """Pairs with a record that is not among the first so many records of its entity, by id.
+
+    Whether a record counts follows from its own entity's records alone, so emptying one entity empties pairs
+    of its own and brings no other pair back (docs/theory/linkage.md). A record without an entity, or of which
+    two are said, counts for nobody: that is private, and stops nothing.
+
+    Parameters
+    ----------
+    entities : (K, 2) array
+        The entity of both records of each pair (private).
+    pairs : (K, 2) integer array
+        The records, numbered in the order of their ids.
+
+    Examples
+    --------
+    >>> beyond_bound([["x", "x"], ["x", "x"]], np.array([[0, 1], [1, 2]]), 2).tolist()
+    [False, True]
+    """
+    listed, ends = np.asarray(entities, dtype=object), np.asarray(pairs)
+    if listed.shape != ends.shape:
+        raise InputError("entities must name the entity of both records of each pair: shape (n, 2)")
+    named = [_owner(one) for one in listed.ravel().tolist()]
+    unknown = np.array([one is None for one in named])
+    numbers: dict[Any, int] = {}
+    who = np.array([numbers.setdefault(one, len(numbers)) for one in named], dtype=np.int64)
+    record = ends.reshape(-1)
+    found, first = np.unique(record, return_index=True)
+    at = np.searchsorted(found, record)
+    # Nobody can say whose a record is that has no entity, or two: it counts for nobody.
+    nobodys = np.zeros(len(found), dtype=bool)
+    nobodys[at[unknown | (who != who[first][at])]] = True
+    place = np.full(len(found), most, dtype=np.int64)
+    kept = np.flatnonzero(~nobodys)
+    order = kept[np.argsort(who[first][kept], kind="stable")]  # within an entity by record
+    owner = who[first][order]
+    place[order] = np.arange(len(order)) - np.searchsorted(owner, owner)
+    late = (place >= most)[at]
+    return np.asarray(late.reshape(-1, 2).any(axis=1))
+
+
+def _owner(cell: Any) -> Any:
+    """What an entity is compared by (`meant`), however a table writes it; None where none is said."""
+    try:
+        missing = cell is None or bool(cell != cell)
+    except (TypeError, ValueError):  # pandas' NA; an array
+        return None
+    found = None if missing else meant(str(cell))
+    return None if found == "" else found
+
+
+# ---- how often each comparison has each level, by label ------------------------------------------
+
+LABEL_WEIGHT = 0.5
+"""What a pair adds to the count of its label; small, since one count needs little precision."""
+
+QUERY = "level counts"
+
+
+@dataclass(frozen=True)
+class LevelCounts(Statistic):
+    """Counts of levels by label, as one long vector.
+
+    Parameters
+    ----------
+    n_levels : tuple of int
+        Levels of each comparison (public).
+    matches_only : bool
+        Count the levels of matches alone, where those of other pairs are known already.
+    clip : float
+        `bound` of the query's norm.
+    """
+
+    n_levels: tuple[int, ...]
+    matches_only: bool
+    clip: float
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Matches and non-matches, then levels of matches, then those of non-matches."""
+        return (2 + sum(self.n_levels) * (1 if self.matches_only else 2),)
+
+    @staticmethod
+    def bound(n_comparisons: int, norm: Norm) -> float:
+        """Largest norm of a contribution: one cell for each comparison, and the label's own."""
+        if norm == "l1":
+            return n_comparisons + LABEL_WEIGHT
+        return math.sqrt(n_comparisons + LABEL_WEIGHT**2)
+
+    def tile_sum(self, levels: Any, labels: Labels, norm: Norm) -> FloatArray:
+        """Sum of the contributions; null levels and null pairs add nothing."""
+        del norm  # whole numbers below the bound in either: nothing is left to clip
+        total = np.zeros(self.shape)
+        start = 2
+        for row, label in enumerate((1, -1)):
+            chosen = labels == label
+            total[row] = LABEL_WEIGHT * np.count_nonzero(chosen)
+            if label < 0 and self.matches_only:
+                break
+            for column, size in enumerate(self.n_levels):
+                found = levels[chosen, column]
+                total[start : start + size] = np.bincount(found[found >= 0], minlength=size)
+                start += size
+        return total
+
+
+@dataclass(frozen=True)
+class NoisyCounts:
+    """What was released, in plain counts.
+
+    Attributes
+    ----------
+    matches, others : list of arrays
+        Counts of the levels of each comparison; ``others`` is empty where they were not asked for.
+    labels : array of shape (2,)
+        Matches and non-matches.
+    noise : float
+        Standard deviation of the noise on a count of levels; on those of labels it is twice that.
+    """
+
+    matches: list[FloatArray]
+    others: list[FloatArray]
+    labels: FloatArray
+    noise: float
+
+
+@dataclass(frozen=True)
+class CountRecipe:
+    """One query: all counts together.
+
+    ``told``: further public parameters, for the certificate.
+    """
+
+    n_levels: tuple[int, ...]
+    matches_only: bool = False
+    told: tuple[tuple[str, Any], ...] = ()
+    headline = QUERY
+
+    def ask(self, setting: Setting) -> tuple[Ask, ...]:
+        """The counts have the whole budget."""
+        del setting
+        return (Ask(QUERY, LevelCounts(self.n_levels, self.matches_only, 1.0).shape, 1.0),)
+
+    def options(self) -> dict[str, Any]:
+        """For the certificate."""
+        return {"linkage": {"n_levels": list(self.n_levels), **dict(self.told)}}
+
+    def noise(self, plan: Plan) -> tuple[float, float]:
+        """Clip bound of a pair, and the standard deviation of the noise on each count."""
+        query = plan[QUERY]
+        clip = LevelCounts.bound(len(self.n_levels), query.mechanism.norm)
+        return clip, query.noise_std(clip)
+
+    def run(self, plan: Plan, engine: Engine) -> NoisyCounts:
+        """Ask, and put the answer in order."""
+        query, (clip, noise) = plan[QUERY], self.noise(plan)
+        answer = engine.answer(query, LevelCounts(self.n_levels, self.matches_only, clip))
+        cut = np.cumsum((2, *self.n_levels, *(() if self.matches_only else self.n_levels)))
+        parts = np.split(answer, cut[:-1])
+        k = len(self.n_levels)
+        return NoisyCounts(parts[1 : k + 1], parts[k + 1 :], parts[0] / LABEL_WEIGHT, noise)
+
+
+# ---- Fellegi-Sunter match weights from labelled pairs, with a certificate ------------------------
 
 GIVEN_U = (
     "u, how often pairs that are no match agree, was given, not learned: nothing is promised of it"
@@ -176,7 +402,7 @@ class PrivateLinkageModel(PrivateLearner):
         known = None if self.u is None else check_u(self.u, sizes)
         if entities is not None:
             labels = self._bounded(labels, pairs, entities)
-        data, positions = counted_pairs(array, labels, pairs, names_of(levels), stacklevel=3)
+        data, positions = counted_pairs(array, labels, pairs, names_of(levels))
         material = material_of_counts(given, data, positions, given.entity_records)
         said = {
             ASSUMED_LEVELS: n_levels is None,
@@ -190,7 +416,7 @@ class PrivateLinkageModel(PrivateLearner):
             for_release=n_levels is not None,
         )
         recipe = self._counting(given, sizes, known is not None)
-        return stated_plainly(prepare(recipe, given, material, self._noise(), stacklevel=3))
+        return stated_plainly(prepare(recipe, given, material, self._noise()))
 
     def _check_own(self, given: Any, pairs: Any) -> None:
         if pairs is None and given.unit != "pair":
@@ -406,6 +632,4 @@ class PrivateLinkageModel(PrivateLearner):
             self.n_behind_,
         )
 
-    def release(self, folder: Any, *, overwrite: bool = False) -> Any:
-        """Write the release: tables, certificate and a README for whoever receives it."""
-        return self.released().save(folder, overwrite=overwrite)
+    _released = released

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairveil.data.columns import as_ids, same_kind
 from pairveil.errors import InputError
 from pairveil.learners.parameters import is_whole
+from pairveil.records.columns import as_ids, same_kind
 
 
 def random_pairs(

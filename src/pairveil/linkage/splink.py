@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from pairveil._warn import warn
 from pairveil.array_types import FloatArray
 from pairveil.errors import DataWarning, InputError
 from pairveil.foreign import parse_json, read_regular
@@ -107,12 +108,11 @@ def to_splink(
             raise InputError("prior must be a number between 0 and 1, both excluded")
         found[PRIOR] = float(prior)
     elif found.get(PRIOR, USUAL_PRIOR) == USUAL_PRIOR:
-        warnings.warn(
+        warn(
             f"the settings keep Splink's default prior: two random records match with probability "
             f"{USUAL_PRIOR:g}. Give prior= (link: --prior), or let Splink estimate it "
             "(estimate_probability_two_random_records_match): probabilities and thresholds follow from it",
             DataWarning,
-            stacklevel=3,
         )
     for key, usual in PREFIXES.items():
         if found.get(key) == usual:
@@ -155,8 +155,8 @@ def from_splink(
     >>> from_splink(settings, labels, records={"unique_id": [1, 2], "town": ["ulm", "ulm"]}).levels
     array([[1]])
     """
-    from pairveil.data.readers import read_pairs
-    from pairveil.data.tables import PairTable
+    from pairveil.records.readers import read_pairs
+    from pairveil.records.tables import PairTable
 
     if isinstance(labels, PairTable):
         listed = labels
@@ -178,11 +178,10 @@ def from_splink(
     if n_random:
         drawn = compared.random_pairs(n_random, pairs)
         if len(drawn) < n_random:
-            warnings.warn(
+            warn(
                 f"{n_random:,} random pairs were asked for and {len(drawn):,} drawn: they take records that "
                 "are in no labelled pair, and there are no more; bring further records",
                 DataWarning,
-                stacklevel=3,
             )
         if len(drawn):
             more, drawn = compared.levels(drawn)
@@ -218,7 +217,7 @@ def read_records(path: Path) -> Any:
     import pyarrow.csv
     import pyarrow.parquet
 
-    from pairveil.data.files import require_file
+    from pairveil.records.files import require_file
 
     file = require_file(path)
     try:
@@ -332,11 +331,10 @@ def warn_of_frequencies(settings: dict[str, Any]) -> None:
         for level in _ranked(comparison, number)
     )
     if adjusted:
-        warnings.warn(
+        warn(
             "the settings adjust for term frequencies, which goes with u of random pairs: give n_random "
             "(link: --random-pairs), which is counted and paid for like the labels",
             DataWarning,
-            stacklevel=3,
         )
 
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pairveil.errors import InputError
-from pairveil.privacy.costs import Cost, Group
-from pairveil.privacy.events import Event
+from pairveil.privacy.events import Cost, Event, Group
 from pairveil.privacy.units import ADJACENCIES, Unit
 
 
@@ -31,7 +30,7 @@ def all_epsilons(
     events: Iterable[Event], kappas: Mapping[Unit, Group], delta: float, delta_slack: float
 ) -> dict[str, dict[str, float]]:
     """Return epsilon for every unit and adjacency at ``delta``, the slack of discrete noise included."""
-    from pairveil.privacy.accounting import epsilon_of
+    from pairveil.privacy.profile import epsilon_of
 
     if delta_slack > 0.0 and delta_slack >= delta:
         return {unit: dict.fromkeys(ADJACENCIES, math.inf) for unit in kappas}

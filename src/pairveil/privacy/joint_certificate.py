@@ -1,24 +1,21 @@
 """One certificate for a model and what was measured for it on private pairs: thresholds, or an error curve.
 
-The pairs of both may be others, so a unit is given as many pairs as it has in any of them; chains of pairs
-run through both, so a relationship is given all pairs of a person, unless they are known to be the very same
-pairs (docs/theory/guarantee.md, 'Several releases').
+The pairs of the parts may be others, so a unit is given as many pairs as it has in any of them; chains of
+pairs run through all, so a relationship is given all pairs of a person, unless they are known to be the very
+same pairs (docs/theory/guarantee.md, 'Several releases').
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 from pairveil.errors import InputError
 from pairveil.privacy.certificate import Certificate
-from pairveil.privacy.costs import Cost, costs_of_counts, costs_of_pairs
-from pairveil.privacy.events import event_from_dict
-from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
-from pairveil.privacy.public_facts import public_of
-from pairveil.privacy.queries import Query
-from pairveil.privacy.slack import slack_of_plan
+from pairveil.privacy.events import costs_of_counts, costs_of_pairs, event_from_dict
+from pairveil.privacy.mechanisms import GAUSSIAN, Query, slack_of_plan
+from pairveil.privacy.promise import public_of
 from pairveil.privacy.units import (
     ASSUMED_TOPOLOGY,
     NOISE_SOURCES,
@@ -31,65 +28,84 @@ from pairveil.privacy.units import (
 )
 
 COUNTED = "counted pairs"
+CHAINED = ("pairs", "tuples", COUNTED)
+"""Kinds of records through which chains run from one release to the next."""
 
 
 @dataclass(frozen=True)
-class ThresholdChoice:
-    """One private choice of a threshold: a histogram of distances with noise.
+class Part:
+    """A histogram of scores with noise, as the certificate of a model takes it in.
 
     Parameters
     ----------
-    kappas : mapping
-        Of each unit, in the graph of the pairs it was chosen on.
+    kind : str
+        Of its records.
+    sizes : mapping
+        How many of them each unit holds.
+    queries, events : sequences of dict
+        As certificates list them.
+    about : dict
+        What the plan says of its pairs.
     noise_source : str
         Name of the source that its noise came from, which need not be the fit's.
-    inferred_topology : bool
-        Whether people had to be recognised by equal feature rows.
     same_pairs : bool
         Whether its pairs are known to be the very pairs of the fit: then no chain runs from one to the other.
     """
 
-    query: Query
-    kappas: Mapping[Unit, int]
-    n_pairs: int
+    kind: str
+    sizes: Mapping[Unit, int]
+    queries: Sequence[Mapping[str, Any]]
+    events: Sequence[Mapping[str, Any]]
+    about: Mapping[str, Any]
     noise_source: str
-    inferred_topology: bool
     same_pairs: bool = False
+    for_release: bool = True
+    public: Sequence[str] = ()
+    delta: float = 0.0
+    slack: float = 0.0
+    plan: Mapping[str, Any] = field(default_factory=dict)
+    selection: Mapping[str, Any] | None = None
 
+    @classmethod
+    def of_threshold(
+        cls, query: Query, kappas: Mapping[Unit, int], n_pairs: int, noise_source: str,
+        inferred_topology: bool, same_pairs: bool,
+    ) -> Self:  # fmt: skip
+        """A threshold, chosen by one query; ``inferred_topology``: people were told apart by their rows."""
+        return cls(
+            "pairs",
+            kappas,
+            [query.to_dict()],
+            [query.event().to_dict()],
+            {"n_pairs": n_pairs, "kappas": dict(kappas)},
+            noise_source,
+            same_pairs,
+            for_release=not inferred_topology,
+            public=[ASSUMED_TOPOLOGY] if inferred_topology else [],
+        )
 
-def metric_and_thresholds(metric: Certificate, made: Sequence[ThresholdChoice]) -> Certificate:
-    """One certificate for a metric and every threshold that was chosen for it since the fit.
-
-    It is for release only if every part is, and says so if anybody's identity was guessed.
-    """
-    _refuse_search(metric)
-    costs = dict(metric.costs or {"pairs": costs_of_pairs(metric.kappas)})  # type: ignore[arg-type]
-    fitted = costs.get("pairs")
-    sizes: dict[Unit, int] = {
-        unit: max([fitted[unit].records if fitted else 1, *(one.kappas[unit] for one in made)])
-        for unit in UNITS
-    }
-    # As a ledger adds them up: by a person's pairs unless all are over the very same pairs.
-    same = fitted is not None and all(one.same_pairs for one in made)
-    costs["pairs"] = costs_of_pairs(sizes if same else _chained(sizes))
-    if "tuples" in costs:  # chains run through tuples and pairs alike
-        of_tuples = {unit: cost.records for unit, cost in costs["tuples"].items()}
-        costs["tuples"] = costs_of_pairs(_chained(of_tuples))
-    guessed = any(one.inferred_topology for one in made)
-    return _joined(
-        metric,
-        costs,
-        queries=[one.query.to_dict() for one in made],
-        events=[one.query.event().to_dict() for one in made],
-        sources=[one.noise_source for one in made],
-        for_release=not guessed,
-        public=[ASSUMED_TOPOLOGY] if guessed else [],
-        thresholds=[
-            {"n_pairs": one.n_pairs, "kappas": dict(one.kappas)}
-            | ({"same_pairs": True} if same else {})
-            for one in made
-        ],
-    )
+    @classmethod
+    def of_curve(cls, curve: Certificate) -> Self:
+        """An error curve, or an AUC, by its own certificate."""
+        assert curve.costs is not None
+        return cls(
+            COUNTED,
+            {unit: curve.costs[COUNTED][unit].records for unit in UNITS},
+            curve.plan["releases"],
+            curve.events,
+            {
+                "n_pairs": curve.n_pairs_used,
+                "n_pairs_given": curve.n_pairs_given,
+                "kappas": dict(curve.kappas),
+            },
+            curve.noise_source,
+            for_release=curve.for_release,
+            public=curve.public,
+            delta=curve.delta,
+            slack=curve.delta_slack,
+            plan={"error_curve": curve.plan["error_curve"]},
+            selection=curve.selection,
+        )
 
 
 def model_and_curve(model: Certificate, curve: Certificate) -> Certificate:
@@ -99,77 +115,68 @@ def model_and_curve(model: Certificate, curve: Certificate) -> Certificate:
 
     Raises InputError: they are about records of other kinds, or mean something else by a person.
     """
-    _check(model, curve)
-    costs: dict[str, dict[Unit, Cost]] = {}
-    for kind in dict.fromkeys((*(model.costs or ("pairs",)), COUNTED)):
-        sizes = _sizes(kind, model, curve)
+    _refuse_search(model)
+    kinds = {"pairs"} if model.costs is None else set(model.costs)
+    if "error_curve" not in curve.plan or not kinds <= {"pairs", COUNTED}:
+        raise InputError("only a model of pairs and an error curve have one certificate together")
+    if (model.mechanism, curve.mechanism) != (GAUSSIAN.name, GAUSSIAN.name):
+        raise InputError("only releases with Gaussian noise have one certificate; use a ledger")
+    if UNKNOWN_TOPOLOGY in (*model.public, *curve.public):
+        raise InputError("who is in which pair is not known: there is no promise for both together")
+    check_same_meanings(meanings_of_certificate(model), meanings_of_certificate(curve))
+    return joint_certificate(model, [Part.of_curve(curve)])
+
+
+def joint_certificate(model: Certificate, parts: Sequence[Part]) -> Certificate:
+    """One certificate for a model and all that was counted for it since.
+
+    It is for release only if every part is, and says so if anybody's identity was guessed.
+    """
+    _refuse_search(model)
+    costs = dict(model.costs or {"pairs": costs_of_pairs(model.kappas)})  # type: ignore[arg-type]
+    # As a ledger adds them up: by a person's pairs unless all are over the very same pairs.
+    same = "pairs" in costs and all(one.same_pairs for one in parts)
+    for kind in dict.fromkeys((*costs, *(one.kind for one in parts))):
+        if kind not in CHAINED:
+            continue
+        held = [{unit: cost.records for unit, cost in costs.get(kind, {}).items()}]
+        held += [dict(one.sizes) for one in parts if one.kind == kind]
+        sizes: dict[Unit, int] = {unit: max(one.get(unit, 1) for one in held) for unit in UNITS}
+        if kind == "tuples" or not same:
+            sizes["relationship"] = max(sizes["relationship"], sizes["person"])
         costs[kind] = costs_of_counts(sizes, l1=False) if kind == COUNTED else costs_of_pairs(sizes)
-    return _joined(
-        model,
-        costs,
-        queries=curve.plan["releases"],
-        events=curve.events,
-        sources=[curve.noise_source],
-        for_release=curve.for_release,
-        public=curve.public,
-        delta=max(model.delta, curve.delta),
-        slack=curve.delta_slack,
-        thresholds=[
-            {
-                "n_pairs": curve.n_pairs_used,
-                "n_pairs_given": curve.n_pairs_given,
-                "kappas": dict(curve.kappas),
-            }
-        ],
-        error_curve=curve.plan["error_curve"],
-        selection=_selection(model.selection, curve.selection),
-    )
-
-
-def _selection(model: Mapping[str, Any], curve: Mapping[str, Any]) -> dict[str, Any]:
-    """How the model's pairs were selected, with the caveat that the pairs of either part demand."""
-    full = "full_graph_relationship_kappa"
-    return {
-        **model,
-        "caveat": model["caveat"] or curve["caveat"],
-        full: max(model[full], curve[full]),
+    largest = {unit: max(by_unit[unit].records for by_unit in costs.values()) for unit in UNITS}
+    queries = (query for one in parts for query in one.queries)
+    told = {"same_pairs": True} if same else {}
+    plan = {
+        **model.plan,
+        "releases": [*model.plan["releases"], *queries],
+        "thresholds": [{**one.about, **told} for one in parts],
     }
-
-
-def _joined(
-    first: Certificate,
-    costs: Mapping[str, Mapping[Unit, Cost]],
-    *,
-    queries: Iterable[Mapping[str, Any]],
-    events: Iterable[Mapping[str, Any]],
-    sources: Sequence[str],
-    for_release: bool,
-    public: Sequence[str],
-    delta: float | None = None,
-    slack: float = 0.0,
-    selection: Mapping[str, Any] | None = None,
-    **added: Any,
-) -> Certificate:
-    """The first certificate with the queries of a second part, recomputed; ``added`` goes into its plan."""
-    joint = {unit: max(by_unit[unit].records for by_unit in costs.values()) for unit in UNITS}
-    plan = {**first.plan, "releases": [*first.plan["releases"], *queries], **added}
-    slack = max(first.delta_slack, slack)
+    for one in parts:
+        plan |= one.plan
+    slack = max(model.delta_slack, *(one.slack for one in parts))
     if slack > 0.0:  # a larger kappa can need more
-        slack = max(slack, slack_of_plan(plan, max(joint.values())))
-    source = min((first.noise_source, *sources), key=lambda name: NOISE_SOURCES.get(name, False))
-    said = dict.fromkeys((*first.public, *public))
+        slack = max(slack, slack_of_plan(plan, max(largest.values())))
+    sources = (model.noise_source, *(one.noise_source for one in parts))
+    source = min(
+        sources, key=lambda name: NOISE_SOURCES.get(name, False)
+    )  # a seed, if one was used
+    said = dict.fromkeys((*model.public, *(sentence for one in parts for sentence in one.public)))
+    events = (*model.events, *(event for one in parts for event in one.events))
+    sound = model.for_release and all(one.for_release for one in parts)
     return Certificate.issue(
-        [event_from_dict(event) for event in (*first.events, *events)],
-        delta=first.delta if delta is None else delta,
-        unit=first.unit,
-        adjacency=first.adjacency,
-        kappas=joint,
-        mechanism=first.mechanism,
-        n_pairs_given=first.n_pairs_given,
-        n_pairs_used=first.n_pairs_used,
-        selection=first.selection if selection is None else selection,
-        noise_source=source,  # a seed, if one was used
-        for_release=first.for_release and for_release and NOISE_SOURCES.get(source, False),
+        [event_from_dict(event) for event in events],
+        delta=max(model.delta, *(one.delta for one in parts)),
+        unit=model.unit,
+        adjacency=model.adjacency,
+        kappas=largest,
+        mechanism=model.mechanism,
+        n_pairs_given=model.n_pairs_given,
+        n_pairs_used=model.n_pairs_used,
+        selection=_selection(model.selection, parts),
+        noise_source=source,
+        for_release=sound and NOISE_SOURCES.get(source, False),
         delta_slack=slack,
         public=[one for one in said if one not in public_of(costs)],
         plan=plan,
@@ -177,17 +184,14 @@ def _joined(
     )
 
 
-def _chained(sizes: Mapping[Any, int]) -> dict[Unit, int]:
-    """As many records of each unit, a relationship given all of a person's."""
-    return {**sizes, "relationship": max(sizes["relationship"], sizes["person"])}
-
-
-def _sizes(kind: str, model: Certificate, curve: Certificate) -> dict[Unit, int]:
-    """How many records of a kind each unit holds, chains across both releases included."""
-    parts: list[Any] = [curve.costs] if kind == COUNTED else []
-    stated = model.costs or {"pairs": costs_of_pairs(model.kappas)}  # type: ignore[arg-type]
-    parts = [part[kind] for part in (*parts, stated) if part is not None and kind in part]
-    return _chained({unit: max(part[unit].records for part in parts) for unit in UNITS})
+def _selection(model: Mapping[str, Any], parts: Sequence[Part]) -> dict[str, Any]:
+    """How the model's pairs were selected, with the caveat that the pairs of any part demand."""
+    full, found = "full_graph_relationship_kappa", dict(model)
+    for one in parts:
+        if one.selection is not None:
+            found["caveat"] = found["caveat"] or one.selection["caveat"]
+            found[full] = max(found[full], one.selection[full])
+    return found
 
 
 def check_same_meanings(stated: Mapping[str, str], added: Mapping[str, str]) -> None:
@@ -230,15 +234,3 @@ def _refuse_search(certificate: Certificate) -> None:
             "the metric is the best of a search, and its certificate stands alone: charge both to a ledger, "
             "which says what they cost together"
         )
-
-
-def _check(model: Certificate, curve: Certificate) -> None:
-    _refuse_search(model)
-    kinds = {"pairs"} if model.costs is None else set(model.costs)
-    if "error_curve" not in curve.plan or not kinds <= {"pairs", COUNTED}:
-        raise InputError("only a model of pairs and an error curve have one certificate together")
-    if (model.mechanism, curve.mechanism) != (GAUSSIAN.name, GAUSSIAN.name):
-        raise InputError("only releases with Gaussian noise have one certificate; use a ledger")
-    if UNKNOWN_TOPOLOGY in (*model.public, *curve.public):
-        raise InputError("who is in which pair is not known: there is no promise for both together")
-    check_same_meanings(meanings_of_certificate(model), meanings_of_certificate(curve))

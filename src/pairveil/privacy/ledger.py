@@ -2,32 +2,400 @@
 
 The file is replaced whole (`pairveil.files`) under a file lock, and every spend reads it again inside
 the lock: concurrent processes see each other's spends, and a kill at any moment leaves either the old
-or the new ledger. A ledger that cannot be read is an error, never a fresh budget.
+or the new ledger. It is JSON with a checksum, written in one way and read strictly: whatever is unexpected is
+an error, because a ledger that is misread would be a fresh budget.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pairveil.errors import BudgetError, InputError
-from pairveil.files import write_file
-from pairveil.privacy.accounting import epsilon_of_parts
-from pairveil.privacy.composition import Part, check_adjacency, check_delta
-from pairveil.privacy.costs import Group, larger
-from pairveil.privacy.events import Event, check_events
-from pairveil.privacy.ledger_entry import LedgerEntry, check_kappas, check_meanings, check_unit
-from pairveil.privacy.ledger_file import ledger_text, read_ledger
-from pairveil.privacy.ledger_lock import ledger_lock
-from pairveil.privacy.tradeoff import best_guess_of_parts
-from pairveil.privacy.units import SINGLE, UNNAMED, Adjacency, Unit, float_at_most, round_up
+from filelock import FileLock, SoftFileLock, Timeout
+
+from pairveil._warn import warn
+from pairveil.errors import BudgetError, InputError, WaitWarning
+from pairveil.files import CannotWrite, check_file, write_file
+from pairveil.foreign import check_kinds, read_json
+from pairveil.privacy.compose import Part, check_adjacency, check_delta, check_kappa
+from pairveil.privacy.events import Cost, Event, Group, check_events, event_from_dict, larger
+from pairveil.privacy.profile import best_guess_of_parts, epsilon_of_parts
+from pairveil.privacy.units import (
+    SINGLE,
+    UNITS,
+    UNITS_OF_CHOICES,
+    UNNAMED,
+    Adjacency,
+    Unit,
+    float_at_most,
+    round_up,
+)
+
+# ---- what a ledger keeps of one spend ------------------------------------------------------------
+
+_FIELDS = {"events", "kappas", "note", "delta_slack", "time", "graph"}
+
+_LATER = {"checkpoint", "meanings"}
+
+
+@dataclass(frozen=True)
+class LedgerEntry:
+    """One spend: what was released, and what a unit can move of it (kappa, where records are pairs).
+
+    ``checkpoint`` is there if the fit can be resumed: the name of its checkpoint, and a digest of that
+    file up to the last answer that was used (docs/theory/resuming.md says why).
+
+    ``meanings`` says what each unit means, `SINGLE` where it is not listed. None: a ledger of version 1 or 2
+    did not keep it.
+    """
+
+    events: tuple[Event, ...]
+    kappas: Mapping[str, Group]
+    note: str
+    delta_slack: float
+    time: str
+    graph: str | None = None
+    checkpoint: tuple[str, str] | None = None
+    meanings: Mapping[str, str] | None = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        # Of every unit, whichever is counted now: an entry that a later charge cannot be composed with
+        # would lock the ledger for good.
+        for group in self.kappas.values():
+            if isinstance(group, tuple) and (
+                len(group) != len(self.events) or not all(isinstance(one, Cost) for one in group)
+            ):
+                raise InputError("a unit whose costs differ by event needs one cost for each event")
+
+    def meaning(self, unit: str) -> str | None:
+        """What a unit means here; None where it is not known.
+
+        Examples
+        --------
+        >>> LedgerEntry((), {}, "", 0.0, "").meaning("person")
+        'single'
+        """
+        return None if self.meanings is None else self.meanings.get(unit, SINGLE)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the entry as JSON-able data."""
+        data = {
+            "events": [event.to_dict() for event in self.events],
+            "kappas": {unit: _plain(group) for unit, group in self.kappas.items()},
+            "note": self.note,
+            "delta_slack": self.delta_slack,
+            "time": self.time,
+            "graph": self.graph,
+            "meanings": None if self.meanings is None else dict(self.meanings),
+        }
+        if self.checkpoint is not None:
+            data["checkpoint"] = list(self.checkpoint)
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> LedgerEntry:
+        """Rebuild an entry, strictly."""
+        if set(data) - _LATER != _FIELDS:
+            raise InputError("a ledger entry has missing or unknown fields")
+        return cls(
+            events=tuple(event_from_dict(event) for event in _events(data["events"])),
+            kappas={unit: _group(kappa) for unit, kappa in check_units(data["kappas"]).items()},
+            note=str(data["note"]),
+            delta_slack=check_delta(data["delta_slack"]),
+            time=str(data["time"]),
+            graph=None if data["graph"] is None else str(data["graph"]),
+            checkpoint=_check_checkpoint(data["checkpoint"]) if "checkpoint" in data else None,
+            meanings=check_meanings(data.get("meanings")),
+        )
+
+
+def check_unit(unit: object) -> Unit:
+    """Refuse what is no unit.
+
+    Examples
+    --------
+    >>> check_unit("person")
+    'person'
+    """
+    known = (*UNITS, *UNITS_OF_CHOICES)
+    if unit not in known:
+        raise InputError(f"unit must be one of {', '.join(known)}")
+    return unit  # type: ignore[return-value]
+
+
+def check_kappas(kappas: Mapping[Any, Group]) -> dict[str, Group]:
+    """Refuse units that are none and group sizes below 1.
+
+    Examples
+    --------
+    >>> check_kappas({"pair": 1, "person": 2})
+    {'pair': 1, 'person': 2}
+    """
+    return {
+        unit: group if isinstance(group, Cost | tuple) else check_kappa(group)
+        for unit, group in check_units(kappas).items()
+    }
+
+
+def check_units(by_unit: Mapping[Any, Any]) -> dict[Unit, Any]:
+    """Refuse units that are none.
+
+    Examples
+    --------
+    >>> check_units({"pair": 1})
+    {'pair': 1}
+    """
+    return {check_unit(unit): value for unit, value in by_unit.items()}
+
+
+def check_meanings(meanings: Mapping[Any, Any] | None) -> dict[str, str] | None:
+    """Refuse meanings of what is no unit.
+
+    Examples
+    --------
+    >>> check_meanings({"person": "entity 5"})
+    {'person': 'entity 5'}
+    """
+    if meanings is None:
+        return None
+    return {unit: str(meaning) for unit, meaning in check_units(meanings).items()}
+
+
+def _plain(group: Group) -> Any:
+    """A group size as JSON-able data."""
+    if isinstance(group, tuple):
+        return [cost.to_dict() for cost in group]
+    return group.to_dict() if isinstance(group, Cost) else group
+
+
+def _group(data: Any) -> Group:
+    """A group size from JSON, strictly."""
+    if isinstance(data, list):
+        return tuple(Cost.from_dict(one) for one in data)
+    return Cost.from_dict(data) if isinstance(data, Mapping) else check_kappa(data)
+
+
+def _events(value: object) -> list[Any]:
+    if not isinstance(value, list):
+        raise InputError("a ledger entry does not list its events")
+    return value
+
+
+def _check_checkpoint(value: object) -> tuple[str, str]:
+    if not (isinstance(value, list) and len(value) == 2 and all(isinstance(v, str) for v in value)):
+        raise InputError("a ledger entry does not say how far its fit has come")
+    return value[0], value[1]
+
+
+# ---- waiting for a ledger that another process is using ------------------------------------------
+
+SAY_AFTER = 3.0
+"""Seconds after which a wait is said (a `WaitWarning`; the command line shows it)."""
+
+GIVE_UP_AFTER = 120.0
+"""Seconds after which a wait is an error. A spend takes well below a second."""
+
+
+@contextmanager
+def ledger_lock(ledger: Path) -> Iterator[None]:
+    """Hold the lock of a ledger file, for reading and writing it. The lock goes when its holder dies.
+
+    On a disk without locks of the operating system (flock) the lock is the lock file itself, and a kill may
+    leave it.
+
+    Raises InputError: another process held it all the time, nothing can be written there, or the ledger
+    has a second name.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, ledger_lock(Path(folder, "budget.json")):
+    ...     os.listdir(folder)
+    ['budget.json.lock']
+    """
+    # A new lock object each time: threads of one process exclude each other too.
+    lock = FileLock(f"{ledger}.lock")
+    try:
+        _acquire(lock, ledger)
+        _check_one_name(ledger)
+        yield
+    except CannotWrite as problem:
+        # Not 'name another place': another ledger is a fresh budget for the same people.
+        raise InputError(
+            f"the ledger at {ledger} cannot be written: {problem.reason}. Put that right and run again; do "
+            "not start another ledger for the same people, it would not know what was spent from this one"
+        ) from None
+    finally:
+        lock.release()
+
+
+def _check_one_name(ledger: Path) -> None:
+    """A write replaces the file under one name: under another the old entries would stay, for ever."""
+    if ledger.exists() and ledger.stat().st_nlink > 1:
+        raise InputError(
+            f"the ledger at {ledger} has a second name on its disk (a hard link), which would keep a budget "
+            "of its own from the next charge on: remove the other name, or use a symbolic link"
+        )
+
+
+def _acquire(lock: FileLock, ledger: Path) -> None:
+    try:
+        try:
+            lock.acquire(timeout=SAY_AFTER)
+        except Timeout:
+            check_file(lock.lock_file)  # a lock that cannot be written is not obtained either
+            warn(
+                f"another process is using the ledger at {ledger}; waiting for it, at most "
+                f"{GIVE_UP_AFTER:g} seconds",
+                WaitWarning,
+            )
+            lock.acquire(timeout=max(0.0, GIVE_UP_AFTER - SAY_AFTER))
+    except Timeout:
+        # filelock turns a lock into a soft one where there is no flock.
+        left = (
+            "if there is none, a killed run has left the lock file, because this disk has no locks (flock): "
+            "then remove it"
+            if isinstance(lock, SoftFileLock)
+            else "the lock file itself may stay"
+        )
+        raise InputError(
+            f"another process has held {lock.lock_file} for {GIVE_UP_AFTER:g} seconds, so nothing was "
+            "spent. Look for another pairveil that uses this ledger (a stopped or stuck one holds it "
+            f"too), end it and try again; {left}"
+        ) from None
+    except OSError as error:
+        raise InputError(
+            f"the ledger at {ledger} cannot be locked: {error.strerror or type(error).__name__}"
+        ) from None
+
+
+# ---- a ledger as a file --------------------------------------------------------------------------
+
+_FORMAT = "pairveil-ledger"
+
+_VERSION = 3
+
+_WITHOUT_MEANINGS = (1, 2)
+"""Versions whose entries do not say what a unit means."""
+
+MAX_BYTES = 64 * 2**20
+"""An entry takes about a kilobyte: room for fifty thousand fits."""
+
+_KINDS: dict[str, Any] = {"budget": Mapping, "entries": [Mapping], "sha256": str}
+
+_BUDGET: dict[str, Any] = {"epsilon": float, "delta": float, "unit": str, "adjacency": str}
+
+_ENTRY: dict[str, Any] = {
+    "events": [Mapping],
+    "kappas": {str: (int, Mapping, [Mapping])},
+    "note": str,
+    "delta_slack": float,
+    "time": str,
+    "graph": (str, None),
+    "checkpoint": [str],
+    "meanings": ({str: str}, None),
+}
+
+
+def ledger_text(budget: Mapping[str, Any], entries: Iterable[LedgerEntry]) -> str:
+    """The text of a ledger's file."""
+    body = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "budget": dict(budget),
+        "entries": [entry.to_dict() for entry in entries],
+    }
+    sealed = {**body, "sha256": digest_of_ledger(body)}
+    return json.dumps(sealed, indent=1, allow_nan=False) + "\n"
+
+
+def digest_of_ledger(body: Mapping[str, Any]) -> str:
+    """Return a checksum against damage and careless edits (it is no signature)."""
+    canonical = json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def read_ledger(path: Path) -> tuple[dict[str, Any], tuple[LedgerEntry, ...]]:
+    """Read a ledger file strictly: anything unexpected is an error."""
+    data = ledger_fields(path)
+    if not isinstance(data, dict) or data.get("format") != _FORMAT:
+        raise InputError(f"{path} is not a pairveil ledger")
+    version = data.get("version")
+    if isinstance(version, bool) or version not in (*_WITHOUT_MEANINGS, _VERSION):
+        raise InputError(f"the ledger at {path} was written by another version of pairveil")
+    body = {key: value for key, value in data.items() if key != "sha256"}
+    if set(body) != {"format", "version", "budget", "entries"} or data.get(
+        "sha256"
+    ) != digest_of_ledger(body):
+        raise InputError(f"the ledger at {path} was changed or damaged: its checksum is wrong")
+    try:
+        entries = tuple(LedgerEntry.from_dict(entry) for entry in _list(data["entries"]))
+        if version == 1 and not all(
+            isinstance(kappa, int) for entry in entries for kappa in entry.kappas.values()
+        ):  # version 1 knows no other records than pairs
+            raise InputError(f"the ledger at {path} states what version 1 did not know")
+        if any(("meanings" in one) == (version in _WITHOUT_MEANINGS) for one in data["entries"]):
+            raise InputError(f"the ledger at {path} is none of its version: what units mean")
+        return _check_budget(data["budget"]), entries
+    except (TypeError, AttributeError, KeyError, OverflowError) as error:
+        raise InputError(f"the ledger at {path} is malformed: {type(error).__name__}") from None
+
+
+def _list(value: object) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError
+    return value
+
+
+def _check_budget(value: object) -> dict[str, Any]:
+    """The budget of a ledger file, by which a ledger can be made."""
+    if not isinstance(value, dict) or set(value) != {"epsilon", "delta", "unit", "adjacency"}:
+        raise KeyError
+    for name in ("epsilon", "delta"):
+        if isinstance(value[name], bool) or not isinstance(value[name], int | float):
+            raise TypeError
+        float(value[name])  # an int beyond all floats is an OverflowError
+    return value
+
+
+def ledger_fields(path: Path) -> Any:
+    """What the file holds; InputError where it cannot be a ledger.
+
+    Examples
+    --------
+    >>> ledger_fields(Path("no-such-ledger.json"))
+    Traceback (most recent call last):
+    ...
+    pairveil.errors.InputError: the ledger at no-such-ledger.json has vanished; restore it from a backup
+    """
+    if not path.exists():
+        raise InputError(f"the ledger at {path} has vanished; restore it from a backup")
+    title = f"the ledger at {path}"
+    data = read_json(path, title, MAX_BYTES)
+    if not isinstance(data, dict):
+        return data
+    check_kinds(data, _KINDS, title)
+    budget = data.get("budget", _BUDGET)
+    if set(budget) != set(_BUDGET):
+        raise InputError(f"{title} is not valid: its budget has missing or unknown fields")
+    check_kinds(data.get("budget", {}), _BUDGET, f"the budget of {title}")
+    if "inf" in (budget["epsilon"], budget["delta"]):
+        raise InputError(f"{title} is not valid: its budget has no end")
+    for entry in data.get("entries", ()):
+        check_kinds(entry, _ENTRY, f"an entry of {title}")
+    return data
+
+
+# ---- the ledger ----------------------------------------------------------------------------------
 
 
 def _chains_cross(entries: tuple[LedgerEntry, ...]) -> bool:

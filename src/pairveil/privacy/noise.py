@@ -17,14 +17,17 @@ from numba import njit
 from numpy.typing import NDArray
 
 from pairveil.errors import InputError
-from pairveil.privacy.discrete import (
+from pairveil.privacy.samplers import (
+    Keystream,
+    check_choice,
+    choose_exactly,
     discrete_gaussian,
     discrete_laplace,
     poisson_sample,
+    process_keystream,
+    rate_below,
     scale_above,
 )
-from pairveil.privacy.exact_choice import check_choice, choose_exactly, rate_below
-from pairveil.privacy.keystream import Keystream, process_keystream
 from pairveil.privacy.units import SEEDED_NOISE, TRUSTED_NOISE
 
 _MAX_SCALE = 2.0**49  # in grid units: what the compiled sampler takes; 2**14 of it fit 64 bits
@@ -54,7 +57,7 @@ class NoiseSource(Protocol):
         """Return an index c with probability proportional to exp(eta * scores[c] / unit).
 
         One draw is a ``ChoiceEvent(eta)`` if one record's integer contributions to the scores have a
-        range of at most ``unit`` over the candidates (`pairveil.privacy.exact_choice.whole_scores`).
+        range of at most ``unit`` over the candidates (`pairveil.privacy.samplers.whole_scores`).
         """
 
 
@@ -172,7 +175,7 @@ class TrustedNoise:
     """Noise for a release: operating-system entropy, exact discrete distributions on a grid.
 
     It holds no state, so that forked or copied processes never share a stream. The samplers are those of
-    `pairveil.privacy.discrete` and `pairveil.privacy.exact_choice`; the tests hold them against OpenDP's.
+    `pairveil.privacy.samplers` and `pairveil.privacy.samplers`; the tests hold them against OpenDP's.
 
     Examples
     --------
@@ -234,7 +237,7 @@ def _exact(
     return noisy
 
 
-@njit(cache=True, _nrt=False)  # allocates nothing: see `discrete`
+@njit(cache=True, _nrt=False)  # allocates nothing: see `samplers`
 def _add_exactly(one, other):  # type: ignore[no-untyped-def]
     """Add in 64 bits; saturate where that would wrap around, which could leak."""
     result = one + other

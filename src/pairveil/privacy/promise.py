@@ -1,9 +1,12 @@
-"""The promise of a certificate in one paragraph of plain English."""
+"""The promise of a certificate in one paragraph of plain English.
+
+What a certificate treats as public, by the kind of records that the fit learned from.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -27,6 +30,62 @@ from pairveil.privacy.units import (
 
 if TYPE_CHECKING:
     from pairveil.privacy.certificate import Certificate
+
+# ---- What a certificate treats as public, by the kind of records that the fit learned from -------
+
+_PAIRED = "who is paired with whom, the number of people and of pairs, and which pairs were used"
+
+_TOUCHED = "the records that each unit touches, the clip bound and the noise scale"
+
+_PUBLIC_CHOICES = (
+    "the items with their features, who the workers are, and between which items each of them chose",
+    _TOUCHED,
+)
+
+PUBLIC_OF = {
+    "pairs": (
+        _PAIRED,
+        "kappa, the sampling rate, the number of steps, the clip bound and the noise scale",
+        "the bound on the features' norm, the margin's rule, and where the learning started",
+    ),
+    "groups": (
+        "who is in which group and paired with whom, the number of people and of groups",
+        "the records that each unit touches, the number of steps, the clip bound and the noise scale",
+        "the bound on the features' norm, the margin's rule, and where the learning started",
+    ),
+    "people": (
+        "how many people there are, who they are, and the list of classes",
+        _TOUCHED,
+        "the bound on the features' norm",
+    ),
+    "tuples": (
+        "who is in a tuple with whom, the number of people and of tuples, and which tuples were used",
+        "the tuples that each unit touches, the sampling rate, the number of steps, the clip bound and the "
+        "noise scale",
+        "the bound on the features' norm, the margin, and where the learning started",
+    ),
+    "counted pairs": (
+        _PAIRED,
+        "kappa, the clip bound and the noise scale",
+        "the columns that pairs are counted by: comparisons and their levels, or the range of scores",
+    ),
+    "choices": _PUBLIC_CHOICES,
+    "workers": _PUBLIC_CHOICES,
+}
+
+
+def public_of(kinds: Iterable[str]) -> tuple[str, ...]:
+    """What a certificate about these kinds of records treats as public, each sentence once.
+
+    Examples
+    --------
+    >>> public_of(["pairs"]) == PUBLIC_OF["pairs"]
+    True
+    """
+    return tuple(dict.fromkeys(said for kind in kinds for said in PUBLIC_OF[kind]))
+
+
+# ---- The promise of a certificate in one paragraph of plain English ------------------------------
 
 
 @dataclass(frozen=True)
@@ -52,6 +111,7 @@ _PEOPLE = _Words(
     units=UNIT_SENTENCES_OF_PEOPLE,
     compared=ADJACENCY_SENTENCES_OF_PEOPLE,
 )
+
 _CHOICES = _Words(
     "1 choice",
     "at most {} choices",
@@ -61,6 +121,7 @@ _CHOICES = _Words(
     "Who the workers are and between which items each of them chose is public and not protected.",
     compared=ADJACENCY_SENTENCES_OF_CHOICES,
 )
+
 _GROUPS = _Words(
     "1 group of people",
     "{} groups of people",
@@ -69,6 +130,7 @@ _GROUPS = _Words(
     units=UNIT_SENTENCES_OF_GROUPS,
     compared=ADJACENCY_SENTENCES_OF_GROUPS,
 )
+
 _TUPLES = _Words(
     "1 used tuple",
     "at most {} used tuples",
@@ -78,6 +140,7 @@ _TUPLES = _Words(
     units=UNIT_SENTENCES_OF_TUPLES,
     compared=ADJACENCY_SENTENCES_OF_TUPLES,
 )
+
 _LINKS = _Words(
     "1 used link",
     "at most {} used links",
@@ -89,6 +152,7 @@ _LINKS = _Words(
     UNIT_SENTENCES_OF_LINKS,
     {how: said.replace("pairs", "links") for how, said in ADJACENCY_SENTENCES.items()},
 )
+
 _WORDS = {
     "people": _PEOPLE,
     "groups": _GROUPS,

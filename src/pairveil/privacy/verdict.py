@@ -336,7 +336,7 @@ def _rounded_up(share: float) -> int | None:
 
 def _open(certificate: Certificate, shares: Mapping[Unit, float]) -> int:
     """What the promise leaves open to someone who knows the answers that were left out, at least."""
-    from pairveil.privacy.tradeoff import best_guess_of
+    from pairveil.privacy.profile import best_guess_of
 
     full, group = _full_kappa(certificate), certificate.group_of("relationship")
     if isinstance(group, tuple):

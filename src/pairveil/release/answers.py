@@ -21,6 +21,7 @@ from pairveil.release.folder import (
     JSON_VERSION,
     RANKING_FILE,
     README_FILE,
+    SUMMARY_FILE,
     certified,
     read_stated,
     reserve,
@@ -50,8 +51,13 @@ class ReleasedAnswer:
         """What is in the file and how to use it."""
         raise NotImplementedError
 
-    def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the answer, ``certificate.json`` and ``README.md``, whole or not at all."""
+    def save(
+        self, folder: str | Path, *, overwrite: bool = False, summary: str | None = None
+    ) -> Path:
+        """Write the answer, ``certificate.json`` and ``README.md``, whole or not at all.
+
+        ``summary`` is the text of ``summary.json``, which the report reads.
+        """
         stated = {"format": f"pairveil-{self.what}", "version": JSON_VERSION, **self.content()}
         text = (json.dumps(stated, indent=1, allow_nan=False) + "\n").encode()
         with reserve(folder, overwrite, _ROOM + len(text)) as draft:
@@ -64,6 +70,8 @@ class ReleasedAnswer:
             draft.write(README_FILE, README.format(
                 what=self.what, promise=promise, file=self.file, readme=self.readme(),
                 name=type(self).__name__))  # fmt: skip
+            if summary is not None:
+                draft.write(SUMMARY_FILE, summary)
             return draft.commit()
 
     @classmethod

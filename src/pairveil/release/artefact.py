@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pairveil.release.answers import ReleasedAnswer, ReleasedClusters, ReleasedRanking
-from pairveil.release.error_curve import ErrorCurve
+from pairveil.release.curve import ErrorCurve
 from pairveil.release.folder import (
     CLUSTERS_FILE,
     CURVE_FILE,

@@ -20,6 +20,7 @@ from pairveil.release.folder import (
     JSON_VERSION,
     LINKAGE_FILE,
     README_FILE,
+    SUMMARY_FILE,
     certified,
     commit,
     read_stated,
@@ -105,14 +106,21 @@ class ReleasedLinkage:
 
     # ---- files ----------------------------------------------------------------------------------
 
-    def save(self, folder: str | Path | FolderDraft, *, overwrite: bool = False) -> Path:
+    def save(
+        self,
+        folder: str | Path | FolderDraft,
+        *,
+        overwrite: bool = False,
+        summary: str | None = None,
+    ) -> Path:
         """Write ``linkage.json``, ``certificate.json`` and ``README.md``, whole or not at all.
 
-        What `reserve` gave is written, and left to `pairveil.release.folder.commit`.
+        What `reserve` gave is written, and left to `pairveil.release.folder.commit`. ``summary`` is the text
+        of ``summary.json``, which the report reads.
         """
         if not isinstance(folder, FolderDraft):
             with self.reserve(folder, overwrite=overwrite) as draft:
-                self.save(draft)
+                self.save(draft, summary=summary)
                 return commit(draft, overwrite)
         text = self._text().encode()
         certificate = certified(self.certificate, text)
@@ -120,6 +128,8 @@ class ReleasedLinkage:
             folder.write(CERTIFICATE_FILE, certificate.to_json() + "\n")
         folder.write(LINKAGE_FILE, text)
         folder.write(README_FILE, _readme(self, certificate))
+        if summary is not None:
+            folder.write(SUMMARY_FILE, summary)
         return folder.target
 
     @staticmethod

@@ -1,4 +1,9 @@
-"""The released metric: what leaves the house. Needs numpy and safetensors, and runs no foreign code."""
+"""The released metric: what leaves the house. Needs numpy and safetensors, and runs no foreign code.
+
+A released metric in a notebook: which columns weigh how much, in place of a matrix of numbers.
+
+The README that travels with a release, written for the one who receives it.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +22,8 @@ from pairveil.array_types import FloatArray
 from pairveil.errors import InputError
 from pairveil.files import FolderDraft
 from pairveil.foreign import parse_json, read_regular
+from pairveil.plots import html_table, new_axes
+from pairveil.printable import printable
 from pairveil.privacy.certificate import Certificate
 from pairveil.release.folder import (
     CERTIFICATE_FILE,
@@ -29,16 +36,121 @@ from pairveil.release.folder import (
     read_certificate,
     reserve,
 )
-from pairveil.release.notebook import metric_html, plot_weights
 from pairveil.release.projector import numbers_of
-from pairveil.release.receiver import receiver_readme
 from pairveil.schema.schema import Schema
 from pairveil.schema.toml import read_schema, to_toml
 
+# ---- which columns weigh how much, in place of a matrix of numbers -------------------------------
+
+_SHOWN = 10
+
+
+def column_weights(metric: ReleasedMetric) -> dict[str, float]:
+    """Share of each column in the metric: its part of the trace of L^T L, scaled columns compared.
+
+    Examples
+    --------
+    >>> from pairveil import ReleasedMetric
+    >>> column_weights(ReleasedMetric([[3.0, 0.0], [0.0, 1.0]], feature_names=("a", "b")))
+    {'a': 0.9, 'b': 0.1}
+    """
+    scale = np.ones(metric.n_features) if metric.column_scale is None else metric.column_scale
+    unscaled = metric.components / np.where(scale > 0, scale, 1.0)
+    squares = np.sum(unscaled**2, axis=0)
+    shares = squares / max(float(squares.sum()), 1e-300)
+    names = metric.feature_names or tuple(f"column {at}" for at in range(metric.n_features))
+    return dict(zip(names, shares.tolist(), strict=True))
+
+
+def metric_html(metric: ReleasedMetric) -> str:
+    """The columns that weigh most, and what is promised."""
+    weights = column_weights(metric)
+    heaviest = sorted(weights, key=lambda name: -weights[name])
+    rows = [[name, f"{weights[name]:.1%}"] for name in heaviest[:_SHOWN]]
+    more = len(heaviest) - len(rows)
+    size = f"{metric.n_components} x {metric.n_features} matrix"
+    rest = f"; {more} more columns" if more else ""
+    promise = "no certificate" if metric.certificate is None else metric.certificate.promise()
+    return html_table(["column", "weight in the metric"], rows, f"{size}{rest}. {promise}")
+
+
+def plot_weights(metric: ReleasedMetric, ax: Any = None, most: int = 20) -> Any:
+    """Bars of the columns that weigh most."""
+    ax = new_axes() if ax is None else ax
+    weights = column_weights(metric)
+    heaviest = sorted(weights, key=lambda name: -weights[name])[:most][::-1]
+    ax.barh(heaviest, [weights[name] for name in heaviest])
+    ax.set(xlabel="weight in the metric")
+    return ax
+
+
+# ---- The README that travels with a release, written for the one who receives it -----------------
+
+
+def receiver_readme(
+    n_components: int,
+    n_features: int,
+    feature_names: tuple[str, ...] | None,
+    certificate: Certificate | None,
+    has_schema: bool = False,
+) -> str:
+    """Text of the release's ``README.md``: what it is, what is promised, how to use it."""
+    promise = (
+        certificate.promise()
+        if certificate is not None
+        else "NOT PRIVATE: this metric was learned without noise and promises nothing. Do not hand it out."
+    )
+    columns = (
+        "\n".join(f"{i + 1}. `{printable(name)}`" for i, name in enumerate(feature_names))
+        if feature_names
+        else f"{n_features} numeric columns, in the order used for training."
+    )
+    schema = (
+        "- `schema.toml`: how raw rows become these columns; given a raw table with its column names,\n"
+        "  `distance` and `transform` apply it by themselves.\n"
+        if has_schema
+        else ""
+    )
+    return f"""# A distance metric learned from pairs, released with pairveil
+
+{promise}
+
+## What is here
+
+- `metric.safetensors`: the matrix L ({n_components} x {n_features}). The distance of two people a and b is
+  the Euclidean length of L (a - b).
+- `certificate.json`: the guarantee and all that is needed to recompute it.
+{schema}- `report.html` and `summary.json`, where there are any: the page for people who do not code, and what
+  it draws.
+
+## Columns, in order
+
+{columns}
+
+## Use
+
+```python
+from pairveil import ReleasedMetric
+
+metric = ReleasedMetric.load("path/to/this/folder")
+metric.distance(A, B)   # one distance for each row of A and B
+metric.transform(A)     # points whose Euclidean distance is the learned one
+```
+
+Check it: `pairveil certificate path/to/this/folder` verifies the file and recomputes every epsilon. Noise and
+kappa are the sender's word: add `--signer KEY` to check who signed it, if there is a `signature.dsse.json`.
+"""
+
+
+# ---- The released metric: what leaves the house --------------------------------------------------
+
 FORMAT = "pairveil-metric"
+
 VERSION = 2  # 1 where there is no schema, so that older readers take what they can use
+
 # Certificate, README, summary and report come to some 200 kB; a column's name stands in three of them.
 _ROOM_A_NAME, _ROOM_BESIDES = 1_000, 1 << 20
+
 MAX_HEADER = 100_000_000  # safetensors' own limit
 
 
@@ -123,12 +235,12 @@ class ReleasedMetric:
         `DataWarning`, or refused where it has other columns. With a schema, rows are raw ones.
         """
         if self.schema is not None:
-            X = self.schema.apply(X, stacklevel=3)
-        return self.project(X, stacklevel=3)
+            X = self.schema.apply(X)
+        return self.project(X)
 
-    def project(self, table: Any, stacklevel: int = 2) -> FloatArray:
+    def project(self, table: Any) -> FloatArray:
         """`transform` of rows that are numbers already, in the metric's order (a schema was applied)."""
-        points = numbers_of(table, self.feature_names, self.n_features, stacklevel + 1)
+        points = numbers_of(table, self.feature_names, self.n_features)
         projected: FloatArray = np.asarray(points @ self.components.T)
         return projected
 

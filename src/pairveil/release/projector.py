@@ -22,12 +22,12 @@ SPACES = "".join(letter for letter in map(chr, range(0x3001)) if letter.isspace(
 """What is taken off around a category before it is compared."""
 
 
-def numbers_of(table: Any, names: Any = None, width: int | None = None, stacklevel: int = 2) -> Any:
+def numbers_of(table: Any, names: Any = None, width: int | None = None) -> Any:
     """Rows of finite numbers in the order of ``names``, dense or sparse; no value is part of a message.
 
     Sentences are scikit-learn's where its checks look for them.
     """
-    table = in_order(table, names, stacklevel + 1)
+    table = in_order(table, names)
     points = _floats(table)
     if points.ndim != 2:
         raise InputError(

@@ -105,7 +105,7 @@ class MetricTransformer(TransformerMixin, BaseEstimator):
 
     def _euclidean(self, X: Any) -> Any:
         names, width = getattr(self, "_names", None), getattr(self, "_width", None)
-        points = numbers_of(X, names, width, stacklevel=3)
+        points = numbers_of(X, names, width)
         if 0 in points.shape:
             raise InputError(
                 f"Found array with {points.shape[0]} sample(s) and {points.shape[1]} feature(s) "

@@ -1,31 +1,206 @@
-"""The page's charts, computed here and drawn by a template: the same on screen and on paper."""
+"""The page's charts, computed here and drawn by a template: the same on screen and on paper.
+
+What a drawing is made of, as plain data; `templates/drawing.html` writes it as SVG.
+
+Colours are CSS classes, so that light, dark and print need one drawing. Every mark is a group with the class
+``mark``, a label for screen readers and the same words as a tooltip; the script lets the arrow keys walk over
+them.
+
+Scales, ticks and axes of the page's charts.
+
+Pictures for people who read no charts: a hundred guesses, and one person's pairs before and after.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from pairveil.report.axes import (
-    BOTTOM,
-    LEFT,
-    LETTER,
-    RIGHT,
-    TOP,
-    WIDTH,
-    Scale,
-    axis_names,
-    bin_counts,
-    drawn,
-    epsilon_scale,
-    nice_ticks,
-    scale,
-    y_axis,
-)
 from pairveil.report.data import ProjectedPoints, PublicTest, UtilityCurve, UtilityPoint
-from pairveil.report.shapes import Chart, Shape, hidden, mark, shape, text
-from pairveil.report.words import number
+from pairveil.report.words import NBSP, number
+
+# ---- What a drawing is made of, as plain data; `templates/drawing.html` writes it as SVG ---------
+
+
+@dataclass(frozen=True)
+class Shape:
+    """An SVG element: its name, attributes, and the shapes or words inside it."""
+
+    kind: str
+    attributes: tuple[tuple[str, str], ...] = ()
+    children: tuple[Shape | str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A drawing of a size, with words for those who do not see it."""
+
+    title: str
+    width: float
+    height: float
+    shapes: tuple[Shape, ...]
+
+
+def shape(kind: str, /, *children: Shape | str, **attributes: str | float) -> Shape:
+    """One element; an attribute's underscores become hyphens and a trailing one falls off (``class_``).
+
+    Examples
+    --------
+    >>> shape("line", x1=0.0, class_="grid").attributes
+    (('x1', '0'), ('class', 'grid'))
+    """
+    found = []
+    for key, value in attributes.items():
+        name = key if key == "viewBox" else key.rstrip("_").replace("_", "-")
+        found.append((name, f"{value:.6g}" if isinstance(value, float) else str(value)))
+    return Shape(kind, tuple(found), children)
+
+
+def mark(tip: str, *shapes: Shape, class_: str = "") -> Shape:
+    """A group of shapes that can be pointed at or focused and then says ``tip``."""
+    return shape(
+        "g",
+        *shapes,
+        class_=f"mark {class_}".strip(),
+        role="img",
+        aria_label=tip,
+        data_tip=tip,
+        tabindex=-1,
+    )
+
+
+def text(x: float, y: float, words: str, **attributes: str) -> Shape:
+    """Words at a place."""
+    return shape("text", words, x=x, y=y, **attributes)
+
+
+def hidden(shapes: Sequence[Shape]) -> Shape:
+    """Shapes that a screen reader passes over: the marks say it all."""
+    return shape("g", *shapes, aria_hidden="true")
+
+
+def short_number(value: float, largest: float) -> str:
+    r"""A number short enough for a margin.
+
+    Examples
+    --------
+    >>> short_number(2e6, 8e6), short_number(0.25, 1.0)
+    ('2\xa0M', '0.25')
+    """
+    for unit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if largest >= 100 * unit or (largest >= unit and unit >= 1e6):
+            return f"{value / unit:g}{NBSP}{letter}" if value else "0"
+    return f"{value:,.0f}" if largest > 1 and value == int(value) else f"{value:g}"
+
+
+# ---- Scales, ticks and axes of the page's charts -------------------------------------------------
+
+WIDTH = 460.0
+
+LEFT, RIGHT, TOP, BOTTOM = 52.0, 14.0, 30.0, 46.0
+
+MAX_BARS = 16
+
+LETTER = 8.5  # width of a figure at the charts' size of type, with its share of a gap
+
+Scale = Callable[[float], float]
+
+
+def scale(low: float, high: float, at_low: float, at_high: float) -> Scale:
+    """The straight line that takes ``low`` to ``at_low`` and ``high`` to ``at_high``.
+
+    Examples
+    --------
+    >>> scale(0.0, 2.0, 10.0, 30.0)(1.0)
+    20.0
+    """
+    ratio = (at_high - at_low) / ((high - low) or 1.0)
+    return lambda value: at_low + (value - low) * ratio
+
+
+def epsilon_scale(values: Sequence[float]) -> tuple[Scale, list[float]]:
+    """A logarithmic axis that has room for all values, and its ticks."""
+    low, high = math.log10(min(values)), math.log10(max(values))
+    pad = max((high - low) * 0.08, 0.15)
+    place = scale(low - pad, high + pad, LEFT, WIDTH - RIGHT)
+    candidates = [m * 10.0**e for e in range(-6, 7) for m in (1, 2, 5)]
+    ticks = [v for v in candidates if low - pad <= math.log10(v) <= high + pad]
+    if len(ticks) > 8:
+        ticks = [v for v in ticks if round(math.log10(v), 9).is_integer()]
+    return (lambda value: place(math.log10(value))), ticks
+
+
+def nice_ticks(low: float, high: float, *, around: bool = False) -> list[float]:
+    """About five round numbers that reach over [low, high]; whole ones from 0 unless ``around``.
+
+    Examples
+    --------
+    >>> nice_ticks(0, 39)
+    [0.0, 10.0, 20.0, 30.0, 40.0]
+    >>> nice_ticks(0.53, 0.67, around=True)
+    [0.5, 0.55, 0.6, 0.65, 0.7]
+    """
+    span = max(high - low, 1e-9 if around else 1.0)
+    raw = span / 4
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = next(s * power for s in (1, 2, 2.5, 5, 10) if s * power >= raw * 0.999)
+    if not around:
+        step = max(step, 1.0)
+    first = math.floor(low / step + 1e-9) if around else 0
+    last = math.ceil(high / step - 1e-9)
+    return [round(i * step, 10) for i in range(first, max(last, first + 1) + 1)]
+
+
+def bin_counts(counts: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:
+    """Histogram bars (low, high, people) of equal integer width, every value in one bar.
+
+    Examples
+    --------
+    >>> bin_counts([(1, 5), (3, 2)])
+    [(1, 1, 5), (2, 2, 0), (3, 3, 2)]
+    >>> len(bin_counts([(1, 5), (1000, 1)])) <= 16
+    True
+    """
+    first, last = counts[0][0], counts[-1][0]
+    width = math.ceil((last - first + 1) / MAX_BARS)
+    bins = [
+        [low, min(low + width - 1, last) if width > 1 else low, 0]
+        for low in range(first, last + 1, width)
+    ]
+    for value, people in counts:
+        bins[(value - first) // width][2] += people
+    return [(low, high, people) for low, high, people in bins]
+
+
+def y_axis(ticks: Sequence[float], y: Scale) -> Shape:
+    """Grid lines with their numbers in the left margin."""
+    parts = []
+    for value in ticks:
+        parts.append(
+            shape("line", class_="grid", x1=LEFT, x2=WIDTH - RIGHT, y1=y(value), y2=y(value))
+        )
+        words = short_number(value, ticks[-1])
+        parts.append(text(LEFT - 8, y(value) + 4, words, text_anchor="end"))
+    return hidden(parts)
+
+
+def axis_names(below: str, left: str, height: float) -> Shape:
+    """What the axes show; either may be empty."""
+    middle = (LEFT + WIDTH - RIGHT) / 2
+    names = [text(middle, height - 8, below, text_anchor="middle", class_="axis-name")]
+    if left:
+        names.append(text(4.0, 12.0, left, class_="axis-name"))
+    return hidden(names)
+
+
+def drawn(title: str, height: float, parts: Sequence[Shape]) -> Chart:
+    """A chart of the usual width."""
+    return Chart(title, WIDTH, height, tuple(parts))
+
+
+# ---- the same on screen and on paper -------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -258,3 +433,61 @@ def group_sign(rank: int, x: float, y: float) -> Shape:
     if rank == 2:
         return shape("rect", x=x - 3.3, y=y - 3.3, width=6.6, height=6.6)
     return shape("path", d=f"M{x:.1f} {y - 5:.1f} l5 5 l-5 5 l-5 -5 z")
+
+
+# ---- a hundred guesses, and one person's pairs before and after ----------------------------------
+
+MOST_SPOKES = 48  # more than these run into each other; the words say how many there are
+
+
+def hundred_guesses(right: int) -> Chart:
+    """A hundred heads: what a coin gets right, what the release adds at most, what stays wrong.
+
+    ``right``: guesses in 100 that are right at most, between 50 and 100.
+
+    Examples
+    --------
+    >>> len(hundred_guesses(61).shapes)
+    3
+    """
+    more, wrong = right - 50, 100 - right
+    parts = [
+        _heads("50 of 100: right by tossing a coin", range(50), "coin"),
+        _heads(f"{more} of 100: right because of this release, at most", range(50, right), "more"),
+        _heads(f"{wrong} of 100: wrong all the same, at least", range(right, 100), "wrong"),
+    ]
+    title = f"A hundred guesses: at most {right} are right, a coin gets 50 right."
+    return Chart(title, 420.0, 132.0, tuple(part for part in parts if part.children))
+
+
+def _heads(tip: str, which: range, style: str) -> Shape:
+    shapes = []
+    for i in which:
+        x, y = 12.0 + 20.8 * (i % 20), 10.0 + 26.0 * (i // 20)
+        shapes.append(shape("circle", cx=x, cy=y, r=4.6))
+        shapes.append(shape("path", d=f"M{x - 7.4:.1f} {y + 14:.1f} a7.4 8.2 0 0 1 14.8 0 z"))
+    return mark(tip, *shapes, class_=f"head {style}") if shapes else shape("g")
+
+
+def star(degree: int, *, title: str, strong: bool) -> Chart:
+    """The person in most pairs, with a line for each of them.
+
+    Examples
+    --------
+    >>> star(3, title="Three pairs.", strong=True).height
+    190.0
+    """
+    width, height, reach = 230.0, 190.0, 74.0
+    middle_x, middle_y, drawn = width / 2, 84.0, min(max(degree, 0), MOST_SPOKES)
+    lines, ends = [], []
+    for i in range(drawn):
+        angle = math.pi * (2 * i / drawn) + (0.0 if drawn > 2 else math.pi / 12)
+        x, y = middle_x + reach * math.cos(angle), middle_y - reach * math.sin(angle)
+        lines.append(shape("line", x1=middle_x, y1=middle_y, x2=x, y2=y))
+        ends.append(shape("circle", cx=x, cy=y, r=4.0))
+    words = "1 pair" if degree == 1 else f"{degree:,} pairs"
+    tip = f"The person in most pairs is in {words}"
+    centre = shape("circle", cx=middle_x, cy=middle_y, r=9.0)
+    whole = mark(tip, *lines, *ends, centre, class_="star strong" if strong else "star")
+    label = text(middle_x, height - 6, words, text_anchor="middle", class_="value")
+    return Chart(title, width, height, (whole, label))

@@ -20,7 +20,7 @@ from pairveil.graph.summary import GraphSummary
 if TYPE_CHECKING:
     from pairveil.audit.auditor import Finding
     from pairveil.privacy.certificate import Certificate
-    from pairveil.release.error_curve import ErrorCurve
+    from pairveil.release.curve import ErrorCurve
     from pairveil.report.answers import AnswerView
     from pairveil.report.linkage import WeightRow
 

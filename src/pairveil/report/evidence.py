@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from pairveil.release.error_curve import ErrorCurve, operating_points
+from pairveil.release.curve import ErrorCurve, operating_points
 from pairveil.report.charts import (
     Bar,
+    Chart,
     group_sign,
     horizontal_bars,
     match_curve,
     read_off,
     scatter,
+    shape,
     utility_curve,
 )
 from pairveil.report.data import (
@@ -27,7 +29,6 @@ from pairveil.report.data import (
 )
 from pairveil.report.measured import evaluated, expected
 from pairveil.report.parts import Fact, Figure, table
-from pairveil.report.shapes import Chart, shape
 from pairveil.report.words import number, percent
 
 MAX_WEIGHTS = 8

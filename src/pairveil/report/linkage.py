@@ -8,10 +8,21 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from pairveil.release.linkage import ReleasedLinkage
-from pairveil.report.axes import WIDTH, Scale, drawn, nice_ticks, scale
+from pairveil.report.charts import (
+    WIDTH,
+    Chart,
+    Scale,
+    Shape,
+    drawn,
+    hidden,
+    mark,
+    nice_ticks,
+    scale,
+    shape,
+    text,
+)
 from pairveil.report.evidence import short
 from pairveil.report.parts import Figure, table
-from pairveil.report.shapes import Chart, Shape, hidden, mark, shape, text
 
 MOST_DRAWN = 12  # comparisons; the table has them all
 

@@ -7,13 +7,31 @@ from typing import Any
 import numpy as np
 
 from pairveil.errors import InputError
-from pairveil.release.error_curve import ErrorCurve, OperatingPoint, operating_points
-from pairveil.release.error_plot import DET_TICKS, deviates
+from pairveil.release.curve import (
+    DET_TICKS,
+    ErrorCurve,
+    OperatingPoint,
+    deviates,
+    operating_points,
+)
 from pairveil.release.folder import CURVE_FILE
-from pairveil.report.axes import BOTTOM, LEFT, RIGHT, TOP, WIDTH, axis_names, drawn, scale
+from pairveil.report.charts import (
+    BOTTOM,
+    LEFT,
+    RIGHT,
+    TOP,
+    WIDTH,
+    Chart,
+    axis_names,
+    drawn,
+    hidden,
+    mark,
+    scale,
+    shape,
+    text,
+)
 from pairveil.report.data import ReportData
 from pairveil.report.parts import Figure, table
-from pairveil.report.shapes import Chart, hidden, mark, shape, text
 from pairveil.report.words import cost, number, one_in
 
 RATES = (0.0001, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from pairveil.graph.summary import GraphSummary
 from pairveil.privacy.verdict import records_of
-from pairveil.report.charts import histogram
+from pairveil.report.charts import histogram, star
 from pairveil.report.data import ReportData
 from pairveil.report.parts import Figure, table
-from pairveil.report.pictures import star
 from pairveil.report.words import counted, number, percent
 
 if TYPE_CHECKING:

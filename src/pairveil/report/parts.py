@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pairveil.report.shapes import Chart
+from pairveil.report.charts import Chart
 
 
 @dataclass(frozen=True)

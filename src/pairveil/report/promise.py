@@ -19,12 +19,11 @@ from pairveil.privacy.verdict import (
     verdict,
 )
 from pairveil.release.folder import CURVE_FILE
-from pairveil.report.charts import Bar, horizontal_bars
+from pairveil.report.charts import Bar, horizontal_bars, hundred_guesses
 from pairveil.report.data import ReportData
 from pairveil.report.evidence import gain_in_brief
 from pairveil.report.measured import attacked
 from pairveil.report.parts import Fact, Figure, table
-from pairveil.report.pictures import hundred_guesses
 from pairveil.report.words import (
     ADJACENCY_MEANINGS,
     at_most,

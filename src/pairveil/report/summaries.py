@@ -95,13 +95,19 @@ def summary_of(learner: Any, **parts: Any) -> Summary:
 
     Parameters
     ----------
-    learner : PrivateMetricLearner
+    learner : PrivateLearner
     **parts
         Other fields of `Summary`.
     """
     budget = None if learner.accountant is None else budget_of(learner.accountant)
-    used, given = learner.graphs_
+    used, given = getattr(learner, "graphs_", (None, None))  # a metric's
     return Summary(used=used, given=given, budget=budget, **parts)
+
+
+def summary_text(learner: Any) -> str | None:
+    """The text of ``summary.json`` for a fitted learner; None where there is nothing to say."""
+    summary = summary_of(learner)
+    return None if summary == Summary() else summary.to_json()
 
 
 def read_release(folder: str | Path) -> ReportData:
@@ -111,7 +117,7 @@ def read_release(folder: str | Path) -> ReportData:
     """
     from pairveil.release.answers import ReleasedAnswer
     from pairveil.release.artefact import load_release
-    from pairveil.release.error_curve import ErrorCurve
+    from pairveil.release.curve import ErrorCurve
     from pairveil.release.folder import CURVE_FILE, LINKAGE_FILE, NETWORK_FILE
     from pairveil.release.linkage import ReleasedLinkage
     from pairveil.release.network import DescribedNetwork
@@ -148,7 +154,7 @@ def with_curve(data: ReportData, folder: str | Path) -> ReportData:
 
     Raises InputError: the folder holds no error curve, or its certificate does not hold.
     """
-    from pairveil.release.error_curve import ErrorCurve
+    from pairveil.release.curve import ErrorCurve
 
     curve = ErrorCurve.load(folder)
     if data.curve is not None:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from pairveil._warn import warn
 from pairveil.array_types import FloatArray
 from pairveil.column_names import names_of
 from pairveil.errors import InputError, PrivateNote
 from pairveil.printable import shortened
-from pairveil.schema.columns import Column, Counts, column_of
-from pairveil.schema.raw_cells import category_text
+from pairveil.schema.columns import Column, Counts, category_text, column_of
 
 VERSION = 1
 DECIMALS = (".", ",")
@@ -145,15 +144,13 @@ class Schema:
 
     # ---- what it does ----------------------------------------------------------------------------
 
-    def apply(self, table: Any, stacklevel: int = 2) -> FloatArray:
+    def apply(self, table: Any) -> FloatArray:
         """Raw rows as numbers in [0, 1], a column for each of `feature_names`.
 
         Parameters
         ----------
         table : pandas, polars or arrow table, mapping of columns, or array
             An array holds the columns of `raw_names`, in that order.
-        stacklevel : int
-            Of the warning.
 
         Returns
         -------
@@ -171,7 +168,7 @@ class Schema:
             Values lay outside, were missing or could not be read: how many, for the operator alone.
         """
         values, counts = self.encode(table)
-        say_counts(counts, stacklevel + 1)
+        say_counts(counts)
         return values
 
     def encode(self, table: Any) -> tuple[FloatArray, dict[str, Counts]]:
@@ -222,7 +219,7 @@ def _column(name: Any, table: Any) -> Column:
     return column_of(str(name), table)
 
 
-def say_counts(counts: Mapping[str, Counts], stacklevel: int = 2) -> None:
+def say_counts(counts: Mapping[str, Counts]) -> None:
     """Tell the operator how many cells were not taken as they stood, the worst columns first.
 
     Examples
@@ -240,10 +237,9 @@ def say_counts(counts: Mapping[str, Counts], stacklevel: int = 2) -> None:
             continue
         worst = sorted(found, key=lambda name: -found[name])
         shown = shortened([f"{name} ({found[name]:,})" for name in worst], at_most=5)
-        warnings.warn(
+        warn(
             f"cells {text}: {sum(found.values()):,}, in {shown}. Check the schema and the column's unit",
             PrivateNote,
-            stacklevel=stacklevel + 1,
         )
 
 

@@ -16,9 +16,9 @@ from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.verdict import Releases
 from pairveil.report import promise
+from pairveil.report.charts import hundred_guesses, star
 from pairveil.report.data import MetricShape, ReportData
 from pairveil.report.parts import table
-from pairveil.report.pictures import hundred_guesses, star
 from pairveil.report.words import UNIT_MEANINGS, UNIT_MEANINGS_OF_PEOPLE, cost, number
 from pairveil.schema.toml import read_schema
 from pairveil.studio.commands import EPSILONS

@@ -261,7 +261,7 @@ def column_names(file: Path, name: str) -> tuple[str, ...]:
 
     Raises InputError: the table cannot be read; it is said with ``name``, the user's own for it.
     """
-    from pairveil.data.files import open_table
+    from pairveil.records.files import open_table
 
     if file.suffix in (".txt", ".json"):
         return ()

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pairveil.audit.canaries.inputs import Inputs
-from pairveil.data.choices import NO_CHOICE, Choices
 from pairveil.errors import InputError
 from pairveil.privacy.units import Adjacency
+from pairveil.records.choices import NO_CHOICE, Choices
 
 IntArray = NDArray[np.intp]
 

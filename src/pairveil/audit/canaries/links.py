@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.audit.canaries.inputs import Inputs
-from pairveil.data.pairset import PairSet
-from pairveil.errors import InputError
 from pairveil.learners.clustering_links import votes_of
 from pairveil.learners.clusterings import candidates
+from pairveil.records.pairset import PairSet
 
 OTHERS = 60
 """Other links, none of which shares a point with another."""
@@ -45,8 +44,6 @@ def canary_of_links(learner: Any, kappa: int, n_features: int) -> LinkNeighbours
     """
     if learner.unit != "person":
         kappa = 1
-    if learner.protect == "points":
-        raise InputError("no worst case is known for protect='points': audit protect='links'")
     rng = np.random.default_rng(0)
     points = rng.normal(size=(max(2 * OTHERS, 4 * learner.n_clusters) + kappa + 1, n_features))
     points /= np.sqrt((points**2).sum(axis=1)).max() * (1 + 1e-12)
@@ -60,7 +57,7 @@ def canary_of_links(learner: Any, kappa: int, n_features: int) -> LinkNeighbours
     star = np.column_stack([np.full(kappa, hub), partners[hub]])
     said = np.concatenate([np.ones(kappa), rng.choice([-1, 1], OTHERS)]).astype(np.int8)
     links = PairSet(points, np.concatenate([star, rest.reshape(-1, 2)]), said)
-    second = links.canonical(stacklevel=3)[0]
+    second = links.canonical()[0]
     changed = (second.pairs == hub).any(axis=1)
     if learner.adjacency == "zero-out":
         first = second.emptied(changed)

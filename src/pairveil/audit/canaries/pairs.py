@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.audit.canaries.inputs import Inputs
-from pairveil.data.pairset import PairSet
 from pairveil.errors import InputError
 from pairveil.privacy.units import Adjacency, Unit
+from pairveil.records.pairset import PairSet
 
 CanaryName = Literal["label-flip", "beyond-margin", "person"]
 

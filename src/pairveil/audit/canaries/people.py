@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.audit.canaries.inputs import Inputs
-from pairveil.data.people import NO_CLASS, People
 from pairveil.errors import InputError
 from pairveil.learners.base import PrivateLearner
 from pairveil.learners.material import COSTS_OF_PEOPLE
 from pairveil.privacy.units import Adjacency
+from pairveil.records.people import NO_CLASS, People
 
 SMALL = 0.05  # length of the others
 
@@ -70,10 +70,15 @@ def person_canary(
 
 
 def canary_of_people(learner: PrivateLearner, kappa: int, n_features: int) -> PeopleNeighbours:  # noqa: ARG001
-    """As many people as a learner's unit touches: one, or two for a fact about two people."""
+    """As many people as a learner's unit touches: one, or two for a fact about two people.
+
+    Those are among three classes: two classes would be learned from pairs, where they are what it protects.
+    """
+    n_people = COSTS_OF_PEOPLE[learner.unit].records
     return person_canary(
-        COSTS_OF_PEOPLE[learner.unit].records,
+        n_people,
         n_features,
         learner.adjacency,
         data_norm=learner.data_norm,
+        n_classes=1 + n_people,
     )

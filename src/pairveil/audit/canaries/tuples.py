@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.audit.canaries.inputs import Inputs
-from pairveil.data.tupleset import ABSENT, FEWEST, TupleSet
 from pairveil.errors import InputError
 from pairveil.learners.base import PrivateLearner
 from pairveil.privacy.units import Adjacency, Unit
+from pairveil.records.tupleset import ABSENT, FEWEST, TupleSet
 
 SMALL = 0.02  # length of the others
 

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairveil.data.clipping import clip_rows, say_clipped
-from pairveil.engine.backends.dask_waiting import results
+from pairveil.engine.backends.dask import results
 from pairveil.errors import ClusterError, InputError
+from pairveil.records.clipping import clip_rows, say_clipped
 
 BLOCK_BYTES = 1 << 26  # read at a time from a .npy file that cannot be mapped
 
@@ -56,7 +56,7 @@ class FeatureBlocks:
         """People and columns."""
         return self.starts[-1], self.n_features
 
-    def clipped(self, client: Any, data_norm: float, stacklevel: int = 2) -> FeatureBlocks:
+    def clipped(self, client: Any, data_norm: float) -> FeatureBlocks:
         """Check every row, on the workers, and have long ones clipped as they are taken."""
         looks = fetch(
             client,
@@ -78,7 +78,7 @@ class FeatureBlocks:
                     f"column {column + 1}, row {start + row + 1}. Fill it in or leave that person out"
                 )
         n_clipped = sum(look.n_clipped for look in looks)
-        say_clipped(n_clipped, self.shape[0], data_norm, stacklevel=stacklevel + 1)
+        say_clipped(n_clipped, self.shape[0], data_norm)
         # A file whose rows are all short enough may be used as it lies.
         untouched = not any(look.touched for look in looks)
         return replace(self, data_norm=data_norm, path=self.path if untouched else None)

@@ -1,6 +1,6 @@
 """Pairs of a Dask collection in canonical order, sorted by the workers.
 
-`pairveil.data.canonical` says why. Each partition is sorted where it is read. Where partitions then follow
+`pairveil.records.canonical` says why. Each partition is sorted where it is read. Where partitions then follow
 one another, person by person, they stay as they are; otherwise each worker sends what it has of a range of
 lower people to whoever puts that range together. So all mentions of a pair meet in one place, and there
 they become one record. Labels stay with the workers; the driver sees counts, a sample of person numbers
@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pairveil.data.canonical import records_of
 from pairveil.engine.backends.dask_features import delayed_task, fetch
+from pairveil.records.canonical import records_of
 
 Ends = NDArray[np.int32]
 MOST_TASKS = (

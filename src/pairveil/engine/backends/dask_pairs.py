@@ -32,7 +32,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pairveil.data.canonical import say_contrary, say_merged
 from pairveil.engine.backends import dask_tasks
 from pairveil.engine.backends.dask import connected_client
 from pairveil.engine.backends.dask_features import (
@@ -47,6 +46,7 @@ from pairveil.engine.backends.dask_order import Ends, look, set_digest, sort_par
 from pairveil.errors import InputError
 from pairveil.graph.choosing import select_pairs
 from pairveil.graph.kappa import Kappa, kappa, kappa_of_degrees, kappa_of_parts
+from pairveil.records.canonical import say_contrary, say_merged
 
 FAN_IN = 8  # degrees of so many partitions are added by one task
 MAX_PEOPLE = 2**31 - 2
@@ -121,8 +121,8 @@ def open_dask_pairs(
         raise InputError("there are no pairs")
     found = sort_partitions(client, partitions, looks)
     starts = np.concatenate([[0], np.cumsum([seen.n_pairs for seen in found.looks])])
-    say_merged(int(given[-1] - starts[-1]), stacklevel=2)
-    say_contrary(sum(seen.n_contrary for seen in found.looks), stacklevel=2)
+    say_merged(int(given[-1] - starts[-1]))
+    say_contrary(sum(seen.n_contrary for seen in found.looks))
     digests = tuple(seen.digest for seen in found.looks)
     return DaskPairs(table, found.partitions, starts.astype(np.int64), digests, int(given[-1]))
 
@@ -200,9 +200,9 @@ class DaskPairs:
             )
         return found
 
-    def clipped(self, data_norm: float, stacklevel: int = 2) -> DaskPairs:
+    def clipped(self, data_norm: float) -> DaskPairs:
         """The same pairs with people's rows checked, and clipped where they are longer."""
-        features = self.features.clipped(connected_client(), data_norm, stacklevel + 1)
+        features = self.features.clipped(connected_client(), data_norm)
         return replace(self, features=features)
 
     def choose(

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairveil.data.pairset import PairSet
 from pairveil.engine.backends.dask_order import Ends, Partition, canonical_partition
+from pairveil.records.pairset import PairSet
 
 
 def compact(frame: Any, columns: tuple[str, str, str], n_people: int) -> Partition:

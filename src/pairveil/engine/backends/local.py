@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pairveil.array_types import FloatArray, IntArray
-from pairveil.engine.gradients import LossGradient
+from pairveil.engine.gradients import SetGradient
 from pairveil.engine.statistics import Statistic, clipped_sum
 from pairveil.privacy.grid import Norm
 
@@ -46,13 +46,13 @@ class Backend(Protocol):
         """The sum over some records (None: all), as `pairveil.engine.statistics.clipped_sum` gives it."""
         ...
 
-    def descends(self, gradient: LossGradient) -> bool:
+    def descends(self, gradient: SetGradient) -> bool:
         """Whether `descend` is there for this gradient."""
         ...
 
     def descend(
         self,
-        gradient: LossGradient,
+        gradient: SetGradient,
         batches: tuple[IntArray, IntArray],
         noise: FloatArray,
         rate: float,
@@ -75,7 +75,7 @@ class Local:
 
     Examples
     --------
-    >>> from pairveil.data.pairset import PairSet
+    >>> from pairveil.records.pairset import PairSet
     >>> Local(PairSet(np.eye(2), [[0, 1]], [1])).n_records
     1
     """
@@ -108,14 +108,14 @@ class Local:
             self._data, rows, statistic, norm, grid, compiled=self._compiled, separately=separately
         )
 
-    def descends(self, gradient: LossGradient) -> bool:
+    def descends(self, gradient: SetGradient) -> bool:
         """Compiled loops cover dense features."""
         dense = isinstance(self._data.features, np.ndarray)
         return self._compiled and dense and gradient.is_compilable(self._data)
 
     def descend(
         self,
-        gradient: LossGradient,
+        gradient: SetGradient,
         batches: tuple[IntArray, IntArray],
         noise: FloatArray,
         rate: float,

@@ -12,8 +12,6 @@ from typing import Any, Literal
 import numpy as np
 from scipy import sparse
 
-from pairveil.data.clipping import clip_rows_and_say_so
-from pairveil.data.records import RecordsOfPeople
 from pairveil.engine.backends.dask import OnCluster, connected_client
 from pairveil.engine.backends.dask_pairs import Chosen, DaskPairs
 from pairveil.engine.backends.local import Backend, Local
@@ -21,6 +19,8 @@ from pairveil.errors import InputError
 from pairveil.graph.choosing import select_pairs
 from pairveil.graph.kappa import Kappa, kappa
 from pairveil.graph.sharing import kappa_together, select_together
+from pairveil.records.clipping import clip_rows_and_say_so
+from pairveil.records.records import RecordsOfPeople
 
 
 def is_remote(records: Any) -> bool:
@@ -52,11 +52,11 @@ def kappa_of(records: Any) -> Kappa:
     return found if together is None else kappa_together(found, records.pairs, together)
 
 
-def clipped(records: Any, data_norm: float, stacklevel: int) -> Any:
+def clipped(records: Any, data_norm: float) -> Any:
     """The same records, with people's rows no longer than ``data_norm`` and in one layout."""
     if isinstance(records, DaskPairs):
-        return records.clipped(data_norm, stacklevel + 1)
-    features = _uniform(clip_rows_and_say_so(records.features, data_norm, stacklevel + 1))
+        return records.clipped(data_norm)
+    features = _uniform(clip_rows_and_say_so(records.features, data_norm))
     return records if features is records.features else records.with_features(features)
 
 

@@ -6,12 +6,14 @@ group by group (`_pull`, `_shrinking`) and summed by a second matrix product, wh
 
 from __future__ import annotations
 
+from typing import Unpack
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from pairveil.engine.kernels.dense import Options, checked
 from pairveil.engine.kernels.tiles import add_up
-from pairveil.privacy.grid import Norm
 
 TILE = 32
 SPREAD = 256.0
@@ -46,14 +48,9 @@ def clipped_sum(
     rows: NDArray[np.int64] | None,
     W: NDArray[np.float64],
     *,
-    scale: NDArray[np.float64],
-    margin: float,
-    weights: tuple[float, float],
-    clip: float,
-    norm: Norm,
-    grid: float,
     tile: int = TILE,
     threads: int | None = None,
+    **options: Unpack[Options],
 ) -> NDArray[np.int64]:
     """Sum the clipped mean gradients of some groups, in whole multiples of ``grid``.
 
@@ -63,15 +60,8 @@ def clipped_sum(
     members : int64 array of shape (G, m)
         -1 is nobody.
     labels : int8 array of shape (G, m (m - 1) / 2)
-    rows : int array or None
-        Which groups; None is all of them.
-    W : array of shape (k, d)
-    scale, margin, weights, clip, norm, grid
-        As in `pairveil.engine.group_gradients.GroupGradient`.
-    tile : int
-        Groups rounded together.
-    threads : int, optional
-        As for pairs; not part of the result.
+    rows, W, tile, threads, options
+        As in `pairveil.engine.kernels.dense.clipped_sum`, of groups in place of pairs.
 
     Returns
     -------
@@ -81,22 +71,16 @@ def clipped_sum(
     --------
     >>> X = np.array([[0.0, 0.0], [3.0, 4.0]])
     >>> total = clipped_sum(X, np.array([[0, 1]]), np.array([[1]], dtype=np.int8), None, np.eye(2),
-    ...     scale=np.ones(2), margin=1.0, weights=(1.0, 1.0), clip=5.0, norm="l2", grid=2.0**-30)
+    ...     margin=1.0, clip=5.0, grid=2.0**-30)
     >>> (total * 2.0**-30).round(6)
     array([[1.8, 2.4],
            [2.4, 3.2]])
     """
     (k, d), m = W.shape, members.shape[1]
     n = len(members) if rows is None else len(rows)
+    scale, loss = checked(d, np.float64, members, labels, W, n, **options)
     columns = np.ascontiguousarray(W.T, dtype=np.float64)
-    loss = (
-        float(margin),
-        tuple(map(float, weights)),
-        float(clip),
-        norm == "l1",
-        gram_error(m, d, k),
-    )
-    behind = (tile, columns, *loss, 1.0 / grid)
+    behind = (tile, columns, *loss, gram_error(m, d, k), 1.0 / options["grid"])
     return add_up(
         sum_groups, (features, scale, members, labels), behind, rows, n, tile, threads, (k, d)
     )

@@ -79,7 +79,7 @@ def _sizes(x, b):  # type: ignore[no-untyped-def]
 def _clip_factor(label, x, p, b, margin, weights, clip, l1):  # type: ignore[no-untyped-def]
     """s = c min(1, C / ||G||), the clipped loss coefficient, and ||dx||_2; s = 0 where no bound holds.
 
-    A label of 0 is a null pair (`pairveil.data.canonical`): it contributes nothing.
+    A label of 0 is a null pair (`pairveil.records.canonical`): it contributes nothing.
     """
     if label == 0:
         return 0.0, 0.0

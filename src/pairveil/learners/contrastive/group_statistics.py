@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from pairveil.array_types import FloatArray
-from pairveil.data.groups import slots
 from pairveil.engine.statistics import Labels, Statistic, row_norms, shrink
 from pairveil.privacy.grid import Norm
+from pairveil.records.groups import slots
 
 _TINY = 1e-12
 

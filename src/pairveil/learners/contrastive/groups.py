@@ -15,7 +15,7 @@ import numpy as np
 
 from pairveil.array_types import FloatArray
 from pairveil.engine.engine import Engine
-from pairveil.engine.group_gradients import GroupGradient
+from pairveil.engine.gradients import SetGradient
 from pairveil.engine.losses import ContrastiveLoss
 from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.learners.contrastive.group_statistics import GroupContest, GroupSurvey
@@ -136,8 +136,8 @@ class GroupRecipe:
         average, counted = np.zeros_like(W), 0
         for t in range(query.steps):
             bound = clip * l1_width(plan, k)
-            gradient = GroupGradient(
-                W, ContrastiveLoss(self.margin), bound, balance.weights, balance.scale
+            gradient = SetGradient(
+                W, ContrastiveLoss(self.margin), bound, balance.weights, balance.scale, self.size
             )
             W = W - step / (batch * clip) * engine.answer(query, gradient)
             if faded > 0:

@@ -19,7 +19,7 @@ from pairveil.learners.parameters import check_bound, check_choice, check_compon
 from pairveil.learners.preparing import setting_of
 from pairveil.learners.scatter import ScatterRecipe
 from pairveil.privacy.ledger import PrivacyLedger
-from pairveil.privacy.mechanisms.gaussian import GAUSSIAN
+from pairveil.privacy.mechanisms import GAUSSIAN
 from pairveil.privacy.units import Adjacency, Unit
 
 
@@ -95,7 +95,7 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
     Examples
     --------
     >>> from pairveil import DPPMetricLearner, design_pairs
-    >>> from pairveil.data.embedded import label_pairs, load_patients
+    >>> from pairveil.records.embedded import label_pairs, load_patients
     >>> patients = load_patients()
     >>> pairs = design_pairs(569, random_state=0)
     >>> learner = DPPMetricLearner(preprocessor=patients.features.values, random_state=0)

@@ -39,7 +39,7 @@ class ContrastiveMetricLearner(PairMetric):
     Examples
     --------
     >>> from pairveil import ContrastiveMetricLearner, design_pairs
-    >>> from pairveil.data.embedded import label_pairs, load_patients
+    >>> from pairveil.records.embedded import label_pairs, load_patients
     >>> patients = load_patients()
     >>> pairs = design_pairs(569, random_state=0)
     >>> learner = ContrastiveMetricLearner(preprocessor=patients.features.values)

@@ -13,7 +13,6 @@ is post-processing of released numbers and public ones.
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -21,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from pairveil._warn import warn
 from pairveil.array_types import FloatArray, IntArray
 from pairveil.engine.engine import Engine
-from pairveil.engine.gradients import LossGradient
+from pairveil.engine.gradients import SetGradient
 from pairveil.engine.losses import LOSSES
 from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.engine.scores import Scores, whole_weight
@@ -190,7 +190,7 @@ class ContrastiveRecipe:
         weight = euclid_weight(signal, plan.n_features / balance.mass, z)
         if plan.n_features > WIDE:
             if weight > 1:  # public
-                warnings.warn(_WITHOUT_EUCLID, DataWarning, stacklevel=3)
+                warn(_WITHOUT_EUCLID, DataWarning)
             return W * balance.scale
         return with_euclid(W * balance.scale, weight / balance.length)
 
@@ -227,7 +227,7 @@ def take_survey(plan: Plan, engine: Engine) -> Balance:
     if not 0.02 < share < 0.98 and noise < 0.01 * n:
         # The count is a released one, so this is public.
         told = "nearly all pairs seem to have the same label: there is little to tell apart"
-        warnings.warn(told, DataWarning, stacklevel=4)
+        warn(told, DataWarning)
     weights = (min(1.0, (1 - share) / share), min(1.0, share / (1 - share)))
     hidden = spread < NUMBERS.known * noise
     return Balance(scale, length, share, weights, 2 * n * min(share, 1 - share), hidden)
@@ -318,7 +318,7 @@ def descend(
         if query.mechanism.norm == "l2" and now == 1:
             # No pair's gradient exceeds a bound that W alone gives (docs/theory/guarantee.md).
             bound = min(bound, loss.gradient_bound(float(np.linalg.norm(W, 2)), longest))
-        gradient = LossGradient(W, loss, bound, balance.weights, balance.scale)
+        gradient = SetGradient(W, loss, bound, balance.weights, balance.scale)
         W = engine.descend(query, gradient, step / (batch * clip), now)
         W = shrink_singular_values(W, now * shrunk * (math.sqrt(d) + math.sqrt(k)))
         W = shrink_columns(W, now * shrunk * math.sqrt(k))

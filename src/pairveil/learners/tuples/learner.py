@@ -7,8 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairveil.data.tupleset import TupleSet
-from pairveil.engine.tuple_losses import TUPLE_LOSSES
+from pairveil.engine.losses import TUPLE_LOSSES
 from pairveil.errors import InputError
 from pairveil.learners.metric import PrivateMetricLearner
 from pairveil.learners.parameters import (
@@ -23,6 +22,7 @@ from pairveil.learners.preparing import Prepared, prepare
 from pairveil.learners.raw_rows import RawRows
 from pairveil.learners.tuples.material import material_of_tuples, resolve_tuples
 from pairveil.learners.tuples.recipe import TupleRecipe
+from pairveil.records.tupleset import TupleSet
 
 MARGIN = 1.0
 
@@ -84,8 +84,8 @@ class _TupleLearner(PrivateMetricLearner):
             None if given.n_steps == "auto" else given.n_steps,
             None if given.max_grad_norm == "auto" else given.max_grad_norm,
         )
-        material = material_of_tuples(given, found, stacklevel=4)
-        return prepare(recipe, given, material, self._noise(), stacklevel=4)
+        material = material_of_tuples(given, found)
+        return prepare(recipe, given, material, self._noise())
 
     def _resolved(self, tuples: Any, y: Any) -> TupleSet:
         """What was passed to ``fit``, raw columns read by the public schema or bounds."""
@@ -143,7 +143,7 @@ class DPPTripletLearner(_TupleLearner):
     Examples
     --------
     >>> from pairveil import DPPTripletLearner, TupleSet, sample_tuples
-    >>> from pairveil.data.embedded import load_patients
+    >>> from pairveil.records.embedded import load_patients
     >>> patients = load_patients()
     >>> asked = sample_tuples(569, size=3, max_per_person=2, random_state=0)
     >>> data = TupleSet.of_classes(patients.features.values, asked, patients.classes)
@@ -185,7 +185,7 @@ class DPPTupletLearner(_TupleLearner):
     Examples
     --------
     >>> from pairveil import DPPTupletLearner, TupleSet, sample_tuples
-    >>> from pairveil.data.embedded import load_digits
+    >>> from pairveil.records.embedded import load_digits
     >>> digits = load_digits()
     >>> asked = sample_tuples(1797, size=8, random_state=0)
     >>> data = TupleSet.of_classes(digits.features.values, asked, digits.classes)

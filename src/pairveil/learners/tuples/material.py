@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from pairveil.column_names import names_of
-from pairveil.data.tuple_reader import answered
-from pairveil.data.tupleset import TupleSet, check_tuples
 from pairveil.engine.backends.records import clipped
 from pairveil.errors import InputError
 from pairveil.graph.tuples import kappa_of_tuples, select_tuples
 from pairveil.learners.inputs import as_features
 from pairveil.learners.material import Material, _group_sizes, selection_seed, stated_selection
-from pairveil.privacy.costs import costs_of_pairs
+from pairveil.privacy.events import costs_of_pairs
 from pairveil.privacy.units import DECLARED_KAPPA, SELECTED_TUPLES_CAVEAT
+from pairveil.records.tuple_reader import answered
+from pairveil.records.tupleset import TupleSet, check_tuples
 
 
 def resolve_tuples(tuples: Any, y: Any, preprocessor: Any) -> TupleSet:
@@ -50,7 +50,7 @@ def resolve_tuples(tuples: Any, y: Any, preprocessor: Any) -> TupleSet:
     return TupleSet(features, members, order, None, names_of(table))
 
 
-def material_of_tuples(given: Any, found: TupleSet, stacklevel: int) -> Material:
+def material_of_tuples(given: Any, found: TupleSet) -> Material:
     """Tuples as material: rows clipped, tuples selected, kappa read off their hypergraph.
 
     Parameters
@@ -58,8 +58,8 @@ def material_of_tuples(given: Any, found: TupleSet, stacklevel: int) -> Material
     given : parameters
         Plain and checked: select, unit, kappa, data_norm, random_state.
     """
-    ordered, positions = found.canonical(stacklevel + 1)
-    data = clipped(ordered, given.data_norm, stacklevel + 1)
+    ordered, positions = found.canonical()
+    data = clipped(ordered, given.data_norm)
     kept = select_tuples(data, given.select, random_state=selection_seed(given.random_state))
     everything = kappa_of_tuples(data)
     dropped = len(kept) < data.n_records

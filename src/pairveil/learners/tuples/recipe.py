@@ -19,9 +19,9 @@ import numpy as np
 
 from pairveil.array_types import FloatArray
 from pairveil.engine.engine import Engine
+from pairveil.engine.gradients import SetGradient
+from pairveil.engine.losses import TupleLoss
 from pairveil.engine.plan import Ask, Plan, Setting
-from pairveil.engine.tuple_gradients import TupleGradient
-from pairveil.engine.tuple_losses import TupleLoss
 from pairveil.errors import InputError
 from pairveil.learners.scatter_moments import (
     scale_of,
@@ -136,7 +136,7 @@ class TupleRecipe:
         faded = step * SHRINKAGE * noise / stage.mass
         average, asked = np.zeros_like(W), np.zeros_like(W)
         for t in range(query.steps):
-            gradient = TupleGradient(W, self.loss, clip * width, self.size, stage.scale)
+            gradient = SetGradient(W, self.loss, clip * width, scale=stage.scale, size=self.size)
             answer = engine.answer(query, gradient)
             W, asked = W - step / (stage.mass * clip) * answer, asked + answer
             if faded > 0:

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from pairveil.array_types import FloatArray
-from pairveil.engine.statistics import Statistic, shrink
-from pairveil.engine.tuple_gradients import (
-    CANCELLED,
+from pairveil.engine.gradients import (
     Orders,
     by_role,
-    clip_factor,
-    tuple_sensitivity,
+    sensitivity_of_sets,
+    shrinking,
 )
+from pairveil.engine.kernels.groups import SPREAD
+from pairveil.engine.statistics import Statistic, shrink
 from pairveil.privacy.grid import Norm
 
 TINY = 1e-12
@@ -77,7 +77,7 @@ class TupleSurvey(Statistic):
     def sensitivity(self, norm: Norm, grid: float, dtype: Any = np.float64) -> float:
         """As every statistic's; a tuple adds one vector."""
         del dtype
-        return tuple_sensitivity(self.clip, self.clip, self, norm, grid)
+        return sensitivity_of_sets(self.clip, 1.0, self.shape, norm, grid)
 
 
 @dataclass(frozen=True)
@@ -114,15 +114,15 @@ class TupleContrast(Statistic):
             weights[:, 1] = -1.0
             weights *= (present[:, 0] & present[:, 2])[:, None]
             U = weights[:, :, None] * X
-            factor = clip_factor(U, X, self.clip, norm)
-            weighted = (factor[:, None, None] * U).reshape(-1, X.shape[2])
-            total += weighted.T @ X.reshape(-1, X.shape[2])
+            flat = X.reshape(-1, X.shape[2])
+            factor = shrinking(U, flat, self.clip, norm)
+            total += (factor[:, None, None] * U).reshape(-1, X.shape[2]).T @ flat
         return packed((total + total.T) / 2)
 
     def sensitivity(self, norm: Norm, grid: float, dtype: Any = np.float64) -> float:
         """As every statistic's, where terms may cancel."""
         del dtype
-        return tuple_sensitivity(self.clip, CANCELLED * self.clip, self, norm, grid)
+        return sensitivity_of_sets(self.clip, SPREAD, self.shape, norm, grid)
 
 
 def triangle(d: int) -> int:

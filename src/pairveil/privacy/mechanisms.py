@@ -1,0 +1,537 @@
+"""The kinds of noise that can be certified, and the queries that are answered with them.
+
+A mechanism is an object. It knows the norm in which contributions are clipped, the event that the
+accountant is told, how its noise follows from a share of a budget, how that noise is drawn, and what exact
+noise takes off delta. Options, certificates and their verification ask the object; none knows its name.
+
+A query is what is asked of the private records, and all that the accountant needs to know of it. The engine
+answers queries and nothing else, and the accountant is told of queries and nothing else, so the two cannot
+disagree. Epsilon, the slack of discrete noise and the certificate's text are read off a query's shape,
+mechanism and sampling, never off its name.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairveil.errors import InputError
+from pairveil.privacy.events import (
+    MAX_KAPPA,
+    RECORD_KINDS,
+    ChoiceEvent,
+    Cost,
+    DisjointGaussianEvent,
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+    cost_of,
+)
+from pairveil.privacy.grid import MAX_NOISE_IN_GRID, Norm, choose_grid, delta_slack
+from pairveil.privacy.units import Adjacency
+
+if TYPE_CHECKING:
+    from pairveil.privacy.noise import NoiseSource
+
+# ---- What every mechanism can do, and the budget that its noise is computed from -----------------
+
+Sampling = Literal["poisson", "disjoint"]
+"""Each record enters a sum with some probability on its own; or batches partition the records."""
+
+ROUNDING = 1 + 1e-9
+"""Keeps the recomposed epsilon on the safe side of the one that was asked for."""
+
+
+class Budget(NamedTuple):
+    """What a fit may spend, and what a protected unit can move.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+    kappa : int or Cost
+        What one protected unit can move; a number is that of pairs.
+    adjacency : {'zero-out', 'replace'}
+
+    Examples
+    --------
+    >>> Budget(1.0, 1e-5, 3, "replace").sensitivity
+    6.0
+    """
+
+    epsilon: float
+    delta: float
+    kappa: int | Cost
+    adjacency: Adjacency
+
+    @property
+    def sensitivity(self) -> float:
+        """How far the protected unit can move a sum, in units of one record's clip bound."""
+        return cost_of(self.kappa).sensitivity(self.adjacency)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether any noise is wanted."""
+        return not math.isinf(self.epsilon)
+
+
+class Drawn(NamedTuple):
+    """The noise of one query: how strong it is, in clip bounds, and how many numbers get some."""
+
+    noise_multiplier: float
+    numbers: int
+
+
+class Mechanism(ABC):
+    """A kind of noise on clipped sums.
+
+    Everything that depends on the kind is asked of this object: nobody compares names.
+
+    Attributes
+    ----------
+    name : str
+        What users and certificates call it.
+    norm : {'l1', 'l2', 'range'}
+        The norm in which a record's contribution is clipped.
+    is_pure : bool
+        Whether it gives epsilon at delta = 0.
+    deviation : float
+        Standard deviation of noise of scale 1.
+    on_sums : bool
+        Whether a learner can be given it as ``mechanism=``, for the noise on its sums.
+    """
+
+    name: str
+    norm: Norm
+    is_pure: bool
+    deviation: float
+    on_sums: bool = True
+
+    @abstractmethod
+    def check(self, query: Query) -> None:
+        """Refuse a query that this mechanism has no proof for."""
+
+    @abstractmethod
+    def event(self, query: Query) -> Event:
+        """What the accountant is told of a query."""
+
+    @abstractmethod
+    def multiplier(self, budget: Budget, share: float, times: int = 1) -> float:
+        """Noise multiplier of each of ``times`` sums that together cost ``share`` of the budget."""
+
+    @abstractmethod
+    def draw(
+        self, noise: NoiseSource, total: NDArray[Any], scale: float, grid: float
+    ) -> NDArray[np.float64]:
+        """The total, in whole multiples of the grid, with noise of this scale on every entry."""
+
+    def slack(self, drawn: Sequence[Drawn], largest_kappa: int) -> float:  # noqa: ARG002
+        """The part of delta that its exact noise uses, over all draws; 1 (all there is) without a proof.
+
+        Parameters
+        ----------
+        drawn : sequence of Drawn
+            All noise of this kind in one plan.
+        largest_kappa : int
+            The largest number of records that a reported unit touches.
+        """
+        return 1.0
+
+
+# ---- Gaussian noise: contributions clipped in l2, (epsilon, delta) -------------------------------
+
+_MOST_SAMPLES = 1 << 62  # of no fit; beyond the floats there is nothing to compute
+
+
+@dataclass(frozen=True)
+class Gaussian(Mechanism):
+    """Gaussian noise on every entry of a sum.
+
+    Examples
+    --------
+    >>> round(GAUSSIAN.multiplier(Budget(1.0, 1e-5, 1, "zero-out"), share=1.0), 2)
+    3.73
+    """
+
+    name: str = "gaussian"
+    norm: Norm = "l2"
+    is_pure: bool = False
+    deviation: float = 1.0
+
+    def check(self, query: Query) -> None:
+        """Every sampling is covered (docs/theory/accounting.md)."""
+
+    def event(self, query: Query) -> Event:
+        """Full and Poisson batches, or batches that partition the records."""
+        if query.sampling == "disjoint":
+            return DisjointGaussianEvent(query.noise_multiplier, epochs=query.epochs)
+        return GaussianEvent(
+            query.noise_multiplier, sample_rate=query.sample_rate, steps=query.steps
+        )
+
+    def multiplier(self, budget: Budget, share: float, times: int = 1) -> float:
+        """Shares are parts of mu^2: n full-batch sums with noise s have mu^2 = n (sensitivity / s)^2."""
+        if not budget.is_private:
+            return 0.0
+        from pairveil.privacy.compose import mu_from_epsilon  # loads SciPy: only when needed
+
+        mu = mu_from_epsilon(budget.epsilon, budget.delta)
+        return math.sqrt(times) * (budget.sensitivity / (mu * math.sqrt(share)) * ROUNDING)
+
+    def draw(
+        self, noise: NoiseSource, total: NDArray[Any], scale: float, grid: float
+    ) -> NDArray[np.float64]:
+        """Exact discrete Gaussian noise where the source is trusted."""
+        return noise.gaussian(total, scale, grid)
+
+    def slack(self, drawn: Sequence[Drawn], largest_kappa: int) -> float:
+        """Discrete instead of continuous noise (docs/theory/noise.md); 1 where it is too small for its grid.
+
+        Not twice kappa for replace: both worlds are compared with the one in which these records are null,
+        and neither is further from it than one clip bound a record.
+        """
+        least = min(one.noise_multiplier for one in drawn)
+        samples = sum(one.numbers for one in drawn)
+        if not least > 0.0 or samples > _MOST_SAMPLES:
+            return 1.0
+        # In units of the clip bound; a sum of more entries has a finer grid, never a coarser one. Where the
+        # noise is very large the engine coarsens the grid.
+        finest = min(least / choose_grid(1.0, 1), MAX_NOISE_IN_GRID / 2)
+        shift = Cost(largest_kappa).sensitivity("zero-out") / least
+        if finest < 2.0 or not shift < 1e100:
+            return 1.0
+        return delta_slack(samples, finest, shift=max(10.0, shift))
+
+
+GAUSSIAN = Gaussian()
+
+# ---- Laplace noise: contributions clipped in l1, pure epsilon ------------------------------------
+
+
+@dataclass(frozen=True)
+class Laplace(Mechanism):
+    """Laplace noise on every entry of a sum.
+
+    Examples
+    --------
+    >>> round(LAPLACE.multiplier(Budget(0.5, 0.0, 2, "zero-out"), share=0.5, times=3), 6)
+    24.0
+    """
+
+    name: str = "laplace"
+    norm: Norm = "l1"
+    is_pure: bool = True
+    deviation: float = math.sqrt(2)  # a Laplace variable of scale b has variance 2 b^2
+
+    def check(self, query: Query) -> None:
+        """Poisson samples have no proof here."""
+        if query.sampling == "poisson" and query.sample_rate < 1:
+            raise InputError(
+                "mechanism='laplace' needs full or disjoint batches: use sample_rate=1 or "
+                "sampling='disjoint'"
+            )
+
+    def event(self, query: Query) -> Event:
+        """A record takes part once an epoch."""
+        return LaplaceEvent(query.noise_multiplier, steps=query.epochs)
+
+    def multiplier(self, budget: Budget, share: float, times: int = 1) -> float:
+        """Shares are parts of epsilon: n sums with noise s cost n sensitivity / s."""
+        if not budget.is_private:
+            return 0.0
+        return times * (budget.sensitivity / (budget.epsilon * share) * ROUNDING)
+
+    def draw(
+        self, noise: NoiseSource, total: NDArray[Any], scale: float, grid: float
+    ) -> NDArray[np.float64]:
+        """Exact discrete Laplace noise where the source is trusted."""
+        return noise.laplace(total, scale, grid)
+
+    def slack(self, drawn: Sequence[Drawn], largest_kappa: int) -> float:  # noqa: ARG002
+        """Exact discrete Laplace noise is pure epsilon as it stands (docs/theory/noise.md)."""
+        return 0.0
+
+
+LAPLACE = Laplace()
+
+# ---- Noisy choices: charged for the range of what one record moves -------------------------------
+
+
+@dataclass(frozen=True)
+class Exponential(Mechanism):
+    """The exponential mechanism: candidate c with probability proportional to exp(eta * u_c).
+
+    That is the largest of the scores with Gumbel noise of scale 1/eta on each of them, so a query's
+    ``noise_multiplier`` is 1/eta. The norm is the range over the candidates (docs/theory/choice.md).
+
+    Examples
+    --------
+    >>> round(EXPONENTIAL.multiplier(Budget(0.5, 0.0, 2, "zero-out"), share=0.5, times=3), 6)
+    24.0
+    """
+
+    name: str = "exponential"
+    norm: Norm = "range"
+    is_pure: bool = True
+    deviation: float = math.pi / math.sqrt(6)  # of Gumbel noise of scale 1
+    on_sums: bool = False
+
+    def check(self, query: Query) -> None:
+        """Neither samples nor batches have a proof: every choice is made from all records."""
+        if query.sample_rate < 1:
+            raise InputError("a choice is made from all records: use sample_rate=1")
+
+    def event(self, query: Query) -> Event:
+        """A choice for each step."""
+        return ChoiceEvent(self.eta(query.noise_multiplier), steps=query.steps)
+
+    def multiplier(self, budget: Budget, share: float, times: int = 1) -> float:
+        """Shares are parts of epsilon where delta is 0, else of mu^2.
+
+        n choices cost n sensitivity eta at delta = 0. As zCDP they cost n (sensitivity eta)^2 / 8, where
+        mu costs mu^2 / 2: mu = sqrt(n) sensitivity eta / 2. That is a start only: the accountant decides.
+        """
+        if not budget.is_private:
+            return 0.0
+        if budget.delta == 0:
+            return times * ROUNDING * budget.sensitivity / (budget.epsilon * share)
+        from pairveil.privacy.compose import mu_from_epsilon  # loads SciPy: only when needed
+
+        mu = mu_from_epsilon(budget.epsilon, budget.delta)
+        return math.sqrt(times / share) * ROUNDING * budget.sensitivity / (2 * mu)
+
+    def draw(
+        self, noise: NoiseSource, total: NDArray[Any], scale: float, grid: float
+    ) -> NDArray[np.float64]:
+        """Not there: the scores themselves are never released."""
+        del noise, total, scale, grid
+        raise RuntimeError("a choice has no noisy sum: ask the engine to choose")
+
+    def slack(self, drawn: Sequence[Drawn], largest_kappa: int) -> float:  # noqa: ARG002
+        """The draw is exact and takes nothing off delta (docs/theory/choice.md, section 5)."""
+        return 0.0
+
+    @staticmethod
+    def eta(noise_multiplier: float) -> float:
+        """Range of the log-probabilities' change for one record; infinite without noise.
+
+        Examples
+        --------
+        >>> EXPONENTIAL.eta(4.0), EXPONENTIAL.eta(0.0)
+        (0.25, inf)
+        """
+        return 1.0 / noise_multiplier if noise_multiplier else math.inf
+
+
+EXPONENTIAL = Exponential()
+
+# ---- all of them -----------------------------------------------------------------------------------
+
+MECHANISMS: dict[str, Mechanism] = {
+    mechanism.name: mechanism for mechanism in (GAUSSIAN, LAPLACE, EXPONENTIAL)
+}
+"""Every mechanism by the name that users and certificates give it."""
+
+NOISES: tuple[str, ...] = tuple(name for name, one in MECHANISMS.items() if one.on_sums)
+"""Those that a learner can be given as ``mechanism=``; the first is the default. Choices are asked for by
+recipes (`pairveil.engine.plan.Ask`)."""
+
+__all__ = ["MECHANISMS", "NOISES", "Budget", "Drawn", "Mechanism", "Sampling", "mechanism_named"]
+
+
+def mechanism_named(name: object) -> Mechanism:
+    """The mechanism of that name.
+
+    Examples
+    --------
+    >>> mechanism_named("laplace").norm
+    'l1'
+    """
+    if not isinstance(name, str) or name not in MECHANISMS:
+        raise InputError(f"mechanism must be one of {', '.join(MECHANISMS)}")
+    return MECHANISMS[name]
+
+
+# ---- queries ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Query:
+    """A sequence of noisy sums over records, or of choices by them, all with one noise multiplier.
+
+    Parameters
+    ----------
+    name : str
+        What is asked, for people.
+    shape : tuple of int
+        Of each answer; an answer may have fewer numbers, never more. Of a choice: its candidates.
+    noise_multiplier : float
+        Noise scale in units of one record's clip bound: a standard deviation (Gaussian) or a scale
+        (Laplace); of a choice 1/eta. 0 is no noise. Because of this unit the bound itself may follow from
+        earlier answers.
+    steps : int
+        How many sums.
+    sampling : {'poisson', 'disjoint'}
+        Each record enters a sum with probability ``sample_rate`` on its own; or the records are dealt
+        into ``1 / sample_rate`` batches, by their position alone, and every batch is used once an epoch.
+    sample_rate : float
+        1 is the full batch.
+    records : {'pairs', 'groups', 'people', 'choices', 'workers'}
+        What is summed over; what a protected unit costs depends on it (`pairveil.privacy.events`).
+
+    Examples
+    --------
+    >>> Query("gradients", (2, 30), noise_multiplier=20.0, steps=100).event()
+    GaussianEvent(noise_multiplier=20.0, sample_rate=1.0, steps=100)
+    >>> Query("gradients", (2, 30), 8.0, steps=40, sampling="disjoint", sample_rate=0.1).event()
+    DisjointGaussianEvent(noise_multiplier=8.0, epochs=4)
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    noise_multiplier: float
+    steps: int = 1
+    mechanism: Mechanism = GAUSSIAN
+    sampling: Sampling = "poisson"
+    sample_rate: float = 1.0
+    records: str = "pairs"
+
+    def __post_init__(self) -> None:
+        if self.records not in RECORD_KINDS:
+            raise InputError(f"records must be one of {', '.join(RECORD_KINDS)}")
+        if not 0 < self.sample_rate <= 1:
+            raise InputError("sample_rate must be above 0 and at most 1")
+        self.mechanism.check(self)
+
+    @property
+    def n_entries(self) -> int:
+        """Numbers in one answer."""
+        return math.prod(self.shape)
+
+    @property
+    def n_batches(self) -> int:
+        """Batches an epoch (disjoint batches), or 1."""
+        return round(1 / self.sample_rate) if self.sampling == "disjoint" else 1
+
+    @property
+    def epochs(self) -> int:
+        """How often each record takes part at most, for disjoint batches."""
+        return math.ceil(self.steps / self.n_batches)
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether each sum takes a Poisson sample instead of all records."""
+        return self.sampling == "poisson" and self.sample_rate < 1
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether the answer is one of several candidates, not a sum."""
+        return not self.mechanism.on_sums
+
+    def event(self) -> Event:
+        """What the accountant is told."""
+        return self.mechanism.event(self)
+
+    def noise_std(self, clip: float) -> float:
+        """Standard deviation of the noise on each entry of a sum whose records are clipped to ``clip``."""
+        return self.noise_multiplier * clip * self.mechanism.deviation
+
+    def to_dict(self) -> dict[str, Any]:
+        """Public description for the certificate."""
+        return {
+            "name": self.name,
+            "norm": self.mechanism.norm,
+            "noise_multiplier": self.noise_multiplier,
+            "steps": self.steps,
+            "mechanism": self.mechanism.name,
+            "sampling": self.sampling,
+            "sample_rate": self.sample_rate,
+            "entries": self.n_entries,
+            "records": self.records,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Query:
+        """Rebuild a query from its public description, strictly in what its cost follows from.
+
+        Descriptions of version 1 know pairs only and may not state their entries.
+
+        Examples
+        --------
+        >>> query = Query("gradients", (2, 30), 20.0, steps=100)
+        >>> Query.from_dict(query.to_dict()).event() == query.event()
+        True
+        """
+        try:
+            steps, noise, rate = data["steps"], data["noise_multiplier"], data["sample_rate"]
+            kinds = (data["sampling"], data.get("records", "pairs"))
+            shape = (data.get("entries", 1),)
+            mechanism = mechanism_named(data["mechanism"])
+        except (AttributeError, KeyError, TypeError):
+            raise InputError("the plan does not describe its queries") from None
+        whole = all(
+            isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in (steps, *shape)
+        )
+        plain = all(isinstance(x, int | float) and not isinstance(x, bool) for x in (noise, rate))
+        if not (whole and plain and math.isfinite(noise) and kinds[0] in get_args(Sampling)):
+            raise InputError("the plan does not describe its queries")
+        name = str(data.get("name", ""))
+        return cls(name, shape, float(noise), steps, mechanism, kinds[0], float(rate), kinds[1])
+
+
+# ---- what exact noise takes off delta: one rule for issuing and for verifying --------------------
+
+_VERSION_1_DIRECTIONS = 10
+
+
+def slack_of_plan(plan: Mapping[str, Any], largest_kappa: int) -> float:
+    """What exact discrete noise can add to delta, over all queries of a plan.
+
+    Parameters
+    ----------
+    plan : mapping
+        Public description of the queries, as certificates hold it: each query with its ``mechanism``,
+        ``noise_multiplier``, ``steps`` and ``entries`` (numbers in one sum). Plans of version 0.1 do not
+        state the entries; they follow from its names and the numbers of features and components.
+    largest_kappa : int
+        The largest number of records that a reported unit touches.
+
+    Returns the sum of what each mechanism says of its own noise; 1, all there is, for a mechanism that is
+    unknown or has no proof.
+
+    Raises KeyError, TypeError, ValueError: the plan does not describe its releases.
+
+    Examples
+    --------
+    >>> release = {"mechanism": "gaussian", "noise_multiplier": 40.0, "steps": 100, "entries": 300}
+    >>> 0.0 < slack_of_plan({"releases": [release]}, largest_kappa=2) < 1e-12
+    True
+    """
+    if largest_kappa > MAX_KAPPA:
+        return 1.0
+    drawn: dict[str, list[Drawn]] = {}
+    for release in plan["releases"]:
+        numbers = _entries(release, plan) * int(release["steps"])
+        noise = Drawn(float(release["noise_multiplier"]), numbers)
+        drawn.setdefault(release["mechanism"], []).append(noise)
+    if not all(name in MECHANISMS for name in drawn):
+        return 1.0
+    taken = sum(MECHANISMS[name].slack(noise, largest_kappa) for name, noise in drawn.items())
+    return min(taken, 1.0)
+
+
+def _entries(release: Mapping[str, Any], plan: Mapping[str, Any]) -> int:
+    if "entries" in release:
+        entries = release["entries"]
+    else:
+        d = plan["n_features"]
+        wide = min(d, plan["n_components"] or _VERSION_1_DIRECTIONS)
+        entries = d * wide if release["name"] == "gradients" else max(d + 2, 8)
+    if isinstance(entries, bool) or not isinstance(entries, int) or entries < 1:
+        raise ValueError("entries must be a count")
+    return entries

@@ -1,0 +1,416 @@
+"""Checking a certificate: every number that follows from others is recomputed, every contradiction named.
+
+What cannot be checked from the file alone is the sender's word: that the noise was drawn as the plan says,
+and that kappa is that of the public graph (which whoever has the graph can recount).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Any, TypeGuard
+
+from pairveil.errors import InputError
+from pairveil.graph.selections import SELECTIONS
+from pairveil.privacy.certificate import Certificate
+from pairveil.privacy.epsilons import all_epsilons
+from pairveil.privacy.events import (
+    BestOfEvent,
+    ChoiceEvent,
+    DisjointGaussianEvent,
+    Event,
+    GaussianEvent,
+    event_from_dict,
+    least_cost,
+)
+from pairveil.privacy.mechanisms import Query, mechanism_named, slack_of_plan
+from pairveil.privacy.promise import public_of
+from pairveil.privacy.units import (
+    ADJACENCIES,
+    ASSUMED_CLASSES,
+    ASSUMED_LEVELS,
+    ASSUMED_TOPOLOGY,
+    DECLARED_KAPPA,
+    NOISE_SOURCES,
+    POINTS_ARE_PUBLIC,
+    SCORE_QUERY,
+    SEARCHED,
+    SELECTED_CAVEAT,
+    SELECTED_TUPLES_CAVEAT,
+    UNITS,
+    UNKNOWN_TOPOLOGY,
+    Unit,
+)
+
+PAIR_KINDS = ("pairs", "counted pairs")
+"""Kinds of records of which each is one pair."""
+
+PEOPLE_IN_A_FACT = 2
+"""A pair, or how two people relate, follows from both of them."""
+
+RECOMPUTED = (
+    "every epsilon, from the stated noise and kappa",
+    "what exact discrete noise takes off delta, from the stated plan",
+    "that events, plan, selection and kappas do not contradict each other",
+)
+
+SENDERS_WORD = (
+    "that the noise was drawn as stated",
+    "that what was asked is what the plan names: the kind of records of each query, and their clipping",
+    "kappa and the numbers of pairs",
+)
+
+_LEAST_RECORDS: dict[str, dict[Unit, int]] = {"people": {"pair": 2, "relationship": 2}}
+"""Where a unit holds more than one record of a kind whatever the data are: a pair is two people."""
+
+_UNDERSTATED = 1e-6  # relative: other machines round differently
+
+_OVERSTATED = 2e-2  # a larger epsilon than needed is safe, but not this fit's
+
+_SLACK_ROUNDING = 1e-5  # relative: version 0.1 counted the enlarged sensitivity in
+
+
+@dataclass(frozen=True)
+class VerificationResult:
+    """Whether a certificate's numbers follow from its events; true in a boolean context if so."""
+
+    valid: bool
+    problems: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.valid
+
+
+def verify(certificate: Certificate) -> VerificationResult:
+    """Run every check; `Certificate.verify` is the usual way in.
+
+    Examples
+    --------
+    >>> from pairveil.privacy.certificate import _example
+    >>> verify(_example()).problems
+    ()
+    """
+    problems = tuple(problem for check in CHECKS for problem in check(certificate))
+    return VerificationResult(not problems, problems)
+
+
+def _headline(c: Certificate) -> list[str]:
+    problems = []
+    if c.kappa != c.kappas[c.unit]:
+        problems.append(f"kappa is not the kappa of unit '{c.unit}'")
+    if c.epsilon != c.epsilons[c.unit][c.adjacency]:
+        problems.append("epsilon is not the epsilon of its unit and adjacency")
+    if not 1 <= c.n_pairs_used <= c.n_pairs_given:
+        problems.append("more pairs used than given, or none")
+    if c.for_release and ASSUMED_TOPOLOGY in c.public:
+        problems.append("for release, but people were recognised by equal rows of features")
+    if c.for_release and ASSUMED_CLASSES in c.public:
+        problems.append("for release, but the list of classes was read off the people")
+    if "search" in c.plan and SEARCHED not in c.public:
+        problems.append("it is the best of several fits, and it is not said what that makes public")
+    if "search" in c.plan and len(_kinds(c)) > 1:  # its one event has one cost
+        problems.append("a search is charged for one kind of records, and several are stated")
+    if c.for_release and ASSUMED_LEVELS in c.public:
+        problems.append("for release, but the number of levels was read off the pairs")
+    return problems
+
+
+def _version(c: Certificate) -> list[str]:
+    """A certificate says what its own version says: none passes by the laxer rules of another one."""
+    described = [release for release in _releases(c) if isinstance(release, Mapping)]
+    if c.version == 1:
+        later = c.costs is not None or "thresholds" in c.plan
+        if later or any("records" in release for release in described):
+            return ["it is said to be of version 1, and states what version 1 did not know"]
+        return []
+    problems = []
+    if c.costs is None:
+        problems.append("it does not state what a unit costs")
+    if not all("entries" in release for release in described):
+        problems.append("the plan does not state how many numbers were released")
+    return problems
+
+
+def _events(c: Certificate) -> list[str]:
+    """The events are there, are those of the plan, and go with the mechanism."""
+    if not c.events:
+        return ["there are no events: a release without any is none"]
+    problems = []
+    events = [event_from_dict(event) for event in c.events]
+    # Choices go with both kinds of noise; thresholds have Laplace noise whatever the fit has.
+    if mechanism_named(c.mechanism).is_pure:
+        goes = c.delta == 0.0 and all(event.is_pure for event in events)
+    else:
+        goes = any(not event.is_pure or isinstance(event, ChoiceEvent) for event in events)
+    if not goes:
+        problems.append("the mechanism or delta does not go with the events")
+    releases = _releases(c)
+    if not releases and (c.for_release or c.metric_sha256 is not None):
+        problems.append("the plan does not list its releases")
+    elif "releases" in c.plan and _events_of_plan(c, releases) != events:
+        problems.append("the events are not those of the plan")
+    return problems
+
+
+def _releases(c: Certificate) -> list[Any]:
+    releases = c.plan.get("releases")
+    return list(releases) if isinstance(releases, list | tuple) else []
+
+
+def _events_of_plan(c: Certificate, releases: list[Any]) -> list[Event]:
+    """What the plan says was released, or nothing; of a search, its queries candidate by candidate."""
+    found = [_event_of(release) for release in releases]
+    events = [event for event in found if event is not None]
+    search = c.plan.get("search")
+    if len(events) < len(found):
+        return []
+    if search is None:
+        return events
+    try:
+        ends = [0, *accumulate(one["queries"] for one in search["candidates"])]
+        # A trial is a fit and its score; one fit cut into 'candidates' would pay for one query.
+        scored = [place for place, one in enumerate(releases, 1) if one["name"] == SCORE_QUERY]
+        if scored != ends[1:] or any(b - a < 2 for a, b in pairwise(ends)):
+            return []
+        trials = tuple(tuple(events[a:b]) for a, b in pairwise(ends))
+        stated = event_from_dict(c.events[0])
+        slack = stated.slack if isinstance(stated, BestOfEvent) else 0.0
+        event = BestOfEvent(search["mean_trials"], slack, trials)
+    except (InputError, KeyError, TypeError, ValueError):
+        return []
+    return [event] if ends[-1] == len(events) else []
+
+
+def _event_of(release: Any) -> Event | None:
+    """The event of one query of a plan, rebuilt from its public description."""
+    try:
+        return Query.from_dict(release).event()
+    except (InputError, TypeError, ValueError, ArithmeticError):
+        return None
+
+
+def _said(c: Certificate) -> list[str]:
+    """What is public and how the pairs were selected is stated, with the caveat that it demands."""
+    problems = []
+    if not set(public_of(_kinds(c))) <= set(c.public):
+        problems.append("the list of what is public is missing or shortened")
+    clustered = "n_clusters" in c.plan and c.plan.get("protect") != "points"
+    if clustered and POINTS_ARE_PUBLIC not in c.public:
+        problems.append("points were clustered, and it is not said that they are public")
+    how, full = c.selection.get("how"), c.selection.get("full_graph_relationship_kappa")
+    if how not in SELECTIONS or "caveat" not in c.selection or not _is_count(full):
+        return [*problems, "how the pairs were selected is not stated, or not all of it"]
+    caveat, dropped = c.selection["caveat"], c.n_pairs_used < c.n_pairs_given
+    all_used = how == "all" and not dropped
+    dropped = dropped or any(_left_out(one) for one in _thresholds(c))
+    usual = SELECTED_TUPLES_CAVEAT if c.records == "tuples" else SELECTED_CAVEAT
+    if dropped and caveat != usual:
+        problems.append(
+            "pairs were dropped, but the caveat that this demands is missing or altered"
+        )
+    if caveat not in (None, usual):
+        problems.append("the caveat is none that pairveil writes")
+    graph = _kappas_of_graph(c)
+    kinds = _kinds(c)
+    if graph is None or not (kinds <= set(PAIR_KINDS) or kinds == {"tuples"}):  # none were selected
+        return problems
+    used = graph["relationship"]
+    # A search divides the pairs between fits and scores: kappas are of either part, `full` is of both.
+    divided = "search" in c.plan
+    if (how == "all" and not all_used) or (not dropped and full > used and not divided):
+        problems.append("all pairs are said to be used, but the numbers say that some were dropped")
+    if full < used and not _thresholds(c) and not _is_declared(c, "relationship"):
+        problems.append("no graph has a kappa below that of a part of its pairs")
+    return problems
+
+
+def _kinds(c: Certificate) -> set[str]:
+    """The kinds of records that anything was asked about; every certificate of version 1 is about pairs."""
+    return {"pairs"} if c.costs is None else set(c.costs)
+
+
+def _is_count(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _noise(c: Certificate) -> list[str]:
+    """The noise comes from a known source, fit for what is promised, and its slack is taken off delta."""
+    trusted = NOISE_SOURCES.get(c.noise_source)
+    if trusted is None:
+        return ["the source of the noise is none that pairveil has"]
+    if not trusted:
+        unfit = "for release, but the noise is not from operating-system entropy"
+        return [unfit] if c.for_release else []
+    if not _releases(c):
+        return []
+    try:
+        needed = slack_of_plan(c.plan, max(c.kappas.values()))
+    except (KeyError, TypeError, ValueError, ArithmeticError, InputError):
+        return ["the plan does not describe its releases"]
+    # Of a search it is added to each trial's delta, before the bound of the best.
+    searches = [e for e in map(event_from_dict, c.events) if isinstance(e, BestOfEvent)]
+    stated = min(e.slack for e in searches) if searches else c.delta_slack
+    if stated < needed * (1.0 - _SLACK_ROUNDING):
+        return [
+            f"exact discrete noise takes {needed:.3g} of delta for the plan's sums, "
+            f"and {stated:.3g} is set aside"
+        ]
+    return []
+
+
+def _is_declared(c: Certificate, unit: Unit) -> bool:
+    """Whether kappa of this unit was declared as a constant; only the protected unit's can be."""
+    return DECLARED_KAPPA in c.public and unit == c.unit
+
+
+def _group_sizes(c: Certificate) -> list[str]:
+    """The kappas can be those of a graph with so many pairs, unless one was declared."""
+    problems = []
+    counted = [c.kappas[unit] for unit in c.units if not _is_declared(c, unit)]
+    if max(counted) > max(_pair_counts(c)):
+        problems.append("kappa is larger than the number of used pairs and not said to be declared")
+    graph = _kappas_of_graph(c)
+    below = graph is not None and graph["person"] < graph["relationship"]
+    if below and not _is_declared(c, "relationship"):
+        problems.append("no graph has a person-level kappa below its relationship-level kappa")
+    linkage = c.plan.get("linkage")
+    records = linkage.get("entity_records") if isinstance(linkage, Mapping) else None
+    several = _is_count(records) and records > 1 and not _is_declared(c, "person")
+    if several and c.kappas.get("relationship", 0) < c.kappas.get("person", 0):
+        problems.append("people have several records, and a relationship is counted by records")
+    if c.costs is not None and "tuples" in c.costs:
+        shared, related = (c.costs["tuples"][unit].records for unit in ("pair", "relationship"))
+        if shared > related and not _is_declared(c, "pair"):
+            problems.append("two people share no more tuples than their relationship is in")
+    return problems
+
+
+def _kappas_of_graph(c: Certificate) -> Mapping[str, int] | None:
+    """How many pairs each unit holds, or tuples where there are no pairs; None where there are neither."""
+    if c.costs is None:
+        return c.kappas
+    kinds = [kind for kind in PAIR_KINDS if kind in c.costs] or ["tuples"]
+    if kinds[0] not in c.costs:
+        return None
+    return {unit: max(c.costs[kind][unit].records for kind in kinds) for unit in UNITS}
+
+
+def _thresholds(c: Certificate) -> list[Any]:
+    thresholds = c.plan.get("thresholds", ())
+    return list(thresholds) if isinstance(thresholds, list | tuple) else [None]
+
+
+def _left_out(threshold: Any) -> bool:
+    """Whether not all pairs that were given for thresholds were used."""
+    if not isinstance(threshold, Mapping):
+        return False
+    used, given = threshold.get("n_pairs"), threshold.get("n_pairs_given")
+    return _is_count(used) and _is_count(given) and used < given
+
+
+def _chains_of_thresholds(c: Certificate) -> list[str]:
+    """Kappas cover those of the pairs that thresholds were chosen on, and chains across them."""
+    thresholds = _thresholds(c)
+    if not thresholds:
+        missing = (
+            "a search scores its trials on pairs held out, and the plan does not describe them"
+        )
+        return [missing] if "search" in c.plan else []
+    if c.units != UNITS:
+        return ["thresholds are chosen on pairs, and this is not about people"]
+    try:
+        least = {unit: max(int(t["kappas"][unit]) for t in thresholds) for unit in UNITS}
+    except (KeyError, TypeError, ValueError):
+        return ["the plan does not describe its thresholds"]
+    same = [t.get("same_pairs") is True for t in thresholds]
+    if any(same):
+        # The fit's own pairs: as many, and no chain leaves them. Which pairs they were is the sender's word,
+        # as kappa is.
+        if not all(same) or set(_kinds(c)) != {"pairs"} or "search" in c.plan:
+            return ["thresholds are said to be of the fit's own pairs, and cannot all be"]
+        if any(t.get("n_pairs") != c.n_pairs_used for t in thresholds):
+            return ["thresholds are said to be of the fit's own pairs, which are more or fewer"]
+    else:
+        least["relationship"] = max(least["relationship"], c.kappas["person"])
+    tuples = {} if c.costs is None else c.costs.get("tuples", {})
+    if tuples and tuples["relationship"].records < tuples["person"].records:
+        return ["chains of tuples and of the thresholds' pairs are not counted"]
+    return [
+        f"kappa of unit '{unit}' is below what the thresholds need"
+        for unit in UNITS
+        if c.kappas[unit] < least[unit]
+    ]
+
+
+def _costs(c: Certificate) -> list[str]:
+    """No record is said to move less than is proved for its kind, and kappas are its counts."""
+    if c.costs is None:
+        return []
+    problems = []
+    for kind, by_unit in c.costs.items():
+        for unit, cost in by_unit.items():
+            least = least_cost(kind, unit, l1=_has_l1(c))
+            if kind == "people" and unit != "person" and cost.records < PEOPLE_IN_A_FACT:
+                problems.append(f"unit '{unit}' is about two people, and fewer are stated")
+            less = any(cost.moved(a) < least.moved(a) for a in ADJACENCIES)
+            if less or (cost.empties and not least.empties):
+                problems.append(f"{kind} move further for unit '{unit}' than is stated")
+            if cost.records < _LEAST_RECORDS.get(kind, {}).get(unit, 1):
+                problems.append(f"unit '{unit}' holds more {kind} than is stated")
+    used = {r.get("records", "pairs") for r in _releases(c) if isinstance(r, Mapping)}
+    if used and used != set(c.costs):
+        problems.append("costs are not stated for exactly the records that the plan asks about")
+    kinds = used & set(c.costs) or set(c.costs)
+    for unit in c.units:
+        if c.kappas[unit] != max(c.costs[kind][unit].records for kind in kinds):
+            problems.append(f"kappa of unit '{unit}' is not the number of records that it costs")
+    return problems
+
+
+def _has_l1(c: Certificate) -> bool:
+    """Whether any noise is other than Gaussian: only in l2 do counted pairs move by less than twice."""
+    gaussian = (GaussianEvent, DisjointGaussianEvent)
+    return not all(isinstance(event_from_dict(event), gaussian) for event in c.events)
+
+
+def _pair_counts(c: Certificate) -> list[float]:
+    """Pairs of the fit and of every threshold; no limit where version 0.1 did not say."""
+    releases = _releases(c)
+    if any(isinstance(r, Mapping) and "entries" not in r for r in releases):
+        return [math.inf]
+    counts = [t.get("n_pairs") for t in _thresholds(c) if isinstance(t, Mapping)]
+    return [c.n_pairs_used, *(n for n in counts if isinstance(n, int))]
+
+
+def _epsilon(c: Certificate) -> list[str]:
+    """Every stated epsilon is the one that the events give."""
+    problems = []
+    events = tuple(event_from_dict(event) for event in c.events)
+    groups = {unit: c.group_of(unit) for unit in c.units}
+    recomputed = all_epsilons(events, groups, c.delta, c.delta_slack)
+    for unit in c.units:
+        for adjacency in ADJACENCIES:
+            stated, true = c.epsilons[unit][adjacency], recomputed[unit][adjacency]
+            about = f"epsilon for unit '{unit}', {adjacency}, is stated as {stated:.6g}"
+            if stated < true * (1.0 - _UNDERSTATED):
+                problems.append(f"{about} but the events give {true:.6g}")
+            elif math.isinf(stated) and unit != "pair" and UNKNOWN_TOPOLOGY in c.public:
+                continue  # nothing is promised of who is in how many pairs
+            elif math.isfinite(true) and stated > true * (1.0 + _OVERSTATED) + 1e-9:
+                problems.append(f"{about}, far above the {true:.6g} that the events give")
+    return problems
+
+
+CHECKS: tuple[Callable[[Certificate], list[str]], ...] = (
+    _headline,
+    _version,
+    _events,
+    _said,
+    _noise,
+    _group_sizes,
+    _chains_of_thresholds,
+    _costs,
+    _epsilon,
+)

@@ -1,0 +1,287 @@
+"""Columns as arrays: ids, and numbers; by arrow and numpy, without a Python object per row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pairveil.errors import InputError
+from pairveil.records.validation import name_rows
+
+_FEW = 20_000
+_CHUNK_ROWS = 8192
+
+
+class IdColumn:
+    """Gathers a column of ids, batch by batch, into int64 or text.
+
+    Text that is plainly an integer (``42``, but not ``042``) becomes that integer, so that the same
+    ids join whether one file quotes them or not.
+
+    ``title``: the column as messages call it.
+
+    Examples
+    --------
+    >>> ids = IdColumn("column 'id'")
+    >>> ids.add(pa.array(["7", "12"])); ids.add(pa.array(["007"]))
+    >>> ids.finish()
+    array(['7', '12', '007'], dtype=object)
+    """
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+        self._chunks: list[pa.Array] = []
+        self._n_rows = 0
+
+    def add(self, values: pa.Array) -> None:
+        """Add one batch. A dictionary is resolved entry by entry, not row by row."""
+        ids: pa.Array
+        if pa.types.is_dictionary(values.type):
+            rows, entries = _used_entries(values, self._title)
+            ids = _integer_or_text(entries, self._title)
+            missing = _is_missing(entries, ids)[rows] | (rows < 0)
+            if pa.types.is_integer(ids.type) and not missing.any():
+                ids = ids.take(as_arrow(rows))
+            elif not missing.any():
+                ids = pa.DictionaryArray.from_arrays(as_arrow(rows.astype(np.int32)), ids)
+        else:
+            ids = _integer_or_text(values, self._title)
+            missing = _is_missing(values, ids)
+        empty = np.flatnonzero(missing)
+        if empty.size:
+            raise InputError(f"{self._title} is empty in {name_rows(empty + 1 + self._n_rows)}")
+        self._n_rows += len(values)
+        self._chunks.append(ids.dictionary_encode() if pa.types.is_large_string(ids.type) else ids)
+
+    def finish(self) -> np.ndarray:
+        """All ids: int64, or objects of type str where any is not an integer."""
+        if all(pa.types.is_integer(chunk.type) for chunk in self._chunks):
+            parts = [as_numpy(chunk) for chunk in self._chunks]
+            return np.concatenate([np.empty(0, dtype=np.int64), *parts])
+        return text_array(self._chunks)
+
+
+def as_numpy(values: pa.Array) -> np.ndarray:
+    """An arrow array without nulls as a NumPy array.
+
+    pyarrow's own conversion loads pandas wherever that is installed, which takes longer than most commands.
+
+    Examples
+    --------
+    >>> as_numpy(pa.array([True, False])), as_numpy(pa.array([1, 2])[1:])
+    (array([ True, False]), array([2]))
+    """
+    kind = values.type
+    if pa.types.is_boolean(kind) and not values.null_count:
+        return as_numpy(values.cast(pa.uint8())).astype(bool)
+    whole = pa.types.is_integer(kind)
+    if len(values) and not values.null_count and (whole or pa.types.is_floating(kind)):
+        letter = "f" if not whole else "i" if pa.types.is_signed_integer(kind) else "u"
+        dtype = np.dtype(f"{letter}{kind.bit_width // 8}")
+        start = values.offset * dtype.itemsize
+        return np.frombuffer(values.buffers()[1], dtype, len(values), start)
+    if (pa.types.is_large_string(kind) or pa.types.is_string(kind)) and len(
+        values
+    ) <= _FEW:  # more: pyarrow is faster
+        found = np.empty(len(values), dtype=object)
+        found[:] = values.to_pylist()
+        return found
+    plain: np.ndarray = values.to_numpy(zero_copy_only=False)
+    return plain
+
+
+def as_arrow(values: np.ndarray) -> pa.Array:
+    """A NumPy array as an arrow array of the type that pyarrow gives it; see `as_numpy`.
+
+    Examples
+    --------
+    >>> as_arrow(np.array(["ann", "Änne"], dtype=object)).to_pylist(), as_arrow(np.arange(2)).to_pylist()
+    (['ann', 'Änne'], [0, 1])
+    """
+    if values.ndim == 1 and values.dtype in (np.int64, np.int32):
+        kind = pa.int64() if values.dtype == np.int64 else pa.int32()
+        data = pa.py_buffer(np.ascontiguousarray(values))
+        return pa.Array.from_buffers(kind, len(values), [None, data])
+    if values.dtype == object and len(values) <= _FEW and all(type(one) is str for one in values):
+        texts = [one.encode() for one in values.tolist()]
+        ends = np.cumsum([0, *map(len, texts)])
+        if ends[-1] < 2**31:
+            joined, offsets = b"".join(texts), pa.py_buffer(ends.astype(np.int32))
+            return pa.StringArray.from_buffers(len(texts), offsets, pa.py_buffer(joined))
+    return pa.array(values)
+
+
+def text_array(chunks: list[pa.Array]) -> np.ndarray:
+    """Text as an object array in which equal strings are one object (8 bytes a row)."""
+    if not chunks:
+        return np.empty(0, dtype=object)
+    encoded = [
+        chunk
+        if pa.types.is_dictionary(chunk.type)
+        else chunk.cast(pa.large_string()).dictionary_encode()
+        for chunk in chunks
+    ]
+    unified = pa.chunked_array(encoded).unify_dictionaries()
+    distinct: np.ndarray = as_numpy(unified.chunk(0).dictionary)
+    parts = [as_numpy(chunk.indices) for chunk in unified.chunks]
+    return np.take(distinct, np.concatenate(parts))
+
+
+def _used_entries(values: pa.DictionaryArray, title: str) -> tuple[np.ndarray, pa.Array]:
+    """Which entry each row has (-1: none), and the entries that rows have, no others."""
+    try:
+        values.validate(full=True)
+    except pa.ArrowException:
+        raise InputError(f"{title} holds text that is not UTF-8") from None
+    indices = values.indices.cast(pa.int64())
+    rows: np.ndarray = as_numpy(pc.fill_null(indices, -1))
+    used = np.zeros(len(values.dictionary), dtype=bool)
+    used[rows[rows >= 0]] = True
+    place = np.cumsum(used) - 1
+    kept = np.where(rows >= 0, place[np.maximum(rows, 0)] if len(place) else -1, -1)
+    return kept, values.dictionary.take(as_arrow(np.flatnonzero(used)))
+
+
+def _is_missing(values: pa.Array, ids: pa.Array) -> np.ndarray:
+    """Rows without an id. One entry more (False) where there are none, so that -1 can be looked up."""
+    missing = values.is_null()
+    if pa.types.is_large_string(ids.type):
+        missing = pc.or_(missing, pc.fill_null(pc.equal(ids, ""), False))
+    found: np.ndarray = as_numpy(missing)
+    return found if len(found) else np.zeros(1, dtype=bool)
+
+
+def _integer_or_text(values: pa.Array, title: str) -> pa.Array:
+    kind = values.type
+    try:
+        # A damaged Parquet file can hold bytes that are no text; numpy's error would quote them.
+        values.validate(full=True)
+    except pa.ArrowException:
+        raise InputError(f"{title} holds text that is not UTF-8") from None
+    try:
+        if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+            return values.cast(pa.int64())
+        # Unsigned 64-bit ids may not fit int64: they go the way of text.
+        text = values if pa.types.is_integer(kind) else values.cast(pa.large_string())
+    except pa.ArrowException:
+        raise InputError(f"{title}: ids must be integers or text") from None
+    try:
+        numbers = text.cast(pa.int64())
+    except pa.ArrowException:
+        return text.cast(pa.large_string())
+    if pa.types.is_integer(kind):
+        return numbers
+    plain = pc.all(pc.equal(numbers.cast(pa.large_string()), text)).as_py()
+    return text if plain is False else numbers
+
+
+def as_ids(values: Any, title: str = "the ids") -> np.ndarray:
+    """Any one-dimensional sequence of ids as int64 or text.
+
+    Examples
+    --------
+    >>> as_ids([3, 4]), as_ids(["3", "4"]), as_ids(["a", "3"])
+    (array([3, 4]), array([3, 4]), array(['a', '3'], dtype=object))
+    """
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise InputError(f"{title} must be one-dimensional")
+    if array.dtype == np.int64:
+        return array
+    column = IdColumn(title)
+    try:
+        for chunk in _arrow_chunks(array):
+            column.add(chunk)
+    except (pa.ArrowException, TypeError, OverflowError, UnicodeEncodeError):
+        raise InputError(f"{title} must be integers or text") from None
+    return column.finish()
+
+
+def _arrow_chunks(array: np.ndarray) -> Iterator[pa.Array]:
+    """Ids for arrow, so many at a time: many rows of one long id are one object here, but not there."""
+    size = len(array) if array.dtype.kind in "iu" else _CHUNK_ROWS
+    for start in range(0, max(len(array), 1), max(size, 1)):
+        chunk = array[start : start + size]
+        yield as_arrow(chunk.astype(object) if array.dtype.kind == "U" else chunk)
+
+
+def numbered(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct ids in order of appearance, and which of them each row has.
+
+    Examples
+    --------
+    >>> distinct, rows = numbered(np.array(["b", "a", "b"], dtype=object))
+    >>> distinct.tolist(), rows.tolist()
+    (['b', 'a'], [0, 1, 0])
+    """
+    encoded = [chunk.dictionary_encode() for chunk in _arrow_chunks(ids)]
+    unified = pa.chunked_array(encoded).unify_dictionaries()
+    distinct: np.ndarray = as_numpy(unified.chunk(0).dictionary)
+    return distinct, np.concatenate([as_numpy(c.indices) for c in unified.chunks])
+
+
+def ids_as_text(ids: np.ndarray) -> np.ndarray:
+    """Ids as text, whatever they are."""
+    if ids.dtype.kind == "O":
+        return ids
+    return text_array([as_arrow(ids).cast(pa.large_string())])
+
+
+def same_kind(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Two arrays of ids, both integers or both text.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> same_kind(np.array([1, 2]), np.array(["1", "b"], dtype=object))
+    (array(['1', '2'], dtype=object), array(['1', 'b'], dtype=object))
+    """
+    if left.dtype.kind == right.dtype.kind:
+        return left, right
+    return ids_as_text(left), ids_as_text(right)
+
+
+def number_array(values: pa.Array, title: str, first_row: int) -> np.ndarray:
+    """A numeric arrow column as floats (float32 stays), a missing value as an error.
+
+    Parameters
+    ----------
+    title : str
+        The column as messages call it.
+    first_row : int
+        The number of rows before this batch, for messages.
+
+    Examples
+    --------
+    >>> number_array(pa.array([1, 2]), "column 'age'", 0)
+    array([1., 2.])
+    """
+    kind = values.type
+    encoded = pa.types.is_dictionary(kind)
+    if encoded:
+        kind = kind.value_type
+    numeric = (
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_null(kind)
+    )
+    if not numeric:
+        raise InputError(f"{title} is not numeric. Exclude it, or name the columns to use")
+    if encoded:
+        values = values.dictionary_decode()
+    if values.null_count:
+        missing = np.flatnonzero(as_numpy(values.is_null()))
+        raise InputError(
+            "the features hold a NaN, an infinity or a missing value: "
+            f"{title}, row {first_row + int(missing[0]) + 1}. Fill it in or leave that person out"
+        )
+    target = np.float32 if kind in (pa.float16(), pa.float32()) else np.float64
+    if pa.types.is_decimal(kind):
+        values = values.cast(pa.float64())
+    return np.asarray(as_numpy(values), dtype=target)

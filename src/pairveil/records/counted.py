@@ -1,0 +1,198 @@
+"""Labelled pairs whose contents belong to the pair itself: comparison levels, or a score.
+
+A `PairSet` holds features of people and takes differences. Here a pair comes with its own row of values, and
+statistics count with it: contributions are never negative, which makes replacing a pair cheaper
+(docs/theory/linkage.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from pairveil._warn import warn
+from pairveil.errors import InputError, PrivateNote
+from pairveil.records.canonical import NULL, order_of_ids, ranks, records_of, say_merged
+from pairveil.records.columns import as_arrow, as_ids, as_numpy, ids_as_text, numbered
+from pairveil.records.shared_values import numbered as shared_values
+from pairveil.records.shared_values import together_digest
+from pairveil.records.similar_ids import say_similar
+from pairveil.records.tables import refuse_repeated
+from pairveil.records.validation import row_blocks
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CountedPairs:
+    """Pairs of records with a row of values each, in canonical order; `counted_pairs` makes them.
+
+    Parameters
+    ----------
+    values : array of shape (K, C)
+        Contents of each pair.
+    labels : int8 array of shape (K,)
+        +1 match, -1 no match, 0 null: such a pair contributes nothing.
+    pairs : integer array of shape (K, 2) or None
+        Row numbers in ``ids``; None where nobody said who is compared with whom.
+    ids : array or None
+        The records.
+    feature_names : tuple of str or None
+        Names of the columns of ``values``.
+    together : int array or None
+        Where a column says which people change together: the number of each record's value.
+    column : str or None
+        The name of that column.
+
+    Examples
+    --------
+    >>> CountedPairs(np.array([[2], [0]]), np.array([1, -1], dtype=np.int8))
+    CountedPairs(2 pairs, 1 columns)
+    """
+
+    values: np.ndarray
+    labels: np.ndarray
+    pairs: np.ndarray | None = None
+    ids: np.ndarray | None = None
+    feature_names: tuple[str, ...] | None = None
+    together: np.ndarray | None = None
+    column: str | None = None
+
+    kind = "counted pairs"  # of records, for what a protected unit costs
+
+    def __repr__(self) -> str:
+        return f"CountedPairs({self.n_records} pairs, {self.n_features} columns)"
+
+    @property
+    def n_records(self) -> int:
+        """Records that a fit sums over: the pairs."""
+        return len(self.values)
+
+    @property
+    def n_features(self) -> int:
+        """Columns of the values."""
+        return int(self.values.shape[1])
+
+    @property
+    def features(self) -> np.ndarray:
+        """The values, where a backend asks for their type."""
+        return self.values
+
+    def contents(self, rows: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """What a statistic sees of some pairs: their values and labels."""
+        chosen = slice(None) if rows is None else rows
+        return self.values[chosen], self.labels[chosen]
+
+    def blocks(self, size: int) -> Iterator[slice]:
+        """Slices of at most ``size`` pairs that cover all of them in order."""
+        return row_blocks(self.n_records, size)
+
+    def subset(self, rows: np.ndarray) -> CountedPairs:
+        """Some of the pairs, by position."""
+        ends = None if self.pairs is None else self.pairs[rows]
+        return replace(self, values=self.values[rows], labels=self.labels[rows], pairs=ends)
+
+    def emptied(self, null: np.ndarray) -> CountedPairs:
+        """The same pairs, of which some are null: they stay in their place and contribute nothing."""
+        labels = np.where(null, NULL, self.labels).astype(np.int8)
+        return replace(self, labels=labels)
+
+
+def counted_pairs(
+    values: np.ndarray,
+    labels: np.ndarray,
+    pairs: Any = None,
+    names: tuple[str, ...] | None = None,
+    together: Mapping[Any, Any] | None = None,
+) -> tuple[CountedPairs, np.ndarray]:
+    """Pairs in canonical order, each once, and where each was first among the rows given.
+
+    Parameters
+    ----------
+    values, labels
+        Checked already.
+    pairs : (K, 2) array of ids, optional
+        Integers or text. Without it the rows stay in their order; sums of whole numbers do not depend on it.
+    names : tuple of str, optional
+        Of the columns of ``values``.
+    together : mapping from id to value, optional
+        A public value of each person: see `PairSet`.
+
+    Examples
+    --------
+    >>> values, labels = np.array([[1], [0], [1]]), np.array([1, -1, 1], dtype=np.int8)
+    >>> data, positions = counted_pairs(values, labels, [["b", "c"], ["a", "b"], ["d", "a"]])
+    >>> data.pairs.tolist(), positions.tolist()
+    ([[0, 1], [0, 3], [1, 2]], [1, 2, 0])
+    """
+    if pairs is None:
+        if together is not None:
+            raise InputError("together goes with pairs, which name the people")
+        return CountedPairs(values, labels, None, None, names), np.arange(len(values))
+    ids, ends = record_numbers(pairs, len(values))
+    shared = (None, None) if together is None else _sharing(together, ids)
+    records = records_of(ends, labels)
+    if records.positions is None:
+        return CountedPairs(values, labels, ends, ids, names, *shared), np.arange(len(values))
+    say_merged(records.n_repeated)
+    at = records.positions
+    found = CountedPairs(values[at], np.asarray(records.labels), records.pairs, ids, names, *shared)
+    contrary = _contrary(values, ends, records) | (found.labels == NULL)
+    if contrary.any():
+        warn(
+            f"{int(contrary.sum())} pairs are there twice with different contents, and contribute nothing",
+            PrivateNote,
+        )
+    return found.emptied(contrary), at
+
+
+def _sharing(together: Mapping[Any, Any], ids: np.ndarray) -> tuple[np.ndarray, str | None]:
+    """The number of each record's value, and the column's name, which is that of all its people."""
+    people = as_ids(np.array(list(together), dtype=object), "the ids of together")
+    refuse_repeated(people)
+    values = shared_values(list(together.values()), len(people))
+    rows = pc.index_in(as_arrow(ids_as_text(ids)), value_set=as_arrow(ids_as_text(people)))
+    if rows.null_count:
+        raise InputError(f"together has no value for {rows.null_count} people of the pairs")
+    return values[as_numpy(rows)], together_digest(people, values)
+
+
+def record_numbers(pairs: Any, n_pairs: int) -> tuple[np.ndarray, np.ndarray]:
+    """The records' ids in order, and each row's two records as places among them.
+
+    Examples
+    --------
+    >>> ids, ends = record_numbers([["b", "c"], ["a", "b"]], 2)
+    >>> ids.tolist(), ends.tolist()
+    (['a', 'b', 'c'], [[1, 2], [0, 1]])
+    """
+    listed = np.asarray(pairs)
+    if listed.shape != (n_pairs, 2):
+        raise InputError(
+            f"pairs must name the two records of each of the {n_pairs} rows: shape (n, 2)"
+        )
+    ids, numbers = numbered(as_ids(listed.reshape(-1), "the ids of the pairs"))
+    say_similar("the pairs", ids)
+    order = order_of_ids(ids)
+    ids = ids if order is None else ids[order]
+    places = ranks(order)
+    ends = (numbers if places is None else places[numbers]).reshape(-1, 2).astype(np.int64)
+    same = np.flatnonzero(ends[:, 0] == ends[:, 1])
+    if same.size:
+        raise InputError(f"row {same[0] + 1} of pairs compares a record with itself")
+    return ids, ends
+
+
+def _contrary(values: np.ndarray, ends: np.ndarray, records: Any) -> np.ndarray:
+    """Which pairs have mentions with different values: which one holds nobody knows."""
+    contrary = np.zeros(len(records.pairs), dtype=bool)
+    if records.n_repeated == 0:
+        return contrary
+    size = int(ends.max()) + 1
+    keys = records.pairs[:, 0] * size + records.pairs[:, 1]  # ascending, as canonical pairs are
+    place = np.searchsorted(keys, ends.min(axis=1) * size + ends.max(axis=1))
+    differs = (values != values[records.positions[place]]).any(axis=1)
+    contrary[place[differs]] = True
+    return contrary

@@ -1,0 +1,120 @@
+"""Data that come with the package: breast-cancer patients, and digits for tests. No download.
+
+Both are scaled by the literal bounds below, written from the published description of the data
+and rounded outward; nothing is computed from the rows (see `pairveil.records.scaling`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pairveil.errors import InputError
+from pairveil.records.scaling import PublicBounds, scale_to_bounds
+from pairveil.records.tables import FeatureTable
+from pairveil.records.validation import check_pairs
+
+# Range of each measure in the published summary of the Wisconsin data, rounded outward:
+# mean, standard error, worst.
+_PATIENT_RANGES = {
+    "radius": ((6, 29), (0, 3), (7, 37)),
+    "texture": ((9, 40), (0, 5), (12, 50)),
+    "perimeter": ((40, 190), (0, 22), (50, 252)),
+    "area": ((140, 2600), (0, 550), (180, 4300)),
+    "smoothness": ((0.05, 0.17), (0, 0.04), (0.07, 0.23)),
+    "compactness": ((0.01, 0.35), (0, 0.14), (0.02, 1.1)),
+    "concavity": ((0, 0.43), (0, 0.4), (0, 1.3)),
+    "concave points": ((0, 0.21), (0, 0.06), (0, 0.3)),
+    "symmetry": ((0.1, 0.31), (0, 0.08), (0.15, 0.67)),
+    "fractal dimension": ((0.04, 0.1), (0, 0.03), (0.05, 0.21)),
+}
+
+
+class EmbeddedData(NamedTuple):
+    """People with features of l2 norm at most 1, and the class of each.
+
+    Attributes
+    ----------
+    features : FeatureTable
+    classes : ndarray of int
+    class_names : tuple of str
+    """
+
+    features: FeatureTable
+    classes: np.ndarray
+    class_names: tuple[str, ...]
+
+
+def patient_bounds() -> PublicBounds:
+    """The public bounds of the 30 patient columns, in scikit-learn's order.
+
+    Examples
+    --------
+    >>> patient_bounds().names[0], float(patient_bounds().upper[0])
+    ('mean radius', 29.0)
+    """
+    columns = [(f"mean {name}", f"{name} error", f"worst {name}") for name in _PATIENT_RANGES]
+    names = tuple(group[kind] for kind in range(3) for group in columns)
+    pairs = np.array([ranges[kind] for kind in range(3) for ranges in _PATIENT_RANGES.values()])
+    return PublicBounds(pairs[:, 0], pairs[:, 1], names)
+
+
+def load_patients() -> EmbeddedData:
+    """569 breast-cancer patients, 30 measures each (Wisconsin, as in scikit-learn).
+
+    Examples
+    --------
+    >>> patients = load_patients()
+    >>> patients.features
+    FeatureTable(569 people, 30 features)
+    """
+    from sklearn.datasets import load_breast_cancer
+
+    return _prepare(load_breast_cancer(), patient_bounds(), ("malignant", "benign"))
+
+
+def load_digits() -> EmbeddedData:
+    """1,797 handwritten digits of 8 x 8 pixels from 0 to 16, treated as people in tests.
+
+    Examples
+    --------
+    >>> load_digits().features
+    FeatureTable(1797 people, 64 features)
+    """
+    from sklearn.datasets import load_digits as load
+
+    names = tuple(f"pixel_{row}_{column}" for row in range(8) for column in range(8))
+    bounds = PublicBounds(np.zeros(64), np.full(64, 16.0), names)
+    return _prepare(load(), bounds, tuple(str(digit) for digit in range(10)))
+
+
+def _prepare(bunch: Any, bounds: PublicBounds, class_names: tuple[str, ...]) -> EmbeddedData:
+    # [0, 1] in every column and then 1/sqrt(d): no row is longer than 1, none needs clipping.
+    values = scale_to_bounds(bunch.data, bounds, data_norm=1.0)
+    table = FeatureTable(np.arange(len(values)), values, bounds.names)
+    return EmbeddedData(table, np.asarray(bunch.target), class_names)
+
+
+def label_pairs(pairs: Any, classes: Any) -> np.ndarray:
+    """+1 where the two people have the same class, -1 where not.
+
+    Parameters
+    ----------
+    pairs : integer array of shape (K, 2)
+    classes : array of shape (n,)
+
+    Returns
+    -------
+    ndarray of int8
+
+    Examples
+    --------
+    >>> label_pairs([[0, 1], [1, 2]], classes=["a", "a", "b"])
+    array([ 1, -1], dtype=int8)
+    """
+    kinds = np.asarray(classes)
+    if kinds.ndim != 1:
+        raise InputError("classes must be one a person")
+    ends = check_pairs(pairs, len(kinds))
+    return np.where(kinds[ends[:, 0]] == kinds[ends[:, 1]], 1, -1).astype(np.int8)

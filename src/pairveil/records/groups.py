@@ -1,0 +1,328 @@
+"""GroupSet: a record is a group of people, and all labelled pairs inside it are its contents.
+
+Groups are disjoint, so a pair, a relationship and a person are each in one record
+(docs/theory/groups.md). Who is in which group is public; features and labels are not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from pairveil.array_types import IntArray
+from pairveil.errors import InputError
+from pairveil.records.canonical import NULL, order_of_ids, ranks
+from pairveil.records.people import NO_CLASS
+from pairveil.records.records import RecordsOfPeople
+
+VACANT = -1
+"""A place in a group that nobody has: groups of different sizes are padded with it."""
+MOST_PEOPLE = 64
+"""Of one group: rounding errors of larger ones are outside the proof."""
+_AT_ONCE = 1 << 21  # numbers of a tile's differences, so that they stay in the cache's reach
+
+
+def slots(size: int) -> tuple[IntArray, IntArray]:
+    """The places of each pair inside a group of ``size``: (0, 1), (0, 2), ..., (1, 2), ...
+
+    Examples
+    --------
+    >>> [ends.tolist() for ends in slots(3)]
+    [[0, 0, 1], [1, 2, 2]]
+    """
+    first, second = np.triu_indices(size, 1)
+    return first.astype(np.int64), second.astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupSet(RecordsOfPeople):
+    """Disjoint groups of people with a label for each pair inside.
+
+    Parameters
+    ----------
+    features : ndarray or scipy sparse matrix of shape (n, d)
+        One row a person, finite.
+    members : integer array of shape (G, m)
+        The rows of each group's people, at least two; -1 where a group is smaller than m.
+    labels : array of shape (G, m (m - 1) / 2)
+        Of the pairs (0, 1), (0, 2), ..., (1, 2), ... of places: +1 similar, -1 dissimilar, 0 null.
+    ids : array of shape (n,), optional
+    feature_names : sequence of str, optional
+
+    Examples
+    --------
+    >>> GroupSet(np.eye(4), members=[[0, 2, 3]], labels=[[1, -1, -1]])
+    GroupSet(1 group of at most 3 people, 3 pairs, 4 features)
+    >>> GroupSet.of_classes(np.eye(3), [[0, 1, 2]], classes=[0, 0, 1]).labels.tolist()
+    [[1, -1, -1]]
+    """
+
+    features: Any
+    members: NDArray[np.int64]
+    labels: NDArray[np.int8]
+    ids: NDArray[Any] | None = None
+    feature_names: tuple[str, ...] | None = None
+
+    kind = "groups"  # of records, for what a protected unit costs
+    of_each = ("members", "labels")
+
+    def __post_init__(self) -> None:
+        self._check_people()
+        members = check_members(self.members, self.n_people)
+        self._set(members=members, labels=_checked_labels(self.labels, members))
+
+    @classmethod
+    def of_classes(
+        cls,
+        features: Any,
+        members: Any,
+        classes: Any,
+        ids: Any = None,
+        feature_names: tuple[str, ...] | None = None,
+    ) -> GroupSet:
+        """Groups of people with one class each: pairs of one class are similar.
+
+        Parameters
+        ----------
+        features, members, ids, feature_names
+            As for the class.
+        classes : integer array of shape (n,)
+            -1 is no class: all pairs of such a person are null.
+        """
+        numbers = np.asarray(classes)
+        n = int(features.shape[0])
+        if numbers.shape != (n,) or numbers.dtype.kind not in "iu":
+            raise InputError(f"{n} people need {n} class numbers, one each")
+        places = check_members(members, n)
+        own = np.where(places == VACANT, NO_CLASS, numbers[places])
+        first, second = slots(places.shape[1])
+        left, right = own[:, first], own[:, second]
+        labels = np.where(left == right, 1, -1).astype(np.int8)
+        labels[(left == NO_CLASS) | (right == NO_CLASS)] = NULL
+        return cls(features, places, labels, ids, feature_names)
+
+    @classmethod
+    def of_pairs(cls, pairs: Any, groups: Any) -> GroupSet:
+        """Given pairs, cut into groups.
+
+        Parameters
+        ----------
+        pairs : PairSet
+            Labelled, each pair once.
+        groups : integer array of shape (n_people,)
+            Each person's group, -1 for none. Both people of a pair must be in the same one.
+
+        Examples
+        --------
+        >>> from pairveil.records.pairset import PairSet
+        >>> GroupSet.of_pairs(PairSet(np.eye(4), [[0, 1], [2, 3]], [1, -1]), [0, 0, 1, 1])
+        GroupSet(2 groups of at most 2 people, 2 pairs, 4 features)
+        """
+        of_person = check_numbers(groups, pairs.n_people)
+        if pairs.together is not None:
+            raise InputError(
+                "people who change together may be in several groups, and each group protects one of them: "
+                "leave 'together' out, or use the pairs themselves"
+            )
+        if pairs.labels is None:
+            raise InputError("pairs without labels contribute nothing: groups need labelled pairs")
+        own = of_person[pairs.pairs]
+        across = np.flatnonzero((own[:, 0] != own[:, 1]) | (own[:, 0] < 0))
+        if across.size:
+            raise InputError(
+                f"{across.size} pairs are not inside one group, the first at position {across[0]}: leave "
+                "them out, or give both people the same group"
+            )
+        paired = np.zeros(pairs.n_people, dtype=np.bool_)
+        paired[pairs.pairs] = True
+        members, place = members_of(np.where(paired, of_person, -1))
+        size = members.shape[1]
+        group_row = np.full(int(of_person.max()) + 1, -1, dtype=np.int64)
+        group_row[of_person[members[:, 0]]] = np.arange(len(members))
+        low, high = np.sort(place[pairs.pairs], axis=1).T
+        labels = np.zeros((len(members), size * (size - 1) // 2), dtype=np.int8)
+        labels[group_row[own[:, 0]], low * (2 * size - low - 1) // 2 + high - low - 1] = (
+            pairs.labels
+        )
+        about = {"ids": pairs.ids, "feature_names": pairs.feature_names}
+        return cls.checked_before(features=pairs.features, members=members, labels=labels, **about)
+
+    def __repr__(self) -> str:
+        groups = "1 group" if self.n_records == 1 else f"{self.n_records} groups"
+        return (
+            f"GroupSet({groups} of at most {self.size} people, {self.n_pairs} pairs, "
+            f"{self.n_features} features)"
+        )
+
+    @property
+    def size(self) -> int:
+        """Places in a group: the size of the largest."""
+        return int(self.members.shape[1])
+
+    @property
+    def n_records(self) -> int:
+        """Records that a fit sums over: the groups."""
+        return len(self.members)
+
+    @property
+    def n_pairs(self) -> int:
+        """Places for pairs in all groups, null ones among them."""
+        sizes = np.count_nonzero(self.members != VACANT, axis=1)
+        return int((sizes * (sizes - 1) // 2).sum())
+
+    def contents(self, rows: Any = None) -> tuple[Any, NDArray[np.int8]]:
+        """What a statistic sees of some records: people (g, m, d) in float64, zero where vacant; labels."""
+        chosen = slice(None) if rows is None else rows
+        members = self.members[chosen]
+        flat = np.maximum(members, 0).ravel()
+        found = self.features[flat]
+        dense = found.toarray() if sparse.issparse(found) else np.asarray(found)
+        people = dense.astype(np.float64, copy=True).reshape(*members.shape, -1)
+        people[members == VACANT] = 0.0
+        return people, self.labels[chosen]
+
+    def blocks(self, size: int) -> Iterator[slice]:
+        """Slices of at most ``size`` groups that cover all of them in order; a power of two, as tiles are."""
+        most = min(size, _AT_ONCE // max(self.labels.shape[1] * self.n_features, 1))
+        return super().blocks(1 << max(most, 1).bit_length() - 1)
+
+    def canonical(self) -> GroupSet:
+        """The same records in an order that follows from ids alone.
+
+        People by id (by row number without ids), a group's people ascending, groups by their first person.
+
+        Examples
+        --------
+        >>> given = GroupSet(np.eye(4), [[3, 2, -1], [1, 0, -1]], [[1, 0, 0], [-1, 0, 0]])
+        >>> given.canonical().members.tolist(), given.canonical().labels.tolist()
+        ([[0, 1, -1], [2, 3, -1]], [[-1, 0, 0], [1, 0, 0]])
+        """
+        people = order_of_ids(self.ids)
+        rank = ranks(people)
+        members = self.members if rank is None else _ranked(self.members, rank)
+        behind = np.where(members == VACANT, np.iinfo(np.int64).max, members)
+        order = np.argsort(behind, axis=1, kind="stable")
+        rows = np.argsort(behind.min(axis=1), kind="stable")
+        taken = order[rows]
+        first, second = slots(self.size)
+        low = np.minimum(taken[:, first], taken[:, second])
+        high = np.maximum(taken[:, first], taken[:, second])
+        slot = low * (2 * self.size - low - 1) // 2 + high - low - 1
+        return self._changed(
+            members=np.take_along_axis(members[rows], taken, axis=1),
+            labels=np.take_along_axis(self.labels[rows], slot, axis=1),
+            **self._people_in(people),
+        )
+
+    def topology(self) -> bytes:
+        """Names what is public: who is in which group."""
+        shape = f"{self.n_people} people in groups {self.members.shape}".encode()
+        return hashlib.sha256(shape + np.ascontiguousarray(self.members).tobytes()).digest()
+
+
+def _ranked(members: IntArray, rank: NDArray[Any]) -> IntArray:
+    return np.where(members == VACANT, VACANT, rank[members]).astype(np.int64)
+
+
+def check_members(members: Any, n_people: int) -> IntArray:
+    """Refuse groups that overlap, hold fewer than two people or name nobody.
+
+    Examples
+    --------
+    >>> check_members([[0, 1], [1, 2]], n_people=3)
+    Traceback (most recent call last):
+    ...
+    pairveil.errors.InputError: groups overlap: somebody is in two groups, or twice in one...
+    """
+    table = np.asarray(members)
+    if table.ndim != 2 or table.dtype.kind not in "iu":
+        raise InputError("groups must be an integer array of shape (n_groups, size): a row a group")
+    found = table.astype(np.int64)
+    if len(found) == 0:
+        raise InputError("there are no groups to learn from")
+    if found.min() < VACANT or found.max() >= n_people:
+        raise InputError(
+            f"a group names somebody outside the {n_people} people (rows count from 0)"
+        )
+    sizes = np.count_nonzero(found != VACANT, axis=1)
+    small = np.flatnonzero(sizes < 2)
+    if small.size:
+        raise InputError(
+            f"a group needs at least two people: {small.size} groups have fewer, the first in row {small[0]}"
+        )
+    if found.shape[1] > MOST_PEOPLE:
+        raise InputError(f"a group may have at most {MOST_PEOPLE} people; cut it into smaller ones")
+    if np.bincount(found[found != VACANT], minlength=1).max() > 1:
+        raise InputError(
+            "groups overlap: somebody is in two groups, or twice in one, and would be protected by half; put "
+            "everybody into one group at most"
+        )
+    return found
+
+
+def check_numbers(groups: Any, n_people: int) -> IntArray:
+    """One group number a person, at least 0, or -1 for none.
+
+    Examples
+    --------
+    >>> check_numbers([0, 0, 1], n_people=3)
+    Traceback (most recent call last):
+    ...
+    pairveil.errors.InputError: a group needs at least two people: 1 groups have fewer...
+    """
+    numbers = np.asarray(groups)
+    if numbers.shape != (n_people,) or numbers.dtype.kind not in "iu":
+        raise InputError(f"{n_people} people need {n_people} whole group numbers, one each")
+    if numbers.size == 0 or numbers.max() < 0:
+        raise InputError("there are no groups to learn from")
+    if numbers.min() < VACANT:
+        raise InputError("group numbers start at 0; -1 is no group")
+    names, tight = np.unique(numbers, return_inverse=True)
+    numbers = tight.reshape(n_people).astype(np.int64) - (1 if names[0] < 0 else 0)
+    sizes = np.bincount(numbers[numbers >= 0])
+    if sizes.min() < 2:
+        raise InputError(
+            f"a group needs at least two people: {np.count_nonzero(sizes < 2)} groups have fewer; give "
+            "their people no group (-1, or an empty cell) to leave them out"
+        )
+    if sizes.max() > MOST_PEOPLE:
+        raise InputError(f"a group may have at most {MOST_PEOPLE} people; cut it into smaller ones")
+    return numbers
+
+
+def members_of(numbers: IntArray) -> tuple[IntArray, IntArray]:
+    """Rows of people from each person's group number, and each person's place in her group.
+
+    Examples
+    --------
+    >>> members_of(np.array([1, 0, -1, 1, 0, 1]))[0].tolist()
+    [[0, 3, 5], [1, 4, -1]]
+    """
+    people = np.flatnonzero(numbers >= 0)
+    names, group = np.unique(numbers[people], return_inverse=True)
+    order = np.argsort(group, kind="stable")
+    sizes = np.bincount(group, minlength=len(names))
+    starts = np.cumsum(sizes) - sizes
+    place = np.full(len(numbers), -1, dtype=np.int64)
+    place[people[order]] = np.arange(len(people)) - np.repeat(starts, sizes)
+    members = np.full((len(names), int(sizes.max())), VACANT, dtype=np.int64)
+    members[group, place[people]] = people
+    return members[np.argsort(members[:, 0], kind="stable")], place
+
+
+def _checked_labels(labels: Any, members: IntArray) -> NDArray[np.int8]:
+    wanted = (len(members), members.shape[1] * (members.shape[1] - 1) // 2)
+    found = np.asarray(labels)
+    if found.shape != wanted or found.dtype.kind not in "iuf":
+        raise InputError(f"groups of this shape need labels of shape {wanted}; got {found.shape}")
+    if not np.isin(found, (-1, 0, 1)).all():
+        raise InputError("labels must be +1 (similar), -1 (dissimilar) or 0 (null)")
+    first, second = slots(members.shape[1])
+    vacant = (members[:, first] == VACANT) | (members[:, second] == VACANT)
+    return np.where(vacant, NULL, found).astype(np.int8)

@@ -1,0 +1,187 @@
+"""What the readers return, people with features and pairs of their ids; and tables written to files.
+
+Nothing here prints a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pairveil.csv_cells import FORMULA, as_cell
+from pairveil.errors import InputError
+from pairveil.files import file_draft
+from pairveil.records.columns import as_ids, numbered, same_kind
+from pairveil.records.validation import check_features, check_labels, name_rows
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FeatureTable:
+    """People: an id and a row of numbers each.
+
+    Parameters
+    ----------
+    ids : array of shape (n,)
+        Integers or text, each once.
+    values : ndarray or scipy sparse matrix of shape (n, d)
+        Finite numbers. float32 and float64 are kept, anything else becomes float64.
+    names : sequence of str, optional
+        The columns.
+
+    Examples
+    --------
+    >>> FeatureTable(ids=["ann", "bob"], values=[[0.1, 0.2], [0.3, 0.4]], names=["age", "dose"])
+    FeatureTable(2 people, 2 features)
+    """
+
+    ids: np.ndarray
+    values: Any
+    names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        names = None if self.names is None else tuple(str(name) for name in self.names)
+        values = check_features(self.values, names)
+        ids = as_ids(self.ids)
+        if len(ids) != values.shape[0]:
+            raise InputError(f"{len(ids)} ids for {values.shape[0]} rows of features")
+        refuse_repeated(ids)
+        for field, value in (("ids", ids), ("values", values), ("names", names)):
+            object.__setattr__(self, field, value)
+
+    def __repr__(self) -> str:
+        return f"FeatureTable({self.n_people} people, {self.n_features} features)"
+
+    @property
+    def n_people(self) -> int:
+        """Rows."""
+        return int(self.values.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """Columns."""
+        return int(self.values.shape[1])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PairTable:
+    """Pairs of ids, as a file lists them: not yet joined, duplicates still there.
+
+    Parameters
+    ----------
+    left, right : array of shape (K,)
+        The two people's ids, integers or text.
+    labels : array of shape (K,), optional
+        +1 similar, -1 dissimilar.
+    rows : array of shape (K,), optional
+        The row numbers that messages name: data rows counted from 1, and for line-based layouts
+        (LFW, VoxCeleb, links) the line of the file.
+    notes : tuple of str
+        What the reader decided and a person should know.
+
+    Examples
+    --------
+    >>> PairTable(left=["ann", "ann"], right=["bob", "cid"], labels=[1, -1])
+    PairTable(2 pairs, labelled)
+    """
+
+    left: np.ndarray
+    right: np.ndarray
+    labels: np.ndarray | None = None
+    rows: np.ndarray | None = None
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        left, right = same_kind(as_ids(self.left, "left"), as_ids(self.right, "right"))
+        if len(left) == 0:
+            raise InputError("there are no pairs")
+        if len(left) != len(right):
+            raise InputError(f"{len(left)} left ids but {len(right)} right ids")
+        rows = np.arange(1, len(left) + 1) if self.rows is None else np.asarray(self.rows)
+        if rows.shape != left.shape:
+            raise InputError(f"{len(rows)} row numbers for {len(left)} pairs")
+        labels = None if self.labels is None else check_labels(self.labels, len(left), rows)
+        fields = {"left": left, "right": right, "rows": rows, "labels": labels}
+        for field, value in fields.items():
+            object.__setattr__(self, field, value)
+
+    def __repr__(self) -> str:
+        return f"PairTable({self.n_pairs} pairs, {'un' if self.labels is None else ''}labelled)"
+
+    @property
+    def n_pairs(self) -> int:
+        """Rows."""
+        return len(self.left)
+
+
+def refuse_repeated(ids: np.ndarray) -> None:
+    """Raise InputError, with row numbers, if two people have one id.
+
+    Examples
+    --------
+    >>> refuse_repeated(np.array([7, 8, 7]))
+    Traceback (most recent call last):
+    ...
+    pairveil.errors.InputError: 1 row of the features repeats an id that another row has: row 3.
+    One row a person
+    """
+    if len(numbered(ids)[0]) == len(ids):
+        return
+    _, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
+    again = np.flatnonzero(first[inverse] != np.arange(len(ids)))
+    raise InputError(
+        f"{again.size} row{'s' if again.size > 1 else ''} of the features repeat"
+        f"{'' if again.size > 1 else 's'} an id that another row has: {name_rows(again + 1)}. "
+        "One row a person"
+    )
+
+
+def write_columns(path: str | Path, columns: Mapping[str, np.ndarray]) -> Path:
+    """Write equally long columns as CSV or Parquet, by the file's ending.
+
+    In CSV, text that a spreadsheet would run as a formula gets an apostrophe in front, which our own readers
+    take off again (`pairveil.csv_cells`).
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "pairs.csv"
+    >>> print(write_columns(file, {"left": np.array([0, 1]), "right": np.array([1, 2])}).read_text())
+    "left","right"
+    0,1
+    1,2
+    <BLANKLINE>
+    """
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet  # slow to import, and readers do not need them here
+
+    target = Path(path)
+    if target.suffix not in (".csv", ".parquet"):
+        raise InputError(f"{target}: the output's name must end in .csv or .parquet")
+    if target.is_dir():
+        raise InputError(f"{target} is a folder; name a file")
+    table = pa.table({name: pa.array(values) for name, values in columns.items()})
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with file_draft(target) as draft:
+        if target.suffix == ".csv":
+            pyarrow.csv.write_csv(_without_formulas(table), str(draft))
+        else:
+            pyarrow.parquet.write_table(table, str(draft))
+    return target
+
+
+def _without_formulas(table: Any) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns = [
+        pc.replace_substring_regex(column, f"({FORMULA})", r"'\1")
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        else column
+        for column in table.columns
+    ]
+    return pa.table(columns, names=[as_cell(name) for name in table.column_names])

@@ -1,0 +1,356 @@
+"""TupleSet: people's features once, and relative comparisons between the people of small tuples.
+
+'a is closer to p than to n' is a record. Who is in a tuple is public: its *members*, in canonical order. Who
+plays which part, the answer, is private: the *order* of the members by role (anchor, positive, negatives).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairveil._warn import warn
+from pairveil.array_types import IntArray
+from pairveil.errors import InputError, PrivateNote
+from pairveil.records.canonical import order_of_ids, ranks
+from pairveil.records.records import RecordsOfPeople
+from pairveil.records.validation import check_features, name_rows
+
+Orders = NDArray[np.int8]
+
+FEWEST, MOST = 3, 32
+"""Members of a tuple: an anchor, a positive and a negative; more than 32 are a group, not a comparison."""
+ABSENT = -1
+"""In an order: nobody plays this part. A record without an anchor is null and contributes nothing."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TupleSet(RecordsOfPeople):
+    """Relative comparisons between people.
+
+    Parameters
+    ----------
+    features : ndarray or scipy sparse matrix of shape (n, d)
+        One row a person, finite.
+    tuples : integer array of shape (K, m)
+        Row numbers of m different people, from 3 to 32. Who is in a tuple is public.
+    order : integer array of shape (K, m), optional
+        Who plays which part: the columns of the tuple's anchor, positive and negatives, in this order (for
+        pair losses: anchor, positive, anchor, positive, ...), then -1 where there are fewer. Private. By
+        default the columns as they stand. An order that makes no sense (a column twice, or one that is not
+        there, or fewer than three parts) is null: the tuple contributes nothing.
+    ids : array of shape (n,), optional
+        What the people are called outside: integers or text, each once.
+    feature_names : sequence of str, optional
+
+    Examples
+    --------
+    Person 0 is closer to person 2 than to person 1:
+
+    >>> data = TupleSet(np.eye(4), [[0, 2, 1], [3, 1, 2]])
+    >>> data
+    TupleSet(4 people, 2 tuples of 3, 4 features)
+    >>> ordered, _ = data.canonical()
+    >>> ordered.tuples.tolist(), ordered.order.tolist()
+    ([[0, 1, 2], [1, 2, 3]], [[0, 2, 1], [2, 0, 1]])
+    """
+
+    features: Any
+    tuples: IntArray
+    order: Orders | None = None
+    ids: np.ndarray | None = None
+    feature_names: tuple[str, ...] | None = None
+
+    kind = "tuples"  # of records, for what a protected unit costs
+    of_each = ("tuples", "order")
+
+    def __post_init__(self) -> None:
+        self._check_people()
+        tuples = check_tuples(self.tuples, self.n_people)
+        self._set(tuples=tuples, order=_checked_order(self.order, tuples.shape))
+
+    @classmethod
+    def of_classes(
+        cls,
+        features: Any,
+        tuples: ArrayLike,
+        classes: ArrayLike,
+        *,
+        pairs: bool = False,
+        ids: Any = None,
+    ) -> TupleSet:
+        """Parts that follow from people's classes, which are private: see `order_of_classes`.
+
+        Parameters
+        ----------
+        features, tuples, ids
+            As for the class itself.
+        classes : array of shape (n,)
+            Each person's class; None or NaN for somebody without one, whose tuples are null.
+        pairs : bool
+            Parts for pair losses: as many pairs of equal classes as there are classes with two members.
+
+        Examples
+        --------
+        >>> TupleSet.of_classes(np.eye(3), [[0, 1, 2]], ["a", "b", "a"]).order.tolist()
+        [[0, 2, 1]]
+        """
+        table = check_features(features)
+        members = check_tuples(tuples, table.shape[0])
+        values = np.asarray(classes)
+        if values.shape != (table.shape[0],):
+            raise InputError(f"{table.shape[0]} people need as many classes, one each")
+        order = order_of_classes(_class_codes(values)[members], pairs=pairs)
+        return cls(table, members, order, ids)
+
+    def __repr__(self) -> str:
+        return (
+            f"TupleSet({self.n_people} people, {self.n_records} tuples of {self.size}, "
+            f"{self.n_features} features)"
+        )
+
+    @property
+    def n_records(self) -> int:
+        """Records that a fit sums over: the tuples."""
+        return len(self.tuples)
+
+    @property
+    def size(self) -> int:
+        """Members of each tuple."""
+        return int(self.tuples.shape[1])
+
+    def contents(self, rows: Any = None) -> tuple[Any, Orders]:
+        """What a statistic sees of some records: their members' features, m rows each, and their orders."""
+        assert self.order is not None
+        chosen = slice(None) if rows is None else rows
+        members = self.features[self.tuples[chosen].ravel()]
+        return members.astype(np.float64, copy=False), self.order[chosen]
+
+    def topology(self) -> bytes:
+        """Names what is public of the records: who is in a tuple with whom."""
+        shape = np.asarray(self.tuples.shape, dtype=np.int64)
+        return shape.tobytes() + np.ascontiguousarray(self.tuples, dtype=np.int64).tobytes()
+
+    def with_order(self, order: Orders) -> TupleSet:
+        """The same tuples with other parts, which must be orders."""
+        return self._changed(order=order)
+
+    def subset(self, rows: Any) -> TupleSet:
+        """The tuples at ``rows``; features are shared."""
+        assert self.order is not None
+        tuples = self.tuples[rows]
+        if len(tuples) == 0:
+            raise InputError("there are no tuples")
+        return self._changed(tuples=tuples, order=self.order[rows])
+
+    def emptied(self, null: NDArray[np.bool_]) -> TupleSet:
+        """The same tuples, of which some are null: they stay in their place and contribute nothing.
+
+        Examples
+        --------
+        >>> TupleSet(np.eye(3), [[0, 1, 2]]).emptied(np.array([True])).order.tolist()
+        [[-1, -1, -1]]
+        """
+        assert self.order is not None
+        order = np.where(null[:, None], ABSENT, self.order).astype(np.int8)
+        return self._changed(order=order)
+
+    def canonical(self) -> tuple[TupleSet, IntArray | None]:
+        """The same records as a function of the set of tuples: people by id, members and tuples ascending.
+
+        Rows that have the same members are one record. If their orders differ, the record is null: to refuse
+        it, or to drop it, would tell of answers.
+
+        Returns
+        -------
+        (TupleSet, ndarray or None)
+            Each tuple once; where each was first among those of this set, None where nothing moved.
+        """
+        assert self.order is not None
+        people = order_of_ids(self.ids)
+        rank = ranks(people)
+        members = self.tuples if rank is None else rank[self.tuples]
+        if rank is None and _is_canonical(members):
+            return self, None
+        sort = np.argsort(members, axis=1, kind="stable")
+        members = np.take_along_axis(members, sort, axis=1)
+        place = np.argsort(sort, axis=1).astype(np.int8)  # where each column has gone
+        order = np.take_along_axis(place, np.maximum(self.order, 0), axis=1)
+        order = np.where(self.order == ABSENT, ABSENT, order).astype(np.int8)
+        rows = np.lexsort(members.T[::-1])
+        members, order = members[rows], order[rows]
+        new = np.append(True, (members[1:] != members[:-1]).any(axis=1))
+        first = np.flatnonzero(new)
+        least = np.minimum.reduceat(order, first, axis=0)
+        contrary = (least != np.maximum.reduceat(order, first, axis=0)).any(axis=1)
+        _say_merged(len(members) - len(first))
+        _say_null(int(contrary.sum()), "contradicting answers")
+        least[contrary] = ABSENT
+        moved = self._changed(tuples=members[first], order=least, **self._people_in(people))
+        return moved, rows[first].astype(np.int64)
+
+
+def check_tuples(tuples: Any, n_people: int | None = None) -> IntArray:
+    """Tuples as a (K, m) array of row numbers of m different people; without ``n_people`` of any number.
+
+    Examples
+    --------
+    >>> check_tuples([[0, 1, 1]], n_people=3)
+    Traceback (most recent call last):
+    ...
+    pairveil.errors.InputError: 1 tuple names a person twice (row 1). Everybody is in a tuple once at most
+    """
+    try:
+        table = np.asarray(tuples)
+    except ValueError:  # ragged lists
+        raise InputError("tuples must all have as many members: a (K, m) array") from None
+    if table.size == 0:
+        raise InputError("there are no tuples")
+    if table.ndim != 2 or not FEWEST <= table.shape[1] <= MOST:
+        raise InputError(
+            f"tuples must have shape (number of tuples, m) with m from {FEWEST} to {MOST}, "
+            f"not {table.shape}"
+        )
+    if table.dtype.kind not in "iu":
+        raise InputError("tuples must be integers: the row numbers of people, counted from 0")
+    highest = int(table.max()) + 1 if n_people is None else n_people
+    outside = np.flatnonzero(((table < 0) | (table >= highest)).any(axis=1))
+    if outside.size:
+        many = outside.size > 1
+        raise InputError(
+            f"{outside.size} tuple{'s' * many} point{'' if many else 's'} outside the {highest} people "
+            f"({name_rows(outside + 1)}); people are counted from 0"
+        )
+    table = table.astype(np.int64, copy=False)
+    ordered = np.sort(table, axis=1)
+    twice = np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
+    if twice.size:
+        many = twice.size > 1
+        raise InputError(
+            f"{twice.size} tuple{'s' * many} name{'' if many else 's'} a person twice "
+            f"({name_rows(twice + 1)}). Everybody is in a tuple once at most"
+        )
+    return table
+
+
+def _checked_order(order: Any, shape: tuple[int, int]) -> Orders:
+    """An order for each tuple; what makes no sense is private contents that cannot be used: null."""
+    if order is None:
+        return np.tile(np.arange(shape[1], dtype=np.int8), (shape[0], 1))
+    values = np.asarray(order)
+    if values.shape != tuple(shape) or values.dtype.kind not in "iu":
+        raise InputError(
+            f"order must hold integers, one a member: shape {shape}, not {values.shape}"
+        )
+    valid = is_order(values)
+    meant = (values >= 0).any(axis=1)  # a row of -1 says that it is null
+    _say_null(int((~valid & meant).sum()), "an order of roles that makes no sense")
+    return np.where(valid[:, None], values, ABSENT).astype(np.int8)
+
+
+def is_order(order: NDArray[Any]) -> NDArray[np.bool_]:
+    """Whether each row names different columns for at least three parts, and -1 behind them only.
+
+    Examples
+    --------
+    >>> is_order(np.array([[2, 0, 1], [0, 0, 1], [0, 1, -1], [0, 3, 1]])).tolist()
+    [True, False, False, False]
+    """
+    m = order.shape[1]
+    played = order >= 0
+    inside = ((order >= ABSENT) & (order < m)).all(axis=1)
+    packed = (played[:, :-1] | ~played[:, 1:]).all(axis=1)
+    ordered = np.sort(order, axis=1)
+    distinct = ((ordered[:, 1:] != ordered[:, :-1]) | (ordered[:, 1:] < 0)).all(axis=1)
+    found: NDArray[np.bool_] = inside & packed & distinct & (played.sum(axis=1) >= FEWEST)
+    return found
+
+
+def _is_canonical(members: IntArray) -> bool:
+    """Whether members ascend in each tuple, and each tuple is greater than the one before it."""
+    if not (members[:, 1:] > members[:, :-1]).all():
+        return False
+    if len(members) < 2:
+        return True
+    differ = members[1:] != members[:-1]
+    first = differ.argmax(axis=1)[:, None]
+    step = np.take_along_axis(members[1:] - members[:-1], first, axis=1)
+    return bool((step > 0).all())
+
+
+def _say_merged(count: int) -> None:
+    if count:
+        one = count == 1
+        warn(
+            f"{count} tuple{' has' if one else 's have'} the same members as one before and "
+            f"{'was' if one else 'were'} merged with it",
+            PrivateNote,
+        )
+
+
+def _say_null(count: int, why: str) -> None:
+    if count:
+        one = count == 1
+        warn(
+            f"{count} tuple{' has' if one else 's have'} {why} and contribute{'s' if one else ''} nothing",
+            PrivateNote,
+        )
+
+
+def order_of_classes(classes: IntArray, *, pairs: bool = False) -> Orders:
+    """Who plays which part, from the classes of each tuple's members.
+
+    The anchor and the positive are the first two members of one class that leaves members of other classes,
+    which are the negatives. With ``pairs`` the first two members of every class that has two are a pair, and
+    pairs follow one another. A tuple that has none, or a member without class, is null.
+
+    ``classes``: integer array of shape (K, m); -1 for somebody without class.
+
+    Examples
+    --------
+    >>> order_of_classes(np.array([[0, 1, 0, 2], [0, 0, 0, 0], [0, 1, 1, 0]])).tolist()
+    [[0, 2, 1, 3], [-1, -1, -1, -1], [0, 3, 1, 2]]
+    >>> order_of_classes(np.array([[0, 1, 1, 0]]), pairs=True).tolist()
+    [[0, 3, 1, 2]]
+    """
+    n, m = classes.shape
+    same = classes[:, :, None] == classes[:, None, :]
+    known = (classes >= 0).all(axis=1, keepdims=True)
+    later = np.triu(np.ones((m, m), dtype=bool), 1)
+    first = ~(same & later.T).any(axis=2)  # nobody of this class stands before
+    partner = (same & later).argmax(axis=2)
+    has_partner = (same & later).any(axis=2)
+    leads = first & has_partner & known
+    order = np.full((n, m), ABSENT, dtype=np.int8)
+    if pairs:
+        use = leads & (leads.sum(axis=1, keepdims=True) >= 2)
+        rank = np.cumsum(use, axis=1) - 1
+        row, column = np.nonzero(use)
+        order[row, 2 * rank[row, column]] = column
+        order[row, 2 * rank[row, column] + 1] = partner[row, column]
+        return order
+    leads &= (~same).any(axis=2)  # others are left to be negatives
+    row = np.flatnonzero(leads.any(axis=1))
+    anchor = leads[row].argmax(axis=1)
+    others = ~same[row, anchor]
+    # Negatives in the order of members: a stable sort puts them first.
+    behind = np.argsort(~others, axis=1, kind="stable")[:, : m - 2]
+    order[row, 0], order[row, 1] = anchor, partner[row, anchor]
+    there = np.arange(m - 2) < others.sum(axis=1)[:, None]
+    order[row, 2:] = np.where(there, behind, ABSENT)
+    return order
+
+
+def _class_codes(values: NDArray[Any]) -> IntArray:
+    """Classes as numbers; -1 for a missing one (None or NaN)."""
+    numbers: dict[Any, int] = {}
+    return np.array(
+        [
+            ABSENT if one is None or one != one else numbers.setdefault(one, len(numbers))
+            for one in values.tolist()
+        ],
+        dtype=np.int64,
+    )

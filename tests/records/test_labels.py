@@ -1,0 +1,126 @@
+"""Labels: clear spellings read, unclear ones refused, none echoed."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from pairveil.errors import InputError
+from pairveil.records.labels import LabelColumn
+
+
+def parse_labels(values, zero_means=None, rows=None):
+    column = LabelColumn(zero_means)
+    column.add(pa.array(values, from_pandas=True))
+    return column.finish(rows)
+
+
+@pytest.mark.parametrize(
+    ("similar", "dissimilar"),
+    [
+        (1, -1),
+        (1.0, -1.0),
+        ("1", "-1"),
+        ("+1", "-1"),
+        ("1.0", "-1.0"),
+        ("similar", "dissimilar"),
+        ("Same", "DIFFERENT"),
+        ("must-link", "cannot-link"),
+        ("must_link", "cannot link"),
+        (" match ", "distinct"),
+    ],
+)
+def test_known_spellings(similar, dissimilar):
+    assert parse_labels([similar, dissimilar, similar]).tolist() == [1, -1, 1]
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [(0, 1), ("0", "1"), (0.0, 1.0), (False, True), ("false", "true"), ("No", "yes"), ("n", "Y ")],
+)
+def test_zero_and_one_need_a_word(pair):
+    with pytest.raises(InputError, match=r"either way \(first: row 1\): say which with zero_means"):
+        parse_labels(list(pair))
+    assert parse_labels(list(pair), zero_means="dissimilar").tolist() == [-1, 1]
+    assert parse_labels(list(pair), zero_means="similar").tolist() == [1, -1]
+
+
+def test_only_ones_are_plus_one_but_follow_zero_means():
+    assert parse_labels([1, 1]).tolist() == [1, 1]
+    assert parse_labels([1, 1], zero_means="similar").tolist() == [-1, -1]
+
+
+def test_only_true_is_not_plus_one():
+    with pytest.raises(InputError, match="either way"):
+        parse_labels([True, True])
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        ("is_match", [1, -1]),
+        ("Same", [1, -1]),
+        ("different", [-1, 1]),
+        ("is_distinct", [-1, 1]),
+        ("same person", [1, -1]),
+    ],
+)
+def test_a_column_name_can_say_what_true_means(column, expected):
+    labels = LabelColumn(column=column)
+    labels.add(pa.array([True, False]))
+    labels.add(pa.array(["yes", "no"]))
+    assert labels.finish(None).tolist() == 2 * expected
+    # ... but not what 0 means.
+    labels = LabelColumn(column=column)
+    labels.add(pa.array([1, 0]))
+    with pytest.raises(InputError, match="either way"):
+        labels.finish(None)
+
+
+def test_minus_one_contradicts_zero_means():
+    with pytest.raises(InputError, match="other numbers are there too: row 2"):
+        parse_labels([1, -1], zero_means="similar")
+
+
+def test_zero_means_leaves_words_alone():
+    assert parse_labels(["same", "0"], zero_means="dissimilar").tolist() == [1, -1]
+
+
+@pytest.mark.parametrize("bad", ["maybe", "", "2", "nan", "1.5", None])
+def test_unknown_labels_are_named_by_row(bad):
+    with pytest.raises(InputError, match="rows 2, 4 have none of these") as caught:
+        parse_labels(["same", bad, "different", bad])
+    if bad and bad not in ("2", "1.5"):  # the message's own row numbers hold digits
+        assert bad not in str(caught.value)
+
+
+def test_many_bad_rows_are_summed_up():
+    with pytest.raises(InputError, match="rows 1, 2, 3, 4, 5 and 4 more"):
+        parse_labels([7] * 9)
+
+
+def test_row_numbers_are_the_file_s():
+    with pytest.raises(InputError, match="row 12 has none"):
+        parse_labels(["same", "x"], rows=np.array([10, 12]))
+
+
+def test_a_zero_in_a_later_batch_is_found():
+    labels = LabelColumn()
+    labels.add(pa.array([1, 1]))
+    labels.add(pa.array([0]))
+    with pytest.raises(InputError, match="first: row 3"):
+        labels.finish(None)
+
+
+def test_categories_and_missing_values():
+    labels = LabelColumn()
+    labels.add(pa.array(pd.Series(["same", "different"], dtype="category")))
+    assert labels.finish(None).tolist() == [1, -1]
+    labels.add(pa.nulls(1))
+    with pytest.raises(InputError, match="row 3 has none"):
+        labels.finish(None)
+
+
+def test_mixed_kinds_and_a_wrong_option():
+    with pytest.raises(InputError, match="zero_means must be"):
+        parse_labels([1], zero_means="zero")
