@@ -285,9 +285,105 @@ def without(value: Any, *names: str) -> Any:
     return [without(one, *names) for one in value] if isinstance(value, list) else value
 
 
+def networks() -> Iterator[tuple[str, Scenario]]:
+    """Networks of all kinds of records, where torch is installed."""
+    try:
+        import torch
+
+        from pairveil.deep import PrivateMetricTrainer
+    except ImportError:
+        return
+    torch.set_num_threads(1)
+
+    def trained(given: tuple[Any, ...], **options: Any) -> Any:
+        torch.manual_seed(0)
+        net = torch.nn.Sequential(
+            torch.nn.Linear(X.shape[1], 5), torch.nn.Tanh(), torch.nn.Linear(5, 2)
+        )
+        options = {"epsilon": 4.0, "n_steps": 4, "micro_batch": 32, "random_state": 0, **options}
+        return PrivateMetricTrainer(net, **options).fit(*given)
+
+    def run(given: tuple[Any, ...], **options: Any) -> Any:
+        learner = trained(given, **options)
+        return {
+            "embedded": numbers(learner.transform(X.astype(np.float32))),
+            "certificate": certificate(learner.certificate_),
+        }
+
+    rows = X.astype(np.float32)
+    pairs = (PAIRS, Y, rows)
+    for unit, adjacency in product(UNITS, ADJACENCIES):
+        options = {"unit": unit, "adjacency": adjacency}
+        yield f"deep pairs {unit} {adjacency}", lambda options=options: run(pairs, **options)
+    for more in (
+        {"sample_rate": 0.3}, {"select": "all"}, {"select": "groups"}, {"loss": "cosine"},
+        {"autocast": "bfloat16"}, {"epsilon": float("inf")},
+    ):  # fmt: skip
+        yield f"deep pairs {more}", lambda more=more: run(pairs, **more)
+    triplets = pv.sample_tuples(len(X), 3, 2, random_state=0)
+    for unit in UNITS:
+        yield (
+            f"deep triplets {unit}",
+            lambda unit=unit: run((triplets, None, rows), loss="triplet", unit=unit),
+        )
+    yield "page network", lambda: page_of(trained(pairs))
+
+
+def pages() -> Iterator[tuple[str, Scenario]]:
+    """Pages of what the command line does not fit."""
+    rng = np.random.default_rng(0)
+    items = rng.integers(6, size=(240, 2))
+    items = items[items[:, 0] != items[:, 1]]
+    rows = [(f"w{k % 20}", *pair) for k, pair in enumerate(items.tolist())]
+    ranker = pv.PrivatePreferenceRanker(epsilon=4.0, random_state=0)
+    yield "page ranking", lambda: page_of(ranker.fit(rows, 6))
+    links = {"ml": PAIRS[Y > 0], "cl": PAIRS[Y < 0]}
+    clusters = pv.PrivateConstrainedKMeans(2, epsilon=4.0, random_state=0)
+    yield "page clusters", lambda: page_of(clusters.fit(X, **links))
+
+
+def page_of(learner: Any) -> Any:
+    """What the report command makes of a learner's release."""
+
+    def act() -> Any:
+        learner.release("release")
+        found = run_command("report release -o page.html --json")
+        found["stdout"] = without(found["stdout"], "bytes")
+        found["files"] = sorted(path.name for path in Path("release").iterdir())
+        return {**found, "page": page_text(Path("page.html").read_text())}
+
+    return elsewhere(act)
+
+
+def clusters() -> Iterator[tuple[str, Scenario]]:
+    """The same fits with the workers of a Dask cluster, where dask is installed."""
+    try:
+        from distributed import Client
+    except ImportError:
+        return
+
+    def run() -> Any:
+        with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None):
+            return {
+                "pairs": of_pairs(backend="dask")(),
+                "sampled": of_pairs(backend="dask", sample_rate=0.2)(),
+                "triplets": of_tuples("DPPTripletLearner", 3, epsilon=4.0, backend="dask")(),
+            }
+
+    yield "dask", run
+
+
 # ---- the command line -------------------------------------------------------------------------------
 
 
+FIT = "fit people.csv pairs.csv --no-scale --seed 0"
+LINK = "link levels.csv labels.csv --seed 0"
+POINT = "threshold scores.csv --score-range 0,1 --epsilon 4 --fmr 0.3 --seed 0"
+PAGE = "report release -o page.html"
+LISTED = "--classes class --class-list a,b --no-scale"
+TRIPLETS = (
+    "fit people.csv triplets.csv --learner triplet --no-scale --epsilon 8 --seed 0 --out release"
+)
 COMMANDS: dict[str, str] = {
     "kappa": "kappa pairs.csv --json",
     "kappa words": "kappa pairs.csv",
@@ -334,8 +430,58 @@ COMMANDS: dict[str, str] = {
     "budget": "fit people.csv pairs.csv --no-scale --seed 0 --ledger ledger.json --budget 0.5 --out release",
     "export nothing": "export release --to nonsense -o x",
     "transform columns": "transform release pairs.csv -o out.csv",
+    "kappa label": "kappa pairs.csv --label label",
+    "select groups": "select pairs.csv --how groups --seed 0 -o kept.csv",
+    "design ids": "design --ids people.csv --how matching --seed 0 -o design.csv",
+    "fit dry run": f"{FIT} --dry-run --out release",
+    "fit forest": f"{FIT} --select forest --unit person --out release --json",
+    "fit groups": f"{FIT} --select groups --epsilon 8 --out release --json",
+    "fit together": "fit wards.csv pairs.csv --no-scale --seed 0 --together ward --unit person --out r",
+    "fit class groups": f"fit classes.csv {LISTED} --groups 3 --epsilon 4 --seed 0 --out release --json",
+    "fit columns": "fit people.csv pairs.csv --no-scale --columns c0,c1 --seed 0 --out release --json",
+    "fit triplets": f"{TRIPLETS} --json",
+    "fit kappa": "fit people.csv pairs.csv --no-scale --select all --kappa 1 --out release",
+    "fit no pairs": "fit people.csv --no-scale --out release",
+    "fit swapped": "fit pairs.csv people.csv --no-scale --out release",
+    "fit twice": "fit twice.csv pairs.csv --no-scale --out release",
+    "fit delta": "fit people.csv pairs.csv --no-scale --delta 0 --out release",
+    "fit components": "fit people.csv pairs.csv --no-scale --n-components 9 --out release",
+    "fit selection": "fit people.csv pairs.csv --no-scale --select stars --out release",
+    "fit tuple id": "fit people.csv strange.csv --learner triplet --no-scale --out release",
+    "fit second": f"{FIT} --out release --json && fit people.csv pairs.csv --no-scale --out release",
+    "plan classes": "plan classes.csv --classes class --class-list a,b --epsilon 1 --json",
+    "plan words": "plan people.csv pairs.csv --epsilon 1",
+    "link words": f"{LINK} --unit person --out linkage",
+    "link entity": f"{LINK} --unit entity --entity-records 2 --out linkage --json",
+    "threshold scores": f"{POINT} --json",
+    "threshold range": "threshold scores.csv --epsilon 4 --fmr 0.3 --seed 0",
+    "evaluate private": "evaluate release people.csv --pairs pairs.csv --epsilon 2 --seed 0 --json",
+    "audit learner": "audit --exact --learner triplet --unit person --adjacency replace --json",
+    "audit ranking": "audit --exact --learner ranking --unit worker --json",
+    "attack": "attack --json",
+    "certificate linkage": f"{LINK} --out linkage --json && certificate linkage",
+    "fit ranking": "fit people.csv pairs.csv --learner ranking --no-scale --out release",
+    "report nothing": "report nowhere -o page.html",
+    "report classes": f"fit classes.csv {LISTED} --epsilon 4 --seed 0 --out release && {PAGE}",
+    "report groups": f"{FIT} --select groups --epsilon 8 --out release && {PAGE}",
+    "report triplets": f"{TRIPLETS} && {PAGE}",
+    "report linkage": f"{LINK} --out linkage && report linkage -o page.html",
+    "report curve": f"{POINT} -o curve && report curve -o page.html",
+    "report both": f"{LINK} --out linkage && threshold linkage levels.csv labels.csv --epsilon 4 --fmr 0.3 "
+    "--seed 0 -o curve && report linkage --threshold curve -o page.html",
+    "report evaluated": f"{FIT} --out release && evaluate release people.csv --pairs pairs.csv --epsilon 2 "
+    "--seed 0 -o score.json && report release --evaluation score.json -o page.html",
+    "report test": f"{FIT} --out release && report release --public-test classes.csv "
+    "--test-classes class --title Wards -o page.html",
 }
-NEEDS_RELEASE = ("certificate", "transform", "evaluate", "export", "report", "threshold")
+NEEDS_RELEASE = (
+    "certificate release",
+    "transform",
+    "evaluate",
+    "export",
+    "report release",
+    "threshold release",
+)
 
 
 def written(folder: Path) -> None:
@@ -370,6 +516,16 @@ def written(folder: Path) -> None:
         f"{names[a]},{names[b]},{','.join(map(str, row))}"
         for (a, b), row in zip(PAIRS.tolist(), levels.tolist(), strict=True)]) + "\n")  # fmt: skip
     (folder / "labels.csv").write_text("\n".join(["left,right,label", *lines]) + "\n")
+    scores = np.clip(0.5 + 0.2 * Y + 0.2 * rng.normal(size=len(Y)), 0, 1).round(3)
+    (folder / "scores.csv").write_text("\n".join(["left,right,label,score"] + [
+        f"{line},{score}" for line, score in zip(lines, scores.tolist(), strict=True)]) + "\n")  # fmt: skip
+    wards = [f"{row},w{place // 3}" for place, row in enumerate(rows[1:])]
+    (folder / "wards.csv").write_text("\n".join([f"{rows[0]},ward", *wards]) + "\n")
+    (folder / "twice.csv").write_text("\n".join([*rows, rows[7]]) + "\n")
+    triplets = [",".join(names[i] for i in (a, a + 2, a + 1)) for a in range(0, len(X) - 2, 2)]
+    for name, more in {"triplets": [], "strange": ["p001,p002,q9"]}.items():
+        text = "\n".join(["anchor,positive,negative", *triplets, *more])
+        (folder / f"{name}.csv").write_text(text + "\n")
 
 
 def run_command(words: str) -> dict[str, Any]:
@@ -405,26 +561,36 @@ def commands() -> Iterator[tuple[str, Scenario]]:
     os.environ.update(COLUMNS="100", NO_COLOR="1", TERM="dumb")
 
     def run(words: str) -> Any:
-        here = Path.cwd()
-        with tempfile.TemporaryDirectory() as folder:
-            os.chdir(folder)
-            try:
-                written(Path(folder))
-                if words.startswith(NEEDS_RELEASE):
-                    run_command("fit people.csv pairs.csv --no-scale --seed 0 --out release --json")
-                found = run_command(words)
-                if words.startswith("report") and Path("page.html").exists():
-                    found["page"] = page_text(Path("page.html").read_text())
-                made = sorted(
-                    str(p.relative_to(folder)) for p in Path(folder).rglob("*") if p.is_file()
-                )
-                found["files"] = [one for one in made if not one.endswith(".lock")]
-            finally:
-                os.chdir(here)
-        return json.loads(json.dumps(found).replace(folder, "FOLDER"))
+        def act() -> Any:
+            written(Path())
+            *before, last = words.split(" && ")
+            if words.startswith(NEEDS_RELEASE):
+                before = ["fit people.csv pairs.csv --no-scale --seed 0 --out release --json"]
+            for one in before:
+                run_command(one)
+            found = run_command(last)
+            if last.startswith("report") and Path("page.html").exists():
+                found["page"] = page_text(Path("page.html").read_text())
+            made = sorted(str(p) for p in Path().rglob("*") if p.is_file())
+            found["files"] = [one for one in made if not one.endswith(".lock")]
+            return found
+
+        return elsewhere(act)
 
     for name, words in COMMANDS.items():
         yield f"command {name}", lambda words=words: run(words)
+
+
+def elsewhere(act: Scenario) -> Any:
+    """What something gives in an empty folder, whose name is left out of it."""
+    here = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            found = json.dumps(act())
+        finally:
+            os.chdir(here)
+    return json.loads(found.replace(folder, "FOLDER"))
 
 
 def page_text(page: str) -> list[str]:
@@ -451,7 +617,7 @@ def stored() -> Iterator[tuple[str, Scenario]]:
 def main(out: str, *wanted: str) -> None:
     """Run the scenarios, write what they gave."""
     found: dict[str, Any] = {}
-    for make in (graphs, learners, ledgers, stored, commands):
+    for make in (graphs, learners, networks, clusters, ledgers, stored, commands, pages):
         for name, scenario in make():
             if wanted and not any(word in name for word in wanted):
                 continue
