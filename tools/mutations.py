@@ -39,9 +39,9 @@ SENSITIVITY = [
     ),
     Mutation(
         "groups: blanking a person is charged one clip bound",
-        '"groups": Cost(1, 2.0, 2.0, empties=False),',
-        '"groups": Cost(1),',
-        _in("test_group_audit", "test_group_fits"),
+        '"groups", "group", parts=dict.fromkeys(UNITS, _PART),',
+        '"groups", "group",',
+        _in("test_kinds", "test_group_audit", "test_group_fits"),
     ),
     Mutation(
         "kappa: a household touches the pairs of its first people only",
@@ -466,9 +466,15 @@ KAPPA = [
     ),
     Mutation(
         "kappa: a fact about two people is in one record",
-        '"relationship": Cost(2),',
-        '"relationship": Cost(1),',
+        'touches={"pair": 2, "relationship": 2, "person": 1}',
+        'touches={"pair": 2, "relationship": 1, "person": 1}',
         _in("test_people_audit", "test_scatter"),
+    ),
+    Mutation(
+        "kinds: a choice inside a worker is charged one clip bound",
+        'parts={"choice": _PART},',
+        "parts={},",
+        _in("test_kinds", "test_ranking"),
     ),
     Mutation(
         "kappa: a kappa below the graph's is accepted",
@@ -695,8 +701,8 @@ ACCOUNTING = [
     ),
     Mutation(
         "certificate: a threshold on other pairs is not chained",
-        'same = "pairs" in costs and all(one.same_pairs for one in parts)',
-        'same = "pairs" in costs and any(one.same_pairs for one in parts)',
+        "same = PAIRS.name in costs and all(one.same_pairs for one in parts)",
+        "same = PAIRS.name in costs and any(one.same_pairs for one in parts)",
         _in("test_private_thresholds"),
     ),
     Mutation(
@@ -752,8 +758,8 @@ ACCOUNTING = [
 COUNTS = [
     Mutation(
         "counts: replacing costs sqrt(2) under Laplace noise too",
-        'if l1 and kind == "counted pairs":',
-        'if False and l1 and kind == "counted pairs":',
+        "whole = self.cost if l2 or self.other_norms is None else self.other_norms",
+        "whole = self.cost",
         _in("test_counts"),
     ),
     Mutation(

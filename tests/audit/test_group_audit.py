@@ -1,6 +1,6 @@
 """A person in a group costs two clip bounds: a fit reaches them, and one that charges one is convicted."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -8,9 +8,9 @@ import pytest
 from pairveil import DPPMetricLearner
 from pairveil.audit import audit_exactly
 from pairveil.learners import grouped
-from pairveil.privacy.events import Cost
 from pairveil.privacy.units import UNITS
 from pairveil.records.groups import GroupSet
+from pairveil.records.kinds import GROUPS, Cost
 from pairveil.records.people import NO_CLASS
 
 SMALL = 0.05  # length of the others
@@ -89,7 +89,7 @@ def test_nulling_a_person_reaches_the_whole_charge(unit):
 @pytest.mark.parametrize("adjacency", ["zero-out", "replace"])
 def test_charging_one_clip_for_a_person_is_convicted(adjacency, monkeypatch):
     cheap = Cost(1) if adjacency == "zero-out" else Cost(1, 1.0, 1.0)
-    monkeypatch.setattr(grouped, "COSTS_OF_GROUPS", dict.fromkeys(UNITS, cheap))
+    monkeypatch.setattr(grouped, "GROUPS", replace(GROUPS, parts=dict.fromkeys(UNITS, cheap)))
     found = audit_group(adjacency)
     assert found.verdict == "violated"
 

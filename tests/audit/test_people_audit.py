@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,8 +17,8 @@ from pairveil.errors import InputError
 from pairveil.learners import material, scatter
 from pairveil.learners.class_columns import ColumnMoments
 from pairveil.learners.scatter import WEIGHTS, ClassScatter
-from pairveil.privacy.events import Cost
 from pairveil.privacy.grid import choose_grid
+from pairveil.records.kinds import PEOPLE, Cost
 from pairveil.records.people import NO_CLASS, People
 
 BETA, GAMMA = WEIGHTS[1] ** 2, WEIGHTS[2] ** 2
@@ -54,17 +56,15 @@ def test_a_replaced_person_stays_below_twice_the_clip(mechanism):
 
 
 def test_half_the_charge_of_a_person_is_convicted(monkeypatch):
-    costs = {
-        unit: Cost(cost.records, replace=1.0) for unit, cost in material.COSTS_OF_PEOPLE.items()
-    }
-    monkeypatch.setattr(material, "COSTS_OF_PEOPLE", costs)
+    monkeypatch.setattr(material, "PEOPLE", replace(PEOPLE, cost=Cost(1, replace=1.0)))
     found = audit_person("replace")
     assert found.verdict == "violated"
     assert max(query.ratio for query in found.queries) > 1.4
 
 
 def test_a_fact_about_two_people_charged_as_one_is_convicted(monkeypatch):
-    monkeypatch.setitem(material.COSTS_OF_PEOPLE, "relationship", Cost(1))
+    fewer = replace(PEOPLE, touches={**PEOPLE.touches, "relationship": 1})
+    monkeypatch.setattr(material, "PEOPLE", fewer)
     found = audit_person("zero-out", "relationship")
     assert found.verdict == "violated"
     assert max(query.ratio for query in found.queries) == pytest.approx(2, rel=1e-3)

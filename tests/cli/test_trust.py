@@ -24,9 +24,9 @@ from pairveil import (
 from pairveil.cli.recount import recount
 from pairveil.learners.counting import entity_sentence
 from pairveil.linkage import PrivateLinkageModel
-from pairveil.privacy.events import RECORD_KINDS, costs_of_counts
 from pairveil.privacy.promise import public_of
 from pairveil.privacy.units import PEOPLE_TOGETHER, UNITS
+from pairveil.records.kinds import COUNTED_PAIRS, GROUPS
 from pairveil.records.resolving import index_pairs
 from pairveil.records.tables import PairTable
 
@@ -149,14 +149,14 @@ def _groups(size: int) -> Certificate:
     for query in plan["releases"]:
         query["records"] = "groups"
     ones = dict.fromkeys(UNITS, 1)
-    costs = {"groups": dict.fromkeys(UNITS, RECORD_KINDS["groups"])}
+    costs = {"groups": GROUPS.costs()}
     return _forged(c, plan={**plan, "group_size": size}, kappas=ones, costs=costs)
 
 
 def _few_records() -> Certificate:
     c, kappas = _linked(), {"pair": 1, "relationship": 2, "person": 2}
     plan = {**c.plan, "linkage": {**c.plan["linkage"], "entity_records": 5}}
-    costs = {"counted pairs": costs_of_counts(kappas, l1=False)}
+    costs = {"counted pairs": COUNTED_PAIRS.costs(kappas)}
     said = [*c.public, entity_sentence(5)]
     return _forged(c, plan=plan, public=said, kappas=kappas, costs=costs)
 

@@ -17,10 +17,11 @@ from pairveil.engine.scores import GRID, UNIT
 from pairveil.engine.statistics import clipped_sum
 from pairveil.errors import InputError
 from pairveil.learners.contrastive.recipe import ColumnScores
-from pairveil.privacy.events import ChoiceEvent, Cost
+from pairveil.privacy.events import ChoiceEvent
 from pairveil.privacy.mechanisms import EXPONENTIAL, Budget, Query, mechanism_named
 from pairveil.privacy.noise import SeededNoise, TrustedNoise
 from pairveil.privacy.profile import epsilon_of
+from pairveil.records.kinds import Cost
 from pairveil.records.pairset import PairSet
 
 

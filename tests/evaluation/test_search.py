@@ -23,10 +23,10 @@ from pairveil import (
 )
 from pairveil.cli.recount import recount
 from pairveil.privacy.epsilons import all_epsilons
-from pairveil.privacy.events import costs_of_counts
 from pairveil.privacy.profile import epsilon_of
 from pairveil.privacy.promise import public_of
 from pairveil.privacy.units import SEARCHED
+from pairveil.records.kinds import COUNTED_PAIRS
 from pairveil.records.resolving import index_pairs
 from pairveil.records.tables import PairTable
 
@@ -117,7 +117,7 @@ def test_scored_pairs_of_a_kind_of_their_own_would_not_be_charged(released):
     forged = replace(
         kept,
         plan=kept.plan | {"releases": releases},
-        costs={**kept.costs, "counted pairs": costs_of_counts(many, l1=True)},
+        costs={**kept.costs, "counted pairs": COUNTED_PAIRS.costs(many, l2=False)},
         kappas=many,
         kappa=50,
         events=({**kept.events[0], "slack": 1e-14},),

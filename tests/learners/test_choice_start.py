@@ -15,8 +15,8 @@ from pairveil.evaluation.scores import pair_auc
 from pairveil.learners.contrastive import recipe
 from pairveil.learners.contrastive.recipe import starts_by_choice, usual_steps
 from pairveil.privacy.certificate import Certificate
-from pairveil.privacy.events import Cost
 from pairveil.privacy.mechanisms import Budget, mechanism_named
+from pairveil.records.kinds import Cost
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 

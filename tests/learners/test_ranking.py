@@ -24,9 +24,9 @@ from pairveil.errors import DataWarning, IdentityWarning, PrivateNote
 from pairveil.learners import LEARNERS, learner_class, ranking
 from pairveil.learners import ranking as strengths
 from pairveil.learners.ranking import Asked, NetChoices, fit_strengths, rank_sets
-from pairveil.privacy.events import Cost
 from pairveil.privacy.grid import choose_grid
 from pairveil.records.choices import Choices
+from pairveil.records.kinds import Cost
 
 UNITS, ADJACENCIES, MECHANISMS = (
     ["worker", "choice"],

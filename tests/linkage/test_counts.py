@@ -13,9 +13,9 @@ from pairveil.engine.statistics import clipped_sum
 from pairveil.learners.counting import pairs_of_entity
 from pairveil.linkage.estimating import posterior_mean, shrunk
 from pairveil.linkage.model import LevelCounts, beyond_bound
-from pairveil.privacy.events import costs_of_counts, least_cost
 from pairveil.privacy.grid import choose_grid
 from pairveil.records.counted import CountedPairs
+from pairveil.records.kinds import COUNTED_PAIRS
 
 N_LEVELS = (3, 2)
 LEVELS = st.tuples(*(st.integers(-1, n - 1) for n in N_LEVELS))
@@ -41,8 +41,8 @@ def summed(contents, norm, matches_only=False):
 @settings(deadline=None, max_examples=150)
 def test_no_neighbour_moves_the_counts_further_than_is_charged(norm, contents, data, matches_only):
     changed = data.draw(st.sets(st.integers(0, len(contents) - 1), min_size=1))
-    cost = costs_of_counts(
-        dict.fromkeys(("pair", "relationship", "person"), len(changed)), l1=norm == "l1"
+    cost = COUNTED_PAIRS.costs(
+        dict.fromkeys(("pair", "relationship", "person"), len(changed)), l2=norm == "l2"
     )
     clip, before = statistic(norm).clip, summed(contents, norm, matches_only)
     for adjacency in ("zero-out", "replace"):
@@ -65,9 +65,7 @@ def test_the_charges_are_attained_over_all_pairs_and_root_two_is_the_least_that_
         apart = max(np.linalg.norm(a - b, ORDER[norm]) for a, b in itertools.combinations(sums, 2))
         assert lengths.max() == pytest.approx(moves[0], rel=1e-12)
         assert apart == pytest.approx(moves[1], rel=1e-12)
-        assert least_cost("counted pairs", "pair", l1=norm == "l1").replace == pytest.approx(
-            moves[1]
-        )
+        assert COUNTED_PAIRS.moves("pair", l2=norm == "l2").replace == pytest.approx(moves[1])
 
 
 def test_counts_are_those_of_a_loop_in_any_order_and_exact():

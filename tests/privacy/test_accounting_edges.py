@@ -9,13 +9,13 @@ import pytest
 from pairveil.privacy.compose import UnresolvableError, discretise_choice, on_grid, sampled_counts
 from pairveil.privacy.events import (
     ChoiceEvent,
-    Cost,
     DisjointGaussianEvent,
     Event,
     GaussianEvent,
     LaplaceEvent,
 )
 from pairveil.privacy.profile import best_guess_of, delta_of, epsilon_of, mu_of
+from pairveil.records.kinds import Cost
 
 NOISES = (5e-324, 1e-308, 1e-160, 1e-20, 1e20, 1e160, 1e308)
 KAPPAS = (1, 10**9, 2**53, Cost(2**53), Cost(1, 2.0, empties=False))

@@ -15,7 +15,7 @@ from scipy.special import ndtr, ndtri
 from pairveil.errors import InputError
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.epsilons import all_epsilons
-from pairveil.privacy.events import Cost, GaussianEvent, LaplaceEvent
+from pairveil.privacy.events import GaussianEvent, LaplaceEvent
 from pairveil.privacy.mechanisms import slack_of_plan
 from pairveil.privacy.noise import SeededNoise, TrustedNoise
 from pairveil.privacy.profile import epsilon_of
@@ -27,6 +27,7 @@ from pairveil.privacy.units import (
     TRUSTED_NOISE,
     UNITS,
 )
+from pairveil.records.kinds import Cost
 
 EVENTS = [GaussianEvent(40.0, 0.2, 100), LaplaceEvent(50.0)]
 RELEASES = [

@@ -14,10 +14,11 @@ from dataclasses import replace
 import pytest
 
 from pairveil.errors import BudgetError, InputError
-from pairveil.privacy.events import Cost, GaussianEvent, LaplaceEvent
+from pairveil.privacy.events import GaussianEvent, LaplaceEvent
 from pairveil.privacy.ledger import LedgerEntry, PrivacyLedger, digest_of_ledger
 from pairveil.privacy.profile import epsilon_of, epsilon_of_parts
 from pairveil.privacy.units import LINKS_ALONE, meanings_of
+from pairveil.records.kinds import Cost
 
 FIT = [GaussianEvent(60.0, steps=100)]
 KAPPAS = {"pair": 1, "relationship": 1, "person": 2}

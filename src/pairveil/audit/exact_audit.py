@@ -35,11 +35,12 @@ from pairveil.learners.base import PrivateLearner
 from pairveil.learners.preparing import Prepared
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.compose import epsilon_from_mu
-from pairveil.privacy.events import Cost, cost_of
+from pairveil.privacy.events import cost_of
 from pairveil.privacy.grid import Norm
 from pairveil.privacy.mechanisms import Query
 from pairveil.privacy.noise import SeededNoise
 from pairveil.privacy.profile import epsilon_of
+from pairveil.records.kinds import Cost
 from pairveil.records.pairset import PairSet
 
 ROUNDING = 1e-9

@@ -25,12 +25,13 @@ from pairveil.learners.metric import PrivateMetricLearner
 from pairveil.learners.parameters import check_epsilon, is_number, is_whole, plain_parameters
 from pairveil.learners.preparing import Prepared, prepare, refuse_large_delta
 from pairveil.privacy.certificate import Certificate
-from pairveil.privacy.events import BestOfEvent, costs_of_pairs
+from pairveil.privacy.events import BestOfEvent
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms import mechanism_named, slack_of_plan
 from pairveil.privacy.noise import NoiseSource
 from pairveil.privacy.profile import epsilon_of
 from pairveil.privacy.units import SEARCHED, UNITS, Unit, float_at_most
+from pairveil.records.kinds import PAIRS
 from pairveil.records.pairset import PairSet
 
 # ---- candidates, their trials' events, one certificate -------------------------------------------
@@ -194,7 +195,7 @@ def certificate_of(
                 {"n_pairs": held_out, "kappas": {unit: scored.of(unit) for unit in UNITS}}
             ],
         },
-        costs={"pairs": costs_of_pairs(kappas)},
+        costs={PAIRS.name: PAIRS.costs(kappas)},
     )
     refuse_large_delta(issued)
     return issued
@@ -399,7 +400,7 @@ class PrivateSearch(WithoutData):
             candidates = self._candidates(first, test, trial)
             event, kappas = event_of(candidates, test, trials, exact=exact)
             spent = epsilon_of(
-                [event], kappa=costs_of_pairs(kappas)[self.learner.unit],
+                [event], kappa=PAIRS.costs(kappas)[self.learner.unit],
                 adjacency=self.learner.adjacency, delta=self._delta(),
             )  # fmt: skip
             if spent <= budget:

@@ -17,7 +17,6 @@ from pairveil.graph.sharing import select_together
 from pairveil.learners.material import Material, _group_sizes, selection_seed, stated_selection
 from pairveil.learners.parameters import is_whole
 from pairveil.learners.preparing import Prepared
-from pairveil.privacy.events import costs_of_counts
 from pairveil.privacy.mechanisms import mechanism_named
 from pairveil.privacy.units import (
     ADJACENCIES,
@@ -29,6 +28,7 @@ from pairveil.privacy.units import (
     Unit,
 )
 from pairveil.records.counted import CountedPairs
+from pairveil.records.kinds import COUNTED_PAIRS
 
 
 def material_of_counts(
@@ -47,9 +47,9 @@ def material_of_counts(
     entity_records : int, optional
         At most so many records are of one person. Without it a person is one record.
     """
-    l1 = mechanism_named(given.mechanism).norm == "l1"
+    l2 = mechanism_named(given.mechanism).norm == "l2"
     if data.pairs is None:
-        return _without_graph(data, l1)
+        return _without_graph(data, l2)
     # Text ids are in order already: numbers are what the choice may depend on.
     seed = selection_seed(given.random_state)
     if data.together is None:
@@ -69,7 +69,7 @@ def material_of_counts(
         used=used,
         used_rows=np.sort(positions[rows]).astype(np.int64),
         kind=data.kind,
-        costs=costs_of_counts(_group_sizes(given, taken), l1=l1),
+        costs=COUNTED_PAIRS.costs(_group_sizes(given, taken), l2=l2),
         selection=stated_selection(
             given.select, None if used is data else SELECTED_CAVEAT, full.relationship
         ),
@@ -80,7 +80,7 @@ def material_of_counts(
     )
 
 
-def _without_graph(data: CountedPairs, l1: bool) -> Material:
+def _without_graph(data: CountedPairs, l2: bool) -> Material:
     """Nobody knows who is in which pair: somebody may be in all of them."""
     kappas: dict[Unit, int] = {unit: 1 if unit == "pair" else data.n_records for unit in UNITS}
     return Material(
@@ -88,7 +88,7 @@ def _without_graph(data: CountedPairs, l1: bool) -> Material:
         used=data,
         used_rows=range(data.n_records),
         kind=data.kind,
-        costs=costs_of_counts(kappas, l1=l1),
+        costs=COUNTED_PAIRS.costs(kappas, l2=l2),
         selection=stated_selection("all", None, kappas["relationship"]),
         public=(UNKNOWN_TOPOLOGY,),
     )

@@ -18,17 +18,13 @@ from pairveil.graph.grouping import check_size, design_groups
 from pairveil.graph.kappa import kappa
 from pairveil.learners.inputs import Resolved
 from pairveil.learners.material import Material, selection_seed, stated_selection
-from pairveil.privacy.events import RECORD_KINDS, Cost
 from pairveil.privacy.mechanisms import Budget, mechanism_named
-from pairveil.privacy.units import ASSUMED_TOPOLOGY, SELECTED_CAVEAT, UNITS, Unit
+from pairveil.privacy.units import ASSUMED_TOPOLOGY, SELECTED_CAVEAT
 from pairveil.records.groups import GroupSet, check_numbers, members_of
+from pairveil.records.kinds import GROUPS
 
 SIZES = (3, 8)
 GROUPS_PER_NOISE = 20.0
-
-COSTS_OF_GROUPS: dict[Unit, Cost] = dict.fromkeys(UNITS, RECORD_KINDS["groups"])
-"""A pair, a relationship and a person are each in one group, which moves by two clips
-(docs/theory/groups.md)."""
 
 
 def material_of_groups(given: Any, groups: GroupSet) -> Material:
@@ -44,8 +40,8 @@ def material_of_groups(given: Any, groups: GroupSet) -> Material:
         given=data,
         used=data,
         used_rows=range(data.n_pairs),
-        kind="groups",
-        costs=COSTS_OF_GROUPS,
+        kind=GROUPS.name,
+        costs=GROUPS.costs(),
         selection=stated_selection("all", None, 1),
         n_given=data.n_pairs,
     )
@@ -77,8 +73,8 @@ def cut_pairs(given: Any, found: Resolved) -> Material:
         given=data,
         used=GroupSet.of_pairs(used, components(used.pairs, used.n_people)),
         used_rows=kept if found.positions is None else np.sort(found.positions[kept]),
-        kind="groups",
-        costs=COSTS_OF_GROUPS,
+        kind=GROUPS.name,
+        costs=GROUPS.costs(),
         selection=stated_selection(
             given.select, None if used is data else SELECTED_CAVEAT, full.relationship
         ),
@@ -112,7 +108,7 @@ def usual_size(given: Any, data: Any) -> int:
     data : PairSet
     """
     delta = 0.0 if mechanism_named(given.mechanism).is_pure else given.delta
-    budget = Budget(given.epsilon, delta, COSTS_OF_GROUPS[given.unit], given.adjacency)
+    budget = Budget(given.epsilon, delta, GROUPS.costs()[given.unit], given.adjacency)
     if not budget.is_private:
         return SIZES[1]
     noise = mechanism_named(given.mechanism).multiplier(budget, 1.0)
@@ -162,8 +158,8 @@ def grouped_people(given: Any, people: Material, groups: Any) -> Material:
         given=made,
         used=made,
         used_rows=range(made.n_pairs),
-        kind="groups",
-        costs=COSTS_OF_GROUPS,
+        kind=GROUPS.name,
+        costs=GROUPS.costs(),
         selection={**people.selection, "full_graph_relationship_kappa": 1},
         n_given=made.n_pairs,
     )

@@ -17,7 +17,6 @@ from pairveil.errors import InputError, PrivateNote
 from pairveil.graph.choosing import design_pairs
 from pairveil.graph.kappa import Kappa
 from pairveil.learners.inputs import Resolved, as_features
-from pairveil.privacy.events import Cost, costs_of_pairs
 from pairveil.privacy.units import (
     ASSUMED_CLASSES,
     ASSUMED_TOPOLOGY,
@@ -31,6 +30,7 @@ from pairveil.privacy.units import (
     meanings_of,
 )
 from pairveil.records.canonical import order_of_ids
+from pairveil.records.kinds import PAIRS, PEOPLE, Cost
 from pairveil.records.pairset import PairSet
 from pairveil.records.people import NO_CLASS, People, class_numbers
 from pairveil.records.shared_values import numbered, together_digest
@@ -159,8 +159,8 @@ def material_of_pairs(given: Any, found: Resolved) -> Material:
         given=data,
         used=chosen.used,
         used_rows=rows,
-        kind="pairs",
-        costs=costs_of_pairs(_group_sizes(given, chosen.taken)),
+        kind=PAIRS.name,
+        costs=PAIRS.costs(_group_sizes(given, chosen.taken)),
         selection=stated_selection(
             given.select,
             None if chosen.used is data else SELECTED_CAVEAT,
@@ -186,10 +186,6 @@ def _group_sizes(given: Any, found: Kappa) -> dict[Unit, int]:
             )
         kappas[given.unit] = int(given.kappa)
     return kappas
-
-
-COSTS_OF_PEOPLE: dict[Unit, Cost] = {"pair": Cost(2), "relationship": Cost(2), "person": Cost(1)}
-"""A person is one record; a fact about two people is in both of theirs (docs/theory/people.md)."""
 
 
 def material_of_people(
@@ -226,9 +222,9 @@ def material_of_people(
         given=people,
         used=people,
         used_rows=range(people.n_records),
-        kind="people",
-        costs=COSTS_OF_PEOPLE,
-        selection=stated_selection("all", None, COSTS_OF_PEOPLE["relationship"].records),
+        kind=PEOPLE.name,
+        costs=PEOPLE.costs(),
+        selection=stated_selection("all", None, PEOPLE.touches["relationship"]),
         public=(ASSUMED_CLASSES,) if read_off else (),
         for_release=not read_off,
         classes=tuple(listed),
@@ -252,7 +248,7 @@ def standing_together(people: Material, values: Any) -> Material:
     most = int(np.bincount(shared).max())
     return replace(
         people,
-        costs={**people.costs, "person": Cost(most)},
+        costs=PEOPLE.costs({"person": most}),
         public=(*people.public, PEOPLE_TOGETHER),
         together=shared,
     )

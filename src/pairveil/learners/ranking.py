@@ -45,12 +45,12 @@ from pairveil.learners.parameters import (
 )
 from pairveil.learners.preparing import Prepared, prepare
 from pairveil.privacy.certificate import Certificate
-from pairveil.privacy.events import A_CHOICE_OF_A_WORKER, Cost
 from pairveil.privacy.grid import Norm
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms import GAUSSIAN, mechanism_named
 from pairveil.privacy.units import UNITS_OF_CHOICES, Adjacency, Unit
 from pairveil.records.choices import Choices
+from pairveil.records.kinds import CHOICES, WORKERS
 from pairveil.records.similar_ids import count_similar
 
 # ---- From what is passed to a ranker's ``fit`` to `Choices` between items with public featu ------
@@ -696,11 +696,10 @@ def _asked(choices: Choices, weights: FloatArray) -> Asked:
 
 def _material(choices: Choices) -> Material:
     """Choices as material: what a choice and a worker can move (docs/theory/choices.md)."""
-    costs: dict[Unit, Cost]
     if choices.by == "worker":
-        costs = {"choice": A_CHOICE_OF_A_WORKER, "worker": Cost(1)}
+        costs = WORKERS.costs()
     else:
-        costs = {"choice": Cost(1), "worker": Cost(choices.most_of_a_worker)}
+        costs = CHOICES.costs({"worker": choices.most_of_a_worker})
     return Material(
         given=choices,
         used=choices,

@@ -15,16 +15,10 @@ from numbers import Real
 
 from pairveil.errors import BudgetError, InputError
 from pairveil.privacy.compose import check_adjacency, check_delta, check_kappa, mu_from_epsilon
-from pairveil.privacy.events import (
-    ChoiceEvent,
-    Cost,
-    Event,
-    GaussianEvent,
-    LaplaceEvent,
-    check_events,
-)
+from pairveil.privacy.events import ChoiceEvent, Event, GaussianEvent, LaplaceEvent, check_events
 from pairveil.privacy.profile import epsilon_of
 from pairveil.privacy.units import Adjacency
+from pairveil.records.kinds import Cost
 
 _WASTE = 1e-3  # stop when less than this share of epsilon is left unused
 

@@ -25,18 +25,7 @@ from pairveil.errors import InputError
 from pairveil.foreign import check_kinds, parse_json
 from pairveil.plots import html_table, new_axes
 from pairveil.privacy.epsilons import all_epsilons, costs_by_event
-from pairveil.privacy.events import (
-    MAX_KAPPA,
-    RECORD_KINDS,
-    Cost,
-    Event,
-    GaussianEvent,
-    Group,
-    check_events,
-    costs_of_pairs,
-    event_from_dict,
-    units_of,
-)
+from pairveil.privacy.events import Event, GaussianEvent, Group, check_events, event_from_dict
 from pairveil.privacy.mechanisms import MECHANISMS, NOISES
 from pairveil.privacy.promise import PUBLIC_OF, public_of, times_in_100
 from pairveil.privacy.units import (
@@ -51,6 +40,7 @@ from pairveil.privacy.units import (
     Unit,
     round_up,
 )
+from pairveil.records.kinds import KINDS, MAX_KAPPA, PAIRS, Cost, units_of
 
 if TYPE_CHECKING:
     from pairveil.privacy.profile import Tradeoff
@@ -282,7 +272,7 @@ class Certificate:
         check_header(self.format, self.version)
         if self.costs is not None and not self.costs:
             raise InputError("the certificate states costs, but of no records")
-        if not set(self.costs or ()) <= RECORD_KINDS.keys():
+        if not set(self.costs or ()) <= KINDS.keys():
             raise InputError("the certificate states costs of unknown records or units")
         units = self.units
         if self.unit not in units or self.adjacency not in ADJACENCIES:
@@ -365,7 +355,7 @@ class Certificate:
             raise InputError(
                 "a certificate needs at least one event: without one nothing was released"
             )
-        given = {"pairs": costs_of_pairs(kappas)} if costs is None else costs
+        given = {PAIRS.name: PAIRS.costs(kappas)} if costs is None else costs
         by_kind = {kind: dict(by_unit) for kind, by_unit in given.items()}
         units = units_of(by_kind)
         plain: dict[str, int] = {name: int(kappas[name]) for name in units}
@@ -491,7 +481,7 @@ class Certificate:
         queries = self.plan.get("releases")
         first = queries[0] if isinstance(queries, list | tuple) and queries else None
         kind = first.get("records", "pairs") if isinstance(first, Mapping) else "pairs"
-        return kind if kind in RECORD_KINDS else "pairs"
+        return kind if kind in KINDS else "pairs"
 
     def group_of(self, unit: Unit | None = None) -> Group:
         """What one unit can move: its kappa (version 1), or its cost in each event."""

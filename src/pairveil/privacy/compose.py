@@ -43,10 +43,8 @@ from scipy.stats import binom
 
 from pairveil.errors import InputError
 from pairveil.privacy.events import (
-    MAX_KAPPA,
     BestOfEvent,
     ChoiceEvent,
-    Cost,
     DisjointGaussianEvent,
     Event,
     GaussianEvent,
@@ -55,6 +53,7 @@ from pairveil.privacy.events import (
     check_events,
 )
 from pairveil.privacy.units import Adjacency
+from pairveil.records.kinds import MAX_KAPPA, Cost
 
 if TYPE_CHECKING:
     from dp_accounting.pld.pld_pmf import DensePLDPmf

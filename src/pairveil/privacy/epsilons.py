@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pairveil.errors import InputError
-from pairveil.privacy.events import Cost, Event, Group
+from pairveil.privacy.events import Event, Group
 from pairveil.privacy.units import ADJACENCIES, Unit
+from pairveil.records.kinds import Cost
 
 
 def costs_by_event(

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from pairveil.errors import InputError
 from pairveil.privacy.certificate import Certificate
-from pairveil.privacy.events import costs_of_counts, costs_of_pairs, event_from_dict
+from pairveil.privacy.events import event_from_dict
 from pairveil.privacy.mechanisms import GAUSSIAN, Query, slack_of_plan
 from pairveil.privacy.promise import public_of
 from pairveil.privacy.units import (
@@ -26,10 +26,7 @@ from pairveil.privacy.units import (
     Unit,
     meanings_of,
 )
-
-COUNTED = "counted pairs"
-CHAINED = ("pairs", "tuples", COUNTED)
-"""Kinds of records through which chains run from one release to the next."""
+from pairveil.records.kinds import COUNTED_PAIRS, KINDS, PAIRS
 
 
 @dataclass(frozen=True)
@@ -73,7 +70,7 @@ class Part:
     ) -> Self:  # fmt: skip
         """A threshold, chosen by one query; ``inferred_topology``: people were told apart by their rows."""
         return cls(
-            "pairs",
+            PAIRS.name,
             kappas,
             [query.to_dict()],
             [query.event().to_dict()],
@@ -89,8 +86,8 @@ class Part:
         """An error curve, or an AUC, by its own certificate."""
         assert curve.costs is not None
         return cls(
-            COUNTED,
-            {unit: curve.costs[COUNTED][unit].records for unit in UNITS},
+            COUNTED_PAIRS.name,
+            {unit: curve.costs[COUNTED_PAIRS.name][unit].records for unit in UNITS},
             curve.plan["releases"],
             curve.events,
             {
@@ -116,8 +113,8 @@ def model_and_curve(model: Certificate, curve: Certificate) -> Certificate:
     Raises InputError: they are about records of other kinds, or mean something else by a person.
     """
     _refuse_search(model)
-    kinds = {"pairs"} if model.costs is None else set(model.costs)
-    if "error_curve" not in curve.plan or not kinds <= {"pairs", COUNTED}:
+    graphs = {KINDS[kind].graph for kind in model.costs or {PAIRS.name}}
+    if "error_curve" not in curve.plan or graphs != {"pairs"}:
         raise InputError("only a model of pairs and an error curve have one certificate together")
     if (model.mechanism, curve.mechanism) != (GAUSSIAN.name, GAUSSIAN.name):
         raise InputError("only releases with Gaussian noise have one certificate; use a ledger")
@@ -133,18 +130,18 @@ def joint_certificate(model: Certificate, parts: Sequence[Part]) -> Certificate:
     It is for release only if every part is, and says so if anybody's identity was guessed.
     """
     _refuse_search(model)
-    costs = dict(model.costs or {"pairs": costs_of_pairs(model.kappas)})  # type: ignore[arg-type]
+    costs = dict(model.costs or {PAIRS.name: PAIRS.costs(model.kappas)})  # type: ignore[arg-type]
     # As a ledger adds them up: by a person's pairs unless all are over the very same pairs.
-    same = "pairs" in costs and all(one.same_pairs for one in parts)
+    same = PAIRS.name in costs and all(one.same_pairs for one in parts)
     for kind in dict.fromkeys((*costs, *(one.kind for one in parts))):
-        if kind not in CHAINED:
+        if KINDS[kind].graph is None:
             continue
         held = [{unit: cost.records for unit, cost in costs.get(kind, {}).items()}]
         held += [dict(one.sizes) for one in parts if one.kind == kind]
         sizes: dict[Unit, int] = {unit: max(one.get(unit, 1) for one in held) for unit in UNITS}
-        if kind == "tuples" or not same:
+        if KINDS[kind].graph == "tuples" or not same:
             sizes["relationship"] = max(sizes["relationship"], sizes["person"])
-        costs[kind] = costs_of_counts(sizes, l1=False) if kind == COUNTED else costs_of_pairs(sizes)
+        costs[kind] = KINDS[kind].costs(sizes)
     largest = {unit: max(by_unit[unit].records for by_unit in costs.values()) for unit in UNITS}
     queries = (query for one in parts for query in one.queries)
     told = {"same_pairs": True} if same else {}

@@ -27,7 +27,7 @@ from pairveil.errors import BudgetError, InputError, WaitWarning
 from pairveil.files import CannotWrite, check_file, write_file
 from pairveil.foreign import check_kinds, read_json
 from pairveil.privacy.compose import Part, check_adjacency, check_delta, check_kappa
-from pairveil.privacy.events import Cost, Event, Group, check_events, event_from_dict, larger
+from pairveil.privacy.events import Event, Group, check_events, event_from_dict, larger
 from pairveil.privacy.profile import best_guess_of_parts, epsilon_of_parts
 from pairveil.privacy.units import (
     SINGLE,
@@ -39,6 +39,7 @@ from pairveil.privacy.units import (
     float_at_most,
     round_up,
 )
+from pairveil.records.kinds import Cost
 
 # ---- what a ledger keeps of one spend ------------------------------------------------------------
 

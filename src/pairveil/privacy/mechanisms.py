@@ -23,10 +23,7 @@ from numpy.typing import NDArray
 
 from pairveil.errors import InputError
 from pairveil.privacy.events import (
-    MAX_KAPPA,
-    RECORD_KINDS,
     ChoiceEvent,
-    Cost,
     DisjointGaussianEvent,
     Event,
     GaussianEvent,
@@ -35,6 +32,7 @@ from pairveil.privacy.events import (
 )
 from pairveil.privacy.grid import MAX_NOISE_IN_GRID, Norm, choose_grid, delta_slack
 from pairveil.privacy.units import Adjacency
+from pairveil.records.kinds import KINDS, MAX_KAPPA, Cost
 
 if TYPE_CHECKING:
     from pairveil.privacy.noise import NoiseSource
@@ -402,8 +400,8 @@ class Query:
     records: str = "pairs"
 
     def __post_init__(self) -> None:
-        if self.records not in RECORD_KINDS:
-            raise InputError(f"records must be one of {', '.join(RECORD_KINDS)}")
+        if self.records not in KINDS:
+            raise InputError(f"records must be one of {', '.join(KINDS)}")
         if not 0 < self.sample_rate <= 1:
             raise InputError("sample_rate must be above 0 and at most 1")
         self.mechanism.check(self)

@@ -9,16 +9,11 @@ from __future__ import annotations
 import math
 import sys
 from numbers import Integral
-from typing import Literal, SupportsFloat, get_args
+from typing import SupportsFloat
 
-Unit = Literal["pair", "relationship", "person", "choice", "worker"]
-Adjacency = Literal["zero-out", "replace"]
+from pairveil.records.kinds import ADJACENCIES, UNITS, UNITS_OF_CHOICES, Adjacency, Unit
 
-UNITS: tuple[Unit, ...] = ("pair", "relationship", "person")
-"""What can be protected where people are paired or have classes."""
-UNITS_OF_CHOICES: tuple[Unit, ...] = ("choice", "worker")
-"""What can be protected where workers choose between items."""
-ADJACENCIES: tuple[Adjacency, ...] = get_args(Adjacency)
+__all__ = ["ADJACENCIES", "UNITS", "UNITS_OF_CHOICES", "Adjacency", "Unit"]
 
 UNIT_SENTENCES: dict[Unit, str] = {
     "pair": "one pair: the features' difference and the label of any single pair",

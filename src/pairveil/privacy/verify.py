@@ -23,7 +23,6 @@ from pairveil.privacy.events import (
     Event,
     GaussianEvent,
     event_from_dict,
-    least_cost,
 )
 from pairveil.privacy.mechanisms import Query, mechanism_named, slack_of_plan
 from pairveil.privacy.promise import public_of
@@ -43,12 +42,7 @@ from pairveil.privacy.units import (
     UNKNOWN_TOPOLOGY,
     Unit,
 )
-
-PAIR_KINDS = ("pairs", "counted pairs")
-"""Kinds of records of which each is one pair."""
-
-PEOPLE_IN_A_FACT = 2
-"""A pair, or how two people relate, follows from both of them."""
+from pairveil.records.kinds import KINDS, PAIRS
 
 RECOMPUTED = (
     "every epsilon, from the stated noise and kappa",
@@ -61,9 +55,6 @@ SENDERS_WORD = (
     "that what was asked is what the plan names: the kind of records of each query, and their clipping",
     "kappa and the numbers of pairs",
 )
-
-_LEAST_RECORDS: dict[str, dict[Unit, int]] = {"people": {"pair": 2, "relationship": 2}}
-"""Where a unit holds more than one record of a kind whatever the data are: a pair is two people."""
 
 _UNDERSTATED = 1e-6  # relative: other machines round differently
 
@@ -205,7 +196,7 @@ def _said(c: Certificate) -> list[str]:
     caveat, dropped = c.selection["caveat"], c.n_pairs_used < c.n_pairs_given
     all_used = how == "all" and not dropped
     dropped = dropped or any(_left_out(one) for one in _thresholds(c))
-    usual = SELECTED_TUPLES_CAVEAT if c.records == "tuples" else SELECTED_CAVEAT
+    usual = SELECTED_TUPLES_CAVEAT if KINDS[c.records].graph == "tuples" else SELECTED_CAVEAT
     if dropped and caveat != usual:
         problems.append(
             "pairs were dropped, but the caveat that this demands is missing or altered"
@@ -213,8 +204,8 @@ def _said(c: Certificate) -> list[str]:
     if caveat not in (None, usual):
         problems.append("the caveat is none that pairveil writes")
     graph = _kappas_of_graph(c)
-    kinds = _kinds(c)
-    if graph is None or not (kinds <= set(PAIR_KINDS) or kinds == {"tuples"}):  # none were selected
+    graphs = {KINDS[kind].graph for kind in _kinds(c)}
+    if graph is None or len(graphs) > 1 or None in graphs:  # none were selected
         return problems
     used = graph["relationship"]
     # A search divides the pairs between fits and scores: kappas are of either part, `full` is of both.
@@ -228,7 +219,7 @@ def _said(c: Certificate) -> list[str]:
 
 def _kinds(c: Certificate) -> set[str]:
     """The kinds of records that anything was asked about; every certificate of version 1 is about pairs."""
-    return {"pairs"} if c.costs is None else set(c.costs)
+    return {PAIRS.name} if c.costs is None else set(c.costs)
 
 
 def _is_count(value: object) -> TypeGuard[int]:
@@ -280,10 +271,10 @@ def _group_sizes(c: Certificate) -> list[str]:
     several = _is_count(records) and records > 1 and not _is_declared(c, "person")
     if several and c.kappas.get("relationship", 0) < c.kappas.get("person", 0):
         problems.append("people have several records, and a relationship is counted by records")
-    if c.costs is not None and "tuples" in c.costs:
-        shared, related = (c.costs["tuples"][unit].records for unit in ("pair", "relationship"))
-        if shared > related and not _is_declared(c, "pair"):
-            problems.append("two people share no more tuples than their relationship is in")
+    for kind, by_unit in (c.costs or {}).items():
+        shared, related = (by_unit.get(unit) for unit in ("pair", "relationship"))
+        if shared and related and shared.records > related.records and not _is_declared(c, "pair"):
+            problems.append(f"two people share no more {kind} than their relationship is in")
     return problems
 
 
@@ -291,10 +282,10 @@ def _kappas_of_graph(c: Certificate) -> Mapping[str, int] | None:
     """How many pairs each unit holds, or tuples where there are no pairs; None where there are neither."""
     if c.costs is None:
         return c.kappas
-    kinds = [kind for kind in PAIR_KINDS if kind in c.costs] or ["tuples"]
-    if kinds[0] not in c.costs:
-        return None
-    return {unit: max(c.costs[kind][unit].records for kind in kinds) for unit in UNITS}
+    for graph in ("pairs", "tuples"):
+        if of := [c.costs[kind] for kind in c.costs if KINDS[kind].graph == graph]:
+            return {unit: max(by_unit[unit].records for by_unit in of) for unit in UNITS}
+    return None
 
 
 def _thresholds(c: Certificate) -> list[Any]:
@@ -328,15 +319,16 @@ def _chains_of_thresholds(c: Certificate) -> list[str]:
     if any(same):
         # The fit's own pairs: as many, and no chain leaves them. Which pairs they were is the sender's word,
         # as kappa is.
-        if not all(same) or set(_kinds(c)) != {"pairs"} or "search" in c.plan:
+        if not all(same) or _kinds(c) != {PAIRS.name} or "search" in c.plan:
             return ["thresholds are said to be of the fit's own pairs, and cannot all be"]
         if any(t.get("n_pairs") != c.n_pairs_used for t in thresholds):
             return ["thresholds are said to be of the fit's own pairs, which are more or fewer"]
     else:
         least["relationship"] = max(least["relationship"], c.kappas["person"])
-    tuples = {} if c.costs is None else c.costs.get("tuples", {})
-    if tuples and tuples["relationship"].records < tuples["person"].records:
-        return ["chains of tuples and of the thresholds' pairs are not counted"]
+    for kind, by_unit in (c.costs or {}).items():
+        chained = by_unit["relationship"].records >= by_unit["person"].records
+        if KINDS[kind].graph == "tuples" and not chained:
+            return ["chains of tuples and of the thresholds' pairs are not counted"]
     return [
         f"kappa of unit '{unit}' is below what the thresholds need"
         for unit in UNITS
@@ -351,13 +343,11 @@ def _costs(c: Certificate) -> list[str]:
     problems = []
     for kind, by_unit in c.costs.items():
         for unit, cost in by_unit.items():
-            least = least_cost(kind, unit, l1=_has_l1(c))
-            if kind == "people" and unit != "person" and cost.records < PEOPLE_IN_A_FACT:
-                problems.append(f"unit '{unit}' is about two people, and fewer are stated")
+            least = KINDS[kind].moves(unit, l2=_is_gaussian(c))
             less = any(cost.moved(a) < least.moved(a) for a in ADJACENCIES)
             if less or (cost.empties and not least.empties):
                 problems.append(f"{kind} move further for unit '{unit}' than is stated")
-            if cost.records < _LEAST_RECORDS.get(kind, {}).get(unit, 1):
+            if cost.records < KINDS[kind].touches.get(unit, 1):
                 problems.append(f"unit '{unit}' holds more {kind} than is stated")
     used = {r.get("records", "pairs") for r in _releases(c) if isinstance(r, Mapping)}
     if used and used != set(c.costs):
@@ -369,10 +359,10 @@ def _costs(c: Certificate) -> list[str]:
     return problems
 
 
-def _has_l1(c: Certificate) -> bool:
-    """Whether any noise is other than Gaussian: only in l2 do counted pairs move by less than twice."""
+def _is_gaussian(c: Certificate) -> bool:
+    """Whether all noise is scaled to the l2 norm."""
     gaussian = (GaussianEvent, DisjointGaussianEvent)
-    return not all(isinstance(event_from_dict(event), gaussian) for event in c.events)
+    return all(isinstance(event_from_dict(event), gaussian) for event in c.events)
 
 
 def _pair_counts(c: Certificate) -> list[float]:

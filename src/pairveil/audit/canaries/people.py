@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from pairveil.audit.canaries.inputs import Inputs
 from pairveil.errors import InputError
 from pairveil.learners.base import PrivateLearner
-from pairveil.learners.material import COSTS_OF_PEOPLE
 from pairveil.privacy.units import Adjacency
+from pairveil.records.kinds import PEOPLE
 from pairveil.records.people import NO_CLASS, People
 
 SMALL = 0.05  # length of the others
@@ -74,7 +74,7 @@ def canary_of_people(learner: PrivateLearner, kappa: int, n_features: int) -> Pe
 
     Those are among three classes: two classes would be learned from pairs, where they are what it protects.
     """
-    n_people = COSTS_OF_PEOPLE[learner.unit].records
+    n_people = PEOPLE.touches[learner.unit]
     return person_canary(
         n_people,
         n_features,

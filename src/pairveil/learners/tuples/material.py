@@ -12,8 +12,8 @@ from pairveil.errors import InputError
 from pairveil.graph.tuples import kappa_of_tuples, select_tuples
 from pairveil.learners.inputs import as_features
 from pairveil.learners.material import Material, _group_sizes, selection_seed, stated_selection
-from pairveil.privacy.events import costs_of_pairs
 from pairveil.privacy.units import DECLARED_KAPPA, SELECTED_TUPLES_CAVEAT
+from pairveil.records.kinds import TUPLES
 from pairveil.records.tuple_reader import answered
 from pairveil.records.tupleset import TupleSet, check_tuples
 
@@ -70,8 +70,8 @@ def material_of_tuples(given: Any, found: TupleSet) -> Material:
         given=data,
         used=used,
         used_rows=rows.astype(np.int64),
-        kind="tuples",
-        costs=costs_of_pairs(_group_sizes(given, taken)),
+        kind=TUPLES.name,
+        costs=TUPLES.costs(_group_sizes(given, taken)),
         selection=stated_selection(
             given.select, SELECTED_TUPLES_CAVEAT if dropped else None, everything.relationship
         ),

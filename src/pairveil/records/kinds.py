@@ -1,0 +1,220 @@
+"""The kinds of records: what a protected unit can move of each. Nothing else tells kinds apart by name.
+
+A fit sums contributions of records, each clipped to length C as a whole. A unit's contents lie in some of the
+records; `Cost` says in how many, and how far the contribution of each moves when the unit's contents become
+null or others. The rows below are proved in docs/theory/records.md, for every unit, adjacency and norm. A new
+kind is a row here, a constructor of `pairveil.records.records.Records` and a reader.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, get_args
+
+from pairveil.errors import InputError
+
+Unit = Literal["pair", "relationship", "person", "choice", "worker"]
+Adjacency = Literal["zero-out", "replace"]
+
+UNITS: tuple[Unit, ...] = ("pair", "relationship", "person")
+"""What can be protected where people are paired or have classes."""
+UNITS_OF_CHOICES: tuple[Unit, ...] = ("choice", "worker")
+"""What can be protected where workers choose between items."""
+ADJACENCIES: tuple[Adjacency, ...] = get_args(Adjacency)
+
+MAX_KAPPA = 2**53
+"""More records than this nobody has, and floats no longer count them exactly."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one protected unit can move.
+
+    Parameters
+    ----------
+    records : int
+        Records that hold contents of the unit: kappa, where records are pairs.
+    zero_out, replace : float
+        How far the contribution of each of them moves, in units of the clip bound, when the unit's
+        contents become null and when they become others. A contribution is a vector of length at most 1,
+        so 2 is always enough.
+    empties : bool
+        Whether a null unit empties its records. A pair does. A person who leaves a group of people does
+        not: the others' contribution stays, changed, and Poisson samples must be accounted as replaced
+        ones.
+
+    Examples
+    --------
+    >>> Cost(records=3).sensitivity("replace"), Cost(1, zero_out=2.0, empties=False).sensitivity("zero-out")
+    (6.0, 2.0)
+    """
+
+    records: int
+    zero_out: float = 1.0
+    replace: float = 2.0
+    empties: bool = True
+
+    def __post_init__(self) -> None:
+        if isinstance(self.records, bool) or not isinstance(self.records, int) or self.records < 1:
+            raise InputError("a cost needs a whole number of records, at least 1")
+        if self.records > MAX_KAPPA:
+            raise InputError("a cost has at most 2^53 records")
+        for moved in (self.zero_out, self.replace):
+            if not (isinstance(moved, int | float) and 0.0 < moved <= 2.0):
+                raise InputError("a record's contribution moves by more than 0 and at most 2 clips")
+        if self.empties and self.zero_out != 1.0:
+            raise InputError("emptying a record moves its contribution by up to 1 clip, no more")
+
+    def moved(self, adjacency: Adjacency) -> float:
+        """How far one record's contribution moves, in units of the clip bound."""
+        return float(self.zero_out if adjacency == "zero-out" else self.replace)
+
+    def sensitivity(self, adjacency: Adjacency) -> float:
+        """How far a full sum moves, in units of the clip bound; infinitely far where no float holds it."""
+        try:
+            return self.records * self.moved(adjacency)
+        except OverflowError:
+            return math.inf
+
+    def is_emptied(self, adjacency: Adjacency) -> bool:
+        """Whether contents are compared with no contribution at all."""
+        return self.empties and adjacency == "zero-out"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The cost as JSON-able data."""
+        return {
+            "records": self.records,
+            "zero-out": self.zero_out,
+            "replace": self.replace,
+            "empties": self.empties,
+        }
+
+    @classmethod
+    def from_dict(cls, data: object) -> Cost:
+        """Rebuild a cost, strictly.
+
+        Examples
+        --------
+        >>> Cost.from_dict(Cost(2).to_dict()) == Cost(2)
+        True
+        """
+        if not isinstance(data, Mapping) or set(data) != {"records", *ADJACENCIES, "empties"}:
+            raise InputError("a cost has missing or unknown fields")
+        if not isinstance(data["empties"], bool):
+            raise InputError("a cost does not say plainly whether records are emptied")
+        moved = [data[adjacency] for adjacency in ADJACENCIES]
+        if any(
+            isinstance(m, bool) or not isinstance(m, int | float) or math.isnan(m) for m in moved
+        ):
+            raise InputError("a cost holds something that is not a number")
+        return cls(data["records"], float(moved[0]), float(moved[1]), data["empties"])
+
+
+@dataclass(frozen=True)
+class RecordKind:
+    """One row of the table.
+
+    Attributes
+    ----------
+    name : str
+        As queries and certificates have it: what records are called, in the plural.
+    one : str
+        What one record is called.
+    units : tuple of str
+        What can be protected. Kinds with different units are never mixed.
+    cost : Cost
+        What one record moves when all of its contents change, in l2.
+    other_norms : Cost or None
+        The same in l1 and in the range of a choice, where that is more.
+    parts : mapping from unit to Cost
+        Units that are a part of a record: the rest of its contents stays.
+    touches : mapping from unit to int
+        How many records a unit is in, where that follows from the kind. Other units are counted (kappa).
+    graph : {'pairs', 'tuples'} or None
+        What kappa is counted on. Chains of records run through all releases on one graph.
+    """
+
+    name: str
+    one: str
+    units: tuple[Unit, ...] = UNITS
+    cost: Cost = Cost(1)
+    other_norms: Cost | None = None
+    parts: Mapping[Unit, Cost] = field(default_factory=dict)
+    touches: Mapping[Unit, int] = field(default_factory=dict)
+    graph: Literal["pairs", "tuples"] | None = None
+
+    def moves(self, unit: Unit, *, l2: bool = True) -> Cost:
+        """What a unit moves of one record, at most; a certificate that states less is refused.
+
+        Examples
+        --------
+        >>> WORKERS.moves("choice").zero_out, WORKERS.moves("worker").zero_out
+        (2.0, 1.0)
+        """
+        whole = self.cost if l2 or self.other_norms is None else self.other_norms
+        return self.parts.get(unit, whole)
+
+    def costs(
+        self, kappas: Mapping[Unit, int] | None = None, *, l2: bool = True
+    ) -> dict[Unit, Cost]:
+        """What each unit moves, from how many records it is in; by default as many as `touches` says.
+
+        Parameters
+        ----------
+        kappas : mapping from unit to int, optional
+            For units that are counted.
+        l2 : bool
+            Whether all noise is Gaussian, which is scaled to the l2 norm.
+
+        Examples
+        --------
+        >>> PAIRS.costs({"pair": 1, "relationship": 1, "person": 2})["person"].sensitivity("replace")
+        4.0
+        >>> PEOPLE.costs()["relationship"].records
+        2
+        """
+        counted = {**self.touches, **(kappas or {})}
+        return {
+            unit: replace(self.moves(unit, l2=l2), records=int(counted[unit]))
+            for unit in self.units
+        }
+
+
+_PART = Cost(1, 2.0, 2.0, empties=False)
+"""From one vector of length C to another: what stays may point the other way."""
+
+PAIRS = RecordKind("pairs", "pair", graph="pairs")
+COUNTED_PAIRS = RecordKind(
+    # Contributions have no negative entries: in l2 two of them are sqrt(2) C apart at most.
+    "counted pairs", "pair", cost=Cost(1, replace=math.sqrt(2.0)), other_norms=Cost(1), graph="pairs"
+)  # fmt: skip
+TUPLES = RecordKind("tuples", "tuple", graph="tuples")
+GROUPS = RecordKind(
+    "groups", "group", parts=dict.fromkeys(UNITS, _PART), touches=dict.fromkeys(UNITS, 1)
+)
+PEOPLE = RecordKind("people", "person", touches={"pair": 2, "relationship": 2, "person": 1})
+CHOICES = RecordKind("choices", "choice", UNITS_OF_CHOICES, touches={"choice": 1})
+WORKERS = RecordKind(
+    "workers", "worker", UNITS_OF_CHOICES, parts={"choice": _PART},
+    touches=dict.fromkeys(UNITS_OF_CHOICES, 1),
+)  # fmt: skip
+
+KINDS: dict[str, RecordKind] = {
+    kind.name: kind for kind in (PAIRS, GROUPS, PEOPLE, TUPLES, COUNTED_PAIRS, CHOICES, WORKERS)
+}
+
+
+def units_of(kinds: Iterable[str]) -> tuple[Unit, ...]:
+    """What can be protected in records of these kinds; kinds with different units are never mixed.
+
+    Examples
+    --------
+    >>> units_of(["pairs", "people"]), units_of(["workers"])
+    (('pair', 'relationship', 'person'), ('choice', 'worker'))
+    """
+    found = {KINDS[kind].units for kind in kinds}
+    if len(found) != 1:
+        raise InputError("records whose units are not the same have no promise in common")
+    return found.pop()
