@@ -22,7 +22,10 @@ from tempfile import TemporaryDirectory
 from tools.mutations import MUTATIONS, Mutation
 
 ROOT = Path(__file__).parent.parent
-COPIED = ("src", "tests", "pyproject.toml", "docs", "examples", "README.md", "tools")
+COPIED = (
+    "src", "tests", "benchmarks", "reproduction", "docs", "examples", "tools", "conftest.py",
+    "pyproject.toml", "README.md",
+)  # fmt: skip
 PASSED, FAILED = 0, 1  # exit codes of pytest
 TOO_LONG = 900.0  # seconds for the tests of one mutation
 

@@ -5,11 +5,13 @@ to a pair that points along all columns, a gradient is 0 where W is, a dissimila
 pulls nowhere. The attacker knows all other pairs, so they may be chosen as well; here they set the stage:
 
 - as many similar as dissimilar pairs: the balanced weights are 1 for both labels;
-- similar ones, short and in the canary's column: they pull W there to the size of its noise, small enough for
-  a dissimilar canary to lie within the margin and, the canary being long, large enough for a similar one
-  to be clipped;
-- dissimilar ones, long and in the other columns: differences have their full length, and the learned metric
-  ranks the canary far from where Euclid does, which is what the contest asks.
+- zero-out: dissimilar ones, short and in the canary's column, pull W there as long as the margin allows, so
+  that the canary, similar and long, is clipped at every step, however little noise there is;
+- replace: similar ones, short and in the canary's column, pull W there to the size of its noise, small enough
+  for a dissimilar canary to lie within the margin and, the canary being long, large enough for a similar one
+  to be clipped (with much less noise, or in a few large steps, W ends too short for that);
+- the others, long and in the other columns: differences have their full length, and the learned metric
+  ranks the canary far from where Euclid does.
 
 The survey stays what it is: its contributions have no negative entries, so replacing a pair never moves it
 by twice the clip bound (by 0.65 of that at most, by 0.22 in this case); the accounting
@@ -24,7 +26,7 @@ from pairveil.audit.canaries import Neighbours, canary_of
 from pairveil.privacy.units import Adjacency, Unit
 from pairveil.records.pairset import PairSet
 
-SHORT = 0.05  # length of the similar pairs on stage, relative to the longest
+SHORT = 0.05  # length of the pairs on stage that lie in the canary's column, relative to the longest
 REPLACED = 0.4  # length of the canary's dissimilar contents: no distance to the margin is too long
 
 
@@ -56,7 +58,8 @@ def worst_case(
     (3, 103)
     """
     canary = canary_of(unit, kappa, n_features, adjacency, data_norm=data_norm)
-    people, labels = _others(n_others, n_features, data_norm)
+    people, similar = _others(n_others, n_features, data_norm)
+    labels = similar if adjacency == "replace" else -similar
     # Zero-out compares with nulls; replace with a shorter pair that has the other label.
     worlds = [
         _add(canary.first, people, labels, REPLACED if adjacency == "replace" else 1.0),
@@ -66,7 +69,10 @@ def worst_case(
 
 
 def _others(n: int, d: int, data_norm: float) -> tuple[np.ndarray, np.ndarray]:
-    """People and labels of the pairs on stage: half similar in column 0, half dissimilar elsewhere."""
+    """People and labels of the pairs on stage: half similar in column 0, half dissimilar elsewhere.
+
+    Zero-out turns the labels around.
+    """
     similar = n // 2
     columns = np.eye(d)[1:] if d > 1 else np.eye(1)
     ends = np.concatenate(
