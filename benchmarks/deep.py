@@ -35,8 +35,7 @@ from pairveil.deep import PrivateMetricTrainer
 from pairveil.deep.losses import contrastive
 from pairveil.errors import DataWarning
 from pairveil.evaluation.scores import pair_auc
-from pairveil.graph.choosing import design_pairs
-from pairveil.graph.grouping import design_groups
+from pairveil.graph.choosing import design_groups, design_pairs
 from pairveil.learners.contrastive.learner import DPPMetricLearner
 from pairveil.records.groups import GroupSet
 

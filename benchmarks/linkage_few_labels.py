@@ -21,7 +21,6 @@ import numpy as np
 from pairveil import InputError
 from pairveil.linkage import (
     PrivateLinkageModel,
-    load_febrl,
     make_records,
     random_pairs,
     text_levels,
@@ -30,6 +29,7 @@ from pairveil.linkage.estimating import belief
 from pairveil.release.linkage import match_weights
 
 recall = runpy.run_path(str(Path(__file__).with_name("linkage.py")))["recall"]
+load_febrl = runpy.run_path(str(Path(__file__).with_name("linkage_sets.py")))["load_febrl"]
 EPSILONS, RUNS, LABELS = (1.0, 0.1, 0.03), 5, (500, 1000, 4000)
 MADE_UP = {
     "name": (0.4, 0.7),

@@ -13,8 +13,7 @@ from scipy import sparse
 from pairveil.engine.gradients import SetGradient
 from pairveil.engine.losses import ContrastiveLoss
 from pairveil.engine.statistics import clipped_sum
-from pairveil.graph.choosing import select_pairs
-from pairveil.graph.grouping import design_groups
+from pairveil.graph.choosing import design_groups, select_pairs
 from pairveil.graph.kappa import kappa
 from pairveil.privacy.calibrate import calibrate_gaussian
 from pairveil.privacy.events import GaussianEvent

@@ -22,7 +22,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from pairveil.array_types import FloatArray
 from pairveil.errors import DataWarning, PrivateNote
 from pairveil.evaluation.scores import gain_kept, pair_auc
-from pairveil.graph.tuples import sample_tuples
+from pairveil.graph.choosing import sample_tuples
 from pairveil.learners.contrastive.learner import DPPMetricLearner
 from pairveil.learners.tuples.learner import DPPTupletLearner
 from pairveil.records.tupleset import TupleSet

@@ -34,7 +34,7 @@ from threadpoolctl import threadpool_limits
 
 from pairveil.evaluation.scores import gain_kept
 from pairveil.files import write_file
-from pairveil.graph.tuples import sample_tuples
+from pairveil.graph.choosing import sample_tuples
 from pairveil.learners.contrastive.learner import DPPMetricLearner
 from pairveil.learners.contrastive.nonprivate import ContrastiveMetricLearner
 from pairveil.learners.tuples.learner import DPPTripletLearner

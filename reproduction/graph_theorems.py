@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.audit.attack import key_pairs
-from pairveil.graph.enumerated_kappa import exact_kappa
 from pairveil.graph.kappa import kappa
+from reproduction.exact_kappa import exact_kappa
 from reproduction.findings import Finding, verdict_of
 
 

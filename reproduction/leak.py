@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from pairveil.audit.attack import key_pairs
-from pairveil.graph.enumerated_kappa import exact_kappa
 from pairveil.graph.kappa import kappa
 from reproduction.cells import Progress, write_table
 from reproduction.drawing import panels, require_plots, save
+from reproduction.exact_kappa import exact_kappa
 
 NAMES = "stceuab"
 EDGES = ("st", "sc", "ce", "et", "cu", "ut", "sa", "ab", "bs")

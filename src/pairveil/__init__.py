@@ -20,10 +20,9 @@ _HOME = {
     "read_tuples": "pairveil.records.tuple_reader",
     "select_pairs": "pairveil.graph.choosing",
     "design_pairs": "pairveil.graph.choosing",
-    "design_groups": "pairveil.graph.grouping",
+    "design_groups": "pairveil.graph.choosing",
     "kappa": "pairveil.graph.kappa",
     "Kappa": "pairveil.graph.kappa",
-    "exact_kappa": "pairveil.graph.enumerated_kappa",
     "key_pairs": "pairveil.audit.attack",
     "open_dask_pairs": "pairveil.engine.backends.dask_pairs",
     "PublicBounds": "pairveil.records.scaling",
@@ -42,9 +41,9 @@ _HOME = {
     "DPPTripletLearner": "pairveil.learners.tuples.learner",
     "DPPTupletLearner": "pairveil.learners.tuples.learner",
     "TupleSet": "pairveil.records.tupleset",
-    "sample_tuples": "pairveil.graph.tuples",
-    "select_tuples": "pairveil.graph.tuples",
-    "kappa_of_tuples": "pairveil.graph.tuples",
+    "sample_tuples": "pairveil.graph.choosing",
+    "select_tuples": "pairveil.graph.choosing",
+    "kappa_of_tuples": "pairveil.graph.kappa",
     "ContrastiveMetricLearner": "pairveil.learners.contrastive.nonprivate",
     "PrivateLearner": "pairveil.learners.base",
     "PrivateMetricLearner": "pairveil.learners.metric",
@@ -69,10 +68,7 @@ _HOME = {
     "from_splink": "pairveil.linkage.splink",
     "random_pairs": "pairveil.linkage.random_pairs",
     "level_frequencies": "pairveil.linkage.estimating",
-    "load_febrl": "pairveil.records.linkage_sets",
-    "load_historical": "pairveil.records.linkage_sets",
-    "make_records": "pairveil.records.linkage_sets",
-    "make_voices": "pairveil.records.linkage_sets",
+    "make_records": "pairveil.records.embedded",
     "text_levels": "pairveil.linkage.comparing",
     "metric_comparison": "pairveil.linkage.metric_comparison",
     "to_recordlinkage": "pairveil.linkage.recordlinkage",
@@ -123,11 +119,14 @@ if TYPE_CHECKING:
     )
     from pairveil.evaluation.curve import error_curve, private_pair_auc
     from pairveil.evaluation.search import PrivateSearch
-    from pairveil.graph.choosing import design_pairs, select_pairs
-    from pairveil.graph.enumerated_kappa import exact_kappa
-    from pairveil.graph.grouping import design_groups
-    from pairveil.graph.kappa import Kappa, kappa
-    from pairveil.graph.tuples import kappa_of_tuples, sample_tuples, select_tuples
+    from pairveil.graph.choosing import (
+        design_groups,
+        design_pairs,
+        sample_tuples,
+        select_pairs,
+        select_tuples,
+    )
+    from pairveil.graph.kappa import Kappa, kappa, kappa_of_tuples
     from pairveil.learners import LEARNERS
     from pairveil.learners.base import PrivateLearner
     from pairveil.learners.clustering import PrivateConstrainedKMeans
@@ -150,10 +149,9 @@ if TYPE_CHECKING:
     from pairveil.privacy.ledger import PrivacyLedger
     from pairveil.privacy.profile import epsilon_of
     from pairveil.records.choices import Choices
-    from pairveil.records.embedded import label_pairs, load_patients
+    from pairveil.records.embedded import label_pairs, load_patients, make_records
     from pairveil.records.group_reader import read_groups
     from pairveil.records.groups import GroupSet
-    from pairveil.records.linkage_sets import load_febrl, load_historical, make_records, make_voices
     from pairveil.records.pairset import PairSet
     from pairveil.records.readers import read_features, read_pairs
     from pairveil.records.scaling import PublicBounds, scale_to_bounds

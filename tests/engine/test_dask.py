@@ -20,9 +20,7 @@ from pairveil.engine.gradients import SetGradient
 from pairveil.engine.losses import ContrastiveLoss, TripletLoss
 from pairveil.engine.statistics import clipped_sum
 from pairveil.errors import InputError
-from pairveil.graph.choosing import design_pairs
-from pairveil.graph.grouping import design_groups
-from pairveil.graph.tuples import sample_tuples
+from pairveil.graph.choosing import design_groups, design_pairs, sample_tuples
 from pairveil.learners.contrastive.group_statistics import GroupSurvey
 from pairveil.learners.contrastive.learner import DPPMetricLearner
 from pairveil.learners.contrastive.recipe import Survey

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pairveil.engine.gradients import SetGradient
 from pairveil.engine.losses import ContrastiveLoss
 from pairveil.engine.statistics import clipped_sum
-from pairveil.graph.grouping import design_groups
+from pairveil.graph.choosing import design_groups
 from pairveil.learners.contrastive.group_statistics import GroupContest, GroupStatistic, GroupSurvey
 from pairveil.learners.contrastive.recipe import Survey
 from pairveil.privacy.grid import choose_grid

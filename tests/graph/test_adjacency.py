@@ -88,8 +88,8 @@ def test_loops_say_the_same_by_python_and_by_machine_code(monkeypatch):
     import sys
 
     from pairveil._compiled import Loop
-    from pairveil.graph import choosing
     from pairveil.graph import kappa as adjacency
+    from pairveil.graph import loops
     from pairveil.graph.kappa import correlate
 
     rng = np.random.default_rng(0)
@@ -103,10 +103,9 @@ def test_loops_say_the_same_by_python_and_by_machine_code(monkeypatch):
         return lists, seen.b.tolist(), seen.largest, seen.second, seen.max_degree
 
     compiled = found()
-    for module in (adjacency, choosing):
-        for name, loop in list(vars(module).items()):
-            if isinstance(loop, Loop):
-                monkeypatch.setattr(module, name, loop.py_func)
+    for name, loop in list(vars(loops).items()):
+        if isinstance(loop, Loop):
+            monkeypatch.setattr(loops, name, loop.py_func)
     assert found() == compiled
     slow = Loop(lambda values: values.sum())
     monkeypatch.delitem(sys.modules, "numba", raising=False)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairveil import InputError, PairSet, design_groups, design_pairs, select_pairs
-from pairveil.graph.grouping import cut_into_groups
+from pairveil.graph.choosing import cut_into_groups
 
 
 @pytest.mark.parametrize("size", [2, 3, 8])

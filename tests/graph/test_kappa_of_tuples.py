@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairveil import InputError, kappa
-from pairveil.graph.tuples import kappa_of_tuples, sample_tuples, select_tuples
+from pairveil.graph.choosing import sample_tuples, select_tuples
+from pairveil.graph.kappa import kappa_of_tuples
 from pairveil.records.tupleset import TupleSet
 
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from pairveil import DPPMetricLearner, PairSet
 from pairveil.errors import InputError
-from pairveil.graph.kappa import kappa
-from pairveil.graph.selections import SELECTIONS
-from pairveil.graph.sharing import kappa_together, select_together
+from pairveil.graph import SELECTIONS
+from pairveil.graph.choosing import select_together
+from pairveil.graph.kappa import kappa, kappa_together
 from pairveil.privacy.units import PEOPLE_TOGETHER
 from pairveil.records.shared_values import numbered, together_digest
 

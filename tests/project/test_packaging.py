@@ -140,7 +140,7 @@ def test_coverage_is_added_up_by_package():
     files = [
         "src/pairveil/errors.py",
         "src/pairveil/graph/kappa.py",
-        "src/pairveil/graph/enumerated_kappa.py",
+        "src/pairveil/graph/loops.py",
     ]
     found = by_package({"files": {name: {"summary": one} for name in files}})
     assert list(found) == ["graph", "pairveil"]

@@ -7,8 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from pairveil.graph.kappa import kappa
-from pairveil.graph.summary import graph_summary
+from pairveil.graph.kappa import graph_summary, kappa
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.mechanisms import Query
 from pairveil.privacy.noise import SeededNoise, TrustedNoise

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from pairveil.errors import InputError
-from pairveil.graph.kappa import kappa
-from pairveil.graph.summary import graph_summary
+from pairveil.graph.kappa import graph_summary, kappa
 from pairveil.privacy.events import GaussianEvent
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.report.data import ProjectedPoints, Summary, UtilityCurve, UtilityPoint

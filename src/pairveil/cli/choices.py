@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from pairveil.audit.targets import TARGETS
-from pairveil.graph.selections import DESIGNS, SELECTIONS
+from pairveil.graph import DESIGNS, SELECTIONS
 from pairveil.learners import DEFAULT_LEARNER, LEARNERS
 from pairveil.privacy.mechanisms import MECHANISMS, NOISES
 from pairveil.records.layouts import LAYOUTS

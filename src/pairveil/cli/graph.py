@@ -21,7 +21,7 @@ from pairveil.cli.output import (
 )
 from pairveil.cli.pair_options import GraphOptions, PairOptions, PairsFile, ZeroMeans
 from pairveil.errors import InputError
-from pairveil.graph.selections import SELECTIONS
+from pairveil.graph import SELECTIONS
 
 if TYPE_CHECKING:
     from pairveil.records.resolving import IndexedPairs

@@ -166,11 +166,11 @@ def _kappas_of_groups(c: Any, used: Any) -> dict[str, int | str]:
     """One group for each unit, if the pairs fall into clusters that can be groups."""
     import numpy as np
 
-    from pairveil.graph.grouping import MOST_IN_A_GROUP
     from pairveil.learners.grouped import components
+    from pairveil.records.groups import MOST_PEOPLE
 
     size = c.plan.get("group_size")
-    limit = size if isinstance(size, int) and 2 <= size <= MOST_IN_A_GROUP else MOST_IN_A_GROUP
+    limit = size if isinstance(size, int) and 2 <= size <= MOST_PEOPLE else MOST_PEOPLE
     clusters = components(used, int(used.max()) + 1)
     largest = int(np.bincount(clusters[clusters >= 0]).max())
     # Groups share nobody, so people who are joined by pairs are in one. Where more people are joined than a

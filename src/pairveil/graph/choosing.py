@@ -22,25 +22,6 @@ Groups are records themselves: a fit clips each as a whole (docs/theory/groups.m
 
 `max_degree=k` lowers the person number further: a person's limit is the smaller of k and the kind's
 own limit (1 for a matching, 2 for paths, none for forest and all).
-
-The compiled loops behind `choosing` and `thinning`: greedy choices over the list of pairs.
-
-In one file, because numba's cache on disk does not notice changes in other files that a function calls.
-
-Choosing few pairs out of very many: look closely at a share of them only.
-
-Where people have hundreds of pairs each, a matching or a set of paths uses one or two of them. Ordering all
-pairs by urgency would then take more memory than all else, so the careful choice is made on a random
-share, and one pass over everything adds what still fits: the outcome is maximal all the same.
-
-A pair is in the share with chance PLENTY / (the smaller degree of its two people). So each person keeps
-at least PLENTY of hers on average (all of them if she has no more), and the share holds at most
-PLENTY * n_people pairs on average. Who is paired with whom is public; labels and features are not seen.
-
-Which selection of pairs to take: the one answer that ``kappa``, ``plan``, ``fit`` and the studio give.
-
-A unit's noise grows with its kappa and what is learned with the number of pairs K, so K / kappa decides,
-whatever the epsilon, the columns and the mechanism are.
 """
 
 from __future__ import annotations
@@ -51,312 +32,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairveil._compiled import lazy_njit
+from pairveil.array_types import IntArray
 from pairveil.errors import InputError
-from pairveil.graph.grouping import check_size, cut_into_groups
-from pairveil.graph.kappa import Kappa, checked_pairs, kappa
-from pairveil.graph.selections import DESIGNS, NO_LIMIT, SELECTIONS, selection_named
+from pairveil.graph import DESIGNS, NO_LIMIT, SELECTIONS, Selection, loops, selection_named
+from pairveil.graph.kappa import Kappa, checked_pairs, compacted, kappa, members_of
 from pairveil.records.canonical import order_of_ids, ranks, records_of
+from pairveil.records.groups import MOST_PEOPLE
+from pairveil.records.tupleset import FEWEST, MOST
 from pairveil.records.validation import row_blocks
-
-# ---- greedy choices over the list of pairs -------------------------------------------------------
-
-
-@lazy_njit
-def _root(tree, v):  # type: ignore[no-untyped-def]
-    """The representative of v's component; halves the way on the way."""
-    while tree[v] != v:
-        tree[v] = tree[tree[v]]
-        v = tree[v]
-    return v
-
-
-@lazy_njit
-def fill_up(ends, names, degree, limit, acyclic, tree, taken, more):  # type: ignore[no-untyped-def]
-    """Take every pair that fits, in order; how many were added to `more`."""
-    count = 0
-    for e in range(ends.shape[0]):
-        a, b = ends[e, 0], ends[e, 1]
-        if degree[a] >= limit or degree[b] >= limit or taken[e]:
-            continue
-        first, second = _root(tree, names[a]), _root(tree, names[b])
-        if acyclic and first == second:
-            continue
-        tree[first] = second
-        degree[a] += 1
-        degree[b] += 1
-        more[count] = e
-        count += 1
-    return count
-
-
-@lazy_njit
-def grow_forest(ends, limit, kept, tree):  # type: ignore[no-untyped-def]
-    """Add pairs that close no cycle, letting degrees grow to 3, 4, 6, 9, ... until nothing fits."""
-    degree = np.zeros(tree.size, dtype=np.int32)
-    for e in range(kept.size):
-        if kept[e]:
-            degree[ends[e, 0]] += 1
-            degree[ends[e, 1]] += 1
-    allowed = 2
-    while allowed < limit:
-        allowed = min(limit, max(allowed + 1, allowed * 3 // 2))
-        refused = False
-        for e in range(kept.size):
-            a, b = ends[e, 0], ends[e, 1]
-            if kept[e] or _root(tree, a) == _root(tree, b):
-                continue
-            if degree[a] >= allowed or degree[b] >= allowed:
-                refused = True
-                continue
-            tree[_root(tree, a)] = _root(tree, b)
-            kept[e] = True
-            degree[a] += 1
-            degree[b] += 1
-        if not refused:
-            break
-
-
-@lazy_njit
-def _incidence(ends, n):  # type: ignore[no-untyped-def]
-    """Positions of each person's pairs, by a counting sort; ascending in each list."""
-    offsets = np.zeros(n + 1, dtype=np.int32)
-    for e in range(ends.shape[0]):
-        offsets[ends[e, 0]] += 1
-        offsets[ends[e, 1]] += 1
-    total = 0
-    for v in range(n):
-        total += offsets[v]
-        offsets[v] = total
-    offsets[n] = total
-    incident = np.empty(total, dtype=np.int32)
-    for e in range(ends.shape[0] - 1, -1, -1):
-        for side in range(2):
-            v = ends[e, side]
-            offsets[v] -= 1
-            incident[offsets[v]] = e
-    return offsets, incident
-
-
-@lazy_njit
-def _unlink(v, bucket, heads, links):  # type: ignore[no-untyped-def]
-    """Take v out of its bucket (a doubly linked list: links[v] = before, after; -1 ends it)."""
-    before, after = links[v, 0], links[v, 1]
-    if before >= 0:
-        links[before, 1] = after
-    else:
-        heads[bucket[v]] = after
-    if after >= 0:
-        links[after, 0] = before
-    bucket[v] = -1
-
-
-@lazy_njit
-def _link(v, slack, bucket, heads, links):  # type: ignore[no-untyped-def]
-    """Put v at the head of a bucket."""
-    links[v, 0], links[v, 1] = -1, heads[slack]
-    if heads[slack] >= 0:
-        links[heads[slack], 0] = v
-    heads[slack] = v
-    bucket[v] = slack
-
-
-@lazy_njit
-def _lose(v, live, free, bucket, heads, links):  # type: ignore[no-untyped-def]
-    """A pair of v died: one choice less, so v may move to a more urgent bucket."""
-    live[v] -= 1
-    if bucket[v] < 0:
-        return
-    slack = max(0, live[v] - free[v])
-    if slack != bucket[v]:
-        _unlink(v, bucket, heads, links)
-        _link(v, slack, bucket, heads, links)
-
-
-@lazy_njit
-def _ranked(v, ends, mine, dead, bucket, ranked, rank):  # type: ignore[no-untyped-def]
-    """Live pairs of v in `ranked`, those whose partner has the least slack first; how many."""
-    count = 0
-    for i in range(mine.size):
-        e = mine[i]
-        if not dead[e]:
-            ranked[count] = e
-            rank[count] = bucket[ends[e, 0] + ends[e, 1] - v]
-            count += 1
-    if count > 24:
-        ranked[:count] = ranked[:count][np.argsort(rank[:count], kind="mergesort")]
-        return count
-    for i in range(1, count):  # insertion sort: most lists are short
-        e, r = ranked[i], rank[i]
-        j = i
-        while j > 0 and rank[j - 1] > r:
-            ranked[j], rank[j] = ranked[j - 1], rank[j - 1]
-            j -= 1
-        ranked[j], rank[j] = e, r
-    return count
-
-
-@lazy_njit
-def take_thriftily(ends, n, limit, acyclic, kept, tree):  # type: ignore[no-untyped-def]
-    """Mark in `kept` a maximal choice with at most `limit` pairs per person, acyclic if asked.
-
-    People are served in order of slack = live pairs - free places (not below 0). Keeping a pair
-    leaves the slack of both ends unchanged and a pair that dies lowers it by one, so buckets of
-    linked lists hold the order at constant cost per pair. `tree` is the union-find of what is kept.
-    """
-    offsets, incident = _incidence(ends, n)
-    live = offsets[1:] - offsets[:-1]
-    longest = live.max()
-    free = np.full(n, limit, dtype=np.int32)
-    heads = np.full(longest + 1, -1, dtype=np.int32)
-    links = np.empty((n, 2), dtype=np.int32)
-    bucket = np.empty(n, dtype=np.int32)
-    for v in range(n):
-        _link(v, max(0, live[v] - limit), bucket, heads, links)
-    dead = np.zeros(ends.shape[0], dtype=np.bool_)  # kept, or can no longer be kept
-    ranked, rank = np.empty(longest, dtype=np.int32), np.empty(longest, dtype=np.int32)
-    slack = 0
-    while slack <= longest:
-        v = heads[slack]
-        if v < 0:
-            slack += 1
-            continue
-        _unlink(v, bucket, heads, links)
-        count = _ranked(v, ends, incident[offsets[v] : offsets[v + 1]], dead, bucket, ranked, rank)
-        for i in range(count):
-            e = ranked[i]
-            w = ends[e, 0] + ends[e, 1] - v
-            dead[e] = True
-            full = free[v] == 0 or free[w] == 0  # w's too: a parallel pair may just have filled it
-            if full or (acyclic and _root(tree, v) == _root(tree, w)):
-                _lose(w, live, free, bucket, heads, links)
-                continue
-            kept[e] = True
-            tree[_root(tree, v)] = _root(tree, w)
-            live[w] -= 1
-            free[v] -= 1
-            free[w] -= 1
-            if free[w] > 0:
-                continue
-            _unlink(w, bucket, heads, links)
-            for j in range(offsets[w], offsets[w + 1]):  # w is full: her other pairs die
-                f = incident[j]
-                if not dead[f] and ends[f, 0] + ends[f, 1] - w != v:
-                    dead[f] = True
-                    _lose(ends[f, 0] + ends[f, 1] - w, live, free, bucket, heads, links)
-        # Someone may have become more urgent: look again from 0. The lowest slack is at most the
-        # degree of the person served, so all these steps together are at most 2K.
-        slack = 0
-
-
-# ---- Choosing few pairs out of very many: look closely at a share of them only -------------------
-
-PLENTY = 16
-
-MANY = 1 << 22  # below, all pairs are looked at: memory is no matter
-
-
-def share_of_pairs(
-    ends: NDArray[Any], n_people: int, rng: np.random.Generator
-) -> NDArray[np.int32]:
-    """Ascending positions of a random share of the pairs.
-
-    ``ends``: (K, 2) row numbers, K below 2**30.
-
-    Examples
-    --------
-    >>> few = np.array([[0, 1], [1, 2], [0, 2]])
-    >>> share_of_pairs(few, 3, np.random.default_rng(0)).tolist()
-    [0, 1, 2]
-    """
-    degree = np.zeros(n_people, dtype=np.int32)
-    _count(ends, degree)
-    expected = _expected(ends, degree, PLENTY)
-    found = np.empty(int(expected + 12 * np.sqrt(expected) + 16), dtype=np.int32)
-    count = _draw(ends, degree, PLENTY, np.uint64(rng.integers(2**63)), found)
-    return found[:count]
-
-
-def complete(
-    ends: NDArray[Any],
-    names: NDArray[np.int32],
-    chosen: NDArray[np.int64],
-    limit: int,
-    acyclic: bool,
-    tree: NDArray[np.int32],
-) -> NDArray[np.int64]:
-    """``chosen`` and every further pair that still fits, in ascending order.
-
-    Parameters
-    ----------
-    ends : (K, 2) array of integers
-    names : ndarray of int32
-        What `tree` calls each person.
-    chosen : ndarray of int64
-        Positions chosen so far.
-    limit : int
-        Pairs a person may have.
-    acyclic : bool
-        No cycle may close.
-    tree : ndarray of int32
-        Union-find of what is chosen; updated.
-
-    Examples
-    --------
-    >>> path = np.array([[0, 1], [1, 2], [0, 2]])
-    >>> trees = np.array([0, 0, 2], dtype=np.int32)  # 0 and 1 are joined by the pair chosen
-    >>> people = np.arange(3, dtype=np.int32)
-    >>> complete(path, people, np.array([0]), 2, True, trees).tolist()
-    [0, 1]
-    """
-    degree = np.zeros(len(names), dtype=np.int32)
-    _count(ends[chosen], degree)
-    more = np.empty(limit * len(names), dtype=np.int64)
-    count = fill_up(ends, names, degree, limit, acyclic, tree, _marked(chosen, len(ends)), more)
-    return np.sort(np.concatenate([chosen, more[:count]]))
-
-
-def _marked(chosen: NDArray[np.int64], n: int) -> NDArray[np.bool_]:
-    marked = np.zeros(n, dtype=np.bool_)
-    marked[chosen] = True
-    return marked
-
-
-@lazy_njit
-def _count(ends, degree):  # type: ignore[no-untyped-def]
-    """Add each person's number of pairs to `degree`."""
-    for e in range(ends.shape[0]):
-        degree[ends[e, 0]] += 1
-        degree[ends[e, 1]] += 1
-
-
-@lazy_njit
-def _expected(ends, degree, plenty):  # type: ignore[no-untyped-def]
-    """How many pairs the share holds on average."""
-    total = 0.0
-    for e in range(ends.shape[0]):
-        total += min(1.0, plenty / min(degree[ends[e, 0]], degree[ends[e, 1]]))
-    return total
-
-
-@lazy_njit
-def _draw(ends, degree, plenty, seed, found):  # type: ignore[no-untyped-def]
-    """Write the positions of the share into `found` (as many as it holds); how many."""
-    count = 0
-    for e in range(ends.shape[0]):
-        # splitmix64: a good 64-bit hash of the position, so that no list of numbers is kept
-        z = seed + np.uint64(e) * np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        z = z ^ (z >> np.uint64(31))
-        least = min(degree[ends[e, 0]], degree[ends[e, 1]])
-        if np.float64(z >> np.uint64(11)) * 2.0**-53 * least < plenty and count < found.size:
-            found[count] = e
-            count += 1
-    return count
-
-
-# ---- noise per pair grows with kappa / K (docs/theory/graph.md) ----------------------------------
 
 MAX_PEOPLE = 10**8
 """People that pairs are designed for: more would take tens of gigabytes, and nobody labels so many."""
@@ -413,13 +96,16 @@ def select_pairs(
     >>> select_pairs(triangle_and_tail, "all").tolist()
     [0, 1, 2, 3]
     """
-    limit = _limit(how, max_degree)
+    rule = selection_named(how)
+    limit = rule.limit
+    if max_degree is not None:
+        says = "max_degree must be a whole number of at least 1, or None"
+        limit = min(limit, _whole(max_degree, 1, 2**63, says))
     rank = ranks(order_of_ids(getattr(pairs, "ids", None)))
     ends = _checked(pairs)
     if rank is None and int(ends.max()) > 4 * len(ends) + 65_536:  # sparse numbers: renumber
-        ends = np.unique(ends, return_inverse=True)[1].reshape(ends.shape)
+        ends = compacted(ends)[1]
     records = records_of(ends, rank=rank)
-    rule = selection_named(how)
     if rule.people is None and group_size is not None:
         raise InputError("group_size is for how='groups'")
     if rule.people is not None:
@@ -433,13 +119,12 @@ def select_pairs(
         return records.rows(np.flatnonzero(inside))
     if limit == NO_LIMIT and not rule.acyclic:
         return records.rows(np.arange(len(records.pairs)))
-    return records.rows(
-        _chosen(*_renumbered(records.pairs), how, limit, generator_of(random_state))
-    )
+    places, n_people = _renumbered(records.pairs)
+    return records.rows(_chosen(places, n_people, rule, limit, generator_of(random_state)))
 
 
 def _chosen(
-    ends: NDArray[np.int32], n_people: int, how: str, limit: int, rng: np.random.Generator
+    ends: NDArray[np.int32], n_people: int, rule: Selection, limit: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
     """Which of the pairs, in canonical order and each once, to keep."""
     many = limit <= 2 and len(ends) > max(MANY, 4 * PLENTY * n_people)
@@ -448,70 +133,69 @@ def _chosen(
     order = rng.permutation(len(ends) if share is None else share).astype(np.int32)
     people = rng.permutation(n_people).astype(np.int32)
     shuffled = people[ends[order]]
-    rule = selection_named(how)
     # A forest starts from paths and grows thicker only where it must: low degrees, not stars.
     start = min(limit, 2) if rule.spans else limit
     kept = np.zeros(len(order), dtype=np.bool_)
     tree = np.arange(n_people, dtype=np.int32)
-    take_thriftily(shuffled, n_people, start, rule.acyclic, kept, tree)
+    loops.take_thriftily(shuffled, n_people, start, rule.acyclic, kept, tree)
     if rule.spans:
-        grow_forest(shuffled, limit, kept, tree)
+        loops.grow_forest(shuffled, limit, kept, tree)
     chosen = np.sort(order[kept]).astype(np.int64)
     if share is None:
         return chosen
-    return complete(ends, people, chosen, limit, rule.acyclic, tree)
+    # What still fits of the others, in one pass.
+    degree, taken = np.zeros(n_people, dtype=np.int32), np.zeros(len(ends), dtype=np.bool_)
+    loops.count_pairs(ends[chosen], degree)
+    taken[chosen] = True
+    more = np.empty(limit * n_people, dtype=np.int64)
+    count = loops.fill_up(ends, people, degree, limit, rule.acyclic, tree, taken, more)
+    return np.sort(np.concatenate([chosen, more[:count]]))
 
 
-def design_pairs(
-    n_people: int, how: str = "paths", random_state: int | np.random.Generator | None = None
-) -> NDArray[np.int64]:
-    """Which pairs of people to label, before anyone labels them.
+# Where people have hundreds of pairs each, a matching or a set of paths uses one or two of them. Ordering all
+# pairs by urgency would then take more memory than all else, so the careful choice is made on a random
+# share, and one pass over everything adds what still fits: the outcome is maximal all the same.
+#
+# A pair is in the share with chance PLENTY / (the smaller degree of its two people). So each person keeps
+# at least PLENTY of hers on average (all of them if she has no more), and the share holds at most
+# PLENTY * n_people pairs on average. Who is paired with whom is public; labels and features are not seen.
 
-    Parameters
-    ----------
-    n_people : int
-        People are 0..n_people-1.
-    how : {"paths", "forest", "matching"}
-        "paths": one path through everyone (n-1 pairs, person-level kappa 2). "forest": a balanced
-        binary tree (n-1 pairs, at most 3 per person, any two people within 2 log2 n pairs).
-        "matching": n // 2 pairs, person-level kappa 1.
-    random_state : int, Generator or None
-        Who stands where. Not a privacy matter: the topology is public.
+PLENTY = 16
 
-    Returns
-    -------
-    ndarray of int64, shape (K, 2)
+
+MANY = 1 << 22  # below, all pairs are looked at: memory is no matter
+
+
+def share_of_pairs(
+    ends: NDArray[Any], n_people: int, rng: np.random.Generator
+) -> NDArray[np.int32]:
+    """Ascending positions of a random share of the pairs.
+
+    ``ends``: (K, 2) row numbers, K below 2**30.
 
     Examples
     --------
-    >>> design_pairs(6, "matching", random_state=0).shape
-    (3, 2)
-    >>> int(np.bincount(design_pairs(6, "paths", random_state=0).ravel()).max())
-    2
+    >>> few = np.array([[0, 1], [1, 2], [0, 2]])
+    >>> share_of_pairs(few, 3, np.random.default_rng(0)).tolist()
+    [0, 1, 2]
     """
-    if isinstance(n_people, bool) or not isinstance(n_people, (int, np.integer)) or n_people < 2:
-        raise InputError("n_people must be a whole number of at least 2: a pair needs two people")
-    if n_people > MAX_PEOPLE:
-        raise InputError(
-            f"pairs are designed for at most {MAX_PEOPLE:,} people; design them in parts"
-        )
-    people = generator_of(random_state).permutation(int(n_people)).astype(np.int64)
-    if how not in DESIGNS:
-        raise InputError(f"how must be one of {', '.join(DESIGNS)}")
-    pairs: NDArray[np.int64] = DESIGNS[how](people)
-    return pairs
+    degree = np.zeros(n_people, dtype=np.int32)
+    loops.count_pairs(ends, degree)
+    expected = loops.expected_share(ends, degree, PLENTY)
+    found = np.empty(int(expected + 12 * np.sqrt(expected) + 16), dtype=np.int32)
+    count = loops.draw_share(ends, degree, PLENTY, np.uint64(rng.integers(2**63)), found)
+    return found[:count]
 
 
-def _limit(how: str, max_degree: int | None) -> int:
-    """How many pairs one person may keep."""
-    limit = selection_named(how).limit
-    if max_degree is None:
-        return limit
-    if isinstance(max_degree, bool) or not isinstance(max_degree, (int, np.integer)):
-        raise InputError("max_degree must be a whole number or None")
-    if max_degree < 1:
-        raise InputError("max_degree must be at least 1")
-    return min(limit, int(max_degree))
+def _whole(value: Any, least: int, most: int, says: str) -> int:
+    """A whole number between two others, or an error that says so."""
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | np.integer)
+        or not least <= value <= most
+    ):
+        raise InputError(says)
+    return int(value)
 
 
 def generator_of(random_state: int | np.random.Generator | None) -> np.random.Generator:
@@ -550,10 +234,262 @@ def _renumbered(ends: NDArray[Any]) -> tuple[NDArray[np.int32], int]:
     return renumbered, int(places[-1]) + 1
 
 
-# ---- the one answer that ``kappa``, ``plan``, ``fit`` and the studio give ------------------------
+# ---- people who change together, tuples, groups --------------------------------------------------
+
+
+def select_together(
+    pairs: NDArray[Any], together: NDArray[np.int64], how: str, random_state: Any
+) -> NDArray[np.int64]:
+    """Which pairs to keep so that few of them touch one value: the selection among values, not people.
+
+    Pairs of people who share a value come last: one for each value that no other pair touches.
+
+    Parameters
+    ----------
+    pairs : (K, 2) array of people, in canonical order
+    together : (n_people,) array
+        As `pairveil.records.shared_values.numbered` has it.
+    how, random_state
+        As for `select_pairs`.
+
+    Examples
+    --------
+    Two households, three pairs between them, one inside: a matching keeps one.
+
+    >>> pairs = np.array([[0, 1], [0, 2], [1, 2], [1, 3]])
+    >>> select_together(pairs, np.array([0, 0, 1, 1]), "matching", 0).tolist()
+    [1]
+    """
+    rule = selection_named(how)
+    if not rule.thins:
+        return np.arange(len(pairs))
+    values = together[pairs]
+    across = np.flatnonzero(values[:, 0] != values[:, 1])
+    kept = np.empty(0, dtype=np.int64)
+    if len(across):
+        kept = across[select_pairs(values[across], how, random_state=random_state)]
+    inside = np.flatnonzero(values[:, 0] == values[:, 1])
+    inside = inside[~np.isin(values[inside, 0], values[kept])]
+    first = inside[np.unique(values[inside, 0], return_index=True)[1]]
+    return np.sort(np.concatenate([kept, first]))
+
+
+SELECTIONS_OF_TUPLES = ("paths", "forest", "matching", "all")
+
+
+def select_tuples(
+    tuples: Any, how: str = "paths", random_state: int | np.random.Generator | None = None
+) -> IntArray:
+    """Which tuples to keep so that few of them move together; blind to answers and features.
+
+    Parameters
+    ----------
+    tuples : (K, m) array_like of integers, or a TupleSet in canonical order
+    how : {"paths", "forest", "matching", "all"}
+        As for pairs: at most two tuples a person and no cycle, no cycle, one tuple a person, every tuple.
+        Without a cycle a relationship touches one tuple.
+    random_state : int, Generator or None
+        Which come first. Not a privacy matter.
+
+    Returns
+    -------
+    ndarray of int64
+        Ascending positions. A tuple that is taken is taken for good; none that is left out fits any more.
+
+    Examples
+    --------
+    >>> shared = [[0, 1, 2], [0, 1, 3], [3, 4, 5]]
+    >>> len(select_tuples(shared, "paths", random_state=0))
+    2
+    >>> select_tuples(shared, "all").tolist()
+    [0, 1, 2]
+    """
+    if how not in SELECTIONS_OF_TUPLES:
+        raise InputError(f"select must be one of {', '.join(SELECTIONS_OF_TUPLES)} for tuples")
+    members, rule = members_of(tuples), selection_named(how)
+    if not rule.thins:
+        return np.arange(len(members))
+    order = generator_of(random_state).permutation(len(members))
+    people, where = np.unique(members, return_inverse=True)
+    numbers = where.reshape(members.shape).astype(np.int64)
+    kept = np.zeros(len(members), dtype=np.bool_)
+    loops.take_tuples(numbers, order, rule.limit, rule.acyclic, len(people), kept)
+    return np.flatnonzero(kept)
+
+
+USUAL_SIZE = 8
+"""People in a group where nothing else was said (docs/guides/choosing-pairs.md)."""
+
+
+def check_size(size: Any) -> None:
+    """Refuse what is no size of a group."""
+    _whole(size, 2, MOST_PEOPLE, f"a group has from 2 to {MOST_PEOPLE} people: give a whole number")
+
+
+def cut_into_groups(
+    ends: NDArray[Any], n_people: int, size: int, rng: np.random.Generator
+) -> IntArray:
+    """Cut a graph of pairs into vertex-disjoint clusters of at most ``size`` people.
+
+    Clusters grow one person at a time from whoever has the fewest pairs: the next is who has most pairs with
+    those inside, then who has fewest left elsewhere. A person's pairs are walked when she joins, and whoever
+    is near is looked at ``size`` times: linear in pairs. Keeping the most pairs is NP-hard; this keeps
+    separate cliques of that size whole, and of a long path five pairs in six (groups of 8).
+
+    Parameters
+    ----------
+    ends : integer array of shape (K, 2)
+        Pairs, each once.
+    rng : Generator
+        Breaks ties.
+
+    Returns ndarray of int64, shape (n_people,): each person's group; -1 for people in no group.
+
+    Examples
+    --------
+    >>> triangles = np.array([[0, 1], [0, 2], [1, 2], [3, 4], [3, 5], [4, 5], [2, 3]])
+    >>> groups = cut_into_groups(triangles, 6, 3, np.random.default_rng(0))
+    >>> len(set(groups[:3].tolist())), len(set(groups[3:].tolist())), groups[0] == groups[3]
+    (1, 1, np.False_)
+    """
+    shuffled = rng.permutation(n_people)
+    pairs = shuffled[np.asarray(ends, dtype=np.int64)]
+    both = np.concatenate([pairs, pairs[:, ::-1]])
+    both = both[np.argsort(both[:, 0], kind="stable")]
+    starts = np.searchsorted(both[:, 0], np.arange(n_people + 1))
+    order = np.argsort(np.diff(starts), kind="stable")
+    group = loops.grow_groups(
+        np.ascontiguousarray(both[:, 1]), starts.astype(np.int64), order, size
+    )
+    cut: IntArray = group[shuffled]
+    return cut
+
+
+# ---- what to ask for, before anyone labels -------------------------------------------------------
+
+
+def design_pairs(
+    n_people: int, how: str = "paths", random_state: int | np.random.Generator | None = None
+) -> NDArray[np.int64]:
+    """Which pairs of people to label, before anyone labels them.
+
+    Parameters
+    ----------
+    n_people : int
+        People are 0..n_people-1.
+    how : {"paths", "forest", "matching"}
+        "paths": one path through everyone (n-1 pairs, person-level kappa 2). "forest": a balanced
+        binary tree (n-1 pairs, at most 3 per person, any two people within 2 log2 n pairs).
+        "matching": n // 2 pairs, person-level kappa 1.
+    random_state : int, Generator or None
+        Who stands where. Not a privacy matter: the topology is public.
+
+    Returns
+    -------
+    ndarray of int64, shape (K, 2)
+
+    Examples
+    --------
+    >>> design_pairs(6, "matching", random_state=0).shape
+    (3, 2)
+    >>> int(np.bincount(design_pairs(6, "paths", random_state=0).ravel()).max())
+    2
+    """
+    says = f"n_people must be a whole number: at least 2, at most {MAX_PEOPLE:,} people"
+    n = _whole(n_people, 2, MAX_PEOPLE, says)
+    if how not in DESIGNS:
+        raise InputError(f"how must be one of {', '.join(DESIGNS)}")
+    people = generator_of(random_state).permutation(n).astype(np.int64)
+    if how == "matching":
+        return people[: n // 2 * 2].reshape(-1, 2)
+    before = people[:-1] if how == "paths" else people[np.arange(n - 1) // 2]
+    return np.stack([before, people[1:]], axis=1)
+
+
+def design_groups(
+    n_people: int, size: int = USUAL_SIZE, random_state: int | np.random.Generator | None = None
+) -> IntArray:
+    """Deal people into disjoint groups, before anyone labels a pair.
+
+    Parameters
+    ----------
+    n_people : int
+        People are 0..n_people-1; the few (fewer than ``size``) who are left over are in no group.
+    size : int
+        People in each group, 2 to 64.
+    random_state : int, Generator or None
+        Who sits with whom. Not a privacy matter: the groups are public.
+
+    Returns
+    -------
+    ndarray of int64, shape (n_people // size, size)
+        A row a group, ascending.
+
+    Examples
+    --------
+    >>> groups = design_groups(10, 3, random_state=0)
+    >>> groups.shape, len(set(groups.ravel().tolist()))
+    ((3, 3), 9)
+    """
+    check_size(size)
+    says = f"n_people must be a whole number from {size}, the size of a group, to {MAX_PEOPLE:,}"
+    n = _whole(n_people, size, MAX_PEOPLE, says)
+    people = generator_of(random_state).permutation(n).astype(np.int64)
+    groups = np.sort(people[: n // size * size].reshape(-1, size), axis=1)
+    dealt: IntArray = groups[np.argsort(groups[:, 0])]
+    return dealt
+
+
+def sample_tuples(
+    n_people: int,
+    size: int = 3,
+    max_per_person: int = 1,
+    random_state: int | np.random.Generator | None = None,
+) -> IntArray:
+    """Tuples of people to ask about, before anyone answers: nobody is in more than so many.
+
+    Parameters
+    ----------
+    n_people : int
+        People are 0..n_people-1.
+    size : int
+        Members of a tuple, from 3 to 32.
+    max_per_person : int
+        Most tuples of one person: person-level kappa is at most this, by construction.
+    random_state : int, Generator or None
+        Who stands where. Not a privacy matter: who is in a tuple is public.
+
+    Returns
+    -------
+    ndarray of int64, shape (K, size)
+        Members ascending, tuples ascending, none twice. Each round deals people, in random order, into
+        disjoint tuples; fewer than ``size`` of them are left out of it.
+
+    Examples
+    --------
+    >>> tuples = sample_tuples(10, size=3, max_per_person=2, random_state=0)
+    >>> tuples.shape, int(np.bincount(tuples.ravel()).max())
+    ((6, 3), 2)
+    """
+    m = _whole(size, FEWEST, MOST, f"size must be from {FEWEST} to {MOST}")
+    says = f"{m} members need a whole number n_people from {m} to {MAX_PEOPLE:,}"
+    n = _whole(n_people, m, MAX_PEOPLE, says)
+    rng = generator_of(random_state)
+    times = _whole(
+        max_per_person, 1, MAX_PEOPLE, "max_per_person must be a whole number of at least 1"
+    )
+    rounds = [rng.permutation(n)[: n // m * m].reshape(-1, m) for _ in range(times)]
+    return np.unique(np.sort(np.concatenate(rounds), axis=1), axis=0).astype(np.int64)
+
+
+# ---- which selection to take: the one answer that ``kappa``, ``plan``, ``fit`` and the studio give ----
+
+# A unit's noise grows with its kappa and what is learned with the number of pairs K, so K / kappa decides,
+# whatever the epsilon, the columns and the mechanism are.
 
 # What groups of people keep of the gain has not been measured: they are not compared.
 SELECTIONS_OF_PAIRS = tuple(name for name, rule in SELECTIONS.items() if rule.people is None)
+
 
 NEARLY = 0.9
 

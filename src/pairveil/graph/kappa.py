@@ -1,70 +1,47 @@
-"""kappa: how many pairs move together, for each unit that may be protected.
+"""kappa: how many records move together, for each unit that may be protected.
 
-Everything here follows from b(v) = degree(v) - blocks(v) + 1 (see `pairveil.graph.kappa`). What b
-means: to hide person v's link to someone she is connected with *and* to leave v on no cycle, b(v)
-pairs must be missing, and no fewer can do it (see `pairveil.audit.attack`). An attacker's target
-has two ends and the cheaper one decides, so the worst target costs the second largest b.
-
-From pairs to neighbour lists: checks, then a counting sort into int32 arrays.
+Everything here follows from b(v) = degree(v) - blocks(v) + 1, where removing v splits its component into
+blocks(v) pieces. What b means: to hide person v's link to someone she is connected with *and* to leave v on
+no cycle, b(v) pairs must be missing, and no fewer can do it (see `pairveil.audit.attack`). An attacker's
+target has two ends and the cheaper one decides, so the worst target costs the second largest b.
 
 At 10^8 pairs the arrays are what costs, so each exists once: the caller's pairs are read in place
-(int32 or int64), offsets are int32 until 2K no longer fits, neighbours are int32, and the sort
-needs no scratch array.
-
-Blocks (biconnected components) per person in one iterative depth-first search.
-
-Removing v splits its component into blocks(v) pieces, and (Hopcroft and Tarjan 1973)
-
-    blocks(v) = [v is not a root of the search] + #{children c of v: low(c) >= disc(v)},
-
-where disc is the order of discovery and low(c) the earliest person that one edge from c's subtree leads to.
-Only the count is wanted, so no stack of the edges of open components is kept, and nothing recurses.
-
-Parallel pairs count in the degree. For blocks they make no difference: an edge back to the parent p can lower
-low(c) to disc(p) at most, which changes no test. So the search skips *every* edge to the parent;
-low(c) == disc(c) then says that {p, c} is a bridge of the graph with parallel pairs merged.
+(int32 or int64), offsets are int32 until 2K no longer fits, and neighbours are int32.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairveil._compiled import lazy_njit
+from pairveil.array_types import IntArray
 from pairveil.errors import InputError
+from pairveil.graph import GraphSummary, RankedPerson, loops
 from pairveil.plots import html_table, new_axes
-
-# ---- From pairs to neighbour lists: checks, then a counting sort into int32 arrays ---------------
+from pairveil.records.tupleset import check_tuples
 
 _INT32_MAX = 2**31 - 1
+
 
 _CHUNK = 1 << 22  # rows renumbered at a time: bounds the scratch memory of searchsorted
 
 
-@dataclass(frozen=True)
-class Adjacency:
+class Adjacency(NamedTuple):
     """Neighbour lists of an undirected multigraph.
 
-    Attributes
-    ----------
-    offsets : ndarray of shape (n + 1,)
-        The neighbours of person v are ``neighbours[offsets[v]:offsets[v + 1]]``.
-    neighbours : ndarray of int32, shape (2K,)
-        Ascending within each list; a pair that occurs m times is listed m times.
-    multiplicity : int
-        How often the most frequent pair occurs.
-    people : ndarray or None
-        The caller's number of each person when the numbers had to be compacted, else None.
+    The neighbours of person v are ``neighbours[offsets[v]:offsets[v + 1]]``, ascending; a pair that occurs m
+    times is listed m times, and ``multiplicity`` is the largest m. ``people``: the caller's number of each
+    person when the numbers had to be compacted, else None.
     """
 
     offsets: NDArray[np.signedinteger]
     neighbours: NDArray[np.int32]
     multiplicity: int
-    people: NDArray[np.integer] | None
+    people: NDArray[np.integer] | None = None
 
     @property
     def n(self) -> int:
@@ -105,7 +82,7 @@ def checked_pairs(pairs: Any) -> NDArray[np.signedinteger]:
     if array.dtype not in (np.dtype(np.int32), np.dtype(np.int64)):
         array = array.astype(np.int64)
     array = np.ascontiguousarray(array)
-    lowest, self_row = _lowest_and_self(array)
+    lowest, self_row = loops.lowest_and_self(array)
     if lowest < 0:
         row = int(np.argmax((array < 0).any(axis=1)))
         raise InputError(f"pair {row} has a negative person number; people count from 0")
@@ -141,12 +118,10 @@ def build_adjacency(pairs: Any, n_people: int | None = None) -> Adjacency:
         people, array = compacted(array)
         largest = len(people) - 1
     offsets = _zero_offsets(largest + 1 if n_people is None else n_people, len(array))
-    neighbours = np.empty(2 * len(array), dtype=np.int32)
-    _count(array, offsets)
-    _ends_of_lists(offsets)
-    _place(array, offsets, neighbours)
-    multiplicity = int(_sort_lists(offsets, neighbours))
-    return Adjacency(offsets, neighbours, multiplicity, people)
+    loops.count_pairs(array, offsets)
+    found = _filled(offsets, len(array), [array])
+    assert found is not None
+    return found._replace(people=people)
 
 
 def adjacency_of_parts(
@@ -176,21 +151,28 @@ def adjacency_of_parts(
     if n_pairs == 0:
         raise InputError("there are no pairs; give at least one pair of people")
     offsets = _zero_offsets(len(degrees), n_pairs)
-    neighbours = np.empty(2 * n_pairs, dtype=np.int32)
     offsets[:-1] = degrees
-    _ends_of_lists(offsets)
-    as_counted = all(
-        _place(checked_pairs(part), offsets, neighbours) for part in parts if len(part)
-    )
-    if not (as_counted and _all_placed(degrees, offsets)):
+    found = _filled(offsets, n_pairs, (checked_pairs(part) for part in parts if len(part)))
+    if found is None or not loops.all_placed(degrees, offsets):
         raise InputError("the pairs changed between two readings of them")
-    return Adjacency(offsets, neighbours, int(_sort_lists(offsets, neighbours)), None)
+    return found
 
 
 def _zero_offsets(n: int, n_pairs: int) -> NDArray[np.signedinteger]:
     if n > _INT32_MAX - 1:
         raise InputError("more than 2**31 - 2 people: split the graph by connected component")
     return np.zeros(n + 1, dtype=np.int32 if 2 * n_pairs <= _INT32_MAX else np.int64)
+
+
+def _filled(
+    offsets: NDArray[np.signedinteger], n_pairs: int, parts: Iterable[NDArray[np.signedinteger]]
+) -> Adjacency | None:
+    """Lists of the lengths in ``offsets``, which become where each starts; None if a pair has no place."""
+    neighbours = np.empty(2 * n_pairs, dtype=np.int32)
+    loops.ends_of_lists(offsets)
+    if not all(loops.place_pairs(part, offsets, neighbours) for part in parts):
+        return None
+    return Adjacency(offsets, neighbours, int(loops.sort_lists(offsets, neighbours)))
 
 
 def compacted(
@@ -212,93 +194,7 @@ def compacted(
     return people, renumbered
 
 
-@lazy_njit
-def _lowest_and_self(pairs):  # type: ignore[no-untyped-def]
-    """The lowest number and the first row whose two ends are equal (-1: none)."""
-    lowest, self_row = pairs[0, 0], -1
-    for row in range(pairs.shape[0]):
-        lowest = min(lowest, pairs[row, 0], pairs[row, 1])
-        if self_row < 0 and pairs[row, 0] == pairs[row, 1]:
-            self_row = row
-    return lowest, self_row
-
-
-@lazy_njit
-def _count(pairs, offsets):  # type: ignore[no-untyped-def]
-    """Add each person's number of pairs to her place in `offsets`."""
-    for row in range(pairs.shape[0]):
-        offsets[pairs[row, 0]] += 1
-        offsets[pairs[row, 1]] += 1
-
-
-@lazy_njit
-def _ends_of_lists(offsets):  # type: ignore[no-untyped-def]
-    """Turn lengths of lists into where each list ends."""
-    total = 0
-    for v in range(offsets.size):
-        total += offsets[v]
-        offsets[v] = total
-
-
-@lazy_njit
-def _place(pairs, offsets, neighbours):  # type: ignore[no-untyped-def]
-    """Fill lists from their ends backwards; False (and no more is written) if a pair has no place.
-
-    offsets[v] is the end of what is still free of v's list; each placement moves it one towards the start,
-    so when every pair is placed it is the start, and no cursor array is needed.
-    """
-    for row in range(pairs.shape[0]):
-        for side in range(2):
-            v = pairs[row, side]
-            if v >= offsets.size - 1 or offsets[v] == 0:
-                return False
-            offsets[v] -= 1
-            neighbours[offsets[v]] = pairs[row, 1 - side]
-    return True
-
-
-@lazy_njit
-def _all_placed(degrees, offsets):  # type: ignore[no-untyped-def]
-    """Whether every list is full: it starts where those before it end."""
-    total = 0
-    for v in range(degrees.size):
-        if offsets[v] != total:
-            return False
-        total += degrees[v]
-    return True
-
-
-@lazy_njit
-def _sort_lists(offsets, neighbours):  # type: ignore[no-untyped-def]
-    """Sort each list in place; return the longest run of one neighbour (the multiplicity)."""
-    longest = 0
-    for v in range(offsets.size - 1):
-        start, end = offsets[v], offsets[v + 1]
-        if end - start > 24:
-            neighbours[start:end].sort()
-        else:  # insertion sort: most lists are short and lie in one cache line
-            for i in range(start + 1, end):
-                item = neighbours[i]
-                j = i
-                while j > start and neighbours[j - 1] > item:
-                    neighbours[j] = neighbours[j - 1]
-                    j -= 1
-                neighbours[j] = item
-        run = 0
-        for i in range(start, end):
-            run = run + 1 if i > start and neighbours[i] == neighbours[i - 1] else 1
-            longest = max(longest, run)
-    return longest
-
-
-# ---- Blocks (biconnected components) per person in one iterative depth-first search --------------
-
-# Columns of the search record, one row per person in order of discovery (row 0 is unused).
-LOW, PARENT, BASE, B = 0, 1, 2, 3
-
-
-@dataclass(frozen=True)
-class Correlation:
+class Correlation(NamedTuple):
     """What one search says about every person and about the whole graph.
 
     Attributes
@@ -327,7 +223,6 @@ def correlate(adjacency: Adjacency) -> Correlation:
     --------
     The bowtie: person 0 is in two triangles, degree 4 and two blocks.
 
-    >>> from pairveil.graph.kappa import build_adjacency
     >>> bowtie = [(0, 1), (1, 2), (0, 2), (0, 3), (3, 4), (0, 4)]
     >>> found = correlate(build_adjacency(bowtie))
     >>> found.b.tolist(), found.largest, found.second
@@ -336,90 +231,10 @@ def correlate(adjacency: Adjacency) -> Correlation:
     offsets = adjacency.offsets
     disc = np.zeros(adjacency.n, dtype=np.int32)
     record = np.empty((adjacency.n + 1, 4), dtype=offsets.dtype)
-    n_connected = int(_search(offsets, adjacency.neighbours, disc, record))
-    largest, second, bridged = (int(x) for x in _summary(record[: n_connected + 1]))
-    max_degree = int(_move_b(offsets, record, disc))
+    n_connected = int(loops.search_blocks(offsets, adjacency.neighbours, disc, record))
+    largest, second, bridged = (int(x) for x in loops.largest_b(record[: n_connected + 1]))
+    max_degree = int(loops.move_b(offsets, record, disc))
     return Correlation(disc, largest, second, bridged, max_degree, n_connected)
-
-
-@lazy_njit
-def _search(offsets, neighbours, disc, record):  # type: ignore[no-untyped-def]
-    """Fill disc (zeros on entry) and the record; return how many people were found.
-
-    Written against cache misses, which are the whole cost on a large graph. A list is read once, on
-    arrival: who has been seen by then is an ancestor (the graph is undirected) and lowers `low`; the
-    others are put on `pending`. On the way back only `pending` and the record are read, both in
-    order, and a bitmap tells who has been seen since; she is a descendant and needs no more.
-    """
-    n = offsets.size - 1
-    seen = np.zeros(n // 8 + 1, dtype=np.uint8)
-    pending = np.empty(neighbours.size // 2 + 1, dtype=np.int32)  # a pair enters from one end only
-    clock, top = 0, 0
-    for root in range(n):
-        if disc[root] != 0 or offsets[root] == offsets[root + 1]:
-            continue
-        v, up = root, 0
-        while True:
-            clock += 1  # arrive at v
-            here = low = clock
-            disc[v] = here
-            seen[v >> 3] |= np.uint8(1 << (v & 7))
-            record[here, PARENT], record[here, BASE] = up, top
-            # A root's block test counts one block too many: no block leads up from it.
-            record[here, B] = offsets[v + 1] - offsets[v] + (up == 0)
-            for at in range(offsets[v], offsets[v + 1]):
-                w = neighbours[at]
-                if not seen[w >> 3] >> (w & 7) & 1:
-                    pending[top] = w
-                    top += 1
-                elif disc[w] < low and disc[w] != up:
-                    low = disc[w]
-            record[here, LOW] = low
-            v = -1
-            while v < 0 and here > 0:  # find the next person to arrive at, going back up if need be
-                if top > record[here, BASE]:
-                    top -= 1
-                    w = pending[top]
-                    if not seen[w >> 3] >> (w & 7) & 1:
-                        v, up = w, here
-                    continue
-                below, here = record[here, LOW], record[here, PARENT]
-                if below >= here:
-                    record[here, B] -= 1  # at a root's own end this is row 0, which nobody reads
-                elif below < record[here, LOW]:
-                    record[here, LOW] = below
-            if here == 0:
-                break
-    return clock
-
-
-@lazy_njit
-def _summary(record):  # type: ignore[no-untyped-def]
-    """The two largest b, and the largest min(b) over two-person blocks."""
-    largest, second, bridged = 0, 0, 0
-    for here in range(1, record.shape[0]):
-        b, up = record[here, B], record[here, PARENT]
-        if b > largest:
-            largest, second = b, largest
-        elif b > second:
-            second = b
-        if up > 0 and record[here, LOW] == here:
-            bridged = max(bridged, min(b, record[up, B]))
-    return largest, second, bridged
-
-
-@lazy_njit
-def _move_b(offsets, record, disc):  # type: ignore[no-untyped-def]
-    """Overwrite each person's disc with her b, to save an array; return the largest degree."""
-    max_degree = 0
-    for v in range(disc.size):
-        max_degree = max(max_degree, offsets[v + 1] - offsets[v])
-        if disc[v] != 0:
-            disc[v] = record[disc[v], B]
-    return max_degree
-
-
-# ---- kappa: how many pairs move together, for each unit that may be protected --------------------
 
 
 @dataclass(frozen=True)
@@ -630,3 +445,124 @@ def _intransitive(second: int, bridged: int) -> int:
 def _n_people(pairs: Any) -> int | None:
     """A PairSet knows its people, also those without pairs; an array does not."""
     return int(pairs.n_people) if hasattr(pairs, "pairs") and hasattr(pairs, "n_people") else None
+
+
+# ---- tuples of people, and people who change together --------------------------------------------
+
+
+def kappa_of_tuples(tuples: Any) -> Kappa:
+    """How many tuples each unit touches, in time linear in the pairs of members.
+
+    Parameters
+    ----------
+    tuples : (K, m) array_like of integers, or a TupleSet
+        Members' numbers from 0; each set of members once.
+
+    Returns
+    -------
+    Kappa
+        ``pair``: the most tuples that two people share. ``relationship``: the second largest b.
+        ``person``: the most tuples of one person. ``intransitive`` is not worked out for tuples and is
+        that of a relationship. ``n_pairs`` counts tuples.
+
+    Examples
+    --------
+    Two triplets that share two people, and one that hangs on by one:
+
+    >>> kappa_of_tuples([[0, 1, 2], [0, 1, 3], [3, 4, 5]])
+    Kappa(pair=2, relationship=2, paper_bound=2, person=2, intransitive=2, n_people=6, n_pairs=3)
+    >>> kappa_of_tuples([[0, 1, 2], [2, 3, 4], [2, 5, 6]]).relationship
+    1
+    """
+    members = members_of(tuples)
+    people, where = np.unique(members, return_inverse=True)
+    numbers = where.reshape(members.shape).astype(np.int64)
+    n, (k, m) = len(people), members.shape
+    incidence = np.stack([numbers.ravel(), n + np.repeat(np.arange(k), m)], axis=1)
+    b = correlate(build_adjacency(incidence, n_people=n + k)).b[:n].copy()
+    next_largest, largest = np.sort(b)[-2:].tolist()
+    return Kappa(
+        pair=_most_shared(numbers, n),
+        relationship=next_largest,
+        paper_bound=largest,
+        person=int(np.bincount(numbers.ravel()).max()),
+        intransitive=next_largest,
+        n_people=n,
+        n_pairs=k,
+        per_person=b.astype(np.int32),
+        people=None if np.array_equal(people, np.arange(n)) else people,
+    )
+
+
+def _most_shared(numbers: IntArray, n: int) -> int:
+    """The most tuples that hold the same two people."""
+    low, high = np.triu_indices(numbers.shape[1], 1)
+    ends = np.sort(np.stack([numbers[:, low].ravel(), numbers[:, high].ravel()]), axis=0)
+    return int(np.unique(ends[0] * n + ends[1], return_counts=True)[1].max())
+
+
+def members_of(tuples: Any) -> IntArray:
+    """Members of tuples, checked."""
+    return check_tuples(getattr(tuples, "tuples", tuples))
+
+
+def kappa_together(found: Kappa, pairs: NDArray[Any], together: NDArray[np.int64]) -> Kappa:
+    """The same numbers, with all pairs of one value in place of all pairs of one person.
+
+    Examples
+    --------
+    >>> pairs = np.array([[0, 1], [0, 2], [1, 3]])
+    >>> kappa_together(kappa(pairs), pairs, np.array([0, 0, 1, 2])).person
+    3
+    """
+    values = together[pairs]
+    once = np.where(
+        values[:, 0] == values[:, 1], -1, values[:, 1]
+    )  # a pair inside touches one value
+    touched = np.concatenate([values[:, 0], once[once >= 0]])
+    return replace(found, person=int(np.bincount(touched).max()))
+
+
+# ---- the shape of a graph, with nobody named -----------------------------------------------------
+
+TOP_RANKS = 10
+
+
+def graph_summary(kappa: Any, pairs: Any) -> GraphSummary:
+    """The counts of one graph.
+
+    Parameters
+    ----------
+    kappa : Kappa
+        What ``pairveil.kappa(pairs)`` returned.
+    pairs : (K, 2) integers, or an object with ``pairs``
+        The same pairs.
+
+    Examples
+    --------
+    >>> star = [(0, 1), (0, 2), (0, 3)]
+    >>> graph_summary(kappa(star), star).degrees
+    ((1, 3), (3, 1))
+    """
+    edges = np.asarray(getattr(pairs, "pairs", pairs))
+    people, degrees = np.unique(edges, return_counts=True)
+    numbers = getattr(kappa, "people", None)
+    rows = people if numbers is None else np.searchsorted(numbers, people)
+    b = np.asarray(kappa.per_person)[rows]
+    order = np.lexsort((-degrees, -b))[:TOP_RANKS]
+    names = ("pair", "relationship", "paper_bound", "person", "intransitive")
+    return GraphSummary(
+        n_people=len(people),
+        n_pairs=len(edges),
+        kappa={name: int(getattr(kappa, name)) for name in names},
+        degrees=_counts(degrees),
+        b=_counts(b),
+        top=tuple(
+            RankedPerson(rank, int(b[i]), int(degrees[i])) for rank, i in enumerate(order, start=1)
+        ),
+    )
+
+
+def _counts(values: np.ndarray) -> tuple[tuple[int, int], ...]:
+    found, people = np.unique(values, return_counts=True)
+    return tuple(zip(found.tolist(), people.tolist(), strict=True))

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from pairveil.engine.backends.records import kappa_of
 from pairveil.errors import InputError
-from pairveil.graph.choosing import select_pairs
+from pairveil.graph.choosing import select_pairs, select_together
 from pairveil.graph.kappa import Kappa
-from pairveil.graph.sharing import select_together
 from pairveil.learners.material import Material, _group_sizes, selection_seed, stated_selection
 from pairveil.learners.parameters import is_whole
 from pairveil.learners.preparing import Prepared

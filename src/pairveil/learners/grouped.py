@@ -13,8 +13,7 @@ from scipy.sparse.csgraph import connected_components
 
 from pairveil.engine.backends.records import clipped, is_remote
 from pairveil.errors import InputError
-from pairveil.graph.choosing import select_pairs
-from pairveil.graph.grouping import check_size, design_groups
+from pairveil.graph.choosing import check_size, design_groups, select_pairs
 from pairveil.graph.kappa import kappa
 from pairveil.learners.inputs import Resolved
 from pairveil.learners.material import Material, selection_seed, stated_selection

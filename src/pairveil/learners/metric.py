@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairveil.engine.backends.records import check_backend
 from pairveil.errors import InputError
-from pairveil.graph.summary import GraphSummary, graph_summary
+from pairveil.graph import GraphSummary
+from pairveil.graph.kappa import graph_summary
 from pairveil.learners.base import PrivateLearner
 from pairveil.learners.contract import PairMetric, check_calibration
 from pairveil.learners.histogram import PrivateThreshold

@@ -14,7 +14,7 @@ import numpy as np
 
 from pairveil.engine.planning import too_large
 from pairveil.errors import InputError
-from pairveil.graph.selections import SELECTIONS
+from pairveil.graph import SELECTIONS
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms import NOISES
 from pairveil.privacy.units import ADJACENCIES, UNITS, float_at_most

@@ -8,7 +8,7 @@ from pairveil.linkage.model import PrivateLinkageModel
 from pairveil.linkage.random_pairs import random_pairs
 from pairveil.linkage.recordlinkage import to_recordlinkage
 from pairveil.linkage.splink import from_splink
-from pairveil.records.linkage_sets import load_febrl, load_historical, make_records, make_voices
+from pairveil.records.embedded import make_records
 from pairveil.release.linkage import ReleasedLinkage
 
 __all__ = [
@@ -19,10 +19,7 @@ __all__ = [
     "from_dedupe",
     "from_splink",
     "level_frequencies",
-    "load_febrl",
-    "load_historical",
     "make_records",
-    "make_voices",
     "metric_comparison",
     "random_pairs",
     "text_levels",

@@ -13,7 +13,7 @@ from itertools import accumulate, pairwise
 from typing import Any, TypeGuard
 
 from pairveil.errors import InputError
-from pairveil.graph.selections import SELECTIONS
+from pairveil.graph import SELECTIONS
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.epsilons import all_epsilons
 from pairveil.privacy.events import (

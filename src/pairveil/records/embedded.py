@@ -1,6 +1,6 @@
-"""Data that come with the package: breast-cancer patients, and digits for tests. No download.
+"""Data that come with the package: patients, digits, and records to link made up by a seed. No download.
 
-Both are scaled by the literal bounds below, written from the published description of the data
+Patients and digits are scaled by the literal bounds below, written from the published description of the data
 and rounded outward; nothing is computed from the rows (see `pairveil.records.scaling`).
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pairveil.errors import InputError
 from pairveil.records.scaling import PublicBounds, scale_to_bounds
@@ -118,3 +119,107 @@ def label_pairs(pairs: Any, classes: Any) -> np.ndarray:
         raise InputError("classes must be one a person")
     ends = check_pairs(pairs, len(kinds))
     return np.where(kinds[ends[:, 0]] == kinds[ends[:, 1]], 1, -1).astype(np.int8)
+
+
+# ---- made-up records to link --------------------------------------------------------------------
+
+_LETTERS = np.array(list("abcdefghijklmnopqrstuvwxyz"))
+_SYLLABLES = np.array(
+    [c + v for c in "bcdfghjklmnprstvw" for v in ("a", "e", "i", "o", "u", "an", "er")]
+)
+
+
+class LinkageRecords(NamedTuple):
+    """Records of people, with who is who.
+
+    Attributes
+    ----------
+    ids : array of str
+    columns : dict of lists
+        Texts by column; None where nothing is known.
+    entities : array of str
+        Whose record each is: the truth that clerks would find.
+    """
+
+    ids: NDArray[Any]
+    columns: dict[str, list[str | None]]
+    entities: NDArray[Any]
+
+    def labels(self, pairs: Any) -> NDArray[np.int8]:
+        """+1 where both records of a pair (row numbers) are one person's, else -1."""
+        ends = np.asarray(pairs)
+        same = self.entities[ends[:, 0]] == self.entities[ends[:, 1]]
+        return np.where(same, 1, -1).astype(np.int8)
+
+    def path(self, random_state: int = 0, n_people: int | None = None) -> NDArray[np.int64]:
+        """Pairs that clerks may be given: a path through two records each of people, half of them matches.
+
+        On a path kappa is 1. Which pairs match follows from the truth, as in any made-up review.
+        """
+        rng = np.random.default_rng(random_state)
+        order = np.argsort(self.entities, kind="stable")
+        cuts = np.flatnonzero(self.entities[order][1:] != self.entities[order][:-1]) + 1
+        groups = [one for one in np.split(order, cuts) if len(one) > 1]
+        rng.shuffle(groups)
+        ends = [rng.choice(one, 2, replace=False) for one in groups[:n_people]]
+        walk = np.concatenate(ends).astype(np.int64)
+        return np.column_stack([walk[:-1], walk[1:]])
+
+
+def make_records(
+    n_people: int = 1000, records: int = 2, errors: float = 0.2, missing: float = 0.1, random_state: int = 0
+) -> LinkageRecords:  # fmt: skip
+    """Made-up records: name, surname, date of birth, town and sex, with slips.
+
+    Parameters
+    ----------
+    n_people, records : int
+        People, and records of each.
+    errors, missing : float
+        How often a field of a record has a slip (a letter changed, lost or doubled), or is empty.
+    random_state : int
+
+    Examples
+    --------
+    >>> found = make_records(3, random_state=1)
+    >>> len(found.ids), sorted(found.columns)
+    (6, ['birth', 'name', 'sex', 'surname', 'town'])
+    """
+    rng = np.random.default_rng(random_state)
+    names, surnames, towns = (_words(rng, n) for n in (80, 300, 60))
+    columns: dict[str, list[str | None]] = {
+        n: [] for n in ("name", "surname", "birth", "town", "sex")
+    }
+    for _ in range(n_people):
+        day = f"{rng.integers(1930, 2005)}-{rng.integers(1, 13):02d}-{rng.integers(1, 29):02d}"
+        truth = (
+            _common(rng, names),
+            _common(rng, surnames),
+            day,
+            _common(rng, towns),
+            rng.choice(["f", "m"]),
+        )
+        for _ in range(records):
+            for column, value in zip(columns, truth, strict=True):
+                empty, slip = rng.random() < missing, rng.random() < errors
+                columns[column].append(
+                    None if empty else _slipped(rng, str(value)) if slip else str(value)
+                )
+    entities = np.repeat([f"p{i}" for i in range(n_people)], records)
+    return LinkageRecords(np.array([f"r{i}" for i in range(len(entities))]), columns, entities)  # fmt: skip
+
+
+def _words(rng: np.random.Generator, n: int) -> list[str]:
+    return ["".join(rng.choice(_SYLLABLES, int(rng.integers(2, 4)))) for _ in range(n)]
+
+
+def _common(rng: np.random.Generator, words: list[str]) -> str:
+    """A word; the first are far more common than the last, as names are."""
+    return words[int(len(words) * rng.random() ** 2.5)]
+
+
+def _slipped(rng: np.random.Generator, word: str) -> str:
+    at, letter = int(rng.integers(len(word))), str(rng.choice(_LETTERS))
+    kind = rng.integers(3) if len(word) > 2 else 0
+    middle = ("" if kind == 1 else word[at] * 2) if kind else letter
+    return word[:at] + middle + word[at + 1 :]

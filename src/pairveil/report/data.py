@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from pairveil.errors import InputError
-from pairveil.graph.summary import GraphSummary
+from pairveil.graph import GraphSummary
 
 if TYPE_CHECKING:
     from pairveil.audit.auditor import Finding

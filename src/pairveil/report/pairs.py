@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pairveil.graph.summary import GraphSummary
+from pairveil.graph import GraphSummary
 from pairveil.privacy.verdict import records_of
 from pairveil.report.charts import histogram, star
 from pairveil.report.data import ReportData

@@ -11,7 +11,7 @@ from typing import Any
 
 from pairveil.errors import InputError
 from pairveil.foreign import parse_json, read_regular, taking_apart
-from pairveil.graph.summary import GraphSummary, RankedPerson
+from pairveil.graph import GraphSummary, RankedPerson
 from pairveil.release.folder import SUMMARY_FILE
 from pairveil.report.data import (
     Budget,

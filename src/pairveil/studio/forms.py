@@ -15,7 +15,7 @@ from starlette.requests import Request
 
 from pairveil.errors import InputError
 from pairveil.files import write_file
-from pairveil.graph.selections import SELECTIONS
+from pairveil.graph import SELECTIONS
 from pairveil.printable import printable
 from pairveil.privacy.units import Unit
 from pairveil.schema.columns import ClassColumn

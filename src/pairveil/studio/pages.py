@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from pairveil.errors import InputError
-from pairveil.graph.selections import SELECTIONS
+from pairveil.graph import SELECTIONS
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.verdict import Releases

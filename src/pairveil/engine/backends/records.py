@@ -16,9 +16,8 @@ from pairveil.engine.backends.dask import OnCluster, connected_client
 from pairveil.engine.backends.dask_pairs import Chosen, DaskPairs
 from pairveil.engine.backends.local import Backend, Local
 from pairveil.errors import InputError
-from pairveil.graph.choosing import select_pairs
-from pairveil.graph.kappa import Kappa, kappa
-from pairveil.graph.sharing import kappa_together, select_together
+from pairveil.graph.choosing import select_pairs, select_together
+from pairveil.graph.kappa import Kappa, kappa, kappa_together
 from pairveil.records.clipping import clip_rows_and_say_so
 from pairveil.records.records import RecordsOfPeople
 

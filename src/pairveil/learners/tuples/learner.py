@@ -127,7 +127,7 @@ class DPPTripletLearner(_TupleLearner):
     **common
         As for every learner: epsilon, delta, unit, select, kappa, adjacency, mechanism, data_norm,
         accountant, preprocessor, backend, random_state. ``select`` is that of tuples
-        (`pairveil.graph.tuples.select_tuples`).
+        (`pairveil.graph.choosing.select_tuples`).
 
     Attributes
     ----------

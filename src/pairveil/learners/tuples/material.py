@@ -9,7 +9,8 @@ import numpy as np
 from pairveil.column_names import names_of
 from pairveil.engine.backends.records import clipped
 from pairveil.errors import InputError
-from pairveil.graph.tuples import kappa_of_tuples, select_tuples
+from pairveil.graph.choosing import select_tuples
+from pairveil.graph.kappa import kappa_of_tuples
 from pairveil.learners.inputs import as_features
 from pairveil.learners.material import Material, _group_sizes, selection_seed, stated_selection
 from pairveil.privacy.units import DECLARED_KAPPA, SELECTED_TUPLES_CAVEAT
