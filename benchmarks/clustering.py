@@ -20,8 +20,7 @@ from scipy import sparse
 from benchmarks.measuring import write_result
 from pairveil.array_types import FloatArray, IntArray
 from pairveil.errors import DataWarning
-from pairveil.learners.clustering import PrivateConstrainedKMeans
-from pairveil.learners.clusterings import k_means
+from pairveil.learners.clustering import PrivateConstrainedKMeans, k_means
 
 EPSILONS = (0.3, 1.0, 3.0, math.inf)
 LINKS = (100, 500, 1000)

@@ -24,7 +24,7 @@ from pairveil.errors import DataWarning, PrivateNote
 from pairveil.evaluation.scores import gain_kept, pair_auc
 from pairveil.graph.choosing import sample_tuples
 from pairveil.learners.contrastive.learner import DPPMetricLearner
-from pairveil.learners.tuples.learner import DPPTupletLearner
+from pairveil.learners.tuples import DPPTupletLearner
 from pairveil.records.tupleset import TupleSet
 
 Fit = Callable[[Split, float, int], FloatArray]

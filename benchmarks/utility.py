@@ -37,7 +37,7 @@ from pairveil.files import write_file
 from pairveil.graph.choosing import sample_tuples
 from pairveil.learners.contrastive.learner import DPPMetricLearner
 from pairveil.learners.contrastive.nonprivate import ContrastiveMetricLearner
-from pairveil.learners.tuples.learner import DPPTripletLearner
+from pairveil.learners.tuples import DPPTripletLearner
 from pairveil.privacy.mechanisms import GAUSSIAN, LAPLACE, mechanism_named
 from pairveil.privacy.units import ADJACENCIES
 from pairveil.records.tupleset import TupleSet

@@ -14,8 +14,7 @@ from pairveil.audit.canaries.people import person_canary
 from pairveil.audit.exact_audit import audit_exactly
 from pairveil.errors import DataWarning
 from pairveil.graph.kappa import kappa
-from pairveil.learners.clustering import PrivateConstrainedKMeans
-from pairveil.learners.clusterings import k_means
+from pairveil.learners.clustering import PrivateConstrainedKMeans, k_means
 from pairveil.learners.contrastive.learner import DPPMetricLearner
 from pairveil.learners.ranking import PrivatePreferenceRanker
 from reproduction.findings import Finding, verdict_of

@@ -38,15 +38,15 @@ _HOME = {
     "calibrate_choice": "pairveil.privacy.calibrate",
     "Certificate": "pairveil.privacy.certificate",
     "DPPMetricLearner": "pairveil.learners.contrastive.learner",
-    "DPPTripletLearner": "pairveil.learners.tuples.learner",
-    "DPPTupletLearner": "pairveil.learners.tuples.learner",
+    "DPPTripletLearner": "pairveil.learners.tuples",
+    "DPPTupletLearner": "pairveil.learners.tuples",
     "TupleSet": "pairveil.records.tupleset",
     "sample_tuples": "pairveil.graph.choosing",
     "select_tuples": "pairveil.graph.choosing",
     "kappa_of_tuples": "pairveil.graph.kappa",
     "ContrastiveMetricLearner": "pairveil.learners.contrastive.nonprivate",
     "PrivateLearner": "pairveil.learners.base",
-    "PrivateMetricLearner": "pairveil.learners.metric",
+    "PrivateMetricLearner": "pairveil.learners.estimator",
     "PrivatePreferenceRanker": "pairveil.learners.ranking",
     "PrivateConstrainedKMeans": "pairveil.learners.clustering",
     "Statistic": "pairveil.engine.statistics",
@@ -132,10 +132,10 @@ if TYPE_CHECKING:
     from pairveil.learners.clustering import PrivateConstrainedKMeans
     from pairveil.learners.contrastive.learner import DPPMetricLearner
     from pairveil.learners.contrastive.nonprivate import ContrastiveMetricLearner
-    from pairveil.learners.metric import PrivateMetricLearner
+    from pairveil.learners.estimator import PrivateMetricLearner
     from pairveil.learners.outlook import Outlook, outlook
     from pairveil.learners.ranking import PrivatePreferenceRanker
-    from pairveil.learners.tuples.learner import DPPTripletLearner, DPPTupletLearner
+    from pairveil.learners.tuples import DPPTripletLearner, DPPTupletLearner
     from pairveil.linkage.comparing import text_levels
     from pairveil.linkage.dedupe import DedupeClassifier, DedupeComparator, from_dedupe
     from pairveil.linkage.estimating import level_frequencies

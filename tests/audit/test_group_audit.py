@@ -7,7 +7,7 @@ import pytest
 
 from pairveil import DPPMetricLearner
 from pairveil.audit import audit_exactly
-from pairveil.learners import grouped
+from pairveil.learners import preparing as grouped
 from pairveil.privacy.units import UNITS
 from pairveil.records.groups import GroupSet
 from pairveil.records.kinds import GROUPS, Cost

@@ -14,9 +14,9 @@ from pairveil.audit import audit_exactly
 from pairveil.audit.canaries.people import PeopleNeighbours, person_canary
 from pairveil.engine.statistics import clipped_sum
 from pairveil.errors import InputError
-from pairveil.learners import material, scatter
-from pairveil.learners.class_columns import ColumnMoments
-from pairveil.learners.scatter import WEIGHTS, ClassScatter
+from pairveil.learners import classes as scatter
+from pairveil.learners import preparing as material
+from pairveil.learners.classes import WEIGHTS, ClassScatter, ColumnMoments
 from pairveil.privacy.grid import choose_grid
 from pairveil.records.kinds import PEOPLE, Cost
 from pairveil.records.people import NO_CLASS, People

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from pairveil import files
 from pairveil.cli.app import app
-from pairveil.learners import sizes  # noqa: F401 (loaded once, before the forks)
+from pairveil.learners import base as sizes  # noqa: F401 (loaded once, before the forks)
 from pairveil.learners.contrastive import recipe
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.release.metric import ReleasedMetric

@@ -18,8 +18,8 @@ from pairveil.audit.canaries import label_flip
 from pairveil.cli.which_learner import FILES, input_of, make_learner
 from pairveil.errors import DataWarning, InputError, PrivateNote
 from pairveil.learners import LEARNERS, learner_class
-from pairveil.learners.metric import PrivateMetricLearner
-from pairveil.learners.sizes import checkpoint_bytes, most_rows
+from pairveil.learners.base import checkpoint_bytes, most_rows
+from pairveil.learners.estimator import PrivateMetricLearner
 from pairveil.privacy.units import ASSUMED_CLASSES
 from pairveil.records.people import NO_CLASS, People
 
@@ -227,7 +227,7 @@ def test_learners_of_people_are_audited(unit: Any, adjacency: Any) -> None:
     not os.environ.get("PAIRVEIL_NIGHTLY"), reason="takes a quarter of a minute: make audit runs it"
 )
 def test_an_audit_finds_a_person_who_counts_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pairveil.learners import scatter
+    from pairveil.learners import classes as scatter
 
     loud = scatter.ClassScatter.tile_sum
     monkeypatch.setattr(scatter.ClassScatter, "tile_sum", lambda *a, **k: 2 * loud(*a, **k))

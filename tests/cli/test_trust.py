@@ -22,7 +22,7 @@ from pairveil import (
     error_curve,
 )
 from pairveil.cli.recount import recount
-from pairveil.learners.counting import entity_sentence
+from pairveil.learners.preparing import entity_sentence
 from pairveil.linkage import PrivateLinkageModel
 from pairveil.privacy.promise import public_of
 from pairveil.privacy.units import PEOPLE_TOGETHER, UNITS

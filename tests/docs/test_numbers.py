@@ -9,9 +9,8 @@ from pages import ROOT
 
 from pairveil.engine.statistics import TILE
 from pairveil.evaluation import curve
-from pairveil.learners import class_columns, class_steps, scatter
+from pairveil.learners import classes
 from pairveil.learners.contrastive.recipe import NUMBERS as PAIRS
-from pairveil.learners.scatter_moments import MOST_FEATURES
 from pairveil.privacy import compose as composition
 from pairveil.privacy import profile as best_of
 
@@ -22,7 +21,7 @@ def shares(*parts: float) -> str:
 
 def farthest() -> float:
     """Of two people of one class, in what they contribute to class statistics (docs/theory/people.md)."""
-    _, b, c = (weight**2 for weight in scatter.WEIGHTS)
+    _, b, c = (weight**2 for weight in classes.WEIGHTS)
     cosine = -b / (2 * c)
     return math.sqrt(b * (2 - 2 * cosine) + c * (2 - 2 * cosine**2))
 
@@ -43,15 +42,15 @@ def farthest() -> float:
             f"hypot({PAIRS.euclid} / SNR, ({PAIRS.scarce} d / K')²), {PAIRS.evidence} / sqrt(1 + z²)",
         ),
         ("theory/people.md", f"gives a distance of {farthest():.2f}"),
-        ("theory/people.md", f"There are {class_steps.N_STEPS} steps"),
-        ("theory/people.md", f"< s x_j <= {class_columns.WIDTH:.0f}t"),
+        ("theory/people.md", f"There are {classes.N_STEPS} steps"),
+        ("theory/people.md", f"< s x_j <= {classes.WIDTH:.0f}t"),
         ("theory/selection.md", f"takes {best_of._HULL_POINTS} points"),
         ("theory/selection.md", f"in {curve.AUC_CELLS} public cells"),
         ("theory/accounting.md", f"{composition.MAX_DISTINCT} distinct sampled events"),
         ("theory/noise.md", f"tiles of {TILE:,} pairs"),
-        ("guides/classes.md", f"n < {class_steps.CLEAR_STATISTICS:.0f} sigma sqrt(d) / k"),
-        ("guides/classes.md", f"n < {class_columns.CLEAR_VECTOR:,.0f} sigma sqrt(d)"),
-        ("guides/classes.md", f"above {MOST_FEATURES:,} columns"),
+        ("guides/classes.md", f"n < {classes.CLEAR_STATISTICS:.0f} sigma sqrt(d) / k"),
+        ("guides/classes.md", f"n < {classes.CLEAR_VECTOR:,.0f} sigma sqrt(d)"),
+        ("guides/classes.md", f"above {classes.MOST_FEATURES:,} columns"),
     ],
 )
 def test_a_number_of_the_docs_is_the_code_s(page: str, said: str) -> None:

@@ -21,11 +21,11 @@ from pairveil.engine.losses import ContrastiveLoss, TripletLoss
 from pairveil.engine.statistics import clipped_sum
 from pairveil.errors import InputError
 from pairveil.graph.choosing import design_groups, design_pairs, sample_tuples
+from pairveil.learners.classes import ClassScatter
 from pairveil.learners.contrastive.group_statistics import GroupSurvey
 from pairveil.learners.contrastive.learner import DPPMetricLearner
 from pairveil.learners.contrastive.recipe import Survey
-from pairveil.learners.scatter import ClassScatter
-from pairveil.learners.tuples.learner import DPPTripletLearner
+from pairveil.learners.tuples import DPPTripletLearner
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.records.groups import GroupSet
 from pairveil.records.ondisk import open_pairs

@@ -19,7 +19,7 @@ from pairveil.engine.statistics import clipped_sum
 from pairveil.errors import DataWarning, InputError
 from pairveil.graph.kappa import kappa
 from pairveil.learners.contrastive.learner import DPPMetricLearner
-from pairveil.learners.material import BOUNDED_BY_DEGREES
+from pairveil.learners.preparing import BOUNDED_BY_DEGREES
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.records.pairset import PairSet
 

@@ -20,7 +20,7 @@ from pairveil.engine.losses import (
     squared_distances,
 )
 from pairveil.engine.statistics import clipped_sum
-from pairveil.learners.tuples.statistics import TupleContrast, TupleSurvey, packed
+from pairveil.learners.tuples import TupleContrast, TupleSurvey, packed
 from pairveil.privacy.grid import choose_grid
 from pairveil.records.tupleset import TupleSet
 

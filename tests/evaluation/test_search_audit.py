@@ -10,7 +10,7 @@ from scipy.stats import beta
 from pairveil import PrivateSearch
 from pairveil.engine.plan import Ask
 from pairveil.engine.statistics import Statistic
-from pairveil.learners.metric import PrivateMetricLearner
+from pairveil.learners.estimator import PrivateMetricLearner
 from pairveil.privacy.profile import epsilon_of
 
 N_PAIRS = 10

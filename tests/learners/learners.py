@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pairveil import ContrastiveMetricLearner, DPPMetricLearner
-from pairveil.learners.scatter import ScatterRecipe
+from pairveil.learners.classes import ScatterRecipe
 
 
 class Entry(NamedTuple):

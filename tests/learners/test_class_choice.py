@@ -17,8 +17,8 @@ from pairveil.engine.plan import Setting
 from pairveil.engine.scores import GRID, UNIT
 from pairveil.engine.statistics import clipped_sum
 from pairveil.evaluation.scores import pair_auc
-from pairveil.learners import class_columns
-from pairveil.learners.class_columns import WIDTH, ClassWindows, chooses_column
+from pairveil.learners import classes as class_columns
+from pairveil.learners.classes import WIDTH, ClassWindows, chooses_column
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.mechanisms import Budget, mechanism_named
 from pairveil.records.people import NO_CLASS, People

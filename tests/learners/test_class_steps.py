@@ -13,7 +13,7 @@ from pairveil.audit.canaries.people import person_canary
 from pairveil.engine.plan import Setting
 from pairveil.engine.statistics import clipped_sum
 from pairveil.evaluation.scores import pair_auc
-from pairveil.learners.class_steps import (
+from pairveil.learners.classes import (
     ClassResiduals,
     Rows,
     Separation,

@@ -13,14 +13,15 @@ from pairveil.audit.canaries import Neighbours
 from pairveil.audit.exact_audit import audit_exactly, measure
 from pairveil.errors import PrivateNote
 from pairveil.learners import LEARNERS, learner_class
-from pairveil.learners.clustering_links import (
+from pairveil.learners.clustering import (
     METRIC_SHARE,
     LinkVotes,
+    candidates,
     choose,
+    most_candidates,
     on_one_scale,
     votes_of,
 )
-from pairveil.learners.clusterings import candidates, most_candidates
 from pairveil.records.pairset import PairSet
 
 pytestmark = pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")

@@ -18,7 +18,7 @@ from pairveil.audit import audit_exactly
 from pairveil.audit.learner_target import canary_of_pairs
 from pairveil.audit.targets import KAPPA
 from pairveil.learners import LEARNERS, learner_class
-from pairveil.learners.metric import PrivateMetricLearner
+from pairveil.learners.estimator import PrivateMetricLearner
 
 pytestmark = pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "new-learner.md"

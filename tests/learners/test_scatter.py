@@ -19,7 +19,7 @@ from pairveil import (
 from pairveil.engine.checkpoint import Checkpoint
 from pairveil.errors import PrivateNote
 from pairveil.evaluation.scores import pair_auc
-from pairveil.learners.scatter_moments import MOST_FEATURES
+from pairveil.learners.classes import MOST_FEATURES
 from pairveil.privacy.certificate import Certificate
 from pairveil.records.embedded import load_digits
 from pairveil.records.people import People

@@ -27,7 +27,7 @@ from pairveil.audit.canaries.tuples import canary_of_tuples, tuple_canary
 from pairveil.engine.gradients import SetGradient
 from pairveil.errors import PrivateNote
 from pairveil.learners import LEARNERS, learner_class
-from pairveil.learners.tuples import material
+from pairveil.learners import preparing as material
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.verdict import verdict
 from pairveil.report.words import caveats

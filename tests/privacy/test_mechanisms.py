@@ -11,7 +11,7 @@ import pytest
 
 import pairveil
 from pairveil import Certificate, DPPMetricLearner
-from pairveil.learners import parameters
+from pairveil.learners import inputs as parameters
 from pairveil.privacy.events import ChoiceEvent, GaussianEvent, LaplaceEvent, event_from_dict
 from pairveil.privacy.mechanisms import MECHANISMS, NOISES, Drawn, Laplace, Mechanism, slack_of_plan
 

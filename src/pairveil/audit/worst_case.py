@@ -26,7 +26,9 @@ from pairveil.audit.canaries import Neighbours, canary_of
 from pairveil.privacy.units import Adjacency, Unit
 from pairveil.records.pairset import PairSet
 
-SHORT = 0.05  # length of the pairs on stage that lie in the canary's column, relative to the longest
+SHORT = (
+    0.05  # length of the pairs on stage that lie in the canary's column, relative to the longest
+)
 REPLACED = 0.4  # length of the canary's dissimilar contents: no distance to the margin is too long
 
 

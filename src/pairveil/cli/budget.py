@@ -127,11 +127,11 @@ class Budget(NamedTuple):
 
         Raises BudgetError: when the budget does not allow the fit.
         """
-        from pairveil.learners.charging import check, is_charged
+        from pairveil.learners.base import check_resumable, is_charged
 
         kept = self.look()
         if self.checkpoint is not None:
-            check(kept, prepared, self.checkpoint)
+            check_resumable(kept, prepared, self.checkpoint)
         if talk and replaces is not None and any(replaces.glob("certificate.json")):
             stdout.print(
                 f"Overwriting {replaces}: what its release spent stays spent, and epsilon "
@@ -158,7 +158,7 @@ class Budget(NamedTuple):
 
     def releases(self, prepared: Any) -> Any:
         """All releases of the ledger together once a prepared one is made; None where there is no ledger."""
-        from pairveil.learners.charging import is_charged
+        from pairveil.learners.base import is_charged
         from pairveil.privacy.verdict import releases_of
 
         kept = self.look()

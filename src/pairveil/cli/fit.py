@@ -299,7 +299,7 @@ def fit(
             of = Source(features, pairs, kind, classes, public, groups, together)
             training = read_training(of, columns_used, scaling, data_norm, reading)
         # Loading the learner takes a second: mistakes in files are told before it.
-        from pairveil.learners.sizes import most_rows
+        from pairveil.learners.base import most_rows
 
         options = {
             **spending.parameters,

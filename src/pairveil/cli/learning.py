@@ -44,7 +44,7 @@ def hold_checkpoint(checkpoint: Path | None, planned: Any) -> Iterator[Any]:
     """The right to a checkpoint that has room for all sums of a planned fit; None where there is none."""
     from pairveil.engine.checkpoint import Hold
     from pairveil.files import check_file
-    from pairveil.learners.sizes import checkpoint_bytes
+    from pairveil.learners.base import checkpoint_bytes
 
     if checkpoint is None:
         yield None

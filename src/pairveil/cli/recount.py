@@ -119,7 +119,7 @@ def kappas_of(c: Any, indexed: Any) -> dict[str, int | str]:
     indexed : IndexedPairs
     """
     from pairveil.graph.kappa import kappa
-    from pairveil.learners.counting import pairs_of_entity
+    from pairveil.learners.preparing import pairs_of_entity
 
     used = _used(c, indexed)
     if isinstance(used, str):
@@ -144,7 +144,7 @@ def kappas_of(c: Any, indexed: Any) -> dict[str, int | str]:
 
 def _entity_records(c: Any) -> int | str | None:
     """How many records a person has at most; None: a person is one; why not, where it is not plain."""
-    from pairveil.learners.counting import ENTITY, entity_sentence
+    from pairveil.learners.preparing import ENTITY, entity_sentence
 
     parts = [c.plan.get(name) or {} for name in ("linkage", "error_curve")]
     if not all(isinstance(part, dict) for part in parts):
@@ -166,7 +166,7 @@ def _kappas_of_groups(c: Any, used: Any) -> dict[str, int | str]:
     """One group for each unit, if the pairs fall into clusters that can be groups."""
     import numpy as np
 
-    from pairveil.learners.grouped import components
+    from pairveil.learners.preparing import components
     from pairveil.records.groups import MOST_PEOPLE
 
     size = c.plan.get("group_size")

@@ -46,7 +46,7 @@ def input_of(name: str, pairs: str | None, classes: str | None) -> str:
         given = "pairs" if classes is None else "classes"
         if name == DEFAULT_LEARNER:  # learns from both; loading it takes a second
             return given
-    from pairveil.learners.metric import PrivateMetricLearner
+    from pairveil.learners.estimator import PrivateMetricLearner
 
     learner = learner_class(name)
     kinds = learner.learns_from

@@ -23,7 +23,7 @@ from pairveil.engine.backends.records import backend_for
 from pairveil.engine.checkpoint import Checkpoint
 from pairveil.engine.engine import Engine
 from pairveil.errors import InputError
-from pairveil.learners import charging
+from pairveil.learners import base as charging
 from pairveil.learners.preparing import Prepared
 from pairveil.privacy.certificate import Certificate
 

@@ -28,12 +28,23 @@ from pairveil.deep.records import PairLoss
 from pairveil.engine.checkpoint import fit_digest
 from pairveil.errors import InputError
 from pairveil.learners.base import PrivateLearner
-from pairveil.learners.grouped import cut_pairs, material_of_groups
-from pairveil.learners.inputs import resolve_training
-from pairveil.learners.material import Material, material_of_pairs
-from pairveil.learners.parameters import check_bound, check_common, is_whole, plain_parameters
-from pairveil.learners.preparing import Prepared, prepare
-from pairveil.learners.tuples.material import material_of_tuples, resolve_tuples
+from pairveil.learners.inputs import (
+    check_bound,
+    check_common,
+    is_whole,
+    plain_parameters,
+    resolve_training,
+)
+from pairveil.learners.preparing import (
+    Material,
+    Prepared,
+    cut_pairs,
+    material_of_groups,
+    material_of_pairs,
+    material_of_tuples,
+    prepare,
+    resolve_tuples,
+)
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.noise import NoiseSource
 from pairveil.privacy.units import Unit

@@ -21,16 +21,16 @@ from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.errors import InputError
 from pairveil.learners.base import PrivateLearner
-from pairveil.learners.counting import (
+from pairveil.learners.histogram import ScoreCounts, cells_of, decoder, edges_of
+from pairveil.learners.inputs import as_labels, check_common, is_number, is_whole, plain_parameters
+from pairveil.learners.preparing import (
+    Prepared,
     check_entity_records,
     entity_sentence,
     material_of_counts,
+    prepare,
     stated_plainly,
 )
-from pairveil.learners.histogram import ScoreCounts, cells_of, decoder, edges_of
-from pairveil.learners.inputs import as_labels
-from pairveil.learners.parameters import check_common, is_number, is_whole, plain_parameters
-from pairveil.learners.preparing import Prepared, prepare
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.grid import Norm
 from pairveil.privacy.ledger import PrivacyLedger

@@ -20,9 +20,9 @@ from sklearn.model_selection import ParameterGrid
 from pairveil.engine.backends.records import kappa_of
 from pairveil.errors import InputError
 from pairveil.evaluation.curve import ScorePlan, lengths_of, longest_distance, plan_auc
-from pairveil.learners.contract import WithoutData
-from pairveil.learners.metric import PrivateMetricLearner
-from pairveil.learners.parameters import check_epsilon, is_number, is_whole, plain_parameters
+from pairveil.learners.base import WithoutData
+from pairveil.learners.estimator import PrivateMetricLearner
+from pairveil.learners.inputs import check_epsilon, is_number, is_whole, plain_parameters
 from pairveil.learners.preparing import Prepared, prepare, refuse_large_delta
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.events import BestOfEvent

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 LEARNERS: dict[str, str] = {
     "contrastive": "pairveil.learners.contrastive.learner:DPPMetricLearner",
-    "triplet": "pairveil.learners.tuples.learner:DPPTripletLearner",
-    "tuplet": "pairveil.learners.tuples.learner:DPPTupletLearner",
+    "triplet": "pairveil.learners.tuples:DPPTripletLearner",
+    "tuplet": "pairveil.learners.tuples:DPPTupletLearner",
     "ranking": "pairveil.learners.ranking:PrivatePreferenceRanker",
     "clustering": "pairveil.learners.clustering:PrivateConstrainedKMeans",
 }

@@ -5,13 +5,15 @@ plan and its certificate), charges, runs its recipe, checks that the plan was fo
 A new learner writes its own parameters, `_recipe`, and `_check` or `_keep` where it needs them; see
 docs/guides/new-learner.md.
 
-How far a fit is, and what it has spent so far.
+A ledger is charged for a fit once, however often it is killed and resumed. A fit with a checkpoint is charged
+when it starts. When it is resumed, the charge must be its own (the same events, kappas, graph and slack) and
+the checkpoint must begin with every answer that the ledger knows of (docs/theory/resuming.md).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib import import_module
 from inspect import Parameter, signature
@@ -21,30 +23,36 @@ from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from pairveil._warn import warn
 from pairveil.engine.backends.records import backend_for, check_backend
-from pairveil.engine.checkpoint import Checkpoint, Hold
+from pairveil.engine.checkpoint import Checkpoint, Content, Hold, fit_digest, name_of, read
 from pairveil.engine.engine import Engine, OnAnswer
 from pairveil.engine.plan import Recipe
 from pairveil.errors import ClusterError, InputError, PrivacyLeakWarning
-from pairveil.learners import charging
-from pairveil.learners.contract import WithoutData
-from pairveil.learners.grouped import cut_pairs, material_of_groups
-from pairveil.learners.inputs import resolve_training
-from pairveil.learners.material import Material, material_of_pairs
-from pairveil.learners.named_people import (
+from pairveil.learners.inputs import (
+    OWN_ROWS,
+    RawRows,
+    check_bound,
+    check_common,
     ids_of,
     own_secret,
+    plain_parameters,
     remember_fit,
+    resolve_training,
     rows_of,
     without_ids,
 )
-from pairveil.learners.parameters import check_bound, check_common, plain_parameters
-from pairveil.learners.preparing import Prepared, prepare
-from pairveil.learners.raw_rows import RawRows
+from pairveil.learners.preparing import (
+    Material,
+    Prepared,
+    cut_pairs,
+    material_of_groups,
+    material_of_pairs,
+    prepare,
+)
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms import GAUSSIAN, Query
@@ -52,7 +60,156 @@ from pairveil.privacy.noise import NoiseSource, SeededNoise, TrustedNoise
 from pairveil.privacy.profile import epsilon_of
 from pairveil.privacy.units import Adjacency, Unit
 
-# ---- How far a fit is, and what it has spent so far ----------------------------------------------
+# ---- charging a ledger ---------------------------------------------------------------------------
+
+
+def charge(ledger: PrivacyLedger | None, prepared: Prepared, saved: Checkpoint | None) -> None:
+    """Charge a fit before any noise is drawn, unless the ledger was charged for this very fit.
+
+    A killed fit has spent, never the other way round. A fit without noise costs infinitely much, so a ledger
+    refuses it.
+
+    Parameters
+    ----------
+    ledger : PrivacyLedger or None
+        None keeps no account.
+    saved : Checkpoint or None
+        Tells the ledger of each answer from here on, before it is used.
+
+    Raises
+    ------
+    BudgetError
+        The budget does not allow it.
+    InputError
+        The checkpoint is not what the ledger knows of it.
+    """
+    if ledger is None:
+        return
+    cost, note = prepared.cost(), f"fit of {prepared.plan.n_records} {prepared.material.kind}"
+    if saved is None:
+        ledger.spend(**cost, note=note)
+        return
+    known = _charged_mark(ledger, cost, saved.content)
+    if known is None:
+        ledger.spend(**cost, note=note, checkpoint=(saved.content.name, saved.mark))
+    else:  # a file that is ahead: its last answer is about to be used
+        ledger.advance(saved.content.name, known, saved.mark)
+    saved.follow(ledger)
+
+
+def check_resumable(ledger: PrivacyLedger | None, prepared: Prepared, path: Path | str) -> None:
+    """Refuse a checkpoint that a fit would not resume from; charges and changes nothing.
+
+    ``path``: there may be nothing there yet.
+
+    Raises InputError: the checkpoint is of another fit, damaged, or not what the ledger knows of it.
+    """
+    if not Path(path).exists():
+        return
+    content = read(path, fit_digest(prepared.plan, prepared.material.used, prepared.about))
+    if ledger is not None:
+        _charged_mark(ledger, prepared.cost(), content)
+
+
+def how_to_resume(ledger: PrivacyLedger | None, saved: Checkpoint | None) -> str:
+    """What a fit that was stopped has been charged, and how it is resumed: for people.
+
+    Examples
+    --------
+    >>> how_to_resume(None, None)
+    'No ledger was charged. Run it again; with checkpoint=FILE it can be resumed next time'
+    """
+    if saved is not None:
+        charged = "" if ledger is None else "The ledger was charged for this fit, once. "
+        more = "" if ledger is None else ", and charges nothing more"
+        return f"{charged}Run the same again: it resumes from its checkpoint{more}"
+    if ledger is None:
+        return (
+            "No ledger was charged. Run it again; with checkpoint=FILE it can be resumed next time"
+        )
+    return (
+        "The ledger was charged for this fit and stays charged; another fit is charged anew. With "
+        "checkpoint=FILE a fit can be resumed, and is charged once"
+    )
+
+
+def is_charged(ledger: PrivacyLedger, path: Path | str) -> bool:
+    """Whether a ledger was charged for the fit whose checkpoint, which `check` accepts, is at a path."""
+    name = name_of(path)
+    return any(entry.checkpoint and entry.checkpoint[0] == name for entry in ledger.entries)
+
+
+def _charged_mark(ledger: PrivacyLedger, cost: dict[str, Any], content: Content) -> str | None:
+    """How far the ledger knows this fit has come; None where it was not charged for it."""
+    for entry in ledger.entries:
+        if entry.checkpoint is None or entry.checkpoint[0] != content.name:
+            continue
+        # A name by row numbers is that of the object that died with its process; the checkpoint itself is of
+        # these pairs and no others. Entries of version 2 do not say what units mean.
+        kept = {name: getattr(entry, name) for name in cost}
+        if str(kept["graph"]).startswith(OWN_ROWS):
+            kept["graph"] = cost["graph"]
+        if entry.meanings is None:
+            kept["meanings"] = cost["meanings"]
+        if kept != cost:
+            raise InputError(
+                "the ledger was charged for another fit under this checkpoint's name; "
+                "remove it to start anew, which spends anew"
+            )
+        mark = entry.checkpoint[1]
+        if mark not in content.marks:
+            raise InputError(
+                "the ledger knows of sums that are not in this checkpoint: it is an older copy, or "
+                "damaged; remove it to start anew, which spends anew"
+            )
+        return mark
+    return None
+
+
+# ---- sizes of files, so that there is room for them before anything is spent ---------------------
+
+_RECORD = 400  # bytes beside the numbers of a sum: its name, its head, numpy's own
+
+_FIRST_LINE = 1_000
+
+
+def most_rows(recipe: Recipe, n_features: int) -> int:
+    """Rows of the metric that a recipe returns, at most.
+
+    A recipe that can tell has ``most_rows(n_features)``; others return ``n_components`` rows if they have
+    such a parameter, or a square matrix.
+
+    Examples
+    --------
+    >>> from pairveil.learners.contrastive.recipe import ContrastiveRecipe
+    >>> from pairveil.learners.classes import ScatterRecipe
+    >>> most_rows(ContrastiveRecipe(), 30), most_rows(ContrastiveRecipe(), 10_000)
+    (30, 10)
+    >>> most_rows(ScatterRecipe(2, n_components=3), 30), most_rows(ScatterRecipe(2), 30)
+    (3, 30)
+    """
+    own = getattr(recipe, "most_rows", None)
+    if own is not None:
+        return int(own(n_features))
+    return int(getattr(recipe, "n_components", None) or n_features)
+
+
+def checkpoint_bytes(plan: Mapping[str, Any]) -> int:
+    """Bytes of the checkpoint of a whole fit, at most; ``plan`` is that of the certificate of any learner.
+
+    Examples
+    --------
+    >>> checkpoint_bytes({"releases": [{"entries": 300, "steps": 100}]})
+    281000
+    """
+    queries = plan["releases"]
+    total: int = _FIRST_LINE + sum(
+        query["steps"] * (8 * query["entries"] + _RECORD) for query in queries
+    )
+    return total
+
+
+# ---- progress ------------------------------------------------------------------------------------
 
 OnStep = Callable[[float, float], None]
 
@@ -97,7 +254,42 @@ class Progress:
         )
 
 
-# ---- PrivateLearner: what every learner that spends a privacy budget has in common ---------------
+# ---- the learner ---------------------------------------------------------------------------------
+
+
+class WithoutData(BaseEstimator):
+    """Base of all that is fitted to private data: a pickle of what was fitted holds none of them."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Once fitted, without what is its owner's alone; learners inside (a search's, a grid's) likewise.
+
+        These are people's features, and places in the owner's file: it may be sorted by label, and then the
+        positions of the used pairs tell of labels. Unfitted it is whole, as worker processes need it.
+        """
+        state: dict[str, Any] = dict(super().__getstate__())
+        fitted = any(name.endswith("_") and not name.startswith("_") for name in state)
+        return _without_owners(state) if fitted else state
+
+
+def _without_owners(state: Mapping[str, Any]) -> dict[str, Any]:
+    """A learner's parameters and attributes, the owner's own left out."""
+    return {
+        name: None if name == "preprocessor" else _for_others(value)
+        for name, value in state.items()
+        if not name.startswith("used_")
+    }
+
+
+def _for_others(value: Any) -> Any:
+    """The same value, where learners in it have nothing of their owners."""
+    if isinstance(value, WithoutData):
+        bare = object.__new__(type(value))
+        bare.__dict__ = _without_owners(vars(value))
+        return bare
+    if type(value) is dict:
+        return {name: _for_others(one) for name, one in value.items()}
+    return type(value)(map(_for_others, value)) if type(value) in (list, tuple) else value
+
 
 # Not an attribute: scikit-learn holds that an estimator has its parameters and nothing else.
 _CLONES: WeakSet[Any] = WeakSet()
@@ -117,7 +309,7 @@ class PrivateLearner(WithoutData):
     accountant, preprocessor, backend, random_state
         Ledger, people's features, where sums are taken, and a seed for fits that are not released.
     schema, bounds
-        Public facts by which raw rows become numbers (`pairveil.learners.raw_rows`).
+        Public facts by which raw rows become numbers (`pairveil.learners.inputs`).
 
     Notes
     -----
@@ -291,9 +483,10 @@ class PrivateLearner(WithoutData):
         checkpoint : path, optional
             Refused if ``fit`` would refuse to resume from it.
         """
-        prepared = RawRows.of(self).named(self._prepare(pairs, y))
+        prepared = self._prepare(pairs, y)
+        prepared = replace(prepared, about=RawRows.of(self).named(prepared.about))
         if checkpoint is not None:
-            charging.check(self.accountant, prepared, checkpoint)
+            check_resumable(self.accountant, prepared, checkpoint)
         return prepared.certificate
 
     def fit(
@@ -333,7 +526,8 @@ class PrivateLearner(WithoutData):
         if checkpoint is not None and self.random_state is not None:
             raise InputError("a checkpoint is for releases: leave random_state=None")
         check_backend(self.backend)
-        prepared = RawRows.of(self).named(self._prepare(pairs, y))
+        prepared = self._prepare(pairs, y)
+        prepared = replace(prepared, about=RawRows.of(self).named(prepared.about))
         self._warn_of_clones(prepared.certificate)
         used = prepared.material.used
         backend = backend_for(used, self.backend)  # before anything is charged
@@ -342,7 +536,7 @@ class PrivateLearner(WithoutData):
         else:
             saved = Checkpoint(checkpoint, prepared.plan, used, prepared.about)
         try:
-            charging.charge(self.accountant, prepared, saved)
+            charge(self.accountant, prepared, saved)
             watcher = Progress(prepared, on_step, on_answer)
             engine = Engine(backend, prepared.noise, watcher, checkpoint=saved)
             model = prepared.recipe.run(prepared.plan, engine)
@@ -357,7 +551,7 @@ class PrivateLearner(WithoutData):
             if saved is not None:
                 saved.close()
             if isinstance(problem, ClusterError):
-                resume = charging.how_to_resume(self.accountant, saved)
+                resume = how_to_resume(self.accountant, saved)
                 raise ClusterError(f"{problem}. {resume}") from None
             raise
         if saved is not None:  # only now: answers that were paid for outlive whatever fails above

@@ -3,11 +3,17 @@
 The points are public; whether a link says 'together' or 'apart' is private. The links are used twice: a
 private metric is learned from them, and they choose among clusterings of the public points by noisy counts of
 the links that each of them violates. Labels of the points follow from the answers alone.
+
+k-means runs in several spaces: the features, with equal spread within clusters, their leading directions
+with and without equal spread, the released metric, and the neighbourhood graph's own coordinates (spectral
+clustering).
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, Self
 
@@ -15,28 +21,383 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from pairveil._warn import warn
 from pairveil.array_types import FloatArray, IntArray
-from pairveil.errors import InputError
+from pairveil.engine.engine import Engine
+from pairveil.engine.plan import Ask, Plan, Setting
+from pairveil.engine.statistics import TILE, Statistic
+from pairveil.errors import DataWarning, InputError, PrivateNote
 from pairveil.learners.base import PrivateLearner
-from pairveil.learners.clustering_links import (
-    LinkedRecipe,
-    count_contradictions,
-    links_between,
-    on_one_scale,
-)
-from pairveil.learners.inputs import Resolved, as_features
-from pairveil.learners.material import material_of_pairs
-from pairveil.learners.parameters import (
+from pairveil.learners.contrastive.recipe import ContrastiveRecipe
+from pairveil.learners.inputs import (
+    Resolved,
+    as_features,
     check_common,
     is_whole,
     plain_parameters,
 )
-from pairveil.learners.preparing import Prepared, prepare
+from pairveil.learners.preparing import Prepared, material_of_pairs, prepare
 from pairveil.privacy.certificate import Certificate
+from pairveil.privacy.grid import Norm, to_grid
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms import GAUSSIAN
 from pairveil.privacy.units import POINTS_ARE_PUBLIC, Adjacency, Unit
 from pairveil.records.pairset import PairSet
+
+# ---- clusterings of the public points ------------------------------------------------------------
+
+MOST_DIRECTIONS = 32
+
+BLENDS = (0.5, 1.0)
+"""Parts of the released metric beside Euclid."""
+
+NEIGHBOURS = 10
+
+MOST_SPECTRAL = 5000
+"""Points above which the neighbourhood graph's coordinates take too long."""
+
+STARTS = 4
+
+TURNS = 10
+
+RIDGE = 0.2
+"""Part of a round matrix in the spread within clusters."""
+
+
+def most_candidates(n_features: int) -> int:
+    """How many clusterings there are at most, from public numbers.
+
+    Examples
+    --------
+    >>> most_candidates(4)
+    11
+    """
+    return 1 + 1 + 2 * len(_widths(n_features)) + len(BLENDS) + 1
+
+
+def candidates(
+    points: FloatArray, metric: FloatArray | None, n_clusters: int, *, spectral: bool
+) -> tuple[list[str], IntArray]:
+    """Different clusterings of the same points and what they are called; the first is plain k-means.
+
+    Parameters
+    ----------
+    points : array of shape (n, d)
+        Public.
+    metric : array of shape (k, d) or None
+        Released.
+
+    Returns
+    -------
+    names : list of str
+    labels : integer array of shape (n_candidates, n)
+        Each clustering once.
+    """
+    named: dict[bytes, tuple[str, IntArray]] = {}
+    for name, space in _spaces(points, metric, n_clusters, spectral=spectral):
+        labels = in_order_of_first(k_means(space, n_clusters))
+        named.setdefault(labels.tobytes(), (name, labels))
+    names = [name for name, _ in named.values()]
+    return names, np.stack([labels for _, labels in named.values()])
+
+
+def k_means(space: FloatArray, n_clusters: int) -> IntArray:
+    """Plain k-means, the same whenever it is called."""
+    from sklearn.cluster import KMeans
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # fewer distinct points than clusters
+        found = KMeans(n_clusters, n_init=STARTS, random_state=0).fit_predict(space)
+    return np.asarray(found, dtype=np.int64)
+
+
+def in_order_of_first(labels: IntArray) -> IntArray:
+    """The same clustering, clusters numbered by their first point.
+
+    Examples
+    --------
+    >>> in_order_of_first(np.array([2, 0, 2, 1])).tolist()
+    [0, 1, 0, 2]
+    """
+    _, first, where = np.unique(labels, return_index=True, return_inverse=True)
+    rank = np.argsort(np.argsort(first))
+    return np.asarray(rank[where.ravel()], dtype=np.int64)
+
+
+def _spaces(
+    points: FloatArray, metric: FloatArray | None, n_clusters: int, *, spectral: bool
+) -> Iterator[tuple[str, FloatArray]]:
+    plain = _unit(points - points.mean(axis=0))
+    yield "features", plain
+    yield "equal spread within clusters", _evened(plain, n_clusters)
+    u, s, _ = np.linalg.svd(plain, full_matrices=False)
+    for width in _widths(points.shape[1]):
+        yield f"{width} directions", u[:, :width] * s[:width]
+        yield f"{width} directions, equal spread", u[:, :width]
+    if metric is not None:
+        learned = _unit(plain @ metric.T)
+        for part in BLENDS:
+            blended = np.hstack([np.sqrt(1 - part) * plain, np.sqrt(part) * learned])
+            yield f"{part:g} private metric", blended
+    if spectral and n_clusters + 1 < len(points) <= MOST_SPECTRAL:
+        yield "neighbourhoods", _neighbourhoods(plain, n_clusters)
+
+
+def _evened(points: FloatArray, n_clusters: int) -> FloatArray:
+    """The points in coordinates in which clusters are about round: k-means, turn by turn in the last ones."""
+    space, labels = points, in_order_of_first(k_means(points, n_clusters))
+    for _ in range(TURNS):
+        means = np.stack([points[labels == c].mean(axis=0) for c in range(labels.max() + 1)])
+        rest = points - means[labels]
+        spread = rest.T @ rest / len(points)
+        d = len(spread)
+        level = max(float(np.trace(spread)) / d, 1e-300)
+        values, basis = np.linalg.eigh((1 - RIDGE) * spread + RIDGE * level * np.eye(d))
+        space = points @ basis / np.sqrt(values)
+        last, labels = labels, in_order_of_first(k_means(space, n_clusters))
+        if (labels == last).all():
+            break
+    return space
+
+
+def _widths(n_features: int) -> list[int]:
+    return [2**p for p in range(20) if 2**p <= min(n_features, MOST_DIRECTIONS)]
+
+
+def _unit(rows: FloatArray) -> FloatArray:
+    return rows / max(float(np.sqrt((rows**2).sum(axis=1).mean())), 1e-300)
+
+
+def _neighbourhoods(points: FloatArray, n_clusters: int) -> FloatArray:
+    """Coordinates of the graph of nearest neighbours."""
+    from sklearn.manifold import SpectralEmbedding
+
+    made: Any = SpectralEmbedding(
+        n_clusters,
+        affinity="nearest_neighbors",
+        n_neighbors=min(NEIGHBOURS, len(points) - 1),
+        random_state=0,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a graph in several parts is fine here
+        return np.asarray(made.fit_transform(points), dtype=np.float64)
+
+
+# ---- what the links are asked --------------------------------------------------------------------
+
+METRIC_SHARE = 0.5
+"""Part of the budget that the private metric is worth; the counts get the rest."""
+
+TYPICAL = 0.95
+"""The points are scaled so that this part of them is not longer than 1."""
+
+HEARD = 0.5
+"""Deviations of a lead's noise that the links must be able to make, or plain k-means stays."""
+
+
+@dataclass(frozen=True)
+class LinkVotes(Statistic):
+    """How many links each clustering violates less than the others do: label times the link's public row.
+
+    Row l of ``votes`` says of every clustering whether it puts the two ends of link l together (+1) or
+    apart (-1), less their mean, divided by the longest such row. So a contribution has length 1 at most,
+    whatever the label; a null link (label 0) contributes nothing. A link is known by its place among the
+    records, so the sum is taken from the records themselves.
+
+    ``votes``: array of shape (n_links, n_candidates); public.
+    """
+
+    votes: FloatArray
+    clip = 1.0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """One number for each clustering."""
+        return (self.votes.shape[1],)
+
+    def is_compilable(self, data: Any) -> bool:
+        """Whether these are the links that the votes are about."""
+        return bool(data.n_records == len(self.votes))
+
+    def compiled_sum(
+        self, data: Any, rows: IntArray | None, norm: Norm, grid: float, separately: bool
+    ) -> IntArray:
+        """Sum of label times row, tile by tile."""
+        del norm  # rows are short enough in the norm that they were divided for
+        places = np.arange(data.n_records) if rows is None else rows
+        total, size = np.zeros(self.shape, dtype=np.int64), 1 if separately else TILE
+        for start in range(0, len(places), size):
+            tile = places[start : start + size]
+            total += to_grid(data.labels[tile].astype(np.float64) @ self.votes[tile], grid)
+        return total
+
+
+def together_of(labels: IntArray, links: IntArray) -> FloatArray:
+    """Whether a clustering (column) puts the two ends of a link (row) together (+1) or apart (-1)."""
+    return np.where(labels[:, links[:, 0]] == labels[:, links[:, 1]], 1.0, -1.0).T
+
+
+def votes_of(labels: IntArray, links: IntArray, norm: Norm) -> tuple[FloatArray, float]:
+    """Rows of `LinkVotes` and what they were divided by.
+
+    Examples
+    --------
+    >>> votes, longest = votes_of(np.array([[0, 0, 1], [0, 1, 1]]), np.array([[0, 1], [0, 2]]), "l1")
+    >>> votes.round(3).tolist(), longest
+    ([[0.5, -0.5], [0.0, 0.0]], 2.0)
+    """
+    together = together_of(labels, links)
+    apart = together - together.mean(axis=1, keepdims=True)
+    lengths = np.abs(apart).sum(axis=1) if norm == "l1" else np.sqrt((apart**2).sum(axis=1))
+    longest = max(float(lengths.max()), 1e-9)
+    return apart / (longest * (1 + 1e-12)), longest
+
+
+def choose(agreement: FloatArray, together: FloatArray, noise: float) -> int:
+    """Which clustering to take: a post-processing of the released counts.
+
+    A clustering cannot lead plain k-means, the first, by more links than the two differ on. Where the noise
+    in a lead drowns even that, plain k-means stays. Otherwise each clustering speaks with weight exp(count /
+    noise), and the one is taken that says most nearly the same of the links as all of them together: a
+    clustering unlike all others is not taken on the noise's word. Without noise that is the largest count.
+
+    Parameters
+    ----------
+    agreement : array of shape (n_candidates,)
+        Released.
+    together : array of shape (n_links, n_candidates)
+        `together_of`; public.
+    noise : float
+        Standard deviation of the noise in one of the counts; public.
+
+    Examples
+    --------
+    >>> together = together_of(np.array([[0, 0, 1], [0, 1, 1]]), np.array([[0, 1], [1, 2]]))
+    >>> [choose(np.array([0.0, 2.0]), together, noise) for noise in (0.0, 1.0, 9.0)]
+    [1, 1, 0]
+    """
+    if noise == 0:
+        return int(np.argmax(agreement))
+    if np.count_nonzero(together != together[:, :1], axis=0).max() < HEARD * np.sqrt(2) * noise:
+        return 0
+    weights = np.exp((agreement - agreement.max()) / noise)
+    return int(np.argmax((together @ weights) @ together))
+
+
+@dataclass(frozen=True)
+class Clustered:
+    """What the recipe makes: labels of the points, and where they come from."""
+
+    labels: IntArray
+    chosen: str
+    names: tuple[str, ...]
+    agreement: FloatArray
+
+
+@dataclass(frozen=True)
+class LinkedRecipe:
+    """A metric from the links, clusterings of the public points, and a noisy count for each of them.
+
+    Parameters
+    ----------
+    shown : array of shape (n, d)
+        The points as they were given. Public.
+    points : array of shape (n, d)
+        The points on one scale, as records have them.
+    links : array of shape (n_links, 2)
+        Public: which points are linked, not how.
+    """
+
+    shown: FloatArray
+    points: FloatArray
+    links: IntArray
+    n_clusters: int
+    spectral: bool
+    metric: ContrastiveRecipe = field(default_factory=ContrastiveRecipe)
+    headline = "votes"
+
+    def ask(self, setting: Setting) -> tuple[Ask, ...]:
+        """What the metric asks, for its part of the budget, and the counts."""
+        metric = [ask._replace(share=METRIC_SHARE * ask.share) for ask in self.metric.ask(setting)]
+        most = most_candidates(setting.n_features)
+        return (*metric, Ask("votes", (most,), 1 - METRIC_SHARE))
+
+    def options(self) -> dict[str, Any]:
+        """For the certificate."""
+        return {**self.metric.options(), "n_clusters": self.n_clusters, "spectral": self.spectral}
+
+    def run(self, plan: Plan, engine: Engine) -> Clustered:
+        """Learn the metric, cluster the points in several ways, and ask which of them the links like."""
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", DataWarning
+            )  # a metric that stays Euclidean is no loss here
+            metric = self.metric.run(plan, engine)
+        names, labels = candidates(
+            self.points, np.asarray(metric), self.n_clusters, spectral=self.spectral
+        )
+        query = plan["votes"]
+        votes, longest = votes_of(labels, self.links, query.mechanism.norm)
+        agreement = engine.answer(query, LinkVotes(votes)) * longest / 2
+        noise = query.noise_std(LinkVotes.clip) * longest / 2
+        best = choose(agreement, together_of(labels, self.links), noise)
+        return Clustered(labels[best], names[best], tuple(names), agreement)
+
+
+def links_between(points: FloatArray, ml: Any, cl: Any) -> PairSet:
+    """The union of both lists in canonical order; which list a link was in is its label."""
+    lists = [_checked_links(one, name, len(points)) for one, name in ((ml, "ml"), (cl, "cl"))]
+    pairs = np.concatenate(lists)
+    if len(pairs) == 0:
+        raise InputError("there are no links: give ml= and cl=, or use plain k-means")
+    labels = np.repeat(np.array([1, -1], dtype=np.int8), [len(one) for one in lists])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*merged", category=DataWarning)
+        return PairSet(points, pairs, labels).canonical()[0]
+
+
+def on_one_scale(points: FloatArray) -> FloatArray:
+    """Public points with columns of one spread, most of them no longer than 1 and none longer."""
+    spread = points.std(axis=0)
+    rows = (points - points.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    lengths = np.sqrt((rows**2).sum(axis=1))
+    typical = max(float(np.quantile(lengths, TYPICAL)), 1e-300)
+    return np.asarray(rows / np.maximum(lengths, typical)[:, None] * (1 - 1e-12))
+
+
+def _checked_links(links: Any, name: str, n_points: int) -> IntArray:
+    if links is None or len(links) == 0:
+        return np.empty((0, 2), dtype=np.int64)
+    array = np.asarray(links)
+    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
+        raise InputError(f"{name} must hold pairs of row numbers: shape (n, 2)")
+    if array.min() < 0 or array.max() >= n_points:
+        raise InputError(f"{name} names a row outside the {n_points} rows of X (they count from 0)")
+    own = np.flatnonzero(array[:, 0] == array[:, 1])
+    if own.size:
+        raise InputError(f"{name} links a point with itself, first at position {own[0]}")
+    return array.astype(np.int64)
+
+
+def count_contradictions(links: PairSet) -> None:
+    """Tell the operator how many cannot-links the must-links contradict by transitivity; nobody else."""
+    assert links.labels is not None
+    together = links.pairs[links.labels > 0]
+    graph = sparse.coo_array(
+        (np.ones(len(together)), (together[:, 0], together[:, 1])),
+        shape=(links.n_people, links.n_people),
+    )
+    part = sparse.csgraph.connected_components(graph, directed=False)[1]
+    apart = links.pairs[links.labels < 0]
+    count = int(np.count_nonzero(part[apart[:, 0]] == part[apart[:, 1]]))
+    if count:
+        warn(
+            f"{count} cannot-links contradict must-links by transitivity; all are used as they are",
+            PrivateNote,
+        )
+
+
+# ---- the learner ---------------------------------------------------------------------------------
 
 
 class PrivateConstrainedKMeans(PrivateLearner):

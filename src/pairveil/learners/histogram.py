@@ -27,17 +27,17 @@ from pairveil.engine.backends.records import kappa_of
 from pairveil.engine.engine import Engine
 from pairveil.engine.statistics import Labels, Statistic, row_norms
 from pairveil.errors import InputError
-from pairveil.learners.inputs import resolve_pairs
-from pairveil.learners.named_people import (
+from pairveil.learners.inputs import (
+    RawRows,
     fitted_to,
     ids_of,
+    is_number,
     name_of_pairs,
     own_secret,
+    resolve_pairs,
     rows_of,
     without_ids,
 )
-from pairveil.learners.parameters import is_number
-from pairveil.learners.raw_rows import RawRows
 from pairveil.privacy.calibrate import calibrate_laplace
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.grid import Norm, check_noise
@@ -309,7 +309,7 @@ def check_strategy(strategy: object, min_rate: float | None) -> None:
 # ---- a release of its own, charged and certified with the metric ---------------------------------
 
 if TYPE_CHECKING:
-    from pairveil.learners.contract import PairMetric as _Metric
+    from pairveil.learners.estimator import PairMetric as _Metric
 else:
     _Metric = object
 

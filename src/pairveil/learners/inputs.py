@@ -1,26 +1,198 @@
-"""From what a scikit-learn user passes to ``fit`` to features stored once and pairs of row indices."""
+"""From what a scikit-learn user passes to a learner to plain numbers, features stored once and row indices.
+
+*Parameters.* numpy's short floats would do arithmetic in their own precision: ``np.float32(1)`` as epsilon
+was once certified at 1.0000000585. So every number is made a Python number before anything is computed from
+it, and epsilon and delta are never rounded up on the way.
+
+*People named by text.* A table names its people by a text index (pandas), by an index of whole numbers that
+is called ``id``, or by a text column ``id`` (pandas, polars, arrow). Other numbers in an index are row
+numbers. Whole numbers in pairs are row numbers, as metric-learn has it, whatever the table's ids are.
+
+*Raw rows* (``schema=``, ``bounds=``). A learner sees rows that are no longer than ``data_norm``: raw columns
+by a schema, or numbers by their bounds, times a public factor. The factor is then part of ``components_``, so
+that the metric takes what the schema makes (numbers in [0, 1]) or, with bounds, the raw numbers.
+"""
 
 from __future__ import annotations
 
+import secrets
 import warnings
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from pairveil._warn import warn
 from pairveil.column_names import in_order, names_of
 from pairveil.engine.backends.records import is_remote
+from pairveil.engine.planning import too_large
 from pairveil.errors import InputError, PairveilWarning, PrivacyLeakWarning
 from pairveil.foreign import as_csr
-from pairveil.privacy.units import ASSUMED_TOPOLOGY
+from pairveil.graph import SELECTIONS
+from pairveil.graph.digest import digest_of, graph_digest
+from pairveil.privacy.ledger import PrivacyLedger
+from pairveil.privacy.mechanisms import NOISES
+from pairveil.privacy.units import ADJACENCIES, ASSUMED_TOPOLOGY, UNITS, float_at_most
 from pairveil.records.canonical import NULL
+from pairveil.records.columns import as_ids, ids_as_text
 from pairveil.records.labels import LabelColumn
 from pairveil.records.pairset import PairSet
+from pairveil.records.people import People
+from pairveil.records.scaling import PublicBounds, scale_to_bounds
+from pairveil.records.tables import refuse_repeated
 from pairveil.records.validation import neither
+from pairveil.schema.schema import Schema
+from pairveil.schema.toml import read_schema, to_toml
+
+# ---- parameters ----------------------------------------------------------------------------------
+
+SMALLEST_EPSILON, LARGEST_EPSILON = 1e-12, 1e6
+
+LARGEST_KAPPA = 10**15  # more pairs than there are: beyond, noise leaves the floats
+
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "unit": UNITS,
+    "select": tuple(SELECTIONS),
+    "adjacency": ADJACENCIES,
+    "mechanism": NOISES,
+    "backend": ("auto", "numpy", "dask"),
+}
+
+_LIMITS = ("epsilon", "delta")  # what must not be exceeded
+
+
+def plain_parameters(learner: Any) -> Any:
+    """The parameters of a learner, as attributes; numbers are Python's own.
+
+    ``learner``: its parameters need not have been checked: what is no real number stays as it is.
+
+    Examples
+    --------
+    >>> from pairveil import DPPMetricLearner
+    >>> parameters = plain_parameters(DPPMetricLearner(epsilon=np.float32(1), n_steps=np.int8(9)))
+    >>> parameters.epsilon, parameters.n_steps, parameters.margin
+    (1.0, 9, 'auto')
+    """
+    parameters = learner.get_params(deep=False)
+    return SimpleNamespace(
+        **{name: _plain(value, limit=name in _LIMITS) for name, value in parameters.items()}
+    )
+
+
+def _plain(value: Any, *, limit: bool) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return value
+    if limit:
+        return float_at_most(value)
+    return int(value) if isinstance(value, int | np.integer) else float(value)
+
+
+def check_epsilon(epsilon: Any) -> None:
+    """Refuse a plain epsilon that is no number above 0, or so far out that it is a slip of the hand.
+
+    Examples
+    --------
+    >>> check_epsilon(1e9)
+    Traceback (most recent call last):
+    ...
+    pairveil.errors.InputError: epsilon=1e+09 is too large: it would promise nothing ...
+    """
+    number = isinstance(epsilon, int | float) and not isinstance(epsilon, bool)
+    if not (number and epsilon > 0):
+        raise InputError("epsilon must be a number above 0 (float('inf') for no privacy)")
+    if epsilon < SMALLEST_EPSILON:
+        raise InputError(
+            f"epsilon={float(epsilon):g} is too small: nothing could be learned; choose at least "
+            f"{SMALLEST_EPSILON:g}"
+        )
+    if epsilon > LARGEST_EPSILON and epsilon != float("inf"):
+        raise too_large(epsilon)
+
+
+def check_common(given: Any, units: tuple[str, ...] = UNITS) -> None:
+    """Refuse what makes no sense for any learner; each checks its own parameters in ``_check``.
+
+    A learner need not have all of them: one of people selects no pairs.
+    """
+    delta, named = given.delta, vars(given)
+    check_epsilon(given.epsilon)
+    if not (is_number(delta) and 0 < delta < 1):
+        raise InputError("delta must be a number between 0 and 1, both excluded")
+    for name, allowed in _CHOICES.items():
+        if name in named:
+            check_choice(name, named[name], units if name == "unit" else allowed)
+    if not isinstance(given.accountant, PrivacyLedger | None):
+        raise InputError("accountant must be a PrivacyLedger or None")
+    kappa = named.get("kappa", "auto")
+    if kappa != "auto" and not (is_whole(kappa) and 1 <= kappa <= LARGEST_KAPPA):
+        raise InputError("kappa must be 'auto' or a whole number from 1 to 10^15")
+
+
+def check_components(k: Any, n_features: int) -> None:
+    """Refuse a number of components that no metric over so many features has; None is all of them.
+
+    Examples
+    --------
+    >>> check_components(2, n_features=3)
+    """
+    if k is not None and not (is_whole(k) and 1 <= k <= n_features):
+        raise InputError(
+            f"n_components must be None or from 1 to {n_features}, the number of features"
+        )
+
+
+def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    """Refuse what is none of the names allowed.
+
+    Examples
+    --------
+    >>> check_choice("unit", "pair", UNITS)
+    """
+    if value not in allowed:
+        raise InputError(f"{name} must be one of {', '.join(allowed)}")
+
+
+def check_bound(name: str, value: object) -> None:
+    """Refuse what is no positive number, or so far out that sums would leave the range of floats."""
+    if not (is_number(value) and 1e-9 <= float(value) <= 1e9):  # type: ignore[arg-type]
+        raise InputError(f"{name} must be a number above 0 (from 1e-9 to 1e9)")
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a real number, Python's or numpy's; NaN, True and False are not.
+
+    Examples
+    --------
+    >>> is_number(0.5), is_number("1"), is_number(float("nan"))
+    (True, False, False)
+    """
+    return (
+        isinstance(value, int | float | np.integer | np.floating)
+        and not isinstance(value, bool)
+        and value == value
+    )
+
+
+def is_whole(value: object) -> bool:
+    """Whether a value is a whole number; True and False are not.
+
+    Examples
+    --------
+    >>> is_whole(3), is_whole(3.0), is_whole(True)
+    (True, False, False)
+    """
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+# ---- pairs, labels and features ------------------------------------------------------------------
 
 
 def as_pair_array(pairs: Any) -> NDArray[Any]:
@@ -202,3 +374,307 @@ def _given(pairs: Any, y: ArrayLike | None, preprocessor: Any, ids: Any) -> tupl
     features = as_features(preprocessor)
     check_rows(array, features.shape[0])
     return PairSet(features, array, labels, ids, names_of(preprocessor)), False
+
+
+# ---- people named by text ------------------------------------------------------------------------
+
+ID = "id"
+
+
+def rows_of(pairs: Any, preprocessor: Any) -> Any:
+    """Pairs as row numbers where they are (K, 2) texts that name people; anything else as it is.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows_of([["bob", "ann"]], pd.DataFrame({"age": [0.1, 0.2]}, index=["ann", "bob"]))
+    array([[1, 0]])
+    """
+    if isinstance(pairs, PairSet) or not hasattr(pairs, "__len__"):
+        return pairs
+    array = np.asarray(pairs)
+    texts = array.dtype.kind in "USOT" and array.ndim == 2 and array.shape[1] == 2
+    if not texts or not all(isinstance(one, str) for one in array.ravel()[:2].tolist()):
+        return pairs
+    known = ids_of(preprocessor)
+    if known is None:
+        raise InputError(
+            "pairs name people by text, but preprocessor does not: give it a text index (pandas) or a text "
+            f"column '{ID}'"
+        )
+    refuse_repeated(known)
+    asked = ids_as_text(as_ids(array.ravel().astype(object), "pairs"))
+    found = pc.index_in(
+        pa.array(asked, pa.large_string()), value_set=pa.array(known, pa.large_string())
+    )
+    unknown = np.flatnonzero(found.is_null().to_numpy(zero_copy_only=False))
+    if unknown.size:
+        raise InputError(
+            f"{len(set((unknown // 2).tolist()))} of {len(array)} pairs name an id without features (the "
+            f"first at position {unknown[0] // 2})"
+        )
+    rows: NDArray[Any] = found.to_numpy(zero_copy_only=False).astype(np.int64)
+    return rows.reshape(-1, 2)
+
+
+OWN_ROWS = "rows "
+"""How the names begin that one learner gives to pairs of its own row numbers."""
+
+_OWN: WeakKeyDictionary[Any, tuple[tuple[ref[Any], ...], bytes]] = WeakKeyDictionary()
+"""Learner -> the table whose rows it counts, and a secret. Outside the learner: no copy or pickle of it has
+them, and the table lives no longer than with whoever else holds it."""
+
+_FITTED: WeakKeyDictionary[Any, tuple[str | None, Mapping[str, str]]] = WeakKeyDictionary()
+"""Learner -> the name of the pairs that it was fitted to last, and what units mean; for the same reason."""
+
+
+def own_secret(learner: Any, pairs: Any, *, guessed: bool) -> bytes | None:
+    """What a learner names pairs of its own row numbers with; None where they number no table's rows.
+
+    Ids name people, whoever fits them. Row numbers do not: row 3 of two tables is two people, so a name made
+    of row numbers alone would call different pairs the same, and a relationship that runs through both would
+    be charged for one of them. But row 3 of *one table object* is one person as long as the object is. So
+    pairs of row numbers are named with a secret of this learner and this table: equal names mean the same
+    learner, the same object and the same row numbers, and a copy, a clone, another process or another table
+    makes other names, which are added up as different pairs are. Who writes other people into the rows of an
+    array between two fits renames them, as who gives old ids to others does.
+
+    Parameters
+    ----------
+    learner : object
+    pairs : object
+        As they were given.
+    guessed : bool
+        Whether people were recognised by equal rows, which are rows of no table.
+    """
+    table = pairs.features if isinstance(pairs, PairSet) else learner.preprocessor
+    if guessed or table is None or callable(table):
+        return None
+    # The table, and its index: pandas gives a table that it sorts in place a new one.
+    here = (table, getattr(table, "index", table))
+    seen, secret = _OWN.get(learner, ((), b""))
+    if seen and all(one() is part for one, part in zip(seen, here, strict=True)):
+        return secret
+    try:
+        _OWN[learner] = tuple(map(ref, here)), secrets.token_bytes(32)
+    except TypeError:  # a list: nothing tells whether it is the same one
+        return None
+    return _OWN[learner][1]
+
+
+def name_of_pairs(used: Any, secret: bytes | None) -> str | None:
+    """A name for who is paired with whom, by which a ledger knows the very same pairs; None: not known.
+
+    Parameters
+    ----------
+    used : records
+        In canonical order.
+    secret : bytes or None
+        Of `own_secret`, for pairs of people without ids.
+    """
+    named = graph_digest(used)
+    if named is not None or secret is None or not isinstance(used, PairSet):
+        return named
+    return OWN_ROWS + digest_of(np.arange(used.n_people), used.pairs, secret)
+
+
+def remember_fit(learner: Any, graph: str | None, meanings: Mapping[str, str]) -> None:
+    """Keep which pairs a learner was fitted to, and what units mean in them."""
+    _FITTED[learner] = graph, meanings
+
+
+def fitted_to(learner: Any) -> tuple[str | None, Mapping[str, str] | None]:
+    """The pairs that this very object was fitted to, and what units mean; None where it is not known."""
+    return _FITTED.get(learner, (None, None))
+
+
+def ids_of(table: Any) -> NDArray[Any] | None:
+    """The ids of a table's rows, or None where it names nobody.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> ids_of(pd.DataFrame({"age": [1, 2]}))
+    >>> ids_of(pd.DataFrame({"age": [1, 2]}, index=pd.Index([7, 9], name="id")))
+    array([7, 9])
+    """
+    column = _text_column(table)
+    if column is not None:
+        return column
+    index = getattr(table, "index", None)
+    if index is None or callable(index) or not hasattr(table, "iloc"):
+        return None
+    if index.name == ID and index.dtype.kind in "iu":
+        numbers: NDArray[Any] = index.to_numpy()
+        return numbers
+    values = index.to_numpy(dtype=object)
+    return values if len(values) and all(isinstance(one, str) for one in values.tolist()) else None
+
+
+def without_ids(table: Any) -> Any:
+    """A table without its text column ``id``, which is no feature; anything else as it is."""
+    if _text_column(table) is None:
+        return table
+    kept = [name for name in names_of(table) or () if name != ID]
+    return table[kept] if hasattr(table, "iloc") else table.select(kept)
+
+
+def _text_column(table: Any) -> NDArray[Any] | None:
+    if ID not in (names_of(table) or ()):
+        return None
+    if hasattr(table, "collect_schema") and not hasattr(table, "shape"):  # a lazy polars table
+        table = table.select(ID).collect()
+    values = np.asarray(table[ID], dtype=object)
+    return values if len(values) and all(isinstance(one, str) for one in values.tolist()) else None
+
+
+# ---- raw rows ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RawRows:
+    """How a learner's rows are read: by a schema, by bounds, or as they are."""
+
+    schema: Schema | None
+    bounds: PublicBounds | None
+    data_norm: float
+
+    @classmethod
+    def of(cls, learner: Any) -> RawRows:
+        """What a learner's parameters say; refuses what cannot be, before anything is spent."""
+        schema, bounds = getattr(learner, "schema", None), getattr(learner, "bounds", None)
+        if schema is not None and bounds is not None:
+            raise InputError("give schema or bounds, not both: a schema states bounds itself")
+        if isinstance(schema, str | Path):
+            schema = read_schema(schema)
+        if schema is not None and not isinstance(schema, Schema):
+            raise InputError("schema must be a Schema (read_schema), or the path of its file")
+        if schema is not None:
+            schema.check()
+        if isinstance(bounds, str | Path):
+            bounds = PublicBounds.read(bounds)
+        if isinstance(bounds, Mapping):
+            bounds = _from_mapping(bounds)
+        if bounds is not None and not isinstance(bounds, PublicBounds):
+            raise InputError(
+                "bounds must be {column: (lower, upper)}, PublicBounds or a file's path"
+            )
+        return cls(schema, bounds, getattr(learner, "data_norm", 1.0))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether rows are taken as they are."""
+        return self.schema is None and self.bounds is None
+
+    def scale(self, n_columns: int) -> NDArray[np.float64] | None:
+        """What each column that the metric takes is multiplied by before learning; None: nothing."""
+        if self.schema is not None:
+            return np.full(n_columns, self.schema.factor(self.data_norm))
+        if self.bounds is not None:
+            width = self.bounds.upper - self.bounds.lower
+            return np.asarray(self.data_norm / width / np.sqrt(n_columns))
+        return None
+
+    def names(self) -> tuple[str, ...] | None:
+        """Names of the raw columns, where they are known here."""
+        if self.schema is not None:
+            return self.schema.raw_names
+        return None if self.bounds is None else self.bounds.names
+
+    def named(self, about: str) -> str:
+        """By what rows were read, for a checkpoint; ``about`` where they were taken as they are."""
+        if self.schema is not None:
+            return to_toml(self.schema)
+        if self.bounds is None:
+            return about
+        names, lower, upper = self.bounds.names, self.bounds.lower, self.bounds.upper
+        return repr([names, lower.tolist(), upper.tolist()])
+
+    # ---- rows -----------------------------------------------------------------------------------
+
+    def measured(self, table: Any) -> Any:
+        """Rows as the metric takes them."""
+        if self.schema is not None:
+            return self.schema.apply(table)
+        return self._ordered(table)
+
+    def learned(self, table: Any) -> Any:
+        """Rows as the learner sees them: no longer than ``data_norm``."""
+        if self.schema is not None:
+            return self.schema.apply(table) * self.schema.factor(self.data_norm)
+        if self.bounds is None:
+            return table
+        rows = as_features(self._ordered(table))
+        return scale_to_bounds(rows, self.bounds, data_norm=self.data_norm)
+
+    def _ordered(self, table: Any) -> Any:
+        """A table with the columns of the bounds, in their order, which is that of the metric."""
+        return table if self.bounds is None else in_order(table, self.bounds.names)
+
+    def inputs(self, pairs: Any, preprocessor: Any, *, learning: bool) -> tuple[Any, Any]:
+        """Pairs and preprocessor as the resolver takes them, their rows read.
+
+        Parameters
+        ----------
+        pairs, preprocessor
+            As for ``fit``.
+        learning : bool
+            For the learner, or for the metric.
+        """
+        if self.is_plain:
+            return pairs, preprocessor
+        read = self.learned if learning else self.measured
+        if isinstance(pairs, PairSet):
+            return _read_pair_set(pairs, read, self.schema), preprocessor
+        array = as_pair_array(pairs)
+        if array.ndim == 3:
+            rows = np.asarray(read(array.reshape(-1, array.shape[2])))
+            return rows.reshape(len(array), 2, -1), preprocessor
+        return pairs, _read_table(preprocessor, read)
+
+    def table(self, preprocessor: Any, records: Any) -> Any:
+        """A preprocessor whose rows are read for learning, for records that are row numbers into it.
+
+        Parameters
+        ----------
+        preprocessor : array, table or callable
+        records : row numbers, or records that hold their features
+        """
+        if self.is_plain:
+            return preprocessor
+        if hasattr(records, "features"):
+            raise InputError(
+                f"a {type(records).__name__} holds numbers that were scaled: leave schema and bounds out"
+            )
+        return _read_table(preprocessor, self.learned)
+
+    def people(self, X: Any) -> Any:
+        """People with classes, their rows read for learning."""
+        if self.is_plain:
+            return X
+        if isinstance(X, People):
+            raise InputError("People hold numbers that were scaled: leave schema and bounds out")
+        return self.learned(X)
+
+
+def _read_table(preprocessor: Any, read: Any) -> Any:
+    if callable(preprocessor):
+        return lambda rows: read(preprocessor(rows))
+    return None if preprocessor is None else read(preprocessor)
+
+
+def _read_pair_set(data: PairSet, read: Any, schema: Schema | None) -> PairSet:
+    table = data.features
+    if data.feature_names is not None and not sparse.issparse(table):
+        table = pa.table({name: table[:, at] for at, name in enumerate(data.feature_names)})
+    names = data.feature_names if schema is None else schema.feature_names
+    return replace(data, features=as_features(read(table)), feature_names=names)
+
+
+def _from_mapping(bounds: Mapping[Any, Any]) -> PublicBounds:
+    for name, pair in bounds.items():
+        if not (isinstance(pair, list | tuple) and len(pair) == 2):
+            raise InputError(f"the bounds of '{name}' must be (lower, upper)")
+    names = tuple(map(str, bounds))
+    ends = [list(side) for side in zip(*bounds.values(), strict=True)]
+    return PublicBounds(np.array(ends[0], dtype=object), np.array(ends[1], dtype=object), names)

@@ -21,10 +21,8 @@ from pairveil.graph.choosing import SELECTIONS_OF_PAIRS, recommended_selection
 from pairveil.graph.kappa import Kappa
 from pairveil.learners.contrastive.learner import DPPMetricLearner
 from pairveil.learners.expected import ENOUGH, ExpectedGain, expected_gain, was_measured
-from pairveil.learners.inputs import Resolved
-from pairveil.learners.material import material_of_pairs
-from pairveil.learners.parameters import check_common, plain_parameters
-from pairveil.learners.preparing import Prepared, prepare
+from pairveil.learners.inputs import Resolved, check_common, plain_parameters
+from pairveil.learners.preparing import Prepared, material_of_pairs, prepare
 from pairveil.plots import new_axes
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.noise import TrustedNoise

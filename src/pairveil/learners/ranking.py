@@ -34,16 +34,15 @@ from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.engine.statistics import Statistic, row_norms, shrink
 from pairveil.errors import DataWarning, IdentityWarning, InputError, PrivateNote
 from pairveil.learners.base import PrivateLearner
-from pairveil.learners.inputs import as_features
-from pairveil.learners.material import Material, stated_selection
-from pairveil.learners.parameters import (
+from pairveil.learners.inputs import (
+    as_features,
     check_bound,
     check_common,
     is_number,
     is_whole,
     plain_parameters,
 )
-from pairveil.learners.preparing import Prepared, prepare
+from pairveil.learners.preparing import Material, Prepared, prepare, stated_selection
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.grid import Norm
 from pairveil.privacy.ledger import PrivacyLedger

@@ -27,15 +27,15 @@ from pairveil.engine.plan import Ask, Plan, Recipe, Setting
 from pairveil.engine.statistics import Labels, Statistic
 from pairveil.errors import InputError
 from pairveil.learners.base import PrivateLearner
-from pairveil.learners.counting import (
+from pairveil.learners.inputs import as_labels, check_common, is_number, is_whole, plain_parameters
+from pairveil.learners.preparing import (
+    Prepared,
     check_entity_records,
     entity_sentence,
     material_of_counts,
+    prepare,
     stated_plainly,
 )
-from pairveil.learners.inputs import as_labels
-from pairveil.learners.parameters import check_common, is_number, is_whole, plain_parameters
-from pairveil.learners.preparing import Prepared, prepare
 from pairveil.linkage.estimating import in_order, shrunk
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.grid import Norm

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairveil.errors import InputError
-from pairveil.learners.parameters import is_whole
+from pairveil.learners.inputs import is_whole
 from pairveil.records.columns import as_ids, same_kind
 
 

@@ -24,7 +24,7 @@ from pairveil._warn import warn
 from pairveil.array_types import FloatArray
 from pairveil.errors import DataWarning, InputError
 from pairveil.foreign import parse_json, read_regular
-from pairveil.learners.parameters import is_number
+from pairveil.learners.inputs import is_number
 from pairveil.linkage.comparing import LabelledLevels
 from pairveil.linkage.conditions import Compared
 

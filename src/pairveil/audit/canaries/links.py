@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.audit.canaries.inputs import Inputs
-from pairveil.learners.clustering_links import votes_of
-from pairveil.learners.clusterings import candidates
+from pairveil.learners.clustering import candidates, votes_of
 from pairveil.records.pairset import PairSet
 
 OTHERS = 60

@@ -16,7 +16,7 @@ Waiting for a Dask cluster, and saying so in one sentence when it has gone away.
 
 A scheduler that dies cancels what was asked of it, and distributed raises one of several errors of its own. A
 cluster whose workers have all died raises nothing at all: it waits for others to come. A scheduler that is
-frozen answers nothing. All end in a `ClusterError` here; `pairveil.learners.charging.how_to_resume` adds what
+frozen answers nothing. All end in a `ClusterError` here; `pairveil.learners.base.how_to_resume` adds what
 was charged.
 """
 

@@ -28,7 +28,7 @@ from pairveil.learners.contrastive.recipe import (
     l1_width,
     usual_steps,
 )
-from pairveil.learners.scatter_moments import (
+from pairveil.learners.matrices import (
     scale_of,
     shrink_columns,
     shrink_singular_values,

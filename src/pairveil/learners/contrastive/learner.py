@@ -9,15 +9,18 @@ import numpy as np
 from pairveil.engine.losses import LOSSES
 from pairveil.engine.plan import Recipe
 from pairveil.errors import InputError
-from pairveil.learners.class_steps import StepsRecipe, learns_from_pairs, learns_in_steps
-from pairveil.learners.classes import LearnsFromClasses
+from pairveil.learners.classes import (
+    LearnsFromClasses,
+    ScatterRecipe,
+    StepsRecipe,
+    learns_from_pairs,
+    learns_in_steps,
+)
 from pairveil.learners.contrastive.groups import GroupRecipe
 from pairveil.learners.contrastive.recipe import MARGIN, ContrastiveRecipe
-from pairveil.learners.material import Material, designed_pairs
-from pairveil.learners.metric import PrivateMetricLearner
-from pairveil.learners.parameters import check_bound, check_choice, check_components, is_whole
-from pairveil.learners.preparing import setting_of
-from pairveil.learners.scatter import ScatterRecipe
+from pairveil.learners.estimator import PrivateMetricLearner
+from pairveil.learners.inputs import check_bound, check_choice, check_components, is_whole
+from pairveil.learners.preparing import Material, designed_pairs, setting_of
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms import GAUSSIAN
 from pairveil.privacy.units import Adjacency, Unit

@@ -9,8 +9,8 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pairveil.learners.contract import PairMetric
 from pairveil.learners.contrastive.learner import DPPMetricLearner
+from pairveil.learners.estimator import PairMetric
 
 
 class ContrastiveMetricLearner(PairMetric):

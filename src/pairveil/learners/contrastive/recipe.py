@@ -30,7 +30,7 @@ from pairveil.engine.scores import Scores, whole_weight
 from pairveil.engine.statistics import Labels, Statistic, row_norms, shrink
 from pairveil.errors import DataWarning
 from pairveil.learners.fitted import fitted
-from pairveil.learners.scatter_moments import (
+from pairveil.learners.matrices import (
     scale_of,
     shrink_columns,
     shrink_singular_values,

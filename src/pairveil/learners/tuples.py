@@ -1,0 +1,603 @@
+"""DPPTripletLearner and DPPTupletLearner: metrics from relative comparisons, with a certificate.
+
+1. *Survey*: how differences spread over the columns, how long they are, how many tuples are not null. Columns
+   are put on one scale.
+2. *Contrast*: in which directions negatives are further from the anchor than positives: one symmetric
+   matrix. Its leading directions, drawn to zero by what noise alone would make of them, are the start.
+3. *Descent*: clipped full-batch steps on the loss, shrunk against the noise; the second half is averaged.
+
+Everything between two answers is post-processing of released numbers and public ones.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairveil.array_types import FloatArray
+from pairveil.engine.engine import Engine
+from pairveil.engine.gradients import (
+    Orders,
+    SetGradient,
+    by_role,
+    sensitivity_of_sets,
+    shrinking,
+)
+from pairveil.engine.kernels.groups import SPREAD
+from pairveil.engine.losses import TUPLE_LOSSES, TupleLoss
+from pairveil.engine.plan import Ask, Plan, Setting
+from pairveil.engine.statistics import Statistic, shrink
+from pairveil.errors import InputError
+from pairveil.learners.estimator import PrivateMetricLearner
+from pairveil.learners.inputs import (
+    RawRows,
+    check_bound,
+    check_choice,
+    check_common,
+    check_components,
+    is_whole,
+    plain_parameters,
+)
+from pairveil.learners.matrices import (
+    scale_of,
+    shrink_columns,
+    shrink_singular_values,
+    with_euclid,
+)
+from pairveil.learners.preparing import Prepared, material_of_tuples, prepare, resolve_tuples
+from pairveil.privacy.grid import Norm
+from pairveil.records.tupleset import TupleSet
+
+# ---- statistics ----------------------------------------------------------------------------------
+
+TINY = 1e-12
+
+
+@dataclass(frozen=True)
+class TupleSurvey(Statistic):
+    """How differences from the anchor spread over the columns, how long they are, and how many tuples speak.
+
+    A tuple's contribution is (q, side * sqrt(length), side * 1) with q = v / ||v||, v the sum of z^2 over its
+    members' differences z from the anchor, and length their mean length over ``longest``.
+
+    Parameters
+    ----------
+    longest : float
+        Public bound on a difference's length.
+    side : float
+        Weight of the last two entries.
+    clip : float
+        `bound` of the query's norm.
+    """
+
+    n_features: int
+    size: int
+    longest: float
+    side: float
+    clip: float
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """One entry a column, then length and count."""
+        return (self.n_features + 2,)
+
+    @staticmethod
+    def bound(side: float, norm: Norm) -> float:
+        """Largest norm of a contribution."""
+        return 1 + 2 * side if norm == "l1" else math.sqrt(1 + 2 * side**2)
+
+    def tile_sum(self, rows: Any, order: Orders, norm: Norm) -> FloatArray:  # type: ignore[override]
+        """Sum of the contributions; `shrink` only guards against rounding."""
+        total = np.zeros(self.shape)
+        for X, present in by_role(rows, order):
+            squares = X * X
+            spread = squares.sum(axis=1)
+            sizes = spread.sum(axis=1) if norm == "l1" else np.sqrt((spread * spread).sum(axis=1))
+            live = (sizes > TINY**2) & present[:, 0]
+            others = np.maximum(present[:, 1:].sum(axis=1), 1)
+            mean = np.sqrt(squares.sum(axis=2)).sum(axis=1) / others / self.longest
+            length = self.side * np.sqrt(np.minimum(1.0, mean))
+            norms = 1 + length + self.side
+            if norm == "l2":
+                norms = np.sqrt(1 + length**2 + self.side**2)
+            factor = shrink(norms, self.clip) * live
+            columns = (factor / np.maximum(sizes, TINY**2)) @ spread
+            total += np.concatenate([columns, [factor @ length, self.side * factor.sum()]])
+        return total
+
+    def sensitivity(self, norm: Norm, grid: float, dtype: Any = np.float64) -> float:
+        """As every statistic's; a tuple adds one vector."""
+        del dtype
+        return sensitivity_of_sets(self.clip, 1.0, self.shape, norm, grid)
+
+
+@dataclass(frozen=True)
+class TupleContrast(Statistic):
+    """In which directions negatives are further from the anchor than the positive is.
+
+    A tuple's contribution is the upper triangle of the symmetric matrix
+
+        mean over negatives of z_n z_n^T  -  z_p z_p^T ,      z = (x - anchor) * scale,
+
+    entries off the diagonal times sqrt(2) so that lengths are those of the matrix, clipped as a whole.
+    """
+
+    n_features: int
+    size: int
+    clip: float
+    scale: FloatArray | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The upper triangle."""
+        return (triangle(self.n_features),)
+
+    def tile_sum(self, rows: Any, order: Orders, norm: Norm) -> FloatArray:  # type: ignore[override]
+        """Sum of the clipped matrices X^T D X, D diagonal: their lengths follow from X X^T.
+
+        One entry sqrt(2) times (i, j) in place of (i, j) and (j, i): as long in l2, shorter in l1.
+        """
+        total = np.zeros((self.n_features, self.n_features))
+        for X, present in by_role(rows, order):
+            negatives = present[:, 2:]
+            weights = np.zeros(present.shape)
+            weights[:, 2:] = negatives / np.maximum(negatives.sum(axis=1), 1)[:, None]
+            weights[:, 1] = -1.0
+            weights *= (present[:, 0] & present[:, 2])[:, None]
+            U = weights[:, :, None] * X
+            flat = X.reshape(-1, X.shape[2])
+            factor = shrinking(U, flat, self.clip, norm)
+            total += (factor[:, None, None] * U).reshape(-1, X.shape[2]).T @ flat
+        return packed((total + total.T) / 2)
+
+    def sensitivity(self, norm: Norm, grid: float, dtype: Any = np.float64) -> float:
+        """As every statistic's, where terms may cancel."""
+        del dtype
+        return sensitivity_of_sets(self.clip, SPREAD, self.shape, norm, grid)
+
+
+def triangle(d: int) -> int:
+    """Entries of a symmetric matrix.
+
+    Examples
+    --------
+    >>> triangle(3)
+    6
+    """
+    return d * (d + 1) // 2
+
+
+def packed(matrix: FloatArray) -> FloatArray:
+    """A symmetric matrix as one vector of the same length in l2.
+
+    Examples
+    --------
+    >>> packed(np.array([[1.0, 2.0], [2.0, 3.0]])).round(3)
+    array([1.   , 2.828, 3.   ])
+    """
+    upper = np.triu_indices(len(matrix))
+    found: FloatArray = matrix[upper] * np.where(upper[0] == upper[1], 1.0, math.sqrt(2.0))
+    return found
+
+
+def unpacked(vector: FloatArray, d: int) -> FloatArray:
+    """The symmetric matrix of a vector that `packed` made.
+
+    Examples
+    --------
+    >>> unpacked(packed(np.array([[1.0, 2.0], [2.0, 3.0]])), 2).round(12)
+    array([[1., 2.],
+           [2., 3.]])
+    """
+    upper = np.triu_indices(d)
+    matrix = np.zeros((d, d))
+    matrix[upper] = vector / np.where(upper[0] == upper[1], 1.0, math.sqrt(2.0))
+    whole: FloatArray = matrix + np.triu(matrix, 1).T
+    return whole
+
+
+# ---- the recipe ----------------------------------------------------------------------------------
+
+MOST_FEATURES = 1024
+"""The contrast of more columns than this is too many numbers to release."""
+
+SHARES = {"survey": 0.1, "contrast": 0.35, "gradients": 0.55}
+
+SIDE = 0.5  # weight of the survey's length and count beside the columns
+
+DIRECTIONS = 10
+
+CONTRAST_CLIP = 0.5
+
+CLIP = 0.3
+
+N_STEPS, N_STEPS_PURE, N_STEPS_WITHOUT_NOISE = 30, 8, 60
+
+START_LENGTH = 2.0
+
+LEAST_TRUST = 0.3  # in the start, of a direction that does not stand out of the noise
+
+TOTAL_STEP = 60.0  # summed step sizes, in units of the clip bound, at most
+
+STEP_PER_SIGNAL = 2.5
+
+SHRINKAGE = 0.5  # of what noise alone would add to a singular value, and to a column
+
+TYPICAL_DISTANCE = 0.6
+
+BLEND = (0.05, 0.65)  # weight of Euclid beside one direction, and beside many
+
+TRUST_POWER = 0.35  # how fast what was learned gains weight as it stands out of the noise
+
+L1_PER_L2 = 0.5  # clip in l1 relative to sqrt(entries) times the clip in l2
+
+
+class Stage(NamedTuple):
+    """What the survey says: scale of the columns, typical length of a difference, tuples that speak."""
+
+    scale: FloatArray
+    length: float
+    mass: float
+
+
+@dataclass(frozen=True)
+class TupleRecipe:
+    """Survey, contrast and descent.
+
+    Parameters
+    ----------
+    size : int
+        Members of a tuple.
+    n_components : int or None
+        Rows asked for; None learns few directions and blends them with Euclid.
+    n_steps : int or None
+        None follows the public rule.
+    """
+
+    loss: TupleLoss
+    size: int
+    n_components: int | None = None
+    n_steps: int | None = None
+    max_grad_norm: float | None = None
+    headline: str = "gradients"
+
+    def ask(self, setting: Setting) -> tuple[Ask, ...]:
+        """Three queries, in fixed shares of the budget."""
+        d = setting.n_features
+        if d > MOST_FEATURES:
+            raise InputError(
+                f"tuples take at most {MOST_FEATURES} features; got {d}: project them with a public "
+                "projection first"
+            )
+        usual = N_STEPS_PURE if setting.mechanism.is_pure else N_STEPS
+        if not setting.budget.is_private:
+            usual = N_STEPS_WITHOUT_NOISE
+        return (
+            Ask("survey", (d + 2,), SHARES["survey"]),
+            Ask("contrast", (triangle(d),), SHARES["contrast"]),
+            Ask("gradients", (self._rows(d), d), SHARES["gradients"], self.n_steps or usual),
+        )
+
+    def _rows(self, d: int) -> int:
+        return self.n_components or min(d, DIRECTIONS)
+
+    def options(self) -> dict[str, Any]:
+        """Public parameters, for the certificate."""
+        return {
+            "loss": self.loss.name,
+            "margin": getattr(self.loss, "margin", None),
+            "members": self.size,
+            "n_components": self.n_components,
+            "max_grad_norm": "auto" if self.max_grad_norm is None else self.max_grad_norm,
+        }
+
+    def run(self, plan: Plan, engine: Engine) -> FloatArray:
+        """The components of a metric, array of shape (n_components, n_features)."""
+        stage = take_survey(plan, engine, self.size)
+        W, trust = find_start(plan, engine, stage, self.size, self._rows(plan.n_features))
+        W, heard = self._descend(plan, engine, stage, W)
+        learned = W * stage.scale / TYPICAL_DISTANCE
+        if self.n_components is not None:
+            return learned
+        blend = blend_of(W, max(trust, heard))
+        return with_euclid(math.sqrt(1 - blend) * learned, math.sqrt(blend) / stage.length)
+
+    def _descend(
+        self, plan: Plan, engine: Engine, stage: Stage, W: FloatArray
+    ) -> tuple[FloatArray, float]:
+        """Clipped noisy steps, shrunk and averaged; and how much of the answers is more than noise."""
+        query, (k, d) = plan["gradients"], W.shape
+        clip, width = self.max_grad_norm or CLIP, l1_width(plan, "gradients")
+        noise = query.noise_std(width) / math.sqrt(
+            query.steps
+        )  # of all steps, in units of the clip
+        total = TOTAL_STEP
+        if noise > 0:
+            total = min(total, STEP_PER_SIGNAL * stage.mass / (noise * math.sqrt(d * k)))
+        step = total / query.steps
+        faded = step * SHRINKAGE * noise / stage.mass
+        average, asked = np.zeros_like(W), np.zeros_like(W)
+        for t in range(query.steps):
+            gradient = SetGradient(W, self.loss, clip * width, scale=stage.scale, size=self.size)
+            answer = engine.answer(query, gradient)
+            W, asked = W - step / (stage.mass * clip) * answer, asked + answer
+            if faded > 0:
+                W = shrink_singular_values(W, faded * (math.sqrt(d) + math.sqrt(k)))
+                W = shrink_columns(W, faded * math.sqrt(k))
+            if t >= query.steps // 2:
+                average += W
+        # What noise alone would make of the summed answers, against what they are.
+        alone = W.size * query.steps * query.noise_std(clip * width) ** 2
+        heard = max(0.0, 1 - alone / max(float((asked**2).sum()), 1e-300))
+        return average / (query.steps - query.steps // 2), heard
+
+
+def take_survey(plan: Plan, engine: Engine, size: int) -> Stage:
+    """Ask how differences spread; put columns on one scale."""
+    query, d, n = plan["survey"], plan.n_features, plan.n_records
+    longest, clip = 2 * plan.data_norm, TupleSurvey.bound(SIDE, query.mechanism.norm)
+    found = engine.answer(query, TupleSurvey(d, size, longest, SIDE, clip))
+    noise = query.noise_std(clip)
+    spread = found[:d]
+    mass = float(min(max(found[d + 1] / SIDE, 0.02 * n, noise / SIDE), n))
+    length = longest * float(np.clip(found[d] / SIDE / mass, 0.1, 1.0)) ** 2
+    return Stage(scale_of(spread, noise, length), length, mass)
+
+
+def find_start(
+    plan: Plan, engine: Engine, stage: Stage, size: int, k: int
+) -> tuple[FloatArray, float]:
+    """Ask for the contrast; its leading directions, by how far they stand out of the noise.
+
+    Returns them with the trust in the first, from 0 to 1.
+    """
+    query, d = plan["contrast"], plan.n_features
+    clip = CONTRAST_CLIP * l1_width(plan, "contrast")
+    answer = engine.answer(query, TupleContrast(d, size, clip, stage.scale))
+    values, vectors = np.linalg.eigh(unpacked(answer, d))
+    leading, directions = np.maximum(values[::-1][:k], 1e-9), vectors[:, ::-1][:, :k].T
+    # The largest eigenvalue of noise alone: a symmetric matrix, sigma / sqrt(2) off the diagonal.
+    edge = query.noise_std(clip) * math.sqrt(2 * d)
+    trust = np.clip(1 - (edge / leading) ** 2, 0.0, 1.0)
+    W = np.sqrt(leading * np.maximum(trust, LEAST_TRUST))[:, None] * directions
+    # A direction and its opposite are one metric: the largest entry of a row is made positive.
+    largest = np.take_along_axis(W, np.abs(W).argmax(axis=1)[:, None], axis=1)
+    W = W * np.where(largest < 0, -1.0, 1.0)
+    return W * (START_LENGTH / np.linalg.norm(W)), float(trust[0])
+
+
+def l1_width(plan: Plan, name: str) -> float:
+    """Clip bound in the mechanism's norm, relative to the one in l2."""
+    query = plan[name]
+    if query.mechanism.norm == "l2":
+        return 1.0
+    return max(1.0, L1_PER_L2 * math.sqrt(query.n_entries))
+
+
+def blend_of(W: FloatArray, trust: float) -> float:
+    """Weight of Euclid: little where one direction says it all, more where many share it or none is trusted.
+
+    Examples
+    --------
+    >>> [round(blend_of(W, 1.0), 2) for W in (np.eye(1, 3), np.eye(3))]
+    [0.05, 0.45]
+    """
+    squares = np.linalg.svd(W, compute_uv=False) ** 2
+    total = float(squares.sum())
+    if total <= 0:
+        return 1.0
+    shared = 1 - float((squares**2).sum()) / total**2  # 0: one direction; 1 - 1/k: k equal ones
+    least, most = BLEND
+    return float(1 - trust**TRUST_POWER * (1 - (least + (most - least) * shared)))
+
+
+# ---- the learners --------------------------------------------------------------------------------
+
+MARGIN = 1.0
+
+
+class _TupleLearner(PrivateMetricLearner):
+    """What both learners share: from tuples to a certified metric."""
+
+    learns_from = ("tuples",)
+    n_tuples_used_: int
+    used_tuples_: NDArray[np.int64]
+
+    def __init__(
+        self,
+        margin: float = MARGIN,
+        n_components: int | None = None,
+        n_steps: int | Literal["auto"] = "auto",
+        max_grad_norm: float | Literal["auto"] = "auto",
+        **common: Any,
+    ) -> None:
+        super().__init__(**common)
+        self.margin = margin
+        self.n_components = n_components
+        self.n_steps = n_steps
+        self.max_grad_norm = max_grad_norm
+
+    def _check(self, given: Any, n_features: int) -> None:
+        check_components(given.n_components, n_features)
+        check_bound("margin", given.margin)
+        if given.max_grad_norm != "auto":
+            check_bound("max_grad_norm", given.max_grad_norm)
+        if given.n_steps != "auto" and not (
+            is_whole(given.n_steps) and 1 <= given.n_steps <= 10**5
+        ):
+            raise InputError("n_steps must be 'auto' or a whole number from 1 to 100000")
+
+    def _loss(self, given: Any, size: int) -> str:
+        """Name of the loss, for tuples of so many members."""
+        raise NotImplementedError
+
+    def _cut(self, given: Any, found: TupleSet) -> TupleSet:
+        """The parts that are used of each tuple."""
+        del given
+        return found
+
+    def _prepare(self, pairs: Any, y: ArrayLike | None) -> Prepared:
+        if isinstance(pairs, Prepared):
+            return pairs
+        given = plain_parameters(self)
+        check_bound("data_norm", given.data_norm)
+        found = self._resolved(pairs, y)
+        check_common(given)
+        self._check(given, found.n_features)
+        found = self._cut(given, found)
+        loss = TUPLE_LOSSES[self._loss(given, found.size)](margin=given.margin)
+        recipe = TupleRecipe(
+            loss,
+            found.size,
+            given.n_components,
+            None if given.n_steps == "auto" else given.n_steps,
+            None if given.max_grad_norm == "auto" else given.max_grad_norm,
+        )
+        material = material_of_tuples(given, found)
+        return prepare(recipe, given, material, self._noise())
+
+    def _resolved(self, tuples: Any, y: Any) -> TupleSet:
+        """What was passed to ``fit``, raw columns read by the public schema or bounds."""
+        rows, table = RawRows.of(self), self.preprocessor
+        if rows.is_plain:
+            return resolve_tuples(tuples, y, table)
+        if isinstance(tuples, TupleSet):
+            raise InputError(
+                "a TupleSet holds numbers that were scaled: leave schema and bounds out"
+            )
+        if table is None:
+            return resolve_tuples(tuples, y, None)  # which says what is missing
+        if callable(table):
+            return resolve_tuples(tuples, y, lambda people: rows.learned(table(people)))
+        return resolve_tuples(tuples, y, rows.learned(table))
+
+    def _keep(self, model: Any, prepared: Prepared) -> None:
+        super()._keep(model, prepared)
+        for name in ("n_pairs_used_", "used_pairs_"):
+            self.__dict__.pop(name, None)
+        self.n_tuples_used_ = prepared.plan.n_records
+        self.used_tuples_ = np.asarray(prepared.material.used_rows)
+
+
+class DPPTripletLearner(_TupleLearner):
+    """Learn a Mahalanobis metric from 'a is closer to p than to n', under differential privacy.
+
+    Who is in a triplet is public, in no order; who plays which part is private.
+
+    Parameters
+    ----------
+    margin : float, default 1.0
+        How much further than the positive a negative is to be, in squared distances.
+    n_components : int or None
+        Rows of the metric. None learns few directions and blends them with the Euclidean metric.
+    n_steps : int or 'auto'
+    max_grad_norm : float or 'auto'
+        Clip bound of one tuple's gradient.
+    **common
+        As for every learner: epsilon, delta, unit, select, kappa, adjacency, mechanism, data_norm,
+        accountant, preprocessor, backend, random_state. ``select`` is that of tuples
+        (`pairveil.graph.choosing.select_tuples`).
+
+    Attributes
+    ----------
+    components_ : array of shape (n_components, n_features)
+    certificate_ : Certificate or None
+        None when epsilon is infinite.
+    kappa_ : int
+        Tuples that the unit touches.
+    n_tuples_used_ : int
+    used_tuples_ : array of int
+        Positions of the used tuples among the given ones (public), ascending.
+
+    Examples
+    --------
+    >>> from pairveil import DPPTripletLearner, TupleSet, sample_tuples
+    >>> from pairveil.records.embedded import load_patients
+    >>> patients = load_patients()
+    >>> asked = sample_tuples(569, size=3, max_per_person=2, random_state=0)
+    >>> data = TupleSet.of_classes(patients.features.values, asked, patients.classes)
+    >>> learner = DPPTripletLearner(epsilon=4.0, unit="person", select="all", random_state=0)
+    >>> learner = learner.fit(data)
+    >>> learner.kappa_, learner.n_tuples_used_, learner.certificate_.records
+    (2, 378, 'tuples')
+    """
+
+    def _loss(self, given: Any, size: int) -> str:  # noqa: ARG002
+        if size != 3:
+            raise InputError(
+                f"triplets have three members, these tuples {size}: DPPTupletLearner learns from them"
+            )
+        return "triplet"
+
+
+class DPPTupletLearner(_TupleLearner):
+    """Learn a Mahalanobis metric from tuples of an anchor, a positive and several negatives.
+
+    Parameters
+    ----------
+    loss : {'tuplet', 'pairs', 'triplet'}
+        'tuplet' is the (C+1)-tuplet loss, the positive against all negatives at once; 'pairs' the C-pair
+        (N-pair) loss of tuples that hold pairs (anchor, positive, anchor, positive, ...); 'triplet' the mean
+        hinge over the negatives.
+    C : int or None
+        Use tuples as (C+1)-tuplets: the anchor, the positive and the first C - 1 negatives (for 'pairs':
+        the first C pairs). None uses all members.
+    **common
+        ``margin``, ``n_components``, ``n_steps``, ``max_grad_norm`` and what every learner takes, as for
+        `DPPTripletLearner`.
+
+    Attributes
+    ----------
+    components_, certificate_, kappa_, n_tuples_used_, used_tuples_
+        As for `DPPTripletLearner`.
+
+    Examples
+    --------
+    >>> from pairveil import DPPTupletLearner, TupleSet, sample_tuples
+    >>> from pairveil.records.embedded import load_digits
+    >>> digits = load_digits()
+    >>> asked = sample_tuples(1797, size=8, random_state=0)
+    >>> data = TupleSet.of_classes(digits.features.values, asked, digits.classes)
+    >>> learner = DPPTupletLearner(epsilon=8.0, unit="person", random_state=0).fit(data)
+    >>> learner.kappa_, learner.n_tuples_used_, learner.certificate_.plan["loss"]
+    (1, 224, 'tuplet')
+    """
+
+    def __init__(
+        self,
+        loss: Literal["tuplet", "pairs", "triplet"] = "tuplet",
+        C: int | None = None,
+        **common: Any,
+    ) -> None:
+        super().__init__(**common)
+        self.loss = loss
+        self.C = C
+
+    def _check(self, given: Any, n_features: int) -> None:
+        super()._check(given, n_features)
+        check_choice("loss", given.loss, tuple(TUPLE_LOSSES))
+        if given.C is not None and not (is_whole(given.C) and given.C >= 2):
+            raise InputError("C must be None or a whole number of at least 2")
+
+    def _loss(self, given: Any, size: int) -> str:
+        if given.loss == "pairs" and size < 4:
+            raise InputError("two pairs have four members; these tuples have three")
+        return str(given.loss)
+
+    def _cut(self, given: Any, found: TupleSet) -> TupleSet:
+        return found if given.C is None else _first_parts(found, given.C, given.loss)
+
+
+def _first_parts(data: TupleSet, C: int, loss: str) -> TupleSet:
+    """The same tuples with parts for C pairs, or C others than the anchor, at most."""
+    parts = 2 * C if loss == "pairs" else C + 1
+    if parts > data.size:
+        raise InputError(f"C={C} needs tuples of {parts} members; these have {data.size}")
+    assert data.order is not None
+    order = data.order.copy()
+    order[:, parts:] = -1
+    return data.with_order(order)

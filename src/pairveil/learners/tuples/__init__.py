@@ -1,1 +1,0 @@
-"""Metrics from relative comparisons: 'a is closer to p than to n', in triplets and larger tuples."""
