@@ -931,7 +931,7 @@ VERDICT = [
     ),
     Mutation(
         "verdict: a seeded fit headlines its promise",
-        "reasons += [_REMEDIES.get(one, one) for one in certificate.why_not_for_release()]",
+        'reasons += [UNFIT[why]["remedy"] for why in certificate.unfit()]',
         "reasons += []",
         _in("test_verdict"),
     ),

@@ -24,8 +24,7 @@ from pairveil import (
 from pairveil.cli.recount import recount
 from pairveil.learners.preparing import entity_sentence
 from pairveil.linkage import PrivateLinkageModel
-from pairveil.privacy.promise import public_of
-from pairveil.privacy.units import PEOPLE_TOGETHER, UNITS
+from pairveil.privacy.units import PEOPLE_TOGETHER, UNITS, public_of
 from pairveil.records.kinds import COUNTED_PAIRS, GROUPS
 from pairveil.records.resolving import index_pairs
 from pairveil.records.tables import PairTable

@@ -22,10 +22,9 @@ from pairveil import (
     kappa,
 )
 from pairveil.cli.recount import recount
-from pairveil.privacy.epsilons import all_epsilons
+from pairveil.privacy.certificate import all_epsilons
 from pairveil.privacy.profile import epsilon_of
-from pairveil.privacy.promise import public_of
-from pairveil.privacy.units import SEARCHED
+from pairveil.privacy.units import SEARCHED, public_of
 from pairveil.records.kinds import COUNTED_PAIRS
 from pairveil.records.resolving import index_pairs
 from pairveil.records.tables import PairTable

@@ -13,8 +13,7 @@ import pytest
 from scipy.special import ndtr, ndtri
 
 from pairveil.errors import InputError
-from pairveil.privacy.certificate import Certificate
-from pairveil.privacy.epsilons import all_epsilons
+from pairveil.privacy.certificate import Certificate, all_epsilons
 from pairveil.privacy.events import GaussianEvent, LaplaceEvent
 from pairveil.privacy.mechanisms import slack_of_plan
 from pairveil.privacy.noise import SeededNoise, TrustedNoise

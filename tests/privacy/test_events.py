@@ -17,13 +17,7 @@ from pairveil.privacy.events import (
     check_events,
     event_from_dict,
 )
-from pairveil.privacy.units import (
-    ADJACENCIES,
-    ADJACENCY_SENTENCES,
-    UNIT_SENTENCES,
-    UNITS,
-    UNITS_OF_CHOICES,
-)
+from pairveil.privacy.units import ADJACENCIES, UNITS, UNITS_OF_CHOICES, WORDS
 
 EVENTS = [
     GaussianEvent(20.0, 0.05, 200),
@@ -108,7 +102,20 @@ def test_a_single_event_may_stand_for_a_list():
     assert check_events(LaplaceEvent(1.0)) == (LaplaceEvent(1.0),)
 
 
-def test_every_unit_and_adjacency_has_its_sentence():
-    assert set(UNIT_SENTENCES) == {*UNITS, *UNITS_OF_CHOICES}
+@pytest.mark.parametrize("kind", WORDS)
+def test_every_unit_and_adjacency_has_its_sentence(kind):
+    words = WORDS[kind]
+    for sentences in (words.covers, words.guessed, words.meaning):
+        assert set(sentences) == {*UNITS, *UNITS_OF_CHOICES}
+    for sentences in (words.compared, words.against):
+        assert set(sentences) == set(ADJACENCIES) == {"zero-out", "replace"}
+    assert len(words.public) == len(words.public_plain)
+    said = [one for name in vars(words) for one in _texts(getattr(words, name))]
+    assert all(one == one.strip() and "\n" not in one and "  " not in one for one in said)
     assert set(UNITS) == {"pair", "relationship", "person"}
-    assert set(ADJACENCY_SENTENCES) == set(ADJACENCIES) == {"zero-out", "replace"}
+
+
+def _texts(said):
+    if isinstance(said, str):
+        return [said]
+    return list(said.values() if isinstance(said, dict) else said)

@@ -18,7 +18,7 @@ import pytest
 from pairveil import DPPMetricLearner, GroupSet, design_groups, error_curve
 from pairveil.errors import InputError
 from pairveil.learners.ranking import PrivatePreferenceRanker
-from pairveil.privacy.promise import PUBLIC_OF
+from pairveil.privacy.units import WORDS
 from pairveil.report import accounts
 from pairveil.report.charts import bin_counts, hundred_guesses, nice_ticks
 from pairveil.report.data import Cover, Evaluation, PublicTest, ReportData, Summary
@@ -189,9 +189,9 @@ def test_no_word_of_the_trade_reaches_the_reader(full_data) -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("records", sorted(PUBLIC_OF))
+@pytest.mark.parametrize("records", sorted(WORDS))
 def test_what_is_public_is_said_without_the_words_of_the_trade(records: str) -> None:
-    said = " ".join(plain_public(one, records) for one in PUBLIC_OF[records])
+    said = " ".join(plain_public(one, records) for one in WORDS[records].public)
     assert not re.search("clip|margin|norm|scale|sampling|each unit", said), said
 
 

@@ -17,8 +17,7 @@ from pairveil.cli.output import JsonFlag, QuietFlag, print_json, spoken_warnings
 from pairveil.cli.page_options import write_page
 from pairveil.cli.planned import print_plan
 from pairveil.errors import InputError
-from pairveil.privacy.promise import times_in_100
-from pairveil.privacy.units import round_up
+from pairveil.privacy.units import round_up, times_in_100
 
 TRAIN_PEOPLE = 398
 CURVE_EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)

@@ -6,8 +6,7 @@ import math
 from typing import Any
 
 from pairveil.cli.output import stdout, table
-from pairveil.privacy.promise import times_in_100
-from pairveil.privacy.units import round_up
+from pairveil.privacy.units import round_up, times_in_100
 from pairveil.privacy.verdict import Verdict, releases_of, verdict
 
 ONE = {

@@ -26,8 +26,7 @@ from pairveil.learners.preparing import Prepared, material_of_pairs, prepare
 from pairveil.plots import new_axes
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.noise import TrustedNoise
-from pairveil.privacy.promise import times_in_100
-from pairveil.privacy.units import UNITS, round_up
+from pairveil.privacy.units import UNITS, round_up, times_in_100
 from pairveil.records.pairset import PairSet
 
 EPSILONS = (0.3, 1.0, 2.0, 4.0, 8.0)

@@ -24,21 +24,23 @@ from typing import TYPE_CHECKING, Any
 from pairveil.errors import InputError
 from pairveil.foreign import check_kinds, parse_json
 from pairveil.plots import html_table, new_axes
-from pairveil.privacy.epsilons import all_epsilons, costs_by_event
+from pairveil.printable import printable
 from pairveil.privacy.events import Event, GaussianEvent, Group, check_events, event_from_dict
 from pairveil.privacy.mechanisms import MECHANISMS, NOISES
-from pairveil.privacy.promise import PUBLIC_OF, public_of, times_in_100
 from pairveil.privacy.units import (
     ADJACENCIES,
-    ASSUMED_CLASSES,
-    ASSUMED_LEVELS,
-    ASSUMED_TOPOLOGY,
     NOISE_SOURCES,
+    POINTS_ARE_PUBLIC,
     SEEDED_NOISE,
+    UNFIT,
     UNITS,
+    WORDS,
     Adjacency,
     Unit,
+    Words,
+    public_of,
     round_up,
+    times_in_100,
 )
 from pairveil.records.kinds import KINDS, MAX_KAPPA, PAIRS, Cost, units_of
 
@@ -259,7 +261,7 @@ class Certificate:
     noise_source: str
     for_release: bool
     delta_slack: float = 0.0
-    public: tuple[str, ...] = PUBLIC_OF["pairs"]
+    public: tuple[str, ...] = WORDS["pairs"].public
     plan: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     metric_sha256: str | None = None
@@ -483,6 +485,11 @@ class Certificate:
         kind = first.get("records", "pairs") if isinstance(first, Mapping) else "pairs"
         return kind if kind in KINDS else "pairs"
 
+    @property
+    def words(self) -> Words:
+        """How its records are worded; pairs of public points are links."""
+        return WORDS["links" if POINTS_ARE_PUBLIC in self.public else self.records]
+
     def group_of(self, unit: Unit | None = None) -> Group:
         """What one unit can move: its kappa (version 1), or its cost in each event."""
         if unit is not None and unit not in self.units:
@@ -497,24 +504,19 @@ class Certificate:
 
     def promise(self) -> str:
         """Return one paragraph of plain English: what is promised to whom."""
-        from pairveil.privacy.promise import promise
-
         return promise(self)
 
     def why_not_for_release(self) -> tuple[str, ...]:
         """Why this must not be handed out; nothing when it may be."""
+        return tuple(UNFIT[why]["reason"] for why in self.unfit())
+
+    def unfit(self) -> list[str]:
+        """Names of what makes this unfit for a release, as in `pairveil.privacy.units.UNFIT`."""
         if self.for_release:
-            return ()
-        reasons = []
-        if not NOISE_SOURCES.get(self.noise_source, False):
-            reasons.append("its randomness can be reproduced")
-        if ASSUMED_CLASSES in self.public:
-            reasons.append("the list of classes was read off the people")
-        if ASSUMED_LEVELS in self.public:
-            reasons.append("the number of levels was read off the pairs")
-        if ASSUMED_TOPOLOGY in self.public or not reasons:
-            reasons.append("people were recognised by equal rows of features")
-        return tuple(reasons)
+            return []
+        said = [why for why, of in UNFIT.items() if of.get("said") in self.public]
+        seed = [] if NOISE_SOURCES.get(self.noise_source, False) else ["seed"]
+        return seed + said or ["topology"]
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
@@ -547,6 +549,121 @@ class Certificate:
     def from_json(cls, text: str) -> Certificate:
         """Rebuild a certificate from JSON text."""
         return cls.from_dict(parse_json(text, "the certificate"))
+
+
+# ---- the epsilon of every unit and adjacency, from events and what a unit can move in each ---------
+
+
+def costs_by_event(
+    costs: Mapping[str, Mapping[Unit, Cost]], plan: Mapping[str, Any], n_events: int, unit: Unit
+) -> tuple[Cost, ...]:
+    """The cost of a unit in each event: a plan says what kind of records its queries are about."""
+    queries = plan.get("releases")
+    kinds = [
+        query.get("records", "pairs") if isinstance(query, Mapping) else "pairs"
+        for query in (queries if isinstance(queries, list | tuple) else ())
+    ]
+    kinds += [next(iter(costs))] * (n_events - len(kinds))
+    if not all(kind in costs for kind in kinds[:n_events]):
+        raise InputError("the plan has queries about records whose cost is not stated")
+    return tuple(costs[kind][unit] for kind in kinds[:n_events])
+
+
+def all_epsilons(
+    events: Iterable[Event], kappas: Mapping[Unit, Group], delta: float, delta_slack: float
+) -> dict[str, dict[str, float]]:
+    """Return epsilon for every unit and adjacency at ``delta``, the slack of discrete noise included."""
+    from pairveil.privacy.profile import epsilon_of
+
+    if delta_slack > 0.0 and delta_slack >= delta:
+        return {unit: dict.fromkeys(ADJACENCIES, math.inf) for unit in kappas}
+    return {
+        unit: {
+            adjacency: epsilon_of(
+                events, kappa=kappas[unit], adjacency=adjacency, delta=delta - delta_slack
+            )
+            for adjacency in ADJACENCIES
+        }
+        for unit in kappas
+    }
+
+
+# ---- its promise in one paragraph of plain English ------------------------------------------------
+
+
+def promise(certificate: Certificate) -> str:
+    """What is promised to whom; `Certificate.promise` is the usual way in.
+
+    Examples
+    --------
+    >>> "is right at most 59.9 times in 100" in promise(_example())
+    True
+    """
+    c = certificate
+    if not math.isfinite(c.epsilon):
+        return "No privacy is promised: this metric was learned without enough noise."
+    by, words, released = c.epsilons[c.unit], c.words, _released(c)
+    records = words.one if c.kappa == 1 else words.several.format(c.kappa)
+    why = " and ".join(c.why_not_for_release())
+    sentences = [
+        f"NOT FOR RELEASE: {why}." if why else "",
+        "One number protects a pair, a relationship and a person alike." if one_number(c) else "",
+        f"This {released} is (epsilon={round_up(c.epsilon)}, delta={c.delta:g})-differentially "
+        f"private for the contents of {records}, which covers {words.covers[c.unit]} "
+        f"(adjacency '{c.adjacency}': {words.compared[c.adjacency]}).",
+        _guess_sentence(c.best_guess(), words, released),
+        "Epsilon is the same whether those contents are blanked or exchanged for others."
+        if one_number(c)
+        else f"Epsilon is {round_up(by['zero-out'])} when those {words.those} are compared with none at all "
+        f"and {round_up(by['replace'])} when they are compared with other contents.",
+        words.not_protected,
+        _selection_sentence(c),
+    ]
+    # The caveat is the sender's text: nothing in it may speak to a terminal.
+    return printable(" ".join(sentence for sentence in sentences if sentence))
+
+
+def _released(c: Certificate) -> str:
+    """What is handed out."""
+    curve = c.plan.get("error_curve")
+    if curve is not None and POINTS_ARE_PUBLIC not in c.public:
+        return "evaluation" if isinstance(curve, Mapping) and "scores" in curve else "error curve"
+    return "clustering" if "n_clusters" in c.plan else c.words.released
+
+
+def one_number(certificate: Certificate) -> bool:
+    """Whether one epsilon holds for every unit and adjacency, as it does where records are groups.
+
+    Examples
+    --------
+    >>> one_number(_example())
+    False
+    """
+    stated = {epsilon for by in certificate.epsilons.values() for epsilon in by.values()}
+    return certificate.records == "groups" and len(stated) == 1
+
+
+def _guess_sentence(share: float, words: Words, released: str) -> str:
+    those = f"of these {words.those}"
+    if share > 0.99:
+        return (
+            "There is no real protection: someone who knows everything else and weighs two contents "
+            f"{those} may be right more than 99 times in 100."
+        )
+    return (
+        f"Someone who knows everything else and weighs two contents {those} that were equally likely "
+        f"before, {words.instance} for instance, is right at most {times_in_100(share)} "
+        f"times in 100 after seeing this {released}; a coin is right 50 times."
+    )
+
+
+def _selection_sentence(c: Certificate) -> str:
+    caveat = c.selection.get("caveat")
+    if not caveat:
+        return ""
+    full = c.selection.get("full_graph_relationship_kappa")
+    text = str(caveat).rstrip(".") + "."
+    return text if full is None else f"{text} In the full graph kappa is {full} for a relationship."
 
 
 @cache

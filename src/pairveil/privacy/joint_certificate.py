@@ -15,7 +15,6 @@ from pairveil.errors import InputError
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.events import event_from_dict
 from pairveil.privacy.mechanisms import GAUSSIAN, Query, slack_of_plan
-from pairveil.privacy.promise import public_of
 from pairveil.privacy.units import (
     ASSUMED_TOPOLOGY,
     NOISE_SOURCES,
@@ -25,6 +24,7 @@ from pairveil.privacy.units import (
     UNNAMED,
     Unit,
     meanings_of,
+    public_of,
 )
 from pairveil.records.kinds import COUNTED_PAIRS, KINDS, PAIRS
 

@@ -1,104 +1,104 @@
 """Who is protected, and against which comparison: the words every promise is made of.
 
 The topology (who is paired with whom) is public; the contents of the pairs are private. A unit says
-how many pairs' contents may change together (``kappa``), an adjacency says how they change.
+how many pairs' contents may change together (``kappa``), an adjacency says how they change. The sentences
+are text, `words.toml`: of each kind of records, and what is said besides.
 """
 
 from __future__ import annotations
 
 import math
 import sys
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from numbers import Integral
-from typing import SupportsFloat
+from pathlib import Path
+from typing import Any, SupportsFloat
 
-from pairveil.records.kinds import ADJACENCIES, UNITS, UNITS_OF_CHOICES, Adjacency, Unit
+from pairveil.records.kinds import ADJACENCIES, KINDS, UNITS, UNITS_OF_CHOICES, Adjacency, Unit
 
 __all__ = ["ADJACENCIES", "UNITS", "UNITS_OF_CHOICES", "Adjacency", "Unit"]
 
-UNIT_SENTENCES: dict[Unit, str] = {
-    "pair": "one pair: the features' difference and the label of any single pair",
-    "relationship": (
-        "one relationship: the pairs that someone who knows all others would have to be missing to "
-        "be in doubt about how two people relate"
-    ),
-    "person": "one person: every pair in which that person takes part",
-    "choice": "one choice: which of two items a worker preferred, once",
-    "worker": "one worker: everything that this worker chose",
-}
-"""What each unit protects, in plain English (used by certificates and reports)."""
-
-ADJACENCY_SENTENCES: dict[Adjacency, str] = {
-    "zero-out": "the protected pairs are compared with pairs that contribute nothing",
-    "replace": (
-        "the protected pairs are compared with the same pairs holding any other contents, "
-        "for instance 'same' against 'different'"
-    ),
-}
-"""What each adjacency compares, in plain English (used by certificates and reports)."""
-
-UNIT_SENTENCES_OF_PEOPLE: dict[Unit, str] = {
-    "pair": "one pair: the features and classes of any two people",
-    "relationship": "one relationship: the features and classes of the two people in it",
-    "person": "one person: all features and the class of that person",
-}
-"""The same where the records are people: a fact about two people is in both of theirs."""
-
-ADJACENCY_SENTENCES_OF_PEOPLE: dict[Adjacency, str] = {
-    "zero-out": "the protected people are compared with people who contribute nothing",
-    "replace": (
-        "the protected people are compared with the same people having any other features and classes"
-    ),
-}
-
-UNIT_SENTENCES_OF_GROUPS: dict[Unit, str] = {
-    "pair": "one pair: the features and the label of any two people of one group",
-    "relationship": "one relationship: how any two people of one group relate",
-    "person": "one person: all features and labels (or the class) of that person",
-}
-"""The same where the records are groups of people: everything about a person is in her one group."""
-
-ADJACENCY_SENTENCES_OF_GROUPS: dict[Adjacency, str] = {
-    "zero-out": "what is protected is compared with contents that say nothing; the others of its group stay",
-    "replace": "what is protected is compared with any other contents; the others of its group stay",
-}
-
-ADJACENCY_SENTENCES_OF_CHOICES: dict[Adjacency, str] = {
-    "zero-out": "the protected choices are compared with choices that were never made",
-    "replace": "the protected choices are compared with any other choices between the same items",
-}
-
-UNIT_SENTENCES_OF_TUPLES: dict[Unit, str] = {
-    "pair": "one pair: how two people compare, in every tuple that holds both",
-    "relationship": (
-        "one relationship: the tuples that someone who knows all others would have to be missing to "
-        "be in doubt about how two people relate"
-    ),
-    "person": "one person: every tuple in which that person takes part",
-}
-"""The same where the records are tuples of people."""
-
-ADJACENCY_SENTENCES_OF_TUPLES: dict[Adjacency, str] = {
-    adjacency: sentence.replace("pairs", "tuples").replace(
-        "'same' against 'different'", "another answer"
-    )
-    for adjacency, sentence in ADJACENCY_SENTENCES.items()
-}
-
-UNIT_SENTENCES_OF_LINKS: dict[Unit, str] = {
-    "pair": "one link: whether it says 'together' or 'apart'",
-    "relationship": (
-        "one relationship: the links that someone who knows all others would have to be missing to be in "
-        "doubt about whether two points belong together"
-    ),
-    "person": "one point: what all links at that point say",
-}
-"""The same where public points are linked: only what the links say is private."""
-
-POINTS_ARE_PUBLIC = (
-    "the points that are clustered: their features are not protected, only whether a link says 'together' or "
-    "'apart'"
+_TEXT: dict[str, Any] = tomllib.loads(
+    Path(__file__).with_name("words.toml").read_text(encoding="utf-8")
 )
+
+
+@dataclass(frozen=True)
+class Words:
+    """How one kind of records is worded: a table of ``words.toml``, where each sentence is explained."""
+
+    record: str
+    records: str
+    one: str
+    several: str
+    those: str
+    instance: str
+    released: str
+    not_protected: str
+    structure: str
+    public: tuple[str, ...]
+    public_plain: tuple[str, ...]
+    limits: str
+    dropped: str
+    called: Mapping[str, str]
+    covers: Mapping[str, str]
+    compared: Mapping[str, str]
+    against: Mapping[str, str]
+    guessed: Mapping[str, str]
+    meaning: Mapping[str, str]
+
+    @classmethod
+    def of(cls, kind: str) -> Words:
+        """The words of a kind of records; what its table leaves out is worded as for another kind."""
+        table = dict(_TEXT[kind])
+        like = {} if kind == "pairs" else vars(cls.of(table.pop("like", "pairs")))
+        lists = {name: tuple(said) for name, said in table.items() if isinstance(said, list)}
+        tables = {
+            name: {**like.get(name, {}), **said}
+            for name, said in table.items()
+            if isinstance(said, dict)
+        }
+        return cls(**{**like, **table, **lists, **tables})
+
+
+WORDS: dict[str, Words] = {kind: Words.of(kind) for kind in (*KINDS, "links")}
+"""By kind of records. Pairs of public points are links: only what the links say is private."""
+
+
+def public_of(kinds: Iterable[str]) -> tuple[str, ...]:
+    """What a certificate about these kinds of records treats as public, each sentence once.
+
+    Examples
+    --------
+    >>> public_of(["people"])[2]
+    "the bound on the features' norm"
+    """
+    return tuple(dict.fromkeys(said for kind in kinds for said in WORDS[kind].public))
+
+
+POINTS_ARE_PUBLIC: str = _TEXT["said"]["points_are_public"]
 """Said where a clustering of the points themselves is handed out."""
+UNKNOWN_TOPOLOGY: str = _TEXT["said"]["unknown_topology"]
+"""Said where pairs came without ids. Epsilon of the other units is stated as infinite."""
+PEOPLE_TOGETHER: str = _TEXT["said"]["people_together"]
+"""Said where a column says who changes together. Kappa of the unit 'person' is then theirs together."""
+DECLARED_KAPPA: str = _TEXT["said"]["declared_kappa"]
+"""Said where the user gave kappa instead of having it read off the graph."""
+SEARCHED: str = _TEXT["said"]["searched"]
+"""What every certificate of a private search says."""
+SELECTED_CAVEAT, SELECTED_TUPLES_CAVEAT = WORDS["pairs"].dropped, WORDS["tuples"].dropped
+"""Said where labelled pairs, or tuples with answers, were dropped."""
+
+UNFIT: dict[str, dict[str, str]] = _TEXT["unfit"]
+"""Why a release must not be handed out: what its certificate says of it, the reason, and what to do."""
+ASSUMED_CLASSES = UNFIT["classes"]["said"]
+"""Said where nobody gave the list of classes."""
+ASSUMED_LEVELS = UNFIT["levels"]["said"]
+"""Said where nobody gave the number of levels."""
+ASSUMED_TOPOLOGY = UNFIT["topology"]["said"]
+"""Said where nobody told who is who. The kappas then hold for rows, not for people."""
 
 SEEDED_NOISE = "seeded NumPy floating-point noise"
 TRUSTED_NOISE = "operating-system entropy, exact discrete noise ({sampler} sampler)"
@@ -109,51 +109,8 @@ NOISE_SOURCES: dict[str, bool] = {
 }
 """The sources of noise that a certificate may name, and whether their noise is fit for a release."""
 
-ASSUMED_TOPOLOGY = (
-    "pairs were given as feature rows, so people were recognised by equal rows: which rows are equal "
-    "counts as public, and people with equal features count as one person"
-)
-"""Said where nobody told who is who. The kappas then hold for rows, not for people."""
-
-ASSUMED_CLASSES = (
-    "the list of classes was read off the people: which classes occur counts as public, "
-    "also that of one person alone"
-)
-"""Said where nobody gave the list of classes."""
-
-ASSUMED_LEVELS = (
-    "the number of levels of each comparison was read off the pairs: which levels occur counts as public, "
-    "also that of one pair alone"
-)
-"""Said where nobody gave the number of levels."""
-
-UNKNOWN_TOPOLOGY = (
-    "nobody said which records the pairs compare: the promise is for one pair, and none is made for a "
-    "relationship or a person, who may be in any number of pairs"
-)
-"""Said where pairs came without ids. Epsilon of the other units is stated as infinite."""
-
-PEOPLE_TOGETHER = (
-    "who shares a household, a site or the like, as a column says: people who share one change together, and "
-    "the unit 'person' covers all of them at once"
-)
-"""Said where a column says who changes together. Kappa of the unit 'person' is then theirs together."""
-
-DECLARED_KAPPA = (
-    "kappa of the protected unit is a public constant that was declared, not counted; the used pairs need "
-    "no more than it"
-)
-"""Said where the user gave kappa instead of having it read off the graph."""
-
-SELECTED_CAVEAT = (
-    "The pairs were selected from pairs that already had labels; whoever knows the labels of the dropped "
-    "pairs may be able to tie more than kappa used pairs together, and what changes together beyond kappa "
-    "pairs is not covered"
-)
-"""Said where labelled pairs were dropped."""
-
-SELECTED_TUPLES_CAVEAT = SELECTED_CAVEAT.replace("pairs", "tuples").replace("labels", "answers")
-"""Said where tuples with answers were dropped."""
+SCORE_QUERY = "score counts"
+"""Name of the query that scores are read off; it ends every trial of a search."""
 
 
 def float_at_most(value: SupportsFloat) -> float:
@@ -192,6 +149,17 @@ def round_up(value: float, digits: int = 4) -> str:
     return f"{shown:.{digits}g}" if shown < 10**digits else f"{shown:.0f}"
 
 
+def times_in_100(share: float) -> str:
+    """A bound on a share as 'so many times in 100', rounded up.
+
+    Examples
+    --------
+    >>> times_in_100(0.60563), times_in_100(0.7)
+    ('60.6', '70')
+    """
+    return f"{math.ceil(1000 * share - 1e-9) / 10:g}"
+
+
 SINGLE = "single"
 """What a unit means unless said otherwise: a person is one id, a relationship is one of two ids."""
 LINKS_ALONE = "links of public points"
@@ -226,13 +194,3 @@ def meanings_of(
     if shares:
         return {"person": UNNAMED if column is None else f"together {column}"}
     return {}
-
-
-SEARCHED = (
-    "the candidates of the search and the mean number of its trials; how many trials there were is not "
-    "released, and nothing of those that were not the best"
-)
-"""What every certificate of a private search says."""
-
-SCORE_QUERY = "score counts"
-"""Name of the query that scores are read off; it ends every trial of a search."""

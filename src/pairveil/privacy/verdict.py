@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pairveil.errors import InputError
-from pairveil.privacy.units import PEOPLE_TOGETHER, POINTS_ARE_PUBLIC, Unit
+from pairveil.privacy.units import PEOPLE_TOGETHER, POINTS_ARE_PUBLIC, UNFIT, Unit
 
 if TYPE_CHECKING:
     from pairveil.privacy.certificate import Certificate
@@ -22,60 +22,6 @@ if TYPE_CHECKING:
 WEAK = 0.99  # whoever guesses right more often than this is as good as sure
 
 NO_NOISE = "it was learned without noise and promises nothing; it must not leave the house"
-_REMEDIES = {
-    "its randomness can be reproduced": (
-        "it was made with a seed, and whoever finds the seed can remove the noise; fit again without one"
-    ),
-    "the list of classes was read off the people": (
-        "the list of classes was read off the people, so that a class of one person alone would show; fit "
-        "again with the public list of classes"
-    ),
-    "the number of levels was read off the pairs": (
-        "the number of levels was read off the pairs, so that a level of one pair alone would show; fit "
-        "again with the public number of levels"
-    ),
-    "people were recognised by equal rows of features": (
-        "people were recognised by equal rows of features, so that somebody with several records counts as "
-        "several people; fit again with ids or row numbers that say who is who"
-    ),
-}
-"""What `Certificate.why_not_for_release` says, with what to do."""
-
-_ABOUT: dict[str, dict[str, str]] = {
-    "pairs": {
-        "pair": "Whether one pair was marked 'same' or 'different'",
-        "relationship": "Whether two people belong together",
-        "person": "Which of two accounts of everything recorded about one person is true",
-    },
-    "tuples": {
-        "pair": "How two people compare",
-        "relationship": "Whether two people were said to be close",
-    },
-    "links": {
-        "pair": "Whether one link says 'together' or 'apart'",
-        "relationship": "Whether two points were said to belong together",
-        "person": "Which of two accounts of one point's links is true",
-    },
-    "choices": {
-        "choice": "Which of two items was preferred, once",
-        "worker": "Which of two accounts of all that one worker chose is true",
-    },
-}
-"""What is guessed, by kind of records and unit; what a kind does not say is as for pairs."""
-
-_NAMES = {"links": {"pair": "link", "person": "point"}}
-"""What a unit is called, where records of a kind have another name for it."""
-
-_LESS_OF_PAIRS = (
-    "Someone who knows less can sometimes learn more. Who knows the answers inside each of two groups and "
-    "none between them can read off whether the groups are alike, and so every answer between them. A "
-    "family, a ward or a rule that ties many {} together opens them in the same way. These numbers do not "
-    "cover that."
-)
-_LESS = (
-    "Someone who knows less can sometimes learn more: where a known fact ties many {} together (a family, a "
-    "ward), these numbers do not hold."
-)
 _MEASURED = "What was measured for it on private pairs is counted too."
 
 
@@ -221,7 +167,7 @@ def verdict(
     else:
         found = tuple(problems or ())
         reasons += [f"the certificate does not hold: {'; '.join(found)}"] if found else []
-        reasons += [_REMEDIES.get(one, one) for one in certificate.why_not_for_release()]
+        reasons += [UNFIT[why]["remedy"] for why in certificate.unfit()]
         reasons += [one for one in [delta_too_large(certificate)] if one]
     if certificate is None or reasons:
         return Verdict(False, tuple(dict.fromkeys(reasons)), "Do not use")
@@ -243,7 +189,11 @@ def verdict(
         headline=_headline(made, certificate),
         about={unit: _about(made, certificate, unit) for unit in in_100},
         left_out_means="" if open_in_100 is None else _left_out(made, certificate),
-        limits=(_less(certificate), *([] if beside is None else [_MEASURED]), _counted(count)),
+        limits=(
+            certificate.words.limits.format(records_of(certificate)),
+            *([] if beside is None else [_MEASURED]),
+            _counted(count),
+        ),
     )
 
 
@@ -289,12 +239,12 @@ def kind_of(certificate: Certificate) -> str:
 
 def records_of(certificate: Certificate) -> str:
     """What the certificate's records are called; how pairs are summed is no matter here."""
-    return kind_of(certificate).removeprefix("counted ")
+    return certificate.words.records
 
 
 def unit_name(certificate: Certificate, unit: str) -> str:
     """What one unit is called."""
-    return _NAMES.get(kind_of(certificate), {}).get(unit, unit)
+    return certificate.words.called.get(unit, unit)
 
 
 # ---- the numbers --------------------------------------------------------------------------------
@@ -370,8 +320,7 @@ def _headline(found: Verdict, certificate: Certificate) -> str:
 
 
 def _about(found: Verdict, certificate: Certificate, unit: str) -> str:
-    kind = {"workers": "choices"}.get(kind_of(certificate), kind_of(certificate))
-    guessed = {**_ABOUT["pairs"], **_ABOUT.get(kind, {})}[unit]
+    guessed = certificate.words.guessed[unit]
     if unit == "person" and PEOPLE_TOGETHER in certificate.public:
         guessed = "Which of two accounts of all who share a household, a site or the like is true"
     times = found.in_100[unit]
@@ -385,18 +334,13 @@ def _about(found: Verdict, certificate: Certificate, unit: str) -> str:
 
 def _left_out(found: Verdict, certificate: Certificate) -> str:
     records, full = records_of(certificate), _full_kappa(certificate)
-    dropped = f"{found.left_out:,} {records if found.left_out > 1 else records.removesuffix('s')}"
+    dropped = f"{found.left_out:,} {records if found.left_out > 1 else certificate.words.record}"
     why = f", because {full:,} {records} can then count as one" if full > 1 else ""
     return (
         f"Left out: {dropped} with an answer. Against someone who knows what was left out there is no "
         f"promise: at least {found.open_in_100} guesses in 100 may be right{why}, and other ties may open "
         "more."
     )
-
-
-def _less(certificate: Certificate) -> str:
-    pairs = kind_of(certificate) in ("pairs", "counted pairs", "groups", "tuples", "links")
-    return (_LESS_OF_PAIRS if pairs else _LESS).format(records_of(certificate))
 
 
 def _counted(releases: int | None) -> str:

@@ -14,8 +14,7 @@ from typing import Any, TypeGuard
 
 from pairveil.errors import InputError
 from pairveil.graph import SELECTIONS
-from pairveil.privacy.certificate import Certificate
-from pairveil.privacy.epsilons import all_epsilons
+from pairveil.privacy.certificate import Certificate, all_epsilons
 from pairveil.privacy.events import (
     BestOfEvent,
     ChoiceEvent,
@@ -25,22 +24,19 @@ from pairveil.privacy.events import (
     event_from_dict,
 )
 from pairveil.privacy.mechanisms import Query, mechanism_named, slack_of_plan
-from pairveil.privacy.promise import public_of
 from pairveil.privacy.units import (
     ADJACENCIES,
-    ASSUMED_CLASSES,
-    ASSUMED_LEVELS,
-    ASSUMED_TOPOLOGY,
     DECLARED_KAPPA,
     NOISE_SOURCES,
     POINTS_ARE_PUBLIC,
     SCORE_QUERY,
     SEARCHED,
-    SELECTED_CAVEAT,
-    SELECTED_TUPLES_CAVEAT,
+    UNFIT,
     UNITS,
     UNKNOWN_TOPOLOGY,
+    WORDS,
     Unit,
+    public_of,
 )
 from pairveil.records.kinds import KINDS, PAIRS
 
@@ -95,16 +91,13 @@ def _headline(c: Certificate) -> list[str]:
         problems.append("epsilon is not the epsilon of its unit and adjacency")
     if not 1 <= c.n_pairs_used <= c.n_pairs_given:
         problems.append("more pairs used than given, or none")
-    if c.for_release and ASSUMED_TOPOLOGY in c.public:
-        problems.append("for release, but people were recognised by equal rows of features")
-    if c.for_release and ASSUMED_CLASSES in c.public:
-        problems.append("for release, but the list of classes was read off the people")
+    for one in UNFIT.values():
+        if c.for_release and one.get("said") in c.public:
+            problems.append(f"for release, but {one['reason']}")
     if "search" in c.plan and SEARCHED not in c.public:
         problems.append("it is the best of several fits, and it is not said what that makes public")
     if "search" in c.plan and len(_kinds(c)) > 1:  # its one event has one cost
         problems.append("a search is charged for one kind of records, and several are stated")
-    if c.for_release and ASSUMED_LEVELS in c.public:
-        problems.append("for release, but the number of levels was read off the pairs")
     return problems
 
 
@@ -196,7 +189,7 @@ def _said(c: Certificate) -> list[str]:
     caveat, dropped = c.selection["caveat"], c.n_pairs_used < c.n_pairs_given
     all_used = how == "all" and not dropped
     dropped = dropped or any(_left_out(one) for one in _thresholds(c))
-    usual = SELECTED_TUPLES_CAVEAT if KINDS[c.records].graph == "tuples" else SELECTED_CAVEAT
+    usual = WORDS[c.records].dropped
     if dropped and caveat != usual:
         problems.append(
             "pairs were dropped, but the caveat that this demands is missing or altered"

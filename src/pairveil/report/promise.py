@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, get_args
 
 from pairveil.errors import InputError
+from pairveil.privacy.certificate import one_number
 from pairveil.privacy.joint_certificate import model_and_curve
-from pairveil.privacy.promise import one_number
 from pairveil.privacy.units import Unit, round_up
 from pairveil.privacy.verdict import (
     Releases,
@@ -25,7 +25,6 @@ from pairveil.report.evidence import gain_in_brief
 from pairveil.report.measured import attacked
 from pairveil.report.parts import Fact, Figure, table
 from pairveil.report.words import (
-    ADJACENCY_MEANINGS,
     at_most,
     caveats,
     cost,
@@ -34,7 +33,6 @@ from pairveil.report.words import (
     odds_factor,
     one_in,
     plain_public,
-    unit_meaning,
 )
 
 if TYPE_CHECKING:
@@ -183,7 +181,7 @@ ONE_NUMBER = (
 
 def protected(certificate: Certificate, audit: Finding | None = None) -> dict[str, Any]:
     """Three units by two comparisons, what the numbers mean to an attacker, and what one saw."""
-    records, shown = kind_of(certificate), records_of(certificate)
+    shown = records_of(certificate)
     units = units_of(certificate)
     rows = []
     for unit in units:
@@ -202,9 +200,11 @@ def protected(certificate: Certificate, audit: Finding | None = None) -> dict[st
         f"epsilon, {shown} replaced",
         "best guess right at most",
     )
-    terms = [(unit.capitalize(), unit_meaning(unit, records)) for unit in units]
+    terms = [(unit.capitalize(), certificate.words.meaning[unit]) for unit in units]
     for words, adjacency in (("blanked (zero-out)", "zero-out"), ("replaced", "replace")):
-        terms.append((f"{shown.capitalize()} {words}", ADJACENCY_MEANINGS[adjacency].format(shown)))
+        terms.append(
+            (f"{shown.capitalize()} {words}", certificate.words.against[adjacency].format(shown))
+        )
     return {
         "lead": ONE_NUMBER if one_number(certificate) else SIX_NUMBERS,
         "table": table(

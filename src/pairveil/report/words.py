@@ -5,86 +5,29 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from pairveil.privacy.units import (
-    UNIT_SENTENCES,
-    UNIT_SENTENCES_OF_LINKS,
-    Unit,
-    round_up,
-)
-from pairveil.privacy.verdict import kind_of, records_of
+from pairveil.privacy.units import WORDS, round_up
+from pairveil.privacy.verdict import records_of
 
 if TYPE_CHECKING:
     from pairveil.privacy.certificate import Certificate
 
-UNIT_MEANINGS = {
-    "pair": "One labelled pair on its own: the difference of two people and their label.",
-    "relationship": (
-        "Whether two people belong together. If A matches B and B matches C, then A matches C: the pairs "
-        "that would tell count together (kappa)."
-    ),
-    "person": "Everything recorded about one person: all pairs at once.",
-}
-UNIT_MEANINGS_OF_PEOPLE = {
-    "pair": "All that is known of any two people.",
-    "relationship": "How two people relate: all that is known of both of them.",
-    "person": "Everything recorded about one person: all features and the class.",
-}
-UNIT_MEANINGS_OF_GROUPS = {
-    "pair": "Any two people of one group: their features and their label.",
-    "relationship": "How any two people of one group relate.",
-    "person": "All features and labels (or the class) of one person at once; she is in one group.",
-}
-UNIT_MEANINGS_OF_TUPLES = {
-    "pair": "How two people compare, in every tuple that holds both of them.",
-    "relationship": (
-        "Whether two people were said to be close. Answers can be chained: the tuples that would tell count "
-        "together (kappa)."
-    ),
-    "person": "Everything recorded about one person: all tuples at once.",
-}
-MEANINGS: dict[str, dict[str, str]] = {
-    "links": {
-        str(unit): f"{text[0].upper()}{text[1:]}." for unit, text in UNIT_SENTENCES_OF_LINKS.items()
-    },
-    "people": UNIT_MEANINGS_OF_PEOPLE,
-    "groups": UNIT_MEANINGS_OF_GROUPS,
-    "tuples": UNIT_MEANINGS_OF_TUPLES,
-}
-"""By kind of records; of others, those of pairs."""
-ADJACENCY_MEANINGS = {
-    "zero-out": "Compared with a world in which these {} say nothing at all.",
-    "replace": (
-        "One story against another, for instance 'same' against 'different': what an attacker compares. Read "
-        "this column."
-    ),
-}
-"""What an adjacency compares; the gap is for what the records are called."""
-
-
 _PLAIN = {
-    "kappa, the": "how many pairs count together (kappa), the",
-    "the records that each unit touches": "how many records one protected fact touches",
-    "the tuples that each unit touches": "how many tuples one protected fact touches",
-    "the sampling rate, the number of steps, the": "how often sums were taken, over which share, the",
-    "the number of steps, the": "how often sums were taken, the",
-    ", the clip bound and the noise scale": ", and how much noise was added",
-    "the bound on the features' norm": "the limit on the size of a person's features",
-    ", the margin's rule, and where the learning started": ", and the fixed rules of the learning",
-    ", the margin, and where the learning started": ", and the fixed rules of the learning",
+    said: plain
+    for words in WORDS.values()
+    for said, plain in zip(words.public, words.public_plain, strict=True)
 }
+"""What certificates call public in the words of their makers, and for readers who are none."""
 
 
 def plain_public(said: str, records: str) -> str:
-    """What a certificate calls public in the words of its makers, for a reader who is none.
+    """A sentence on what is public, for readers of the page; one that no kind of records has stays as it is.
 
     Examples
     --------
     >>> plain_public("the records that each unit touches, the clip bound and the noise scale", "people")
     'how many people one protected fact touches, and how much noise was added'
     """
-    for makers, readers in _PLAIN.items():
-        said = said.replace(makers, readers)
-    return said.replace("how many records one", f"how many {records} one")
+    return _PLAIN[said].format(records) if said in _PLAIN else said
 
 
 NO_BOUND = "no bound"
@@ -182,58 +125,12 @@ def _is_metric(certificate: Certificate) -> bool:
 
 def one_record(certificate: Certificate) -> str:
     """What one of the certificate's records is called."""
-    records = records_of(certificate)
-    return "person" if records == "people" else records.removesuffix("s")
+    return certificate.words.record
 
 
 def counted(count: int, certificate: Certificate) -> str:
     """So many of the certificate's records, with their name."""
     return f"{number(count)} {one_record(certificate) if count == 1 else records_of(certificate)}"
-
-
-def _public_structure(records: str) -> str:
-    if records == "people":
-        return (
-            "Who the people are, how many there are and the list of classes are public. The promise covers "
-            "people's features and classes, and not that they are in the data."
-        )
-    if records == "links":
-        return (
-            "The points, their features, and which of them are linked are public and not protected. The "
-            "promise covers whether a link says 'together' or 'apart', and nothing else."
-        )
-    if records == "tuples":
-        return (
-            "Who is in a tuple with whom is public. The promise covers what the tuples hold, features and "
-            "who plays which part, and not that a tuple exists."
-        )
-    if records == "counted pairs":
-        return (
-            "Who is paired with whom is public. The promise covers what the pairs hold, levels or scores and "
-            "labels, and not that a pair exists."
-        )
-    if records in ("pairs", "groups"):
-        return (
-            "Who is paired with whom is public. The promise covers what the pairs hold, features and "
-            "labels, and not that a pair exists."
-        )
-    return (
-        f"How many {records} there are and whose they are is public. The promise covers what the {records} "
-        "hold, and not that they exist."
-    )
-
-
-def unit_meaning(unit: Unit, records: str) -> str:
-    """What a unit covers, for readers.
-
-    Examples
-    --------
-    >>> unit_meaning("worker", "choices")
-    'One worker: everything that this worker chose.'
-    """
-    known = MEANINGS.get(records, UNIT_MEANINGS)
-    said = UNIT_SENTENCES[unit]
-    return known.get(unit, f"{said[0].upper()}{said[1:]}.")
 
 
 def caveats(certificate: Certificate | None) -> list[str]:
@@ -242,7 +139,7 @@ def caveats(certificate: Certificate | None) -> list[str]:
         return [
             "Nothing is promised: treat this release as you treat the data it was learned from."
         ]
-    found = [_public_structure(kind_of(certificate))]
+    found = [certificate.words.structure]
     if certificate.delta > 0:
         found.append(
             f"The limits may fail with a probability of about {one_in(certificate.delta)}; the guesses in "

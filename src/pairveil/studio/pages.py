@@ -14,12 +14,13 @@ from pairveil.errors import InputError
 from pairveil.graph import SELECTIONS
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.ledger import PrivacyLedger
+from pairveil.privacy.units import WORDS
 from pairveil.privacy.verdict import Releases
 from pairveil.report import promise
 from pairveil.report.charts import hundred_guesses, star
 from pairveil.report.data import MetricShape, ReportData
 from pairveil.report.parts import table
-from pairveil.report.words import UNIT_MEANINGS, UNIT_MEANINGS_OF_PEOPLE, cost, number
+from pairveil.report.words import cost, number
 from pairveil.schema.toml import read_schema
 from pairveil.studio.commands import EPSILONS
 from pairveil.studio.forms import TYPES, check_classes, fields_of
@@ -184,7 +185,7 @@ def plan_page(project: Project) -> dict[str, Any]:
     settings, ledger = project.settings, budget(project)
     for row in rows:
         row["charged"] = _charged(row, ledger["unit"])
-    meanings = UNIT_MEANINGS_OF_PEOPLE if project.by_classes else UNIT_MEANINGS
+    meanings = WORDS["people" if project.by_classes else "pairs"].meaning
     planned = {row["unit"] for row in rows}
     units = [unit for unit in ("relationship", "person", "pair") if unit in planned]
     shown = settings.unit if settings.unit in units else units[0]
