@@ -16,8 +16,8 @@ _HOME = {
     "Choices": "pairveil.records.choices",
     "read_features": "pairveil.records.readers",
     "read_pairs": "pairveil.records.readers",
-    "read_groups": "pairveil.records.group_reader",
-    "read_tuples": "pairveil.records.tuple_reader",
+    "read_groups": "pairveil.records.readers",
+    "read_tuples": "pairveil.records.readers",
     "select_pairs": "pairveil.graph.choosing",
     "design_pairs": "pairveil.graph.choosing",
     "design_groups": "pairveil.graph.choosing",
@@ -150,12 +150,10 @@ if TYPE_CHECKING:
     from pairveil.privacy.profile import epsilon_of
     from pairveil.records.choices import Choices
     from pairveil.records.embedded import label_pairs, load_patients, make_records
-    from pairveil.records.group_reader import read_groups
     from pairveil.records.groups import GroupSet
     from pairveil.records.pairset import PairSet
-    from pairveil.records.readers import read_features, read_pairs
+    from pairveil.records.readers import read_features, read_groups, read_pairs, read_tuples
     from pairveil.records.scaling import PublicBounds, scale_to_bounds
-    from pairveil.records.tuple_reader import read_tuples
     from pairveil.records.tupleset import TupleSet
     from pairveil.release.answers import ReleasedClusters, ReleasedRanking
     from pairveil.release.curve import ErrorCurve

@@ -1,17 +1,44 @@
-"""Columns matched by name wherever a table has names: never by position alone, never silently.
+"""Tables in memory, of any library: their columns by name, and their cells as Arrow holds them.
 
-A metric weighs each column by its own number, so a table whose columns stand in another order gives other
-distances without any error. Whoever is handed a table asks here first.
+narwhals sees pandas, polars, Arrow and their like alike; nothing else here asks which of them it is given.
+
+Columns are matched by name wherever a table has names: never by position alone, never silently. A metric
+weighs each column by its own number, so a table whose columns stand in another order gives other distances
+without any error. Whoever is handed a table asks here first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from pairveil._warn import warn
 from pairveil.errors import DataWarning, InputError
 from pairveil.printable import shortened
+
+ColumnKind = Literal["number", "text"]
+
+
+def frame_of(table: Any, *, collect: bool = True) -> Any:
+    """A pandas, polars, Arrow or other table as narwhals sees it, or None where it is none of them.
+
+    A lazy table is collected, if asked; a mapping of columns is no table of a library.
+
+    Raises InputError: two columns have the same name.
+    """
+    if isinstance(table, Mapping | Sequence) or hasattr(table, "__array_interface__"):
+        return None
+    import narwhals as nw
+
+    if hasattr(table, "num_rows") and not hasattr(table, "to_batches"):  # an Arrow batch
+        table = _arrow().Table.from_batches([table])
+    try:
+        found = nw.from_native(table, pass_through=True)
+    except nw.exceptions.DuplicateError:
+        raise InputError("the table: two columns have the same name") from None
+    if isinstance(found, nw.LazyFrame):
+        return found.collect() if collect else found
+    return found if isinstance(found, nw.DataFrame) else None
 
 
 def names_of(table: Any) -> tuple[str, ...] | None:
@@ -25,17 +52,11 @@ def names_of(table: Any) -> tuple[str, ...] | None:
     >>> names_of(pd.DataFrame({"age": [1.0], "dose": [2.0]})), names_of(np.eye(2))
     (('age', 'dose'), None)
     """
-    found = getattr(table, "column_names", None)  # arrow
-    if found is None and hasattr(table, "collect_schema") and not hasattr(table, "shape"):
-        found = table.collect_schema().names()  # a lazy polars table
-    if found is None:
-        found = getattr(table, "columns", None)  # pandas, polars
-    if found is None or callable(found):
-        return None
-    names = list(found)
+    frame = frame_of(table, collect=False)
+    names = [] if frame is None else frame.collect_schema().names()
     if not any(isinstance(name, str) for name in names) and names == list(range(len(names))):
         return None
-    return tuple(str(name) for name in names)
+    return tuple(map(str, names))
 
 
 def in_order(table: Any, names: Sequence[str] | None) -> Any:
@@ -60,16 +81,15 @@ def in_order(table: Any, names: Sequence[str] | None) -> Any:
     >>> in_order(pd.DataFrame({"age": [1.0], "dose": [2.0]}), ["age", "dose"]).shape
     (1, 2)
     """
-    if hasattr(table, "collect_schema") and not hasattr(table, "shape"):
-        table = table.collect()
-    found = names_of(table)
-    if names is None or found is None or found == tuple(names):
+    frame = frame_of(table)
+    if frame is None:
         return table
+    found = names_of(frame.to_native())
+    if names is None or found is None or found == tuple(names):
+        return frame.to_native()
     order = _order(found, tuple(names))
     _say_reordered()
-    if hasattr(table, "iloc"):  # pandas, whose names need not be text
-        return table.iloc[:, order]
-    return table.select([found[at] for at in order])
+    return frame[:, order].to_native()
 
 
 def row_in_order(row: Any, names: Sequence[str] | None) -> Any:
@@ -96,12 +116,97 @@ def in_order_of(found: Sequence[str], names: Sequence[str] | None) -> None:
     --------
     >>> in_order_of(["id", "age", "ward", "dose"], ["age", "dose"])
     """
-    if names is None:
-        return
     place = {name: at for at, name in enumerate(found)}
-    places = [place[name] for name in names if name in place]
+    places = [place[name] for name in names or () if name in place]
     if places != sorted(places):
         _say_reordered()
+
+
+# ---- cells, as Arrow holds them --------------------------------------------------------------------
+
+
+def columns_of(table: Any) -> dict[str, Any] | None:
+    """The columns of a table or mapping by name, each as its library has it; None for anything else.
+
+    An index of pandas that has a name is a column, usually that of ids.
+    """
+    if isinstance(table, Mapping):
+        return {str(name): values for name, values in table.items()}
+    index = getattr(table, "index", None)
+    if any(name is not None for name in getattr(index, "names", ())):
+        table = table.reset_index()
+    frame, names = frame_of(table), names_of(table)
+    if frame is None or names is None:
+        return None
+    return {name: frame[:, at] for at, name in enumerate(names)}
+
+
+def arrow_cells(values: Any, name: str, kind: ColumnKind = "text") -> Any:
+    """One column as an Arrow array; as text, cells of several kinds become text one by one.
+
+    Arrow would guess a type from all cells together: then what one of them holds could stop a fit.
+
+    Parameters
+    ----------
+    values : series, array or list
+    name : str
+        The column, for messages.
+    kind : {'text', 'number'}
+        How it will be read.
+
+    Examples
+    --------
+    >>> arrow_cells([1, "b", None], "ward").to_pylist()
+    ['1', 'b', None]
+    """
+    import narwhals as nw
+
+    pa = _arrow()
+    series = nw.from_native(values, pass_through=True, allow_series=True)
+    is_series = isinstance(series, nw.Series)
+    mixed = series.dtype == nw.Object if is_series else _is_loose(values)
+    try:
+        if not mixed or kind == "number":
+            made = series.to_arrow() if is_series else pa.array(values, from_pandas=True)
+            return made.combine_chunks() if isinstance(made, pa.ChunkedArray) else made
+    except (pa.ArrowException, TypeError, ValueError, OverflowError, UnicodeError):
+        if kind == "number":
+            raise InputError(f"column '{name}' mixes kinds of values; make it one kind") from None
+    try:
+        cells = series.to_list() if is_series else values
+        return pa.array([cell_text(one) for one in cells], pa.large_string())
+    except (pa.ArrowException, TypeError, ValueError, OverflowError, UnicodeError):
+        raise InputError(f"column '{name}' cannot be read: make it text or numbers") from None
+
+
+def cell_text(value: Any) -> str | None:
+    """A cell as text: 1.0 and 1 are '1', true is 'true', nothing and NaN stay nothing.
+
+    Examples
+    --------
+    >>> cell_text(1.0), cell_text(True), cell_text("a"), cell_text(None)
+    ('1', 'true', 'a', None)
+    """
+    if value is None or value != value:
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value)
+
+
+def _is_loose(values: Any) -> bool:
+    return (
+        isinstance(values, list | tuple)
+        or getattr(getattr(values, "dtype", None), "kind", "") == "O"
+    )
+
+
+def _arrow() -> Any:
+    import pyarrow  # slow to import, and who receives a release of plain numbers needs none of it
+
+    return pyarrow
 
 
 def _order(found: tuple[str, ...], names: tuple[str, ...]) -> list[int]:
@@ -119,8 +224,6 @@ def _order(found: tuple[str, ...], names: tuple[str, ...]) -> list[int]:
             "Pass the metric's columns only"
         )
     place = {name: at for at, name in enumerate(found)}
-    if len(place) != len(found):
-        raise InputError("two columns have the same name: pass an array in the metric's order")
     return [place[name] for name in names]
 
 

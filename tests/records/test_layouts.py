@@ -253,37 +253,35 @@ def test_the_docs_have_a_row_for_every_layout():
     from pathlib import Path
 
     from pairveil.cli.choices import LayoutName
-    from pairveil.records.layouts import LAYOUTS, layout_named
+    from pairveil.records.layouts import LAYOUTS
 
     guide = Path(__file__).parents[2] / "docs" / "guides" / "data-formats.md"
     rows = [line for line in guide.read_text().splitlines() if line.startswith("| `")]
-    wanted = [
-        f"| `{name}` | {layout_named(name).LOOKS} | {layout_named(name).NOTE} |" for name in LAYOUTS
-    ]
+    wanted = [f"| `{name}` | {one.looks} | {one.note} |" for name, one in LAYOUTS.items()]
     assert [row for row in rows if row in wanted] == wanted
     assert [str(name) for name in LayoutName] == ["auto", *LAYOUTS]
 
 
-def test_a_layout_is_one_module_and_one_line(tmp_path, monkeypatch):
-    from types import ModuleType
+def test_a_layout_is_one_row_of_the_table(tmp_path, monkeypatch):
+    from pairveil.records.layouts import LAYOUTS, Layout, of_lines
 
-    from pairveil.records.layouts import LAYOUTS
-    from pairveil.records.layouts.base import file_of, from_pairs, lines
+    def parse(line):
+        ends = line.split(" -> ")
+        return (*ends, 1) if len(ends) == 2 else None
 
-    made = ModuleType("arrows")
-    made.looks_like = lambda look: bool(look.lines) and " -> " in look.lines[0]
-
-    def read(source, how):
-        path = file_of(source, "arrows")
-        found = [(*line.split(" -> "), 1, number) for number, line in lines(path)]
-        return from_pairs(found, how.with_labels, path.name)
-
-    made.read = read
-    monkeypatch.setitem(LAYOUTS, "arrows", "arrows")
-    monkeypatch.setitem(__import__("sys").modules, "arrows", made)
+    made = Layout(
+        "`a -> b`",
+        "arrows join similar ones",
+        lambda look: bool(look.lines) and " -> " in look.lines[0],
+        of_lines(parse, "'a -> b'"),
+    )
+    monkeypatch.setitem(LAYOUTS, "arrows", made)
     file = tmp_path / "pairs.txt"
     file.write_text("ann -> bob\nbob -> cyd\n")
     for layout in ("auto", "arrows"):
         assert read_pairs(file, layout=layout).left.tolist() == ["ann", "bob"]
     with pytest.raises(InputError, match="read from a file"):
         read_pairs({"left": [1]}, layout="arrows")
+    file.write_text("ann -> bob\nbob\n")
+    with pytest.raises(InputError, match="line 2: expected 'a -> b'"):
+        read_pairs(file, layout="arrows")

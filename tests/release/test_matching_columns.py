@@ -118,7 +118,7 @@ def test_numbered_columns_have_no_names() -> None:
 
 def test_two_columns_of_one_name_are_refused() -> None:
     twice = pd.DataFrame(np.ones((2, 3)), columns=["age", "bmi", "bmi"])
-    with pytest.raises(InputError, match="lacks 1"):
+    with pytest.raises(InputError, match="two columns have the same name"):
         METRIC.transform(twice)
     with pytest.raises(InputError):
         ReleasedMetric(L, None, ("bmi", "age", "bmi")).transform(twice)

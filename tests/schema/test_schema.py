@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from pairveil import InputError, Schema, read_schema
 from pairveil.errors import PrivateNote
-from pairveil.records.raw_tables import guess_types
+from pairveil.records.guesses import guess_types
 from pairveil.schema.columns import CategoryColumn, Column, DateColumn, NumberColumn
 from pairveil.schema.toml import template, to_toml
 

@@ -8,7 +8,6 @@ from pairveil.audit.targets import TARGETS
 from pairveil.graph import DESIGNS, SELECTIONS
 from pairveil.learners import DEFAULT_LEARNER, LEARNERS
 from pairveil.privacy.mechanisms import MECHANISMS, NOISES
-from pairveil.records.layouts import LAYOUTS
 from pairveil.release.formats import FORMATS
 
 SelectName = StrEnum("SelectName", {name: name for name in SELECTIONS})  # type: ignore[misc]
@@ -17,7 +16,7 @@ NoiseName = StrEnum("NoiseName", {name: name for name in NOISES})  # type: ignor
 LearnerName = StrEnum("LearnerName", {name: name for name in LEARNERS})  # type: ignore[misc]
 TargetName = StrEnum("TargetName", {name: name for name in TARGETS})  # type: ignore[misc]
 FormatName = StrEnum("FormatName", {name: name for name in FORMATS})  # type: ignore[misc]
-LayoutName = StrEnum("LayoutName", {name: name for name in ("auto", *LAYOUTS)})  # type: ignore[misc]
+LayoutName = StrEnum("LayoutName", "auto table splink dedupe lfw voxceleb links")
 
 AUTO_LAYOUT = LayoutName("auto")
 DEFAULT_LEARNER_NAME = LearnerName(DEFAULT_LEARNER)

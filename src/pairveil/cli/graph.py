@@ -168,12 +168,12 @@ def _other_columns(path: Path, reading: PairOptions) -> dict[str, Any]:
     import pyarrow.compute as pc
 
     from pairveil.records.files import is_table_file, open_table
-    from pairveil.records.layouts.splink import COLUMNS, SETS
+    from pairveil.records.layouts import SPLINK, SPLINK_SETS
 
     if not is_table_file(path):
         return {}
     table = open_table(path)
-    own = {reading.left, reading.right, reading.label, *COLUMNS, *SETS}
+    own = {reading.left, reading.right, reading.label, *SPLINK, *SPLINK_SETS}
     names = [name for name in table.names if name not in own]
     if not names:
         return {}

@@ -208,7 +208,7 @@ def _read(
             )
         return by_splink(source, found, records, n_random)
     from pairveil.linkage.comparing import LabelledLevels
-    from pairveil.records.pair_values import read_levels, rows_of
+    from pairveil.records.readers import read_levels, rows_of
 
     if records is not None:
         raise InputError("--records goes with a Splink settings file (.json)")

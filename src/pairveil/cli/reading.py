@@ -232,11 +232,11 @@ def read_training(
         )
     file = Path(str(of.pairs))
     if of.kind == "tuples":
-        from pairveil.records.tuple_reader import read_tuples
+        from pairveil.records.readers import read_tuples
 
         return training(read_tuples(file, people, merge_similar_ids=reading.merge_similar_ids))
     if of.groups is not None:
-        from pairveil.records.group_reader import read_groups
+        from pairveil.records.readers import read_groups
 
         said = ("left", "right", "label", "zero_means", "merge_similar_ids")
         options = {name: getattr(reading, name) for name in said}

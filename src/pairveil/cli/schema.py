@@ -47,7 +47,7 @@ def schema(
     """
     from pairveil.files import file_draft
     from pairveil.records.files import decimal_mark
-    from pairveil.records.raw_tables import guess_types
+    from pairveil.records.guesses import guess_types
     from pairveil.schema.toml import template
 
     if out.suffix.lower() != ".toml":

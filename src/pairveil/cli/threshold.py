@@ -334,7 +334,7 @@ def _by_weights(
     together: str | None,
 ) -> Scored:  # fmt: skip
     from pairveil.column_names import in_order_of
-    from pairveil.records.pair_values import read_levels, rows_of
+    from pairveil.records.readers import read_levels, rows_of
 
     found, shared = reading.read(pairs), None
     if levels.suffix == ".json":
@@ -383,7 +383,7 @@ def _of_records(records: Any, column: str, settings: dict[str, Any]) -> dict[Any
 
 
 def _by_scores(source: Path, score: str, score_range: str | None, reading: PairOptions) -> Scored:
-    from pairveil.records.pair_values import read_pair_values
+    from pairveil.records.readers import read_pair_values
 
     if score_range is None:
         raise InputError("--score-range is missing: the public bounds of scores, such as 0,1")

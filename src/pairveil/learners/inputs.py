@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from pairveil._warn import warn
-from pairveil.column_names import in_order, names_of
+from pairveil.column_names import frame_of, in_order, names_of
 from pairveil.engine.backends.records import is_remote
 from pairveil.engine.planning import too_large
 from pairveil.errors import InputError, PairveilWarning, PrivacyLeakWarning
@@ -42,8 +42,7 @@ from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms import NOISES
 from pairveil.privacy.units import ADJACENCIES, ASSUMED_TOPOLOGY, UNITS, float_at_most
 from pairveil.records.canonical import NULL
-from pairveil.records.columns import as_ids, ids_as_text
-from pairveil.records.labels import LabelColumn
+from pairveil.records.columns import LabelColumn, as_ids, ids_as_text
 from pairveil.records.pairset import PairSet
 from pairveil.records.people import People
 from pairveil.records.scaling import PublicBounds, scale_to_bounds
@@ -513,18 +512,13 @@ def ids_of(table: Any) -> NDArray[Any] | None:
 
 def without_ids(table: Any) -> Any:
     """A table without its text column ``id``, which is no feature; anything else as it is."""
-    if _text_column(table) is None:
-        return table
-    kept = [name for name in names_of(table) or () if name != ID]
-    return table[kept] if hasattr(table, "iloc") else table.select(kept)
+    return table if _text_column(table) is None else frame_of(table).drop(ID).to_native()
 
 
 def _text_column(table: Any) -> NDArray[Any] | None:
     if ID not in (names_of(table) or ()):
         return None
-    if hasattr(table, "collect_schema") and not hasattr(table, "shape"):  # a lazy polars table
-        table = table.select(ID).collect()
-    values = np.asarray(table[ID], dtype=object)
+    values = np.array(frame_of(table).get_column(ID).to_list(), dtype=object)
     return values if len(values) and all(isinstance(one, str) for one in values.tolist()) else None
 
 

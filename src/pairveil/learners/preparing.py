@@ -60,8 +60,7 @@ from pairveil.records.kinds import COUNTED_PAIRS, GROUPS, PAIRS, PEOPLE, TUPLES,
 from pairveil.records.pairset import PairSet
 from pairveil.records.people import NO_CLASS, People, class_numbers
 from pairveil.records.shared_values import numbered, together_digest
-from pairveil.records.tuple_reader import answered
-from pairveil.records.tupleset import TupleSet, check_tuples
+from pairveil.records.tupleset import TupleSet, answered, check_tuples
 
 # ---- pairs, and people with classes --------------------------------------------------------------
 

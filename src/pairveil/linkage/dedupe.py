@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from pairveil.errors import InputError
 from pairveil.foreign import taking_apart
 from pairveil.linkage.comparing import LabelledLevels, text_levels
-from pairveil.records.layouts.dedupe import read_dedupe, read_dedupe_records
+from pairveil.records.layouts import dedupe_records
+from pairveil.records.readers import read_pairs
 from pairveil.release.linkage import ReleasedLinkage
 
 
@@ -45,8 +46,8 @@ def from_dedupe(
         raise InputError("cuts must name at least one field to compare")
     file = Path(training)
     with taking_apart(file.name):
-        listed = read_dedupe(file, record_id)
-        records = read_dedupe_records(file)
+        listed = read_pairs(file, layout="dedupe", record_id=record_id)
+        records = [pair for _, pair in dedupe_records(file)]
         columns = [
             text_levels([a.get(field) for a, _ in records], [b.get(field) for _, b in records], at)
             for field, at in cuts.items()

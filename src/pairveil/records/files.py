@@ -20,22 +20,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from pairveil.csv_cells import FORMULA, from_cell
+from pairveil.column_names import ColumnKind, arrow_cells, columns_of
 from pairveil.errors import InputError
 from pairveil.foreign import check_growth
-from pairveil.printable import shortened
+from pairveil.printable import FORMULA, from_cell, shortened
 from pairveil.records.arrays import check_archive
+from pairveil.records.columns import IdColumn
 
 # ---- What readers need of a table, and what users are told of a file that is not a table ---------
-
-ColumnKind = Literal["number", "text"]
 
 COMPRESSED = (".gz", ".bz2", ".zst")
 
@@ -110,6 +110,37 @@ class TableSource:
     batches: Callable[[Mapping[str, ColumnKind]], Iterator[pa.RecordBatch]]
     headless: bool = False
     has_header: bool = False
+
+    def gather(
+        self,
+        ids: Sequence[str],
+        others: Mapping[str, ColumnKind],
+        take: Callable[[pa.RecordBatch, int], None],
+        what: str = "",
+    ) -> list[np.ndarray]:
+        """Columns of ids, whole, in the order asked; batches with the others beside them go to ``take``.
+
+        Parameters
+        ----------
+        ids : sequence of str
+        others : mapping
+            From further columns to how they are read.
+        take : callable
+            Is given each batch, the columns of ids first, and the number of rows before it.
+        what : str
+            What a row is, in the plural, for the message of a table that has none.
+        """
+        columns, n_rows = [IdColumn(f"column '{name}'") for name in ids], 0
+        for batch in self.batches({**dict.fromkeys(ids, "text"), **others}):
+            for column, cells in zip(columns, batch.columns, strict=False):
+                column.add(cells)
+            take(batch, n_rows)
+            n_rows += batch.num_rows
+        if not n_rows:
+            raise InputError(
+                f"{self.title}: there are no {what}" if what else f"{self.title} has no rows"
+            )
+        return [column.finish() for column in columns]
 
     def require(self, columns: Sequence[str], how_to_name: str) -> None:
         """Raise InputError unless all of ``columns`` exist.
@@ -577,43 +608,22 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _open_frame(source: Any, title: str = "the table") -> TableSource:
-    table = _arrow_table(source)
-    names = tuple(name for name in table.column_names if not _is_index(name))
-    _refuse_twins(names, title)
-
-    def batches(wanted: Mapping[str, ColumnKind]) -> Iterator[pa.RecordBatch]:
-        yield from table.select(list(wanted)).to_batches(max_chunksize=_BATCH_ROWS)
-
-    return TableSource(title, names, batches)
-
-
-def _arrow_table(source: Any) -> pa.Table:
-    if isinstance(source, pa.Table):
-        return source
-    if hasattr(source, "collect_schema") and hasattr(source, "collect"):  # polars LazyFrame
-        source = source.collect()
-    if hasattr(source, "to_arrow"):  # polars DataFrame
-        return source.to_arrow()
-    if hasattr(source, "reset_index") and getattr(source.index, "names", [None]) != [None]:
-        source = source.reset_index()  # pandas: a named index is a column, usually the id
-    if not hasattr(source, "columns") and not isinstance(source, Mapping):
+    columns = columns_of(source)
+    if columns is None:
         raise InputError(
             f"cannot read a table from a {type(source).__name__}: give a path, or a pandas, polars "
             "or arrow table"
         )
-    names = list(source.columns) if hasattr(source, "columns") else list(source)
-    _refuse_twins([str(name) for name in names], "the table")
-    columns = {}
-    # Column by column, so that a message can say which one arrow cannot hold.
-    for name in names:
+    names = tuple(name for name in columns if not _is_index(name))
+
+    def batches(wanted: Mapping[str, ColumnKind]) -> Iterator[pa.RecordBatch]:
+        cells = {name: arrow_cells(columns[name], name, kind) for name, kind in wanted.items()}
         try:
-            columns[str(name)] = pa.array(source[name], from_pandas=True)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            raise InputError(f"column '{name}' mixes kinds of values; make it one kind") from None
-    try:
-        return pa.table(columns)
-    except pa.ArrowException:
-        raise InputError("the table's columns have different lengths") from None
+            yield from pa.table(cells).to_batches(max_chunksize=_BATCH_ROWS)
+        except pa.ArrowException:
+            raise InputError("the table's columns have different lengths") from None
+
+    return TableSource(title, names, batches)
 
 
 def _is_index(name: str) -> bool:

@@ -1,31 +1,39 @@
-"""read_features and read_pairs: the two doors by which data come in.
+"""The doors by which data come in: people, pairs, groups, tuples, and numbers of pairs.
 
-Both read a batch at a time into arrays; no Python object is made per row of numbers.
+All read a batch at a time into arrays; no Python object is made per row of numbers.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import scipy  # as in `validation`
 
+from pairveil.column_names import ColumnKind
 from pairveil.errors import InputError
 from pairveil.foreign import taking_apart
 from pairveil.records.arrays import is_array_file, read_array_column, read_array_file
-from pairveil.records.columns import IdColumn, number_array
-from pairveil.records.files import ColumnKind, TableSource, open_table, require_file
-from pairveil.records.labels import Meaning
-from pairveil.records.layouts import LAYOUTS, layout_named, sniff_layout
-from pairveil.records.layouts.base import How
-from pairveil.records.raw_tables import read_raw_features
+from pairveil.records.columns import Meaning, ids_as_text, number_array
+from pairveil.records.files import TableSource, open_table, require_file
+from pairveil.records.layouts import LAYOUTS, SPLINK, How, sniff_layout
+from pairveil.records.resolving import look_up, rows_of_ids
 from pairveil.records.similar_ids import folded_ids, say_similar
 from pairveil.records.tables import FeatureTable, PairTable
-from pairveil.schema.schema import Schema
+from pairveil.schema.columns import Counts
+from pairveil.schema.schema import Schema, say_counts
+
+if TYPE_CHECKING:  # they load more than counting pairs needs
+    from pairveil.records.groups import GroupSet
+    from pairveil.records.tupleset import TupleSet
+
+# ---- people ------------------------------------------------------------------------------------------
 
 
 def read_features(
@@ -78,11 +86,11 @@ def read_features(
         return FeatureTable(np.arange(source.shape[0] if source.ndim else 0), source)
     with _reading(source):
         if schema is not None:
-            people = read_raw_features(source, id, schema, columns, left_out)
+            people = _read_raw(open_table(source), id, schema.only(columns, left_out).check())
         elif isinstance(source, str | Path) and is_array_file(Path(source)):
             people = read_array_file(require_file(source))
         else:
-            people = _read_feature_table(source, id, columns, left_out)
+            people = _read_numbers(open_table(source), id, columns, left_out)
     if merge_similar_ids:
         return replace(people, ids=folded_ids(people.ids))
     say_similar("the features", people.ids)
@@ -94,10 +102,9 @@ def _reading(source: Any) -> AbstractContextManager[None]:
     return taking_apart(Path(source).name) if isinstance(source, str | Path) else nullcontext()
 
 
-def _read_feature_table(
-    source: Any, id: str, columns: Sequence[str] | None, left_out: set[str]
+def _read_numbers(
+    table: TableSource, id: str, columns: Sequence[str] | None, left_out: set[str]
 ) -> FeatureTable:
-    table = open_table(source)
     asked = None if columns is None else list(columns)
     table.require([id, *(asked or ()), *sorted(left_out)], "Name the id column with id=")
     names = [name for name in asked or table.names if name not in {id, *left_out}]
@@ -105,26 +112,37 @@ def _read_feature_table(
         raise InputError("columns must name each feature column once, and none that is left out")
     if not names:
         raise InputError(f"{table.title} has no feature columns beside '{id}'")
-    ids, values = _read_matrix(table, id, names)
-    return FeatureTable(ids, values, tuple(names))
-
-
-def _read_matrix(table: TableSource, id: str, names: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    ids = IdColumn(f"column '{id}'")
     blocks: list[np.ndarray] = []
-    n_rows = 0
-    wanted: dict[str, ColumnKind] = {id: "text", **dict.fromkeys(names, "number")}
-    for batch in table.batches(wanted):
-        ids.add(batch.column(0))
-        arrays = [
-            number_array(batch.column(1 + at), f"column '{name}'", n_rows)
-            for at, name in enumerate(names)
-        ]
+
+    def add_numbers(batch: Any, n_rows: int) -> None:
+        arrays = [number_array(batch.column(name), f"column '{name}'", n_rows) for name in names]
         blocks.append(np.column_stack(arrays))
-        n_rows += batch.num_rows
-    if not n_rows:
-        raise InputError(f"{table.title} has no rows")
-    return ids.finish(), np.concatenate(blocks)
+
+    ids = table.gather([id], dict.fromkeys(names, "number"), add_numbers)
+    return FeatureTable(ids[0], np.concatenate(blocks), tuple(names))
+
+
+def _read_raw(table: TableSource, id: str, schema: Schema) -> FeatureTable:
+    """People whose raw columns become numbers by a schema."""
+    raw = schema.raw_names
+    if id in raw:
+        raise InputError(
+            f"the schema makes features of the id column '{id}': give it type = \"id\""
+        )
+    table.require([id, *raw], "Name the id column with id=, and the columns as the schema does")
+    blocks: list[np.ndarray] = []
+    counts: dict[str, Counts] = defaultdict(Counts)
+
+    def add_encoded(batch: Any, _: int) -> None:
+        block, found = schema.encode(batch)
+        blocks.append(block)
+        for name, some in found.items():
+            counts[name] = counts[name] + some
+
+    # All as text: what is no number is missing, and stops nobody.
+    ids = table.gather([id], dict.fromkeys(raw, "text"), add_encoded)
+    say_counts(counts)
+    return FeatureTable(ids[0], np.concatenate(blocks), schema.feature_names)
 
 
 def read_classes(source: Any, column: str) -> np.ndarray:
@@ -146,10 +164,10 @@ def read_classes(source: Any, column: str) -> np.ndarray:
         return read_array_column(require_file(source), column)
     table = open_table(source)
     table.require([column], "Name one of these")
-    values = IdColumn(f"column '{column}'")
-    for batch in table.batches({column: "text"}):
-        values.add(batch.column(0))
-    return values.finish()
+    return table.gather([column], {}, lambda _batch, _n_rows: None)[0]
+
+
+# ---- pairs -------------------------------------------------------------------------------------------
 
 
 def read_pairs(
@@ -210,8 +228,291 @@ def read_pairs(
     how = How(left, right, label, zero_means, threshold, record_id, require_labels)
     with _reading(source):
         found = sniff_layout(source, left, right) if layout == "auto" else layout
-        table = layout_named(found).read(source, how)
+        table = LAYOUTS[found].read(source, how)
     if merge_similar_ids:
         return replace(table, left=folded_ids(table.left), right=folded_ids(table.right))
     say_similar("the pairs", table.left, table.right)
     return table
+
+
+def read_groups(
+    source: Any,
+    features: FeatureTable,
+    group: str = "group",
+    *,
+    left: str = "left",
+    right: str = "right",
+    label: str = "label",
+    zero_means: Meaning | None = None,
+    merge_similar_ids: bool = False,
+) -> GroupSet:
+    """Read labelled pairs that are sorted into disjoint groups of people.
+
+    Parameters
+    ----------
+    source : path, DataFrame or mapping
+        A table of pairs: two ids, a label, and a group.
+    features : FeatureTable
+        The people, as `read_features` gives them.
+    group : str
+        The column of groups, whole numbers or text; it must be public.
+    left, right, label, zero_means, merge_similar_ids
+        As for `read_pairs`.
+
+    Returns
+    -------
+    GroupSet
+        Pairs of a group that the file does not list are null.
+
+    Raises
+    ------
+    InputError
+        Somebody is in pairs of two groups; and as for `read_pairs`.
+
+    Examples
+    --------
+    >>> people = FeatureTable(ids=["ann", "bob", "cid", "dan"], values=np.eye(4))
+    >>> read_groups(
+    ...     {
+    ...         "left": ["ann", "cid"],
+    ...         "right": ["bob", "dan"],
+    ...         "label": ["same", "different"],
+    ...         "group": ["ward 1", "ward 2"],
+    ...     },
+    ...     people,
+    ... )
+    GroupSet(2 groups of at most 2 people, 2 pairs, 4 features)
+    """
+    from pairveil.records.groups import GroupSet
+    from pairveil.records.pairset import PairSet
+
+    table = read_pairs(
+        source, left, right, label, zero_means, "table", merge_similar_ids=merge_similar_ids
+    )
+    _, number = np.unique(read_classes(source, group).astype(str), return_inverse=True)
+    ends = look_up(table, features.ids)
+    groups = np.full(features.n_people, -1, dtype=np.int64)
+    groups[ends[:, 0]] = groups[ends[:, 1]] = number  # of several mentions, one
+    elsewhere = np.flatnonzero((groups[ends] != number[:, None]).any(axis=1))
+    if elsewhere.size:
+        raise InputError(
+            f"groups overlap: somebody in row {elsewhere[0] + 1} of the pairs is in a pair of another group "
+            "too; put everybody into one group"
+        )
+    return GroupSet.of_pairs(PairSet.join(features, table), groups)
+
+
+# ---- tuples ------------------------------------------------------------------------------------------
+
+ANCHOR, POSITIVE, NEGATIVE = "anchor", "positive", "negative"
+ANSWER, CANDIDATE = "answer", "candidate"
+
+
+def read_tuples(
+    source: Any, features: FeatureTable, *, merge_similar_ids: bool = False
+) -> TupleSet:
+    """Read relative comparisons between people: 'the anchor is closer to the positive than to the negative'.
+
+    Parameters
+    ----------
+    source : path, DataFrame or mapping
+        A row a comparison, all with as many people. Columns ``anchor``, ``positive``, ``negative`` and, for
+        more negatives, others whose names begin with 'negative' hold ids. Or columns ``anchor``,
+        ``candidate1``, ``candidate2``, ... (at least two) hold ids, and ``answer`` says which candidate is
+        nearest to the anchor: 1, 2, ... in the order of the columns. Other columns are not looked at.
+    features : FeatureTable
+        The people, as `read_features` gives them.
+    merge_similar_ids : bool
+        As for `read_pairs`.
+
+    Returns
+    -------
+    TupleSet
+        A comparison whose answer is missing, or names no candidate, is null: who was asked about is public
+        and stays, what was answered is private and stops nothing.
+
+    Raises
+    ------
+    InputError
+        A column or an id is missing, a row names somebody without features, or somebody twice.
+
+    Examples
+    --------
+    >>> people = FeatureTable(ids=["ann", "bob", "cid"], values=np.eye(3))
+    >>> read_tuples({"anchor": ["ann"], "positive": ["cid"], "negative": ["bob"]}, people).tuples.tolist()
+    [[0, 2, 1]]
+    >>> asked = {"anchor": ["ann"], "candidate1": ["bob"], "candidate2": ["cid"], "answer": [2]}
+    >>> read_tuples(asked, people).order.tolist()
+    [[0, 2, 1]]
+    """
+    from pairveil.records.tupleset import TupleSet, answered
+
+    table = open_table(source)
+    by_answer = ANSWER in table.names
+    columns = _columns_of_tuples(table, by_answer)
+    answers: list[float] = []
+
+    def add_answers(batch: Any, _: int) -> None:
+        if by_answer:
+            answers.extend(map(_number, batch.column(ANSWER).to_pylist()))
+
+    wanted: dict[str, ColumnKind] = {ANSWER: "text"} if by_answer else {}
+    ids = table.gather(columns, wanted, add_answers, "tuples")
+    if merge_similar_ids:
+        ids = [folded_ids(one) for one in ids]
+    else:
+        say_similar("the tuples", *ids)
+    if any(one.dtype.kind == "O" for one in ids):
+        ids = [ids_as_text(one) for one in ids]
+    rows = np.arange(1, len(ids[0]) + 1)
+    members = rows_of_ids(ids, features.ids, "tuples", rows).astype(np.int64)
+    order = answered(answers, members.shape) if by_answer else None
+    return TupleSet(features.values, members, order, features.ids, features.names)
+
+
+def _columns_of_tuples(table: TableSource, by_answer: bool) -> list[str]:
+    """The columns of ids by role: the anchor first."""
+    begins, first = (CANDIDATE, [ANCHOR]) if by_answer else (NEGATIVE, [ANCHOR, POSITIVE])
+    others = [name for name in table.names if name.startswith(begins)]
+    table.require(first, f"Tuples have {ANCHOR}, {POSITIVE} and {NEGATIVE}")
+    if len(first) + len(others) < 3:
+        wanted = f"{CANDIDATE}1, {CANDIDATE}2, ... and {ANSWER}" if by_answer else NEGATIVE
+        raise InputError(f"{table.title} lacks columns of ids: {', '.join(first)}, {wanted}")
+    return [*first, *others]
+
+
+def _number(answer: Any) -> float:
+    """An answer as a number; what is none is private contents, and names no column."""
+    try:
+        return float(answer)
+    except (TypeError, ValueError):
+        return 0.0
+
+
+# ---- numbers of pairs: comparison levels, a score --------------------------------------------------------
+
+
+class PairValues(NamedTuple):
+    """Numbers of pairs, row by row.
+
+    Attributes
+    ----------
+    pairs : PairTable
+        Without labels.
+    names : tuple of str
+        Of the columns.
+    values : float array of shape (K, C)
+        NaN where a cell is empty.
+    """
+
+    pairs: PairTable
+    names: tuple[str, ...]
+    values: np.ndarray
+
+
+def read_pair_values(
+    source: Any,
+    left: str = "left",
+    right: str = "right",
+    columns: Sequence[str] | None = None,
+    ignored: Sequence[str] = (),
+) -> PairValues:
+    """Read two id columns and numeric ones.
+
+    Parameters
+    ----------
+    source : path, DataFrame or mapping
+    left, right : str
+        The two id columns.
+    columns : sequence of str, optional
+        The numeric columns; by default all others.
+    ignored : sequence of str
+        Columns that are none of them, where ``columns`` is not given.
+
+    Examples
+    --------
+    >>> read_pair_values({"left": ["a"], "right": ["b"], "name": [2], "dob": [None]}).values
+    array([[ 2., nan]])
+    """
+    table = open_table(source)
+    if columns is None:
+        aside = {left, right, *ignored}
+        columns = [name for name in table.names if name not in aside]
+    if not columns:
+        raise InputError(f"{table.title} has no column beside the ids")
+    wanted: dict[str, ColumnKind] = {left: "text", right: "text"}
+    wanted |= dict.fromkeys(columns, "number")  # type: ignore[arg-type]
+    if len(wanted) < 2 + len(columns):
+        raise InputError("the two id columns and the columns of numbers must be different")
+    table.require(list(wanted), "Name the ids with left= and right=")
+    parts: list[np.ndarray] = []
+
+    def add_values(batch: Any, n_rows: int) -> None:
+        cells = [_numbers(batch.column(name), name, n_rows) for name in columns]
+        parts.append(np.column_stack(cells))
+
+    ends = table.gather([left, right], wanted, add_values, "pairs")
+    return PairValues(PairTable(ends[0], ends[1]), tuple(columns), np.concatenate(parts))
+
+
+def _numbers(column: pa.Array, name: str, row: int) -> np.ndarray:
+    filled = column.fill_null(float("nan")) if pa.types.is_floating(column.type) else column
+    if filled.null_count and pa.types.is_integer(column.type):
+        filled = column.cast(pa.float64()).fill_null(float("nan"))
+    if pa.types.is_null(column.type):
+        return np.full(len(column), np.nan)
+    return number_array(filled, f"column '{name}'", row).astype(np.float64)
+
+
+GAMMA = "gamma_"
+
+
+def read_levels(source: Any, left: str, right: str, ignored: Sequence[str] = ()) -> PairValues:
+    """Comparison levels of pairs: a table of ours, or the predictions that Splink writes.
+
+    Where columns are called ``gamma_...`` those are the levels, under the names behind it, and Splink's id
+    columns are known.
+
+    Examples
+    --------
+    >>> table = {"unique_id_l": ["a"], "unique_id_r": ["b"], "gamma_dob": [3], "mw_dob": [9.1]}
+    >>> read_levels(table, "left", "right").names
+    ('dob',)
+    """
+    names = open_table(source).names
+    if left not in names and set(SPLINK[:2]) <= set(names):
+        left, right = SPLINK[:2]
+    gammas = [name for name in names if name.startswith(GAMMA)]
+    found = read_pair_values(source, left, right, gammas or None, ignored)
+    return found._replace(names=tuple(name.removeprefix(GAMMA) for name in found.names))
+
+
+def rows_of(wanted: PairTable, having: PairTable) -> np.ndarray:
+    """Where each wanted pair stands in another table; (a, b) and (b, a) are the same pair.
+
+    Raises InputError: a wanted pair is not there, or is there twice.
+
+    Examples
+    --------
+    >>> rows_of(PairTable([2], [1]), PairTable([3, 1], [1, 2])).tolist()
+    [1]
+    """
+    keys, twice = {}, 0
+    for row, key in enumerate(_keys(having)):
+        twice = twice or (having.rows[row] if key in keys else 0)  # type: ignore[index]
+        keys[key] = row
+    found = np.array([keys.get(key, -1) for key in _keys(wanted)], dtype=np.int64)
+    missing = np.flatnonzero(found < 0)
+    if missing.size:
+        raise InputError(
+            f"{missing.size} labelled pairs have no row of values, the first in row "
+            f"{wanted.rows[missing[0]]} of the labels"  # type: ignore[index]
+        )
+    if twice:
+        raise InputError(f"row {twice} of the values is about a pair that was there before")
+    return found
+
+
+def _keys(table: PairTable) -> list[tuple[str, str]]:
+    left, right = ids_as_text(table.left).tolist(), ids_as_text(table.right).tolist()
+    return [(a, b) if a <= b else (b, a) for a, b in zip(left, right, strict=True)]

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from pairveil.csv_cells import FORMULA, as_cell
 from pairveil.errors import InputError
 from pairveil.files import file_draft
+from pairveil.printable import FORMULA, as_cell
 from pairveil.records.columns import as_ids, numbered, same_kind
 from pairveil.records.validation import check_features, check_labels, name_rows
 
@@ -143,7 +143,7 @@ def write_columns(path: str | Path, columns: Mapping[str, np.ndarray]) -> Path:
     """Write equally long columns as CSV or Parquet, by the file's ending.
 
     In CSV, text that a spreadsheet would run as a formula gets an apostrophe in front, which our own readers
-    take off again (`pairveil.csv_cells`).
+    take off again (`pairveil.printable`).
 
     Examples
     --------

@@ -354,3 +354,35 @@ def _class_codes(values: NDArray[Any]) -> IntArray:
         ],
         dtype=np.int64,
     )
+
+
+def answered(y: Any, shape: tuple[int, ...]) -> Orders:
+    """Orders from answers: column 0 is the anchor, the column named is the positive, the rest negatives.
+
+    Examples
+    --------
+    >>> answered([1, 2], (2, 3)).tolist()
+    [[0, 1, 2], [0, 2, 1]]
+    """
+    n, m = shape
+    given = np.asarray(y)
+    if given.shape != (n,) or given.dtype.kind not in "iuf":
+        raise InputError(
+            f"y must name, for each of the {n} tuples, the column (1 to {m - 1}) of who is nearest to the "
+            f"one in column 0; got shape {given.shape}"
+        )
+    valid = np.isin(given, np.arange(1, m))
+    if not valid.all():
+        count = int((~valid).sum())
+        warn(
+            f"{count} answer{'s' * (count > 1)} name{'' if count > 1 else 's'} no column from 1 to {m - 1}: "
+            "such a tuple contributes nothing",
+            PrivateNote,
+        )
+    chosen = np.where(valid, given, 1).astype(np.int64)
+    order = np.tile(np.arange(m), (n, 1))
+    # The positive comes to place 1; those before it move back by one.
+    for place in range(2, m):
+        order[:, place] = np.where(place <= chosen, place - 1, place)
+    order[:, 1] = chosen
+    return np.where(valid[:, None], order, ABSENT).astype(np.int8)

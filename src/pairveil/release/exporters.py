@@ -29,9 +29,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pairveil.array_types import FloatArray
-from pairveil.csv_cells import as_cell
 from pairveil.errors import InputError
 from pairveil.files import FolderDraft, write_file
+from pairveil.printable import as_cell
 from pairveil.release.metric import ReleasedMetric, as_released
 from pairveil.release.projector import OnnxMaths, SqlMaths, Term, quoted
 from pairveil.schema.schema import Schema
@@ -300,7 +300,7 @@ def to_csv(metric: ReleasedMetric, path: str | Path) -> Path:
     """Write the matrix as CSV: a header of feature names, then one row a component.
 
     Numbers are written so that reading them back gives the same doubles. A name that a spreadsheet would
-    run as a formula gets an apostrophe in front (`pairveil.csv_cells`). A metric with a schema is refused.
+    run as a formula gets an apostrophe in front (`pairveil.printable`). A metric with a schema is refused.
 
     Examples
     --------

@@ -23,36 +23,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.array_types import FloatArray
+from pairveil.column_names import cell_text
 from pairveil.errors import InputError
 
 # ---- Raw cells of a table as texts, numbers or dates ---------------------------------------------
 
 
-def category_text(value: Any) -> str:
-    """A category as text: 1.0 and 1 are '1', true is 'true'.
-
-    Examples
-    --------
-    >>> category_text(1.0), category_text(True), category_text(" a ")
-    ('1', 'true', 'a')
-    """
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return str(value).strip()
-
-
 def category_cells(cells: Any) -> Any:
-    """Cells as texts, as `category_text` writes them."""
+    """Cells as texts, as `cell_text` writes them."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if pa.types.is_floating(cells.type) or pa.types.is_decimal(cells.type):
-        return pa.array(
-            [None if v is None or v != v else category_text(float(v)) for v in cells.to_pylist()],
-            pa.large_string(),
-        )
+        numbers = [None if cell is None else float(cell) for cell in cells.to_pylist()]
+        return pa.array(map(cell_text, numbers), pa.large_string())
     return pc.utf8_trim_whitespace(cells.cast(pa.large_string()))
 
 
@@ -417,7 +401,7 @@ class CategoryColumn(_Encoded):
         listed = _texts(self.categories, self.name, "categories")
         object.__setattr__(self, "categories", listed)
         if self.fill is not None:
-            object.__setattr__(self, "fill", category_text(self.fill))
+            object.__setattr__(self, "fill", (cell_text(self.fill) or "").strip())
             if self.fill not in (*listed, OTHER):
                 raise _wrong(self.name, "fill must be one of the categories")
 
@@ -498,7 +482,7 @@ def column_of(name: str, table: Mapping[str, Any]) -> Column:
 def _texts(values: Any, name: str, key: str) -> tuple[str, ...]:
     if not all(isinstance(value, str | int | float | bool) for value in values):
         raise _wrong(name, f"{key} must be texts or numbers")
-    listed = tuple(category_text(value) for value in values)
+    listed = tuple((cell_text(value) or "").strip() for value in values)
     if "" in listed or len(set(listed)) != len(listed):
         raise _wrong(name, f"{key} must be different from each other, and none empty")
     return listed

@@ -11,10 +11,10 @@ import numpy as np
 
 from pairveil._warn import warn
 from pairveil.array_types import FloatArray
-from pairveil.column_names import names_of
+from pairveil.column_names import arrow_cells, columns_of
 from pairveil.errors import InputError, PrivateNote
 from pairveil.printable import shortened
-from pairveil.schema.columns import Column, Counts, category_text, column_of
+from pairveil.schema.columns import Column, Counts, column_of
 
 VERSION = 1
 DECIMALS = (".", ",")
@@ -245,80 +245,37 @@ def say_counts(counts: Mapping[str, Counts]) -> None:
 
 def _cells_of(table: Any, wanted: tuple[str, ...]) -> dict[str, Any]:
     """Arrow arrays of the columns wanted, by name."""
-    import pyarrow as pa
-
-    if hasattr(table, "collect_schema") and not hasattr(table, "shape"):  # a lazy polars table
-        table = table.select(list(wanted)).collect()
-    if hasattr(table, "to_arrow"):  # polars
-        table = table.to_arrow()
-    if isinstance(table, pa.RecordBatch):
-        table = pa.Table.from_batches([table])
-    named = tuple(map(str, table)) if isinstance(table, Mapping) else names_of(table)
-    if named is None:
-        return _cells_of_array(table, wanted)
-    missing = [name for name in wanted if name not in named]
+    columns = columns_of(table)
+    if columns is None:
+        columns = _columns_of_array(table, wanted)
+    missing = [name for name in wanted if name not in columns]
     if missing:
         raise InputError(
             f"the table lacks {len(missing)} of the schema's columns: {shortened(missing)}"
         )
-    place = {name: at for at, name in enumerate(named)}
-    columns = {name: _column_at(table, name, place[name]) for name in wanted}
-    return {name: _arrow(values, name) for name, values in columns.items()}
+    return {name: _plain_cells(arrow_cells(columns[name], name), name) for name in wanted}
 
 
-def _column_at(table: Any, name: str, place: int) -> Any:
-    if hasattr(table, "iloc"):  # pandas, whose names need not be text
-        return table.iloc[:, place]
-    if isinstance(table, Mapping):
-        return next(value for key, value in table.items() if str(key) == name)
-    return table.column(name)
-
-
-def _cells_of_array(table: Any, wanted: tuple[str, ...]) -> dict[str, Any]:
+def _columns_of_array(table: Any, wanted: tuple[str, ...]) -> dict[str, Any]:
     array = table.toarray() if hasattr(table, "toarray") else np.asarray(table)
     if array.ndim != 2 or array.shape[1] != len(wanted):
         raise InputError(
             f"rows without column names must have the schema's {len(wanted)} columns in its order; got an "
             f"array of shape {array.shape}"
         )
-    return {name: _arrow(array[:, at], name) for at, name in enumerate(wanted)}
+    return {name: array[:, at] for at, name in enumerate(wanted)}
 
 
-def _arrow(values: Any, name: str) -> Any:
-    """One arrow array; cells of several kinds become text each."""
+def _plain_cells(cells: Any, name: str) -> Any:
+    """Cells without a dictionary, of a type that every formula knows."""
     import pyarrow as pa
 
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-    if not isinstance(values, pa.Array):
-        try:
-            values = _typed(values)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError, UnicodeError):
-            raise InputError(f"column '{name}' cannot be read: make it text or numbers") from None
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
-    if pa.types.is_string_view(values.type) or pa.types.is_null(values.type):
-        values = values.cast(pa.large_string())
+    if pa.types.is_dictionary(cells.type):
+        cells = cells.dictionary_decode()
+    if pa.types.is_string_view(cells.type) or pa.types.is_null(cells.type):
+        cells = cells.cast(pa.large_string())
     try:
-        values.validate(full=True)
+        cells.validate(full=True)
     except pa.ArrowException:
         raise InputError(f"column '{name}' holds text that is not UTF-8") from None
-    return values
-
-
-def _typed(values: Any) -> Any:
-    """An arrow array of a column's own type; cells without a common type become text, one by one.
-
-    Arrow would guess a type from all cells together: then what one of them holds could stop a fit.
-    """
-    import pyarrow as pa
-
-    if (
-        isinstance(values, list | tuple)
-        or getattr(getattr(values, "dtype", None), "kind", "") == "O"
-    ):
-        cells = [None if one is None or one != one else category_text(one) for one in values]
-        return pa.array(cells, pa.large_string())
-    return pa.array(values, from_pandas=True)
+    return cells

@@ -1,21 +1,15 @@
-"""Raw tables read by a public schema, and the template of a schema made from a table's columns."""
+"""What the columns of a table hold, guessed from how cells are written; for templates and forms."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pairveil.column_names import ColumnKind
 from pairveil.errors import InputError
-from pairveil.records.columns import IdColumn
-from pairveil.records.files import ColumnKind, open_table
-from pairveil.records.tables import FeatureTable
-from pairveil.schema.columns import Counts
-from pairveil.schema.schema import Schema, say_counts
+from pairveil.records.files import open_table
 
 _LOOKED_AT = 10_000
 _MISSING = ("", "na", "n/a", "nan", "null", "none", "?")
@@ -37,40 +31,6 @@ class Guess(NamedTuple):
 
     type: str
     format: str = ""
-
-
-def read_raw_features(
-    source: Any, id: str, schema: Schema, columns: Sequence[str] | None, exclude: set[str]
-) -> FeatureTable:
-    """People whose raw columns became numbers by a schema, a batch at a time.
-
-    Parameters
-    ----------
-    source, id, columns, exclude
-        As for `pairveil.read_features`; columns are those of the table.
-    """
-    wanted_schema = schema.only(columns, exclude).check()
-    table = open_table(source)
-    raw = wanted_schema.raw_names
-    if id in raw:
-        raise InputError(
-            f"the schema makes features of the id column '{id}': give it type = \"id\""
-        )
-    table.require([id, *raw], "Name the id column with id=, and the columns as the schema does")
-    # All as text: what is no number is missing, and stops nobody.
-    wanted: dict[str, ColumnKind] = {id: "text", **dict.fromkeys(raw, "text")}
-    ids, blocks = IdColumn(f"column '{id}'"), []
-    counts: dict[str, Counts] = defaultdict(Counts)
-    for batch in table.batches(wanted):
-        ids.add(batch.column(0))
-        block, found = wanted_schema.encode(batch)
-        blocks.append(block)
-        for name, some in found.items():
-            counts[name] = counts[name] + some
-    if not blocks or not sum(map(len, blocks)):
-        raise InputError(f"{table.title} has no rows")
-    say_counts(counts)
-    return FeatureTable(ids.finish(), np.concatenate(blocks), wanted_schema.feature_names)
 
 
 def guess_types(source: Any, id: str, classes: str | None = None) -> dict[str, Guess]:

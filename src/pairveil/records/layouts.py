@@ -1,0 +1,483 @@
+"""How other tools write pairs: a table of small parsers.
+
+A row of `LAYOUTS` says what such a file looks like, how it is recognised and how it is read. A layout says
+itself what its labels mean, so 0 and 1 need no further word there. What a label *says* has no part in
+recognising a file: whether it can be read would tell that label.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pairveil.column_names import ColumnKind
+from pairveil.errors import InputError
+from pairveil.foreign import parse_json
+from pairveil.records.columns import LabelColumn, Meaning, as_ids, ids_as_text, number_array
+from pairveil.records.files import file_suffix, is_table_file, open_table, read_text, require_file
+from pairveil.records.tables import PairTable
+from pairveil.records.validation import name_rows
+
+Pair = tuple[Any, Any, int]  # two ids and the label
+
+
+class How(NamedTuple):
+    """The arguments of `pairveil.records.readers.read_pairs`."""
+
+    left: str = "left"
+    right: str = "right"
+    label: str | None = "label"
+    zero_means: Meaning | None = None
+    threshold: float = 0.5
+    record_id: str = "id"
+    require_labels: bool = True
+
+
+class Look:
+    """What of a source tells its layout; each part is None where the source is of another kind.
+
+    Parameters
+    ----------
+    source : path, table or mapping
+    left, right : str
+        The id columns of a plain table.
+    """
+
+    def __init__(self, source: Any, left: str = "left", right: str = "right") -> None:
+        self.source, self.left, self.right = source, left, right
+        self._path = Path(source) if isinstance(source, str | Path) else None
+
+    @cached_property
+    def keys(self) -> list[str] | None:
+        """Names in a mapping, or in the object of a JSON file."""
+        if isinstance(self.source, Mapping):
+            return [str(key) for key in self.source]
+        if self._path is None or is_table_file(self._path) or not self._is_json:
+            return None
+        content = parse_json(read_text(self._path), self._path.name, most=None, exact=False)
+        return [str(key) for key in content] if isinstance(content, Mapping) else []
+
+    @cached_property
+    def columns(self) -> tuple[str, ...] | None:
+        """Columns of a table, or of a file of one."""
+        if self._path is None or is_table_file(self._path):
+            return open_table(self.source).names
+        return None
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """Lines of a text file that is neither a table nor JSON; blank ones and comments left out."""
+        if self._path is None or is_table_file(self._path) or self._is_json:
+            return []
+        found = [line for _, line in _lines(self._path) if not line.startswith("#")]
+        if not found:
+            raise InputError(f"{self._path.name}: there are no pairs")
+        return found
+
+    @property
+    def words(self) -> list[str]:
+        """Those of the first line."""
+        return _SPACES.split(self.lines[0]) if self.lines else []
+
+    @property
+    def title(self) -> str:
+        """What messages call the source."""
+        return "the table" if self._path is None else self._path.name
+
+    @property
+    def _is_json(self) -> bool:
+        return self._path is not None and file_suffix(require_file(self._path)) == ".json"
+
+
+class Layout(NamedTuple):
+    """One way to write pairs.
+
+    Attributes
+    ----------
+    looks, note : str
+        What such a file looks like, and what a user should know of it, in Markdown: a table of the docs.
+    is_seen : callable
+        Whether a `Look` is at this layout, without any doubt.
+    read : callable
+        The pairs of a source, as `How` says.
+    """
+
+    looks: str
+    note: str
+    is_seen: Callable[[Look], bool]
+    read: Callable[[Any, How], PairTable]
+
+
+def sniff_layout(source: Any, left: str = "left", right: str = "right") -> str:
+    """The layout of ``source``, by suffix, column names and first line.
+
+    Parameters
+    ----------
+    source : path, table or mapping
+    left, right : str
+        The id columns of a plain table: a table that has them is a plain table.
+
+    Raises InputError: it could be more than one, or none.
+
+    Examples
+    --------
+    >>> sniff_layout({"unique_id_l": [1], "unique_id_r": [2], "clerical_match_score": [1.0]})
+    'splink'
+    """
+    look = Look(source, left, right)
+    for name in reversed(LAYOUTS):
+        if LAYOUTS[name].is_seen(look):
+            return name
+    raise InputError(
+        f"{look.title}: cannot tell the layout; say layout= one of {', '.join(LAYOUTS)}"
+    )
+
+
+# ---- tables ------------------------------------------------------------------------------------------
+
+SPLINK = ("unique_id_l", "unique_id_r", "clerical_match_score")
+SPLINK_SETS = ("source_dataset_l", "source_dataset_r")
+
+
+def _read_table(source: Any, how: How) -> PairTable:
+    """A plain table: two columns of ids, one of labels."""
+    table = open_table(source)
+    label = how.label if how.require_labels or how.label in table.names else None
+    wanted: dict[str, ColumnKind] = {how.left: "text", how.right: "text"}
+    if label is not None:
+        wanted[label] = "text"
+    if len(wanted) < (2 if label is None else 3):
+        raise InputError("left, right and label must be different columns")
+    table.require(list(wanted), "Name them with left=, right= and label=")
+    labels = None if label is None else LabelColumn(how.zero_means, label)
+
+    def add_labels(batch: Any, _: int) -> None:
+        if labels is not None:
+            labels.add(batch.column(2))
+
+    left, right = table.gather([how.left, how.right], wanted, add_labels, "pairs")
+    return PairTable(left, right, None if labels is None else labels.finish(None))
+
+
+def _is_splink(look: Look) -> bool:
+    """Its columns are there; a table that has the columns of a plain one is plain."""
+    names = look.columns or ()
+    return set(SPLINK) <= set(names) and not {look.left, look.right} <= set(names)
+
+
+def _read_splink(source: Any, how: How) -> PairTable:
+    """Splink's clerical labels: two ids and a score, similar from the threshold on.
+
+    Where the file speaks of more than one source dataset, an id is unique only within its own: ids
+    then become ``dataset-__-id``, as Splink itself writes them.
+    """
+    if not (math.isfinite(how.threshold) and 0 < how.threshold <= 1):
+        raise InputError("threshold must be above 0 and at most 1")
+    table = open_table(source)
+    usual = dict(zip(("left", "right", "label"), SPLINK, strict=True))
+    left, right, score = (
+        name and usual.get(name, name) for name in (how.left, how.right, how.label)
+    )
+    if not how.require_labels and score not in table.names:
+        score = None
+    ends = [str(left), str(right)]
+    table.require([*ends, *([score] if score else [])], "Name them with left=, right= and label=")
+    sets = SPLINK_SETS if set(SPLINK_SETS) <= set(table.names) else ()
+    names, labels = [*ends, *sets], []
+    wanted: dict[str, ColumnKind] = {score: "number"} if score else {}
+
+    def add_labels(batch: Any, n_rows: int) -> None:
+        if score:
+            labels.append(_splink_labels(batch.column(score), score, how.threshold, n_rows))
+
+    ids = dict(zip(names, table.gather(names, wanted, add_labels, "pairs"), strict=True))
+    notes: tuple[str, ...] = (f"Scores of at least {how.threshold:g} are similar",) if score else ()
+    if sets and len(np.unique(np.concatenate([ids[name] for name in sets]))) > 1:
+        for name, origin in zip(ends, sets, strict=True):
+            ids[name] = ids_as_text(ids[origin]) + "-__-" + ids_as_text(ids[name])
+        notes += ("There are several source datasets, so ids were read as dataset-__-id",)
+    known = np.concatenate(labels) if labels else None
+    return PairTable(ids[ends[0]], ids[ends[1]], known, notes=notes)
+
+
+def _splink_labels(values: Any, name: str, threshold: float, first_row: int) -> np.ndarray:
+    try:
+        scores = number_array(values, f"column '{name}'", first_row)
+    except InputError:
+        raise InputError(f"column '{name}' has a score that is missing or not a number") from None
+    bad = np.flatnonzero(~((scores >= 0) & (scores <= 1)))
+    if bad.size:
+        raise InputError(
+            f"column '{name}': a score is between 0 and 1; not so in "
+            f"{name_rows(bad + 1 + first_row)}"
+        )
+    return np.where(scores >= threshold, 1, -1).astype(np.int8)
+
+
+# ---- lines -------------------------------------------------------------------------------------------
+
+_SPACES = re.compile(r"[\s,;]+")
+_NUMBERED = (["1"], ["+1"], ["-1"])  # what stands behind the two ids
+_LINKS = {
+    **dict.fromkeys(("must-link", "mustlink", "must", "ml"), 1),
+    **dict.fromkeys(("cannot-link", "cannotlink", "cannot", "cl"), -1),
+}
+
+
+def _lines(path: Path) -> Iterable[tuple[int, str]]:
+    """Lines with their numbers from 1; blank ones and # comments are left out."""
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
+        if line.strip() and not line.startswith("#"):
+            yield number, line.strip()
+
+
+def of_lines(
+    parse: Callable[[str], Pair | None], expected: str, item: str = "", *, headed: bool = False
+) -> Callable[[Any, How], PairTable]:
+    """A reader of files with a pair on each line.
+
+    Parameters
+    ----------
+    parse : callable
+        From a line to its two ids and label; None where it is no such line.
+    expected : str
+        What a line should be, for messages.
+    item : str
+        What an id stands for, where that is no person.
+    headed : bool
+        The first line may be numbers alone: folds and pairs in each.
+    """
+
+    def read(source: Any, how: How) -> PairTable:
+        path = _file_of(source)
+        found, rows = [], []
+        for number, line in _lines(path):
+            if headed and number == 1 and _is_count(line):
+                continue
+            pair = parse(line)
+            if pair is None:
+                raise InputError(f"{path.name}, line {number}: expected {expected}")
+            found.append(pair)
+            rows.append(number)
+        notes = (ITEMS_NOTE.format(item=item),) if item else ()
+        return _from_pairs(found, how, path.name, rows, notes)
+
+    return read
+
+
+ITEMS_NOTE = "Each id is one {item}, so kappa and the guarantee count {item}s, not people"
+
+
+def _is_count(line: str) -> bool:
+    words = line.split()
+    return 0 < len(words) <= 2 and all(word.isdecimal() for word in words)
+
+
+def _lfw(line: str) -> Pair | None:
+    """``name n1 n2`` is the same person, ``name1 n1 name2 n2`` two; ids are LFW's ``name_0001``."""
+    words = line.split("\t") if "\t" in line else line.split()
+    if len(words) == 3:
+        words.insert(2, words[0])
+        label = 1
+    else:
+        label = -1
+    if len(words) != 4 or not all(re.fullmatch(r"\d{1,9}", w.strip()) for w in words[1::2]):
+        return None
+    left, right = (f"{words[at].strip()}_{int(words[at + 1]):04d}" for at in (0, 2))
+    return left, right, label
+
+
+def _voxceleb(line: str) -> Pair | None:
+    """``1 path1 path2`` is the same speaker, ``0 path1 path2`` is not."""
+    words = line.split()
+    if len(words) != 3 or words[0] not in ("0", "1"):
+        return None
+    return words[1], words[2], 1 if words[0] == "1" else -1
+
+
+def _is_voxceleb(look: Look) -> bool:
+    """'1 a b' could be a link list as well: only a path says VoxCeleb."""
+    words = look.words
+    return len(words) == 3 and words[0] in ("0", "1") and "/" in words[1] and "/" in words[2]
+
+
+def _link(line: str) -> Pair | None:
+    """``must-link a b``, ``a b cannot-link``, ML and CL for them, ``a b 1``, ``a b -1``."""
+    words = _SPACES.split(line)
+    if len(words) != 3:
+        return None
+    if (label := _link_label(words[0])) is not None:
+        return words[1], words[2], label
+    label = {"1": 1, "+1": 1, "-1": -1}.get(words[2], _link_label(words[2]))
+    return None if label is None else (words[0], words[1], label)
+
+
+def _link_label(word: str) -> int | None:
+    return _LINKS.get(word.strip().lower().replace("_", "-"))
+
+
+def _are_links(look: Look) -> bool:
+    """Keys or words that say must-link or cannot-link, or lines that all end in a label, whichever it is."""
+    if look.keys is not None:
+        return bool(look.keys) and all(_link_label(key) for key in look.keys)
+    words = look.words
+    if len(words) != 3:
+        return False
+    if _link_label(words[0]) or _link_label(words[2]):
+        return True
+    return all(_SPACES.split(line)[2:] in _NUMBERED for line in look.lines)
+
+
+_link_lines = of_lines(_link, "'must-link a b', 'cannot-link a b', 'a b 1' or 'a b -1'")
+
+
+# ---- JSON --------------------------------------------------------------------------------------------
+
+
+def _read_links(source: Any, how: How) -> PairTable:
+    """Lines, or JSON (a mapping) of lists of pairs under must_link and cannot_link."""
+    if not isinstance(source, Mapping) and file_suffix(_file_of(source)) != ".json":
+        return _link_lines(source, how)
+    title = "the links" if isinstance(source, Mapping) else Path(source).name
+    content = source if isinstance(source, Mapping) else _read_json(Path(source))
+    found: list[Pair] = []
+    for key, pairs in content.items():
+        label = _link_label(str(key))
+        if label is None:
+            raise InputError(f"{title}: only must_link and cannot_link are known as keys")
+        for pair in pairs:
+            if not (isinstance(pair, list | tuple) and len(pair) == 2):
+                raise InputError(f"{title}: pair {len(found) + 1} is not two ids")
+            found.append((pair[0], pair[1], label))
+    return _from_pairs(found, how, title)
+
+
+def _read_dedupe(source: Any, how: How) -> PairTable:
+    """dedupe's training JSON, by the field of its records that holds the id.
+
+    dedupe writes whole records, not ids; a record can be joined with features only by a field that
+    holds the person's id (dedupe keeps fields that its variables do not mention, so it is there if
+    it was in the data given to dedupe).
+    """
+    path, field = _file_of(source), how.record_id
+    found: list[Pair] = []
+    for label, pair in dedupe_records(path):
+        without = [record for record in pair if field not in record]
+        if without:
+            raise InputError(
+                f"{path.name}: the records of pair {len(found) + 1} have no field '{field}'; they have "
+                f"{len(without[0])} with other names. Name the one that holds the person's id with "
+                "record_id=; if there is none, add it to the data before labelling with dedupe"
+            )
+        found.append((pair[0][field], pair[1][field], label))
+    return _from_pairs(found, how, path.name)
+
+
+def dedupe_records(path: Path) -> list[tuple[int, list[Mapping[str, Any]]]]:
+    """Label and both whole records of each pair of dedupe's training file, under match and distinct."""
+    found: list[tuple[int, list[Mapping[str, Any]]]] = []
+    for key, pairs in _read_json(path).items():
+        label = {"match": 1, "distinct": -1}.get(key)
+        if label is None:
+            continue
+        for given in _plain(pairs):
+            pair = _plain(given)
+            records = [_plain(one) for one in pair] if isinstance(pair, list) else []
+            if len(records) != 2 or not all(isinstance(one, Mapping) for one in records):
+                raise InputError(f"{path.name}: pair {len(found) + 1} is not two records")
+            found.append((label, records))
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """The list inside dedupe's {'__class__': 'tuple', '__value__': [...]}."""
+    return value["__value__"] if isinstance(value, Mapping) and "__value__" in value else value
+
+
+def _read_json(path: Path) -> Mapping[str, Any]:
+    content = parse_json(read_text(path), path.name, most=None, exact=False)
+    if not isinstance(content, Mapping):
+        raise InputError(f"{path.name} is not the JSON expected: it is not an object with names")
+    return content
+
+
+def _file_of(source: Any) -> Path:
+    if not isinstance(source, str | Path):
+        raise InputError("this layout is read from a file: give its path")
+    return require_file(source)
+
+
+def _from_pairs(
+    found: list[Pair],
+    how: How,
+    title: str,
+    rows: list[int] | None = None,
+    notes: tuple[str, ...] = (),
+) -> PairTable:
+    """The table of pairs read one by one; ``rows`` are the lines of a file, where it has lines."""
+    if not found:
+        raise InputError(f"{title}: there are no pairs")
+    left, right, labels = (list(column) for column in zip(*found, strict=True))
+    return PairTable(
+        as_ids(_object_array(left), f"{title}: id"),
+        as_ids(_object_array(right), f"{title}: id"),
+        None if how.label is None else np.array(labels, dtype=np.int8),
+        None if rows is None else np.array(rows, dtype=np.int64),
+        notes,
+    )
+
+
+def _object_array(values: list[Any]) -> np.ndarray:
+    # Filled one by one: numpy would turn [1, "a"] into text and lists into a second dimension.
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    if {type(value) for value in values} == {int, str}:
+        array[:] = [str(value) for value in values]
+    return array
+
+
+LAYOUTS: dict[str, Layout] = {
+    "table": Layout(
+        "two columns of ids and one of labels",
+        "`left=`, `right=` and `label=` name them",
+        lambda look: look.columns is not None,  # missing columns are then named
+        _read_table,
+    ),
+    "splink": Layout(
+        "`unique_id_l, unique_id_r, clerical_match_score`",
+        "similar from `threshold=0.5` on; with several source datasets ids are `dataset-__-id`",
+        _is_splink,
+        _read_splink,
+    ),
+    "dedupe": Layout(
+        "training JSON with `match` and `distinct`",
+        "`record_id=` names the field that holds the id",
+        lambda look: look.columns is None and bool({"match", "distinct"} & set(look.keys or ())),
+        _read_dedupe,
+    ),
+    "lfw": Layout(
+        "`pairs.txt`: `name n1 n2`, `name1 n1 name2 n2`",
+        "ids are `name_0001`",
+        lambda look: bool(look.lines) and _is_count(look.lines[0]),
+        of_lines(_lfw, "'name n1 n2' or 'name1 n1 name2 n2'", "image", headed=True),
+    ),
+    "voxceleb": Layout(
+        "`1 path path`, `0 path path`",
+        "ids are the paths",
+        _is_voxceleb,
+        of_lines(_voxceleb, "'1 path path' or '0 path path'", "recording"),
+    ),
+    "links": Layout(
+        '`must-link a b`, `CL a b`, `a b -1`, or JSON `{"must_link": [...], "cannot_link": [...]}`',
+        "must-link is similar",
+        _are_links,
+        _read_links,
+    ),
+}
+"""Every layout by name. The plainest first: a later one that recognises a source wins."""
