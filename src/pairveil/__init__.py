@@ -72,10 +72,10 @@ _HOME = {
     "text_levels": "pairveil.linkage.comparing",
     "metric_comparison": "pairveil.linkage.metric_comparison",
     "to_recordlinkage": "pairveil.linkage.recordlinkage",
-    "ReleasedClusters": "pairveil.release.answers",
+    "ReleasedClusters": "pairveil.release.payloads",
     "ReleasedLinkage": "pairveil.release.linkage",
     "ReleasedMetric": "pairveil.release.metric",
-    "ReleasedRanking": "pairveil.release.answers",
+    "ReleasedRanking": "pairveil.release.payloads",
     "InputError": "pairveil.errors",
     "BudgetError": "pairveil.errors",
     "ClusterError": "pairveil.errors",
@@ -155,9 +155,9 @@ if TYPE_CHECKING:
     from pairveil.records.readers import read_features, read_groups, read_pairs, read_tuples
     from pairveil.records.scaling import PublicBounds, scale_to_bounds
     from pairveil.records.tupleset import TupleSet
-    from pairveil.release.answers import ReleasedClusters, ReleasedRanking
     from pairveil.release.curve import ErrorCurve
     from pairveil.release.linkage import ReleasedLinkage
     from pairveil.release.metric import ReleasedMetric
+    from pairveil.release.payloads import ReleasedClusters, ReleasedRanking
     from pairveil.schema.schema import Schema
     from pairveil.schema.toml import read_schema

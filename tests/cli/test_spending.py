@@ -164,12 +164,12 @@ Engine.answer = stop
 """
 STOP_WHILE_WRITING = """
 import os, signal
-import pairveil.release.metric as metric
-readme = metric.receiver_readme
-def stop(*a, **k):
+from pairveil.release.release import Release
+readme = Release.readme
+def stop(self):
     os.kill(os.getpid(), signal.SIGINT)
-    return readme(*a, **k)
-metric.receiver_readme = stop
+    return readme(self)
+Release.readme = stop
 """
 STOP_WHILE_ATTACKING = """
 import os, signal
@@ -273,15 +273,15 @@ def test_a_checkpoint_is_for_releases(files: Path, tmp_path: Path) -> None:
 
 SECOND_RUN_WHILE_WRITING = """
 import sys
-import pairveil.release.metric as metric
+from pairveil.release.release import Release
 sys.path.insert(0, {folder!r})
 from running import run
-readme = metric.receiver_readme
-def meanwhile(*a, **k):
+readme = Release.readme
+def meanwhile(self):
     done = run(*{words!r}, "-o", "second", cwd=".")
     print("second run:", done.code, done.err, file=sys.stderr)
-    return readme(*a, **k)
-metric.receiver_readme = meanwhile
+    return readme(self)
+Release.readme = meanwhile
 """
 
 

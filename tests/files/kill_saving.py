@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key, l
 
 from pairveil import files
 from pairveil.errors import InputError
-from pairveil.release.folder import check_folder
 from pairveil.release.metric import ReleasedMetric
+from pairveil.release.release import check_folder
 from pairveil.release.signing import check_signature, new_key, sign
 
 STEPS = ("open", "mkdir", "fsync", "replace", "unlink", "rmdir", "chmod")

@@ -14,8 +14,8 @@ import pairveil
 from pairveil import InputError, PrivateConstrainedKMeans, PrivatePreferenceRanker
 from pairveil.privacy.units import POINTS_ARE_PUBLIC
 from pairveil.release import signing
-from pairveil.release.answers import ReleasedClusters, ReleasedRanking
-from pairveil.release.artefact import load_release
+from pairveil.release.payloads import ReleasedClusters, ReleasedRanking
+from pairveil.release.release import load_release
 from pairveil.report.page import render
 from pairveil.report.summaries import read_release
 

@@ -17,8 +17,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key, l
 from pairveil import files
 from pairveil.errors import InputError
 from pairveil.release import signing
-from pairveil.release.artefact import load_release
-from pairveil.release.folder import check_folder
+from pairveil.release.release import check_folder, load_release
 from pairveil.release.signing import check_signature, is_signed, new_key, sign
 
 STORED = Path(__file__).parents[1] / "stored" / "v1" / "gaussian"

@@ -48,7 +48,7 @@ def promised(prepared: Any) -> Any:
 
 def keep_budget(draft: Any, ledger: Any) -> None:
     """Put what the ledger says of all releases together into the draft of a release."""
-    from pairveil.release.folder import SUMMARY_FILE
+    from pairveil.release.release import SUMMARY_FILE
     from pairveil.report.data import Summary
     from pairveil.report.summaries import budget_of
 

@@ -8,7 +8,7 @@ from pairveil.audit.targets import TARGETS
 from pairveil.graph import DESIGNS, SELECTIONS
 from pairveil.learners import DEFAULT_LEARNER, LEARNERS
 from pairveil.privacy.mechanisms import MECHANISMS, NOISES
-from pairveil.release.formats import FORMATS
+from pairveil.release import FORMATS
 
 SelectName = StrEnum("SelectName", {name: name for name in SELECTIONS})  # type: ignore[misc]
 DesignName = StrEnum("DesignName", {name: name for name in DESIGNS})  # type: ignore[misc]

@@ -44,8 +44,8 @@ def demo(
     from pairveil.learners.contrastive.learner import DPPMetricLearner
     from pairveil.records.embedded import label_pairs, load_patients
     from pairveil.records.pairset import PairSet
-    from pairveil.release.folder import check_folder
     from pairveil.release.metric import ReleasedMetric
+    from pairveil.release.release import check_folder
     from pairveil.report.evidence import PLAIN, is_plain
     from pairveil.report.public_test import map_of
     from pairveil.report.summaries import metric_shape, summary_of

@@ -235,8 +235,8 @@ def fit(
 
     Example: `pairveil fit s3://b/people.npy s3://b/pairs --no-scale --dask tcp://10.0.0.5:8786`
     """
-    from pairveil.release.folder import check_folder, commit
     from pairveil.release.metric import ReleasedMetric
+    from pairveil.release.release import check_folder, commit
 
     typed = typed_options(context)
     classes, public = marked_classes(schema if pairs is None else None, classes, class_list)

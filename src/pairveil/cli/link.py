@@ -114,8 +114,8 @@ def link(
 
     Example: `pairveil link splink.json labels.csv --records people.parquet --epsilon 0.1 --out release/`
     """
-    from pairveil.release.folder import SPLINK_FILE, check_folder, commit
     from pairveil.release.linkage import ReleasedLinkage
+    from pairveil.release.release import SPLINK_FILE, check_folder, commit
 
     talk = not (json_ or quiet)
     if not dry_run:

@@ -63,7 +63,7 @@ def report(
     """
     from rich.markup import escape
 
-    from pairveil.release.folder import REPORT_FILE, check_unsigned
+    from pairveil.release.release import REPORT_FILE, check_unsigned
     from pairveil.report.promise import verdict_of
 
     check_unsigned(folder, folder / REPORT_FILE if out is None else out)
@@ -111,11 +111,11 @@ def export(
 
     Example: `pairveil export release/ --to onnx -o metric.onnx`
     """
-    from pairveil.release.formats import writer_of
+    from pairveil.release.exporters import export as write
     from pairveil.release.metric import ReleasedMetric
 
     metric = ReleasedMetric.load(folder)
-    file = writer_of(to)(metric, out)
+    file = write(metric, to, out)
     if json_:
         parts = file.iterdir() if file.is_dir() else [file]
         print_json({"out": str(file), "to": to, "bytes": sum(one.stat().st_size for one in parts)})

@@ -149,7 +149,7 @@ def threshold(
         )
         from pairveil.files import check_file, write_file
         from pairveil.release.curve import ErrorCurve
-        from pairveil.release.folder import commit
+        from pairveil.release.release import commit
 
         held = open_.enter_context(hold_checkpoint(checkpoint, promise))
         draft = None
@@ -281,10 +281,10 @@ def _by_release(
     folder: Path, features: Path, pairs: Path, id_: str, reading: PairOptions, records: Path | None,
     together: str | None,
 ) -> Scored:  # fmt: skip
-    from pairveil.release.artefact import load_release
     from pairveil.release.curve import ErrorCurve
     from pairveil.release.linkage import ReleasedLinkage
     from pairveil.release.metric import ReleasedMetric
+    from pairveil.release.release import load_release
 
     released = load_release(folder)
     if isinstance(released, ErrorCurve):

@@ -46,7 +46,7 @@ def certificate(
     Example: `pairveil certificate release/ --signer sender.pub --pairs pairs.csv`
     """
     from pairveil.cli.recount import read_salt, recount
-    from pairveil.release.artefact import load_release
+    from pairveil.release.release import load_release
 
     if salt is not None and pairs is None:
         raise InputError("--salt goes with --pairs PAIRS")

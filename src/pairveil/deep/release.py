@@ -24,7 +24,9 @@ from pairveil.files import write_file
 from pairveil.foreign import read_json, read_regular
 from pairveil.privacy.certificate import Certificate
 from pairveil.release.exporters import ONNX_INPUT, ONNX_OPSET, ONNX_OUTPUT, need, to_dense
-from pairveil.release.folder import (
+from pairveil.release.metric import ReleasedMetric
+from pairveil.release.payloads import NETWORK_FORMAT as FORMAT
+from pairveil.release.release import (
     CERTIFICATE_FILE,
     NETWORK_ABOUT,
     NETWORK_FILE,
@@ -32,8 +34,6 @@ from pairveil.release.folder import (
     SUMMARY_FILE,
     reserve,
 )
-from pairveil.release.metric import ReleasedMetric
-from pairveil.release.network import FORMAT
 
 VERSION = 1
 _AT_ONCE = 1024

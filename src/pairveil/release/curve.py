@@ -5,11 +5,9 @@ Error curves as pictures: DET and ROC with their bands.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,19 +16,9 @@ from scipy.special import betaincinv, ndtri
 
 from pairveil.array_types import FloatArray
 from pairveil.errors import InputError
-from pairveil.files import FolderDraft
 from pairveil.plots import new_axes
 from pairveil.privacy.certificate import Certificate
-from pairveil.release.folder import (
-    CERTIFICATE_FILE,
-    CURVE_FILE,
-    JSON_VERSION,
-    README_FILE,
-    certified,
-    commit,
-    read_stated,
-    reserve,
-)
+from pairveil.release.release import CURVE_FILE, About, JsonRelease
 
 # ---- Error curves as pictures: DET and ROC with their bands --------------------------------------
 
@@ -72,8 +60,6 @@ def plot_errors(curve: ErrorCurve, kind: str = "det", ax: Any = None) -> Any:
 
 # ---- both error rates against the threshold, with bands, a certificate, and no score -------------
 
-FORMAT = "pairveil-error-curve"
-
 SHOWN, PAID = 2.0, 1.0
 """A rate can be asked for where its pairs exceed so many standard deviations of sampling and noise: before
 epsilon is spent, and of a curve that was paid for, whose band says what is known."""
@@ -87,7 +73,7 @@ MOST_POINTS = 4096
 
 
 @dataclass(frozen=True, eq=False)
-class ErrorCurve:
+class ErrorCurve(JsonRelease):
     """Error rates against the threshold, with simultaneous bands; all of it may be handed out.
 
     A pair is called a match when its score is at least the threshold.
@@ -129,6 +115,8 @@ class ErrorCurve:
     >>> low < 0.01 < high
     True
     """
+
+    file, what, format = CURVE_FILE, "error curve", "pairveil-error-curve"
 
     thresholds: FloatArray
     fmr: FloatArray
@@ -293,74 +281,77 @@ class ErrorCurve:
             ],
         }
 
-    def save(self, folder: str | Path | FolderDraft, *, overwrite: bool = False) -> Path:
-        """Write ``error_curve.json``, ``certificate.json`` and ``README.md``, whole or not at all.
-
-        What `reserve` gave is written, and left to `pairveil.release.folder.commit`.
-        """
-        if not isinstance(folder, FolderDraft):
-            with self.reserve(folder, overwrite=overwrite) as draft:
-                self.save(draft)
-                return commit(draft, overwrite)
-        about = {
-            name: getattr(self, name)
-            for name in ("count_noise", "score_range", "asked", "of_distance")
-        }
-        content = {"format": FORMAT, "version": JSON_VERSION, **self.to_dict(), **about}
-        text = (json.dumps(content, indent=1, allow_nan=False) + "\n").encode()
-        certificate = certified(self.certificate, text)
-        if certificate is not None:
-            folder.write(CERTIFICATE_FILE, certificate.to_json() + "\n")
-        folder.write(CURVE_FILE, text)
-        folder.write(README_FILE, _readme(self))
-        return folder.target
-
-    @staticmethod
-    def reserve(folder: str | Path, *, overwrite: bool = False) -> FolderDraft:
-        """Make sure of the folder of a release before anything is spent on it."""
-        return reserve(folder, overwrite, 4 << 20)
+    def content(self) -> dict[str, Any]:
+        """What is handed out with a model, and what the curve was made for."""
+        about = ("count_noise", "score_range", "asked", "of_distance")
+        return self.to_dict() | {name: getattr(self, name) for name in about}
 
     @classmethod
-    def load(cls, folder: str | Path) -> ErrorCurve:
-        """Read a release and check that the curve is the one its certificate was made for."""
-        content, certificate = read_stated(folder, CURVE_FILE, FORMAT, "error curve")
-        try:
-            found = _from_dict(content)
-        except (KeyError, TypeError, ValueError, OverflowError):
-            file = Path(folder) / CURVE_FILE
-            raise InputError(f"{file} lacks a field or holds one of a wrong type") from None
-        return replace(found, certificate=certificate)
+    def of(cls, content: dict[str, Any]) -> ErrorCurve:
+        """From JSON; ValueError where it is no curve."""
+        points = content["points"]
+        columns = np.array(
+            [[float(one[name]) for name in ("threshold", *RATES)] for one in points]
+        ).T
+        low, high = (float(end) for end in content["score_range"])
+        numbers = {
+            name: float(content[name])
+            for name in ("confidence", "n_impostors", "n_genuine", "effective_share", "count_noise")
+        }
+        asked = None if content["asked"] is None else float(content["asked"])
+        if not (
+            2 <= len(points) <= MOST_POINTS and np.isfinite([*numbers.values(), low, high]).all()
+        ):
+            raise ValueError
+        rates = columns[1:]
+        rising = np.all(np.diff(columns[0]) > 0) and low < high
+        if not (rising and np.all((rates >= 0) & (rates <= 1)) and 0 < numbers["confidence"] < 1):
+            raise ValueError
+        if not (0 < numbers["effective_share"] <= 1 and (asked is None or 0 < asked < 1)):
+            raise ValueError
+        if numbers["count_noise"] < 0 or not isinstance(content["of_distance"], bool):
+            raise ValueError
+        whole: dict[str, Any] = {
+            **dict(zip(("thresholds", *RATES), columns, strict=True)),
+            **numbers,
+            "score_range": (low, high),
+            "asked": asked,
+            "of_distance": content["of_distance"],
+            "certificate": None,
+        }
+        return cls(**whole)
+
+    def about(self) -> About:
+        """The operating points at usual rates."""
+        rows = "\n".join(
+            f"| {rate:g} | {at:.6g} | {low:.2%} to {high:.2%} | {missed:.2%} to {most:.2%} |"
+            for rate, at, low, high, missed, most in operating_points(
+                self, (0.001, 0.01, 0.05, 0.1)
+            )
+        )
+        side = "distance at most" if self.of_distance else "score at least"
+        return About(
+            "An operating point from labelled pairs",
+            f"- `error_curve.json`: false-match and false non-match rates at {len(self.thresholds)} "
+            "thresholds, with bands\n  that hold sampling and noise for all thresholds together "
+            f"({self.confidence:.0%} confidence).",
+            _USE,
+            sections=f"""
+| false-match rate | match: {side} | false matches | false non-matches |
+|---|---|---|---|
+{rows}
+
+Rates that are missing take more pairs than there were.
+""",
+        )
 
 
-def _from_dict(content: dict[str, Any]) -> ErrorCurve:
-    """The curve that `ErrorCurve.save` wrote, without its certificate; ValueError where it is none."""
-    points = content["points"]
-    columns = np.array([[float(one[name]) for name in ("threshold", *RATES)] for one in points]).T
-    low, high = (float(end) for end in content["score_range"])
-    numbers = {
-        name: float(content[name])
-        for name in ("confidence", "n_impostors", "n_genuine", "effective_share", "count_noise")
-    }
-    asked = None if content["asked"] is None else float(content["asked"])
-    if not (2 <= len(points) <= MOST_POINTS and np.isfinite([*numbers.values(), low, high]).all()):
-        raise ValueError
-    rates = columns[1:]
-    rising = np.all(np.diff(columns[0]) > 0) and low < high
-    if not (rising and np.all((rates >= 0) & (rates <= 1)) and 0 < numbers["confidence"] < 1):
-        raise ValueError
-    if not (0 < numbers["effective_share"] <= 1 and (asked is None or 0 < asked < 1)):
-        raise ValueError
-    if numbers["count_noise"] < 0 or not isinstance(content["of_distance"], bool):
-        raise ValueError
-    whole: dict[str, Any] = {
-        **dict(zip(("thresholds", *RATES), columns, strict=True)),
-        **numbers,
-        "score_range": (low, high),
-        "asked": asked,
-        "of_distance": content["of_distance"],
-        "certificate": None,
-    }
-    return ErrorCurve(**whole)
+_USE = """\
+from pairveil import ErrorCurve
+
+curve = ErrorCurve.load("path/to/this/folder")
+curve.threshold(fmr=0.05)      # any other rate: reading it off costs nothing
+curve.plot("det")"""
 
 
 class OperatingPoint(NamedTuple):
@@ -418,45 +409,3 @@ def check_rate(fmr: object) -> None:
 
 def _is_finite(value: Any) -> bool:
     return isinstance(value, int | float | np.integer | np.floating) and math.isfinite(value)
-
-
-def _readme(curve: ErrorCurve) -> str:
-    promise = (
-        curve.certificate.promise()
-        if curve.certificate is not None
-        else "NOT PRIVATE: this curve was counted without noise and promises nothing. Do not hand it out."
-    )
-    rows = "\n".join(
-        f"| {rate:g} | {at:.6g} | {low:.2%} to {high:.2%} | {missed:.2%} to {most:.2%} |"
-        for rate, at, low, high, missed, most in operating_points(curve, (0.001, 0.01, 0.05, 0.1))
-    )
-    side = "distance at most" if curve.of_distance else "score at least"
-    return f"""# An operating point from labelled pairs, released with pairveil
-
-{promise}
-
-## What is here
-
-- `error_curve.json`: false-match and false non-match rates at {len(curve.thresholds)} thresholds, with bands
-  that hold sampling and noise for all thresholds together ({curve.confidence:.0%} confidence).
-- `certificate.json`: the guarantee and all that is needed to recompute it.
-
-| false-match rate | match: {side} | false matches | false non-matches |
-|---|---|---|---|
-{rows}
-
-Rates that are missing take more pairs than there were.
-
-## Use
-
-```python
-from pairveil import ErrorCurve
-
-curve = ErrorCurve.load("path/to/this/folder")
-curve.threshold(fmr=0.05)      # any other rate: reading it off costs nothing
-curve.plot("det")
-```
-
-Check it: `pairveil certificate path/to/this/folder` verifies the file and recomputes every epsilon. Noise and
-kappa are the sender's word: add `--signer KEY` to check who signed it, if there is a `signature.dsse.json`.
-"""

@@ -2,38 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pairveil.array_types import FloatArray, IntArray
 from pairveil.errors import InputError
-from pairveil.files import FolderDraft
 from pairveil.printable import printable
 from pairveil.privacy.certificate import Certificate
-from pairveil.release.folder import (
-    CERTIFICATE_FILE,
-    JSON_VERSION,
-    LINKAGE_FILE,
-    README_FILE,
-    SUMMARY_FILE,
-    certified,
-    commit,
-    read_stated,
-    reserve,
-)
+from pairveil.release.release import LINKAGE_FILE, About, JsonRelease
 
-FORMAT = "pairveil-linkage"
 NULL_LEVEL = -1
-_ROOM = 1 << 20  # tables, certificate, README and report are far smaller
 
 
 @dataclass(frozen=True, eq=False)
-class ReleasedLinkage:
+class ReleasedLinkage(JsonRelease):
     """A linkage model with its certificate, ready to be handed out.
 
     Parameters
@@ -58,6 +43,8 @@ class ReleasedLinkage:
     >>> model.match_weights([[1], [0], [-1]]).round(2)
     array([ 3.  , -2.17,  0.  ])
     """
+
+    file, what, format = LINKAGE_FILE, "linkage model", "pairveil-linkage"
 
     m: tuple[FloatArray, ...]
     u: tuple[FloatArray, ...]
@@ -106,45 +93,13 @@ class ReleasedLinkage:
 
     # ---- files ----------------------------------------------------------------------------------
 
-    def save(
-        self,
-        folder: str | Path | FolderDraft,
-        *,
-        overwrite: bool = False,
-        summary: str | None = None,
-    ) -> Path:
-        """Write ``linkage.json``, ``certificate.json`` and ``README.md``, whole or not at all.
-
-        What `reserve` gave is written, and left to `pairveil.release.folder.commit`. ``summary`` is the text
-        of ``summary.json``, which the report reads.
-        """
-        if not isinstance(folder, FolderDraft):
-            with self.reserve(folder, overwrite=overwrite) as draft:
-                self.save(draft, summary=summary)
-                return commit(draft, overwrite)
-        text = self._text().encode()
-        certificate = certified(self.certificate, text)
-        if certificate is not None:
-            folder.write(CERTIFICATE_FILE, certificate.to_json() + "\n")
-        folder.write(LINKAGE_FILE, text)
-        folder.write(README_FILE, _readme(self, certificate))
-        if summary is not None:
-            folder.write(SUMMARY_FILE, summary)
-        return folder.target
-
-    @staticmethod
-    def reserve(folder: str | Path, *, overwrite: bool = False) -> FolderDraft:
-        """Make sure of the folder of a release before anything is spent on it."""
-        return reserve(folder, overwrite, _ROOM)
-
-    def _text(self) -> str:
+    def content(self) -> dict[str, Any]:
+        """Tables and weights, comparison by comparison."""
         comparisons = [
             {"name": name, "m": m.tolist(), "u": u.tolist(), "weights": np.log2(m / u).tolist()}
             for name, m, u in zip(self.shown_names, self.m, self.u, strict=True)
         ]
-        content = {
-            "format": FORMAT,
-            "version": JSON_VERSION,
+        return {
             "levels": "from the least agreement to the best; null levels are left out",
             "prior": self.prior,
             "count_noise": self.count_noise,
@@ -152,7 +107,6 @@ class ReleasedLinkage:
             "n_behind": self.n_behind,
             "comparisons": comparisons,
         }
-        return json.dumps(content, indent=1, allow_nan=False) + "\n"
 
     @property
     def shown_names(self) -> tuple[str, ...]:
@@ -160,24 +114,44 @@ class ReleasedLinkage:
         return self.names or tuple(f"comparison {i + 1}" for i in range(len(self.m)))
 
     @classmethod
-    def load(cls, folder: str | Path) -> ReleasedLinkage:
-        """Read a release and check that the tables are those its certificate was made for."""
-        file = Path(folder) / LINKAGE_FILE
-        content, certificate = read_stated(folder, LINKAGE_FILE, FORMAT, "linkage model")
-        try:
-            comparisons = content["comparisons"]
-            names = tuple(str(one["name"]) for one in comparisons) if content["named"] else None
-            tables = [tuple(np.array(one[which]) for one in comparisons) for which in ("m", "u")]
-            noise, prior = float(content["count_noise"]), float(content["prior"])
-            known = content.get("n_behind")
-            behind = None if known is None else tuple((float(a), float(b)) for a, b in known)
-        except (KeyError, TypeError, ValueError, OverflowError):
-            raise InputError(f"{file} lacks a field or holds one of a wrong type") from None
+    def of(cls, content: dict[str, Any]) -> ReleasedLinkage:
+        """From JSON."""
+        comparisons = content["comparisons"]
+        names = tuple(str(one["name"]) for one in comparisons) if content["named"] else None
+        m, u = (tuple(np.array(one[which]) for one in comparisons) for which in ("m", "u"))
+        noise, known = float(content["count_noise"]), content.get("n_behind")
+        behind = None if known is None else tuple((float(a), float(b)) for a, b in known)
         if not (math.isfinite(noise) and noise >= 0 and np.isfinite(behind or 0).all()):
-            raise InputError(
-                f"{file} holds a noise or a number of pairs that is not a finite number"
+            raise ValueError
+        return cls(m, u, float(content["prior"]), None, names, noise, behind)
+
+    def about(self) -> About:
+        """The weights at both ends of each comparison."""
+        rows = "\n".join(
+            f"| {printable(name).replace('|', ' ')} | "
+            + " | ".join(
+                [str(len(m)), f"{math.log2(m[0] / u[0]):.2f}", f"{math.log2(m[-1] / u[-1]):.2f}"]
             )
-        return cls(tables[0], tables[1], prior, certificate, names, noise, behind)
+            + " |"
+            for name, m, u in zip(self.shown_names, self.m, self.u, strict=True)
+        )
+        title = "A linkage model learned from labelled pairs"
+        return About(title, _HOLDS, _USE, sections=f"{_TABLE}{rows}\n")
+
+
+_HOLDS = """\
+- `linkage.json`: for each comparison the probability of every level among matches (m) and among other pairs
+  (u), and the match weight log2(m / u) in bits. Levels run from the least agreement to the best."""
+_TABLE = """
+| comparison | levels | bits where it does not agree | bits where it agrees best |
+|---|---|---|---|
+"""
+_USE = """\
+from pairveil.linkage import ReleasedLinkage
+
+model = ReleasedLinkage.load("path/to/this/folder")
+model.match_weights(levels)                    # bits of evidence for each pair; -1 is null
+model.match_probability(levels, prior=0.001)   # the prior of your pairs, not of ours"""
 
 
 def match_weights(m: Any, u: Any, levels: Any) -> FloatArray:
@@ -257,46 +231,3 @@ def as_levels(levels: Any) -> IntArray:
     if array.size and array.max() > 2**31:
         raise InputError("levels: a number is far above any number of levels")
     return array.astype(np.int64)
-
-
-def _readme(model: ReleasedLinkage, certificate: Certificate | None) -> str:
-    promise = (
-        certificate.promise()
-        if certificate is not None
-        else "NOT PRIVATE: this model was counted without noise and promises nothing. Do not hand it out."
-    )
-    rows = "\n".join(
-        f"| {printable(name).replace('|', ' ')} | "
-        + " | ".join(
-            [str(len(m)), f"{math.log2(m[0] / u[0]):.2f}", f"{math.log2(m[-1] / u[-1]):.2f}"]
-        )
-        + " |"
-        for name, m, u in zip(model.shown_names, model.m, model.u, strict=True)
-    )
-    return f"""# A linkage model learned from labelled pairs, released with pairveil
-
-{promise}
-
-## What is here
-
-- `linkage.json`: for each comparison the probability of every level among matches (m) and among other pairs
-  (u), and the match weight log2(m / u) in bits. Levels run from the least agreement to the best.
-- `certificate.json`: the guarantee and all that is needed to recompute it.
-
-| comparison | levels | bits where it does not agree | bits where it agrees best |
-|---|---|---|---|
-{rows}
-
-## Use
-
-```python
-from pairveil.linkage import ReleasedLinkage
-
-model = ReleasedLinkage.load("path/to/this/folder")
-model.match_weights(levels)                    # bits of evidence for each pair; -1 is null
-model.match_probability(levels, prior=0.001)   # the prior of your pairs, not of ours
-```
-
-Check it: `pairveil certificate path/to/this/folder` verifies the file and recomputes every epsilon. Noise and
-kappa are the sender's word: add `--signer KEY` to check who signed it, if there is a `signature.dsse.json`.
-"""

@@ -1,8 +1,6 @@
 """The released metric: what leaves the house. Needs numpy and safetensors, and runs no foreign code.
 
 A released metric in a notebook: which columns weigh how much, in place of a matrix of numbers.
-
-The README that travels with a release, written for the one who receives it.
 """
 
 from __future__ import annotations
@@ -21,22 +19,12 @@ from safetensors.numpy import load, save
 from pairveil.array_types import FloatArray
 from pairveil.errors import InputError
 from pairveil.files import FolderDraft
-from pairveil.foreign import parse_json, read_regular
+from pairveil.foreign import parse_json
 from pairveil.plots import html_table, new_axes
 from pairveil.printable import printable
 from pairveil.privacy.certificate import Certificate
-from pairveil.release.folder import (
-    CERTIFICATE_FILE,
-    METRIC_FILE,
-    README_FILE,
-    SCHEMA_FILE,
-    SUMMARY_FILE,
-    certified,
-    commit,
-    read_certificate,
-    reserve,
-)
 from pairveil.release.projector import numbers_of
+from pairveil.release.release import METRIC_FILE, ROOM, SCHEMA_FILE, About, Release, reserve
 from pairveil.schema.schema import Schema
 from pairveil.schema.toml import read_schema, to_toml
 
@@ -84,78 +72,19 @@ def plot_weights(metric: ReleasedMetric, ax: Any = None, most: int = 20) -> Any:
     return ax
 
 
-# ---- The README that travels with a release, written for the one who receives it -----------------
-
-
-def receiver_readme(
-    n_components: int,
-    n_features: int,
-    feature_names: tuple[str, ...] | None,
-    certificate: Certificate | None,
-    has_schema: bool = False,
-) -> str:
-    """Text of the release's ``README.md``: what it is, what is promised, how to use it."""
-    promise = (
-        certificate.promise()
-        if certificate is not None
-        else "NOT PRIVATE: this metric was learned without noise and promises nothing. Do not hand it out."
-    )
-    columns = (
-        "\n".join(f"{i + 1}. `{printable(name)}`" for i, name in enumerate(feature_names))
-        if feature_names
-        else f"{n_features} numeric columns, in the order used for training."
-    )
-    schema = (
-        "- `schema.toml`: how raw rows become these columns; given a raw table with its column names,\n"
-        "  `distance` and `transform` apply it by themselves.\n"
-        if has_schema
-        else ""
-    )
-    return f"""# A distance metric learned from pairs, released with pairveil
-
-{promise}
-
-## What is here
-
-- `metric.safetensors`: the matrix L ({n_components} x {n_features}). The distance of two people a and b is
-  the Euclidean length of L (a - b).
-- `certificate.json`: the guarantee and all that is needed to recompute it.
-{schema}- `report.html` and `summary.json`, where there are any: the page for people who do not code, and what
-  it draws.
-
-## Columns, in order
-
-{columns}
-
-## Use
-
-```python
-from pairveil import ReleasedMetric
-
-metric = ReleasedMetric.load("path/to/this/folder")
-metric.distance(A, B)   # one distance for each row of A and B
-metric.transform(A)     # points whose Euclidean distance is the learned one
-```
-
-Check it: `pairveil certificate path/to/this/folder` verifies the file and recomputes every epsilon. Noise and
-kappa are the sender's word: add `--signer KEY` to check who signed it, if there is a `signature.dsse.json`.
-"""
-
-
 # ---- The released metric: what leaves the house --------------------------------------------------
 
 FORMAT = "pairveil-metric"
 
 VERSION = 2  # 1 where there is no schema, so that older readers take what they can use
 
-# Certificate, README, summary and report come to some 200 kB; a column's name stands in three of them.
-_ROOM_A_NAME, _ROOM_BESIDES = 1_000, 1 << 20
+_ROOM_A_NAME = 1_000  # a column's name stands in certificate, README and report
 
 MAX_HEADER = 100_000_000  # safetensors' own limit
 
 
 @dataclass(frozen=True, eq=False)
-class ReleasedMetric:
+class ReleasedMetric(Release):
     """A learned metric with its certificate, ready to be handed out.
 
     Parameters
@@ -183,6 +112,8 @@ class ReleasedMetric:
     >>> metric.distance([[1.0, 7.0]], [[0.0, 0.0]])
     array([3.])
     """
+
+    file, what, most = METRIC_FILE, "release", None
 
     components: FloatArray
     certificate: Certificate | None = None
@@ -266,54 +197,11 @@ class ReleasedMetric:
 
     # ---- files ----------------------------------------------------------------------------------
 
-    def save(
-        self,
-        folder: str | Path | FolderDraft,
-        *,
-        overwrite: bool = False,
-        summary: str | None = None,
-    ) -> Path:
-        """Write ``metric.safetensors``, ``certificate.json`` and ``README.md`` into ``folder``.
-
-        The folder appears whole or not at all, and is durable when this returns. An existing folder is
-        replaced only when it is empty or an earlier release and ``overwrite`` is true. ``summary`` is
-        the text of ``summary.json``, which the report reads.
-
-        Parameters
-        ----------
-        folder : path or FolderDraft
-            A path, or what `reserve` gave: that is written, and `pairveil.release.folder.commit` gives it
-            its name when all of it is there.
-        overwrite : bool
-        summary : str, optional
-        """
-        if not isinstance(folder, FolderDraft):
-            with self.reserve(folder, self.n_features, overwrite=overwrite) as draft:
-                self.save(draft, summary=summary)
-                return commit(draft, overwrite)
-        blob = self._blob()
-        certificate = certified(self.certificate, blob)
-        readme = receiver_readme(
-            self.n_components,
-            self.n_features,
-            self.feature_names,
-            certificate,
-            has_schema=self.schema is not None,
-        )
-        folder.write(METRIC_FILE, blob)
-        if certificate is not None:
-            folder.write(CERTIFICATE_FILE, certificate.to_json() + "\n")
-        folder.write(README_FILE, readme)
-        if self.schema is not None:
-            folder.write(SCHEMA_FILE, to_toml(self.schema))
-        if summary is not None:
-            folder.write(SUMMARY_FILE, summary)
-        return folder.target
-
-    @staticmethod
+    @classmethod
     def reserve(
+        cls,
         folder: str | Path,
-        n_features: int,
+        n_features: int = 0,
         n_components: int | None = None,
         *,
         overwrite: bool = False,
@@ -346,10 +234,10 @@ class ReleasedMetric:
         pairveil.files.CannotWrite: /proc/release cannot be written: ...
         """
         numbers = (n_components or n_features) * n_features + n_features
-        room = 8 * numbers + _ROOM_A_NAME * n_features + _ROOM_BESIDES
-        return reserve(folder, overwrite, room)
+        return reserve(folder, overwrite, 8 * numbers + _ROOM_A_NAME * n_features + ROOM)
 
-    def _blob(self) -> bytes:
+    def artefact(self) -> bytes:
+        """The matrix with the names of its columns and the schema, in safetensors."""
         names = json.dumps(list(self.feature_names)) if self.feature_names is not None else ""
         metadata = {"format": FORMAT, "version": "1", "feature_names": names}
         if self.schema is not None:
@@ -368,23 +256,54 @@ class ReleasedMetric:
         return len(header).to_bytes(8, "little") + header + blob[8 + size :]
 
     @classmethod
-    def load(cls, folder: str | Path) -> ReleasedMetric:
-        """Read a release and check that the metric is the one its certificate was made for.
-
-        Raises
-        ------
-        InputError
-            When a file is missing, truncated, tampered with or of a newer version.
-        """
-        source = Path(folder)
-        file = source / METRIC_FILE
-        if not file.exists():
-            raise InputError(f"{source} holds no release: {METRIC_FILE} is missing")
-        blob = read_regular(file, most=None)
-        components, scale, metadata = _read_tensors(blob, file)
+    def read(cls, artefact: bytes, file: Path) -> ReleasedMetric:
+        """From the bytes of ``metric.safetensors``."""
+        components, scale, metadata = _read_tensors(artefact, file)
         names, schema = _named(metadata, file)
-        _check_schema_file(source, schema)
-        return cls(components, read_certificate(source, file, blob), names, scale, schema)
+        _check_schema_file(file.parent, schema)
+        return cls(components, None, names, scale, schema)
+
+    @classmethod
+    def check_whole(cls, artefact: bytes, file: Path) -> None:
+        """Refuse a file that is damaged or truncated."""
+        _read_tensors(artefact, file)
+
+    def further(self) -> dict[str, bytes | str]:
+        """The schema as people read it."""
+        return {} if self.schema is None else {SCHEMA_FILE: to_toml(self.schema)}
+
+    def about(self) -> About:
+        """How raw rows become distances, and the columns."""
+        columns = (
+            "\n".join(f"{i + 1}. `{printable(name)}`" for i, name in enumerate(self.feature_names))
+            if self.feature_names
+            else f"{self.n_features} numeric columns, in the order used for training."
+        )
+        schema = "" if self.schema is None else _ABOUT_SCHEMA
+        return About(
+            "A distance metric learned from pairs",
+            f"- `metric.safetensors`: the matrix L ({self.n_components} x {self.n_features}). The distance "
+            "of two people a and b is\n  the Euclidean length of L (a - b).",
+            _USE,
+            schema + _ABOUT_REPORT,
+            f"\n## Columns, in order\n\n{columns}\n",
+        )
+
+
+_ABOUT_SCHEMA = """\
+- `schema.toml`: how raw rows become these columns; given a raw table with its column names,
+  `distance` and `transform` apply it by themselves.
+"""
+_ABOUT_REPORT = """\
+- `report.html` and `summary.json`, where there are any: the page for people who do not code, and what
+  it draws.
+"""
+_USE = """\
+from pairveil import ReleasedMetric
+
+metric = ReleasedMetric.load("path/to/this/folder")
+metric.distance(A, B)   # one distance for each row of A and B
+metric.transform(A)     # points whose Euclidean distance is the learned one"""
 
 
 def as_released(metric: Any) -> ReleasedMetric:

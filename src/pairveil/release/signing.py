@@ -23,13 +23,13 @@ from pairveil.drafts import is_draft
 from pairveil.errors import InputError
 from pairveil.files import file_draft, write_file
 from pairveil.foreign import parse_json, read_regular
-from pairveil.release.artefact import load_release
-from pairveil.release.folder import (
+from pairveil.release.release import (
     ARTEFACT_FILES,
     CERTIFICATE_FILE,
     METRIC_FILE,
     SIGNATURE_FILE,
     SIGNED_FILES,
+    load_release,
 )
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"

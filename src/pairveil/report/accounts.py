@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pairveil.privacy.events import event_from_dict
 from pairveil.privacy.verdict import records_of
-from pairveil.release.folder import (
+from pairveil.release.release import (
     CLUSTERS_FILE,
     CURVE_FILE,
     LINKAGE_FILE,

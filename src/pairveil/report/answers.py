@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from pairveil.release.answers import ReleasedRanking
-from pairveil.release.network import DescribedNetwork
+from pairveil.release.payloads import DescribedNetwork, ReleasedRanking
 from pairveil.report.charts import Bar, horizontal_bars
 from pairveil.report.evidence import short
 from pairveil.report.parts import Figure, table

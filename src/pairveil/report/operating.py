@@ -14,7 +14,7 @@ from pairveil.release.curve import (
     deviates,
     operating_points,
 )
-from pairveil.release.folder import CURVE_FILE
+from pairveil.release.release import CURVE_FILE
 from pairveil.report.charts import (
     BOTTOM,
     LEFT,

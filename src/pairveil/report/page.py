@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pairveil.files import write_file
-from pairveil.release.folder import CURVE_FILE
+from pairveil.release.release import CURVE_FILE
 from pairveil.report import accounts, evidence, pairs, promise
 from pairveil.report.data import ReportData
 from pairveil.report.linkage import waterfall_figure, weights_figure

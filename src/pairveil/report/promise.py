@@ -18,7 +18,7 @@ from pairveil.privacy.verdict import (
     unit_name,
     verdict,
 )
-from pairveil.release.folder import CURVE_FILE
+from pairveil.release.release import CURVE_FILE
 from pairveil.report.charts import Bar, horizontal_bars, hundred_guesses
 from pairveil.report.data import ReportData
 from pairveil.report.evidence import gain_in_brief

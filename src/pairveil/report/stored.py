@@ -12,7 +12,7 @@ from typing import Any
 from pairveil.errors import InputError
 from pairveil.foreign import parse_json, read_regular, taking_apart
 from pairveil.graph import GraphSummary, RankedPerson
-from pairveil.release.folder import SUMMARY_FILE
+from pairveil.release.release import SUMMARY_FILE
 from pairveil.report.data import (
     Budget,
     LedgerEntry,

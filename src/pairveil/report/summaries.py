@@ -115,33 +115,29 @@ def read_release(folder: str | Path) -> ReportData:
 
     Raises InputError: when the folder is no release, or a file in it is damaged, changed or too new.
     """
-    from pairveil.release.answers import ReleasedAnswer
-    from pairveil.release.artefact import load_release
     from pairveil.release.curve import ErrorCurve
-    from pairveil.release.folder import CURVE_FILE, LINKAGE_FILE, NETWORK_FILE
     from pairveil.release.linkage import ReleasedLinkage
-    from pairveil.release.network import DescribedNetwork
+    from pairveil.release.metric import ReleasedMetric
+    from pairveil.release.release import load_release
     from pairveil.report.answers import view_of
     from pairveil.report.linkage import weight_rows
 
     released = load_release(folder)
     certificate = released.certificate
     parts: dict[str, Any] = {"metric": metric_shape([[1.0]])}
-    if isinstance(released, ReleasedAnswer):
-        parts |= {"answer": view_of(released), "file": released.file}
-    elif isinstance(released, DescribedNetwork):
-        parts |= {"answer": view_of(released), "file": NETWORK_FILE}
-    elif isinstance(released, ReleasedLinkage):
-        rows = weight_rows(released)
-        parts |= {"linkage": rows, "prior": released.prior, "file": LINKAGE_FILE}
-    elif isinstance(released, ErrorCurve):
-        parts |= {"curve": released, "file": CURVE_FILE}
-    else:
+    if isinstance(released, ReleasedMetric):
         matrix = (released.components, released.feature_names, released.column_scale)
         parts["metric"] = metric_shape(*matrix)
+    elif isinstance(released, ReleasedLinkage):
+        parts |= {"linkage": weight_rows(released), "prior": released.prior}
+    elif isinstance(released, ErrorCurve):
+        parts |= {"curve": released}
+    else:
+        parts |= {"answer": view_of(released)}
     return ReportData(
         certificate=certificate,
         **parts,
+        file=released.file,
         summary=read_summary(Path(folder)),
         folder=Path(folder).resolve().name,  # where it lay at the sender's is nobody's business
         problems=None if certificate is None else certificate.verify().problems,

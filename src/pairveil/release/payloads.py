@@ -1,98 +1,33 @@
-"""Released rankings and clusters: JSON with a certificate, and nothing of the records."""
+"""Released rankings, clusters and networks: an artefact with a certificate, and nothing of the records."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pairveil.array_types import FloatArray, IntArray
 from pairveil.errors import InputError
+from pairveil.foreign import read_json
 from pairveil.printable import printable
 from pairveil.privacy.certificate import Certificate
-from pairveil.release.folder import (
-    CERTIFICATE_FILE,
+from pairveil.release.release import (
     CLUSTERS_FILE,
-    JSON_VERSION,
+    NETWORK_ABOUT,
+    NETWORK_FILE,
     RANKING_FILE,
-    README_FILE,
-    SUMMARY_FILE,
-    certified,
-    read_stated,
-    reserve,
+    About,
+    JsonRelease,
+    Release,
 )
 
-_ROOM = 1 << 20  # besides the answer itself: certificate, README and report
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ReleasedAnswer:
-    """What released answers have in common: a folder with one JSON file and its certificate."""
-
-    file: ClassVar[str]
-    what: ClassVar[str]
-    certificate: Certificate | None = None
-
-    def content(self) -> dict[str, Any]:
-        """All that is released, for JSON."""
-        raise NotImplementedError
-
-    @classmethod
-    def of(cls, content: dict[str, Any], certificate: Certificate | None) -> Self:
-        """From what `content` gave; KeyError, TypeError or ValueError where it is something else."""
-        raise NotImplementedError
-
-    def readme(self) -> str:
-        """What is in the file and how to use it."""
-        raise NotImplementedError
-
-    def save(
-        self, folder: str | Path, *, overwrite: bool = False, summary: str | None = None
-    ) -> Path:
-        """Write the answer, ``certificate.json`` and ``README.md``, whole or not at all.
-
-        ``summary`` is the text of ``summary.json``, which the report reads.
-        """
-        stated = {"format": f"pairveil-{self.what}", "version": JSON_VERSION, **self.content()}
-        text = (json.dumps(stated, indent=1, allow_nan=False) + "\n").encode()
-        with reserve(folder, overwrite, _ROOM + len(text)) as draft:
-            promise = "NOT PRIVATE: this was computed without noise. Do not hand it out."
-            signed = certified(self.certificate, text)
-            if signed is not None:
-                draft.write(CERTIFICATE_FILE, signed.to_json() + "\n")
-                promise = signed.promise()
-            draft.write(self.file, text)
-            draft.write(README_FILE, README.format(
-                what=self.what, promise=promise, file=self.file, readme=self.readme(),
-                name=type(self).__name__))  # fmt: skip
-            if summary is not None:
-                draft.write(SUMMARY_FILE, summary)
-            return draft.commit()
-
-    @classmethod
-    def load(cls, folder: str | Path) -> Self:
-        """Read a release and check that it is the one its certificate was made for.
-
-        Raises
-        ------
-        InputError
-            When a file is missing, changed, damaged or of a newer version.
-        """
-        content, certificate = read_stated(folder, cls.file, f"pairveil-{cls.what}", cls.what)
-        try:
-            return cls.of(content, certificate)
-        except (KeyError, TypeError, ValueError, OverflowError):
-            file = Path(folder) / cls.file
-            raise InputError(f"{file} lacks a field or holds one of a wrong type") from None
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ReleasedRanking(ReleasedAnswer):
+class ReleasedRanking(JsonRelease):
     """Strengths of items, from choices that stay where they are.
 
     Parameters
@@ -112,12 +47,12 @@ class ReleasedRanking(ReleasedAnswer):
     (('tea', 'coffee'), 0.73)
     """
 
-    file = RANKING_FILE
-    what = "ranking"
+    file, what, format = RANKING_FILE, "ranking", "pairveil-ranking"
     strengths: Any
     names: Sequence[str] | None = None
     rank_low: Any = None
     rank_high: Any = None
+    certificate: Certificate | None = None
 
     def __post_init__(self) -> None:
         strengths = _numbers(self.strengths, 1)
@@ -152,23 +87,26 @@ class ReleasedRanking(ReleasedAnswer):
         return {"strengths": self.strengths.tolist(), "names": names, **ranks}
 
     @classmethod
-    def of(cls, content: dict[str, Any], certificate: Certificate | None) -> Self:
+    def of(cls, content: dict[str, Any]) -> Self:
         """From JSON."""
         fields = {name: content[name] for name in ("strengths", "names", "rank_low", "rank_high")}
-        return cls(**fields, certificate=certificate)
+        return cls(**fields)
 
-    def readme(self) -> str:
+    def about(self) -> About:
         """The ten best, and how to compare two."""
         first = enumerate(self.ranking[:10], start=1)
         best = "\n".join(f"{place}. {printable(str(item))}" for place, item in first)
-        return (
-            "Strengths of items (the log odds that one is preferred to another are their difference), and "
-            f"between which ranks each item is.\n\nThe best:\n\n{best}"
+        return About(
+            "A ranking from choices",
+            f"- `{self.file}`: strengths of items (the log odds that one is preferred to another are their "
+            "difference),\n  and between which ranks each item is.",
+            _use("ReleasedRanking", "ranking"),
+            sections=f"\n## The best\n\n{best}\n",
         )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ReleasedClusters(ReleasedAnswer):
+class ReleasedClusters(JsonRelease):
     """Centres of clusters and, where the points are public, the cluster of each.
 
     Parameters
@@ -185,11 +123,11 @@ class ReleasedClusters(ReleasedAnswer):
     [1]
     """
 
-    file = CLUSTERS_FILE
-    what = "clusters"
+    file, what, format = CLUSTERS_FILE, "clusters", "pairveil-clusters"
     centers: Any
     labels: Any = None
     chosen: str | None = None
+    certificate: Certificate | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "centers", _numbers(self.centers, 2))
@@ -212,15 +150,15 @@ class ReleasedClusters(ReleasedAnswer):
         return {"centers": self.centers.tolist(), "labels": labels, "chosen": self.chosen}
 
     @classmethod
-    def of(cls, content: dict[str, Any], certificate: Certificate | None) -> Self:
+    def of(cls, content: dict[str, Any]) -> Self:
         """From JSON."""
         chosen = content["chosen"]
         if not (chosen is None or isinstance(chosen, str)):
             raise TypeError
         fields = {name: content[name] for name in ("centers", "labels")}
-        return cls(**fields, chosen=chosen, certificate=certificate)
+        return cls(**fields, chosen=chosen)
 
-    def readme(self) -> str:
+    def about(self) -> About:
         """What the numbers are."""
         k, d = self.centers.shape
         whose = (
@@ -228,7 +166,20 @@ class ReleasedClusters(ReleasedAnswer):
             if self.labels is None
             else f" and the cluster of each of {len(self.labels)} public points"
         )
-        return f"Centres of {k} clusters in {d} columns{whose}."
+        return About(
+            "Clusters",
+            f"- `{self.file}`: centres of {k} clusters in {d} columns{whose}.",
+            _use("ReleasedClusters", "predict(X)"),
+        )
+
+
+def _use(name: str, call: str) -> str:
+    return f"""\
+from pairveil import {name}
+
+found = {name}.load("path/to/this/folder")   # checks the file's SHA-256
+found.{call}
+found.certificate.verify()                   # recomputes every epsilon"""
 
 
 def nearest(rows: FloatArray, centers: FloatArray) -> IntArray:
@@ -250,20 +201,33 @@ def _numbers(values: Any, axes: int) -> FloatArray:
     return array
 
 
-README = """# A release of pairveil: {what}
+# ---- a network as whoever has no torch sees it ----------------------------------------------------
 
-{promise}
+NETWORK_FORMAT = "pairveil-network"
 
-- `{file}`: {readme}
-- `certificate.json`: the guarantee and all that is needed to recompute it.
 
-```python
-from pairveil import {name}
+@dataclass(frozen=True)
+class DescribedNetwork(Release):
+    """What a folder says of a network; ``pairveil.deep.ReleasedNetwork`` loads the weights.
 
-found = {name}.load("path/to/this/folder")   # checks the file's SHA-256
-found.certificate.verify()                   # recomputes every epsilon
-```
+    ``shape``: of one person's data.
+    """
 
-Check it: `pairveil certificate path/to/this/folder`. Noise and kappa are the sender's word: add
-`--signer KEY` to check who signed it, if there is a `signature.dsse.json`.
-"""
+    file, what = NETWORK_FILE, "network"
+
+    shape: tuple[int, ...]
+    n_parameters: int
+    architecture: str
+    certificate: Certificate | None = None
+
+    @classmethod
+    def read(cls, artefact: bytes, file: Path) -> Self:  # noqa: ARG003
+        """Read the description; the weights, which the certificate is about, are left alone."""
+        told = read_json(file.parent / NETWORK_ABOUT)
+        if not isinstance(told, dict) or told.get("format") != NETWORK_FORMAT:
+            raise InputError(f"{NETWORK_ABOUT} describes no released network")
+        shape = told.get("shape")
+        sizes: list[Any] = [*shape, told.get("n_parameters")] if isinstance(shape, list) else [None]
+        if not all(isinstance(one, int) and 0 <= one < 2**53 for one in sizes):
+            raise InputError(f"{NETWORK_ABOUT} lacks a size or holds one that is none")
+        return cls(tuple(sizes[:-1]), sizes[-1], str(told.get("architecture", "")))
