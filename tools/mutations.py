@@ -434,7 +434,7 @@ KAPPA = [
         "kappa: degrees bound relationships one too low",
         "relationship=second,\n        paper_bound=largest,",
         "relationship=max(1, second - 1),\n        paper_bound=largest,",
-        _in("test_kappa", "test_dask_pairs"),
+        _in("test_kappa"),
     ),
     Mutation(
         "kappa: the plan is made for one pair, whatever the unit",

@@ -24,7 +24,7 @@ _HOME = {
     "kappa": "pairveil.graph.kappa",
     "Kappa": "pairveil.graph.kappa",
     "key_pairs": "pairveil.audit.attack",
-    "open_dask_pairs": "pairveil.engine.backends.dask_pairs",
+    "open_dask_pairs": "pairveil.engine.backends.dask",
     "PublicBounds": "pairveil.records.scaling",
     "scale_to_bounds": "pairveil.records.scaling",
     "load_patients": "pairveil.records.embedded",
@@ -106,7 +106,7 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from pairveil.audit.attack import key_pairs
-    from pairveil.engine.backends.dask_pairs import open_dask_pairs
+    from pairveil.engine.backends.dask import open_dask_pairs
     from pairveil.engine.plan import Ask, Plan, Recipe, Setting
     from pairveil.engine.statistics import Statistic
     from pairveil.errors import (

@@ -45,6 +45,19 @@ def test_parquet_and_arrays_give_the_same_pairs(folder):
     assert open_pairs(folder / "people.npy", folder / "pairs.npy").labels is None
 
 
+def test_a_folder_of_parts_is_the_whole_file(folder):
+    whole = open_pairs(folder / "people.npy", folder / "pairs.parquet")
+    parts = folder / "parts"
+    parts.mkdir()
+    for name, at in (("b", slice(2, 3)), ("a", slice(0, 2))):
+        write(parts, PAIRS[at, 0], PAIRS[at, 1], LABELS[at])
+        (parts / "pairs.parquet").rename(parts / f"{name}.parquet")
+    read = open_pairs(folder / "people.npy", parts)
+    np.testing.assert_array_equal(read.pairs, whole.pairs)
+    np.testing.assert_array_equal(read.labels, whole.labels)
+    assert read.pairs.dtype == np.int32
+
+
 def test_sparse_features_stay_sparse(folder):
     sparse.save_npz(folder / "people.npz", sparse.csr_array(np.eye(4)))
     assert sparse.issparse(open_pairs(folder / "people.npz", folder / "pairs.parquet").features)

@@ -72,7 +72,7 @@ def print_better_selection(material: Any, unit: Any) -> None:
     if material.used_kappa is None or not isinstance(material.given, PairSet):
         return
     # As `fit` chooses: people who change together count as one.
-    found = {how: choose(material.given, how, unit, 0).taken for how in SELECTIONS_OF_PAIRS}
+    found = {how: choose(material.given, how, 0).taken for how in SELECTIONS_OF_PAIRS}
     how = recommended_selection(found)
     now, better = (one.n_pairs / one.of(unit) for one in (material.used_kappa, found[how]))
     if now < NEARLY * better:

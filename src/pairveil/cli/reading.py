@@ -69,7 +69,7 @@ def open_for_workers(
     unused : mapping
         Options that change how files are read here, by name; none may have been given.
     """
-    from pairveil.engine.backends.dask_pairs import open_dask_pairs
+    from pairveil.engine.backends.dask import open_dask_pairs
 
     for option, value in unused.items():
         if value:
@@ -78,7 +78,7 @@ def open_for_workers(
                 "they hold row numbers, labels +1 and -1, and scaled columns"
             )
     data = open_dask_pairs(features, pairs, columns)
-    return Training(lambda one: one.prepare(data), data.features.names, np.ones(data.n_features))
+    return Training(lambda one: one.prepare(data), data.feature_names, np.ones(data.n_features))
 
 
 class Scaling(NamedTuple):

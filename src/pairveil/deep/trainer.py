@@ -319,7 +319,7 @@ def _material(given: Any, records: Any, y: Any, rows: NDArray[Any]) -> Material:
     if kind == "tuples" or (kind is None and np.ndim(records) == 2 and np.shape(records)[1] > 2):
         found = resolve_tuples(records, y, None if kind else rows)
         return material_of_tuples(given, found)
-    resolved = resolve_training(records, y, rows, "auto")
+    resolved = resolve_training(records, y, rows)
     if given.select == "groups":
         return cut_pairs(given, resolved)
     return material_of_pairs(given, resolved)

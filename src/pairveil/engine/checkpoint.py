@@ -119,7 +119,7 @@ class Checkpoint:
     path : path or Hold
         Made when it does not exist. With a path the file is held until `close` or `finish`; a Hold stays
         with whoever made it.
-    pairs : (K, 2) array, PairSet or DaskPairs
+    pairs : (K, 2) array or other records
         The used pairs.
     about : str
         What else is public and changes the answers (`pairveil.learners.preparing.Prepared`).

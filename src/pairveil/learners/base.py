@@ -447,7 +447,7 @@ class PrivateLearner(WithoutData):
         table = self.preprocessor
         named, people = rows_of(pairs, table), without_ids(table)
         read, preprocessor = RawRows.of(self).inputs(named, people, learning=True)
-        found = resolve_training(read, y, preprocessor, self.backend, ids=ids_of(table))
+        found = resolve_training(read, y, preprocessor, ids=ids_of(table))
         check_common(given)
         self._check(given, found.data.n_features)
         if given.select == "groups":
@@ -503,8 +503,8 @@ class PrivateLearner(WithoutData):
 
         Parameters
         ----------
-        pairs : (K, 2) row indices with ``preprocessor``, (K, 2, d) feature rows, PairSet or DaskPairs
-            `pairveil.engine.backends.dask_pairs.open_dask_pairs` makes the last, for ``backend='dask'``. What
+        pairs : (K, 2) row indices with ``preprocessor``, (K, 2, d) feature rows, or PairSet
+            What
             `prepare` returned is taken too.
         y : array of shape (K,)
             +1 similar, -1 dissimilar. None takes a PairSet's own labels.

@@ -32,7 +32,6 @@ from scipy import sparse
 
 from pairveil._warn import warn
 from pairveil.column_names import frame_of, in_order, names_of
-from pairveil.engine.backends.records import is_remote
 from pairveil.engine.planning import too_large
 from pairveil.errors import InputError, PairveilWarning, PrivacyLeakWarning
 from pairveil.foreign import as_csr
@@ -318,22 +317,14 @@ def resolve_training(
     pairs: Any,
     y: ArrayLike | None,
     preprocessor: Any,
-    backend: str,
     ids: Any = None,
 ) -> Resolved:
     """What was passed to ``fit``, as a function of the set of pairs: see `pairveil.records.canonical`.
 
-    ``ids`` name the rows of the preprocessor. Pairs may also lie with the workers of a cluster (`DaskPairs`,
-    which knows its own positions).
+    ``ids`` name the rows of the preprocessor.
     """
-    if not is_remote(pairs):
-        given, inferred = _given(pairs, y, preprocessor, ids)
-        return Resolved(*given.canonical(), inferred)
-    if y is not None:
-        raise InputError("labels of Dask pairs are one of their columns; leave y out")
-    if backend != "dask":
-        raise InputError("Dask pairs are summed by the cluster that holds them: backend='dask'")
-    return Resolved(pairs, None, False)
+    given, inferred = _given(pairs, y, preprocessor, ids)
+    return Resolved(*given.canonical(), inferred)
 
 
 def resolve_pairs(

@@ -20,7 +20,7 @@ from scipy.sparse.csgraph import connected_components
 
 from pairveil._warn import warn
 from pairveil.column_names import names_of
-from pairveil.engine.backends.records import choose, clipped, is_remote, kappa_of
+from pairveil.engine.backends.records import choose, clipped, kappa_of
 from pairveil.engine.plan import Plan, Recipe, Setting
 from pairveil.engine.planning import SLACK_SHARE, plan_within
 from pairveil.errors import DataWarning, InputError, PrivateNote
@@ -63,11 +63,6 @@ from pairveil.records.shared_values import numbered, together_digest
 from pairveil.records.tupleset import TupleSet, answered, check_tuples
 
 # ---- pairs, and people with classes --------------------------------------------------------------
-
-BOUNDED_BY_DEGREES = (
-    "how many pairs each person is in; kappa of the units 'pair' and 'relationship', here and in the full "
-    "graph, is bounded from above by these numbers and not counted"
-)
 
 
 @dataclass(frozen=True)
@@ -174,13 +169,12 @@ def material_of_pairs(given: Any, found: Resolved) -> Material:
         The pairs, in canonical order.
     """
     data = clipped(found.data, given.data_norm)
-    chosen = choose(data, given.select, given.unit, selection_seed(given.random_state))
+    chosen = choose(data, given.select, selection_seed(given.random_state))
     positions, rows = found.positions, chosen.rows
     if positions is not None:
         rows = np.sort(positions[rows]).astype(np.int64)
     said = {
         ASSUMED_TOPOLOGY: found.inferred,
-        BOUNDED_BY_DEGREES: chosen.by_degrees,
         PEOPLE_TOGETHER: getattr(data, "together", None) is not None,
         DECLARED_KAPPA: given.kappa != "auto",
     }
@@ -407,10 +401,6 @@ def cut_pairs(given: Any, found: Resolved) -> Material:
         The pairs, in canonical order.
     """
     refuse_together(getattr(found.data, "together", None))
-    if is_remote(found.data):
-        raise InputError(
-            "groups are cut out of pairs on this machine: give pairs that fit into its memory"
-        )
     if given.kappa != "auto":
         raise InputError("kappa is for single pairs: a unit is in one group, so leave kappa='auto'")
     data = clipped(found.data, given.data_norm)

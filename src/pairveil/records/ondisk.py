@@ -39,8 +39,9 @@ def open_pairs(
     features : path
         A ``.npy`` array of shape (n, d), mapped; or ``.npz`` (dense ``X`` or scipy sparse), read.
     pairs : path
-        Parquet with two integer columns of row numbers (from 0) and a label column of +1 (similar) and
-        -1 (dissimilar); or a ``.npy`` array of integers of shape (K, 2).
+        Parquet (a file, or a folder of files in the order of their names) with two integer columns of row
+        numbers (from 0) and a label column of +1 (similar) and -1 (dissimilar); or a ``.npy`` array of
+        integers of shape (K, 2).
     labels : path, optional
         For ``.npy`` pairs: a ``.npy`` array of K numbers, +1 and -1; int8 is mapped.
     left, right, label : str
@@ -61,15 +62,17 @@ def open_pairs(
     PairSet(3 people, 2 pairs, 3 features, labelled)
     """
     table = read_array_file(_existing(features)).values
-    path = _existing(pairs)
-    if path.suffix.lower() == ".npy":
+    files = sorted(Path(pairs).glob("*.parquet")) or [_existing(pairs)]
+    if (path := files[0]).suffix.lower() == ".npy":
         return PairSet(table, _mapped(path), None if labels is None else _mapped(_existing(labels)))
     if labels is not None:
         raise InputError(
             "labels of a Parquet file are one of its columns; leave the third file out"
         )
     # Brought into canonical order here, where nobody else holds the pairs: a fit then needs no second copy.
-    return PairSet(table, *_read_parquet(path, (left, right, label))).canonical()[0]
+    parts = [_read_parquet(file, (left, right, label)) for file in files]
+    ends, marks = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
+    return PairSet(table, ends, marks).canonical()[0]
 
 
 def _existing(path: str | Path) -> Path:

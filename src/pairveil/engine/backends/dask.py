@@ -3,16 +3,13 @@
 The used records (pairs, groups, tuples, people) are cut into parts; each part, with the features of its own
 people, becomes one task's result and stays with a worker. For every query each worker sums its parts into
 whole multiples of the grid and sends back one integer array; the driver adds those, and adds noise once.
-Noise, sampling, kappa, selection and the ledger stay with the driver.
+Noise, sampling, order, kappa, selection and the ledger stay with the driver, which holds 9 bytes a pair.
 
 Integer addition is exact, so it does not matter who summed what, or in which order. A part is counted once
 however often it was computed: the driver adds one result for each part. When a worker dies, Dask
 computes its parts anew from their recipe, which is why parts are made by tasks and not scattered: scattered
 data would be lost with their worker. Features that are mapped from a file are opened by the workers
-under the same path (a shared file system); others travel once, inside the recipe. Pairs and features that
-are Dask collections come from `pairveil.engine.backends.dask_pairs` and do not pass through the driver.
-
-Waiting for a Dask cluster, and saying so in one sentence when it has gone away.
+under the same path (a shared file system); others travel once, inside the recipe.
 
 A scheduler that dies cancels what was asked of it, and distributed raises one of several errors of its own. A
 cluster whose workers have all died raises nothing at all: it waits for others to come. A scheduler that is
@@ -29,9 +26,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pairveil.array_types import IntArray
 from pairveil.engine import statistics as sums
@@ -39,10 +38,8 @@ from pairveil.engine.kernels import dense as kernels
 from pairveil.engine.statistics import Statistic
 from pairveil.errors import ClusterError, InputError
 from pairveil.privacy.grid import Norm
+from pairveil.records.pairset import PairSet
 from pairveil.records.records import RecordsOfPeople
-
-if TYPE_CHECKING:
-    from pairveil.engine.backends.dask_pairs import DaskPairs
 
 # ---- Waiting for a Dask cluster, and saying so in one sentence when it has gone away -------------
 
@@ -219,7 +216,7 @@ class OnCluster:
 
     Parameters
     ----------
-    data : PairSet, GroupSet, TupleSet, People or DaskPairs
+    data : PairSet, GroupSet, TupleSet or People
         The used records, labelled.
     client : distributed.Client
     n_parts : int, optional
@@ -231,7 +228,7 @@ class OnCluster:
 
     def __init__(
         self,
-        data: RecordsOfPeople | DaskPairs,
+        data: RecordsOfPeople,
         client: Any,
         n_parts: int | None = None,
         *,
@@ -239,15 +236,12 @@ class OnCluster:
     ) -> None:
         wanted = n_parts or PARTS_PER_WORKER * max(1, n_workers(client))
         self.n_records, self.dtype = data.n_records, data.features.dtype
-        self.records: str = getattr(data, "kind", "pairs")
+        self.records: str = data.kind
         # Every tile is a power of two up to `_WHOLE_TILES`, or a part would not be cut as the whole is.
         share = -(-self.n_records // (wanted * _WHOLE_TILES)) * _WHOLE_TILES
         self._edges = [*range(0, self.n_records, share), self.n_records]
         self._client = client
         self._compiled = compiled
-        if not isinstance(data, RecordsOfPeople):
-            self._parts = data.parts(client, self._edges)
-            return
         self._parts = [
             # Not pure: two fits with equal pairs share nothing, and keys never hash contents.
             client.submit(_build, *_recipe(data, slice(first, last)), pure=False)
@@ -283,8 +277,8 @@ class OnCluster:
             ]
         total = np.zeros(statistic.shape, dtype=np.int64)
         for share in results(self._client, shares):
-            if share is None:  # a part was built anew, from files that have changed
-                raise InputError("the pairs changed while they were summed; nothing is released")
+            if share is None:
+                raise InputError("the file of features changed during the fit: nothing is released")
             total += share
         return total
 
@@ -300,7 +294,9 @@ def _recipe(data: RecordsOfPeople, block: slice) -> tuple[type[RecordsOfPeople],
     """What a worker needs to build a part: the kind of records, and their contents or where features are."""
     path = _mapped_path(data.features) if data.kind != "people" else None
     contents = vars(data.part(block, own_people=path is None))
-    return type(data), contents if path is None else contents | {"features": path}
+    if path is not None:
+        contents = contents | {"features": (path, data.features.shape, data.features.dtype)}
+    return type(data), contents
 
 
 def _mapped_path(features: Any) -> str | None:
@@ -320,10 +316,16 @@ def _mapped_path(features: Any) -> str | None:
     return None
 
 
-def _build(kind: type[RecordsOfPeople], contents: dict[str, Any]) -> RecordsOfPeople:
-    """A part, on a worker."""
-    if isinstance(contents["features"], str):
-        features = np.load(contents["features"], mmap_mode="r", allow_pickle=False)
+def _build(kind: type[RecordsOfPeople], contents: dict[str, Any]) -> RecordsOfPeople | None:
+    """A part, on a worker; None if the file of features is not the one that the driver checked."""
+    if isinstance(contents["features"], tuple):
+        path, *seen = contents["features"]
+        try:
+            features = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError, EOFError):
+            return None
+        if [features.shape, features.dtype] != seen:
+            return None
         contents = contents | {"features": features}
     # The driver has checked it, who has seen it whole.
     return kind.checked_before(**contents)
@@ -334,8 +336,183 @@ def _nothing(asked: Any) -> Any:
 
 
 def _sum_part(part: Any, rows: IntArray | None, asked: Any) -> IntArray | None:
-    """One part's integers, on a worker; None if the part has changed."""
+    """One part's integers, on a worker; None if the part could not be built again."""
     if part is None:
         return None
     statistic, norm, grid, options = asked
     return sums.clipped_sum(part, rows, statistic, norm, grid, **options)
+
+
+# ---- Pairs and features that the workers read ------------------------------------------------------
+
+
+def open_dask_pairs(
+    features: Any, pairs: Any, columns: tuple[str, str, str] = ("left", "right", "label")
+) -> PairSet:
+    """Pairs and features from Dask collections, or from any file system that fsspec knows.
+
+    The workers of the connected cluster read and check them, partition by partition; the driver holds the
+    pairs (9 bytes each) and the features, or maps those from a ``.npy`` file.
+
+    Parameters
+    ----------
+    features : dask.array.Array, dask.dataframe.DataFrame, str or path
+        One row a person. A path is ``.npy`` or Parquet; one of this machine's ``.npy`` files is mapped, here
+        and by the workers.
+    pairs : dask.dataframe.DataFrame, str or path
+        Two columns of row numbers (from 0) and one of labels, +1 (similar) and -1 (dissimilar). A
+        path is Parquet: a file, a folder, a pattern.
+    columns : (str, str, str)
+        Their names.
+
+    Returns
+    -------
+    PairSet
+        For ``DPPMetricLearner(backend="dask").fit``, or any other learner of pairs.
+
+    Raises
+    ------
+    InputError
+        No cluster, a missing column, numbers that name nobody, labels other than +1 and -1.
+
+    Examples
+    --------
+    >>> open_dask_pairs("s3://people/features.npy", "s3://people/pairs/")  # doctest: +SKIP
+    PairSet(1000000 people, 100000000 pairs, 64 features, labelled)
+    """
+    client = connected_client()
+    table, names = _read_features(features, client)
+    if hasattr(pairs, "__fspath__") or isinstance(pairs, str):
+        pairs = _read_parquet(str(pairs), "pairs")
+    if not (hasattr(pairs, "to_delayed") and hasattr(pairs, "columns")):
+        raise InputError("pairs must be a Dask DataFrame or the path of Parquet files")
+    missing = [name for name in columns if name not in list(pairs.columns)]
+    if missing:
+        raise InputError(f"the pairs have no column '{missing[0]}'")
+    parts = _read(
+        client, pairs[list(columns)].to_delayed(), partial(_whole_numbers, columns), "pairs"
+    )
+    if any(part is None for part in parts):
+        raise InputError(
+            f"columns '{columns[0]}', '{columns[1]}' and '{columns[2]}' must hold whole numbers without "
+            "gaps: people's row numbers below 2^31, and labels of +1 and -1"
+        )
+    ends, labels = (np.concatenate([part[i] for part in parts]) for i in range(2))
+    return PairSet(table, ends, labels, feature_names=names)
+
+
+def _read_features(source: Any, client: Any) -> tuple[NDArray[Any], tuple[str, ...] | None]:
+    """People's rows, and the names of their columns where they have any."""
+    if hasattr(source, "__fspath__") or isinstance(source, str):
+        path = str(source)
+        if path.split("::")[0].endswith(".npy"):  # the first of a chain is the file itself
+            return _read_npy(path), None
+        source = _read_parquet(path, "features")
+    if not hasattr(source, "to_delayed"):
+        raise InputError("features must be a Dask array, a Dask DataFrame or a path")
+    if hasattr(source, "columns"):
+        blocks, names = source.to_delayed(), tuple(map(str, source.columns))
+    elif source.ndim == 2:
+        blocks, names = source.rechunk({1: -1}).to_delayed()[:, 0], None
+    else:
+        raise InputError("features must have two dimensions: people and columns")
+    parts = _read(client, list(blocks), _numbers, "features")
+    if any(part is None for part in parts):
+        raise InputError("every column of the features must hold numbers")
+    if {part.shape[1] for part in parts} != {int(source.shape[1])}:
+        raise InputError("a part of the features has another number of columns")
+    return np.concatenate(parts), names
+
+
+def _read_npy(path: str) -> NDArray[Any]:
+    """A .npy file, mapped where it lies on this machine."""
+    from fsspec.implementations.local import LocalFileSystem
+
+    filesystem, inside = _file_system(path)
+    try:
+        if isinstance(filesystem, LocalFileSystem):
+            found = np.load(inside, mmap_mode="r", allow_pickle=False)
+        else:
+            with filesystem.open(inside, "rb") as file:
+                found = np.load(file, allow_pickle=False)
+    except FileNotFoundError:
+        raise InputError("there is no file of features at that place") from None
+    except (OSError, ValueError, EOFError, KeyError):
+        raise InputError("the features are not a whole NumPy file without Python objects") from None
+    return np.asanyarray(found)
+
+
+def _read_parquet(path: str, what: str) -> Any:
+    """A Dask DataFrame over Parquet on any path that fsspec knows."""
+    try:
+        import dask.dataframe as dd
+    except ImportError:
+        raise InputError("Parquet needs Dask's DataFrame: pip install 'pairveil[dask]'") from None
+    _file_system(path)
+    try:
+        return dd.read_parquet(path)
+    except Exception as error:
+        # Whatever a reader says may quote what it read.
+        raise InputError(
+            f"the {what} are not Parquet that can be read at that place ({type(error).__name__})"
+        ) from None
+
+
+def _file_system(path: str) -> tuple[Any, Any]:
+    """The file system of a path and the path within it."""
+    from fsspec.core import url_to_fs
+
+    try:
+        return url_to_fs(path)  # type: ignore[no-any-return]
+    except (ImportError, ValueError, OSError) as error:
+        kind = path.split("://", 1)[0]
+        raise InputError(
+            f"paths of the kind '{kind}' cannot be read here ({type(error).__name__}): "
+            "install the fsspec package for them, as s3fs for s3"
+        ) from None
+
+
+def _read(client: Any, parts: list[Any], task: Callable[[Any], Any], what: str) -> list[Any]:
+    """What a task makes of each part, on the workers; a reader's complaint is told without its words."""
+    from dask import delayed
+
+    # Not pure: keys never hash contents.
+    futures = client.compute([delayed(task, pure=False)(part) for part in parts])
+    try:
+        return results(client, futures)
+    except ClusterError as gone:
+        raise ClusterError(f"{gone} while it read the {what}; nothing was charged") from None
+    except Exception as error:
+        raise InputError(f"a worker could not read the {what} ({type(error).__name__})") from None
+
+
+def _whole_numbers(
+    columns: tuple[str, str, str], frame: Any
+) -> tuple[NDArray[np.int32], NDArray[np.int8]] | None:
+    """Some pairs and their labels, on a worker; None where they hold anything but whole numbers.
+
+    Nothing is raised on bad contents: Dask logs the arguments of a task that fails.
+    """
+    if not set(columns) <= set(frame.columns):  # Dask believes what a collection says of its parts
+        return None
+    frame = frame[list(columns)]
+    if any(kind.kind not in "iuf" for kind in frame.dtypes) or bool(frame.isna().any(axis=None)):
+        return None
+    values = frame.to_numpy()
+    with np.errstate(invalid="ignore"):  # an infinity becomes a number, which is not equal to it
+        whole = values.astype(np.int32)
+    if not bool((whole == values).all()):
+        return None
+    # Labels that int8 does not hold are not +1 or -1 either: the driver names their rows.
+    return np.ascontiguousarray(whole[:, :2]), np.clip(whole[:, 2], -2, 2).astype(np.int8)
+
+
+def _numbers(block: Any) -> NDArray[Any] | None:
+    """Some people's rows, on a worker; None where something is not a number."""
+    values = np.asarray(block)
+    if values.dtype == object:
+        try:
+            values = values.astype(np.float64)
+        except (TypeError, ValueError):
+            return None
+    return values if values.ndim == 2 and values.dtype.kind in "fiub" else None

@@ -1,19 +1,18 @@
-"""What a fit does with records before it asks anything of them, wherever they lie.
+"""What a fit does with records before it asks anything of them.
 
-Records are in memory (`PairSet`, `People`) or with the workers of a cluster (`DaskPairs`). This is the only
-place, beside the backends themselves, that looks which of them it has.
+Which are used, how many of them a unit touches, and where their sums are taken.
 """
 
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from pairveil.engine.backends.dask import OnCluster, connected_client
-from pairveil.engine.backends.dask_pairs import Chosen, DaskPairs
 from pairveil.engine.backends.local import Backend, Local
 from pairveil.errors import InputError
 from pairveil.graph.choosing import select_pairs, select_together
@@ -22,17 +21,17 @@ from pairveil.records.clipping import clip_rows_and_say_so
 from pairveil.records.records import RecordsOfPeople
 
 
-def is_remote(records: Any) -> bool:
-    """Whether the records lie with the workers of a cluster."""
-    return isinstance(records, DaskPairs)
+class Chosen(NamedTuple):
+    """Which pairs a fit uses, and the group sizes of those given and of those used."""
+
+    used: Any
+    rows: NDArray[np.int64]
+    given: Kappa
+    taken: Kappa
 
 
-def choose(
-    records: Any, how: str, unit: Literal["pair", "relationship", "person"], seed: Any
-) -> Chosen:
+def choose(records: Any, how: str, seed: Any) -> Chosen:
     """Which of the pairs to use, by who is paired with whom alone, and kappa before and after."""
-    if isinstance(records, DaskPairs):
-        return records.choose(how, unit, seed)
     together = getattr(records, "together", None)
     if together is None:
         kept = select_pairs(records, how, random_state=seed)
@@ -53,8 +52,6 @@ def kappa_of(records: Any) -> Kappa:
 
 def clipped(records: Any, data_norm: float) -> Any:
     """The same records, with people's rows no longer than ``data_norm`` and in one layout."""
-    if isinstance(records, DaskPairs):
-        return records.clipped(data_norm)
     features = _uniform(clip_rows_and_say_so(records.features, data_norm))
     return records if features is records.features else records.with_features(features)
 
@@ -91,7 +88,7 @@ def backend_for(records: Any, name: str) -> Backend:
     Workers build their parts here: what they cannot read is said before anything is charged.
     """
     if name == "dask":
-        if not isinstance(records, RecordsOfPeople | DaskPairs):
+        if not isinstance(records, RecordsOfPeople):
             kind = getattr(records, "kind", "these records")
             raise InputError(f"{kind} are summed on this machine: backend='auto'")
         return OnCluster(records, connected_client())
