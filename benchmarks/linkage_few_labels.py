@@ -25,7 +25,7 @@ from pairveil.linkage import (
     random_pairs,
     text_levels,
 )
-from pairveil.linkage.estimating import belief
+from pairveil.linkage.levels import belief
 from pairveil.release.linkage import match_weights
 
 recall = runpy.run_path(str(Path(__file__).with_name("linkage.py")))["recall"]

@@ -22,7 +22,7 @@ import splink
 import splink.comparison_library as cl
 
 from pairveil.linkage import PrivateLinkageModel, from_splink
-from pairveil.linkage.comparing import LabelledLevels
+from pairveil.linkage.levels import LabelledLevels
 from pairveil.release.linkage import match_weights
 
 bench = runpy.run_path(str(Path(__file__).with_name("linkage.py")))

@@ -66,12 +66,12 @@ _HOME = {
     "DedupeComparator": "pairveil.linkage.dedupe",
     "from_dedupe": "pairveil.linkage.dedupe",
     "from_splink": "pairveil.linkage.splink",
-    "random_pairs": "pairveil.linkage.random_pairs",
-    "level_frequencies": "pairveil.linkage.estimating",
+    "random_pairs": "pairveil.linkage.levels",
+    "level_frequencies": "pairveil.linkage.levels",
     "make_records": "pairveil.records.embedded",
-    "text_levels": "pairveil.linkage.comparing",
-    "metric_comparison": "pairveil.linkage.metric_comparison",
-    "to_recordlinkage": "pairveil.linkage.recordlinkage",
+    "text_levels": "pairveil.linkage.levels",
+    "metric_comparison": "pairveil.linkage.splink",
+    "to_recordlinkage": "pairveil.linkage.dedupe",
     "ReleasedClusters": "pairveil.release.payloads",
     "ReleasedLinkage": "pairveil.release.linkage",
     "ReleasedMetric": "pairveil.release.metric",
@@ -136,14 +136,15 @@ if TYPE_CHECKING:
     from pairveil.learners.outlook import Outlook, outlook
     from pairveil.learners.ranking import PrivatePreferenceRanker
     from pairveil.learners.tuples import DPPTripletLearner, DPPTupletLearner
-    from pairveil.linkage.comparing import text_levels
-    from pairveil.linkage.dedupe import DedupeClassifier, DedupeComparator, from_dedupe
-    from pairveil.linkage.estimating import level_frequencies
-    from pairveil.linkage.metric_comparison import metric_comparison
+    from pairveil.linkage.dedupe import (
+        DedupeClassifier,
+        DedupeComparator,
+        from_dedupe,
+        to_recordlinkage,
+    )
+    from pairveil.linkage.levels import level_frequencies, random_pairs, text_levels
     from pairveil.linkage.model import PrivateLinkageModel
-    from pairveil.linkage.random_pairs import random_pairs
-    from pairveil.linkage.recordlinkage import to_recordlinkage
-    from pairveil.linkage.splink import from_splink
+    from pairveil.linkage.splink import from_splink, metric_comparison
     from pairveil.privacy.calibrate import calibrate_choice, calibrate_gaussian, calibrate_laplace
     from pairveil.privacy.certificate import Certificate
     from pairveil.privacy.ledger import PrivacyLedger

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pairveil.engine.statistics import clipped_sum
 from pairveil.learners.preparing import pairs_of_entity
-from pairveil.linkage.estimating import posterior_mean, shrunk
+from pairveil.linkage.levels import posterior_mean, shrunk
 from pairveil.linkage.model import LevelCounts, beyond_bound
 from pairveil.privacy.grid import choose_grid
 from pairveil.records.counted import CountedPairs

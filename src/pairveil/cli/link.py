@@ -29,7 +29,7 @@ from pairveil.cli.waiting import charge_said
 from pairveil.errors import InputError
 
 if TYPE_CHECKING:
-    from pairveil.linkage.comparing import LabelledLevels
+    from pairveil.linkage.levels import LabelledLevels
 
 RecordsFile = Annotated[
     Path | None,
@@ -207,7 +207,7 @@ def _read(
                 "--n-levels: Splink settings say how many levels there are; leave it out"
             )
         return by_splink(source, found, records, n_random)
-    from pairveil.linkage.comparing import LabelledLevels
+    from pairveil.linkage.levels import LabelledLevels
     from pairveil.records.readers import read_levels, rows_of
 
     if records is not None:

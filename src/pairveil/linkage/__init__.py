@@ -1,13 +1,14 @@
 """Record linkage: match weights that are learned privately from labelled pairs, and can be handed out."""
 
-from pairveil.linkage.comparing import text_levels
-from pairveil.linkage.dedupe import DedupeClassifier, DedupeComparator, from_dedupe
-from pairveil.linkage.estimating import level_frequencies
-from pairveil.linkage.metric_comparison import metric_comparison
+from pairveil.linkage.dedupe import (
+    DedupeClassifier,
+    DedupeComparator,
+    from_dedupe,
+    to_recordlinkage,
+)
+from pairveil.linkage.levels import level_frequencies, random_pairs, text_levels
 from pairveil.linkage.model import PrivateLinkageModel
-from pairveil.linkage.random_pairs import random_pairs
-from pairveil.linkage.recordlinkage import to_recordlinkage
-from pairveil.linkage.splink import from_splink
+from pairveil.linkage.splink import from_splink, metric_comparison
 from pairveil.records.embedded import make_records
 from pairveil.release.linkage import ReleasedLinkage
 

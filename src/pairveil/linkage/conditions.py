@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from pairveil._warn import warn
 from pairveil.errors import InputError, PrivateNote
-from pairveil.linkage.random_pairs import random_pairs
+from pairveil.linkage.levels import random_pairs
 
 MOST_CHARACTERS = 50_000
 """Of one condition; a metric over 256 columns takes about half of it."""

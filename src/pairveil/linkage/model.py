@@ -36,7 +36,7 @@ from pairveil.learners.preparing import (
     prepare,
     stated_plainly,
 )
-from pairveil.linkage.estimating import in_order, shrunk
+from pairveil.linkage.levels import in_order, shrunk
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.grid import Norm
 from pairveil.privacy.ledger import PrivacyLedger

@@ -5,6 +5,8 @@ null, number j (from 0) has gamma K - 1 - j, and null has -1: gammas are our lev
 conditions of levels are run (`pairveil.linkage.conditions`) and nothing else. Only the probabilities of
 levels and whether later training may change them are written; rules and columns stay as they are, and so does
 the prior unless one was given: the share of matches among labels is not that of the pairs to predict.
+
+A released metric as a comparison of Splink: levels of the learned distance, in plain SQL.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import copy
 import json
 import logging
+import math
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,13 +28,18 @@ from pairveil.array_types import FloatArray
 from pairveil.errors import DataWarning, InputError
 from pairveil.foreign import parse_json, read_regular
 from pairveil.learners.inputs import is_number
-from pairveil.linkage.comparing import LabelledLevels
 from pairveil.linkage.conditions import Compared
+from pairveil.linkage.levels import LabelledLevels
+from pairveil.release.exporters import matrix_alone
+
+# ---- Splink: levels of labelled pairs by its settings, and m and u into a settings file ----------
 
 PRIOR, USUAL_PRIOR = "probability_two_random_records_match", 0.0001
 """How likely two random records match, and what Splink takes where nobody says."""
+
 PREFIX = "match_weight_column_prefix"
 """A setting of Splink 5 that Splink 4 refuses; its usual value is left out of files."""
+
 PREFIXES = {PREFIX: "mw_"}
 
 
@@ -341,3 +349,55 @@ def warn_of_frequencies(settings: dict[str, Any]) -> None:
 def splink_text(settings: dict[str, Any]) -> str:
     """Settings as the text of a file that Splink loads."""
     return json.dumps(settings, indent=2, allow_nan=False) + "\n"
+
+
+# ---- levels of the learned distance, in plain SQL ------------------------------------------------
+
+MOST_FEATURES = 256
+"""A distance over more columns than this is too long an expression: join projected columns instead."""
+
+
+def metric_comparison(metric: Any, cuts: Sequence[float], name: str = "metric") -> dict[str, Any]:
+    """A comparison for the list of Splink's settings: how near two records are under a released metric.
+
+    Parameters
+    ----------
+    metric : ReleasedMetric
+        With feature names, which are the columns of the records; one with a schema is refused.
+    cuts : ascending distances
+        A pair within the first has the highest level; one beyond the last has level 0.
+    name : str
+        Of the comparison in Splink's output.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pairveil import ReleasedMetric
+    >>> found = metric_comparison(ReleasedMetric(np.array([[3.0, 0.0]]), None, ("age", "bmi")), [0.5])
+    >>> found["comparison_levels"][1]["sql_condition"]
+    '(3.0*("age_l"-"age_r"))^2 <= 0.25'
+    """
+    matrix = matrix_alone(metric, "A comparison of Splink")
+    names = metric.feature_names
+    if names is None or metric.n_features > MOST_FEATURES:
+        raise InputError(f"the metric must name its columns, {MOST_FEATURES} at most")
+    bounds = [float(cut) for cut in cuts]
+    if not bounds or bounds != sorted(set(bounds)) or not 0 < bounds[0] <= bounds[-1] < math.inf:
+        raise InputError("cuts must be ascending distances above 0")
+    if any('"' in one for one in names):
+        raise InputError("a column's name holds a quotation mark, which SQL would take for its end")
+    differences = [f'("{one}_l"-"{one}_r")' for one in names]
+    rows = [
+        "+".join(f"{w!r}*{d}" for w, d in zip(row, differences, strict=True) if w != 0)
+        for row in matrix.tolist()
+    ]
+    square = "+".join(f"({row})^2" for row in rows if row) or "0.0"
+    null = " OR ".join(f'"{one}_l" IS NULL OR "{one}_r" IS NULL' for one in names)
+    levels: list[dict[str, Any]] = [
+        {"sql_condition": null, "label_for_charts": f"{name} is NULL", "is_null_level": True}
+    ]
+    for cut in bounds:
+        within = {"sql_condition": f"{square} <= {cut * cut!r}"}
+        levels.append({**within, "label_for_charts": f"distance <= {cut:g}"})
+    levels.append({"sql_condition": "ELSE", "label_for_charts": "farther apart"})
+    return {"output_column_name": name, "comparison_levels": levels}
