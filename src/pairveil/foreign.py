@@ -3,8 +3,8 @@
 Tables, certificates, summaries, ledgers and the names inside a metric come from strangers. `read_regular`
 opens regular files only (a pipe would wait for ever), up to a size. `parse_json` and `parse_toml` are the
 readers of such text: size, depth and numbers are bounded before anything is built, so that nothing behind
-them can recurse too deep or compute with a number of a thousand digits. `check_kinds` says in a sentence
-which field is of a wrong kind. `check_growth` refuses a file that is small on disk and huge in memory, by
+them can recurse too deep or compute with a number of a thousand digits. `decode` holds what they found
+against a structure, strictly. `check_growth` refuses a file that is small on disk and huge in memory, by
 what it declares and before it is decoded. `as_csr` looks at every index of a sparse matrix before anything
 follows it. Whatever else can go wrong while a file is taken apart is the file's fault: `taking_apart`.
 """
@@ -22,6 +22,8 @@ from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
+
+import msgspec
 
 from pairveil.errors import InputError, PairveilError
 
@@ -43,10 +45,14 @@ FREE_GROWTH = 512 * 2**20
 _LARGEST_INTEGER = 2**63 - 1
 # A string is skipped as a whole (possessive: a long one needs no stack), a bracket is counted.
 _BRACKETS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
-_KINDS: dict[Any, str] = {
-    Mapping: "an object", list: "a list", str: "text", bool: "true or false", int: "a whole number",
-    float: "a number",
+_KINDS = {
+    "object": "an object", "array": "a list", "str": "text", "bool": "true or false", "int": "a whole number",
+    "float": "a number",
 }  # fmt: skip
+# What msgspec says where data is not of its shape, and the names on the way to it.
+_WANTED = re.compile(r"Expected `([^`]*)`(?:, got .*| ([<>]=? .*))?")
+_MISSING = re.compile(r"Object missing required field `(.*)`")
+_NAMES = re.compile(r"\.([A-Za-z_]\w*)")
 
 
 def read_regular(path: Path, most: int | None = MAX_BYTES) -> bytes:
@@ -273,65 +279,52 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-def check_kinds(data: object, kinds: Mapping[str, Any], title: str) -> dict[str, Any]:
-    """``data`` as a dictionary whose known fields are of the kinds named; unknown fields are left alone.
+def decode(data: object, shape: Any, title: str) -> Any:
+    """Plain data as ``shape``, a type that msgspec knows; whatever differs from it is refused.
+
+    Missing and unknown fields, values of another kind and bools for numbers are told in a sentence that
+    repeats nothing of the file but names that ``shape`` has as well.
 
     Parameters
     ----------
     data : object
-        What should be a JSON object.
-    kinds : mapping
-        From field to a kind, or to a tuple of kinds. A kind is one of Mapping, list, str, bool, int,
-        float (any number, or the text 'inf') and None; ``[kind]`` is a list of that kind, ``{str: kind}`` an
-        object of that kind.
+        As `parse_json` returns it.
+    shape : type
+        A `msgspec.Struct` with ``forbid_unknown_fields``, or anything made of such.
     title : str
         What messages call it.
 
     Examples
     --------
-    >>> check_kinds({"plan": 5}, {"plan": Mapping}, "the certificate")
+    >>> decode({"a": 1, "b": 2.5}, dict[str, float], "the table")
+    {'a': 1.0, 'b': 2.5}
+    >>> decode([1, True], list[int], "the table")
     Traceback (most recent call last):
     ...
-    pairveil.errors.InputError: the certificate is not valid: 'plan' must be an object
+    pairveil.errors.InputError: the table is not valid: it must be a whole number in every place
     """
-    if not isinstance(data, Mapping):
+    if not isinstance(data, Mapping | list | tuple):
         raise InputError(f"{title} must be a JSON object")
-    for name, kind in kinds.items():
-        if name in data and not _is(data[name], kind):
-            raise InputError(f"{title} is not valid: '{name}' must be {_say(kind)}")
-    return dict(data)
-
-
-def _is(value: Any, kind: Any) -> bool:
-    if isinstance(kind, tuple):
-        return any(_is(value, one) for one in kind)
-    if isinstance(kind, list):
-        return isinstance(value, list | tuple) and all(_is(one, kind[0]) for one in value)
-    if isinstance(kind, dict):
-        (inner,) = kind.values()
-        return (
-            isinstance(value, Mapping)
-            and all(isinstance(key, str) for key in value)
-            and all(_is(one, inner) for one in value.values())
-        )
-    if kind is None:
-        return value is None
-    if kind is float:
-        return value == "inf" or (isinstance(value, int | float) and not isinstance(value, bool))
-    if kind is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    return isinstance(value, kind)
-
-
-def _say(kind: Any) -> str:
-    if isinstance(kind, tuple):
-        return " or ".join(_say(one) for one in kind)
-    if isinstance(kind, list):
-        return f"a list, of {_say(kind[0]).removeprefix('an ').removeprefix('a ')} each"
-    if isinstance(kind, dict):
-        (inner,) = kind.values()
-        return f"an object, with {_say(inner)} for each name"
-    return "null" if kind is None else _KINDS[kind]
+    try:
+        return msgspec.convert(data, shape)
+    except msgspec.ValidationError as error:
+        problem, _, place = str(error).partition(" - at `$")
+    names = _NAMES.findall(place)
+    if len(names) > 1:
+        title = f"{title}'s {names[0]}"
+    about = f"'{names[-1]}'" if names else "it"
+    every = " in every place" if place.endswith("]`") else ""
+    if wanted := _WANTED.fullmatch(problem):
+        kinds = " or ".join(_KINDS.get(kind, kind) for kind in wanted[1].split(" | "))
+        bound = f" {wanted[2]}" if wanted[2] else ""
+        problem = f"{about} must be {kinds}{bound}{every}"
+    elif missing := _MISSING.fullmatch(problem):
+        problem = f"'{missing[1]}' is missing"
+    elif problem.startswith("Object contains unknown field"):  # whose name may be anything
+        problem = f"{about} has a field that is not known"
+    else:
+        problem = f"{about} must be one of the values that are known"
+    raise InputError(f"{title} is not valid: {problem}")
 
 
 def as_csr(values: Any) -> sparse.csr_array:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pairveil import Certificate, DPPMetricLearner
-from pairveil.privacy.certificate import FORMAT, VERSION
+from pairveil.privacy.certificate_file import FORMAT, VERSION, certificate_schema
 
 SCHEMA = json.loads(files("pairveil.privacy").joinpath("certificate.schema.json").read_text())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
@@ -43,6 +43,12 @@ def test_real_certificates_are_valid(parameters: dict[str, Any]) -> None:
     made = certificate(**parameters)
     VALIDATOR.validate(made)
     assert Certificate.from_dict(made).verify().problems == ()
+
+
+def test_the_schema_is_the_one_that_is_generated() -> None:
+    assert certificate_schema() == SCHEMA, (
+        "run: python -m pairveil.privacy.certificate_file > src/pairveil/privacy/certificate.schema.json"
+    )
 
 
 def test_the_schema_is_one_and_names_every_field() -> None:

@@ -8,13 +8,15 @@ import json
 import os
 import time
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
+from msgspec import Struct
 from safetensors.numpy import save
 
 from pairveil.errors import InputError
-from pairveil.foreign import check_kinds, parse_json, read_regular
+from pairveil.foreign import decode, parse_json, read_regular
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.compose import MAX_DISTINCT
 from pairveil.privacy.events import ChoiceEvent, GaussianEvent, LaplaceEvent
@@ -156,12 +158,44 @@ def test_large_json_and_odd_numbers_are_refused() -> None:
             parse_json(text, "it")
 
 
+class Stored(Struct, forbid_unknown_fields=True):
+    a: list[int]
+    b: str | None
+    c: dict[str, float]
+
+
 def test_kinds_of_fields() -> None:
-    kinds = {"a": [int], "b": (str, None), "c": {str: float}}
-    assert check_kinds({"a": [1], "b": None, "c": {"x": "inf"}, "d": 9}, kinds, "it")["d"] == 9
-    for wrong in ({"a": [True]}, {"a": 1}, {"b": 1}, {"c": {"x": "y"}}, {"c": []}):
+    good = {"a": [1], "b": None, "c": {"x": 2}}
+    assert decode(good, Stored, "it").c == {"x": 2.0}
+    changes = (
+        {"a": [True]},
+        {"a": 1},
+        {"b": 1},
+        {"c": {"x": "y"}},
+        {"c": []},
+        {"a": [1.0]},
+        {"c": {"x": True}},
+    )
+    for wrong in changes:
         with pytest.raises(InputError, match=r"it is not valid: '[abc]' must be"):
-            check_kinds(wrong, kinds, "it")
+            decode(good | wrong, Stored, "it")
+
+
+def test_no_field_may_be_missing_or_unknown_and_none_of_a_stranger_is_repeated() -> None:
+    with pytest.raises(InputError, match=r"^it is not valid: 'b' is missing$"):
+        decode({"a": [], "c": {}}, Stored, "it")
+    for wrong in ({"\x1b[2J": 1}, {"d": 2}):
+        with pytest.raises(
+            InputError, match=r"^it is not valid: it has a field that is not known$"
+        ):
+            decode({"a": [], "b": None, "c": {}} | wrong, Stored, "it")
+    with pytest.raises(
+        InputError, match=r"^it is not valid: it must be one of the values that are known$"
+    ):
+        decode(["\x1b[2J"], list[Literal["x"]], "it")
+    for wrong in (None, 5, "text", 10**400):
+        with pytest.raises(InputError, match=r"^it must be a JSON object$"):
+            decode(wrong, Stored, "it")
 
 
 def test_a_ledger_of_wrong_kinds_is_refused(tmp_path: Path) -> None:

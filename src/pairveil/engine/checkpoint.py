@@ -26,13 +26,15 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from filelock import FileLock, Timeout
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from pairveil.array_types import FloatArray
 from pairveil.engine.backends.records import topology_digest
 from pairveil.engine.plan import Plan
 from pairveil.errors import InputError
 from pairveil.files import check_file, write_file
-from pairveil.foreign import check_kinds, parse_json, taking_apart
+from pairveil.foreign import decode, parse_json, taking_apart
 from pairveil.privacy.ledger import PrivacyLedger
 
 _FORMAT = "pairveil-checkpoint-3"
@@ -260,15 +262,22 @@ def name_of(path: str | Path) -> str | None:
     return None if header is None else header["name"]
 
 
+class _Header(Struct):
+    """The first line."""
+
+    format: str
+    name: str
+    fit: str
+
+
 def _header(line: bytes) -> dict[str, str] | None:
     """What the first line names, as text each; None where it is no such line."""
     try:
         found = parse_json(line, "the checkpoint", _LINE)
-        kinds = dict.fromkeys(("format", "name", "fit"), str)
-        known = check_kinds(found, kinds, "the checkpoint")
+        known: dict[str, str] = asdict(decode(found, _Header, "the checkpoint"))
     except InputError:
         return None
-    return known if kinds.keys() <= known.keys() and known["format"] == _FORMAT else None
+    return known if known["format"] == _FORMAT else None
 
 
 def _records(name: str, line: bytes, rest: bytes) -> Content:

@@ -16,9 +16,12 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args, get_type_hints
+
+from msgspec import Meta, Struct, defstruct
 
 from pairveil.errors import InputError
+from pairveil.foreign import decode
 from pairveil.records.kinds import Cost
 
 MAX_STEPS = 10**7
@@ -26,6 +29,10 @@ MAX_STEPS = 10**7
 
 MAX_CANDIDATES = 64
 """Of one selection: verifying a certificate accounts for each of them."""
+
+Noise = Annotated[float, Meta(ge=0)]
+Count = Annotated[int, Meta(ge=1, le=MAX_STEPS)]
+Share = Annotated[float, Meta(gt=0, le=1)]
 
 
 def _check_noise(value: object, name: str) -> None:
@@ -58,14 +65,12 @@ class _Event:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.type == "int":
+            if field.type == "Count":
                 _check_count(value, field.name)
-            elif field.name.endswith("_multiplier"):
+            elif field.type == "Noise":
                 _check_noise(value, field.name)
             # Not numpy's numbers: equal events are equal as JSON too.
-            object.__setattr__(
-                self, field.name, int(value) if field.type == "int" else float(value)
-            )
+            object.__setattr__(self, field.name, (int if field.type == "Count" else float)(value))
 
     @property
     def noise(self) -> float:
@@ -111,9 +116,9 @@ class GaussianEvent(_Event):
 
     kind = "gaussian"
     words = "Gaussian noise on sums over a random sample of the records"
-    noise_multiplier: float
-    sample_rate: float = 1.0
-    steps: int = 1
+    noise_multiplier: Noise
+    sample_rate: Share = 1.0
+    steps: Count = 1
 
     def __post_init__(self) -> None:
         if isinstance(self.sample_rate, bool) or not isinstance(self.sample_rate, Real):
@@ -146,8 +151,8 @@ class DisjointGaussianEvent(_Event):
 
     kind = "disjoint-gaussian"
     words = "Gaussian noise on sums over disjoint batches"
-    noise_multiplier: float
-    epochs: int
+    noise_multiplier: Noise
+    epochs: Count
 
 
 @dataclass(frozen=True)
@@ -171,8 +176,8 @@ class LaplaceEvent(_Event):
     kind = "laplace"
     is_pure = True
     words = "Laplace noise on sums over the records"
-    scale_multiplier: float
-    steps: int = 1
+    scale_multiplier: Noise
+    steps: Count = 1
 
 
 @dataclass(frozen=True)
@@ -204,7 +209,7 @@ class ChoiceEvent(_Event):
     is_choice = True
     words = "a noisy choice among candidates"
     eta: float
-    steps: int = 1
+    steps: Count = 1
 
     def __post_init__(self) -> None:
         if isinstance(self.eta, str) and self.eta == "inf":
@@ -256,8 +261,8 @@ class BestOfEvent:
     kind: ClassVar[str] = "best-of"
     is_choice: ClassVar[bool] = False
     words: ClassVar[str] = "the best of a random number of trials"
-    mean_trials: int
-    slack: float
+    mean_trials: Count
+    slack: Noise
     trials: tuple[tuple[Event, ...], ...]
 
     def __post_init__(self) -> None:
@@ -304,6 +309,27 @@ Event = GaussianEvent | DisjointGaussianEvent | LaplaceEvent | ChoiceEvent | Bes
 _KINDS: dict[str, type[Event]] = {cls.kind: cls for cls in get_args(Event)}
 
 
+def _stored(cls: type[Event], **others: Any) -> type[Struct]:
+    """An event as JSON, with all fields: a missing steps must not be read as one step."""
+    kinds = get_type_hints(cls, include_extras=True) | others
+    listed = [(field.name, kinds[field.name]) for field in fields(cls)]
+    options: dict[str, Any] = {"tag_field": "kind", "tag": cls.kind, "forbid_unknown_fields": True}
+    return defstruct(cls.__name__, listed, **options)
+
+
+_Trial: Any = (
+    _stored(GaussianEvent)
+    | _stored(DisjointGaussianEvent)
+    | _stored(LaplaceEvent)
+    | _stored(ChoiceEvent, eta=Annotated[float, Meta(gt=0)] | Literal["inf"])
+)
+_Candidates: Any = Annotated[
+    list[Annotated[list[_Trial], Meta(min_length=1)]], Meta(min_length=1, max_length=MAX_CANDIDATES)
+]
+StoredEvent: Any = _Trial | _stored(BestOfEvent, trials=_Candidates)
+"""Any event as certificates and ledgers have it."""
+
+
 def event_from_dict(data: Mapping[str, Any]) -> Event:
     """Rebuild an event from its dictionary; an unknown kind or field is an error, never skipped.
 
@@ -312,18 +338,8 @@ def event_from_dict(data: Mapping[str, Any]) -> Event:
     >>> event_from_dict({"kind": "laplace", "scale_multiplier": 2.0, "steps": 3})
     LaplaceEvent(scale_multiplier=2.0, steps=3)
     """
-    if not isinstance(data, Mapping):
-        raise InputError("a privacy event must be a JSON object")
-    kind = data.get("kind")
-    if not isinstance(kind, str) or kind not in _KINDS:
-        raise InputError(f"unknown kind of privacy event; this version knows {sorted(_KINDS)}")
-    cls = _KINDS[kind]
-    expected = {field.name for field in fields(cls)}
-    given = set(data) - {"kind"}
-    # All fields, even those with defaults: a missing steps must not be read as one step.
-    if given != expected:
-        raise InputError(f"a {kind!r} event must have exactly the fields {sorted(expected)}")
-    return cls(**{name: data[name] for name in expected})
+    decode(data, StoredEvent, "a privacy event")
+    return _KINDS[data["kind"]](**{name: one for name, one in data.items() if name != "kind"})
 
 
 def check_events(events: Iterable[Event]) -> tuple[Event, ...]:

@@ -21,13 +21,22 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, SoftFileLock, Timeout
+from msgspec import UNSET, Struct
+from msgspec.structs import asdict
 
 from pairveil._warn import warn
 from pairveil.errors import BudgetError, InputError, WaitWarning
 from pairveil.files import CannotWrite, check_file, write_file
-from pairveil.foreign import check_kinds, read_json
+from pairveil.foreign import decode, read_json
 from pairveil.privacy.compose import Part, check_adjacency, check_delta, check_kappa
-from pairveil.privacy.events import Event, Group, check_events, event_from_dict, larger
+from pairveil.privacy.events import (
+    Event,
+    Group,
+    StoredEvent,
+    check_events,
+    event_from_dict,
+    larger,
+)
 from pairveil.privacy.profile import best_guess_of_parts, epsilon_of_parts
 from pairveil.privacy.units import (
     SINGLE,
@@ -39,13 +48,22 @@ from pairveil.privacy.units import (
     float_at_most,
     round_up,
 )
-from pairveil.records.kinds import Cost
+from pairveil.records.kinds import Cost, CostFields
 
 # ---- what a ledger keeps of one spend ------------------------------------------------------------
 
-_FIELDS = {"events", "kappas", "note", "delta_slack", "time", "graph"}
 
-_LATER = {"checkpoint", "meanings"}
+class EntryFields(Struct, forbid_unknown_fields=True, kw_only=True):
+    """An entry as the file has it; versions 1 and 2 do not say what a unit means."""
+
+    events: list[StoredEvent]
+    kappas: dict[str, int | CostFields | list[CostFields]]
+    note: str
+    delta_slack: float
+    time: str
+    graph: str | None
+    checkpoint: Any = UNSET
+    meanings: dict[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -103,19 +121,18 @@ class LedgerEntry:
         return data
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> LedgerEntry:
+    def from_dict(cls, data: Mapping[str, Any], title: str = "an entry") -> LedgerEntry:
         """Rebuild an entry, strictly."""
-        if set(data) - _LATER != _FIELDS:
-            raise InputError("a ledger entry has missing or unknown fields")
+        found: EntryFields = decode(data, EntryFields, title)
         return cls(
-            events=tuple(event_from_dict(event) for event in _events(data["events"])),
+            events=tuple(event_from_dict(event) for event in data["events"]),
             kappas={unit: _group(kappa) for unit, kappa in check_units(data["kappas"]).items()},
-            note=str(data["note"]),
-            delta_slack=check_delta(data["delta_slack"]),
-            time=str(data["time"]),
-            graph=None if data["graph"] is None else str(data["graph"]),
-            checkpoint=_check_checkpoint(data["checkpoint"]) if "checkpoint" in data else None,
-            meanings=check_meanings(data.get("meanings")),
+            note=found.note,
+            delta_slack=check_delta(found.delta_slack),
+            time=found.time,
+            graph=found.graph,
+            checkpoint=_check_checkpoint(found.checkpoint),
+            meanings=check_meanings(found.meanings),
         )
 
 
@@ -185,13 +202,9 @@ def _group(data: Any) -> Group:
     return Cost.from_dict(data) if isinstance(data, Mapping) else check_kappa(data)
 
 
-def _events(value: object) -> list[Any]:
-    if not isinstance(value, list):
-        raise InputError("a ledger entry does not list its events")
-    return value
-
-
-def _check_checkpoint(value: object) -> tuple[str, str]:
+def _check_checkpoint(value: object) -> tuple[str, str] | None:
+    if value is UNSET:
+        return None
     if not (isinstance(value, list) and len(value) == 2 and all(isinstance(v, str) for v in value)):
         raise InputError("a ledger entry does not say how far its fit has come")
     return value[0], value[1]
@@ -291,20 +304,24 @@ _WITHOUT_MEANINGS = (1, 2)
 MAX_BYTES = 64 * 2**20
 """An entry takes about a kilobyte: room for fifty thousand fits."""
 
-_KINDS: dict[str, Any] = {"budget": Mapping, "entries": [Mapping], "sha256": str}
 
-_BUDGET: dict[str, Any] = {"epsilon": float, "delta": float, "unit": str, "adjacency": str}
+class BudgetFields(Struct, forbid_unknown_fields=True):
+    """A budget as the file has it."""
 
-_ENTRY: dict[str, Any] = {
-    "events": [Mapping],
-    "kappas": {str: (int, Mapping, [Mapping])},
-    "note": str,
-    "delta_slack": float,
-    "time": str,
-    "graph": (str, None),
-    "checkpoint": [str],
-    "meanings": ({str: str}, None),
-}
+    epsilon: float
+    delta: float
+    unit: str
+    adjacency: str
+
+
+class LedgerFields(Struct, forbid_unknown_fields=True):
+    """A ledger as the file has it."""
+
+    format: str
+    version: int
+    budget: BudgetFields
+    entries: list[dict[str, Any]]
+    sha256: str
 
 
 def ledger_text(budget: Mapping[str, Any], entries: Iterable[LedgerEntry]) -> str:
@@ -326,54 +343,11 @@ def digest_of_ledger(body: Mapping[str, Any]) -> str:
 
 
 def read_ledger(path: Path) -> tuple[dict[str, Any], tuple[LedgerEntry, ...]]:
-    """Read a ledger file strictly: anything unexpected is an error."""
-    data = ledger_fields(path)
-    if not isinstance(data, dict) or data.get("format") != _FORMAT:
-        raise InputError(f"{path} is not a pairveil ledger")
-    version = data.get("version")
-    if isinstance(version, bool) or version not in (*_WITHOUT_MEANINGS, _VERSION):
-        raise InputError(f"the ledger at {path} was written by another version of pairveil")
-    body = {key: value for key, value in data.items() if key != "sha256"}
-    if set(body) != {"format", "version", "budget", "entries"} or data.get(
-        "sha256"
-    ) != digest_of_ledger(body):
-        raise InputError(f"the ledger at {path} was changed or damaged: its checksum is wrong")
-    try:
-        entries = tuple(LedgerEntry.from_dict(entry) for entry in _list(data["entries"]))
-        if version == 1 and not all(
-            isinstance(kappa, int) for entry in entries for kappa in entry.kappas.values()
-        ):  # version 1 knows no other records than pairs
-            raise InputError(f"the ledger at {path} states what version 1 did not know")
-        if any(("meanings" in one) == (version in _WITHOUT_MEANINGS) for one in data["entries"]):
-            raise InputError(f"the ledger at {path} is none of its version: what units mean")
-        return _check_budget(data["budget"]), entries
-    except (TypeError, AttributeError, KeyError, OverflowError) as error:
-        raise InputError(f"the ledger at {path} is malformed: {type(error).__name__}") from None
-
-
-def _list(value: object) -> list[Any]:
-    if not isinstance(value, list):
-        raise TypeError
-    return value
-
-
-def _check_budget(value: object) -> dict[str, Any]:
-    """The budget of a ledger file, by which a ledger can be made."""
-    if not isinstance(value, dict) or set(value) != {"epsilon", "delta", "unit", "adjacency"}:
-        raise KeyError
-    for name in ("epsilon", "delta"):
-        if isinstance(value[name], bool) or not isinstance(value[name], int | float):
-            raise TypeError
-        float(value[name])  # an int beyond all floats is an OverflowError
-    return value
-
-
-def ledger_fields(path: Path) -> Any:
-    """What the file holds; InputError where it cannot be a ledger.
+    """Read a ledger file strictly: anything unexpected is an error.
 
     Examples
     --------
-    >>> ledger_fields(Path("no-such-ledger.json"))
+    >>> read_ledger(Path("no-such-ledger.json"))
     Traceback (most recent call last):
     ...
     pairveil.errors.InputError: the ledger at no-such-ledger.json has vanished; restore it from a backup
@@ -382,18 +356,22 @@ def ledger_fields(path: Path) -> Any:
         raise InputError(f"the ledger at {path} has vanished; restore it from a backup")
     title = f"the ledger at {path}"
     data = read_json(path, title, MAX_BYTES)
-    if not isinstance(data, dict):
-        return data
-    check_kinds(data, _KINDS, title)
-    budget = data.get("budget", _BUDGET)
-    if set(budget) != set(_BUDGET):
-        raise InputError(f"{title} is not valid: its budget has missing or unknown fields")
-    check_kinds(data.get("budget", {}), _BUDGET, f"the budget of {title}")
-    if "inf" in (budget["epsilon"], budget["delta"]):
-        raise InputError(f"{title} is not valid: its budget has no end")
-    for entry in data.get("entries", ()):
-        check_kinds(entry, _ENTRY, f"an entry of {title}")
-    return data
+    if not isinstance(data, dict) or data.get("format") != _FORMAT:
+        raise InputError(f"{path} is not a pairveil ledger")
+    version = data.get("version")
+    if isinstance(version, bool) or version not in (*_WITHOUT_MEANINGS, _VERSION):
+        raise InputError(f"{title} was written by another version of pairveil")
+    file: LedgerFields = decode(data, LedgerFields, title)
+    if file.sha256 != digest_of_ledger({key: data[key] for key in data if key != "sha256"}):
+        raise InputError(f"{title} was changed or damaged: its checksum is wrong")
+    entries = tuple(LedgerEntry.from_dict(one, f"an entry of {title}") for one in data["entries"])
+    if version == 1 and not all(isinstance(k, int) for one in entries for k in one.kappas.values()):
+        raise InputError(
+            f"{title} states what version 1 did not know"
+        )  # records that are not pairs
+    if any(("meanings" in one) == (version in _WITHOUT_MEANINGS) for one in data["entries"]):
+        raise InputError(f"{title} is none of its version: what units mean")
+    return asdict(file.budget), entries
 
 
 # ---- the ledger ----------------------------------------------------------------------------------

@@ -11,9 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
+
+from msgspec import Meta, Struct
+from msgspec.structs import asdict
 
 from pairveil.errors import InputError
+from pairveil.foreign import decode
 
 Unit = Literal["pair", "relationship", "person", "choice", "worker"]
 Adjacency = Literal["zero-out", "replace"]
@@ -26,6 +30,15 @@ ADJACENCIES: tuple[Adjacency, ...] = get_args(Adjacency)
 
 MAX_KAPPA = 2**53
 """More records than this nobody has, and floats no longer count them exactly."""
+
+
+class CostFields(Struct, forbid_unknown_fields=True, rename={"zero_out": "zero-out"}):
+    """A cost as certificates and ledgers have it."""
+
+    records: Annotated[int, Meta(ge=1, description="Records that hold contents of the unit.")]
+    zero_out: Annotated[float, Meta(gt=0, le=2, description="In clip bounds.")]
+    replace: Annotated[float, Meta(gt=0, le=2, description="In clip bounds.")]
+    empties: Annotated[bool, Meta(description="Whether a null unit empties its records.")]
 
 
 @dataclass(frozen=True)
@@ -100,16 +113,7 @@ class Cost:
         >>> Cost.from_dict(Cost(2).to_dict()) == Cost(2)
         True
         """
-        if not isinstance(data, Mapping) or set(data) != {"records", *ADJACENCIES, "empties"}:
-            raise InputError("a cost has missing or unknown fields")
-        if not isinstance(data["empties"], bool):
-            raise InputError("a cost does not say plainly whether records are emptied")
-        moved = [data[adjacency] for adjacency in ADJACENCIES]
-        if any(
-            isinstance(m, bool) or not isinstance(m, int | float) or math.isnan(m) for m in moved
-        ):
-            raise InputError("a cost holds something that is not a number")
-        return cls(data["records"], float(moved[0]), float(moved[1]), data["empties"])
+        return cls(**asdict(decode(data, CostFields, "a cost")))
 
 
 @dataclass(frozen=True)

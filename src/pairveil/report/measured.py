@@ -7,12 +7,14 @@ made, and the range follows from public numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import defstruct
+
 from pairveil.errors import InputError
-from pairveil.foreign import check_kinds, read_json
+from pairveil.foreign import decode, read_json
 from pairveil.report.charts import Bar, gain_band, horizontal_bars
 from pairveil.report.data import Evaluation, PublicTest
 from pairveil.report.parts import Figure, table
@@ -72,6 +74,17 @@ def attacked(found: Finding, unit: str) -> dict[str, Any]:
 # ---- a charged evaluation ---------------------------------------------------------------------
 
 
+_EvaluationFields = defstruct(
+    "_EvaluationFields",
+    [
+        *((name, float) for name in (*SCORES, "confidence")),
+        ("n_pairs", int),
+        ("certificate", dict[str, Any]),
+        ("metric_sha256", str),
+    ],
+)
+
+
 def read_evaluation(path: str | Path, certificate: Certificate | None) -> Evaluation:
     """What ``pairveil evaluate --epsilon --out`` wrote about this release.
 
@@ -81,12 +94,7 @@ def read_evaluation(path: str | Path, certificate: Certificate | None) -> Evalua
 
     file = Path(path)
     content = read_json(file)
-    kinds = {
-        **dict.fromkeys(SCORES, float), "n_pairs": int, "confidence": float, "certificate": Mapping,
-        "metric_sha256": str,
-    }  # fmt: skip
-    known = {name: content.get(name) for name in kinds} if isinstance(content, dict) else content
-    check_kinds(known, kinds, file.name)
+    decode(content, _EvaluationFields, file.name)
     if certificate is None or content["metric_sha256"] != certificate.metric_sha256:
         raise InputError(f"--evaluation: {file.name} is about another metric than this release")
     cost_of_it = Certificate.from_dict(content["certificate"])
