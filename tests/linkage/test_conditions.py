@@ -428,7 +428,7 @@ def test_levels_are_those_of_splink_itself_over_its_library():
 
 def metric_like():
     from pairveil import ReleasedMetric
-    from pairveil.linkage import splink as metric_comparison
+    from pairveil.linkage import metric_comparison
 
     return metric_comparison(
         ReleasedMetric(np.array([[1.0, 0.5]]), None, ("amount", "lat")), [0.5, 2.0]

@@ -8,8 +8,7 @@ from labelled import N_LEVELS, M, U, labelled
 
 from pairveil import InputError
 from pairveil.graph.kappa import kappa
-from pairveil.linkage import PrivateLinkageModel
-from pairveil.linkage import levels as random_pairs
+from pairveil.linkage import PrivateLinkageModel, random_pairs
 from pairveil.linkage.levels import belief
 
 

@@ -354,7 +354,7 @@ def test_the_command_takes_settings_records_and_labels(tmp_path):
 
 def test_a_released_metric_is_a_comparison_with_the_same_distances():
     from pairveil import ReleasedMetric
-    from pairveil.linkage import splink as metric_comparison
+    from pairveil.linkage import metric_comparison
     from pairveil.schema.columns import NumberColumn
     from pairveil.schema.schema import Schema
 
