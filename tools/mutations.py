@@ -876,6 +876,12 @@ READING = [
         _in("test_layouts"),
     ),
     Mutation(
+        "schema: a logarithm is taken of what lies outside the bounds",
+        "inside = maths.clip(maths.where(missing, fill, cell), low, high)",
+        "inside = maths.where(missing, fill, cell)",
+        _in("test_logarithms"),
+    ),
+    Mutation(
         "sparse: indices are followed unseen",
         "table.check_format(full_check=True)",
         "table.check_format(full_check=False)",

@@ -309,6 +309,21 @@ def numbers(draw, name: str) -> tuple[Column, st.SearchStrategy]:
 
 
 @st.composite
+def logarithms(draw, name: str) -> tuple[Column, st.SearchStrategy]:
+    """Numbers on a logarithmic scale; below the bounds lie 0 and negative ones, which have no logarithm."""
+    low = draw(st.floats(1e-6, 1e3) | st.just(0.0) | st.floats(-1e3, -1.0))
+    offset = draw(st.floats(1e-3, 10.0).map(lambda more: more - low)) if low <= 0 else None
+    offset = draw(st.none() | st.floats(0.0, 10.0)) if offset is None else offset
+    high = low + draw(st.floats(2.0, 1e6)) * (low + (offset or 0.0))
+    fill = draw(st.none() | st.just(0) | st.floats(-1e6, 1e6))
+    cells = st.none() | st.floats() | st.floats(low, high) | st.sampled_from([low, high, 0.0, -1.0])
+    column = NumberColumn(
+        name, bounds=(low, high), fill=fill, indicator=draw(FLAGS), scale="log", offset=offset
+    )
+    return column, cells
+
+
+@st.composite
 def categories(draw, name: str) -> tuple[Column, st.SearchStrategy]:
     listed = draw(st.lists(WORDS.map(str.strip).filter(bool), min_size=1, max_size=4, unique=True))
     fill = draw(st.none() | st.sampled_from([*listed, "other"]))
@@ -369,7 +384,7 @@ quiet = pytest.mark.filterwarnings("ignore::pairveil.errors.PrivateNote")
 
 @quiet
 @QUICK
-@given(released(numbers, categories, dates))
+@given(released(numbers, logarithms, categories, dates))
 def test_a_pickled_transformer_takes_raw_rows(made) -> None:
     metric, rows = made
     transformer = pickle.loads(pickle.dumps(MetricTransformer(metric)))
@@ -380,7 +395,7 @@ def test_a_pickled_transformer_takes_raw_rows(made) -> None:
 
 @quiet
 @QUICK
-@given(released(numbers, categories))
+@given(released(numbers, logarithms, categories))
 def test_onnx_takes_raw_rows(made) -> None:
     runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
     pytest.importorskip("onnx", reason="onnx is not installed")
@@ -399,7 +414,7 @@ def test_onnx_takes_raw_rows(made) -> None:
 
 @quiet
 @settings(QUICK, max_examples=25)
-@given(released(numbers, categories, dates))
+@given(released(numbers, logarithms, categories, dates))
 def test_postgresql_takes_raw_rows(psql, made) -> None:
     metric, rows = made
     calls = [
@@ -425,7 +440,7 @@ def _literal(cell: object) -> str:
 RAW = Schema(
     (
         NumberColumn("age", bounds=(0, 120), fill=40, indicator=True),
-        NumberColumn("crp", bounds=(0, 500)),
+        NumberColumn("crp", bounds=(0, 500), scale="log", offset=0.1),
         CategoryColumn("ward", categories=("a", "b"), indicator=True),
         CategoryColumn("smokes", categories=(True, False), fill="false"),
         DateColumn("visit", bounds=("2020-01-01", "2025-12-31"), format="%d.%m.%Y"),

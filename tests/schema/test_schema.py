@@ -260,3 +260,11 @@ def test_some_of_the_columns():
     assert SCHEMA.only(exclude=["ward", "visit"]).raw_names == ("age", "dose", "sex")
     with pytest.raises(InputError, match="no column nothing"):
         SCHEMA.only(["nothing"])
+
+
+@pytest.mark.parametrize("fill", [0, 0.0, 1])
+def test_a_fill_value_of_zero_is_written_down(fill):
+    """The receiver of a release reads the schema: without it missing values were the middle there."""
+    column = NumberColumn("a", bounds=(0, 1), fill=fill)
+    again = Schema.from_dict(Schema((column,)).to_dict())
+    assert again.encode({"a": [None]})[0].item() == fill

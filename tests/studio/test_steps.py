@@ -438,3 +438,16 @@ def test_the_folder_survives_and_foreign_settings_do_no_harm(tmp_path: Path) -> 
     assert project.settings.title == "T"
     (project.folder / "settings.json").write_text("[")
     assert project.settings.title == ""
+
+
+def test_a_logarithm_survives_the_form(project) -> None:
+    from pairveil.studio.forms import fields_of, save_schema
+
+    data = {"columns": {"crp": {"type": "number", "bounds": [0, 500]}}}
+    form = {"type-0": "number", "low-0": "0", "high-0": "500", "log-0": "yes", "offset-0": "0,5"}
+    schema = save_schema(project, data, form)
+    assert schema.to_dict()["columns"]["crp"] == {
+        "type": "number", "bounds": [0, 500], "scale": "log", "offset": 0.5
+    }  # fmt: skip
+    (shown,) = fields_of(schema.to_dict())
+    assert (shown.log, shown.offset) == (True, "0.5")

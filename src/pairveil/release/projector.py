@@ -113,6 +113,9 @@ class SqlMaths:
     def clip(self, value: Term, low: float, high: float) -> Term:
         return Term(f"LEAST(GREATEST({value.text}, {_sql(low)}), {_sql(high)})", self)
 
+    def log(self, value: Term) -> Term:
+        return Term(f"ln({value.text})", self)
+
     def operation(self, sign: str, left: Any, right: Any) -> Term:
         return Term(f"({_sql(left)} {sign} {_sql(right)})", self)
 
@@ -171,6 +174,9 @@ class OnnxMaths:
 
     def clip(self, value: Term, low: float, high: float) -> Term:
         return self.node("Clip", value, low, high)
+
+    def log(self, value: Term) -> Term:
+        return self.node("Log", value)
 
     def operation(self, sign: str, left: Any, right: Any) -> Term:
         return self.node({"+": "Add", "-": "Sub", "/": "Div"}[sign], left, right)

@@ -16,7 +16,7 @@ import datetime
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -85,6 +85,8 @@ _ISO = "%Y-%m-%d"
 
 _LARGEST = 1e300
 
+SCALES = ("linear", "log")
+
 _EPOCH = datetime.date(1970, 1, 1)
 
 _SECONDS_A_DAY = 86_400
@@ -107,6 +109,7 @@ class Numpy:
     missing = staticmethod(np.isnan)
     where = staticmethod(np.where)
     clip = staticmethod(np.clip)
+    log = staticmethod(np.log)
 
 
 @dataclass(frozen=True)
@@ -151,17 +154,18 @@ class Column:
         cell : numpy array or `pairveil.release.projector.Term`
             A number (of days since 1970, for a date), or a text without spaces around it.
         maths
-            Has ``missing``, ``where`` and ``clip``, and for texts ``equals``.
+            Has ``missing``, ``where``, ``clip`` and ``log``, and for texts ``equals``.
         """
         return []
 
     def to_dict(self) -> dict[str, Any]:
         """Its table in the file; dates as ISO text."""
+        usual = {field.name: field.default for field in fields(self)}  # an empty list is stated
         stated = {key: getattr(self, key) for key in self.keys}
         return {"type": self.type} | {
             key: _plain(value)
             for key, value in stated.items()
-            if value not in (None, False, "") or key == self.blank
+            if isinstance(value, tuple) or value != usual[key]
         }
 
 
@@ -216,11 +220,16 @@ class NumberColumn(_Encoded):
     bounds : (float, float)
         The lowest and highest value that is possible; empty where nobody has filled it in yet.
     fill : float, optional
-        Stands in for a missing value; the middle of the bounds by default.
+        Stands in for a missing value; the middle of the scale by default.
     indicator : bool
         A second column that is 1 where the value is missing.
     unit : str
         For readers.
+    scale : {'linear', 'log'}
+        'log' for values that differ by factors, as laboratory values do: the logarithm is taken after the
+        value was set to its bounds, and lies on [0, 1] between those of the bounds.
+    offset : float, optional
+        Is added before the logarithm, so that 0 has one; the lower bound plus this must be above 0.
 
     Examples
     --------
@@ -230,12 +239,17 @@ class NumberColumn(_Encoded):
     (array([[0.25],
            [1.  ],
            [0.5 ]]), Counts(outside=1, missing=0, unreadable=1))
+    >>> NumberColumn("crp", bounds=(0.1, 1000), scale="log").encode(pa.array([1, 100]), ".")[0]
+    array([[0.25],
+           [0.75]])
     """
 
     type: str = "number"
     bounds: tuple[Any, ...] = ()
     unit: str = ""
-    keys = ("bounds", "unit", "fill", "indicator")
+    scale: str = "linear"
+    offset: float | None = None
+    keys: ClassVar[tuple[str, ...]] = ("bounds", "unit", "scale", "offset", "fill", "indicator")
     blank = "bounds"
 
     def __post_init__(self) -> None:
@@ -249,6 +263,25 @@ class NumberColumn(_Encoded):
             raise _wrong(self.name, "the lower bound must be below the upper one")
         if self.fill is not None and not self._is_value(self.fill):
             raise _wrong(self.name, "fill must be a value of the column's type")
+        self._check_scale()
+
+    def _check_scale(self) -> None:
+        if self.scale not in SCALES:
+            raise _wrong(self.name, f"scale must be one of {', '.join(SCALES)}")
+        if self.offset is not None and (
+            self.scale != "log" or not NumberColumn._is_value(self, self.offset)
+        ):
+            raise _wrong(self.name, 'offset must be a number, and goes with scale = "log"')
+        if self.scale == "log" and self.bounds:
+            low, high = (self._number(end) + (self.offset or 0.0) for end in self.bounds)
+            if not low > 0:
+                raise _wrong(
+                    self.name,
+                    "a logarithm needs a lower bound above 0, or an offset that lifts it there: such as "
+                    "offset = 1 where counts begin at 0",
+                )
+            if not math.log(low) < math.log(high):
+                raise _wrong(self.name, "the bounds are too close to each other for a logarithm")
 
     _bounds_rule: ClassVar[str] = "bounds must be [lowest, highest], two numbers"
 
@@ -276,8 +309,17 @@ class NumberColumn(_Encoded):
 
     def _values(self, cell: Any, missing: Any, maths: Any) -> list[Any]:
         low, high = map(self._number, self.bounds)
-        fill = (low + high) / 2 if self.fill is None else self._number(self.fill)
+        more = self.offset or 0.0
+        if self.fill is not None:
+            fill = self._number(self.fill)
+        elif self.scale == "log":  # the middle of the scale, not of the bounds
+            fill = math.exp((math.log(low + more) + math.log(high + more)) / 2) - more
+        else:
+            fill = (low + high) / 2
         inside = maths.clip(maths.where(missing, fill, cell), low, high)
+        if self.scale == "log":  # of what lies within the bounds: never of a negative number
+            inside = maths.log(inside + more)
+            low, high = math.log(low + more), math.log(high + more)
         return [maths.clip((inside - low) / (high - low), 0.0, 1.0)]
 
     def _read(self, cells: Any, decimal: str) -> tuple[FloatArray, int]:
@@ -330,6 +372,8 @@ class DateColumn(NumberColumn):
     _bounds_rule = "bounds must be two dates, [1920-01-01, 2025-12-31]"
 
     def __post_init__(self) -> None:
+        if self.scale != "linear":
+            raise _wrong(self.name, "dates have no logarithm")
         if not isinstance(self.format, str):
             raise _wrong(self.name, "format must be a text such as '%d.%m.%Y'")
         object.__setattr__(self, "bounds", tuple(map(as_date, self.bounds)))

@@ -14,7 +14,7 @@ from pairveil.array_types import FloatArray
 from pairveil.column_names import arrow_cells, columns_of
 from pairveil.errors import InputError, PrivateNote
 from pairveil.printable import shortened
-from pairveil.schema.columns import Column, Counts, column_of
+from pairveil.schema.columns import Column, Counts, NumberColumn, column_of
 
 VERSION = 1
 DECIMALS = (".", ",")
@@ -102,6 +102,26 @@ class Schema:
         0.7071067811865475
         """
         return data_norm / self.longest
+
+    @property
+    def wide(self) -> tuple[str, ...]:
+        """Numbers on a linear scale whose public bounds lie a factor of 100 or more apart.
+
+        On such a scale most of the range is spent on few people; `scale = "log"` may suit them better.
+
+        Examples
+        --------
+        >>> from pairveil.schema.columns import NumberColumn
+        >>> Schema((NumberColumn("crp", bounds=(0.1, 500)), NumberColumn("age", bounds=(1, 99)))).wide
+        ('crp',)
+        """
+        return tuple(
+            column.name
+            for column in self.features
+            if type(column) is NumberColumn
+            and column.scale == "linear"
+            and 0 < 100 * column.bounds[0] <= column.bounds[1]
+        )
 
     def check(self, title: str = "the schema") -> Schema:
         """This schema, if every blank is filled in; else an InputError that says which are not."""

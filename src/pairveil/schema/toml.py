@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ _BLANKS = {
     "number": """\
 bounds = []            # lowest and highest that is possible, such as [0, 120]
 # unit = "years"       # for readers
-# fill = 60            # stands in for a missing value; the middle of the bounds if left out
+{scale}# fill = 60            # stands in for a missing value; the middle of the scale if left out
 # indicator = true     # one more column that says whether it was missing
 """,
     "category": """\
@@ -48,6 +49,20 @@ values = []            # the public list of classes, such as ["benign", "maligna
     "id": "",
     "skip": "",
 }
+
+_SCALES = (
+    '# scale = "log"        # for values that differ by factors; lowest above 0, or add an offset\n',
+    '# scale = "log"        # by its name this may be skewed, as incomes are: consider it\n'
+    "# offset = 1           # is added before the logarithm, where the lowest bound is 0\n",
+)
+
+SKEWED = re.compile(
+    r"(^|[^a-z])(crp|ferritin|creatinine|bilirubin|troponin|ast|alt|ggt|tsh|psa|hcg|d.?dimer|procalcitonin|"
+    r"il.?6|ck|ldh|lipase|triglycerides?|tit(er|re)s?|viral.?load|copies|income|salary|wages?|price|costs?|"
+    r"amount|charges?|revenue|balance|turnover|population)([^a-z]|$)",
+    re.IGNORECASE,
+)
+"""Names of columns whose values usually differ by factors. Names are public; values have no say."""
 
 _FORMATS = (
     '# format = "%d.%m.%Y"  # how the table writes dates; YYYY-MM-DD if left out\n',
@@ -109,9 +124,8 @@ def template(types: Mapping[str, tuple[str, str]], title: str, decimal: str = ".
     clean = " ".join(title.split())
     parts = [HEAD.format(title=clean, version=VERSION, decimal=_quoted(decimal))]
     for name, (type_, format_) in types.items():
-        blanks = _BLANKS[type_].replace(
-            "{format}", _FORMATS[bool(format_)].format(_quoted(format_))
-        )
+        blanks = _BLANKS[type_].replace("{scale}", _SCALES[bool(SKEWED.search(name))])
+        blanks = blanks.replace("{format}", _FORMATS[bool(format_)].format(_quoted(format_)))
         parts.append(f"\n[columns.{_key(name)}]\ntype = {_quoted(type_)}\n{blanks}")
     return "".join(parts)
 

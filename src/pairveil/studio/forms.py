@@ -111,6 +111,8 @@ class Field:
     format: str = ""
     unit: str = ""
     indicator: bool = False
+    log: bool = False
+    offset: str = ""
 
 
 def fields_of(data: Mapping[str, Any]) -> list[Field]:
@@ -131,6 +133,8 @@ def fields_of(data: Mapping[str, Any]) -> list[Field]:
                 str(table.get("format", "")),
                 str(table.get("unit", "")),
                 table.get("indicator") is True,
+                table.get("scale") == "log",
+                _shown(table.get("offset", "")),
             )
         )
     return found
@@ -189,6 +193,10 @@ def _column(number: int, name: str, form: Mapping[str, str], decimal: str) -> di
             made["fill"] = read(name, said("fill"))
         if type_ == "number" and said("unit"):
             made["unit"] = said("unit")
+        if type_ == "number" and form.get(f"log-{number}") == "yes":
+            made["scale"] = "log"
+            if said("offset"):
+                made["offset"] = read(name, said("offset"))
         if type_ == "date" and format_:
             made["format"] = format_
     elif type_ in ("category", "class"):
