@@ -70,7 +70,7 @@ def test_zero_out_is_seen_by_every_release(epsilon, unit, kappa):
 @pytest.mark.parametrize("part", [1.0, 0.1])
 @pytest.mark.parametrize("n_steps", [1, 4])
 def test_zero_out_is_seen_in_few_steps_and_through_little_noise(n_steps, part):
-    """A learner that draws less noise than planned is seen all the better; W must not escape the canary."""
+    """Less noise than planned must be seen all the better: W does not escape the canary."""
     parts, whole = shares_of_mu(
         worst_case("pair", 1, 2, "zero-out", n_others(Budget(1.0, DELTA, 1, "zero-out"))),
         Budget(1.0, DELTA, 1, "zero-out"),
