@@ -55,6 +55,13 @@ def test_a_replaced_person_stays_below_twice_the_clip(mechanism):
 # ---- planted errors: each would make a certificate false ------------------------------------------
 
 
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+def test_people_are_turned_into_other_directions(mechanism, monkeypatch):
+    """Along the canary's own column the longest entry is the length; turned, it is not."""
+    monkeypatch.setattr(scatter, "row_norms", lambda rows, *_: np.abs(rows).max(axis=1))
+    assert audit_person("zero-out", mechanism=mechanism).verdict == "violated"
+
+
 def test_half_the_charge_of_a_person_is_convicted(monkeypatch):
     monkeypatch.setattr(material, "PEOPLE", replace(PEOPLE, cost=Cost(1, replace=1.0)))
     found = audit_person("replace")

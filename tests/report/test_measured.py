@@ -40,6 +40,8 @@ def planned(groups: object = None, **parameters: object) -> Certificate:
     [
         {"n_steps": 4, "epsilon": 6.0},
         {"n_steps": 4, "epsilon": 6.0, "unit": "person", "adjacency": "replace"},
+        # A pure epsilon adds up the worst of every answer, which many small ones hardly ever reach: with the
+        # 39 steps of this plan's own an ideal attacker, 300 runs, bounds .2 of 6; with four, 1.5 to 2.4.
         {"mechanism": "laplace", "n_steps": 4, "epsilon": 6.0},
         {"groups": "auto", "n_steps": 4, "epsilon": 6.0, "unit": "person"},
         {"groups": "auto", "n_steps": 4, "epsilon": 6.0, "unit": "pair"},  # two people

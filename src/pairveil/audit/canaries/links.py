@@ -1,7 +1,7 @@
 """The canary of a constrained clustering: links at one point, on which the clusterings disagree most.
 
-The points are public, so two inputs differ in what links say alone: null (label 0) or the opposite. Counts are
-divided by the longest row of votes among the links, whatever clusterings the learned metric adds. So the
+The points are public, so two inputs differ in what links say alone: null (label 0) or the opposite. Counts
+are divided by the longest row of votes among the links, whatever clusterings the learned metric adds. So the
 other links join points at one place, which every clustering puts together: their rows are 0, and the
 canary's row is the longest. Links of one person all go to one place: their rows are equal and add up.
 """
