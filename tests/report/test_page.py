@@ -348,6 +348,7 @@ def test_the_first_screen_gives_all_that_is_signed_for(full_data) -> None:
     assert "there is no promise: at least 99 guesses in 100 may be right" in first
     assert "Someone who knows less can sometimes learn more" in first
     assert "Numbers check out: every epsilon was recomputed" in first
+    assert "no signature was checked for this page" in page
     assert "For release" not in page
 
 
