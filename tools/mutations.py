@@ -678,7 +678,7 @@ ACCOUNTING = [
     Mutation(
         "ledger: an error curve forgets who changes together",
         "full, taken = kappa_of(data), kappa_of(used)",
-        "full, taken = (kappa_of(replace(one, together=None)) for one in (data, used))",
+        "full, taken = (kappa_of(one.replace(together=None)) for one in (data, used))",
         _in("test_error_curve"),
     ),
     Mutation(

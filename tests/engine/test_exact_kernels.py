@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -203,7 +202,7 @@ def test_whether_a_null_pair_is_drawn_cannot_be_seen_in_any_step() -> None:
         )
     for with_it, without in zip(*results, strict=True):
         np.testing.assert_array_equal(with_it, without)
-    seen = replace(data, features=np.roll(data.features, 3, axis=0))  # now it is no null pair
+    seen = data.replace(features=np.roll(data.features, 3, axis=0))  # now it is no null pair
     edges = np.array([0, 1])
     moved, _ = gradient().compiled_descent(
         seen, (np.array([7]), edges), np.zeros((1, 2, 5)), 0.01, "l2", 2.0**-35
@@ -218,7 +217,7 @@ def test_sparse_rows_take_small_batches_step_by_step() -> None:
 
     dense = world()
     options: Any = {"n_steps": 210, "sample_rate": 0.01, "random_state": 0, "data_norm": 4.0}
-    rows = replace(dense, features=sparse.csr_array(dense.features))
+    rows = dense.replace(features=sparse.csr_array(dense.features))
     fitted = [DPPMetricLearner(**options).fit(data) for data in (dense, rows)]
     # One seed, one noise; the two loops cut a pair's gradient to whole units in their own ways.
     first, second = (one.get_mahalanobis_matrix() for one in fitted)

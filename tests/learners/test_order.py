@@ -274,7 +274,9 @@ def test_steps_taken_together_leave_a_null_pair_out():
     with pytest.warns(DataWarning):
         data, _ = with_contradiction().canonical()
     labels = np.where(data.labels == 0, 1, data.labels)
-    zeroed = PairSet.checked_before(features=data.features, pairs=data.pairs.copy(), labels=labels)
+    zeroed = PairSet.checked_before(
+        features=data.features, members=data.pairs.copy(), content=labels
+    )
     at = int(np.flatnonzero(data.labels == 0)[0])
     zeroed.pairs[at, 1] = zeroed.pairs[at, 0]  # a difference of zero
     moved = [Engine(one, SeededNoise(0)).descend(query, gradient, 0.1, 3) for one in (data, zeroed)]

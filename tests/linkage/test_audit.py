@@ -1,6 +1,5 @@
 """The exact audit of a linkage model: the worst neighbours move it by all of its charge, and no more."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -30,7 +29,7 @@ def audited(unit, adjacency, mechanism="gaussian"):
     if adjacency == "zero-out":
         other = used.emptied(changed)
     else:
-        other = replace(used, labels=np.where(changed, -1, used.labels).astype(np.int8))
+        other = used.replace(labels=np.where(changed, -1, used.labels).astype(np.int8))
     canary = SimpleNamespace(
         first=other, second=used, adjacency=adjacency, name="flip", kappa=held,
         changed=np.flatnonzero(changed), hides_features=False,

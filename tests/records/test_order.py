@@ -51,11 +51,11 @@ def test_records_agree_with_a_dictionary(sort, rows):
     found = sort(pairs, labels) if sort is canonical._by_numpy else sort(pairs, labels, None)
     wanted = expected(rows)
     positions = np.arange(len(rows)) if found.positions is None else found.positions
-    assert found.pairs.tolist() == [list(pair) for pair in sorted(wanted)]
-    assert list(zip(found.labels.tolist(), positions.tolist(), strict=True)) == [
+    assert found.members.tolist() == [list(pair) for pair in sorted(wanted)]
+    assert list(zip(found.content.tolist(), positions.tolist(), strict=True)) == [
         wanted[pair] for pair in sorted(wanted)
     ]
-    assert is_canonical(found.pairs)
+    assert is_canonical(found.members)
     assert found.n_repeated == len(rows) - len(wanted)
     assert found.n_contrary == sum(label == 0 for label, _ in wanted.values())
 
@@ -66,7 +66,7 @@ def test_both_ways_to_sort_agree_on_long_lists_and_with_ranks():
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     labels, rank = np.where(pairs[:, 0] % 2, 1, -1).astype(np.int8), rng.permutation(30)
     one, other = canonical._by_numpy(rank[pairs], labels), canonical._by_loops(pairs, labels, rank)
-    for name in ("pairs", "labels", "positions"):
+    for name in ("members", "content", "positions"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
     assert (one.n_repeated, one.n_contrary) == (other.n_repeated, other.n_contrary)
     assert one.n_contrary > 0
@@ -75,7 +75,7 @@ def test_both_ways_to_sort_agree_on_long_lists_and_with_ranks():
 def test_pairs_that_are_in_order_are_not_copied():
     pairs = np.array([[0, 1], [0, 2], [1, 2]], dtype=np.int32)
     found = records_of(pairs)
-    assert found.pairs is pairs
+    assert found.members is pairs
     assert found.positions is None
     long = np.stack([np.arange(40_000), np.arange(40_000) + 1], axis=1)  # more than one block
     assert is_canonical(long)

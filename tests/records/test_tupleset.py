@@ -54,7 +54,7 @@ def test_people_are_ordered_by_their_ids():
 
 
 def test_the_same_members_again_are_one_record_and_contrary_answers_make_it_null():
-    with pytest.warns(DataWarning, match="2 tuples have the same members"):
+    with pytest.warns(DataWarning, match="2 tuples appeared before and were merged"):
         agreed, _ = TupleSet(X, [[0, 1, 2], [0, 1, 2], [0, 1, 2]]).canonical()
     assert agreed.order.tolist() == [[0, 1, 2]]
     with warnings.catch_warnings(record=True) as said:

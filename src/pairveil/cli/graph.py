@@ -152,12 +152,12 @@ def _in_order(
 
     labels = None if found.labels is None else found.labels[kept]
     records = records_of(found.pairs[kept], labels)
-    ends = found.ids[records.pairs]
-    if records.labels is None:
+    ends = found.ids[records.members]
+    if records.content is None:
         return dict(zip(names, ends.T, strict=False))
-    null = records.labels == NULL
+    null = records.content == NULL
     times = 1 + null.astype(np.int64)
-    written = np.repeat(np.where(null, 1, records.labels), times)
+    written = np.repeat(np.where(null, 1, records.content), times)
     written[(np.cumsum(times) - 1)[null]] = -1
     return dict(zip(names, (*np.repeat(ends, times, axis=0).T, written), strict=True))
 

@@ -27,7 +27,7 @@ from pairveil.deep.records import something_said
 from pairveil.engine.statistics import Statistic
 from pairveil.errors import InputError
 from pairveil.privacy.grid import CLIP_ERROR, UNIT_ROUNDOFF, Norm
-from pairveil.records.groups import VACANT
+from pairveil.records.kinds import VACANT
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from pairveil.array_types import IntArray
 from pairveil.errors import InputError
-from pairveil.records.groups import VACANT
+from pairveil.records.kinds import VACANT
 
 PairLoss = Callable[[Tensor, Tensor, Tensor], Tensor]
 """From left, right (n, k) and labels (n,) to one number a pair."""

@@ -113,13 +113,13 @@ def select_pairs(
             raise InputError("max_degree is for single pairs: groups keep all pairs inside them")
         size = rule.people if group_size is None else group_size
         check_size(size)
-        places, n_people = _renumbered(records.pairs)
+        places, n_people = _renumbered(records.members)
         group = cut_into_groups(places, n_people, int(size), generator_of(random_state))
         inside = group[places[:, 0]] == group[places[:, 1]]
         return records.rows(np.flatnonzero(inside))
     if limit == NO_LIMIT and not rule.acyclic:
-        return records.rows(np.arange(len(records.pairs)))
-    places, n_people = _renumbered(records.pairs)
+        return records.rows(np.arange(len(records.members)))
+    places, n_people = _renumbered(records.members)
     return records.rows(_chosen(places, n_people, rule, limit, generator_of(random_state)))
 
 

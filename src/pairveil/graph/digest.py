@@ -92,7 +92,7 @@ def _typed(ids: Any) -> NDArray[Any]:
 def _canonical(ids: NDArray[Any], pairs: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Ids of the people in pairs, ascending, and the pairs in canonical order by place among them."""
     order = order_of_ids(ids)
-    edges = records_of(pairs, rank=ranks(order)).pairs
+    edges = records_of(pairs, rank=ranks(order)).members
     people = ids if order is None else ids[order]
     paired = np.zeros(len(people), dtype=np.bool_)
     paired[edges] = True

@@ -18,7 +18,7 @@ from __future__ import annotations
 import secrets
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -344,7 +344,7 @@ def _given(pairs: Any, y: ArrayLike | None, preprocessor: Any, ids: Any) -> tupl
         if y is None and pairs.labels is not None:
             return pairs, False
         labels = as_labels(pairs.labels if y is None else y, pairs.n_pairs)
-        return replace(pairs, labels=labels), False
+        return pairs.replace(labels=labels), False
     array = as_pair_array(pairs)
     if len(array) == 0:
         raise InputError("there are no pairs to learn from")
@@ -653,7 +653,7 @@ def _read_pair_set(data: PairSet, read: Any, schema: Schema | None) -> PairSet:
     if data.feature_names is not None and not sparse.issparse(table):
         table = pa.table({name: table[:, at] for at, name in enumerate(data.feature_names)})
     names = data.feature_names if schema is None else schema.feature_names
-    return replace(data, features=as_features(read(table)), feature_names=names)
+    return data.replace(features=as_features(read(table)), feature_names=names)
 
 
 def _from_mapping(bounds: Mapping[Any, Any]) -> PublicBounds:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from html import escape
 from types import SimpleNamespace
 from typing import Any
@@ -176,7 +176,7 @@ def outlook(
     (24, True)
     """
     # A label of its own for no pair: a plan must be the same whatever they are.
-    blind = replace(data, labels=np.ones(data.n_pairs))
+    blind = data.replace(labels=np.ones(data.n_pairs))
     kappas: dict[str, Kappa] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PairveilWarning)  # each line would say the same again

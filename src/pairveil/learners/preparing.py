@@ -53,7 +53,6 @@ from pairveil.privacy.units import (
     meanings_of,
 )
 from pairveil.privacy.verdict import delta_too_large
-from pairveil.records.canonical import order_of_ids
 from pairveil.records.counted import CountedPairs
 from pairveil.records.groups import GroupSet, check_numbers, members_of
 from pairveil.records.kinds import COUNTED_PAIRS, GROUPS, PAIRS, PEOPLE, TUPLES, Cost
@@ -231,15 +230,7 @@ def material_of_people(
             f"{unlisted} people have a class that is not in the list, and contribute nothing",
             PrivateNote,
         )
-    order = order_of_ids(people.ids)
-    if order is not None:
-        people = People(
-            people.features[order],
-            people.classes[order],
-            people.n_classes,
-            np.asarray(people.ids)[order],
-            people.feature_names,
-        )
+    people, order = people.canonical()
     people = clipped(people, given.data_norm)
     return Material(
         given=people,
@@ -320,7 +311,7 @@ def _distinct(people: People) -> People:
             "an id occurs twice: a person is one row, or would be protected by half (a text index of a table "
             "names people: reset it if it does not)"
         )
-    return replace(people, ids=ids)
+    return people.replace(ids=ids)
 
 
 def designed_pairs(given: Any, people: Material) -> Material:
@@ -378,7 +369,7 @@ def material_of_groups(given: Any, groups: GroupSet) -> Material:
     given : parameters
         Plain: data_norm.
     """
-    data = clipped(groups.canonical(), given.data_norm)
+    data = clipped(groups.canonical()[0], given.data_norm)
     return Material(
         given=data,
         used=data,
@@ -491,7 +482,7 @@ def grouped_people(given: Any, people: Material, groups: Any) -> Material:
         members = members_of(numbers)[0]
     made = GroupSet.of_classes(
         data.features, members, data.classes, data.ids, data.feature_names
-    ).canonical()
+    ).canonical()[0]
     return replace(
         people,
         given=made,

@@ -1,24 +1,23 @@
-"""One order for pairs and people, which follows from who is paired with whom and from nothing else.
+"""One order for records and people, which follows from who is with whom and from nothing else.
 
 Files are sorted: by label, by class, by score. Whatever depends on the order of a file (which pairs are
 selected, which batch a pair is dealt to, which tile it is rounded with) would then depend on private
 contents, and one changed label could move many pairs: no finite epsilon holds for that. So before anything
-else pairs are brought into *canonical order*:
+else records are brought into *canonical order*:
 
 - people in the order of their ids: integers by value, text by code points; without ids by row number;
-- in a pair the lower person first, which fixes the sign of its difference;
-- pairs ascending, each once.
+- in a record the lower person first, which fixes the sign of a pair's difference;
+- records ascending, each once.
 
-Rows that mention the same pair are one record. If their labels disagree, the record is *null* (label 0): it
+Rows that mention the same members are one record. If their contents disagree, the record is *null*: it
 stays in its place and contributes nothing. To refuse it, or to drop it, would tell of labels.
-
-The compiled loops behind `canonical`: a counting sort of pairs, and the same pair once.
 
 At 10^8 pairs memory is what costs: one int32 a pair for the order, and the sorted pairs themselves.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +28,7 @@ from pairveil._compiled import lazy_njit
 from pairveil._warn import warn
 from pairveil.errors import PrivateNote
 from pairveil.records.columns import as_arrow, as_numpy
+from pairveil.records.kinds import PAIRS, VACANT, RecordKind
 from pairveil.records.validation import row_blocks
 
 # ---- a counting sort of pairs, and the same pair once --------------------------------------------
@@ -107,28 +107,29 @@ def merge_rows(pairs, rank, labels, order, found, found_labels):  # type: ignore
 
 MANY = 1 << 22  # below, memory is no matter, and nothing need be compiled
 
-NULL = 0
+NULL = PAIRS.null
 """The label of a pair whose mentions disagree."""
+_FAR = np.iinfo(np.int64).max  # where nobody sits: behind everybody
 
 
-class Records(NamedTuple):
-    """Each pair once, in canonical order.
+class Canonical(NamedTuple):
+    """Each record once, in canonical order.
 
     Attributes
     ----------
-    pairs : ndarray of shape (K, 2)
+    members : ndarray of shape (K, m)
         People by their place in the canonical order; the lower one first.
-    labels : ndarray of int8 or None
+    content : ndarray or None
     positions : ndarray of shape (K,) or None
-        Where each pair is first mentioned among the rows given; None where every row is where it was.
+        Where each record is first mentioned among the rows given; None where every row is where it was.
     n_repeated : int
-        Rows that mention a pair again.
+        Rows that mention a record again.
     n_contrary : int
-        Pairs whose mentions have different labels.
+        Records whose mentions have different contents.
     """
 
-    pairs: np.ndarray
-    labels: np.ndarray | None
+    members: np.ndarray
+    content: np.ndarray | None
     positions: np.ndarray | None
     n_repeated: int
     n_contrary: int
@@ -176,47 +177,67 @@ def ranks(order: np.ndarray | None) -> np.ndarray | None:
 
 
 def records_of(
-    pairs: np.ndarray, labels: np.ndarray | None = None, rank: np.ndarray | None = None
-) -> Records:
-    """Pairs in canonical order, each once. Arrays that are in it already are returned as they are.
+    members: np.ndarray,
+    content: np.ndarray | None = None,
+    rank: np.ndarray | None = None,
+    kind: RecordKind = PAIRS,
+) -> Canonical:
+    """Records in canonical order, each once. Arrays that are in it already are returned as they are.
 
     Parameters
     ----------
-    pairs : integer array of shape (K, 2)
-        Not below 0, nobody with herself; K below 2**31.
-    labels : int8 array of shape (K,), optional
+    members : integer array of shape (K, m)
+        Nobody twice in a row, -1 for nobody; K below 2**31.
+    content : int8 array of shape (K,) or (K, c), optional
     rank : integer array, optional
         The place of each person in the order of people (`ranks`); by default her number.
+    kind : RecordKind
 
     Examples
     --------
     >>> found = records_of(np.array([[2, 1], [1, 0], [1, 2]]), np.array([1, -1, -1], dtype=np.int8))
-    >>> found.pairs.tolist(), found.labels.tolist(), found.positions.tolist()
+    >>> found.members.tolist(), found.content.tolist(), found.positions.tolist()
     ([[0, 1], [1, 2]], [-1, 0], [1, 0])
     """
-    if rank is None and is_canonical(pairs):
-        return Records(pairs, labels, None, 0, 0)
-    if len(pairs) <= MANY:
-        return _by_numpy(pairs if rank is None else rank[pairs], labels)
-    return _by_loops(pairs, labels, rank)
+    if rank is None and is_canonical(members):
+        return Canonical(members, content, None, 0, 0)
+    if len(members) <= MANY or kind.follow is not None:
+        return _by_numpy(members, content, rank, kind)
+    return _by_loops(members, content, rank)
 
 
-def _by_numpy(pairs: np.ndarray, labels: np.ndarray | None) -> Records:
-    low, high = pairs.min(axis=1), pairs.max(axis=1)
-    order = np.lexsort((high, low))  # stable: mentions of a pair stay in the order given
-    ends = np.stack([low[order], high[order]], axis=1)
-    new = np.ones(len(ends), dtype=bool)
-    new[1:] = (ends[1:] != ends[:-1]).any(axis=1)
+def _by_numpy(
+    members: np.ndarray,
+    content: np.ndarray | None,
+    rank: np.ndarray | None = None,
+    kind: RecordKind = PAIRS,
+) -> Canonical:
+    placed = members if rank is None else rank[members]
+    vacant = members < 0
+    if vacant.any():
+        placed = np.where(vacant, _FAR, placed)
+    if content is not None and kind.follow is not None:
+        sort = np.argsort(placed, axis=1, kind="stable")
+        content = kind.follow(content, sort)
+    placed = np.sort(placed, axis=1)
+    order = np.lexsort(placed.T[::-1])  # stable: mentions of a record stay in the order given
+    placed = placed[order]
+    new = np.ones(len(placed), dtype=bool)
+    new[1:] = (placed[1:] != placed[:-1]).any(axis=1)
     first = np.flatnonzero(new)
-    n_repeated, contrary = len(pairs) - len(first), 0
-    if labels is not None:
-        least, most = (merge.reduceat(labels[order], first) for merge in (np.minimum, np.maximum))
-        contrary = int((least != most).sum())
-        labels = np.where(least == most, least, NULL).astype(np.int8)
-    return Records(ends[first], labels, order[first], n_repeated, contrary)
+    found, contrary = placed[first], np.empty(0)
+    found[found == _FAR] = VACANT
+    if content is not None:
+        rows = content[order]
+        least, most = (merge.reduceat(rows, first, axis=0) for merge in (np.minimum, np.maximum))
+        contrary = least != most if least.ndim == 1 else (least != most).any(axis=1)
+        least[contrary] = kind.null
+        content = least.astype(np.int8, copy=False)
+    n_repeated = len(members) - len(first)
+    return Canonical(found, content, order[first], n_repeated, int(contrary.sum()))
 
 
-def _by_loops(pairs: np.ndarray, labels: np.ndarray | None, rank: np.ndarray | None) -> Records:
+def _by_loops(pairs: np.ndarray, labels: np.ndarray | None, rank: np.ndarray | None) -> Canonical:
     """The same with 13 bytes a pair instead of 40, result included."""
 
     n_people = int(pairs.max()) + 1 if rank is None else len(rank)
@@ -228,30 +249,37 @@ def _by_loops(pairs: np.ndarray, labels: np.ndarray | None, rank: np.ndarray | N
     sort_rows(pairs, places, n_people, order)
     count, contrary = merge_rows(pairs, places, given, order, found, found_labels)
     kept_labels = None if labels is None else found_labels[:count]
-    return Records(found[:count], kept_labels, order[:count], len(pairs) - count, int(contrary))
+    return Canonical(found[:count], kept_labels, order[:count], len(pairs) - count, int(contrary))
 
 
-def is_canonical(pairs: np.ndarray) -> bool:
-    """Whether every pair has its lower person first and is greater than the one before it.
+def is_canonical(members: np.ndarray) -> bool:
+    """Whether every record has its lower people first and is greater than the one before it.
 
     Examples
     --------
     >>> is_canonical(np.array([[0, 2], [1, 2]])), is_canonical(np.array([[0, 2], [0, 1]]))
     (True, False)
     """
-    last = (-1, -1)
-    for block in row_blocks(len(pairs)):
-        low, high = pairs[block, 0], pairs[block, 1]
-        if not (low < high).all() or not last < (int(low[0]), int(high[0])):
+    last: tuple[int, ...] = ()
+    for block in row_blocks(len(members)):
+        columns = list(members[block].T)
+        if any((column < 0).any() for column in columns):
+            columns = [np.where(column < 0, _FAR, column) for column in columns]
+        for low, high in pairwise(columns):
+            if not ((low < high) | (high == _FAR)).all():
+                return False
+        greater = np.zeros(len(columns[0]) - 1, dtype=bool)
+        for column in reversed(columns):
+            before, after = column[:-1], column[1:]
+            greater = (before < after) | ((before == after) & greater)
+        if not greater.all() or not last < tuple(int(column[0]) for column in columns):
             return False
-        if not ((low[:-1] < low[1:]) | ((low[:-1] == low[1:]) & (high[:-1] < high[1:]))).all():
-            return False
-        last = (int(low[-1]), int(high[-1]))
+        last = tuple(int(column[-1]) for column in columns)
     return True
 
 
-def say_merged(n_repeated: int, where: str = "") -> None:
-    """Tell the operator that rows mention a pair again, if any do; ``where`` names the rows.
+def say_merged(n_repeated: int, where: str = "", kind: RecordKind = PAIRS) -> None:
+    """Tell the operator that rows mention a record again, if any do; ``where`` names the rows.
 
     A private note: a file may be sorted by label, and then the number of a row tells a label.
 
@@ -262,14 +290,14 @@ def say_merged(n_repeated: int, where: str = "") -> None:
     if n_repeated:
         many = n_repeated > 1
         warn(
-            f"{n_repeated} pair{'s' if many else ''} appeared before and "
+            f"{n_repeated} {kind.name if many else kind.one} appeared before and "
             f"{'were' if many else 'was'} merged{where}",
             PrivateNote,
         )
 
 
-def say_contrary(n_contrary: int, where: str = "") -> None:
-    """Tell the operator that labels disagree, if any do; ``where`` names the rows.
+def say_contrary(n_contrary: int, where: str = "", kind: RecordKind = PAIRS) -> None:
+    """Tell the operator that contents disagree, if any do; ``where`` names the rows.
 
     Examples
     --------
@@ -278,8 +306,9 @@ def say_contrary(n_contrary: int, where: str = "") -> None:
     if n_contrary:
         one = n_contrary == 1
         warn(
-            f"{n_contrary} pair{' has' if one else 's have'} contradicting labels{where} and "
-            f"contribute{'s' if one else ''} nothing. Decide which holds, or remove the pair",
+            f"{n_contrary} {kind.one if one else kind.name} {'has' if one else 'have'} contradicting "
+            f"{kind.said}{where} and contribute{'s' if one else ''} nothing. Decide which holds, or remove "
+            f"the {kind.one}",
             PrivateNote,
         )
 

@@ -7,8 +7,7 @@ statistics count with it: contributions are never negative, which makes replacin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,17 +15,17 @@ import pyarrow.compute as pc
 
 from pairveil._warn import warn
 from pairveil.errors import InputError, PrivateNote
-from pairveil.records.canonical import NULL, order_of_ids, ranks, records_of, say_merged
+from pairveil.records.canonical import order_of_ids, ranks, records_of, say_merged
 from pairveil.records.columns import as_arrow, as_ids, as_numpy, ids_as_text, numbered
+from pairveil.records.kinds import COUNTED_PAIRS
+from pairveil.records.records import Records, face
 from pairveil.records.shared_values import numbered as shared_values
 from pairveil.records.shared_values import together_digest
 from pairveil.records.similar_ids import say_similar
 from pairveil.records.tables import refuse_repeated
-from pairveil.records.validation import row_blocks
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class CountedPairs:
+class CountedPairs(Records):
     """Pairs of records with a row of values each, in canonical order; `counted_pairs` makes them.
 
     Parameters
@@ -52,52 +51,32 @@ class CountedPairs:
     CountedPairs(2 pairs, 1 columns)
     """
 
-    values: np.ndarray
-    labels: np.ndarray
-    pairs: np.ndarray | None = None
-    ids: np.ndarray | None = None
-    feature_names: tuple[str, ...] | None = None
-    together: np.ndarray | None = None
-    column: str | None = None
+    row = COUNTED_PAIRS
+    values = face("features", "Contents of each pair.")
+    labels = face("content", "+1 match, -1 no match, 0 null.")
+    pairs = face("members", "Row numbers in ``ids``.")
+    column: str | None
 
-    kind = "counted pairs"  # of records, for what a protected unit costs
+    def __init__(
+        self,
+        values: np.ndarray,
+        labels: np.ndarray,
+        pairs: np.ndarray | None = None,
+        ids: np.ndarray | None = None,
+        feature_names: tuple[str, ...] | None = None,
+        together: np.ndarray | None = None,
+        column: str | None = None,
+    ) -> None:
+        self._set(features=values, content=labels, members=pairs, ids=ids)
+        self._set(feature_names=feature_names, together=together, column=column)
 
     def __repr__(self) -> str:
         return f"CountedPairs({self.n_records} pairs, {self.n_features} columns)"
 
-    @property
-    def n_records(self) -> int:
-        """Records that a fit sums over: the pairs."""
-        return len(self.values)
-
-    @property
-    def n_features(self) -> int:
-        """Columns of the values."""
-        return int(self.values.shape[1])
-
-    @property
-    def features(self) -> np.ndarray:
-        """The values, where a backend asks for their type."""
-        return self.values
-
     def contents(self, rows: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        """What a statistic sees of some pairs: their values and labels."""
+        """What a statistic sees of some pairs: their values, as they are, and labels."""
         chosen = slice(None) if rows is None else rows
         return self.values[chosen], self.labels[chosen]
-
-    def blocks(self, size: int) -> Iterator[slice]:
-        """Slices of at most ``size`` pairs that cover all of them in order."""
-        return row_blocks(self.n_records, size)
-
-    def subset(self, rows: np.ndarray) -> CountedPairs:
-        """Some of the pairs, by position."""
-        ends = None if self.pairs is None else self.pairs[rows]
-        return replace(self, values=self.values[rows], labels=self.labels[rows], pairs=ends)
-
-    def emptied(self, null: np.ndarray) -> CountedPairs:
-        """The same pairs, of which some are null: they stay in their place and contribute nothing."""
-        labels = np.where(null, NULL, self.labels).astype(np.int8)
-        return replace(self, labels=labels)
 
 
 def counted_pairs(
@@ -138,8 +117,10 @@ def counted_pairs(
         return CountedPairs(values, labels, ends, ids, names, *shared), np.arange(len(values))
     say_merged(records.n_repeated)
     at = records.positions
-    found = CountedPairs(values[at], np.asarray(records.labels), records.pairs, ids, names, *shared)
-    contrary = _contrary(values, ends, records) | (found.labels == NULL)
+    found = CountedPairs(
+        values[at], np.asarray(records.content), records.members, ids, names, *shared
+    )
+    contrary = _contrary(values, ends, records) | (found.labels == COUNTED_PAIRS.null)
     if contrary.any():
         warn(
             f"{int(contrary.sum())} pairs are there twice with different contents, and contribute nothing",
@@ -187,11 +168,11 @@ def record_numbers(pairs: Any, n_pairs: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _contrary(values: np.ndarray, ends: np.ndarray, records: Any) -> np.ndarray:
     """Which pairs have mentions with different values: which one holds nobody knows."""
-    contrary = np.zeros(len(records.pairs), dtype=bool)
+    contrary = np.zeros(len(records.members), dtype=bool)
     if records.n_repeated == 0:
         return contrary
     size = int(ends.max()) + 1
-    keys = records.pairs[:, 0] * size + records.pairs[:, 1]  # ascending, as canonical pairs are
+    keys = records.members[:, 0] * size + records.members[:, 1]  # ascending, as canonical pairs are
     place = np.searchsorted(keys, ends.min(axis=1) * size + ends.max(axis=1))
     differs = (values != values[records.positions[place]]).any(axis=1)
     contrary[place[differs]] = True

@@ -6,9 +6,7 @@ Groups are disjoint, so a pair, a relationship and a person are each in one reco
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,13 +15,12 @@ from scipy import sparse
 
 from pairveil.array_types import IntArray
 from pairveil.errors import InputError
-from pairveil.records.canonical import NULL, order_of_ids, ranks
+from pairveil.records.kinds import GROUPS, VACANT
 from pairveil.records.people import NO_CLASS
-from pairveil.records.records import RecordsOfPeople
+from pairveil.records.records import Records, face
 
-VACANT = -1
-"""A place in a group that nobody has: groups of different sizes are padded with it."""
-MOST_PEOPLE = 64
+NULL = GROUPS.null
+FEWEST_PEOPLE, MOST_PEOPLE = GROUPS.sizes
 """Of one group: rounding errors of larger ones are outside the proof."""
 _AT_ONCE = 1 << 21  # numbers of a tile's differences, so that they stay in the cache's reach
 
@@ -40,8 +37,7 @@ def slots(size: int) -> tuple[IntArray, IntArray]:
     return first.astype(np.int64), second.astype(np.int64)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class GroupSet(RecordsOfPeople):
+class GroupSet(Records):
     """Disjoint groups of people with a label for each pair inside.
 
     Parameters
@@ -61,21 +57,23 @@ class GroupSet(RecordsOfPeople):
     GroupSet(1 group of at most 3 people, 3 pairs, 4 features)
     >>> GroupSet.of_classes(np.eye(3), [[0, 1, 2]], classes=[0, 0, 1]).labels.tolist()
     [[1, -1, -1]]
+    >>> given = GroupSet(np.eye(4), [[3, 2, -1], [1, 0, -1]], [[1, 0, 0], [-1, 0, 0]])
+    >>> ordered, _ = given.canonical()
+    >>> ordered.members.tolist(), ordered.labels.tolist()
+    ([[0, 1, -1], [2, 3, -1]], [[-1, 0, 0], [1, 0, 0]])
     """
 
-    features: Any
-    members: NDArray[np.int64]
-    labels: NDArray[np.int8]
-    ids: NDArray[Any] | None = None
-    feature_names: tuple[str, ...] | None = None
+    row = GROUPS
+    labels = face(
+        "content", "+1 similar, -1 dissimilar, 0 null, of the pairs of places in each group."
+    )
 
-    kind = "groups"  # of records, for what a protected unit costs
-    of_each = ("members", "labels")
-
-    def __post_init__(self) -> None:
-        self._check_people()
-        members = check_members(self.members, self.n_people)
-        self._set(members=members, labels=_checked_labels(self.labels, members))
+    def __init__(
+        self, features: Any, members: Any, labels: Any, ids: Any = None, feature_names: Any = None
+    ) -> None:
+        self._set_people(features, ids, feature_names)
+        checked = check_members(members, self.n_people)
+        self._set(members=checked, content=_checked_labels(labels, checked))
 
     @classmethod
     def of_classes(
@@ -151,7 +149,7 @@ class GroupSet(RecordsOfPeople):
             pairs.labels
         )
         about = {"ids": pairs.ids, "feature_names": pairs.feature_names}
-        return cls.checked_before(features=pairs.features, members=members, labels=labels, **about)
+        return cls.checked_before(features=pairs.features, members=members, content=labels, **about)
 
     def __repr__(self) -> str:
         groups = "1 group" if self.n_records == 1 else f"{self.n_records} groups"
@@ -159,16 +157,6 @@ class GroupSet(RecordsOfPeople):
             f"GroupSet({groups} of at most {self.size} people, {self.n_pairs} pairs, "
             f"{self.n_features} features)"
         )
-
-    @property
-    def size(self) -> int:
-        """Places in a group: the size of the largest."""
-        return int(self.members.shape[1])
-
-    @property
-    def n_records(self) -> int:
-        """Records that a fit sums over: the groups."""
-        return len(self.members)
 
     @property
     def n_pairs(self) -> int:
@@ -191,43 +179,6 @@ class GroupSet(RecordsOfPeople):
         """Slices of at most ``size`` groups that cover all of them in order; a power of two, as tiles are."""
         most = min(size, _AT_ONCE // max(self.labels.shape[1] * self.n_features, 1))
         return super().blocks(1 << max(most, 1).bit_length() - 1)
-
-    def canonical(self) -> GroupSet:
-        """The same records in an order that follows from ids alone.
-
-        People by id (by row number without ids), a group's people ascending, groups by their first person.
-
-        Examples
-        --------
-        >>> given = GroupSet(np.eye(4), [[3, 2, -1], [1, 0, -1]], [[1, 0, 0], [-1, 0, 0]])
-        >>> given.canonical().members.tolist(), given.canonical().labels.tolist()
-        ([[0, 1, -1], [2, 3, -1]], [[-1, 0, 0], [1, 0, 0]])
-        """
-        people = order_of_ids(self.ids)
-        rank = ranks(people)
-        members = self.members if rank is None else _ranked(self.members, rank)
-        behind = np.where(members == VACANT, np.iinfo(np.int64).max, members)
-        order = np.argsort(behind, axis=1, kind="stable")
-        rows = np.argsort(behind.min(axis=1), kind="stable")
-        taken = order[rows]
-        first, second = slots(self.size)
-        low = np.minimum(taken[:, first], taken[:, second])
-        high = np.maximum(taken[:, first], taken[:, second])
-        slot = low * (2 * self.size - low - 1) // 2 + high - low - 1
-        return self._changed(
-            members=np.take_along_axis(members[rows], taken, axis=1),
-            labels=np.take_along_axis(self.labels[rows], slot, axis=1),
-            **self._people_in(people),
-        )
-
-    def topology(self) -> bytes:
-        """Names what is public: who is in which group."""
-        shape = f"{self.n_people} people in groups {self.members.shape}".encode()
-        return hashlib.sha256(shape + np.ascontiguousarray(self.members).tobytes()).digest()
-
-
-def _ranked(members: IntArray, rank: NDArray[Any]) -> IntArray:
-    return np.where(members == VACANT, VACANT, rank[members]).astype(np.int64)
 
 
 def check_members(members: Any, n_people: int) -> IntArray:

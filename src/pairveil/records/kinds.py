@@ -3,16 +3,17 @@
 A fit sums contributions of records, each clipped to length C as a whole. A unit's contents lie in some of the
 records; `Cost` says in how many, and how far the contribution of each moves when the unit's contents become
 null or others. The rows below are proved in docs/theory/records.md, for every unit, adjacency and norm. A new
-kind is a row here, a constructor of `pairveil.records.records.Records` and a reader.
+kind is a row here, a face of `pairveil.records.records.Records` that checks what is given, and a reader.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, get_args
 
+import numpy as np
 from msgspec import Meta, Struct
 from msgspec.structs import asdict
 
@@ -27,6 +28,9 @@ UNITS: tuple[Unit, ...] = ("pair", "relationship", "person")
 UNITS_OF_CHOICES: tuple[Unit, ...] = ("choice", "worker")
 """What can be protected where workers choose between items."""
 ADJACENCIES: tuple[Adjacency, ...] = get_args(Adjacency)
+
+VACANT = -1
+"""A place in a record that nobody has: groups of different sizes are padded with it."""
 
 MAX_KAPPA = 2**53
 """More records than this nobody has, and floats no longer count them exactly."""
@@ -138,6 +142,17 @@ class RecordKind:
         How many records a unit is in, where that follows from the kind. Other units are counted (kappa).
     graph : {'pairs', 'tuples'} or None
         What kappa is counted on. Chains of records run through all releases on one graph.
+    said : str
+        What the contents of records are called.
+    null : int
+        The content of a record that contributes nothing.
+    sizes : (int, int)
+        Fewest and most people of a record.
+    own_rows : bool
+        Whether a record has a row of features of its own, and no people whose rows it looks up.
+    follow : callable or None
+        Contents of records, (K, c), whose members move: the member at column ``sort[k, i]`` comes to i.
+        None where contents do not depend on who stands where.
     """
 
     name: str
@@ -148,6 +163,11 @@ class RecordKind:
     parts: Mapping[Unit, Cost] = field(default_factory=dict)
     touches: Mapping[Unit, int] = field(default_factory=dict)
     graph: Literal["pairs", "tuples"] | None = None
+    said: str = "labels"
+    null: int = 0
+    sizes: tuple[int, int] = (2, 2)
+    own_rows: bool = False
+    follow: Callable[[Any, Any], Any] | None = None
 
     def moves(self, unit: Unit, *, l2: bool = True) -> Cost:
         """What a unit moves of one record, at most; a certificate that states less is refused.
@@ -189,16 +209,40 @@ class RecordKind:
 _PART = Cost(1, 2.0, 2.0, empties=False)
 """From one vector of length C to another: what stays may point the other way."""
 
+
+def _parts(order: Any, sort: Any) -> Any:
+    """A tuple's contents name the columns of those who play its parts."""
+    place = np.argsort(sort, axis=1).astype(np.int8)  # where each column has gone
+    moved = np.take_along_axis(place, np.maximum(order, 0), axis=1)
+    return np.where(order < 0, order, moved)
+
+
+def _labels(labels: Any, sort: Any) -> Any:
+    """A group's contents belong to pairs of places: (0, 1), (0, 2), ..., (1, 2), ..."""
+    m = sort.shape[1]
+    first, second = np.triu_indices(m, 1)
+    low = np.minimum(sort[:, first], sort[:, second])
+    high = np.maximum(sort[:, first], sort[:, second])
+    return np.take_along_axis(labels, low * (2 * m - low - 1) // 2 + high - low - 1, axis=1)
+
+
 PAIRS = RecordKind("pairs", "pair", graph="pairs")
 COUNTED_PAIRS = RecordKind(
     # Contributions have no negative entries: in l2 two of them are sqrt(2) C apart at most.
-    "counted pairs", "pair", cost=Cost(1, replace=math.sqrt(2.0)), other_norms=Cost(1), graph="pairs"
+    "counted pairs", "pair", cost=Cost(1, replace=math.sqrt(2.0)), other_norms=Cost(1), graph="pairs",
+    own_rows=True,
 )  # fmt: skip
-TUPLES = RecordKind("tuples", "tuple", graph="tuples")
-GROUPS = RecordKind(
-    "groups", "group", parts=dict.fromkeys(UNITS, _PART), touches=dict.fromkeys(UNITS, 1)
+TUPLES = RecordKind(
+    "tuples", "tuple", graph="tuples", said="answers", null=-1, sizes=(3, 32), follow=_parts
 )
-PEOPLE = RecordKind("people", "person", touches={"pair": 2, "relationship": 2, "person": 1})
+GROUPS = RecordKind(
+    "groups", "group", parts=dict.fromkeys(UNITS, _PART), touches=dict.fromkeys(UNITS, 1),
+    sizes=(2, 64), follow=_labels,
+)  # fmt: skip
+PEOPLE = RecordKind(
+    "people", "person", touches={"pair": 2, "relationship": 2, "person": 1}, said="classes",
+    null=-1, sizes=(1, 1), own_rows=True,
+)  # fmt: skip
 CHOICES = RecordKind("choices", "choice", UNITS_OF_CHOICES, touches={"choice": 1})
 WORKERS = RecordKind(
     "workers", "worker", UNITS_OF_CHOICES, parts={"choice": _PART},

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from pairveil.errors import InputError
-from pairveil.records.canonical import (
-    NULL,
-    as_index,
-    order_of_ids,
-    ranks,
-    records_of,
-    say_contrary,
-    say_merged,
-)
 from pairveil.records.clipping import clip_rows_and_say_so
-from pairveil.records.records import RecordsOfPeople
+from pairveil.records.kinds import PAIRS
+from pairveil.records.records import Records, face
 from pairveil.records.resolving import index_pairs
 from pairveil.records.shared_values import numbered
 from pairveil.records.similar_ids import say_similar
@@ -28,8 +17,7 @@ from pairveil.records.tables import FeatureTable, PairTable
 from pairveil.records.validation import check_labels, check_pairs
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class PairSet(RecordsOfPeople):
+class PairSet(Records):
     """Labelled pairs of people.
 
     Features are stored once; a pair is two row numbers. The difference of a pair's features, the
@@ -59,24 +47,33 @@ class PairSet(RecordsOfPeople):
     PairSet(3 people, 2 pairs, 3 features, labelled)
     >>> people.differences([1])
     array([[ 0.,  1., -1.]])
+    >>> people.subset([1]).pairs, people.emptied(np.array([True, False])).labels
+    (array([[1, 2]]), array([ 0, -1], dtype=int8))
+    >>> [people.differences(block).shape for block in people.blocks(1)]
+    [(1, 3), (1, 3)]
     """
 
-    features: Any
-    pairs: np.ndarray
-    labels: np.ndarray | None = None
-    ids: np.ndarray | None = None
-    feature_names: tuple[str, ...] | None = None
-    together: np.ndarray | None = None
+    row = PAIRS
+    pairs = face("members", "Row numbers of two people each.")
+    labels = face("content", "+1 similar, -1 dissimilar, 0 null; None where there are none.")
+    n_pairs = face("n_records", "Number of pairs.")
 
-    kind = "pairs"  # of records, for what a protected unit costs
-    of_each = ("pairs", "labels")
-
-    def __post_init__(self) -> None:
-        self._check_people()
-        pairs = check_pairs(self.pairs, self.n_people)
-        labels = None if self.labels is None else check_labels(self.labels, len(pairs))
-        shared = None if self.together is None else numbered(self.together, self.n_people)
-        self._set(pairs=pairs, labels=labels, together=shared)
+    def __init__(
+        self,
+        features: Any,
+        pairs: Any,
+        labels: Any = None,
+        ids: Any = None,
+        feature_names: Any = None,
+        together: Any = None,
+    ) -> None:
+        self._set_people(features, ids, feature_names)
+        members = check_pairs(pairs, self.n_people)
+        self._set(
+            members=members,
+            content=None if labels is None else check_labels(labels, len(members)),
+            together=None if together is None else numbered(together, self.n_people),
+        )
 
     @classmethod
     def join(
@@ -127,8 +124,8 @@ class PairSet(RecordsOfPeople):
             values = clip_rows_and_say_so(values, data_norm)
         return cls.checked_before(
             features=values,
-            pairs=found.pairs,
-            labels=found.labels,
+            members=found.pairs,
+            content=found.labels,
             ids=features.ids,
             feature_names=features.names,
             together=None if together is None else numbered(together, len(features.ids)),
@@ -140,16 +137,6 @@ class PairSet(RecordsOfPeople):
             f"PairSet({self.n_people} people, {self.n_pairs} pairs, "
             f"{self.n_features} features, {labelled})"
         )
-
-    @property
-    def n_pairs(self) -> int:
-        """Number of pairs."""
-        return len(self.pairs)
-
-    @property
-    def n_records(self) -> int:
-        """Records that a fit sums over: the pairs."""
-        return len(self.pairs)
 
     def contents(self, rows: Any = None) -> tuple[Any, np.ndarray]:
         """What a statistic sees of some records: differences in float64, and labels."""
@@ -176,73 +163,8 @@ class PairSet(RecordsOfPeople):
         found = self.features[chosen[:, 0]] - self.features[chosen[:, 1]]
         if self.labels is None:
             return found
-        null = (self.labels if rows is None else self.labels[rows]) == NULL
+        null = (self.labels if rows is None else self.labels[rows]) == PAIRS.null
         return _without(found, null) if null.any() else found
-
-    def canonical(self) -> tuple[PairSet, np.ndarray | None]:
-        """The same records in canonical order (`pairveil.records.canonical`), and where each was first.
-
-        Returns
-        -------
-        (PairSet, ndarray or None)
-            People by id, pairs ascending and each once; the position of each among the pairs of this
-            set. None where nothing had to move: then it is this very set.
-
-        Warns
-        -----
-        PrivateNote
-            The same pair was there more than once.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> data = PairSet(np.eye(3), [[2, 1], [1, 0]], [1, -1], ids=["zoe", "bob", "ann"])
-        >>> ordered, positions = data.canonical()
-        >>> ordered.pairs.tolist(), ordered.labels.tolist(), ordered.ids.tolist()
-        ([[0, 1], [1, 2]], [1, -1], ['ann', 'bob', 'zoe'])
-        """
-        people = order_of_ids(self.ids)
-        records = records_of(as_index(self.pairs), self.labels, ranks(people))
-        if records.positions is None:
-            return self, None
-        say_merged(records.n_repeated)
-        say_contrary(records.n_contrary)
-        shared = self.together
-        if people is not None and shared is not None:  # numbers follow the ids' order too
-            shared = numbered(shared[people], len(people))
-        moved = self._changed(
-            pairs=records.pairs, labels=records.labels, together=shared, **self._people_in(people)
-        )
-        return moved, records.positions
-
-    def emptied(self, null: np.ndarray) -> PairSet:
-        """The same pairs, of which some are null: they stay in their place and contribute nothing.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> PairSet(np.eye(3), [[0, 1], [1, 2]], [1, -1]).emptied(np.array([True, False])).labels
-        array([ 0, -1], dtype=int8)
-        """
-        if self.labels is None:
-            raise InputError("pairs without labels contribute nothing as they are")
-        labels = np.where(null, NULL, self.labels).astype(np.int8)
-        return self._changed(labels=labels)
-
-    def subset(self, indices: Any) -> PairSet:
-        """The pairs at ``indices`` (as `select_pairs` returns them); features are shared.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> PairSet(np.eye(3), [[0, 1], [1, 2]]).subset([1]).pairs
-        array([[1, 2]])
-        """
-        pairs = self.pairs[indices]
-        if len(pairs) == 0:
-            raise InputError("there are no pairs")
-        labels = None if self.labels is None else self.labels[indices]
-        return self._changed(pairs=pairs, labels=labels)
 
     def occupied(self, indices: Any) -> np.ndarray:
         """Those of ``indices`` whose pairs have contents: null pairs add nothing to any sum.
@@ -257,20 +179,6 @@ class PairSet(RecordsOfPeople):
         contents = np.asarray(abs(self.differences(indices)).sum(axis=1)).ravel()
         found: np.ndarray = np.asarray(indices)[contents > 0]
         return found
-
-    def blocks(self, size: int) -> Iterator[slice]:
-        """Slices of at most ``size`` pairs that cover all of them in order.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> people = PairSet(np.eye(3), [[0, 1], [1, 2], [0, 2]])
-        >>> [people.differences(block).shape for block in people.blocks(2)]
-        [(2, 3), (1, 3)]
-        """
-        if size < 1:
-            raise InputError("a block holds at least one pair")
-        return super().blocks(size)
 
 
 def _without(differences: Any, null: np.ndarray) -> Any:

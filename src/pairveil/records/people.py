@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pairveil.errors import InputError
-from pairveil.records.records import RecordsOfPeople
+from pairveil.records.kinds import PEOPLE
+from pairveil.records.records import Records, face
 from pairveil.records.validation import check_features
 
-NO_CLASS = -1
+NO_CLASS = PEOPLE.null
 """The class of a null person, who contributes nothing to any sum."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class People(RecordsOfPeople):
+class People(Records):
     """People with one class each.
 
     Parameters
@@ -28,6 +27,7 @@ class People(RecordsOfPeople):
     n_classes : int
         Length of that list. Public: it must not be read off the classes of the people.
     ids : array of shape (n,), optional
+    feature_names : sequence of str, optional
 
     Examples
     --------
@@ -35,52 +35,37 @@ class People(RecordsOfPeople):
     People(3 people of 2 classes, 3 features)
     """
 
-    features: Any
-    classes: np.ndarray
+    row = PEOPLE
+    classes = face("content", "Position of each person's class in the public list; -1 for none.")
     n_classes: int
-    ids: np.ndarray | None = None
-    feature_names: tuple[str, ...] | None = None
 
-    kind = "people"  # of records, for what a protected unit costs
-    of_each = ("classes",)
-
-    def __post_init__(self) -> None:
-        names = None if self.feature_names is None else tuple(map(str, self.feature_names))
-        features = check_features(self.features, names)
-        classes = np.asarray(self.classes)
-        if classes.shape != (features.shape[0],) or classes.dtype.kind not in "iu":
-            raise InputError(
-                f"{features.shape[0]} people need {features.shape[0]} class numbers, one each"
-            )
-        if self.n_classes < 2:
+    def __init__(
+        self,
+        features: Any,
+        classes: Any,
+        n_classes: int,
+        ids: Any = None,
+        feature_names: Any = None,
+    ) -> None:
+        names = None if feature_names is None else tuple(map(str, feature_names))
+        table, numbers = check_features(features, names), np.asarray(classes)
+        n = table.shape[0]
+        if numbers.shape != (n,) or numbers.dtype.kind not in "iu":
+            raise InputError(f"{n} people need {n} class numbers, one each")
+        if n_classes < 2:
             raise InputError("there must be at least two classes to tell apart")
-        if classes.size and (classes.min() < NO_CLASS or classes.max() >= self.n_classes):
+        if numbers.size and (numbers.min() < NO_CLASS or numbers.max() >= n_classes):
             raise InputError("a class number is not in the list of classes")
-        self._set(features=features, classes=classes.astype(np.int32), feature_names=names)
+        self._set(
+            features=table,
+            content=numbers.astype(np.int32),
+            n_classes=n_classes,
+            ids=None if ids is None else np.asarray(ids),
+            feature_names=names,
+        )
 
     def __repr__(self) -> str:
-        return (
-            f"People({self.n_records} people of {self.n_classes} classes, "
-            f"{self.n_features} features)"
-        )
-
-    @property
-    def n_records(self) -> int:
-        """Records that a fit sums over: the people."""
-        return self.n_people
-
-    def contents(self, rows: Any = None) -> tuple[Any, np.ndarray]:
-        """What a statistic sees of some records: features in float64, and class numbers."""
-        chosen = slice(None) if rows is None else rows
-        features = self.features[chosen]
-        return features.astype(np.float64, copy=False), self.classes[chosen]
-
-    def subset(self, indices: Any) -> People:
-        """The people at ``indices``."""
-        ids = None if self.ids is None else np.asarray(self.ids)[indices]
-        return self._changed(
-            features=self.features[indices], classes=self.classes[indices], ids=ids
-        )
+        return f"People({self.n_records} people of {self.n_classes} classes, {self.n_features} features)"
 
     def occupied(self, indices: Any) -> np.ndarray:
         """Those of ``indices`` who have a class: others add nothing to any sum.

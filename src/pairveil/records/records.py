@@ -1,29 +1,73 @@
-"""What all sets of records over a table of people have in common."""
+"""Records: one container for pairs, groups, tuples and people, of which the sets by those names are faces.
+
+Who is in a record is public (`members`), what is said of them is private (`content`), and so are people's
+`features`, which are stored once. What tells kinds apart is a row of `pairveil.records.kinds`; a face checks
+what users give, and says under which names they find it again.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
+from dataclasses import FrozenInstanceError
+from inspect import signature
+from operator import attrgetter
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from pairveil.errors import InputError
+from pairveil.records.canonical import (
+    as_index,
+    order_of_ids,
+    ranks,
+    records_of,
+    say_contrary,
+    say_merged,
+)
 from pairveil.records.columns import as_ids
+from pairveil.records.kinds import RecordKind
+from pairveil.records.shared_values import numbered
 from pairveil.records.similar_ids import say_similar
 from pairveil.records.tables import refuse_repeated
 from pairveil.records.validation import check_features, row_blocks
 
 
-class RecordsOfPeople:
-    """Base of frozen dataclasses with ``features`` (a row a person), ``ids`` and ``feature_names``."""
+def face(attribute: str, says: str) -> Any:
+    """An attribute under the name that a kind of records has for it."""
+    return property(attrgetter(attribute), doc=says)
+
+
+class Records:
+    """Frozen records over a table of people.
+
+    Attributes
+    ----------
+    features : ndarray or scipy sparse matrix of shape (n, d)
+        A row a person; or a row a record, where the kind says that records have rows of their own.
+    members : integer array of shape (K, m) or None
+        Rows of the people in each record, -1 for nobody; None where records are people.
+    content : integer array of shape (K,) or (K, c), or None
+        What is said of each record.
+    ids : array of shape (n,) or None
+        What the people are called outside.
+    feature_names : tuple of str or None
+    together : integer array of shape (n,) or None
+        Numbers of the values that people share who change together.
+    """
 
     features: Any
-    ids: np.ndarray | None
-    feature_names: tuple[str, ...] | None
+    members: Any = None
+    content: Any = None
+    ids: np.ndarray | None = None
+    feature_names: tuple[str, ...] | None = None
+    together: np.ndarray | None = None
 
-    kind: ClassVar[str]
-    of_each: ClassVar[tuple[str, ...]]
-    """Fields with one entry a record. The first holds rows of people (-1: nobody), or records are people."""
+    row: ClassVar[RecordKind]
+    """What is known of records of this kind."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
 
     @classmethod
     def checked_before(cls, **contents: Any) -> Self:
@@ -33,26 +77,35 @@ class RecordsOfPeople:
         return made
 
     def _set(self, **contents: Any) -> None:
-        for name, value in contents.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(contents)
 
     def _changed(self, **contents: Any) -> Self:
         """The same with other contents, which must have been checked."""
         return self.checked_before(**{**vars(self), **contents})
 
-    def _check_people(self) -> None:
+    def replace(self, **arguments: Any) -> Self:
+        """The same with other arguments of the constructor, which checks them."""
+        given = {name: getattr(self, name) for name in signature(type(self)).parameters}
+        return type(self)(**{**given, **arguments})
+
+    def _set_people(self, features: Any, ids: Any, feature_names: Any) -> None:
         """Check the table of people, and who they are."""
-        names = None if self.feature_names is None else tuple(map(str, self.feature_names))
-        self._set(features=check_features(self.features, names), feature_names=names)
-        if self.ids is None:
+        names = None if feature_names is None else tuple(map(str, feature_names))
+        self._set(features=check_features(features, names), feature_names=names)
+        if ids is None:
             return
-        ids, n_people = as_ids(self.ids), self.n_people
-        if len(ids) != n_people:
+        found, n_people = as_ids(ids), self.n_people
+        if len(found) != n_people:
             raise InputError(f"{n_people} people need {n_people} ids, one each")
         # Of one person in two rows, each row would count as a person: kappa would be too small.
-        refuse_repeated(ids)
-        say_similar("the people", ids)
-        self._set(ids=ids)
+        refuse_repeated(found)
+        say_similar("the people", found)
+        self._set(ids=found)
+
+    @property
+    def kind(self) -> str:
+        """Of records, for what a protected unit costs."""
+        return self.row.name
 
     @property
     def n_people(self) -> int:
@@ -67,34 +120,110 @@ class RecordsOfPeople:
     @property
     def n_records(self) -> int:
         """Records that a fit sums over."""
-        raise NotImplementedError
+        return self.n_people if self.members is None else len(self.members)
+
+    @property
+    def size(self) -> int:
+        """Places for people in a record."""
+        return 1 if self.members is None else int(self.members.shape[1])
+
+    def contents(self, rows: Any = None) -> tuple[Any, Any]:
+        """What a statistic sees of some records: a float64 row each (by default their own), and contents."""
+        chosen = slice(None) if rows is None else rows
+        return self.features[chosen].astype(np.float64, copy=False), self.content[chosen]
 
     def blocks(self, size: int) -> Iterator[slice]:
         """Slices of at most ``size`` records that cover all of them in order."""
+        if size < 1:
+            raise InputError(f"a block holds at least one {self.row.one}")
         return row_blocks(self.n_records, size)
 
     def with_features(self, features: Any) -> Self:
         """The same records of people with other features, which must have been checked."""
         return self._changed(features=features)
 
+    def subset(self, indices: Any) -> Self:
+        """The records at ``indices``; features of people are shared."""
+        changed = {"content": None if self.content is None else self.content[indices]}
+        if self.members is not None:
+            changed["members"] = self.members[indices]
+        elif self.ids is not None:
+            changed["ids"] = self.ids[indices]
+        if self.row.own_rows:
+            changed["features"] = self.features[indices]
+        found = self._changed(**changed)
+        if found.n_records == 0:
+            raise InputError(f"there are no {self.kind}")
+        return found
+
+    def emptied(self, null: np.ndarray) -> Self:
+        """The same records, of which some are null: they stay in their place and contribute nothing."""
+        if self.content is None:
+            raise InputError(f"{self.kind} without {self.row.said} contribute nothing as they are")
+        content = self.content.copy()
+        content[null] = self.row.null
+        return self._changed(content=content)
+
     def part(self, rows: slice, *, own_people: bool = True) -> Self:
         """Some records, with the features of their own people only, by default: what another machine sums."""
-        taken = {name: np.array(getattr(self, name)[rows]) for name in self.of_each}
-        first = self.of_each[0]
-        if taken[first].ndim == 1:
-            return self._changed(features=self.features[rows], ids=None, **taken)
-        if own_people:
-            people, places = np.unique(taken[first], return_inverse=True)
-            vacant = int(people[0] < 0)
-            taken[first] = (places.reshape(taken[first].shape) - vacant).astype(taken[first].dtype)
-            taken["features"] = self.features[people[vacant:]]
-        return self._changed(ids=None, **taken)
-
-    def _people_in(self, order: np.ndarray | None) -> dict[str, Any]:
-        """Features and ids of the people in another order."""
-        if order is None:
-            return {}
-        return {
-            "features": self.features[order],
-            "ids": None if self.ids is None else self.ids[order],
+        taken: dict[str, Any] = {
+            "content": np.array(self.content[rows]),
+            "ids": None,
+            "together": None,
         }
+        if self.row.own_rows:
+            taken["features"] = self.features[rows]
+        if self.members is not None:
+            taken["members"] = members = np.array(self.members[rows])
+            if own_people and not self.row.own_rows:
+                people, places = np.unique(members, return_inverse=True)
+                vacant = int(people[0] < 0)
+                taken["members"] = (places.reshape(members.shape) - vacant).astype(members.dtype)
+                taken["features"] = self.features[people[vacant:]]
+        return self._changed(**taken)
+
+    def canonical(self) -> tuple[Self, np.ndarray | None]:
+        """The same records in canonical order (`pairveil.records.canonical`), and where each was first.
+
+        Returns
+        -------
+        (records, ndarray or None)
+            People by id, members and records ascending and each once; the position of each among the
+            records of this set. None where nothing had to move: then it is this very set.
+
+        Warns
+        -----
+        PrivateNote
+            The same record was there more than once.
+
+        Examples
+        --------
+        >>> from pairveil import PairSet
+        >>> data = PairSet(np.eye(3), [[2, 1], [1, 0]], [1, -1], ids=["zoe", "bob", "ann"])
+        >>> ordered, positions = data.canonical()
+        >>> ordered.pairs.tolist(), ordered.labels.tolist(), ordered.ids.tolist()
+        ([[0, 1], [1, 2]], [1, -1], ['ann', 'bob', 'zoe'])
+        """
+        people = order_of_ids(self.ids)
+        if self.members is None:
+            return (self if people is None else self.subset(people)), people
+        found = records_of(as_index(self.members), self.content, ranks(people), self.row)
+        if found.positions is None:
+            return self, None
+        say_merged(found.n_repeated, kind=self.row)
+        say_contrary(found.n_contrary, kind=self.row)
+        moved: dict[str, Any] = {"members": found.members, "content": found.content}
+        if people is not None:
+            assert self.ids is not None
+            moved |= {"features": self.features[people], "ids": self.ids[people]}
+            if self.together is not None:  # numbers follow the ids' order too
+                moved["together"] = numbered(self.together[people], len(people))
+        return self._changed(**moved), found.positions
+
+    def topology(self) -> bytes:
+        """Names what is public of the records: who is in which of them, or how many people there are."""
+        shape = () if self.members is None else self.members.shape
+        digest = hashlib.sha256(f"{self.kind} {self.n_people} {shape}".encode())
+        if self.members is not None:
+            digest.update(np.ascontiguousarray(self.members, dtype=np.int64).data)
+        return digest.digest()

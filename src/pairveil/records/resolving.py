@@ -174,8 +174,8 @@ def _merge(
     again = np.ones(len(pairs), dtype=bool)
     again[kept] = False
     say_merged(found.n_repeated, f" ({name_rows(rows[again])})")
-    if found.labels is None:
+    if found.content is None:
         return kept, None
-    contrary = np.sort(found.positions[found.labels == NULL])
+    contrary = np.sort(found.positions[found.content == NULL])
     say_contrary(found.n_contrary, f" (first in {name_rows(rows[contrary])})")
-    return kept, found.labels[in_file]
+    return kept, found.content[in_file]

@@ -6,7 +6,6 @@ plays which part, the answer, is private: the *order* of the members by role (an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,20 +14,19 @@ from numpy.typing import ArrayLike, NDArray
 from pairveil._warn import warn
 from pairveil.array_types import IntArray
 from pairveil.errors import InputError, PrivateNote
-from pairveil.records.canonical import order_of_ids, ranks
-from pairveil.records.records import RecordsOfPeople
+from pairveil.records.kinds import TUPLES
+from pairveil.records.records import Records, face
 from pairveil.records.validation import check_features, name_rows
 
 Orders = NDArray[np.int8]
 
-FEWEST, MOST = 3, 32
+FEWEST, MOST = TUPLES.sizes
 """Members of a tuple: an anchor, a positive and a negative; more than 32 are a group, not a comparison."""
-ABSENT = -1
+ABSENT = TUPLES.null
 """In an order: nobody plays this part. A record without an anchor is null and contributes nothing."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class TupleSet(RecordsOfPeople):
+class TupleSet(Records):
     """Relative comparisons between people.
 
     Parameters
@@ -56,21 +54,25 @@ class TupleSet(RecordsOfPeople):
     >>> ordered, _ = data.canonical()
     >>> ordered.tuples.tolist(), ordered.order.tolist()
     ([[0, 1, 2], [1, 2, 3]], [[0, 2, 1], [2, 0, 1]])
+    >>> ordered.emptied(np.array([True, False])).order.tolist()
+    [[-1, -1, -1], [2, 0, 1]]
     """
 
-    features: Any
-    tuples: IntArray
-    order: Orders | None = None
-    ids: np.ndarray | None = None
-    feature_names: tuple[str, ...] | None = None
+    row = TUPLES
+    tuples = face("members", "Row numbers of the members of each tuple.")
+    order = face("content", "The columns of those who play each part.")
 
-    kind = "tuples"  # of records, for what a protected unit costs
-    of_each = ("tuples", "order")
-
-    def __post_init__(self) -> None:
-        self._check_people()
-        tuples = check_tuples(self.tuples, self.n_people)
-        self._set(tuples=tuples, order=_checked_order(self.order, tuples.shape))
+    def __init__(
+        self,
+        features: Any,
+        tuples: Any,
+        order: Any = None,
+        ids: Any = None,
+        feature_names: Any = None,
+    ) -> None:
+        self._set_people(features, ids, feature_names)
+        members = check_tuples(tuples, self.n_people)
+        self._set(members=members, content=_checked_order(order, members.shape))
 
     @classmethod
     def of_classes(
@@ -112,85 +114,15 @@ class TupleSet(RecordsOfPeople):
             f"{self.n_features} features)"
         )
 
-    @property
-    def n_records(self) -> int:
-        """Records that a fit sums over: the tuples."""
-        return len(self.tuples)
-
-    @property
-    def size(self) -> int:
-        """Members of each tuple."""
-        return int(self.tuples.shape[1])
-
     def contents(self, rows: Any = None) -> tuple[Any, Orders]:
         """What a statistic sees of some records: their members' features, m rows each, and their orders."""
-        assert self.order is not None
         chosen = slice(None) if rows is None else rows
         members = self.features[self.tuples[chosen].ravel()]
         return members.astype(np.float64, copy=False), self.order[chosen]
 
-    def topology(self) -> bytes:
-        """Names what is public of the records: who is in a tuple with whom."""
-        shape = np.asarray(self.tuples.shape, dtype=np.int64)
-        return shape.tobytes() + np.ascontiguousarray(self.tuples, dtype=np.int64).tobytes()
-
     def with_order(self, order: Orders) -> TupleSet:
         """The same tuples with other parts, which must be orders."""
-        return self._changed(order=order)
-
-    def subset(self, rows: Any) -> TupleSet:
-        """The tuples at ``rows``; features are shared."""
-        assert self.order is not None
-        tuples = self.tuples[rows]
-        if len(tuples) == 0:
-            raise InputError("there are no tuples")
-        return self._changed(tuples=tuples, order=self.order[rows])
-
-    def emptied(self, null: NDArray[np.bool_]) -> TupleSet:
-        """The same tuples, of which some are null: they stay in their place and contribute nothing.
-
-        Examples
-        --------
-        >>> TupleSet(np.eye(3), [[0, 1, 2]]).emptied(np.array([True])).order.tolist()
-        [[-1, -1, -1]]
-        """
-        assert self.order is not None
-        order = np.where(null[:, None], ABSENT, self.order).astype(np.int8)
-        return self._changed(order=order)
-
-    def canonical(self) -> tuple[TupleSet, IntArray | None]:
-        """The same records as a function of the set of tuples: people by id, members and tuples ascending.
-
-        Rows that have the same members are one record. If their orders differ, the record is null: to refuse
-        it, or to drop it, would tell of answers.
-
-        Returns
-        -------
-        (TupleSet, ndarray or None)
-            Each tuple once; where each was first among those of this set, None where nothing moved.
-        """
-        assert self.order is not None
-        people = order_of_ids(self.ids)
-        rank = ranks(people)
-        members = self.tuples if rank is None else rank[self.tuples]
-        if rank is None and _is_canonical(members):
-            return self, None
-        sort = np.argsort(members, axis=1, kind="stable")
-        members = np.take_along_axis(members, sort, axis=1)
-        place = np.argsort(sort, axis=1).astype(np.int8)  # where each column has gone
-        order = np.take_along_axis(place, np.maximum(self.order, 0), axis=1)
-        order = np.where(self.order == ABSENT, ABSENT, order).astype(np.int8)
-        rows = np.lexsort(members.T[::-1])
-        members, order = members[rows], order[rows]
-        new = np.append(True, (members[1:] != members[:-1]).any(axis=1))
-        first = np.flatnonzero(new)
-        least = np.minimum.reduceat(order, first, axis=0)
-        contrary = (least != np.maximum.reduceat(order, first, axis=0)).any(axis=1)
-        _say_merged(len(members) - len(first))
-        _say_null(int(contrary.sum()), "contradicting answers")
-        least[contrary] = ABSENT
-        moved = self._changed(tuples=members[first], order=least, **self._people_in(people))
-        return moved, rows[first].astype(np.int64)
+        return self._changed(content=order)
 
 
 def check_tuples(tuples: Any, n_people: int | None = None) -> IntArray:
@@ -267,28 +199,6 @@ def is_order(order: NDArray[Any]) -> NDArray[np.bool_]:
     distinct = ((ordered[:, 1:] != ordered[:, :-1]) | (ordered[:, 1:] < 0)).all(axis=1)
     found: NDArray[np.bool_] = inside & packed & distinct & (played.sum(axis=1) >= FEWEST)
     return found
-
-
-def _is_canonical(members: IntArray) -> bool:
-    """Whether members ascend in each tuple, and each tuple is greater than the one before it."""
-    if not (members[:, 1:] > members[:, :-1]).all():
-        return False
-    if len(members) < 2:
-        return True
-    differ = members[1:] != members[:-1]
-    first = differ.argmax(axis=1)[:, None]
-    step = np.take_along_axis(members[1:] - members[:-1], first, axis=1)
-    return bool((step > 0).all())
-
-
-def _say_merged(count: int) -> None:
-    if count:
-        one = count == 1
-        warn(
-            f"{count} tuple{' has' if one else 's have'} the same members as one before and "
-            f"{'was' if one else 'were'} merged with it",
-            PrivateNote,
-        )
 
 
 def _say_null(count: int, why: str) -> None:

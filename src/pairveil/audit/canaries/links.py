@@ -8,7 +8,6 @@ canary's row is the longest. Links of one person all go to one place: their rows
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -65,5 +64,5 @@ def canary_of_links(learner: Any, kappa: int, n_features: int) -> LinkNeighbours
     if learner.adjacency == "zero-out":
         first = second.emptied(changed)
     else:
-        first = replace(second, labels=np.where(changed, -1, np.asarray(second.labels)))
+        first = second.replace(labels=np.where(changed, -1, np.asarray(second.labels)))
     return LinkNeighbours(first, second, learner.adjacency, "links")

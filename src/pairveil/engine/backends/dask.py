@@ -39,7 +39,7 @@ from pairveil.engine.statistics import Statistic
 from pairveil.errors import ClusterError, InputError
 from pairveil.privacy.grid import Norm
 from pairveil.records.pairset import PairSet
-from pairveil.records.records import RecordsOfPeople
+from pairveil.records.records import Records
 
 # ---- Waiting for a Dask cluster, and saying so in one sentence when it has gone away -------------
 
@@ -228,7 +228,7 @@ class OnCluster:
 
     def __init__(
         self,
-        data: RecordsOfPeople,
+        data: Records,
         client: Any,
         n_parts: int | None = None,
         *,
@@ -290,9 +290,9 @@ class OnCluster:
         return [rows[cuts[i] : cuts[i + 1]] - self._edges[i] for i in range(len(self._parts))]
 
 
-def _recipe(data: RecordsOfPeople, block: slice) -> tuple[type[RecordsOfPeople], dict[str, Any]]:
+def _recipe(data: Records, block: slice) -> tuple[type[Records], dict[str, Any]]:
     """What a worker needs to build a part: the kind of records, and their contents or where features are."""
-    path = _mapped_path(data.features) if data.kind != "people" else None
+    path = _mapped_path(data.features) if not data.row.own_rows else None
     contents = vars(data.part(block, own_people=path is None))
     if path is not None:
         contents = contents | {"features": (path, data.features.shape, data.features.dtype)}
@@ -316,7 +316,7 @@ def _mapped_path(features: Any) -> str | None:
     return None
 
 
-def _build(kind: type[RecordsOfPeople], contents: dict[str, Any]) -> RecordsOfPeople | None:
+def _build(kind: type[Records], contents: dict[str, Any]) -> Records | None:
     """A part, on a worker; None if the file of features is not the one that the driver checked."""
     if isinstance(contents["features"], tuple):
         path, *seen = contents["features"]

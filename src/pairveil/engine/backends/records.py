@@ -5,7 +5,6 @@ Which are used, how many of them a unit touches, and where their sums are taken.
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ from pairveil.errors import InputError
 from pairveil.graph.choosing import select_pairs, select_together
 from pairveil.graph.kappa import Kappa, kappa, kappa_together
 from pairveil.records.clipping import clip_rows_and_say_so
-from pairveil.records.records import RecordsOfPeople
+from pairveil.records.records import Records
 
 
 class Chosen(NamedTuple):
@@ -67,13 +66,9 @@ def _uniform(features: Any) -> Any:
 
 def topology_digest(records: Any) -> bytes:
     """Names what is public of the records: who is paired or grouped with whom, or how many people."""
-    if hasattr(records, "topology"):
-        return bytes(records.topology())
-    ends = getattr(records, "pairs", None)
-    if ends is None and not isinstance(records, np.ndarray):
-        return hashlib.sha256(f"{records.n_records} people".encode()).digest()
-    ends = records if ends is None else ends
-    return np.ascontiguousarray(ends, dtype=np.int64).tobytes()
+    if isinstance(records, np.ndarray):
+        return np.ascontiguousarray(records, dtype=np.int64).tobytes()
+    return bytes(records.topology())
 
 
 def check_backend(name: str) -> None:
@@ -88,7 +83,7 @@ def backend_for(records: Any, name: str) -> Backend:
     Workers build their parts here: what they cannot read is said before anything is charged.
     """
     if name == "dask":
-        if not isinstance(records, RecordsOfPeople):
+        if not isinstance(records, Records):
             kind = getattr(records, "kind", "these records")
             raise InputError(f"{kind} are summed on this machine: backend='auto'")
         return OnCluster(records, connected_client())
