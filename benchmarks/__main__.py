@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from pairveil.cli.app import main
-from pairveil.cli.output import JsonFlag, QuietFlag, print_json, stderr, stdout, table
+from pairveil.cli.app import JsonFlag, QuietFlag, main
+from pairveil.cli.terminal import print_json, stderr, stdout, table
 from pairveil.errors import InputError
 
 DataFolder = Annotated[

@@ -9,8 +9,8 @@ import typer
 from benchmarks.__main__ import DataFolder
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from pairveil.cli.app import main
-from pairveil.cli.output import JsonFlag, QuietFlag, print_json, stderr, stdout, table
+from pairveil.cli.app import JsonFlag, QuietFlag, main
+from pairveil.cli.terminal import print_json, stderr, stdout, table
 
 
 def reproduce(

@@ -5,20 +5,16 @@ from __future__ import annotations
 import json
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from pairveil.cli import audit as commands
+from pairveil.cli import app as cli
 
 runner = CliRunner()
 
 
 @pytest.fixture
 def app():
-    made = typer.Typer()
-    made.command("attack")(commands.attack)
-    made.command("audit")(commands.audit)
-    return made
+    return cli.app
 
 
 def said(app, *words):
@@ -56,7 +52,7 @@ def test_audit_leaves_a_sound_mechanism_alone(app):
 
 def test_audit_says_what_a_bound_above_the_claim_means():
     from pairveil.audit.auditor import Claim, audit_scores
-    from pairveil.cli.audit import conclusion
+    from pairveil.jobs.check import conclusion
 
     def noisy(which, n, rng):
         return 1.1 * which + rng.laplace(size=n)

@@ -15,7 +15,8 @@ import jsonschema
 import pytest
 from running import run, run_here
 
-from pairveil.cli import demo
+from pairveil.cli.terminal import Terminal
+from pairveil.jobs.demo import tell_demo
 from pairveil.privacy.certificate import _example
 
 KAPPAS = {"pair", "relationship", "paper_bound", "person", "intransitive"}
@@ -177,7 +178,7 @@ def test_demo(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("auc", "why"), [(0.77, True), (0.81, False)])
 def test_a_demo_that_keeps_nothing_says_why(capsys, auc: float, why: bool) -> None:
     scores = {"pair_auc": auc, "euclidean_pair_auc": 0.77, "reference_pair_auc": 0.86}
-    demo._say(_example(), scores, (auc - 0.77) / 0.09, Path("demo-out/report.html"))
+    tell_demo(Terminal(), _example(), scores, (auc - 0.77) / 0.09, Path("demo-out/report.html"))
     assert ("plain distance was released" in capsys.readouterr().out.replace("\n", " ")) == why
 
 

@@ -95,7 +95,7 @@ def test_private_contents_never_stop_it(held_out, far):
 
 
 def test_a_killed_evaluation_resumes_with_one_charge(held_out, monkeypatch):
-    import pairveil.cli.evaluate as command
+    import pairveil.jobs.measure as command
     from pairveil import PrivacyLedger
 
     words = ["evaluate", "release", "people.csv", "--pairs", "held-out.csv", "--epsilon", 4]

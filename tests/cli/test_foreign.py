@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 from running import run_here as run
 
-from pairveil.cli.output import PlainConsole, table
+from pairveil.cli.terminal import PlainConsole, table
 
 ESCAPES = "\x1b]0;x\x07\x1b[2J\u202e"
 

@@ -15,7 +15,7 @@ from pairveil.cli import app
 # As numba does: the interrupt arrives in compiled code, and something else comes out.
 SWALLOWED = """
 import os, signal, sys
-from pairveil.cli import app, graph
+from pairveil.cli import app
 
 def breaking(*_, **__):
     try:

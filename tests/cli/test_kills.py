@@ -52,7 +52,7 @@ def test_what_was_paid_for_is_kept_where_its_report_fails(
     words = ["fit", "--no-scale", files / "people.csv", files / "pairs.csv", "--report", "-q"]
     words += ["--ledger", "ledger.json", "--budget", 3, "--checkpoint", "fit", "-o", "out"]
     with monkeypatch.context() as patch:
-        patch.setattr("pairveil.cli.fit.write_page", stopped)
+        patch.setattr("pairveil.jobs.fit.write_page", stopped)
         assert run_here(*words, cwd=tmp_path).code == 130
     made = ReleasedMetric.load(tmp_path / "out")
     assert run_here(*words, cwd=tmp_path).code == 0  # makes up the report, and needs no --overwrite
@@ -73,7 +73,7 @@ def test_a_checkpoint_is_of_the_bounds_that_its_columns_were_read_by(
         (tmp_path / name).write_text(json.dumps({column: [-1.0, high] for column in named}))
     words = ["fit", files / "people.csv", files / "pairs.csv", "--checkpoint", "fit", "-o", "out"]
     with monkeypatch.context() as patch:
-        patch.setattr("pairveil.cli.fit._save", stopped)
+        patch.setattr("pairveil.jobs.fit._save", stopped)
         assert run_here(*words, "--bounds", "near.json", cwd=tmp_path).code == 130
     assert "of another fit" in run_here(*words, "--bounds", "far.json", cwd=tmp_path).err
     assert run_here(*words, "--bounds", "near.json", cwd=tmp_path).code == 0

@@ -15,8 +15,9 @@ from learners import StatisticsLearner
 from pairveil import Certificate, DPPMetricLearner, PrivacyLedger
 from pairveil.audit import audit, audit_exactly
 from pairveil.audit.canaries import label_flip
-from pairveil.cli.which_learner import FILES, input_of, make_learner
 from pairveil.errors import DataWarning, InputError, PrivateNote
+from pairveil.jobs.fit import FILES_OF as FILES
+from pairveil.jobs.fit import input_of, make_learner
 from pairveil.learners import LEARNERS, learner_class
 from pairveil.learners.base import checkpoint_bytes, most_rows
 from pairveil.learners.estimator import PrivateMetricLearner
@@ -167,7 +168,7 @@ def test_a_learner_of_other_input_is_left_to_python(monkeypatch: pytest.MonkeyPa
         learns_from = ("sketches",)
 
     monkeypatch.setitem(LEARNERS, "ranker", f"{__name__}:Ranker")
-    monkeypatch.setattr("pairveil.cli.which_learner.learner_class", lambda name: Ranker)
+    monkeypatch.setattr("pairveil.jobs.fit.learner_class", lambda name: Ranker)
     with pytest.raises(InputError, match=r"learns from sketches.*in Python"):
         input_of("ranker", "pairs.csv", None)
     with pytest.raises(InputError, match="no worst case is known for a learner of sketches"):

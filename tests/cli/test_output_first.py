@@ -134,7 +134,7 @@ def test_what_weakens_the_guarantee_is_said_to_the_quiet_too(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     said: list[str] = []
-    monkeypatch.setattr("pairveil.cli.output.stderr.print", lambda text, **_: said.append(text))
+    monkeypatch.setattr("pairveil.cli.terminal.stderr.print", lambda text, **_: said.append(text))
     people = (files / "people.csv").read_text().replace("p008,", "P007,")
     (tmp_path / "people.csv").write_text(people)
     pairs = (files / "pairs.csv").read_text().replace("p008", "P007")

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from pairveil import DPPMetricLearner
-from pairveil.cli.planned import expected_effect, print_better_selection, print_plan
+from pairveil.cli.terminal import Terminal
+from pairveil.jobs.fit import expected_effect, tell_better_selection, tell_plan
 from pairveil.learners import expected_class_ranges
 from pairveil.learners.expected import (
     expected_gain,
@@ -82,7 +83,7 @@ def test_a_better_selection_is_named(
     pairs = pairs[pairs[:, 0] < pairs[:, 1]]
     learner = DPPMetricLearner(preprocessor=np.full((200, 3), 0.1), select=select, unit=unit)
     material = learner.prepare(pairs, np.ones(len(pairs))).material
-    print_better_selection(material, unit)
+    tell_better_selection(Terminal(), material, unit)
     assert ("--select paths" in capsys.readouterr().out) == advised
 
 
@@ -95,7 +96,7 @@ def test_the_plan_tells_kappa_of_what_it_protects(
     learner = DPPMetricLearner(preprocessor=np.full((40, 3), 0.1), unit=unit)
     prepared = learner.prepare(star, np.ones(len(star)))
     assert prepared.certificate is not None
-    print_plan(prepared.certificate, prepared.recipe.headline)
+    tell_plan(Terminal(), prepared.certificate, prepared.recipe.headline)
     said = " ".join(capsys.readouterr().out.split())
     assert f"{unit}-level kappa of" in said
     assert (

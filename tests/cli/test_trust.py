@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 import stat
 from collections.abc import Callable
@@ -21,7 +22,7 @@ from pairveil import (
     PairSet,
     error_curve,
 )
-from pairveil.cli.recount import recount
+from pairveil.jobs.recount import recount
 from pairveil.learners.preparing import entity_sentence
 from pairveil.linkage import PrivateLinkageModel
 from pairveil.privacy.units import PEOPLE_TOGETHER, UNITS, public_of
@@ -55,7 +56,10 @@ def _write(path: Path, ends: list[list[str]]) -> None:
 def test_it_says_what_was_checked_and_what_was_not(ring: Path) -> None:
     shown = run("certificate", "release", cwd=ring)
     assert shown.code == 0
-    assert shown.out.startswith("Numbers check out: every epsilon was recomputed")
+    lead, checked = shown.out.splitlines()[:2]
+    assert re.fullmatch(r"Verified\. At most \d\d in 100 for a relationship\. .*Not signed\.", lead)
+    assert "Nothing for a person." in lead
+    assert checked.startswith("Numbers check out: every epsilon was recomputed")
     assert "times in 100" in shown.out
     assert "Left out: 1 pair with an answer." in shown.out
     assert "knows less can sometimes learn more" in shown.out

@@ -1,6 +1,6 @@
 """The command line. Exit codes: 0 done; 2 bad usage or input; 3 the budget does not allow it.
 
-Options that stand together: a command takes them as one object, the command line shows one by one.
+Each command is a job (`pairveil.jobs`): its options are the job's fields, its help the job's docstring.
 
 `pairveil.toml`: options that need not be typed each time. The command line always wins.
 """
@@ -15,97 +15,133 @@ import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, Field
 from difflib import get_close_matches
-from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Literal, Optional
 
 import typer
-from typer.core import TyperCommand
 
 from pairveil import __version__
-from pairveil.cli import (
-    audit,
-    demo,
-    evaluate,
-    fit,
-    graph,
-    link,
-    plan,
-    release,
-    report,
-    schema,
-    studio,
-    threshold,
-    trust,
-)
-from pairveil.cli.output import say_error, say_note
+from pairveil.cli.studio import StudioJob
+from pairveil.cli.terminal import Terminal, say_error, say_note, spoken_warnings
 from pairveil.errors import BudgetError, InputError, PairveilError
 from pairveil.foreign import parse_toml, read_regular
+from pairveil.jobs.check import AttackJob, AuditJob
+from pairveil.jobs.demo import DemoJob
+from pairveil.jobs.fit import FitJob
+from pairveil.jobs.job import Job, about_of, hints_of, is_path, options, spelling
+from pairveil.jobs.link import LinkJob
+from pairveil.jobs.measure import EvaluateJob, ThresholdJob
+from pairveil.jobs.pairs import AccountJob, DesignJob, KappaJob, SelectJob
+from pairveil.jobs.plan import PlanJob, SchemaJob
+from pairveil.jobs.received import (
+    CertificateJob,
+    ExportJob,
+    ReportJob,
+    SignJob,
+    TransformJob,
+)
 
-# ---- a command takes them as one object, the command line shows one by one -----------------------
+# ---- a job as a command --------------------------------------------------------------------------
+
+JOBS: tuple[type[Job], ...] = (
+    DemoJob, StudioJob, SchemaJob, PlanJob, FitJob, LinkJob, ThresholdJob, EvaluateJob,
+    CertificateJob, ReportJob, TransformJob, ExportJob, SignJob,
+    KappaJob, SelectJob, DesignJob, AccountJob,
+    AttackJob, AuditJob,
+)  # fmt: skip
 
 
-def with_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """A command for typer, in which each parameter that is a group became one option for every field of it.
+def bound(kind: type[Job]) -> Callable[..., None]:
+    """A function for typer with a parameter for each option of a job."""
+    hints = hints_of(kind)
+    listed = [_parameter(one, hints[one.name], kind.shown) for one in options(kind)]
+    if kind.shown:
+        everything = typer.Option(
+            "--help-all", callback=_help_all, is_eager=True, help="Show all options and exit."
+        )
+        listed.append(
+            inspect.Parameter(
+                "help_all",
+                inspect.Parameter.KEYWORD_ONLY,
+                default=False,
+                annotation=Annotated[bool, everything],
+            )
+        )
 
-    A group is a dataclass whose fields are annotated as options are.
+    def called(context: typer.Context, **given: Any) -> None:
+        given.pop("help_all", None)
+        if (said := what_a_found_file_set(context)) is not None:
+            say_note(said)
+        sources = {name: context.get_parameter_source(name) for name in given}
+        typed = {name for name, one in sources.items() if one and one.name == "COMMANDLINE"}
+        job = kind(**given, given=frozenset(typed))
+        with spoken_warnings(job.quiet, listed=job.json and kind.notes_in_json) as notes:
+            job.run(Terminal(job.json, job.quiet, notes))
 
-    Examples
-    --------
-    >>> from dataclasses import dataclass
-    >>> @dataclass
-    ... class Size:
-    ...     width: int = 1
-    ...     height: int = 2
-    >>> @with_groups
-    ... def area(size: Size, unit: str = "m") -> None:
-    ...     print(size.width * size.height, unit)
-    >>> area(width=3, height=4, unit="cm")
-    12 cm
-    """
-    hints = get_type_hints(command, include_extras=True)
-    own = inspect.signature(command).parameters.values()
-    groups = {one.name: hints[one.name] for one in own if is_dataclass(hints[one.name])}
-    shown = []
-    for parameter in own:
-        if (group := groups.get(parameter.name)) is None:
-            options = [(parameter.name, parameter.default, hints[parameter.name])]
-        else:
-            of = get_type_hints(group, include_extras=True)
-            options = [(one.name, one.default, of[one.name]) for one in fields(group)]
-        shown += [
-            inspect.Parameter(name, parameter.KEYWORD_ONLY, default=default, annotation=hint)
-            for name, default, hint in options
-        ]
-
-    @wraps(command)
-    def called(**given: Any) -> None:
-        for name, group in groups.items():
-            given[name] = group(**{one.name: given.pop(one.name) for one in fields(group)})
-        command(**given)
-
-    # typer reads the signature and, beside it, the annotations: both must show the fields.
-    called.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
-    called.__annotations__ = {one.name: one.annotation for one in shown}
-    del called.__wrapped__  # type: ignore[attr-defined]
+    first = inspect.Parameter(
+        "context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context
+    )
+    # typer reads the signature and, beside it, the annotations: both must show the options.
+    called.__signature__ = inspect.Signature([first, *listed])  # type: ignore[attr-defined]
+    called.__annotations__ = {one.name: one.annotation for one in [first, *listed]}
+    called.__doc__ = kind.__doc__
     return called
+
+
+def _parameter(one: Field[Any], hint: Any, shown: tuple[str, ...]) -> inspect.Parameter:
+    """An option of a job as typer reads it."""
+    about = about_of(one)
+    if about.choices:
+        choices = Literal.__getitem__(about.choices)  # type: ignore[attr-defined]
+        hint = Optional[choices] if one.default is None else choices  # noqa: UP045
+    default = inspect.Parameter.empty if one.default is MISSING else one.default
+    told: dict[str, Any] = {"help": about.help, **about.limits}
+    if about.metavar:
+        info = typer.Argument(**told, metavar=about.metavar, show_default=False)
+    else:
+        spelled = dict.fromkeys((spelling(one), *about.names))
+        told |= {"rich_help_panel": about.panel}
+        hidden = about.hidden or bool(shown and one.name not in shown)
+        info = typer.Option(*spelled, **told, hidden=hidden)
+    return inspect.Parameter(
+        one.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=default,
+        annotation=Annotated[hint, info],
+    )
+
+
+JsonFlag, QuietFlag = (
+    _parameter(one, bool, ()).annotation for one in options(Job)
+)  # for commands beside these: benchmarks and reproduction
+
+
+def _help_all(context: typer.Context, wanted: bool) -> None:
+    """Show the help with every option: the short one leaves out what few people need."""
+    if wanted and not context.resilient_parsing:
+        for parameter in context.command.params:
+            parameter.hidden = False  # type: ignore[attr-defined]
+        typer.echo(context.get_help())
+        raise typer.Exit
 
 
 # ---- `pairveil.toml`: options that need not be typed each time -----------------------------------
 
 CONFIG_FILE = "pairveil.toml"
 
-TYPED = frozenset({
-    "budget", "checkpoint", "claims_page", "dask", "data", "environment", "evaluation", "folder",
-    "graph_salt", "key", "ledger", "new_key", "out", "overwrite", "pairs", "records", "report", "salt",
-    "scratch", "signer", "trainer",
-})  # fmt: skip
-"""Parameters that say whom to trust, what to run, what to charge and where to write.
+TYPED = frozenset(
+    one.name
+    for kind in JOBS
+    for one in options(kind)
+    if (is_path(hints_of(kind)[one.name]) if about_of(one).typed is None else about_of(one).typed)
+)
+"""Options that say whom to trust, what to run, what to charge and where to write.
 
 A file that lies in the working directory may be a stranger's, as in a folder that was received: it cannot set
-them. The command line can, and so can a file that was named.
+them. The command line can, and so can a file that was named. Whatever names a file is among them, unless the
+option says that it is only read.
 """
 
 
@@ -150,24 +186,24 @@ def what_a_found_file_set(context: Any) -> str | None:
     if root.obj is None or root.params.get("config") is not None:
         return None
     words = []
-    for spelling, parameter in options_of(context.command).items():
+    for word, parameter in options_of(context.command).items():
         source = context.get_parameter_source(parameter.name)
         if source is not None and source.name == "DEFAULT_MAP":
             value = context.params.get(parameter.name)
             shown = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-            words.append(f"--{spelling}{'' if value is True else f' {shown}'}")
+            words.append(f"--{word}{'' if value is True else f' {shown}'}")
     return f"{root.obj}, found in this folder, set {' '.join(words)}" if words else None
 
 
 def options_of(command: Any) -> dict[str, Any]:
     """The long options of a command without their dashes, and the parameter each one sets."""
     return {
-        spelling.removeprefix("--"): parameter
+        word.removeprefix("--"): parameter
         for parameter in command.params
         if parameter.param_type_name == "option"
-        for spelling in (*parameter.opts, *parameter.secondary_opts)
-        if spelling.startswith("--") and spelling != "--help"
-        if not (spelling.startswith("--no-") and spelling in parameter.secondary_opts)
+        for word in (*parameter.opts, *parameter.secondary_opts)
+        if word.startswith("--") and word not in ("--help", "--help-all")
+        if not (word.startswith("--no-") and word in parameter.secondary_opts)
     }
 
 
@@ -289,7 +325,9 @@ def root(
     ] = False,
 ) -> None:
     """Learn a distance metric from labelled pairs of people and release it privately."""
-    if "--help" in sys.argv:  # a broken file must not hide the page that explains options
+    if {"--help", "--help-all"} & set(
+        sys.argv
+    ):  # a broken file must not hide the page that explains options
         return
     found = find_config(config)
     if found is not None:
@@ -297,40 +335,8 @@ def root(
         context.obj = found
 
 
-class Command(TyperCommand):
-    """A command that first says which of its options came from a file that nobody named."""
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run it."""
-        if (said := what_a_found_file_set(ctx)) is not None:
-            say_note(said)
-        return super().invoke(ctx)
-
-
-COMMANDS: dict[str, Callable[..., None]] = {
-    "demo": demo.demo,
-    "kappa": graph.show_kappa,
-    "select": graph.select,
-    "design": graph.design,
-    "schema": schema.schema,
-    "plan": plan.plan,
-    "fit": fit.fit,
-    "link": link.link,
-    "threshold": threshold.threshold,
-    "transform": release.transform,
-    "evaluate": evaluate.evaluate,
-    "account": release.account,
-    "certificate": trust.certificate,
-    "sign": trust.sign,
-    "report": report.report,
-    "export": report.export,
-    "studio": studio.studio,
-    "attack": audit.attack,
-    "audit": audit.audit,
-}
-
-for name, command in COMMANDS.items():
-    app.command(name, cls=Command)(with_groups(command))
+for kind in JOBS:
+    app.command(kind.name, rich_help_panel=kind.panel)(bound(kind))
 
 
 def main(command: typer.Typer = app, name: str = "pairveil") -> None:

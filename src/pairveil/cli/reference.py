@@ -28,7 +28,9 @@ def _sections(command: Any, name: str) -> list[str]:
             for line in _sections(sub, f"{name} {part}")
         ]
     arguments = [p for p in command.params if p.param_type_name == "argument"]
-    usage = " ".join([name, *(str(p.metavar or p.name).upper() for p in arguments), "[OPTIONS]"])
+    names = [str(p.metavar or p.name).upper() for p in arguments]
+    named = [one if p.required else f"[{one}]" for p, one in zip(arguments, names, strict=True)]
+    usage = " ".join([name, *named, "[OPTIONS]"])
     text = [f"### {name}", "", "```text", usage, "```", "", *_help(command)]
     text += ["| option | default | what it does |", "|---|---|---|"]
     return [*text, *(_row(p) for p in command.params if p.param_type_name == "option"), ""]

@@ -2,39 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import ClassVar
 
-import typer
-
-from pairveil.cli.output import JsonFlag, QuietFlag, print_json, stdout
 from pairveil.errors import InputError
+from pairveil.jobs.job import RELEASE, Job, Telling, option
 
 
-def studio(
-    folder: Annotated[
-        Path, typer.Option("--folder", help="Where the studio keeps what was decided and made.")
-    ] = Path("pairveil-studio"),
-    ledger: Annotated[
-        Path | None,
-        typer.Option(
-            "--ledger",
-            help="Budget file to charge, as for `fit`. [default: ledger.json in the folder]",
-            show_default=False,
-        ),
-    ] = None,
-    budget: Annotated[
-        float, typer.Option("--budget", help="Total epsilon, where the ledger is new.")
-    ] = 3.0,
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes a free one.")
-    ] = 0,
-    open_: Annotated[
-        bool, typer.Option("--open", help="Open a browser (its address shows in the process list).")
-    ] = False,
-    json_: JsonFlag = False,
-    quiet: QuietFlag = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class StudioJob(Job):
     """From two raw tables to a release and its report, in a browser on this machine.
 
     Listens on the loopback address only. The printed address works once, for the browser that opens it.
@@ -45,23 +22,37 @@ def studio(
 
     Example: `pairveil studio --folder tumours --ledger budget.json`
     """
-    from pairveil.studio.project import Project
-    from pairveil.studio.server import serve
 
-    if not (budget > 0):
-        raise InputError("--budget must be above 0")
-    project = Project(folder, ledger, budget)
+    name: ClassVar = "studio"
+    panel: ClassVar = RELEASE
 
-    def announce(url: str) -> None:
-        if json_:
-            print_json({"url": url, "folder": str(project.folder), "ledger": str(project.ledger)})
-        else:
-            stdout.print(f"Open this once, in a browser on this machine: {url}")
-            if not quiet:
-                stdout.print(f"Folder: {project.folder}. Ctrl-C stops the studio.")
-        if open_:
-            import webbrowser
+    folder: Path = option(
+        Path("pairveil-studio"), "Where the studio keeps what was decided and made."
+    )
+    ledger: Path | None = option(
+        None, "Budget file to charge, as for `fit`. [default: ledger.json in the folder]"
+    )
+    budget: float = option(3.0, "Total epsilon, where the ledger is new.", typed=True)
+    port: int = option(0, "Port; 0 takes a free one.", min=0, max=65535)
+    open: bool = option(False, "Open a browser (its address shows in the process list).")
 
-            webbrowser.open(url)
+    def work(self, tell: Telling) -> None:
+        """Serve until somebody stops it."""
+        from pairveil.studio.project import Project
+        from pairveil.studio.server import serve
 
-    serve(project, port, announce)
+        if not (self.budget > 0):
+            raise InputError("--budget must be above 0")
+        project = Project(self.folder, self.ledger, self.budget)
+
+        def announce(url: str) -> None:
+            tell.address(f"Open this once, in a browser on this machine: {url}")
+            tell.say(f"Folder: {project.folder}. Ctrl-C stops the studio.")
+            files = {"folder": str(project.folder), "ledger": str(project.ledger)}
+            tell.result({"url": url, **files})
+            if self.open:
+                import webbrowser
+
+                webbrowser.open(url)
+
+        serve(project, self.port, announce)

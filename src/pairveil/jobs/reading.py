@@ -1,4 +1,4 @@
-"""Reads what `fit` and `plan` take: files read here, or paths that the workers of a cluster read."""
+"""Reads what jobs take: files read here, or paths that the workers of a cluster read."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from pairveil._warn import warn
 from pairveil.errors import InputError, PrivacyLeakWarning
+from pairveil.jobs.options import PairOptions, PeopleOptions, listed
 from pairveil.privacy.units import ASSUMED_CLASSES
 
 
@@ -87,6 +88,7 @@ class Scaling(NamedTuple):
     schema: Path | None = None
     bounds: Path | None = None
     no_scale: bool = False
+    data_norm: float = 1.0
 
     def check(self, features: str) -> None:
         """Refuse none of them, and more than one: nothing was read or spent yet."""
@@ -104,31 +106,21 @@ class Scaling(NamedTuple):
             )
 
 
-class Columns(NamedTuple):
-    """Which columns of a features file are used, and how ids are read."""
-
-    id: str = "id"
-    only: list[str] | None = None
-    exclude: list[str] | None = None
-    merge_similar_ids: bool = False
-
-
 def read_rows(
-    features: Path, columns: Columns, schema: Path | None, apart: Sequence[str] = ()
+    features: Path, used: PeopleOptions, merge_similar_ids: bool, apart: Sequence[str] = ()
 ) -> tuple[Any, Any]:
     """People's features, encoded by a schema where one is given, and the schema of the columns used.
 
     Columns that are read ``apart``, such as that of classes, are no features.
     """
-    from pairveil.cli.pair_options import listed
     from pairveil.records.arrays import is_array_file
     from pairveil.records.readers import read_features
     from pairveil.schema.toml import read_schema
 
-    wanted, left_out, id_column = listed(columns.only), listed(columns.exclude) or [], columns.id
+    wanted, left_out, id_column = listed(used.columns), listed(used.exclude) or [], used.id
     if not is_array_file(features):
         left_out = [*left_out, *apart]
-    public = None if schema is None else read_schema(schema)
+    public = None if used.schema is None else read_schema(used.schema)
     if public is not None:
         named = {column.name for column in public.columns}
         public = public.only(wanted, [one for one in left_out if one not in apart or one in named])
@@ -139,33 +131,30 @@ def read_rows(
         id=id_column,
         columns=wanted,
         exclude=left_out,
-        merge_similar_ids=columns.merge_similar_ids,
+        merge_similar_ids=merge_similar_ids,
         schema=public,
     )
     return people, public
 
 
-def read_people(
-    features: Path, columns: Columns, scaling: Scaling, data_norm: float, apart: Sequence[str] = ()
-) -> tuple[Any, Any, Any]:
-    """People's features, the public factor that each column was brought by, and the schema if any."""
+def scaled(people: Any, schema: Any, scaling: Scaling) -> tuple[Any, Any]:
+    """People brought to scale, and the public factor that each column was brought by."""
     from pairveil.records.clipping import check_data_norm
     from pairveil.records.scaling import PublicBounds, scale_to_bounds
 
-    people, schema = read_rows(features, columns, scaling.schema, apart)
+    norm = scaling.data_norm
     if schema is not None:
-        factor = schema.factor(check_data_norm(data_norm))
-        scaled = replace(people, values=people.values * factor)
-        return scaled, np.full(people.n_features, factor), schema
+        factor = schema.factor(check_data_norm(norm))
+        return replace(people, values=people.values * factor), np.full(people.n_features, factor)
     if scaling.bounds is None:
-        return people, np.ones(people.n_features), None
+        return people, np.ones(people.n_features)
     public = PublicBounds.read(scaling.bounds).ordered(people.names)
-    scaled_values = scale_to_bounds(people.values, public, data_norm=data_norm)
-    factors = data_norm / (public.upper - public.lower) / np.sqrt(len(public.lower))
-    return replace(people, values=scaled_values), factors, None
+    values = scale_to_bounds(people.values, public, data_norm=norm)
+    factors = norm / (public.upper - public.lower) / np.sqrt(len(public.lower))
+    return replace(people, values=values), factors
 
 
-def read_column(features: str | Path, column: str, option: str) -> Any:
+def read_column(features: str | Path, column: str | None, option: str) -> Any:
     """Each person's class, household or the like as text, in the order of the rows; None where there is none.
 
     Classes are private: a person without one contributes nothing, and stops no fit.
@@ -173,6 +162,8 @@ def read_column(features: str | Path, column: str, option: str) -> Any:
     from pairveil.records.arrays import is_array_file, read_array_column
     from pairveil.records.files import open_table, require_file
 
+    if column is None:
+        return None
     if is_array_file(Path(features)):
         values = read_array_column(require_file(features), column).tolist()
     else:
@@ -190,46 +181,40 @@ class Source(NamedTuple):
 
     features: str
     pairs: str | None
-    kind: str
+    kind: str  # a key of `pairveil.jobs.fit.FILES_OF`
     classes: str | None = None
     public: list[str] | None = None
     groups: str | None = None
     together: str | None = None
 
+    @property
+    def records(self) -> str:
+        """What is learned from: the kind of input, or groups."""
+        return self.kind if self.groups is None else "groups"
+
 
 def read_training(
-    of: Source, columns: Columns, scaling: Scaling, data_norm: float, reading: Any
+    of: Source, used: PeopleOptions, scaling: Scaling, reading: PairOptions
 ) -> Training:
-    """People with pairs, groups, tuples or classes, read here.
-
-    Parameters
-    ----------
-    of : Source
-        ``kind`` is a key of `pairveil.cli.which_learner.FILES`, ``public`` the list of classes.
-    columns, scaling, data_norm
-        How features are read.
-    reading : PairOptions
-        How pairs are read.
-    """
-    shared = None if of.together is None else read_column(of.features, of.together, "--together")
+    """People with pairs, groups, tuples or classes, read here."""
+    shared = read_column(of.features, of.together, "--together")
     apart = [one for one in (of.classes, of.together) if one is not None]
+    dealt: Any = "auto"
     if of.classes is not None:
         classes = read_column(of.features, of.classes, "--classes")
         dealt = read_dealing(of.features, of.groups)
         apart += [str(of.groups)] if np.ndim(dealt) else []
         _check_list(of.public)
-    people, scale, facts = read_people(Path(of.features), columns, scaling, data_norm, apart)
+    raw, facts = read_rows(Path(of.features), used, reading.merge_similar_ids, apart)
+    people, scale = scaled(raw, facts, scaling)
 
     def training(data: Any, pairs: Any = None) -> Training:
         return Training(lambda one: one.prepare(data), people.names, scale, pairs, facts)
 
     if of.classes is not None:
-        about = {"ids": people.ids, "together": shared}
-        return training(None)._replace(
-            prepare=lambda one: one.prepare_classes(
-                people.values, classes, of.public, dealt, **about
-            )
-        )
+        given = (people.values, classes, of.public, dealt)
+        who = {"ids": people.ids, "together": shared}
+        return training(None)._replace(prepare=lambda one: one.prepare_classes(*given, **who))
     file = Path(str(of.pairs))
     if of.kind == "tuples":
         from pairveil.records.readers import read_tuples
@@ -243,7 +228,7 @@ def read_training(
         return training(read_groups(file, people, of.groups, **options))
     from pairveil.records.pairset import PairSet
 
-    found = reading.read(file)
+    found = reading.read_pairs(file)
     return training(PairSet.join(people, found, together=shared), found)
 
 
@@ -290,3 +275,56 @@ def read_dealing(features: str | Path, groups: str | None) -> Any:
     texts = np.array([one or "" for one in values.tolist()])
     names, numbers = np.unique(texts, return_inverse=True)
     return numbers - (1 if names[0] == "" else 0)  # empty text comes first
+
+
+# ---- for a release that is there -----------------------------------------------------------------
+
+
+def read_people_of(metric: Any, features: Path, id: str, apart: str | None = None) -> Any:
+    """The metric's own columns of a features file, in the metric's order; raw ones where it has a schema.
+
+    ``apart``: a column that is read by itself, and is no feature where the metric does not name its own.
+    """
+    from pairveil.column_names import in_order_of
+    from pairveil.records.arrays import is_array_file
+    from pairveil.records.files import open_table
+    from pairveil.records.readers import read_features
+
+    if metric.schema is not None:
+        named = metric.schema.id if id == "id" else None
+        return read_features(features, id=named or id, schema=metric.schema)
+    names, plain = list(metric.feature_names or ()) or None, not is_array_file(features)
+    if names is not None and plain:
+        in_order_of(open_table(features).names, names)
+    left_out = [apart] if apart is not None and names is None and plain else []
+    people = read_features(features, id=id, columns=names, exclude=left_out)
+    if people.values.shape[1] != metric.n_features:
+        raise InputError(
+            f"{features} has {people.values.shape[1]} feature columns, the metric takes {metric.n_features}"
+        )
+    return people
+
+
+class Placed(NamedTuple):
+    """Labelled pairs of people whose rows a metric takes."""
+
+    values: Any  # everybody's row
+    pairs: Any  # places of both ends among the rows
+    ids: Any  # of both ends
+    labels: Any
+    together: dict[Any, Any]  # the argument of that name, where --together names a column
+
+
+def read_placed(
+    metric: Any, features: Path, pairs: Path, id: str, reading: PairOptions, together: str | None
+) -> Placed:
+    """People's rows as the metric takes them, and labelled pairs as places among them."""
+    from pairveil.records.resolving import index_pairs
+
+    people = read_people_of(metric, features, id, together)
+    found = index_pairs(reading.read_pairs(pairs), people.ids)
+    shared = {}
+    if together is not None:
+        values = read_column(features, together, "--together")
+        shared = {"together": dict(zip(found.ids.tolist(), values.tolist(), strict=True))}
+    return Placed(people.values, found.pairs, found.ids[found.pairs], found.labels, shared)

@@ -1,4 +1,7 @@
-"""How commands speak: one JSON object on stdout with --json, else short tables; errors on stderr."""
+"""How commands speak: one JSON object on stdout with --json, else short tables; errors on stderr.
+
+A terminal also sees that something is going on, and how far it is.
+"""
 
 from __future__ import annotations
 
@@ -9,28 +12,21 @@ import re
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Annotated, Any
+from contextlib import ExitStack, contextmanager
+from typing import Any
 
-import typer
 from rich import box
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
 from pairveil.errors import GuaranteeWarning, PrivateNote
+from pairveil.jobs.job import Telling
+from pairveil.jobs.spending import plain
 from pairveil.printable import printable
-
-JsonFlag = Annotated[
-    bool,
-    typer.Option(
-        "--json", help="Print one JSON object and nothing else.", rich_help_panel="Output"
-    ),
-]
-QuietFlag = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Print errors only.", rich_help_panel="Output")
-]
+from pairveil.privacy.units import round_up
 
 
 class PlainConsole(Console):
@@ -58,6 +54,7 @@ if sys.stderr is None:
 stdout = PlainConsole(highlight=False, soft_wrap=not sys.stdout.isatty())
 stderr = PlainConsole(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
 
+COMPILING = "compiling once, which takes some seconds; the next run starts at once"
 _ROWS = re.compile(r"\brows? \d")
 _NUMERIC = re.compile(r"[-+\d.,±%\s]*|infinite")
 _KEYWORD = re.compile(
@@ -92,19 +89,6 @@ def as_options(message: str) -> str:
         return f"--{found[1].replace('_', '-')}{' ' if value else ''}{value}"
 
     return _KEYWORD.sub(option, message)
-
-
-def plain(value: Any) -> Any:
-    """A value as strict JSON: numpy to Python, infinity to the string 'inf', NaN to null."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return [plain(item) for item in value]
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
-    return value
 
 
 def print_json(payload: Mapping[str, Any]) -> None:
@@ -186,3 +170,95 @@ def spoken_warnings(quiet: bool = False, listed: bool = False) -> Iterator[list[
             warnings.simplefilter("ignore", category)
         warnings.showwarning = speak
         yield said
+
+
+class Terminal(Telling):
+    """Tells people on stdout, or programs by one JSON object.
+
+    Parameters
+    ----------
+    json : bool
+        Print the result as JSON, and nothing else on stdout.
+    quiet : bool
+        Print errors only.
+    notes : list of str
+        What was warned of, which grows.
+    """
+
+    def __init__(
+        self, json: bool = False, quiet: bool = False, notes: list[str] | None = None
+    ) -> None:
+        super().__init__()
+        self.json, self.talks = json, not (json or quiet)
+        self.notes = self.notes if notes is None else notes
+
+    def say(self, *sentences: str) -> None:
+        """Lines for people; what they hold is shown and never obeyed."""
+        for sentence in sentences if self.talks else ():
+            stdout.print(sentence, markup=False)
+
+    def always(self, sentence: str) -> None:
+        """A note that those who asked for quiet hear too."""
+        say_note(sentence)
+
+    def address(self, sentence: str) -> None:
+        """A line that is the result: only programs get it otherwise."""
+        if not self.json:
+            stdout.print(sentence, markup=False)
+
+    def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """A small table for people."""
+        if self.talks:
+            stdout.print(table(title, columns, rows))
+
+    def result(self, content: dict[str, Any]) -> None:
+        """The one JSON object."""
+        super().result(content)
+        if self.json:
+            print_json(content)
+
+    @contextmanager
+    def waiting(self, text: str) -> Iterator[None]:
+        """Show that something is going on; nothing where nobody looks (``--json``, ``--quiet``, a pipe)."""
+        with ExitStack() as shown:
+            if self.talks and stderr.is_terminal:
+                shown.enter_context(compiling_said())
+                shown.enter_context(stderr.status(text))
+            yield
+
+    @contextmanager
+    def progress(self, charged: float | None) -> Iterator[Any]:
+        """A bar with the time left, and the epsilon charged or, without a ledger, spent so far."""
+        if not (self.talks and stderr.is_terminal):
+            yield None
+            return
+        words = TextColumn("{task.fields[words]} {task.fields[epsilon]}")
+        columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(), words)
+        with compiling_said(), Progress(*columns, console=stderr, transient=True) as bar:
+            said = "epsilon so far" if charged is None else "epsilon charged"
+            task = bar.add_task("learning", total=1.0, words=said, epsilon=round_up(charged or 0.0))
+
+            def show(done: float, spent: float) -> None:
+                bar.update(task, completed=done, epsilon=round_up(charged or spent))
+
+            yield show
+
+
+@contextmanager
+def compiling_said() -> Iterator[None]:
+    """Say it, once, when numba compiles something that its cache does not hold."""
+    from numba.core import event
+
+    class Once(event.Listener):  # type: ignore[misc]
+        said = False
+
+        def on_start(self, event: Any) -> None:  # noqa: ARG002
+            if not self.said:
+                self.said = True
+                stderr.print(f"[dim]{COMPILING}[/dim]")
+
+        def on_end(self, event: Any) -> None:
+            pass
+
+    with event.install_listener("numba:compile", Once()):
+        yield

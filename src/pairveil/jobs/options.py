@@ -1,0 +1,249 @@
+"""Options that several jobs share: how files are read, and what the sender says on the page."""
+
+from __future__ import annotations
+
+import filecmp
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from pairveil._warn import warn
+from pairveil.errors import DataWarning, InputError
+from pairveil.graph import SELECTIONS
+from pairveil.jobs.job import FILES, REPORT, argument, option
+from pairveil.privacy.mechanisms import MECHANISMS, NOISES
+
+EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+LAYOUT_NAMES = ("auto", "table", "splink", "dedupe", "lfw", "voxceleb", "links")
+"""Those of `records.layouts.LAYOUTS`, which takes a library of tables to load."""
+PURE = f"Pure epsilon (no delta): {', '.join(n for n in NOISES if MECHANISMS[n].is_pure)}."
+PAIRS_HELP = "Pairs of people: CSV, Parquet or another tool's file."
+FEATURES_HELP = "People's features: CSV or Parquet, a row each."
+
+
+def listed(names: list[str] | None) -> list[str] | None:
+    """Names of columns, which one option may hold several of; a comma in a name is doubled.
+
+    Examples
+    --------
+    >>> listed(["age,dose", "ward"]), listed(["a,,b"]), listed(None)
+    (['age', 'dose', 'ward'], ['a,b'], None)
+    """
+    if not names:
+        return None
+    parts = [part for text in names for part in text.replace(",,", "\0").split(",")]
+    return [part.replace("\0", ",").strip() for part in parts if part.strip()]
+
+
+def released_folder() -> Any:
+    """The argument that names a release."""
+    return argument("FOLDER", "Folder of a release.")
+
+
+def selection(default: str, help: str, *names: str, **about: Any) -> Any:
+    """An option that chooses pairs."""
+    return option(default, help, *names, choices=tuple(SELECTIONS), **about)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphOptions:
+    """Where a file says who is paired with whom."""
+
+    left: str = option("left", "Column with the first person's id.", panel=FILES)
+    right: str = option("right", "Column with the second person's id.", panel=FILES)
+    layout: str = option("auto", "Layout of the pairs file.", choices=LAYOUT_NAMES, panel=FILES)
+    record_id: str = option("id", "dedupe: field of a record with the id.", panel=FILES)
+    merge_similar_ids: bool = option(
+        False, "Ids that differ only in case, outer spaces or Unicode form are one.", panel=FILES
+    )
+
+    def read_graph(self, path: Path | str, *, labels: bool = False, **more: Any) -> Any:
+        """Pairs of a file by these options; notes become warnings. ``labels``: they must be there."""
+        from pairveil.records.readers import read_pairs
+
+        names = ("left", "right", "layout", "record_id", "merge_similar_ids")
+        said = {"label": None, **{name: getattr(self, name) for name in names}, **more}
+        found = read_pairs(Path(path), require_labels=labels, **said)
+        for note in found.notes:
+            warn(note, DataWarning)
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class ZeroMeansOption:
+    """What a label that is no word means."""
+
+    zero_means: Literal["similar", "dissimilar"] | None = option(
+        None,
+        "What a label 0, false or no means: labels of 0 and 1 or yes and no need it.",
+        panel=FILES,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairOptions(GraphOptions, ZeroMeansOption):
+    """Where a file says who is paired with whom, and what their labels mean."""
+
+    label: str = option("label", "Column with the label.", panel=FILES)
+    threshold: float = option(0.5, "Splink: the score from which a pair is similar.", panel=FILES)
+
+    def read_pairs(self, path: Path | str, *, labels: bool = True) -> Any:
+        """Labelled pairs of a file by these options."""
+        more = {"label": self.label, "zero_means": self.zero_means, "threshold": self.threshold}
+        return self.read_graph(path, labels=labels, **more)
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdOption:
+    """Who is who in a table of people."""
+
+    id: str = option("id", "Column of FEATURES with the person's id.", panel=FILES)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TogetherOption:
+    """Who changes with whom."""
+
+    together: str | None = option(
+        None,
+        "Public column of FEATURES (household, site): who shares a value counts as one person.",
+        panel=FILES,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeopleOptions(IdOption, TogetherOption):
+    """Which columns of a table of people are used, and what is publicly known of them."""
+
+    schema: Path | None = option(
+        None,
+        "Public facts of raw columns, as `pairveil schema` writes them down.",
+        panel=FILES,
+        typed=False,
+    )
+    columns: list[str] | None = option(
+        None, "Columns of FEATURES to use, and no others: a,b (repeatable).", panel=FILES
+    )
+    exclude: list[str] | None = option(
+        None, "Columns of FEATURES to leave out: a,b (repeatable).", panel=FILES
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageOptions:
+    """What the sender says on the page, and what it is scored on."""
+
+    title: str = option("", "What was learned, for the top of the page.", panel=REPORT)
+    institution: str = option("", "Who hands it out.", panel=REPORT)
+    purpose: str = option("", "What it is for.", panel=REPORT)
+    recipient: str = option("", "Who gets it.", panel=REPORT)
+    public_test: Path | None = option(
+        None,
+        "Table of PUBLIC people to score the metric on; costs no privacy.",
+        panel=REPORT,
+        typed=False,
+    )
+    test_classes: str | None = option(
+        None, "Column of --public-test with each person's class.", panel=REPORT
+    )
+    audit: bool = option(
+        False,
+        "Attack this plan on made-up pairs, and show what was seen beside the bound.",
+        panel=REPORT,
+    )
+
+    def check_page(self, classes: str | None, private: Path | None = None) -> None:
+        """Refuse options that do not go together, before anything is spent.
+
+        ``classes``: of the public people. ``private``: the table that is learned from: scores on it would not
+        be covered by any epsilon.
+        """
+        if (self.public_test is None) != (classes is None):
+            raise InputError(
+                "--public-test FILE and --test-classes COLUMN, the column of its classes, go together"
+            )
+        if self.public_test is None or classes is None:
+            return
+        if not self.public_test.is_file():
+            raise InputError(f"--public-test: there is no file {self.public_test}")
+        if (
+            private is not None
+            and private.is_file()
+            and filecmp.cmp(str(self.public_test), str(private), shallow=False)
+        ):
+            raise InputError(
+                "--public-test is the table that is learned from: those people are private, and scores on "
+                "them are covered by no epsilon. Name a table of public people"
+            )
+        from pairveil.records.readers import read_classes
+
+        read_classes(self.public_test, classes)  # says what is wrong with it
+
+
+def write_page(
+    folder: Path,
+    said: PageOptions | None = None,
+    out: Path | None = None,
+    *,
+    name: str = "",
+    id: str = "id",
+    classes: str | None = None,
+    curve: Path | None = None,
+    evaluation: Path | None = None,
+) -> Any:
+    """Write the page of a release; returns its path and what is on it.
+
+    Everything comes from the release folder, the options and the public test table: no pair and no person
+    that was learned from is looked at. ``name``: of the folder that is shown, where it is a draft still.
+    """
+    from pairveil.report.data import Cover
+    from pairveil.report.measured import read_evaluation
+    from pairveil.report.page import write
+    from pairveil.report.summaries import read_release, with_curve
+
+    said = said or PageOptions()
+    said.check_page(classes)
+    data = read_release(folder)
+    cover = Cover(said.title, said.institution, said.purpose, said.recipient)
+    data = replace(data, cover=cover, folder=name or data.folder)
+    if curve is not None:
+        data = with_curve(data, curve)
+    if evaluation is not None:
+        data = replace(data, evaluation=read_evaluation(evaluation, data.certificate))
+    if said.public_test is not None:
+        data = _with_public_test(data, folder, said.public_test, str(classes), id)
+    if said.audit:
+        from pairveil.audit.plan_targets import released_plan
+        from pairveil.audit.targets import audit_target
+
+        if data.certificate is None:
+            raise InputError("this release has no certificate: there is no claim to audit")
+        data = replace(data, audit=audit_target(released_plan(data.certificate), random_state=0))
+    return write(data, folder / "report.html" if out is None else out), data
+
+
+def _with_public_test(data: Any, folder: Path, table: Path, column: str, id: str) -> Any:
+    from pairveil.evaluation.yardstick import yardstick
+    from pairveil.jobs.reading import read_people_of
+    from pairveil.records.readers import read_classes
+    from pairveil.release.metric import ReleasedMetric
+    from pairveil.report.public_test import scaled, score_public
+
+    metric = ReleasedMetric.load(folder)
+    people, classes = read_people_of(metric, table, id), read_classes(table, column)
+    test, points = score_public(metric, people.values, classes, table.name)
+    test = replace(test, reference=yardstick(scaled(metric, people.values), classes))
+    summary = replace(data.summary, points=points)
+    return replace(data, public_test=test, expected=_expected(data.certificate), summary=summary)
+
+
+def _expected(certificate: Any) -> tuple[tuple[float, float, float], ...]:
+    """The range of the gain at a grid of epsilons, this one among them."""
+    from pairveil.learners.expected import gain_by_epsilon
+
+    if certificate is None or not certificate.verify():
+        return ()
+    try:
+        return gain_by_epsilon(certificate, sorted({*EPSILONS, certificate.epsilon}))
+    except (KeyError, TypeError, ValueError, ArithmeticError):  # a plan that somebody else wrote
+        return ()
