@@ -307,6 +307,8 @@ def decode(data: object, shape: Any, title: str) -> Any:
         raise InputError(f"{title} must be a JSON object")
     try:
         return msgspec.convert(data, shape)
+    except UnicodeError:
+        raise InputError(f"{title} is not valid: it holds half a character of text") from None
     except msgspec.ValidationError as error:
         problem, _, place = str(error).partition(" - at `$")
     names = _NAMES.findall(place)

@@ -19,7 +19,7 @@ from pairveil.errors import InputError
 from pairveil.foreign import decode, parse_json, read_regular
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.compose import MAX_DISTINCT
-from pairveil.privacy.events import ChoiceEvent, GaussianEvent, LaplaceEvent
+from pairveil.privacy.events import ChoiceEvent, GaussianEvent, LaplaceEvent, event_from_dict
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.noise import TrustedNoise
 from pairveil.privacy.profile import best_guess_of, epsilon_of
@@ -193,6 +193,9 @@ def test_no_field_may_be_missing_or_unknown_and_none_of_a_stranger_is_repeated()
         InputError, match=r"^it is not valid: it must be one of the values that are known$"
     ):
         decode(["\x1b[2J"], list[Literal["x"]], "it")
+    for wrong in ({"\ud800": 1}, {"kind": "\ud800"}):
+        with pytest.raises(InputError, match=r"is not valid: "):
+            event_from_dict(wrong)
     for wrong in (None, 5, "text", 10**400):
         with pytest.raises(InputError, match=r"^it must be a JSON object$"):
             decode(wrong, Stored, "it")
