@@ -126,66 +126,29 @@ class LedgerEntry:
         found: EntryFields = decode(data, EntryFields, title)
         return cls(
             events=tuple(event_from_dict(event) for event in data["events"]),
-            kappas={unit: _group(kappa) for unit, kappa in check_units(data["kappas"]).items()},
+            kappas={check_unit(unit): _group(kappa) for unit, kappa in data["kappas"].items()},
             note=found.note,
             delta_slack=check_delta(found.delta_slack),
             time=found.time,
             graph=found.graph,
-            checkpoint=_check_checkpoint(found.checkpoint),
-            meanings=check_meanings(found.meanings),
+            checkpoint=_checkpoint(found.checkpoint),
+            meanings=_check_meanings(found.meanings),
         )
 
 
 def check_unit(unit: object) -> Unit:
-    """Refuse what is no unit.
-
-    Examples
-    --------
-    >>> check_unit("person")
-    'person'
-    """
+    """Refuse what is no unit."""
     known = (*UNITS, *UNITS_OF_CHOICES)
     if unit not in known:
         raise InputError(f"unit must be one of {', '.join(known)}")
     return unit  # type: ignore[return-value]
 
 
-def check_kappas(kappas: Mapping[Any, Group]) -> dict[str, Group]:
-    """Refuse units that are none and group sizes below 1.
-
-    Examples
-    --------
-    >>> check_kappas({"pair": 1, "person": 2})
-    {'pair': 1, 'person': 2}
-    """
-    return {
-        unit: group if isinstance(group, Cost | tuple) else check_kappa(group)
-        for unit, group in check_units(kappas).items()
-    }
-
-
-def check_units(by_unit: Mapping[Any, Any]) -> dict[Unit, Any]:
-    """Refuse units that are none.
-
-    Examples
-    --------
-    >>> check_units({"pair": 1})
-    {'pair': 1}
-    """
-    return {check_unit(unit): value for unit, value in by_unit.items()}
-
-
-def check_meanings(meanings: Mapping[Any, Any] | None) -> dict[str, str] | None:
-    """Refuse meanings of what is no unit.
-
-    Examples
-    --------
-    >>> check_meanings({"person": "entity 5"})
-    {'person': 'entity 5'}
-    """
+def _check_meanings(meanings: Mapping[Any, Any] | None) -> dict[str, str] | None:
+    """Refuse meanings of what is no unit."""
     if meanings is None:
         return None
-    return {unit: str(meaning) for unit, meaning in check_units(meanings).items()}
+    return {check_unit(unit): str(meaning) for unit, meaning in meanings.items()}
 
 
 def _plain(group: Group) -> Any:
@@ -196,13 +159,15 @@ def _plain(group: Group) -> Any:
 
 
 def _group(data: Any) -> Group:
-    """A group size from JSON, strictly."""
+    """A group size, as given or from JSON."""
+    if isinstance(data, Cost | tuple):
+        return data
     if isinstance(data, list):
         return tuple(Cost.from_dict(one) for one in data)
     return Cost.from_dict(data) if isinstance(data, Mapping) else check_kappa(data)
 
 
-def _check_checkpoint(value: object) -> tuple[str, str] | None:
+def _checkpoint(value: object) -> tuple[str, str] | None:
     if value is UNSET:
         return None
     if not (isinstance(value, list) and len(value) == 2 and all(isinstance(v, str) for v in value)):
@@ -388,7 +353,7 @@ def _chains_cross(entries: tuple[LedgerEntry, ...]) -> bool:
     return len(entries) > 1 and (None in graphs or len(graphs) > 1)
 
 
-def _check_meanings(entries: tuple[LedgerEntry, ...], unit: Unit) -> None:
+def _check_same_meaning(entries: tuple[LedgerEntry, ...], unit: Unit) -> None:
     """Refuse to add up releases of which a unit means different things.
 
     A sum is a bound for one meaning if each release counted the unit's cost for it. Releases that state the
@@ -587,16 +552,9 @@ class PrivacyLedger:
             A checkpoint of this name was charged for already, or the ledger's unit means something else in
             the releases before; nothing is recorded then.
         """
-        entry = LedgerEntry(
-            events=check_events(events),
-            kappas=self._check_kappas(kappas),
-            note=str(note),
-            delta_slack=check_delta(delta_slack),
-            time=datetime.now(UTC).isoformat(timespec="seconds"),
-            graph=graph,
-            checkpoint=checkpoint,
-            meanings=check_meanings(meanings or {}),
-        )
+        entry = self._entry(events, kappas, delta_slack, graph, meanings)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        entry = replace(entry, note=str(note), time=now, checkpoint=checkpoint)
         with self._locked():
             before = self.entries
             if checkpoint is not None and _place_of(before, checkpoint[0]) is not None:
@@ -624,25 +582,25 @@ class PrivacyLedger:
         >>> ledger.quote([LaplaceEvent(5.0)], kappas=1), len(ledger.entries)
         (0.2, 0)
         """
-        entry = LedgerEntry(
-            events=check_events(events),
-            kappas=self._check_kappas(kappas),
-            note="",
-            delta_slack=check_delta(delta_slack),
-            time="",
-            graph=graph,
-            meanings=check_meanings(meanings or {}),
-        )
+        entry = self._entry(events, kappas, delta_slack, graph, meanings)
         return self._within_budget((*self.entries, entry))
 
-    def _check_kappas(self, kappas: Mapping[Unit, Group] | int) -> dict[str, Group]:
-        """Refuse a charge that this or a later one could not be composed with."""
-        by_unit = check_kappas(kappas if isinstance(kappas, Mapping) else {self.unit: kappas})
+    def _entry(
+        self,
+        events: Iterable[Event],
+        kappas: Mapping[Unit, Group] | int,
+        delta_slack: float,
+        graph: str | None,
+        meanings: Mapping[str, str] | None,
+    ) -> LedgerEntry:
+        """What would be charged; refuses what this or a later charge could not be composed with."""
+        given = kappas if isinstance(kappas, Mapping) else {self.unit: kappas}
+        by_unit: dict[str, Group] = {check_unit(unit): _group(one) for unit, one in given.items()}
         needed = ("relationship", "person") if self.unit == "relationship" else (self.unit,)
         if not all(unit in by_unit for unit in needed):
-            given = ", ".join(f"'{unit}': ..." for unit in needed)
+            wanted = ", ".join(f"'{unit}': ..." for unit in needed)
             raise InputError(
-                f"this ledger protects unit '{self.unit}': state kappas={{{given}}}"
+                f"this ledger protects unit '{self.unit}': state kappas={{{wanted}}}"
                 + (
                     ", because a relationship can run through pairs of several releases, and then it holds "
                     "as many pairs of each as a person has there"
@@ -650,7 +608,8 @@ class PrivacyLedger:
                     else ""
                 )
             )
-        return by_unit
+        slack, meant = check_delta(delta_slack), _check_meanings(meanings or {})
+        return LedgerEntry(check_events(events), by_unit, "", slack, "", graph, meanings=meant)
 
     def _within_budget(self, entries: tuple[LedgerEntry, ...]) -> float:
         """The epsilon of some entries together, if the budget allows it."""
@@ -743,7 +702,7 @@ class PrivacyLedger:
         """What a unit can move of each entry (None: nothing is known of it), and their slack together."""
         if not all(unit in entry.kappas for entry in entries):
             raise InputError(f"an entry of this ledger does not state its kappa for unit '{unit}'")
-        _check_meanings(entries, unit)
+        _check_same_meaning(entries, unit)
         slack = math.fsum(entry.delta_slack for entry in entries)
         counted: Unit = "person" if unit == "relationship" and _chains_cross(entries) else unit
         if not all(counted in entry.kappas for entry in entries if entry.events):

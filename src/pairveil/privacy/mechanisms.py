@@ -13,15 +13,18 @@ mechanism and sampling, never off its name.
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
+from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from pairveil.errors import InputError
+from pairveil.foreign import decode
 from pairveil.privacy.events import (
     ChoiceEvent,
     DisjointGaussianEvent,
@@ -32,7 +35,7 @@ from pairveil.privacy.events import (
 )
 from pairveil.privacy.grid import MAX_NOISE_IN_GRID, Norm, choose_grid, delta_slack
 from pairveil.privacy.units import Adjacency
-from pairveil.records.kinds import KINDS, MAX_KAPPA, Cost
+from pairveil.records.kinds import KINDS, MAX_KAPPA, PAIRS, Cost
 
 if TYPE_CHECKING:
     from pairveil.privacy.noise import NoiseSource
@@ -358,6 +361,19 @@ def mechanism_named(name: object) -> Mechanism:
 # ---- queries ---------------------------------------------------------------------------------------
 
 
+class QueryFields(Struct):
+    """A query as plans describe it: what its cost follows from. Version 1 knows pairs only."""
+
+    steps: Annotated[int, Meta(ge=1)]
+    noise_multiplier: Annotated[float, Meta(ge=0, le=sys.float_info.max)]
+    mechanism: str
+    sampling: Sampling
+    sample_rate: float
+    records: str = PAIRS.name
+    entries: Annotated[int, Meta(ge=1)] = 1
+    name: Any = ""
+
+
 @dataclass(frozen=True)
 class Query:
     """A sequence of noisy sums over records, or of choices by them, all with one noise multiplier.
@@ -465,21 +481,11 @@ class Query:
         >>> Query.from_dict(query.to_dict()).event() == query.event()
         True
         """
-        try:
-            steps, noise, rate = data["steps"], data["noise_multiplier"], data["sample_rate"]
-            kinds = (data["sampling"], data.get("records", "pairs"))
-            shape = (data.get("entries", 1),)
-            mechanism = mechanism_named(data["mechanism"])
-        except (AttributeError, KeyError, TypeError):
-            raise InputError("the plan does not describe its queries") from None
-        whole = all(
-            isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in (steps, *shape)
-        )
-        plain = all(isinstance(x, int | float) and not isinstance(x, bool) for x in (noise, rate))
-        if not (whole and plain and math.isfinite(noise) and kinds[0] in get_args(Sampling)):
-            raise InputError("the plan does not describe its queries")
-        name = str(data.get("name", ""))
-        return cls(name, shape, float(noise), steps, mechanism, kinds[0], float(rate), kinds[1])
+        found: QueryFields = decode(data, QueryFields, "a query of the plan")
+        return cls(
+            str(found.name), (found.entries,), found.noise_multiplier, found.steps,
+            mechanism_named(found.mechanism), found.sampling, found.sample_rate, found.records,
+        )  # fmt: skip
 
 
 # ---- what exact noise takes off delta: one rule for issuing and for verifying --------------------
