@@ -943,7 +943,7 @@ VERDICT = [
     ),
     Mutation(
         "verdict: a certificate that does not hold headlines its promise",
-        "reasons += [f\"the certificate does not hold: {'; '.join(found)}\"] if found else []",
+        'reasons += [VERDICT["not_valid"].format("; ".join(found))] if found else []',
         "reasons += []",
         _in("test_verdict"),
     ),

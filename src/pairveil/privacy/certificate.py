@@ -2,7 +2,6 @@
 
 Importing this module loads no accountant; only issuing, verifying and explaining a certificate do, so
 a released metric can be loaded with little more than NumPy.
-
 """
 
 from __future__ import annotations
@@ -34,6 +33,7 @@ from pairveil.privacy.units import (
     ADJACENCIES,
     NOISE_SOURCES,
     POINTS_ARE_PUBLIC,
+    PROMISE,
     SEEDED_NOISE,
     UNFIT,
     UNITS,
@@ -50,43 +50,6 @@ from pairveil.records.kinds import KINDS, MAX_KAPPA, PAIRS, Cost, units_of
 if TYPE_CHECKING:
     from pairveil.privacy.profile import Tradeoff
     from pairveil.privacy.verify import VerificationResult
-
-# ---- its promise as a table, and the trade-off that it leaves to a guesser -----------------------
-
-
-def certificate_html(certificate: Certificate) -> str:
-    """Epsilon for each unit, and what it means to a guesser; the promise in words below."""
-    rows = [
-        [
-            f"{unit} (promised)" if unit == certificate.unit else unit,
-            certificate.kappas[unit],
-            *map(_shown, certificate.epsilons[unit].values()),
-            f"{times_in_100(certificate.best_guess(unit))} in 100",
-        ]
-        for unit in certificate.units
-    ]
-    adjacencies = list(next(iter(certificate.epsilons.values())))
-    heads = ["protected unit", "kappa", *(f"epsilon ({one})" for one in adjacencies), "best guess"]
-    release = "" if certificate.for_release else " NOT for release."
-    return html_table(heads, rows, f"{certificate.promise()}{release}")
-
-
-def plot_tradeoff(certificate: Certificate, unit: Any = None, ax: Any = None) -> Any:
-    """Least false negatives of any guesser by its false positives; a coin is the diagonal."""
-    ax = new_axes() if ax is None else ax
-    curve = certificate.tradeoff(unit)
-    ax.plot([0, 1], [1, 0], linestyle=":", color="grey", label="a coin")
-    ax.plot(curve.false_positives, curve.false_negatives, label=unit or certificate.unit)
-    ax.set(xlabel="false positives", ylabel="false negatives, at least", xlim=(0, 1), ylim=(0, 1))
-    ax.legend()
-    return ax
-
-
-def _shown(epsilon: float) -> str:
-    return round_up(epsilon) if math.isfinite(epsilon) else "infinite"
-
-
-# ---- what is promised to whom, as plain data from which epsilon is recomputed --------------------
 
 
 @dataclass(frozen=True)
@@ -368,8 +331,41 @@ class Certificate:
         return tuple(event_from_dict(event) for event in self.events)
 
     def promise(self) -> str:
-        """Return one paragraph of plain English: what is promised to whom."""
-        return promise(self)
+        """Return one paragraph of plain English: what is promised to whom.
+
+        Examples
+        --------
+        >>> "is right at most 59.9 times in 100" in _example().promise()
+        True
+        """
+        if not math.isfinite(self.epsilon):
+            return PROMISE["none"]
+        share, words, alike = self.best_guess(), self.words, one_number(self)
+        found = {
+            **vars(words),
+            "released": _released(self),
+            "epsilon": round_up(self.epsilon),
+            "delta": self.delta,
+            "records": words.one if self.kappa == 1 else words.several.format(self.kappa),
+            "covers": words.covers[self.unit],
+            "adjacency": self.adjacency,
+            "compared": words.compared[self.adjacency],
+            "times": times_in_100(share),
+            "zero_out": round_up(self.epsilons[self.unit]["zero-out"]),
+            "replace": round_up(self.epsilons[self.unit]["replace"]),
+        }
+        why = " and ".join(self.why_not_for_release())
+        sentences = [
+            PROMISE["not_for_release"].format(why) if why else "",
+            PROMISE["one_number"] if alike else "",
+            PROMISE["private"].format_map(found),
+            PROMISE["weak" if share > 0.99 else "guess"].format_map(found),
+            PROMISE["same" if alike else "both"].format_map(found),
+            words.not_protected,
+            _caveat(self.selection),
+        ]
+        # The caveat is the sender's text: nothing in it may speak to a terminal.
+        return printable(" ".join(sentence for sentence in sentences if sentence))
 
     def why_not_for_release(self) -> tuple[str, ...]:
         """Why this must not be handed out; nothing when it may be."""
@@ -384,14 +380,31 @@ class Certificate:
         return seed + said or ["topology"]
 
     def _repr_html_(self) -> str:
-        """A table for notebooks."""
-
-        return certificate_html(self)
+        """A table for notebooks: epsilon for each unit, and what it means to a guesser."""
+        rows = [
+            [
+                f"{unit} (promised)" if unit == self.unit else unit,
+                self.kappas[unit],
+                *(round_up(e) if math.isfinite(e) else "infinite" for e in by.values()),
+                f"{times_in_100(self.best_guess(unit))} in 100",
+            ]
+            for unit, by in ((unit, self.epsilons[unit]) for unit in self.units)
+        ]
+        adjacencies = next(iter(self.epsilons.values()))
+        heads = ["protected unit", "kappa", *(f"epsilon ({one})" for one in adjacencies)]
+        release = "" if self.for_release else " NOT for release."
+        return html_table([*heads, "best guess"], rows, f"{self.promise()}{release}")
 
     def plot(self, unit: Unit | None = None, ax: Any = None) -> Any:
         """Draw `tradeoff` beside a coin's; returns matplotlib's axes (``pip install 'pairveil[plots]'``)."""
-
-        return plot_tradeoff(self, unit, ax)
+        ax = new_axes() if ax is None else ax
+        curve = self.tradeoff(unit)
+        ax.plot([0, 1], [1, 0], linestyle=":", color="grey", label="a coin")
+        ax.plot(curve.false_positives, curve.false_negatives, label=unit or self.unit)
+        labels = {"xlabel": "false positives", "ylabel": "false negatives, at least"}
+        ax.set(**labels, xlim=(0, 1), ylim=(0, 1))
+        ax.legend()
+        return ax
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON-able data; infinity is the string 'inf', optional fields only where set."""
@@ -457,47 +470,16 @@ def all_epsilons(
     }
 
 
-# ---- its promise in one paragraph of plain English ------------------------------------------------
-
-
-def promise(certificate: Certificate) -> str:
-    """What is promised to whom; `Certificate.promise` is the usual way in.
-
-    Examples
-    --------
-    >>> "is right at most 59.9 times in 100" in promise(_example())
-    True
-    """
-    c = certificate
-    if not math.isfinite(c.epsilon):
-        return "No privacy is promised: this metric was learned without enough noise."
-    by, words, released = c.epsilons[c.unit], c.words, _released(c)
-    records = words.one if c.kappa == 1 else words.several.format(c.kappa)
-    why = " and ".join(c.why_not_for_release())
-    sentences = [
-        f"NOT FOR RELEASE: {why}." if why else "",
-        "One number protects a pair, a relationship and a person alike." if one_number(c) else "",
-        f"This {released} is (epsilon={round_up(c.epsilon)}, delta={c.delta:g})-differentially "
-        f"private for the contents of {records}, which covers {words.covers[c.unit]} "
-        f"(adjacency '{c.adjacency}': {words.compared[c.adjacency]}).",
-        _guess_sentence(c.best_guess(), words, released),
-        "Epsilon is the same whether those contents are blanked or exchanged for others."
-        if one_number(c)
-        else f"Epsilon is {round_up(by['zero-out'])} when those {words.those} are compared with none at all "
-        f"and {round_up(by['replace'])} when they are compared with other contents.",
-        words.not_protected,
-        _selection_sentence(c),
-    ]
-    # The caveat is the sender's text: nothing in it may speak to a terminal.
-    return printable(" ".join(sentence for sentence in sentences if sentence))
+# ---- parts of its promise -------------------------------------------------------------------------
 
 
 def _released(c: Certificate) -> str:
     """What is handed out."""
     curve = c.plan.get("error_curve")
     if curve is not None and POINTS_ARE_PUBLIC not in c.public:
-        return "evaluation" if isinstance(curve, Mapping) and "scores" in curve else "error curve"
-    return "clustering" if "n_clusters" in c.plan else c.words.released
+        several = isinstance(curve, Mapping) and "scores" in curve
+        return PROMISE["scores" if several else "error_curve"]
+    return PROMISE["clustering"] if "n_clusters" in c.plan else c.words.released
 
 
 def one_number(certificate: Certificate) -> bool:
@@ -512,27 +494,11 @@ def one_number(certificate: Certificate) -> bool:
     return certificate.records == "groups" and len(stated) == 1
 
 
-def _guess_sentence(share: float, words: Words, released: str) -> str:
-    those = f"of these {words.those}"
-    if share > 0.99:
-        return (
-            "There is no real protection: someone who knows everything else and weighs two contents "
-            f"{those} may be right more than 99 times in 100."
-        )
-    return (
-        f"Someone who knows everything else and weighs two contents {those} that were equally likely "
-        f"before, {words.instance} for instance, is right at most {times_in_100(share)} "
-        f"times in 100 after seeing this {released}; a coin is right 50 times."
-    )
-
-
-def _selection_sentence(c: Certificate) -> str:
-    caveat = c.selection.get("caveat")
-    if not caveat:
+def _caveat(selection: Mapping[str, Any]) -> str:
+    if not (caveat := selection.get("caveat")):
         return ""
-    full = c.selection.get("full_graph_relationship_kappa")
-    text = str(caveat).rstrip(".") + "."
-    return text if full is None else f"{text} In the full graph kappa is {full} for a relationship."
+    full, text = selection.get("full_graph_relationship_kappa"), str(caveat).rstrip(".") + "."
+    return text if full is None else f"{text} {PROMISE['full_graph'].format(full)}"
 
 
 @cache

@@ -91,6 +91,9 @@ SEARCHED: str = _TEXT["said"]["searched"]
 SELECTED_CAVEAT, SELECTED_TUPLES_CAVEAT = WORDS["pairs"].dropped, WORDS["tuples"].dropped
 """Said where labelled pairs, or tuples with answers, were dropped."""
 
+PROMISE: dict[str, str] = _TEXT["promise"]
+VERDICT: dict[str, str] = _TEXT["verdict"]
+"""Sentences with gaps, by what they say."""
 UNFIT: dict[str, dict[str, str]] = _TEXT["unfit"]
 """Why a release must not be handed out: what its certificate says of it, the reason, and what to do."""
 ASSUMED_CLASSES = UNFIT["classes"]["said"]

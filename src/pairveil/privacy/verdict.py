@@ -13,16 +13,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pairveil.errors import InputError
-from pairveil.privacy.units import PEOPLE_TOGETHER, POINTS_ARE_PUBLIC, UNFIT, Unit
+from pairveil.privacy.units import PEOPLE_TOGETHER, POINTS_ARE_PUBLIC, UNFIT, VERDICT, Unit
 
 if TYPE_CHECKING:
     from pairveil.privacy.certificate import Certificate
     from pairveil.privacy.ledger import PrivacyLedger
 
 WEAK = 0.99  # whoever guesses right more often than this is as good as sure
-
-NO_NOISE = "it was learned without noise and promises nothing; it must not leave the house"
-_MEASURED = "What was measured for it on private pairs is counted too."
 
 
 @dataclass(frozen=True)
@@ -129,7 +126,7 @@ class Verdict:
         """The verdict in one line."""
         if self.usable:
             return self.headline
-        return f"Do not use, not for release: {'; '.join(self.reasons)}."
+        return VERDICT["refused"].format("; ".join(self.reasons))
 
 
 def verdict(
@@ -163,10 +160,10 @@ def verdict(
     """
     reasons = [*failures]
     if certificate is None:
-        reasons.append(NO_NOISE)
+        reasons.append(VERDICT["no_noise"])
     else:
         found = tuple(problems or ())
-        reasons += [f"the certificate does not hold: {'; '.join(found)}"] if found else []
+        reasons += [VERDICT["not_valid"].format("; ".join(found))] if found else []
         reasons += [UNFIT[why]["remedy"] for why in certificate.unfit()]
         reasons += [one for one in [delta_too_large(certificate)] if one]
     if certificate is None or reasons:
@@ -174,11 +171,9 @@ def verdict(
     shares = {unit: _together(certificate, unit, releases, beside) for unit in _shown(certificate)}
     in_100: dict[str, int | None] = {unit: _rounded_up(share) for unit, share in shares.items()}
     protects = in_100[certificate.unit] is not None
-    checked = "Numbers check out: every epsilon was recomputed, the noise was not seeded"
+    checked = VERDICT["checked" if protects else "checked_weak"]
     if problems is None:
-        checked = "Numbers were not recomputed"
-    elif not protects:
-        checked = "Numbers check out, but they protect little"
+        checked = VERDICT["not_checked"]
     count = None if releases is None else releases.count
     left_out = certificate.n_pairs_given - certificate.n_pairs_used
     tied = left_out > 0 and "relationship" in shares
@@ -191,7 +186,7 @@ def verdict(
         left_out_means="" if open_in_100 is None else _left_out(made, certificate),
         limits=(
             certificate.words.limits.format(records_of(certificate)),
-            *([] if beside is None else [_MEASURED]),
+            *([] if beside is None else [VERDICT["measured"]]),
             _counted(count),
         ),
     )
@@ -215,9 +210,8 @@ def delta_too_large(certificate: Certificate) -> str:
     n = max(certificate.n_pairs_used, 1)
     if certificate.delta < 1 / n:
         return ""
-    return (
-        f"delta={certificate.delta:g} is not below 1 / {n} {records_of(certificate)}: a release could show "
-        f"one of them outright and still keep the promise; choose delta={small_delta(n):g} or less"
+    return VERDICT["large_delta"].format(
+        delta=certificate.delta, n=n, records=records_of(certificate), smaller=small_delta(n)
     )
 
 
@@ -322,33 +316,25 @@ def _headline(found: Verdict, certificate: Certificate) -> str:
 def _about(found: Verdict, certificate: Certificate, unit: str) -> str:
     guessed = certificate.words.guessed[unit]
     if unit == "person" and PEOPLE_TOGETHER in certificate.public:
-        guessed = "Which of two accounts of all who share a household, a site or the like is true"
+        guessed = VERDICT["household"]
     times = found.in_100[unit]
     if times is None:
-        return f"{guessed}: no promise{' in common' if (found.releases or 0) > 1 else ''}."
+        none = "about_none_common" if (found.releases or 0) > 1 else "about_none"
+        return VERDICT[none].format(guessed=guessed)
     # Answers that were left out can tie more used pairs together than the bound counts.
     tied = unit == "relationship" and found.open_in_100 is not None
-    known = "every other answer that was used" if tied else "everything else"
-    return f"{guessed}: even someone who knows {known} is right at most {times} times in 100."
+    known = VERDICT["knows_used" if tied else "knows_all"]
+    return VERDICT["about"].format(guessed=guessed, known=known, times=times)
 
 
 def _left_out(found: Verdict, certificate: Certificate) -> str:
     records, full = records_of(certificate), _full_kappa(certificate)
     dropped = f"{found.left_out:,} {records if found.left_out > 1 else certificate.words.record}"
-    why = f", because {full:,} {records} can then count as one" if full > 1 else ""
-    return (
-        f"Left out: {dropped} with an answer. Against someone who knows what was left out there is no "
-        f"promise: at least {found.open_in_100} guesses in 100 may be right{why}, and other ties may open "
-        "more."
-    )
+    why = VERDICT["left_out_why"].format(full=full, records=records) if full > 1 else ""
+    return VERDICT["left_out"].format(dropped=dropped, times=found.open_in_100, why=why)
 
 
 def _counted(releases: int | None) -> str:
     if releases is None:
-        return "Other releases from the same people are not counted: no ledger is stated."
-    if releases <= 1:
-        return "The sender's ledger held no other release when this one was made."
-    return (
-        f"These numbers count all {releases} releases that the sender's ledger held when this one was made; "
-        "that there are no others is the sender's word."
-    )
+        return VERDICT["no_ledger"]
+    return VERDICT["first_release"] if releases <= 1 else VERDICT["all_releases"].format(releases)

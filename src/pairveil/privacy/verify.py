@@ -21,7 +21,6 @@ from pairveil.privacy.events import (
     DisjointGaussianEvent,
     Event,
     GaussianEvent,
-    event_from_dict,
 )
 from pairveil.privacy.mechanisms import Query, mechanism_named, slack_of_plan
 from pairveil.privacy.units import (
@@ -122,7 +121,7 @@ def _events(c: Certificate) -> list[str]:
     if not c.events:
         return ["there are no events: a release without any is none"]
     problems = []
-    events = [event_from_dict(event) for event in c.events]
+    events = list(c._events())
     # Choices go with both kinds of noise; thresholds have Laplace noise whatever the fit has.
     if mechanism_named(c.mechanism).is_pure:
         goes = c.delta == 0.0 and all(event.is_pure for event in events)
@@ -159,7 +158,7 @@ def _events_of_plan(c: Certificate, releases: list[Any]) -> list[Event]:
         if scored != ends[1:] or any(b - a < 2 for a, b in pairwise(ends)):
             return []
         trials = tuple(tuple(events[a:b]) for a, b in pairwise(ends))
-        stated = event_from_dict(c.events[0])
+        stated = c._events()[0]
         slack = stated.slack if isinstance(stated, BestOfEvent) else 0.0
         event = BestOfEvent(search["mean_trials"], slack, trials)
     except (InputError, KeyError, TypeError, ValueError):
@@ -234,7 +233,7 @@ def _noise(c: Certificate) -> list[str]:
     except (KeyError, TypeError, ValueError, ArithmeticError, InputError):
         return ["the plan does not describe its releases"]
     # Of a search it is added to each trial's delta, before the bound of the best.
-    searches = [e for e in map(event_from_dict, c.events) if isinstance(e, BestOfEvent)]
+    searches = [e for e in c._events() if isinstance(e, BestOfEvent)]
     stated = min(e.slack for e in searches) if searches else c.delta_slack
     if stated < needed * (1.0 - _SLACK_ROUNDING):
         return [
@@ -355,7 +354,7 @@ def _costs(c: Certificate) -> list[str]:
 def _is_gaussian(c: Certificate) -> bool:
     """Whether all noise is scaled to the l2 norm."""
     gaussian = (GaussianEvent, DisjointGaussianEvent)
-    return all(isinstance(event_from_dict(event), gaussian) for event in c.events)
+    return all(isinstance(event, gaussian) for event in c._events())
 
 
 def _pair_counts(c: Certificate) -> list[float]:
@@ -370,9 +369,8 @@ def _pair_counts(c: Certificate) -> list[float]:
 def _epsilon(c: Certificate) -> list[str]:
     """Every stated epsilon is the one that the events give."""
     problems = []
-    events = tuple(event_from_dict(event) for event in c.events)
     groups = {unit: c.group_of(unit) for unit in c.units}
-    recomputed = all_epsilons(events, groups, c.delta, c.delta_slack)
+    recomputed = all_epsilons(c._events(), groups, c.delta, c.delta_slack)
     for unit in c.units:
         for adjacency in ADJACENCIES:
             stated, true = c.epsilons[unit][adjacency], recomputed[unit][adjacency]
