@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import defstruct
 
@@ -77,7 +77,7 @@ def attacked(found: Finding, unit: str) -> dict[str, Any]:
 _EvaluationFields = defstruct(
     "_EvaluationFields",
     [
-        *((name, float) for name in (*SCORES, "confidence")),
+        *((name, float | Literal["inf"]) for name in (*SCORES, "confidence")),
         ("n_pairs", int),
         ("certificate", dict[str, Any]),
         ("metric_sha256", str),
