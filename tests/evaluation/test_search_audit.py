@@ -45,7 +45,7 @@ class VotesRecipe:
 
 
 class Voter(PrivateMetricLearner):
-    def _recipe(self, given):
+    def _recipe(self, given, material):
         del given
         return VotesRecipe()
 

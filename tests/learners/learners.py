@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pairveil import ContrastiveMetricLearner, DPPMetricLearner
+from pairveil.learners.base import PrivateLearner
 from pairveil.learners.classes import ScatterRecipe
 
 
@@ -44,8 +45,12 @@ class StatisticsLearner(DPPMetricLearner):
     def __init__(self, unit="person", **common):
         super().__init__(unit=unit, **common)
 
-    def _class_recipe(self, given, people):
-        return ScatterRecipe(people.used.n_classes, given.n_components), people
+    _material = PrivateLearner._material
+
+    def _recipe(self, given, material):
+        if material.kind != "people":
+            return super()._recipe(given, material)
+        return ScatterRecipe(material.used.n_classes, given.n_components)
 
 
 def people(n=120, d=5, seed=0):

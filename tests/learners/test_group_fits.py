@@ -11,7 +11,6 @@ from pairveil import (
     InputError,
     PairSet,
     PrivacyLedger,
-    PrivateLearner,
     design_groups,
     design_pairs,
     label_pairs,
@@ -168,7 +167,7 @@ def test_options_of_single_pairs_are_refused(options, says):
 
 def test_learners_without_groups_say_so():
     class Plain(DPPMetricLearner):
-        _group_recipe = PrivateLearner._group_recipe
+        _kinds = ("pairs", "people")
 
     with pytest.raises(InputError, match="does not learn from groups"):
         Plain().fit_classes(X, CLASSES, [0, 1], groups=8)

@@ -167,7 +167,7 @@ def test_arrays(how):
 def test_a_flipped_label_moves_its_own_contribution_and_no_other(tmp_path):
     learner = DPPMetricLearner(select="all", **OPTIONS)
     one, other = (
-        learner._prepare(read("dedupe", tmp_path, flip=flip), None).material.used
+        learner.prepare(read("dedupe", tmp_path, flip=flip), None).material.used
         for flip in (False, True)
     )
     np.testing.assert_array_equal(one.pairs, other.pairs)
@@ -194,7 +194,7 @@ def test_ledger_and_checkpoint_know_the_set(tmp_path):
     assert len(ledger.entries) == 2
     assert len(names) == 1
     prepared = [
-        DPPMetricLearner(**OPTIONS)._prepare(read("table", tmp_path, seed), None)
+        DPPMetricLearner(**OPTIONS).prepare(read("table", tmp_path, seed), None)
         for seed in (None, 6)
     ]
     assert len({fit_digest(p.plan, p.material.used) for p in prepared}) == 1

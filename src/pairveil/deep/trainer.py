@@ -29,22 +29,13 @@ from pairveil.engine.checkpoint import fit_digest
 from pairveil.errors import InputError
 from pairveil.learners.base import PrivateLearner
 from pairveil.learners.inputs import (
+    Resolved,
     check_bound,
-    check_common,
     is_whole,
-    plain_parameters,
     resolve_training,
-)
-from pairveil.learners.preparing import (
-    Material,
-    Prepared,
-    cut_pairs,
-    material_of_groups,
-    material_of_pairs,
-    material_of_tuples,
-    prepare,
     resolve_tuples,
 )
+from pairveil.learners.preparing import Material, Prepared
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.noise import NoiseSource
 from pairveil.privacy.units import Unit
@@ -110,6 +101,8 @@ class PrivateMetricTrainer(PrivateLearner):
     """
 
     module_: nn.Module
+    _fixed = {"data_norm": NO_BOUND}  # noqa: RUF012
+    _kinds = ("pairs", "groups", "tuples")
 
     def __init__(
         self,
@@ -140,7 +133,9 @@ class PrivateMetricTrainer(PrivateLearner):
 
     # ---- preparing ---------------------------------------------------------------------------------
 
-    def prepare(self, pairs: Any, y: ArrayLike | None = None, data: Any = None) -> Prepared:
+    def prepare(  # type: ignore[override]
+        self, pairs: Any, y: ArrayLike | None = None, data: Any = None
+    ) -> Prepared:
         """All of a fit that comes before its noise; spends nothing.
 
         Parameters
@@ -148,18 +143,19 @@ class PrivateMetricTrainer(PrivateLearner):
         pairs, y, data
             As for ``fit``.
         """
-        if isinstance(pairs, Prepared):
-            return pairs
-        given = plain_parameters(self)
-        given.data_norm = NO_BOUND
-        self._check(given, 0)
-        check_common(given)
+        return super().prepare(pairs, y, people=data)
+
+    def _resolve(self, given: Any, data: Any, y: Any, *, people: Any = None) -> Resolved:
+        """Whatever was passed, as records of people's flattened rows."""
         if given.mechanism != "gaussian":
             raise InputError("a network's gradients are clipped in l2: use mechanism='gaussian'")
-        rows, shape, tokens = _people(pairs, data)
-        material = _material(given, pairs, y, rows)
-        kind = material.kind
-        name, records = records_of(kind, getattr(material.used, "size", 2), self.loss)
+        rows, shape, tokens = _people(data, people)
+        found = _resolved(data, y, rows)
+        return found._replace(facts={"about": (rows, shape, tokens)})
+
+    def _recipe(self, given: Any, material: Material) -> NetworkRecipe:
+        rows, shape, tokens = material.about
+        name, records = records_of(material.kind, getattr(material.used, "size", 2), self.loss)
         network = Network(
             self.module,
             records,
@@ -171,7 +167,7 @@ class PrivateMetricTrainer(PrivateLearner):
         )
         _check_tokens(rows, network)
         sampled = sample_rate_of(given.sample_rate, material.used.n_records) < 1
-        recipe = NetworkRecipe(
+        return NetworkRecipe(
             network,
             name,
             given.n_steps,
@@ -180,8 +176,10 @@ class PrivateMetricTrainer(PrivateLearner):
             given.learning_rate,
             in_place=sampled and not rows_stand_alone(network),
         )
-        prepared = prepare(recipe, given, material, self._noise())
-        return dataclasses.replace(prepared, about=_first_weights(network))
+
+    def _about(self, prepared: Prepared) -> str:
+        recipe: Any = prepared.recipe
+        return _first_weights(recipe.network)
 
     def _check(self, given: Any, n_features: int) -> None:
         del n_features
@@ -305,8 +303,8 @@ def _digest(prepared: Prepared, network: Network) -> str:
     return digest.hexdigest()
 
 
-def _material(given: Any, records: Any, y: Any, rows: NDArray[Any]) -> Material:
-    """Whatever was passed, as records that are ready to be learned from."""
+def _resolved(records: Any, y: Any, rows: NDArray[Any]) -> Resolved:
+    """Whatever was passed, as records in canonical order."""
     kind = getattr(records, "kind", None)
     if kind in ("groups", "tuples"):
         if y is not None:
@@ -315,14 +313,10 @@ def _material(given: Any, records: Any, y: Any, rows: NDArray[Any]) -> Material:
             raise InputError(f"data must have {records.n_people} rows, one a person of the {kind}")
         records = records.with_features(check_features(rows))
     if kind == "groups":
-        return material_of_groups(given, records)
+        return Resolved(records.canonical()[0])
     if kind == "tuples" or (kind is None and np.ndim(records) == 2 and np.shape(records)[1] > 2):
-        found = resolve_tuples(records, y, None if kind else rows)
-        return material_of_tuples(given, found)
-    resolved = resolve_training(records, y, rows)
-    if given.select == "groups":
-        return cut_pairs(given, resolved)
-    return material_of_pairs(given, resolved)
+        return Resolved(*resolve_tuples(records, y, None if kind else rows).canonical())
+    return resolve_training(records, y, rows)
 
 
 def _people(records: Any, data: Any) -> tuple[NDArray[Any], tuple[int, ...], bool]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,20 +22,14 @@ from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.errors import InputError
 from pairveil.learners.base import PrivateLearner
 from pairveil.learners.histogram import ScoreCounts, cells_of, decoder, edges_of
-from pairveil.learners.inputs import as_labels, check_common, is_number, is_whole, plain_parameters
-from pairveil.learners.preparing import (
-    Prepared,
-    check_entity_records,
-    entity_sentence,
-    material_of_counts,
-    prepare,
-    stated_plainly,
-)
+from pairveil.learners.inputs import Resolved, as_labels, is_number, is_whole
+from pairveil.learners.preparing import Prepared, check_entity_records, entity_sentence
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.grid import Norm
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.units import SCORE_QUERY, Adjacency, Unit
-from pairveil.records.counted import CountedPairs, counted_pairs
+from pairveil.records.counted import counted_pairs
+from pairveil.records.kinds import COUNTED_PAIRS
 from pairveil.release.curve import ErrorCurve, check_rate, pairs_needed, upper_end
 
 N_CELLS = 96
@@ -124,22 +118,25 @@ class PrivateScoreCounts(PrivateLearner):
         self.score_range = score_range
         self.n_cells = n_cells
 
-    def prepare_scores(self, data: CountedPairs, positions: NDArray[np.int64]) -> Prepared:
-        """All that comes before the noise, from pairs whose values are the cells of their scores."""
-        given = plain_parameters(self)
-        given.data_norm = 1.0
-        check_common(given)
+    _fixed = {"data_norm": 1.0}  # noqa: RUF012
+    _kinds = (COUNTED_PAIRS.name,)
+
+    def _resolve(self, given: Any, data: Any, y: Any, *, positions: Any = None) -> Resolved:
+        """Pairs whose values are the cells of their scores (`counted_pairs`)."""
+        del y
         if data.pairs is None and given.unit != "pair":
             raise InputError(
                 "pairs are missing: give the ids of the two people of each score, or choose unit='pair'"
             )
         bound = given.entity_records
         check_entity_records(bound, data.pairs)
-        material = material_of_counts(given, data, positions, bound)
-        if bound is not None:
-            material = replace(material, public=(*material.public, entity_sentence(bound)))
-        recipe = ScoreRecipe(int(self.n_cells), self.score_range, bound, int(self.n_scores))
-        return prepare(recipe, given, material, self._noise())
+        said = () if bound is None else (entity_sentence(bound),)
+        return Resolved(data, positions, facts={"entity_records": bound, "public": said})
+
+    def _recipe(self, given: Any, material: Any) -> ScoreRecipe:
+        del material
+        bound, n_scores = given.entity_records, int(self.n_scores)
+        return ScoreRecipe(int(self.n_cells), self.score_range, bound, n_scores)
 
     def _keep(self, model: NoisyScores, prepared: Prepared) -> None:
         self.counts_ = model
@@ -230,7 +227,7 @@ def plan_scores(
     labels = as_labels(y, len(cells), null=null)
     data, positions = counted_pairs(cells, labels, pairs, together=together)
     counter = PrivateScoreCounts(n_scores=cells.shape[1], **counting)
-    prepared = stated_plainly(counter.prepare_scores(data, positions))
+    prepared = counter.prepare(data, positions=positions)
     share = independent_share(prepared.material.used.pairs)
     return ScorePlan(counter, prepared, float(confidence), share)
 

@@ -434,7 +434,8 @@ class PrivateSearch(WithoutData):
                 )
                 one.set_params(epsilon=epsilon * shares[0] * weight, delta=delta)
                 given = plain_parameters(one)
-                planned = prepare(one._recipe(given), given, prepared.material, prepared.noise)
+                records = prepared.material
+                planned = prepare(one._recipe(given, records), given, records, prepared.noise)
                 score = plan_score(one, test, epsilon * shares[1], delta, self.random_state)
                 found.append(Candidate(params, one, planned, score))
         return found

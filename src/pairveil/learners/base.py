@@ -35,7 +35,7 @@ from pairveil.errors import ClusterError, InputError, PrivacyLeakWarning
 from pairveil.learners.inputs import (
     OWN_ROWS,
     RawRows,
-    check_bound,
+    Resolved,
     check_common,
     ids_of,
     own_secret,
@@ -49,8 +49,7 @@ from pairveil.learners.preparing import (
     Material,
     Prepared,
     cut_pairs,
-    material_of_groups,
-    material_of_pairs,
+    material_of,
     prepare,
 )
 from pairveil.privacy.certificate import Certificate
@@ -58,7 +57,8 @@ from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms import GAUSSIAN, Query
 from pairveil.privacy.noise import NoiseSource, SeededNoise, TrustedNoise
 from pairveil.privacy.profile import epsilon_of
-from pairveil.privacy.units import Adjacency, Unit
+from pairveil.privacy.units import UNITS, Adjacency, Unit
+from pairveil.records.kinds import GROUPS, PAIRS
 
 # ---- charging a ledger ---------------------------------------------------------------------------
 
@@ -358,17 +358,42 @@ class PrivateLearner(WithoutData):
 
     # ---- what a learner writes -------------------------------------------------------------------
 
-    def _recipe(self, given: Any) -> Recipe:
-        """What is asked of the data, from the parameters as plain numbers (attributes of ``given``)."""
-        raise NotImplementedError
+    _fixed: ClassVar[Mapping[str, Any]] = {}
+    """Parameters that a learner does not have, or that its recipe does not follow, and their values."""
+    _units: ClassVar[tuple[str, ...]] = UNITS
+    """What it can protect."""
 
-    def _group_recipe(self, given: Any, material: Material) -> Recipe:
-        """What is asked of groups (select='groups', a GroupSet, people dealt into groups)."""
-        del given, material
-        raise InputError(f"{type(self).__name__} does not learn from groups of people")
+    _kinds: ClassVar[tuple[str, ...]] = (PAIRS.name,)
+    """Kinds of records that its statistics bound contributions of; others are refused."""
+
+    def _resolve(self, given: Any, data: Any, y: Any) -> Resolved:  # noqa: ARG002
+        """What was passed to ``fit``, as records in canonical order; by default pairs, or groups.
+
+        Further parameters of ``fit`` are keyword parameters here.
+        """
+        if getattr(data, "kind", None) == GROUPS.name:
+            if y is not None:
+                raise InputError("groups hold the labels of the pairs inside them: leave y out")
+            RawRows.of(self).table(None, data)
+            return Resolved(data.canonical()[0])
+        table = self.preprocessor
+        named, people = rows_of(data, table), without_ids(table)
+        read, preprocessor = RawRows.of(self).inputs(named, people, learning=True)
+        found = resolve_training(read, y, preprocessor, ids=ids_of(table))
+        return found._replace(secret=own_secret(self, data, guessed=found.inferred))
 
     def _check(self, given: Any, n_features: int) -> None:
         """Refuse senseless values of the learner's own parameters, before anything is spent."""
+
+    def _material(self, given: Any, found: Resolved) -> Material:
+        """Which records are used, and what each unit moves of them."""
+        if found.data.kind == PAIRS.name and given.select == "groups":
+            return cut_pairs(given, found)
+        return material_of(given, found)
+
+    def _recipe(self, given: Any, material: Material) -> Recipe:
+        """What is asked of the records, from the parameters as plain numbers (attributes of ``given``)."""
+        raise NotImplementedError
 
     def _keep(self, model: Any, prepared: Prepared) -> None:
         """Take the model that the recipe made into fitted attributes."""
@@ -419,12 +444,12 @@ class PrivateLearner(WithoutData):
             _CLONES.add(self)
         super().__setstate__(state)
 
-    def prepare(self, pairs: Any, y: ArrayLike | None = None) -> Prepared:
-        """All of a fit that comes before its noise: which pairs, kappa, plan and certificate.
+    def prepare(self, pairs: Any, y: Any = None, **more: Any) -> Prepared:
+        """All of a fit that comes before its noise: which records, kappa, plan and certificate.
 
         Parameters
         ----------
-        pairs, y
+        pairs, y, **more
             As for ``fit``.
 
         Returns
@@ -432,59 +457,42 @@ class PrivateLearner(WithoutData):
         Prepared
             Give it to ``fit`` in place of pairs; it spends nothing by itself.
         """
-        return self._prepare(pairs, y)
-
-    def _prepare(self, pairs: Any, y: ArrayLike | None) -> Prepared:
         if isinstance(pairs, Prepared):
             return pairs
-        kind = getattr(pairs, "kind", None)
-        if kind == "people" and "classes" in self.learns_from:
-            return self.prepare_classes(pairs, y)  # type: ignore[attr-defined, no-any-return]
         given = plain_parameters(self)
-        check_bound("data_norm", given.data_norm)
-        if kind == "groups":
-            return self._prepare_groups(given, pairs, y)
-        table = self.preprocessor
-        named, people = rows_of(pairs, table), without_ids(table)
-        read, preprocessor = RawRows.of(self).inputs(named, people, learning=True)
-        found = resolve_training(read, y, preprocessor, ids=ids_of(table))
-        check_common(given)
+        given.unit = self._protected()
+        check_common(given, self._units)
+        vars(given).update(self._fixed)
+        found = self._resolve(given, pairs, y, **more)
         self._check(given, found.data.n_features)
-        if given.select == "groups":
-            material = cut_pairs(given, found)
-            asked = self._group_recipe(given, material)
-            return prepare(asked, given, material, self._noise())
-        material = material_of_pairs(given, found)
-        prepared = prepare(self._recipe(given), given, material, self._noise())
-        return replace(prepared, secret=own_secret(self, pairs, guessed=found.inferred))
+        material = self._material(given, found)
+        if material.kind not in self._kinds:
+            raise InputError(f"{type(self).__name__} does not learn from {material.kind}")
+        prepared = prepare(self._recipe(given, material), given, material, self._noise())
+        about = RawRows.of(self).named(self._about(prepared))
+        return replace(prepared, about=about, secret=found.secret)
 
-    def _prepare_groups(self, given: Any, groups: Any, y: ArrayLike | None) -> Prepared:
-        if y is not None:
-            raise InputError("groups hold the labels of the pairs inside them: leave y out")
-        RawRows.of(self).table(None, groups)
-        check_common(given)
-        self._check(given, groups.n_features)
-        material = material_of_groups(given, groups)
-        asked = self._group_recipe(given, material)
-        return prepare(asked, given, material, self._noise())
+    def _about(self, prepared: Prepared) -> str:
+        """What else the answers depend on (`Prepared.about`)."""
+        del prepared
+        return ""
 
     def _noise(self) -> NoiseSource:
         return TrustedNoise() if self.random_state is None else SeededNoise(self.random_state)
 
     def certify(
-        self, pairs: Any, y: ArrayLike | None = None, *, checkpoint: str | Path | None = None
+        self, pairs: Any, y: Any = None, *, checkpoint: str | Path | None = None, **more: Any
     ) -> Certificate | None:
         """The certificate that ``fit`` would issue. Draws no noise and spends nothing.
 
         Parameters
         ----------
-        pairs, y
+        pairs, y, **more
             As for ``fit``; labels and features are checked, and do not enter the certificate.
         checkpoint : path, optional
             Refused if ``fit`` would refuse to resume from it.
         """
-        prepared = self._prepare(pairs, y)
-        prepared = replace(prepared, about=RawRows.of(self).named(prepared.about))
+        prepared = self.prepare(pairs, y, **more)
         if checkpoint is not None:
             check_resumable(self.accountant, prepared, checkpoint)
         return prepared.certificate
@@ -498,6 +506,7 @@ class PrivateLearner(WithoutData):
         on_answer: OnAnswer | None = None,
         checkpoint: str | Path | Hold | Checkpoint | None = None,
         keep_checkpoint: bool = False,
+        **more: Any,
     ) -> Self:
         """Learn, and issue the certificate.
 
@@ -518,6 +527,8 @@ class PrivateLearner(WithoutData):
         keep_checkpoint : bool
             Leave the file when the fit is done, for those who must write its result down first; with a
             `pairveil.engine.checkpoint.Hold` no other run gets at it in between.
+        **more
+            What a learner takes beside records and labels.
 
         Returns
         -------
@@ -526,8 +537,7 @@ class PrivateLearner(WithoutData):
         if checkpoint is not None and self.random_state is not None:
             raise InputError("a checkpoint is for releases: leave random_state=None")
         check_backend(self.backend)
-        prepared = self._prepare(pairs, y)
-        prepared = replace(prepared, about=RawRows.of(self).named(prepared.about))
+        prepared = self.prepare(pairs, y, **more)
         self._warn_of_clones(prepared.certificate)
         used = prepared.material.used
         backend = backend_for(used, self.backend)  # before anything is charged

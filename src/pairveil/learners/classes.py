@@ -21,7 +21,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from types import SimpleNamespace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,28 +34,24 @@ from pairveil.engine.plan import Ask, Plan, Recipe, Setting
 from pairveil.engine.scores import Scores, whole_weight
 from pairveil.engine.statistics import Statistic, row_norms, shrink
 from pairveil.errors import InputError
+from pairveil.learners.base import PrivateLearner
 from pairveil.learners.contrastive.recipe import starts_by_choice
-from pairveil.learners.inputs import (
-    RawRows,
-    check_bound,
-    check_common,
-    ids_of,
-    plain_parameters,
-    without_ids,
-)
+from pairveil.learners.inputs import RawRows, Resolved, ids_of, resolve_people, without_ids
 from pairveil.learners.matrices import leading
 from pairveil.learners.preparing import (
     Material,
     Prepared,
-    grouped_people,
-    material_of_people,
-    prepare,
+    groups_of,
+    material_of,
+    pairs_of,
     refuse_together,
-    standing_together,
+    setting_of,
 )
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.events import cost_of
 from pairveil.privacy.grid import Norm
+from pairveil.records.groups import check_numbers
+from pairveil.records.people import People
 
 # ---- columns -------------------------------------------------------------------------------------
 
@@ -626,6 +623,13 @@ def learns_in_steps(setting: Setting, n_classes: int) -> bool:
     return setting.n_records < CLEAR_STATISTICS / n_classes * noise
 
 
+def class_recipe(given: Any, people: Material) -> Recipe:
+    """Steps or statistics, by `learns_in_steps`; parameters plain: n_components and those of the promise."""
+    k, setting = people.used.n_classes, setting_of(given, people, given.delta)
+    made = StepsRecipe if learns_in_steps(setting, k) else ScatterRecipe
+    return made(k, given.n_components)
+
+
 @dataclass(frozen=True)
 class Rows:
     """How a person's row becomes z, of length 1 at most in the norm of the query.
@@ -855,16 +859,11 @@ def blended(w: FloatArray, columns: Columns, size: float, trusted: float) -> Flo
 
 # ---- fit_classes ---------------------------------------------------------------------------------
 
-if TYPE_CHECKING:
-    from pairveil.learners.base import PrivateLearner as _Learner
-else:
-    _Learner = object
 
-
-class LearnsFromClasses(_Learner):
+class LearnsFromClasses(PrivateLearner):
     """``fit_classes`` and what belongs to it, for a `pairveil.learners.base.PrivateLearner`.
 
-    A learner writes `_class_recipe`.
+    A learner's `_recipe` is then asked for people too: `class_recipe` is one for them.
     """
 
     learns_from: ClassVar[tuple[str, ...]] = ("pairs", "classes")
@@ -877,9 +876,37 @@ class LearnsFromClasses(_Learner):
         if prepared.material.classes is not None:
             self.classes_ = prepared.material.classes
 
-    def _class_recipe(self, given: Any, people: Material) -> tuple[Recipe, Material]:
-        """What is asked, and of which records, from plain parameters and what is public of people."""
-        raise NotImplementedError
+    def _resolve(
+        self, given: Any, data: Any, y: Any, *, groups: Any = None, **facts: Any
+    ) -> Resolved:
+        if groups is None and not isinstance(data, People):
+            return super()._resolve(given, data, y)
+        ids = facts.get("ids")
+        if ids is None:  # a table may be sorted by class: names say who stands where, rows do not
+            ids = ids_of(data)
+        together = facts.get("together")
+        read = RawRows.of(self).people(without_ids(data))
+        found = resolve_people(read, y, facts.get("classes"), ids, together)
+        if groups is None or (isinstance(groups, str) and groups == "auto"):
+            return found
+        if isinstance(groups, str):
+            raise InputError("groups must be 'auto', a size, or each person's group number")
+        refuse_together(together)
+        if np.ndim(groups) and found.positions is not None:
+            groups = check_numbers(groups, found.data.n_records)[found.positions]
+        return found._replace(data=groups_of(given, found.data, groups))
+
+    def _material(self, given: Any, found: Resolved) -> Material:
+        """People, or pairs of them that are designed here, by a public rule."""
+        material = super()._material(given, found)
+        if not isinstance(found.data, People):
+            return material
+        if not learns_from_pairs(setting_of(given, material, given.delta), found.data.n_classes):
+            return material
+        pairs = pairs_of(given, material.used, material.together)
+        facts = {name: found.facts[name] for name in ("classes", "public", "for_release")}
+        chosen = SimpleNamespace(**{**vars(given), "select": "all"})
+        return material_of(chosen, Resolved(*pairs.canonical(), facts=facts))
 
     def prepare_classes(
         self,
@@ -903,25 +930,8 @@ class LearnsFromClasses(_Learner):
         Prepared
             Give it to ``fit`` in place of pairs; it spends nothing by itself.
         """
-        given = plain_parameters(self)
-        check_bound("data_norm", given.data_norm)
-        if ids is None:  # a table may be sorted by class: names say who stands where, rows do not
-            ids = ids_of(X)
-        read = RawRows.of(self).people(without_ids(X))
-        people = material_of_people(given, read, y, classes, ids)
-        if together is not None:
-            people = standing_together(people, together)
-        check_common(given)
-        self._check(given, people.used.n_features)
-        if isinstance(groups, str):
-            if groups != "auto":
-                raise InputError("groups must be 'auto', a size, or each person's group number")
-            recipe, material = self._class_recipe(given, people)
-        else:
-            refuse_together(together)
-            material = grouped_people(given, people, groups)
-            recipe = self._group_recipe(given, material)
-        return prepare(recipe, given, material, self._noise())
+        facts = {"classes": classes, "groups": groups, "ids": ids, "together": together}
+        return self.prepare(X, y, **facts)
 
     def certify_classes(
         self,

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from types import SimpleNamespace
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -29,15 +28,8 @@ from pairveil.engine.statistics import TILE, Statistic
 from pairveil.errors import DataWarning, InputError, PrivateNote
 from pairveil.learners.base import PrivateLearner
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe
-from pairveil.learners.inputs import (
-    Resolved,
-    as_features,
-    check_common,
-    is_whole,
-    plain_parameters,
-)
-from pairveil.learners.preparing import Prepared, material_of_pairs, prepare
-from pairveil.privacy.certificate import Certificate
+from pairveil.learners.inputs import Resolved, as_features, is_whole
+from pairveil.learners.preparing import Material, Prepared
 from pairveil.privacy.grid import Norm, to_grid
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms import GAUSSIAN
@@ -459,6 +451,7 @@ class PrivateConstrainedKMeans(PrivateLearner):
 
     backend: Any = "auto"
     learns_from = ("links",)
+    _fixed = {"kappa": "auto", "data_norm": 1.0}  # noqa: RUF012
 
     def __init__(
         self,
@@ -505,40 +498,30 @@ class PrivateConstrainedKMeans(PrivateLearner):
         -------
         self
         """
-        prepared = X if isinstance(X, Prepared) else self.prepare(X, y, ml=ml, cl=cl)
-        return super().fit(prepared, **watching)
+        return super().fit(X, y, ml=ml, cl=cl, **watching)
 
     def fit_predict(self, X: Any, y: Any = None, *, ml: Any = None, cl: Any = None) -> IntArray:
         """``labels_`` of `fit`."""
         found: IntArray = self.fit(X, y, ml=ml, cl=cl).labels_
         return found
 
-    def certify(  # type: ignore[override]
-        self, X: Any, y: Any = None, *, ml: Any = None, cl: Any = None
-    ) -> Certificate | None:
-        """The certificate that ``fit`` would issue. Draws no noise and spends nothing."""
-        return self.prepare(X, y, ml=ml, cl=cl).certificate
-
-    def prepare(self, X: Any, y: Any = None, *, ml: Any = None, cl: Any = None) -> Prepared:  # type: ignore[override]
-        """All of a fit that comes before its noise; spends nothing.
-
-        Parameters
-        ----------
-        X, ml, cl
-            As for `fit`. A PairSet holds points on one scale and labelled links, for auditors.
-        """
+    def _resolve(
+        self, given: Any, data: Any, y: Any, *, ml: Any = None, cl: Any = None
+    ) -> Resolved:
+        """The links; a PairSet holds points on one scale and labelled links, for auditors."""
         del y
-        given = SimpleNamespace(**vars(plain_parameters(self)), kappa="auto", data_norm=1.0)
-        check_common(given)
-        given_links = X if isinstance(X, PairSet) else None
-        points = _checked_points(X if given_links is None else X.features, given.n_clusters)
-        links = links_between(on_one_scale(points), ml, cl) if given_links is None else given_links
-        material = material_of_pairs(given, Resolved(links, None, False))
-        material = replace(material, public=(*material.public, POINTS_ARE_PUBLIC))
+        links = data if isinstance(data, PairSet) else None
+        points = _checked_points(data if links is None else links.features, given.n_clusters)
+        if links is None:
+            links = links_between(on_one_scale(points), ml, cl)
         count_contradictions(links)
-        used = material.used.pairs
-        recipe = LinkedRecipe(points, links.features, used, given.n_clusters, bool(given.spectral))
-        return prepare(recipe, given, material, self._noise())
+        return Resolved(
+            links, facts={"public": (POINTS_ARE_PUBLIC,), "about": (points, links.features)}
+        )
+
+    def _recipe(self, given: Any, material: Material) -> LinkedRecipe:
+        (shown, points), links = material.about, material.used.pairs
+        return LinkedRecipe(shown, points, links, given.n_clusters, bool(given.spectral))
 
     def _released(self) -> Any:
         import pairveil  # what is past the trust boundary stands above this part

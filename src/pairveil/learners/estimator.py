@@ -391,7 +391,7 @@ class PrivateMetricLearner(PrivateThreshold, PrivateLearner, PairMetric):
         """
         params = check_calibration(calibration_params)
         check_backend(self.backend)
-        prepared = self._prepare(pairs, y)
+        prepared = self.prepare(pairs, y)
         if calibration_params is not None and prepared.certificate is not None:
             raise InputError(
                 "a threshold chosen on private pairs is a release of its own, and nothing was spent: leave "

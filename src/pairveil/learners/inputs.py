@@ -33,19 +33,28 @@ from scipy import sparse
 from pairveil._warn import warn
 from pairveil.column_names import frame_of, in_order, names_of
 from pairveil.engine.planning import too_large
-from pairveil.errors import InputError, PairveilWarning, PrivacyLeakWarning
+from pairveil.errors import InputError, PairveilWarning, PrivacyLeakWarning, PrivateNote
 from pairveil.foreign import as_csr
 from pairveil.graph import SELECTIONS
 from pairveil.graph.digest import digest_of, graph_digest
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms import NOISES
-from pairveil.privacy.units import ADJACENCIES, ASSUMED_TOPOLOGY, UNITS, float_at_most
+from pairveil.privacy.units import (
+    ADJACENCIES,
+    ASSUMED_CLASSES,
+    ASSUMED_TOPOLOGY,
+    PEOPLE_TOGETHER,
+    UNITS,
+    float_at_most,
+)
 from pairveil.records.canonical import NULL
 from pairveil.records.columns import LabelColumn, as_ids, ids_as_text
 from pairveil.records.pairset import PairSet
-from pairveil.records.people import People
+from pairveil.records.people import NO_CLASS, People, class_numbers
 from pairveil.records.scaling import PublicBounds, scale_to_bounds
+from pairveil.records.shared_values import numbered
 from pairveil.records.tables import refuse_repeated
+from pairveil.records.tupleset import TupleSet, answered, check_tuples
 from pairveil.records.validation import neither
 from pairveil.schema.schema import Schema
 from pairveil.schema.toml import read_schema, to_toml
@@ -121,6 +130,8 @@ def check_common(given: Any, units: tuple[str, ...] = UNITS) -> None:
     A learner need not have all of them: one of people selects no pairs.
     """
     delta, named = given.delta, vars(given)
+    if "data_norm" in named:
+        check_bound("data_norm", given.data_norm)
     check_epsilon(given.epsilon)
     if not (is_number(delta) and 0 < delta < 1):
         raise InputError("delta must be a number between 0 and 1, both excluded")
@@ -306,11 +317,27 @@ def people_of_rows(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]
 
 
 class Resolved(NamedTuple):
-    """What a fit learns from, in canonical order."""
+    """What a fit learns from, in canonical order.
+
+    Attributes
+    ----------
+    data : records
+    positions : int array or None
+        Of each record among those given; None: where they were.
+    inferred : bool
+        Whether the topology had to be read off equal rows.
+    facts : mapping
+        What else is known of them: attributes of `pairveil.learners.preparing.Material` (``public`` and
+        ``for_release`` add to its own), ``kappas`` of units that no graph tells.
+    secret : bytes or None
+        What pairs of row numbers are named with (`own_secret`).
+    """
 
     data: Any
-    positions: NDArray[Any] | None  # of each pair among those given; None: where they were
-    inferred: bool  # whether the topology had to be read off equal rows
+    positions: NDArray[Any] | None = None
+    inferred: bool = False
+    facts: Mapping[str, Any] = {}
+    secret: bytes | None = None
 
 
 def resolve_training(
@@ -364,6 +391,105 @@ def _given(pairs: Any, y: ArrayLike | None, preprocessor: Any, ids: Any) -> tupl
     features = as_features(preprocessor)
     check_rows(array, features.shape[0])
     return PairSet(features, array, labels, ids, names_of(preprocessor)), False
+
+
+def resolve_tuples(tuples: Any, y: Any, preprocessor: Any) -> TupleSet:
+    """What was passed to ``fit`` as a TupleSet, in the order given.
+
+    Parameters
+    ----------
+    tuples : TupleSet, or (K, m) row numbers with a preprocessor
+    y : array of shape (K,) or None
+        The column of who is nearest to the one in column 0; None: column 1.
+    preprocessor : array, table or callable
+    """
+    if isinstance(tuples, TupleSet):
+        if y is not None:
+            raise InputError("a TupleSet holds its answers: leave y out")
+        return tuples
+    if hasattr(tuples, "features"):
+        raise InputError(
+            "this learner learns from tuples: a TupleSet, or row numbers of shape (K, m)"
+        )
+    if preprocessor is None:
+        raise InputError("tuples of row numbers need preprocessor=X, one row a person")
+    array = check_tuples(tuples)
+    if callable(preprocessor):
+        people, where = np.unique(array, return_inverse=True)
+        table, array = preprocessor(people), where.reshape(array.shape)
+    else:
+        table = preprocessor
+    features = as_features(table)
+    members = check_tuples(array, features.shape[0])
+    order = None if y is None else answered(y, members.shape)
+    return TupleSet(features, members, order, None, names_of(table))
+
+
+def resolve_people(X: Any, y: Any, classes: Any, ids: Any, together: Any) -> Resolved:
+    """People with classes, in the order of their ids; parameters as for ``fit_classes``."""
+    people, listed = _people(X, y, classes, ids)
+    read_off = classes is None and not isinstance(X, People)
+    unlisted = int(np.count_nonzero(people.classes == NO_CLASS))
+    if unlisted:
+        warn(
+            f"{unlisted} people have a class that is not in the list, and contribute nothing",
+            PrivateNote,
+        )
+    people, order = people.canonical()
+    facts: dict[str, Any] = {"classes": tuple(listed), "for_release": not read_off}
+    facts["public"] = (ASSUMED_CLASSES,) if read_off else ()
+    if together is not None:  # people with equal public values change together
+        shared = numbered(together, people.n_records)
+        facts["together"] = shared if order is None else shared[order]
+        facts["public"] += (PEOPLE_TOGETHER,)
+        facts["kappas"] = {"person": int(np.bincount(shared).max())}
+    return Resolved(people, order, facts=facts)
+
+
+def _people(X: Any, y: Any, classes: Any, ids: Any) -> tuple[People, list[Any]]:
+    if isinstance(X, People):
+        if y is not None or classes is not None or ids is not None:
+            raise InputError("People hold their classes and ids: leave y, classes and ids out")
+        return _distinct(X), list(range(X.n_classes))
+    if y is None:
+        raise InputError("y is missing: give each person's class")
+    values = np.asarray(y)
+    if values.ndim != 1:
+        raise InputError("y must hold one class a person")
+    listed = _read_off(values) if classes is None else list(np.asarray(classes).tolist())
+    features = as_features(X)
+    if len(values) != features.shape[0]:
+        raise InputError(f"{features.shape[0]} people need as many classes; got {len(values)}")
+    if features.shape[0] == 0:
+        raise InputError("there are no people to learn from")
+    named = None if ids is None else np.asarray(ids)
+    if named is not None and named.shape != values.shape:
+        raise InputError(f"{len(values)} people need as many ids; got {named.size}")
+    numbers = class_numbers(values, listed)
+    return _distinct(People(features, numbers, len(listed), named)), listed
+
+
+def _read_off(values: NDArray[Any]) -> list[Any]:
+    """Classes that occur; a missing one (None or NaN) is none."""
+    found = {one for one in values.tolist() if one is not None and one == one}
+    if len(found) < 2:
+        raise InputError("there must be at least two classes to tell apart; list them in classes=")
+    return sorted(found, key=lambda one: (type(one).__name__, one))
+
+
+def _distinct(people: People) -> People:
+    if people.ids is None:
+        return people
+    ids = np.asarray(people.ids)
+    if ids.dtype.kind not in "iu":
+        whole = [int(i) if isinstance(i, float) and i.is_integer() else i for i in ids.tolist()]
+        ids = np.array(list(map(str, whole)), dtype=object)  # 1.0 and 1 are one person
+    if len(set(ids.tolist())) != len(ids):
+        raise InputError(
+            "an id occurs twice: a person is one row, or would be protected by half (a text index of a table "
+            "names people: reset it if it does not)"
+        )
+    return people.replace(ids=ids)
 
 
 # ---- people named by text ------------------------------------------------------------------------

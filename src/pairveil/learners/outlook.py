@@ -22,7 +22,7 @@ from pairveil.graph.kappa import Kappa
 from pairveil.learners.contrastive.learner import DPPMetricLearner
 from pairveil.learners.expected import ENOUGH, ExpectedGain, expected_gain, was_measured
 from pairveil.learners.inputs import Resolved, check_common, plain_parameters
-from pairveil.learners.preparing import Prepared, material_of_pairs, prepare
+from pairveil.learners.preparing import Prepared, material_of, prepare
 from pairveil.plots import new_axes
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.noise import TrustedNoise
@@ -180,7 +180,7 @@ def outlook(
     kappas: dict[str, Kappa] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PairveilWarning)  # each line would say the same again
-        found = Resolved(*blind.canonical(), False)
+        found = Resolved(*blind.canonical())
         chosen = SELECTIONS_OF_PAIRS if selections is None else tuple(selections)
         rows = tuple(
             row
@@ -209,10 +209,12 @@ def _lines(
         check_common(given)
         learner._check(given, found.data.n_features)
         if material is None:  # depends on unit and selection only
-            material = material_of_pairs(given, found)
+            material = material_of(given, found)
             if material.used_kappa is not None:
                 kappas[select] = material.used_kappa
-        planned = prepare(learner._recipe(given), given, material, TrustedNoise()).certificate
+        planned = prepare(
+            learner._recipe(given, material), given, material, TrustedNoise()
+        ).certificate
         if planned is not None:  # an infinite epsilon promises nothing
             yield _line(planned, given.epsilon, expected_gain(planned))
 

@@ -1,16 +1,16 @@
 """From parameters and records to a plan and its certificate, before any noise is drawn.
 
 Records are clipped, selected by what is public of them, and the costs of each unit are read off their graph
-(`Material`); `prepare` plans and certifies.
+(`material_of`, for every kind of record); `prepare` plans and certifies. `PrivateLearner.prepare` calls both,
+once per fit.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,27 +19,24 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from pairveil._warn import warn
-from pairveil.column_names import names_of
-from pairveil.engine.backends.records import choose, clipped, kappa_of
+from pairveil.engine.backends.records import Chosen, choose, clipped
 from pairveil.engine.plan import Plan, Recipe, Setting
 from pairveil.engine.planning import SLACK_SHARE, plan_within
-from pairveil.errors import DataWarning, InputError, PrivateNote
+from pairveil.errors import DataWarning, InputError
 from pairveil.graph.choosing import (
     check_size,
     design_groups,
     design_pairs,
     select_pairs,
-    select_together,
     select_tuples,
 )
 from pairveil.graph.kappa import Kappa, kappa, kappa_of_tuples
-from pairveil.learners.inputs import Resolved, as_features, is_whole, name_of_pairs
+from pairveil.learners.inputs import Resolved, is_whole, name_of_pairs
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.mechanisms import Budget, mechanism_named
 from pairveil.privacy.noise import NoiseSource
 from pairveil.privacy.units import (
     ADJACENCIES,
-    ASSUMED_CLASSES,
     ASSUMED_TOPOLOGY,
     DECLARED_KAPPA,
     LINKS_ALONE,
@@ -55,13 +52,13 @@ from pairveil.privacy.units import (
 from pairveil.privacy.verdict import delta_too_large
 from pairveil.records.counted import CountedPairs
 from pairveil.records.groups import GroupSet, check_numbers, members_of
-from pairveil.records.kinds import COUNTED_PAIRS, GROUPS, PAIRS, PEOPLE, TUPLES, Cost
+from pairveil.records.kinds import GROUPS, KINDS, PAIRS, Cost
 from pairveil.records.pairset import PairSet
-from pairveil.records.people import NO_CLASS, People, class_numbers
-from pairveil.records.shared_values import numbered, together_digest
-from pairveil.records.tupleset import TupleSet, answered, check_tuples
+from pairveil.records.people import NO_CLASS, People
+from pairveil.records.records import Records
+from pairveil.records.shared_values import together_digest
 
-# ---- pairs, and people with classes --------------------------------------------------------------
+# ---- records that are ready ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -73,8 +70,7 @@ class Material:
     given, used : records
         All of them, and those that are used, in canonical order.
     used_rows : int array or range
-        Positions of the used ones among those given to ``fit``, ascending.
-    kind : {'pairs', 'groups', 'people', 'choices', 'workers'}
+        Positions of the used ones among those given to ``fit``, ascending; of groups, those of their pairs.
     costs : mapping
         What each unit can move of these records.
     selection : mapping
@@ -84,25 +80,22 @@ class Material:
     for_release : bool
         False where something private had to be guessed.
     given_kappa, used_kappa : Kappa or None
-        Numbers of the graphs of all pairs and of the used ones, where records are pairs.
+        Numbers of the graphs of all pairs and of the used ones, where there is a graph.
     classes : tuple or None
         The public list of classes, where people have one each.
-    n_given : int or None
-        Pairs given, where that is not the number of records given.
     group_limit : int or None
         Most people that a group was allowed, where pairs were cut into groups.
-    order : int array or None
-        Where people were brought into the order of their ids: who stands where.
     together : int array or None
         Where a column says which people change together: the number of each one's value.
     entity_records : int or None
         Records of one person, at most, where people have several.
+    about : object
+        What else is public of them and a recipe takes: the items of a ranking, the points of a clustering.
     """
 
     given: Any
     used: Any
     used_rows: NDArray[np.int64] | range
-    kind: str
     costs: Mapping[Unit, Cost]
     selection: Mapping[str, Any]
     public: tuple[str, ...] = ()
@@ -110,11 +103,15 @@ class Material:
     given_kappa: Kappa | None = None
     used_kappa: Kappa | None = None
     classes: tuple[Any, ...] | None = None
-    n_given: int | None = None
     group_limit: int | None = None
-    order: NDArray[np.int64] | None = None
     together: NDArray[np.int64] | None = None
     entity_records: int | None = None
+    about: Any = None
+
+    @property
+    def kind(self) -> str:
+        """What noise is added to sums over, as in `pairveil.records.kinds`."""
+        return str(self.used.kind)
 
     @property
     def column(self) -> str | None:
@@ -142,9 +139,7 @@ class Material:
     @property
     def counts(self) -> tuple[int, int]:
         """Pairs (or people) given and used, for the certificate."""
-        given = self.given.n_records if self.n_given is None else self.n_given
-        used = len(self.used_rows) if self.kind == "groups" else self.used.n_records
-        return int(given), int(used)
+        return _size(self.given), len(self.used_rows)
 
     @property
     def kappas(self) -> dict[Unit, int]:
@@ -152,41 +147,60 @@ class Material:
         return {unit: cost.records for unit, cost in self.costs.items()}
 
 
-def stated_selection(how: str, caveat: str | None, full_kappa: int) -> dict[str, Any]:
-    """How records were selected, for the certificate; kappa of the relationship in the full graph."""
-    return {"how": how, "caveat": caveat, "full_graph_relationship_kappa": full_kappa}
+def _size(records: Any) -> int:
+    """Records, or the pairs inside them where they are groups."""
+    return int(getattr(records, "n_pairs", records.n_records))
 
 
-def material_of_pairs(given: Any, found: Resolved) -> Material:
-    """Pairs as material: rows clipped, pairs selected, kappa read off their graph.
+def material_of(given: Any, found: Resolved) -> Material:
+    """Records made ready: rows clipped, records selected and kappa counted where they have a graph.
 
     Parameters
     ----------
     given : parameters
-        Plain and checked: select, unit, kappa, data_norm, random_state.
+        Plain and checked: unit, mechanism, data_norm; select, kappa and random_state where records have a
+        graph.
     found : Resolved
-        The pairs, in canonical order.
+        In canonical order.
     """
-    data = clipped(found.data, given.data_norm)
-    chosen = choose(data, given.select, selection_seed(given.random_state))
+    data = found.data
+    if isinstance(data, Records) and not isinstance(data, CountedPairs):  # people's rows
+        data = clipped(data, given.data_norm)
+    kind, l2 = KINDS[data.kind], mechanism_named(given.mechanism).norm == "l2"
+    if kind.graph is None:
+        related = kind.touches.get("relationship", 1)
+        made = Material(
+            data,
+            data,
+            range(_size(data)),
+            kind.costs(found.facts.get("kappas"), l2=l2),
+            _selection("all", None, related),
+        )
+        return _with_facts(made, found)
+    if kind.graph == "pairs" and data.pairs is None:
+        # Nobody knows who is in which pair: somebody may be in all of them.
+        unknown: dict[Unit, int] = {u: 1 if u == "pair" else data.n_records for u in UNITS}
+        costs = kind.costs(unknown, l2=l2)
+        selection = _selection("all", None, data.n_records)
+        made = Material(data, data, range(data.n_records), costs, selection, (UNKNOWN_TOPOLOGY,))
+        return _with_facts(made, found)
+    chosen = _chosen(given, data, found.facts.get("entity_records"))
     positions, rows = found.positions, chosen.rows
     if positions is not None:
         rows = np.sort(positions[rows]).astype(np.int64)
+    caveat = SELECTED_CAVEAT if kind.graph == "pairs" else SELECTED_TUPLES_CAVEAT
     said = {
         ASSUMED_TOPOLOGY: found.inferred,
         PEOPLE_TOGETHER: getattr(data, "together", None) is not None,
         DECLARED_KAPPA: given.kappa != "auto",
     }
-    return Material(
+    made = Material(
         given=data,
         used=chosen.used,
         used_rows=rows,
-        kind=PAIRS.name,
-        costs=PAIRS.costs(_group_sizes(given, chosen.taken)),
-        selection=stated_selection(
-            given.select,
-            None if chosen.used is data else SELECTED_CAVEAT,
-            chosen.given.relationship,
+        costs=kind.costs(_kappas(given, chosen.taken), l2=l2),
+        selection=_selection(
+            given.select, None if chosen.used is data else caveat, chosen.given.relationship
         ),
         public=tuple(sentence for sentence, holds in said.items() if holds),
         # Who is who was read off the features: fine for a look, too weak for a promise to others.
@@ -194,9 +208,45 @@ def material_of_pairs(given: Any, found: Resolved) -> Material:
         given_kappa=chosen.given,
         used_kappa=chosen.taken,
     )
+    return _with_facts(made, found)
 
 
-def _group_sizes(given: Any, found: Kappa) -> dict[Unit, int]:
+def _with_facts(made: Material, found: Resolved) -> Material:
+    """The same records with what else is known of them."""
+    facts = {name: value for name, value in found.facts.items() if name != "kappas"}
+    public = tuple(dict.fromkeys((*made.public, *facts.pop("public", ()))))
+    for_release = made.for_release and facts.pop("for_release", True)
+    return replace(made, public=public, for_release=for_release, **facts)
+
+
+def _selection(how: str, caveat: str | None, full_kappa: int) -> dict[str, Any]:
+    """How records were selected, for the certificate; kappa of the relationship in the full graph."""
+    return {"how": how, "caveat": caveat, "full_graph_relationship_kappa": full_kappa}
+
+
+def _chosen(given: Any, data: Any, entity_records: int | None) -> Chosen:
+    """Which records are used, by who is in which of them alone, and kappa before and after."""
+    seed = selection_seed(given.random_state)
+    if KINDS[data.kind].graph == "tuples":
+        kept = select_tuples(data, given.select, random_state=seed)
+        full = kappa_of_tuples(data)
+        if len(kept) == data.n_records:
+            return Chosen(data, kept, full, full)
+        used = data.subset(kept)
+        return Chosen(used, kept, full, kappa_of_tuples(used))
+    found = choose(data, given.select, seed)
+    if entity_records is None:
+        return found
+    if data.together is not None:
+        raise InputError("give together or entity_records: either says what a person is")
+    full, taken = (
+        _of_entities(one, records.pairs, entity_records)
+        for one, records in ((found.given, data), (found.taken, found.used))
+    )
+    return found._replace(given=full, taken=taken)
+
+
+def _kappas(given: Any, found: Kappa) -> dict[Unit, int]:
     """kappa of each unit; a given one replaces the unit's own, if it is large enough."""
     kappas: dict[Unit, int] = {unit: found.of(unit) for unit in UNITS}
     if given.kappa != "auto":
@@ -210,139 +260,6 @@ def _group_sizes(given: Any, found: Kappa) -> dict[Unit, int]:
     return kappas
 
 
-def material_of_people(
-    given: Any, X: Any, y: Any, classes: Sequence[Any] | None, ids: Any
-) -> Material:
-    """People with classes as material, in the order of their ids.
-
-    Parameters
-    ----------
-    given : parameters
-        Plain: data_norm.
-    X, y, classes, ids
-        As for ``fit_classes``.
-    """
-    people, listed = _people(X, y, classes, ids)
-    read_off = classes is None and not isinstance(X, People)
-    unlisted = int(np.count_nonzero(people.classes == NO_CLASS))
-    if unlisted:
-        warn(
-            f"{unlisted} people have a class that is not in the list, and contribute nothing",
-            PrivateNote,
-        )
-    people, order = people.canonical()
-    people = clipped(people, given.data_norm)
-    return Material(
-        given=people,
-        used=people,
-        used_rows=range(people.n_records),
-        kind=PEOPLE.name,
-        costs=PEOPLE.costs(),
-        selection=stated_selection("all", None, PEOPLE.touches["relationship"]),
-        public=(ASSUMED_CLASSES,) if read_off else (),
-        for_release=not read_off,
-        classes=tuple(listed),
-        order=order,
-    )
-
-
-def standing_together(people: Material, values: Any) -> Material:
-    """The same people; those with equal public values change together.
-
-    Parameters
-    ----------
-    people : Material
-        Of `material_of_people`.
-    values : array of shape (n,)
-        In the order in which the people were given.
-    """
-    shared = numbered(values, people.used.n_records)
-    if people.order is not None:
-        shared = shared[people.order]
-    most = int(np.bincount(shared).max())
-    return replace(
-        people,
-        costs=PEOPLE.costs({"person": most}),
-        public=(*people.public, PEOPLE_TOGETHER),
-        together=shared,
-    )
-
-
-def _people(X: Any, y: Any, classes: Any, ids: Any) -> tuple[People, list[Any]]:
-    if isinstance(X, People):
-        if y is not None or classes is not None or ids is not None:
-            raise InputError("People hold their classes and ids: leave y, classes and ids out")
-        return _distinct(X), list(range(X.n_classes))
-    if y is None:
-        raise InputError("y is missing: give each person's class")
-    values = np.asarray(y)
-    if values.ndim != 1:
-        raise InputError("y must hold one class a person")
-    listed = _read_off(values) if classes is None else list(np.asarray(classes).tolist())
-    features = as_features(X)
-    if len(values) != features.shape[0]:
-        raise InputError(f"{features.shape[0]} people need as many classes; got {len(values)}")
-    if features.shape[0] == 0:
-        raise InputError("there are no people to learn from")
-    named = None if ids is None else np.asarray(ids)
-    if named is not None and named.shape != values.shape:
-        raise InputError(f"{len(values)} people need as many ids; got {named.size}")
-    numbers = class_numbers(values, listed)
-    return _distinct(People(features, numbers, len(listed), named)), listed
-
-
-def _read_off(values: NDArray[Any]) -> list[Any]:
-    """Classes that occur; a missing one (None or NaN) is none."""
-    found = {one for one in values.tolist() if one is not None and one == one}
-    if len(found) < 2:
-        raise InputError("there must be at least two classes to tell apart; list them in classes=")
-    return sorted(found, key=lambda one: (type(one).__name__, one))
-
-
-def _distinct(people: People) -> People:
-    if people.ids is None:
-        return people
-    ids = np.asarray(people.ids)
-    if ids.dtype.kind not in "iu":
-        whole = [int(i) if isinstance(i, float) and i.is_integer() else i for i in ids.tolist()]
-        ids = np.array(list(map(str, whole)), dtype=object)  # 1.0 and 1 are one person
-    if len(set(ids.tolist())) != len(ids):
-        raise InputError(
-            "an id occurs twice: a person is one row, or would be protected by half (a text index of a table "
-            "names people: reset it if it does not)"
-        )
-    return people.replace(ids=ids)
-
-
-def designed_pairs(given: Any, people: Material) -> Material:
-    """Pairs of people with classes, designed before any class is looked at: everyone in one or two.
-
-    Parameters
-    ----------
-    given : parameters
-        Plain and checked.
-    """
-    data = people.used
-    how = "matching" if given.unit == "person" else "paths"
-    if data.n_records < 2:
-        raise InputError("one person makes no pair: there must be at least two")
-    pairs = design_pairs(data.n_records, how=how, random_state=selection_seed(given.random_state))
-    left, right = data.classes[pairs[:, 0]], data.classes[pairs[:, 1]]
-    labels = np.where(left == right, 1, -1).astype(np.int8)
-    null = (left == NO_CLASS) | (right == NO_CLASS)
-    found = PairSet(data.features, pairs, labels, ids=data.ids, together=people.together).emptied(
-        null
-    )
-    settled = SimpleNamespace(**{**vars(given), "select": "all"})
-    material = material_of_pairs(settled, Resolved(*found.canonical(), False))
-    return replace(
-        material,
-        public=tuple(dict.fromkeys((*material.public, *people.public))),
-        for_release=material.for_release and people.for_release,
-        classes=people.classes,
-    )
-
-
 def selection_seed(random_state: Any) -> Any:
     """The choice of pairs follows the seed, without using up a generator that also makes noise."""
     if random_state is None:
@@ -354,211 +271,7 @@ def selection_seed(random_state: Any) -> Any:
     return random_state
 
 
-# ---- groups: given, cut out of pairs, or dealt from people with classes --------------------------
-
-SIZES = (3, 8)
-
-GROUPS_PER_NOISE = 20.0
-
-
-def material_of_groups(given: Any, groups: GroupSet) -> Material:
-    """Given groups as material: in canonical order, rows clipped, all of them used.
-
-    Parameters
-    ----------
-    given : parameters
-        Plain: data_norm.
-    """
-    data = clipped(groups.canonical()[0], given.data_norm)
-    return Material(
-        given=data,
-        used=data,
-        used_rows=range(data.n_pairs),
-        kind=GROUPS.name,
-        costs=GROUPS.costs(),
-        selection=stated_selection("all", None, 1),
-        n_given=data.n_pairs,
-    )
-
-
-def cut_pairs(given: Any, found: Resolved) -> Material:
-    """Given pairs, cut into groups by who is paired with whom alone.
-
-    Parameters
-    ----------
-    given : parameters
-        Plain and checked, with select='groups'.
-    found : Resolved
-        The pairs, in canonical order.
-    """
-    refuse_together(getattr(found.data, "together", None))
-    if given.kappa != "auto":
-        raise InputError("kappa is for single pairs: a unit is in one group, so leave kappa='auto'")
-    data = clipped(found.data, given.data_norm)
-    size, seed = usual_size(given, data), selection_seed(given.random_state)
-    kept = select_pairs(data, "groups", random_state=seed, group_size=size)
-    used = data if len(kept) == data.n_pairs else data.subset(kept)
-    full = kappa(data.pairs)
-    return Material(
-        given=data,
-        used=GroupSet.of_pairs(used, components(used.pairs, used.n_people)),
-        used_rows=kept if found.positions is None else np.sort(found.positions[kept]),
-        kind=GROUPS.name,
-        costs=GROUPS.costs(),
-        selection=stated_selection(
-            given.select, None if used is data else SELECTED_CAVEAT, full.relationship
-        ),
-        public=(ASSUMED_TOPOLOGY,) if found.inferred else (),
-        for_release=not found.inferred,
-        given_kappa=full,
-        used_kappa=kappa(used.pairs),
-        group_limit=size,
-    )
-
-
-def refuse_together(together: Any) -> None:
-    """Refuse groups where people change together: such people may be in several groups."""
-    if together is not None:
-        raise InputError(
-            "groups are records of their own, and people who change together may be in several: leave "
-            "'together' out, or choose select='paths', 'forest', 'matching' or 'all'"
-        )
-
-
-def usual_size(given: Any, data: Any) -> int:
-    """Most people of a group, from public numbers alone: smaller groups where the noise is louder.
-
-    Large groups average sampling error away, but leave few records against the noise. So many people that
-    groups stay `GROUPS_PER_NOISE` times as many as the noise is long in one direction; within `SIZES`.
-
-    Parameters
-    ----------
-    given : parameters
-        Plain and checked: epsilon, delta, unit, adjacency, mechanism.
-    data : PairSet
-    """
-    delta = 0.0 if mechanism_named(given.mechanism).is_pure else given.delta
-    budget = Budget(given.epsilon, delta, GROUPS.costs()[given.unit], given.adjacency)
-    if not budget.is_private:
-        return SIZES[1]
-    noise = mechanism_named(given.mechanism).multiplier(budget, 1.0)
-    people = len(np.unique(data.pairs))
-    wanted = people / (noise * math.sqrt(data.n_features)) / GROUPS_PER_NOISE
-    return int(np.clip(round(min(wanted, SIZES[1])), *SIZES))
-
-
-def components(ends: NDArray[Any], n_people: int) -> NDArray[np.int64]:
-    """Which cluster everybody is in; -1 for people without pairs. Groups were cut as connected clusters."""
-    joined = sparse.coo_array((np.ones(len(ends)), tuple(ends.T)), shape=(n_people, n_people))
-    found = connected_components(joined, directed=False)[1].astype(np.int64)
-    paired = np.zeros(n_people, dtype=np.bool_)
-    paired[ends] = True
-    return np.where(paired, found, -1)
-
-
-def grouped_people(given: Any, people: Material, groups: Any) -> Material:
-    """People with classes in groups: dealt by a size, or as their numbers say.
-
-    Parameters
-    ----------
-    given : parameters
-        Plain and checked.
-    people : Material
-        Of people with classes, in canonical order.
-    groups : int or integer array of shape (n,)
-        Size of the groups, or each person's group (-1 for none) in the order in which people were given.
-    """
-    data = people.used
-    if np.ndim(groups) == 0:
-        check_size(groups)
-        if data.n_records < groups:
-            raise InputError(f"{data.n_records} people are fewer than one group of {groups}")
-        seed = selection_seed(given.random_state)
-        members = design_groups(data.n_records, int(groups), random_state=seed)
-    else:
-        numbers = check_numbers(groups, data.n_records)
-        if people.order is not None:
-            numbers = numbers[people.order]
-        members = members_of(numbers)[0]
-    made = GroupSet.of_classes(
-        data.features, members, data.classes, data.ids, data.feature_names
-    ).canonical()[0]
-    return replace(
-        people,
-        given=made,
-        used=made,
-        used_rows=range(made.n_pairs),
-        kind=GROUPS.name,
-        costs=GROUPS.costs(),
-        selection={**people.selection, "full_graph_relationship_kappa": 1},
-        n_given=made.n_pairs,
-    )
-
-
-# ---- counted pairs -------------------------------------------------------------------------------
-
-
-def material_of_counts(
-    given: Any, data: CountedPairs, positions: NDArray[np.int64], entity_records: int | None = None
-) -> Material:
-    """Counted pairs as material: pairs selected, kappa read off their graph.
-
-    Parameters
-    ----------
-    given : parameters
-        Plain and checked: unit, mechanism, select, kappa, random_state.
-    data : CountedPairs
-        In canonical order.
-    positions : int array
-        Where each pair was among those given.
-    entity_records : int, optional
-        At most so many records are of one person. Without it a person is one record.
-    """
-    l2 = mechanism_named(given.mechanism).norm == "l2"
-    if data.pairs is None:
-        return _without_graph(data, l2)
-    # Text ids are in order already: numbers are what the choice may depend on.
-    seed = selection_seed(given.random_state)
-    if data.together is None:
-        rows = select_pairs(data.pairs, given.select, random_state=seed)
-    else:
-        rows = select_together(data.pairs, data.together, given.select, seed)
-    used = data if len(rows) == data.n_records else data.subset(rows)
-    full, taken = kappa_of(data), kappa_of(used)
-    if entity_records is not None:
-        if data.together is not None:
-            raise InputError("give together or entity_records: either says what a person is")
-        full = _of_entities(full, data.pairs, entity_records)
-        taken = _of_entities(taken, used.pairs, entity_records)
-    said = {PEOPLE_TOGETHER: data.together is not None, DECLARED_KAPPA: given.kappa != "auto"}
-    return Material(
-        given=data,
-        used=used,
-        used_rows=np.sort(positions[rows]).astype(np.int64),
-        kind=data.kind,
-        costs=COUNTED_PAIRS.costs(_group_sizes(given, taken), l2=l2),
-        selection=stated_selection(
-            given.select, None if used is data else SELECTED_CAVEAT, full.relationship
-        ),
-        public=tuple(sentence for sentence, holds in said.items() if holds),
-        given_kappa=full,
-        used_kappa=taken,
-        entity_records=entity_records,
-    )
-
-
-def _without_graph(data: CountedPairs, l2: bool) -> Material:
-    """Nobody knows who is in which pair: somebody may be in all of them."""
-    kappas: dict[Unit, int] = {unit: 1 if unit == "pair" else data.n_records for unit in UNITS}
-    return Material(
-        given=data,
-        used=data,
-        used_rows=range(data.n_records),
-        kind=data.kind,
-        costs=COUNTED_PAIRS.costs(kappas, l2=l2),
-        selection=stated_selection("all", None, kappas["relationship"]),
-        public=(UNKNOWN_TOPOLOGY,),
-    )
+# ---- people with several records -----------------------------------------------------------------
 
 
 def _of_entities(found: Kappa, pairs: Any, entity_records: int) -> Kappa:
@@ -589,12 +302,10 @@ ENTITY = (
     "a person is an entity of {n} records at most; {how}, and the unit 'person' covers all pairs that so "
     "many records are in"
 )
-
 ENFORCED = (
     "pairs of any further record contribute nothing, where whose records are whose is taken as given and is "
     "not itself protected"
 )
-
 DECLARED = "that nobody has more is the sender's word"
 
 
@@ -613,82 +324,100 @@ def check_entity_records(records: Any, pairs: Any) -> None:
         raise InputError("entity_records goes with pairs, which name the records")
 
 
-def stated_plainly(prepared: Prepared) -> Prepared:
-    """Nothing is promised of units that nobody can count the pairs of."""
-    certificate = prepared.certificate
-    if certificate is None or UNKNOWN_TOPOLOGY not in certificate.public:
-        return prepared
-    nothing: dict[str, float] = dict.fromkeys(ADJACENCIES, math.inf)
-    epsilons: dict[str, Any] = {
-        unit: by if unit == "pair" else nothing for unit, by in certificate.epsilons.items()
-    }
-    return replace(prepared, certificate=replace(certificate, epsilons=epsilons))
+# ---- groups cut out of pairs; pairs and groups of people with classes ----------------------------
+
+SIZES = (3, 8)
+GROUPS_PER_NOISE = 20.0
 
 
-# ---- tuples --------------------------------------------------------------------------------------
-
-
-def resolve_tuples(tuples: Any, y: Any, preprocessor: Any) -> TupleSet:
-    """What was passed to ``fit`` as a TupleSet, in the order given.
-
-    Parameters
-    ----------
-    tuples : TupleSet, or (K, m) row numbers with a preprocessor
-    y : array of shape (K,) or None
-        The column of who is nearest to the one in column 0; None: column 1.
-    preprocessor : array, table or callable
-    """
-    if isinstance(tuples, TupleSet):
-        if y is not None:
-            raise InputError("a TupleSet holds its answers: leave y out")
-        return tuples
-    if hasattr(tuples, "features"):
-        raise InputError(
-            "this learner learns from tuples: a TupleSet, or row numbers of shape (K, m)"
-        )
-    if preprocessor is None:
-        raise InputError("tuples of row numbers need preprocessor=X, one row a person")
-    array = check_tuples(tuples)
-    if callable(preprocessor):
-        people, where = np.unique(array, return_inverse=True)
-        table, array = preprocessor(people), where.reshape(array.shape)
-    else:
-        table = preprocessor
-    features = as_features(table)
-    members = check_tuples(array, features.shape[0])
-    order = None if y is None else answered(y, members.shape)
-    return TupleSet(features, members, order, None, names_of(table))
-
-
-def material_of_tuples(given: Any, found: TupleSet) -> Material:
-    """Tuples as material: rows clipped, tuples selected, kappa read off their hypergraph.
-
-    Parameters
-    ----------
-    given : parameters
-        Plain and checked: select, unit, kappa, data_norm, random_state.
-    """
-    ordered, positions = found.canonical()
-    data = clipped(ordered, given.data_norm)
-    kept = select_tuples(data, given.select, random_state=selection_seed(given.random_state))
-    everything = kappa_of_tuples(data)
-    dropped = len(kept) < data.n_records
-    used = data.subset(kept) if dropped else data
-    taken = kappa_of_tuples(used) if dropped else everything
-    rows = kept if positions is None else np.sort(positions[kept])
-    return Material(
+def cut_pairs(given: Any, found: Resolved) -> Material:
+    """Pairs, cut into groups by who is paired with whom alone: ``select='groups'``."""
+    refuse_together(getattr(found.data, "together", None))
+    if given.kappa != "auto":
+        raise InputError("kappa is for single pairs: a unit is in one group, so leave kappa='auto'")
+    data = clipped(found.data, given.data_norm)
+    size, seed = usual_size(given, data), selection_seed(given.random_state)
+    kept = select_pairs(data, "groups", random_state=seed, group_size=size)
+    used = data if len(kept) == data.n_pairs else data.subset(kept)
+    groups = GroupSet.of_pairs(used, components(used.pairs, used.n_people))
+    full = kappa(data.pairs)
+    made = Material(
         given=data,
-        used=used,
-        used_rows=rows.astype(np.int64),
-        kind=TUPLES.name,
-        costs=TUPLES.costs(_group_sizes(given, taken)),
-        selection=stated_selection(
-            given.select, SELECTED_TUPLES_CAVEAT if dropped else None, everything.relationship
+        used=groups,
+        used_rows=kept if found.positions is None else np.sort(found.positions[kept]),
+        costs=GROUPS.costs(),
+        selection=_selection(
+            given.select, None if used is data else SELECTED_CAVEAT, full.relationship
         ),
-        public=(DECLARED_KAPPA,) if given.kappa != "auto" else (),
-        given_kappa=everything,
-        used_kappa=taken,
+        public=(ASSUMED_TOPOLOGY,) if found.inferred else (),
+        for_release=not found.inferred,
+        given_kappa=full,
+        used_kappa=kappa(used.pairs),
+        group_limit=size,
     )
+    return _with_facts(made, found)
+
+
+def refuse_together(together: Any) -> None:
+    """Refuse groups where people change together: such people may be in several groups."""
+    if together is not None:
+        raise InputError(
+            "groups are records of their own, and people who change together may be in several: leave "
+            "'together' out, or choose select='paths', 'forest', 'matching' or 'all'"
+        )
+
+
+def usual_size(given: Any, data: Any) -> int:
+    """Most people of a group, from public numbers alone: smaller groups where the noise is larger.
+
+    Large groups average sampling error away, but leave few records against the noise. So many people that
+    groups stay `GROUPS_PER_NOISE` times as many as the noise is long in one direction; within `SIZES`.
+    """
+    delta = 0.0 if mechanism_named(given.mechanism).is_pure else given.delta
+    budget = Budget(given.epsilon, delta, GROUPS.costs()[given.unit], given.adjacency)
+    if not budget.is_private:
+        return SIZES[1]
+    noise = mechanism_named(given.mechanism).multiplier(budget, 1.0)
+    people = len(np.unique(data.pairs))
+    wanted = people / (noise * math.sqrt(data.n_features)) / GROUPS_PER_NOISE
+    return int(np.clip(round(min(wanted, SIZES[1])), *SIZES))
+
+
+def components(ends: NDArray[Any], n_people: int) -> NDArray[np.int64]:
+    """Which cluster everybody is in; -1 for people without pairs. Groups were cut as connected clusters."""
+    joined = sparse.coo_array((np.ones(len(ends)), tuple(ends.T)), shape=(n_people, n_people))
+    found = connected_components(joined, directed=False)[1].astype(np.int64)
+    paired = np.zeros(n_people, dtype=np.bool_)
+    paired[ends] = True
+    return np.where(paired, found, -1)
+
+
+def groups_of(given: Any, people: People, groups: Any) -> GroupSet:
+    """People with classes in groups: dealt by a size, or by each person's group (-1 for none)."""
+    if np.ndim(groups) == 0:
+        check_size(groups)
+        if people.n_records < groups:
+            raise InputError(f"{people.n_records} people are fewer than one group of {groups}")
+        seed = selection_seed(given.random_state)
+        members = design_groups(people.n_records, int(groups), random_state=seed)
+    else:
+        members = members_of(check_numbers(groups, people.n_records))[0]
+    return GroupSet.of_classes(
+        people.features, members, people.classes, people.ids, people.feature_names
+    ).canonical()[0]
+
+
+def pairs_of(given: Any, people: People, together: NDArray[np.int64] | None) -> PairSet:
+    """Pairs of people with classes, designed before any class is looked at: everyone in one or two."""
+    how = "matching" if given.unit == "person" else "paths"
+    if people.n_records < 2:
+        raise InputError("one person makes no pair: there must be at least two")
+    seed = selection_seed(given.random_state)
+    pairs = design_pairs(people.n_records, how=how, random_state=seed)
+    left, right = people.classes[pairs[:, 0]], people.classes[pairs[:, 1]]
+    labels = np.where(left == right, 1, -1).astype(np.int8)
+    null = (left == NO_CLASS) | (right == NO_CLASS)
+    return PairSet(people.features, pairs, labels, ids=people.ids, together=together).emptied(null)
 
 
 # ---- plan and certificate ------------------------------------------------------------------------
@@ -734,7 +463,7 @@ class Prepared:
         material, certificate = self.material, self.certificate
         return {
             "events": tuple(self.plan.events()),
-            "kappas": dict(material.kappas if material.kind == "pairs" else material.costs),
+            "kappas": dict(material.kappas if material.kind == PAIRS.name else material.costs),
             "delta_slack": 0.0 if certificate is None else certificate.delta_slack,
             "graph": self.graph,
             "meanings": material.meanings,
@@ -778,6 +507,13 @@ def prepare(recipe: Recipe, given: Any, material: Material, noise: NoiseSource) 
         )
         refuse_large_delta(certificate)
         _warn(n, plan)
+        if UNKNOWN_TOPOLOGY in certificate.public:
+            # Nothing is promised of units that nobody can count the pairs of.
+            nothing: dict[str, float] = dict.fromkeys(ADJACENCIES, math.inf)
+            stated = {
+                unit: by if unit == "pair" else nothing for unit, by in certificate.epsilons.items()
+            }
+            certificate = replace(certificate, epsilons=stated)
     return Prepared(material, recipe, plan, certificate, noise)
 
 

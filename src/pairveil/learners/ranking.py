@@ -19,11 +19,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import linalg, sparse
 from sklearn.utils.validation import check_is_fitted
 
@@ -34,16 +33,8 @@ from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.engine.statistics import Statistic, row_norms, shrink
 from pairveil.errors import DataWarning, IdentityWarning, InputError, PrivateNote
 from pairveil.learners.base import PrivateLearner
-from pairveil.learners.inputs import (
-    as_features,
-    check_bound,
-    check_common,
-    is_number,
-    is_whole,
-    plain_parameters,
-)
-from pairveil.learners.preparing import Material, Prepared, prepare, stated_selection
-from pairveil.privacy.certificate import Certificate
+from pairveil.learners.inputs import Resolved, as_features, check_bound, is_number, is_whole
+from pairveil.learners.preparing import Material, Prepared
 from pairveil.privacy.grid import Norm
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms import GAUSSIAN, mechanism_named
@@ -529,6 +520,8 @@ class PrivatePreferenceRanker(PrivateLearner):
 
     backend: Any = "auto"  # choices are summed on this machine
     learns_from = ("choices",)
+    _fixed = {"data_norm": 1.0}  # noqa: RUF012
+    _kinds, _units = (CHOICES.name, WORKERS.name), UNITS_OF_CHOICES
 
     def __init__(
         self,
@@ -552,22 +545,6 @@ class PrivatePreferenceRanker(PrivateLearner):
         self.accountant = accountant
         self.random_state = random_state
 
-    def prepare(self, pairs: Any, y: Any = None, *, items: Any = None) -> Prepared:
-        """All of a fit that comes before its noise; spends nothing.
-
-        Parameters
-        ----------
-        pairs, items
-            Choices and items, as for ``fit``; items may also be given second.
-        """
-        return self._prepare(pairs, y if items is None else items)
-
-    def certify(
-        self, pairs: Any, y: Any = None, *, items: Any = None, checkpoint: Any = None
-    ) -> Certificate | None:
-        """The certificate that ``fit`` would issue. Draws no noise and spends nothing."""
-        return super().certify(pairs, y if items is None else items, checkpoint=checkpoint)
-
     def fit(self, choices: Any, items: Any = None, **watching: Any) -> Self:  # type: ignore[override]
         """Rank, and issue the certificate.
 
@@ -587,19 +564,15 @@ class PrivatePreferenceRanker(PrivateLearner):
         """
         return super().fit(choices, items, **watching)
 
-    def _prepare(self, pairs: Any, y: ArrayLike | None) -> Prepared:
-        if isinstance(pairs, Prepared):
-            return pairs
-        given = SimpleNamespace(**vars(plain_parameters(self)), data_norm=1.0)
-        check_common(given, UNITS_OF_CHOICES)
+    def _check(self, given: Any, n_features: int) -> None:
+        del n_features
         check_bound("prior_std", given.prior_std)
         if not (is_number(given.confidence) and 0 < given.confidence < 1):
             raise InputError("confidence must be a number between 0 and 1, both excluded")
-        recipe, choices = self._settle(given, pairs, y)
-        return prepare(recipe, given, _material(choices), self._noise())
 
-    def _settle(self, given: Any, choices: Any, items: Any) -> tuple[RankingRecipe, Choices]:
+    def _resolve(self, given: Any, data: Any, y: Any, *, items: Any = None) -> Resolved:
         """Choices as records of about the same length; what is public about them is in the recipe."""
+        choices, items = data, y if items is None else items
         if items is None:
             if not isinstance(choices, Choices):
                 raise InputError(
@@ -626,7 +599,13 @@ class PrivatePreferenceRanker(PrivateLearner):
         private = given.epsilon != float("inf")
         weights = record_weights(data, norm, LOUD, private=private)
         data = replace(data, weights=weights)
-        return RankingRecipe(_asked(data, weights), found, back, given.prior_std), data
+        kappas = {"worker": data.most_of_a_worker} if data.by == "choice" else {}
+        about = (_asked(data, weights), found, back)
+        return Resolved(data, facts={"kappas": kappas, "about": about})
+
+    def _recipe(self, given: Any, material: Material) -> RankingRecipe:
+        asked, items, back = material.about
+        return RankingRecipe(asked, items, back, given.prior_std)
 
     def _keep(self, model: Any, prepared: Prepared) -> None:
         recipe: Any = prepared.recipe
@@ -690,20 +669,4 @@ def _asked(choices: Choices, weights: FloatArray) -> Asked:
         choices.features[left] - choices.features[right],
         np.bincount(where, by_choice, len(pairs)).astype(np.float64),
         np.bincount(where, by_choice**2, len(pairs)).astype(np.float64),
-    )
-
-
-def _material(choices: Choices) -> Material:
-    """Choices as material: what a choice and a worker can move (docs/theory/choices.md)."""
-    if choices.by == "worker":
-        costs = WORKERS.costs()
-    else:
-        costs = CHOICES.costs({"worker": choices.most_of_a_worker})
-    return Material(
-        given=choices,
-        used=choices,
-        used_rows=range(choices.n_records),
-        kind=choices.kind,
-        costs=costs,
-        selection=stated_selection("all", None, 1),
     )

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from pairveil.array_types import FloatArray
 from pairveil.engine.engine import Engine
@@ -35,12 +35,12 @@ from pairveil.errors import InputError
 from pairveil.learners.estimator import PrivateMetricLearner
 from pairveil.learners.inputs import (
     RawRows,
+    Resolved,
     check_bound,
     check_choice,
-    check_common,
     check_components,
     is_whole,
-    plain_parameters,
+    resolve_tuples,
 )
 from pairveil.learners.matrices import (
     scale_of,
@@ -48,8 +48,9 @@ from pairveil.learners.matrices import (
     shrink_singular_values,
     with_euclid,
 )
-from pairveil.learners.preparing import Prepared, material_of_tuples, prepare, resolve_tuples
+from pairveil.learners.preparing import Material, Prepared
 from pairveil.privacy.grid import Norm
+from pairveil.records.kinds import TUPLES
 from pairveil.records.tupleset import TupleSet
 
 # ---- statistics ----------------------------------------------------------------------------------
@@ -404,6 +405,7 @@ class _TupleLearner(PrivateMetricLearner):
     """What both learners share: from tuples to a certified metric."""
 
     learns_from = ("tuples",)
+    _kinds = (TUPLES.name,)
     n_tuples_used_: int
     used_tuples_: NDArray[np.int64]
 
@@ -440,40 +442,23 @@ class _TupleLearner(PrivateMetricLearner):
         del given
         return found
 
-    def _prepare(self, pairs: Any, y: ArrayLike | None) -> Prepared:
-        if isinstance(pairs, Prepared):
-            return pairs
-        given = plain_parameters(self)
-        check_bound("data_norm", given.data_norm)
-        found = self._resolved(pairs, y)
-        check_common(given)
-        self._check(given, found.n_features)
-        found = self._cut(given, found)
-        loss = TUPLE_LOSSES[self._loss(given, found.size)](margin=given.margin)
-        recipe = TupleRecipe(
-            loss,
-            found.size,
+    def _resolve(self, given: Any, data: Any, y: Any) -> Resolved:
+        del given
+        table = RawRows.of(self).table(self.preprocessor, data)
+        return Resolved(resolve_tuples(data, y, table))
+
+    def _material(self, given: Any, found: Resolved) -> Material:
+        return super()._material(given, Resolved(*self._cut(given, found.data).canonical()))
+
+    def _recipe(self, given: Any, material: Material) -> TupleRecipe:
+        size = material.used.size
+        return TupleRecipe(
+            TUPLE_LOSSES[self._loss(given, size)](margin=given.margin),
+            size,
             given.n_components,
             None if given.n_steps == "auto" else given.n_steps,
             None if given.max_grad_norm == "auto" else given.max_grad_norm,
         )
-        material = material_of_tuples(given, found)
-        return prepare(recipe, given, material, self._noise())
-
-    def _resolved(self, tuples: Any, y: Any) -> TupleSet:
-        """What was passed to ``fit``, raw columns read by the public schema or bounds."""
-        rows, table = RawRows.of(self), self.preprocessor
-        if rows.is_plain:
-            return resolve_tuples(tuples, y, table)
-        if isinstance(tuples, TupleSet):
-            raise InputError(
-                "a TupleSet holds numbers that were scaled: leave schema and bounds out"
-            )
-        if table is None:
-            return resolve_tuples(tuples, y, None)  # which says what is missing
-        if callable(table):
-            return resolve_tuples(tuples, y, lambda people: rows.learned(table(people)))
-        return resolve_tuples(tuples, y, rows.learned(table))
 
     def _keep(self, model: Any, prepared: Prepared) -> None:
         super()._keep(model, prepared)

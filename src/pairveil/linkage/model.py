@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -23,19 +23,12 @@ from sklearn.utils.validation import check_is_fitted
 from pairveil.array_types import FloatArray, IntArray
 from pairveil.column_names import names_of
 from pairveil.engine.engine import Engine
-from pairveil.engine.plan import Ask, Plan, Recipe, Setting
+from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.engine.statistics import Labels, Statistic
 from pairveil.errors import InputError
 from pairveil.learners.base import PrivateLearner
-from pairveil.learners.inputs import as_labels, check_common, is_number, is_whole, plain_parameters
-from pairveil.learners.preparing import (
-    Prepared,
-    check_entity_records,
-    entity_sentence,
-    material_of_counts,
-    prepare,
-    stated_plainly,
-)
+from pairveil.learners.inputs import Resolved, as_labels, is_number, is_whole
+from pairveil.learners.preparing import Material, Prepared, check_entity_records, entity_sentence
 from pairveil.linkage.levels import in_order, shrunk
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.grid import Norm
@@ -44,6 +37,7 @@ from pairveil.privacy.mechanisms import GAUSSIAN
 from pairveil.privacy.units import ASSUMED_LEVELS, Adjacency, Unit
 from pairveil.records.canonical import NULL
 from pairveil.records.counted import counted_pairs, record_numbers
+from pairveil.records.kinds import COUNTED_PAIRS
 from pairveil.records.shared_values import meant
 from pairveil.release.linkage import ReleasedLinkage, as_levels, match_weights, place
 
@@ -361,6 +355,8 @@ class PrivateLinkageModel(PrivateLearner):
         self.random_state = random_state
 
     backend = "numpy"
+    _fixed = {"data_norm": 1.0}  # noqa: RUF012
+    _kinds = (COUNTED_PAIRS.name,)
 
     def _protected(self) -> Unit:
         return "person" if self.unit == "entity" else self.unit  # type: ignore[comparison-overlap]
@@ -388,11 +384,12 @@ class PrivateLinkageModel(PrivateLearner):
         Prepared
             Give it to `fit` in place of levels; it spends nothing by itself.
         """
-        if isinstance(levels, Prepared):
-            return levels
-        given = plain_parameters(self)
-        given.unit, given.data_norm = self._protected(), 1.0
-        check_common(given)
+        return super().prepare(levels, y, ends=pairs, n_levels=n_levels, entities=entities)
+
+    def _resolve(  # type: ignore[override]
+        self, given: Any, levels: Any, y: Any, *, ends: Any, n_levels: Any, entities: Any
+    ) -> Resolved:
+        pairs = ends
         self._check_own(given, pairs)
         array = as_levels(levels)
         if len(array) == 0:
@@ -403,20 +400,19 @@ class PrivateLinkageModel(PrivateLearner):
         if entities is not None:
             labels = self._bounded(labels, pairs, entities)
         data, positions = counted_pairs(array, labels, pairs, names_of(levels))
-        material = material_of_counts(given, data, positions, given.entity_records)
+        bound = given.entity_records
         said = {
             ASSUMED_LEVELS: n_levels is None,
             GIVEN_U: known is not None,
-            entity_sentence(given.entity_records, entities is not None): given.entity_records
-            is not None,
+            entity_sentence(bound, entities is not None): bound is not None,
         }
-        material = replace(
-            material,
-            public=(*material.public, *(sentence for sentence, holds in said.items() if holds)),
-            for_release=n_levels is not None,
-        )
-        recipe = self._counting(given, sizes, known is not None)
-        return stated_plainly(prepare(recipe, given, material, self._noise()))
+        facts = {
+            "public": tuple(sentence for sentence, holds in said.items() if holds),
+            "for_release": n_levels is not None,
+            "entity_records": bound,
+            "about": sizes,
+        }
+        return Resolved(data, positions, facts=facts)
 
     def _check_own(self, given: Any, pairs: Any) -> None:
         if pairs is None and given.unit != "pair":
@@ -448,14 +444,15 @@ class PrivateLinkageModel(PrivateLearner):
         late = beyond_bound(entities, ends, int(self.entity_records))
         return np.where(late, NULL, labels).astype(np.int8)
 
-    def _counting(self, given: Any, sizes: tuple[int, ...], matches_only: bool) -> Recipe:
+    def _recipe(self, given: Any, material: Material) -> CountRecipe:
+        matches_only = self.u is not None
         told: dict[str, Any] = {
             "monotone": given.monotone,
             "u": "given" if matches_only else "counted",
         }
         if given.entity_records is not None:
             told["entity_records"] = given.entity_records
-        return CountRecipe(sizes, matches_only, tuple(told.items()))
+        return CountRecipe(material.about, matches_only, tuple(told.items()))
 
     def certify(  # type: ignore[override]
         self,
@@ -506,10 +503,6 @@ class PrivateLinkageModel(PrivateLearner):
         """
         prepared = self.prepare(levels, y, pairs, n_levels, entities=entities)
         return super().fit(prepared, **watching)
-
-    def _prepare(self, pairs: Any, y: ArrayLike | None) -> Prepared:  # noqa: ARG002
-        assert isinstance(pairs, Prepared)
-        return pairs
 
     def _keep(self, model: NoisyCounts, prepared: Prepared) -> None:
         recipe: Any = prepared.recipe

@@ -169,7 +169,9 @@ def recompute(data: ReportData, certificate: Certificate) -> dict[str, Any]:
     verdict = "The numbers have not been recomputed for this page; the commands below do it."
     if data.problems == ():
         verdict = "The numbers were recomputed from the certificate when this page was made, and they hold."
-        verdict += " That noise was added is the sender's word; no signature was checked for this page."
+        verdict += (
+            " That noise was added is the sender's word; no signature was checked for this page."
+        )
     kinds = {LINKAGE_FILE: "ReleasedLinkage", CURVE_FILE: "ErrorCurve"}
     kinds |= {RANKING_FILE: "ReleasedRanking", CLUSTERS_FILE: "ReleasedClusters"}
     kind, package, beside = kinds.get(data.file, "ReleasedMetric"), "pairveil", ""

@@ -37,7 +37,7 @@ def choose(records: Any, how: str, seed: Any) -> Chosen:
     else:
         kept = select_together(records.pairs, together, how, seed)
     given = kappa_of(records)
-    if len(kept) == records.n_pairs:
+    if len(kept) == records.n_records:
         return Chosen(records, kept, given, given)
     used = records.subset(kept)
     return Chosen(used, kept, given, kappa_of(used))

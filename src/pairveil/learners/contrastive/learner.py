@@ -9,21 +9,16 @@ import numpy as np
 from pairveil.engine.losses import LOSSES
 from pairveil.engine.plan import Recipe
 from pairveil.errors import InputError
-from pairveil.learners.classes import (
-    LearnsFromClasses,
-    ScatterRecipe,
-    StepsRecipe,
-    learns_from_pairs,
-    learns_in_steps,
-)
+from pairveil.learners.classes import LearnsFromClasses, class_recipe
 from pairveil.learners.contrastive.groups import GroupRecipe
 from pairveil.learners.contrastive.recipe import MARGIN, ContrastiveRecipe
 from pairveil.learners.estimator import PrivateMetricLearner
 from pairveil.learners.inputs import check_bound, check_choice, check_components, is_whole
-from pairveil.learners.preparing import Material, designed_pairs, setting_of
+from pairveil.learners.preparing import Material
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms import GAUSSIAN
 from pairveil.privacy.units import Adjacency, Unit
+from pairveil.records.kinds import GROUPS, PAIRS, PEOPLE
 
 
 class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
@@ -107,6 +102,8 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
     (1, 'relationship', 568)
     """
 
+    _kinds = (PAIRS.name, GROUPS.name, PEOPLE.name)
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -161,9 +158,11 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
         if given.n_steps != "auto" and not is_whole(given.n_steps):
             raise InputError("n_steps must be 'auto' or a whole number")
 
-    def _recipe(self, given: Any) -> ContrastiveRecipe:
+    def _recipe(self, given: Any, material: Material) -> Recipe:
         """What this learner asks of the data, from its parameters as plain numbers."""
-        return ContrastiveRecipe(
+        if material.kind == PEOPLE.name:
+            return class_recipe(given, material)
+        recipe = ContrastiveRecipe(
             n_components=given.n_components,
             margin=MARGIN if given.margin == "auto" else given.margin,
             max_grad_norm=None if given.max_grad_norm == "auto" else given.max_grad_norm,
@@ -173,24 +172,13 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
             sample_rate=1.0 if given.sample_rate == "auto" else given.sample_rate,
             loss=given.loss,
         )
-
-    def _group_recipe(self, given: Any, material: Material) -> GroupRecipe:
-        """What this learner asks of groups."""
+        if material.kind != GROUPS.name:
+            return recipe
         if given.margin == "private":
             raise InputError("margin='private' is for pairs: with groups give a number, or 'auto'")
-        asked = vars(self._recipe(given))
         return GroupRecipe(
             size=material.group_limit or material.used.size,
             n_groups=material.used.n_records,
             n_classes=None if material.classes is None else len(material.classes),
-            **{name: value for name, value in asked.items() if name != "loss"},
+            **{name: value for name, value in vars(recipe).items() if name != "loss"},
         )
-
-    def _class_recipe(self, given: Any, people: Material) -> tuple[Recipe, Material]:
-        k = people.used.n_classes
-        setting = setting_of(given, people, given.delta)
-        if learns_from_pairs(setting, k):
-            return self._recipe(given), designed_pairs(given, people)
-        if learns_in_steps(setting, k):
-            return StepsRecipe(k, given.n_components), people
-        return ScatterRecipe(k, given.n_components), people
