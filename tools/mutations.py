@@ -677,8 +677,9 @@ ACCOUNTING = [
     ),
     Mutation(
         "ledger: an error curve forgets who changes together",
-        "full, taken = kappa_of(data), kappa_of(used)",
-        "full, taken = (kappa_of(one.replace(together=None)) for one in (data, used))",
+        "found = choose(data, given.select, seed)",
+        "found = choose(data, given.select, seed)\n    "
+        "found = found._replace(given=kappa(data.pairs), taken=kappa(found.used.pairs))",
         _in("test_error_curve"),
     ),
     Mutation(
