@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pairveil.files import write_file
 from pairveil.report.charts import Chart, hundred_guesses, scatter
-from pairveil.report.rendering import environment
+from pairveil.report.page import environment
 from pairveil.report.summaries import read_release
 from pairveil.report.words import number
 

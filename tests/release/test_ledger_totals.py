@@ -10,7 +10,7 @@ from benchmarks.ranking import draw_crowd
 from pairveil import PrivacyLedger, PrivateSearch
 from pairveil.learners import LEARNERS, learner_class
 from pairveil.linkage import PrivateLinkageModel
-from pairveil.report.stored import read_summary
+from pairveil.report.data import read_summary
 
 pytestmark = pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")
 N = 400

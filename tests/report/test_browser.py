@@ -25,8 +25,8 @@ from pairveil import DPPMetricLearner, ReleasedRanking, error_curve
 from pairveil.learners.ranking import PrivatePreferenceRanker
 from pairveil.linkage import PrivateLinkageModel
 from pairveil.release.payloads import DescribedNetwork
-from pairveil.report.answers import view_of
 from pairveil.report.page import write
+from pairveil.report.results import view_of
 from pairveil.report.summaries import read_release, with_curve
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from pairveil.cli.app import app
 from pairveil.errors import InputError
 from pairveil.release.metric import ReleasedMetric
-from pairveil.report.stored import SUMMARY_FILE
+from pairveil.report.data import SUMMARY_FILE
 
 L = np.random.default_rng(1).normal(size=(2, 6))
 

@@ -16,8 +16,8 @@ from pairveil.errors import InputError
 from pairveil.learners.expected import expected_gain, gain_by_epsilon
 from pairveil.privacy.certificate import Certificate
 from pairveil.report.data import PublicTest
-from pairveil.report.measured import SCORES, evaluated, read_evaluation
 from pairveil.report.page import render
+from pairveil.report.quality import SCORES, evaluated, read_evaluation
 
 PAIRS = design_pairs(400, random_state=0)
 LINE = ((0.0, 0.0), (1.0, 1.0))

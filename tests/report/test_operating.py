@@ -13,8 +13,8 @@ from pairveil import ErrorCurve, InputError, error_curve
 from pairveil.cli.app import app
 from pairveil.linkage import PrivateLinkageModel, ReleasedLinkage
 from pairveil.release.curve import operating_points
-from pairveil.report.linkage import weight_rows
 from pairveil.report.page import render
+from pairveil.report.results import weight_rows
 from pairveil.report.summaries import read_release, with_curve
 
 N = 3000

@@ -22,9 +22,9 @@ from pairveil.privacy.units import WORDS
 from pairveil.report import accounts
 from pairveil.report.charts import bin_counts, hundred_guesses, nice_ticks
 from pairveil.report.data import Cover, Evaluation, PublicTest, ReportData, Summary
-from pairveil.report.evidence import PLAIN
 from pairveil.report.page import render, write
 from pairveil.report.promise import verdict_of
+from pairveil.report.quality import PLAIN
 from pairveil.report.summaries import metric_shape, read_release
 from pairveil.report.words import at_most, cost, plain_public
 

@@ -110,7 +110,7 @@ class CertificateJob(GraphOptions, Job):
     def _verdict(self, found: Any, failures: list[str], result: Any) -> Any:
         """The verdict; what the sender's ledger says of all releases is in the summary."""
         from pairveil.privacy.verdict import Releases, verdict
-        from pairveil.report.stored import read_summary
+        from pairveil.report.data import read_summary
 
         releases = None
         try:

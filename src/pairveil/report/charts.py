@@ -9,6 +9,8 @@ them.
 Scales, ticks and axes of the page's charts.
 
 Pictures for people who read no charts: a hundred guesses, and one person's pairs before and after.
+
+The pieces that templates lay out: tables, figures and facts, as plain data.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from itertools import pairwise
 
 from pairveil.report.data import ProjectedPoints, PublicTest, UtilityCurve, UtilityPoint
 from pairveil.report.words import NBSP, number
+
+# ---- the same on screen and on paper -------------------------------------------------------------
 
 # ---- What a drawing is made of, as plain data; `templates/drawing.html` writes it as SVG ---------
 
@@ -491,3 +495,63 @@ def star(degree: int, *, title: str, strong: bool) -> Chart:
     whole = mark(tip, *lines, *ends, centre, class_="star strong" if strong else "star")
     label = text(middle_x, height - 6, words, text_anchor="middle", class_="value")
     return Chart(title, width, height, (whole, label))
+
+
+# ---- The pieces that templates lay out: tables, figures and facts, as plain data -----------------
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with a caption, column heads and a row head in the first column.
+
+    Attributes
+    ----------
+    caption : str
+    columns : tuple of str
+    rows : tuple of tuples of str
+    chosen : int or None
+        The row that the page is about.
+    chosen_as : str
+        What the badge beside that row's head says.
+    """
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    chosen: int | None = None
+    chosen_as: str = ""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A chart, its caption, and the table behind it."""
+
+    chart: Chart
+    caption: str
+    table: Table | None = None
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A name, a value in large type, and a remark."""
+
+    name: str
+    value: str
+    remark: str
+
+
+def table(
+    caption: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    chosen: int | None = None,
+    chosen_as: str = "",
+) -> Table:
+    """A table of any sequences.
+
+    Examples
+    --------
+    >>> table("People", ["who"], [["a"], ["b"]]).rows
+    (('a',), ('b',))
+    """
+    return Table(caption, tuple(columns), tuple(tuple(row) for row in rows), chosen, chosen_as)

@@ -4,32 +4,43 @@ A release folder may hold ``summary.json`` (a `Summary`): the graph's shape, a m
 the ledger. None of it is private under the stated guarantee: who is paired with whom is public, scores
 come from public people or were paid for, and points are public or synthetic. `Summary` has no place for
 anything else.
+
+``summary.json``: written whole, and read strictly, since it may come from anybody.
 """
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, get_args
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
 from pairveil.errors import InputError
+from pairveil.foreign import parse_json, read_regular, taking_apart
 from pairveil.graph import GraphSummary
+from pairveil.release.release import SUMMARY_FILE
 
 if TYPE_CHECKING:
     from pairveil.audit.auditor import Finding
     from pairveil.privacy.certificate import Certificate
     from pairveil.release.curve import ErrorCurve
-    from pairveil.report.answers import AnswerView
-    from pairveil.report.linkage import WeightRow
+    from pairveil.report.results import AnswerView, WeightRow
+
+# ---- plain data, so that nothing here can reach pairs or a learner -------------------------------
 
 MAX_PLACE = 1e100  # of a point: distances are squared
+
 LEAST_GAIN = 0.01  # of a score: a share of less says nothing
+
 MAX_SCORE = 1e6  # a score is a share or a distance; an axis cannot show what is beyond all measure
 
-CurveSource = Literal["public", "charged"]
-PointsSource = Literal["public", "synthetic"]
+CURVE_SOURCES = ("public", "charged")
+POINTS_SOURCES = ("public", "synthetic")
 
 
 @dataclass(frozen=True)
@@ -61,7 +72,7 @@ class UtilityCurve:
     score_name : str
     """
 
-    source: CurveSource
+    source: str
     note: str
     points: tuple[UtilityPoint, ...]
     this_fit: UtilityPoint | None = None
@@ -70,7 +81,7 @@ class UtilityCurve:
     score_name: str = "pair AUC"
 
     def __post_init__(self) -> None:
-        if self.source not in get_args(CurveSource):
+        if self.source not in CURVE_SOURCES:
             raise InputError("a curve must come from a public or a charged evaluation")
         marks = [*self.points, *([self.this_fit] if self.this_fit else [])]
         if not marks:
@@ -99,14 +110,14 @@ class ProjectedPoints:
         Each point's group; at most four.
     """
 
-    source: PointsSource
+    source: str
     note: str
     before: tuple[tuple[float, float], ...]
     after: tuple[tuple[float, float], ...]
     groups: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        if self.source not in get_args(PointsSource):
+        if self.source not in POINTS_SOURCES:
             raise InputError("points must be public or synthetic; private people are never drawn")
         if not len(self.before) == len(self.after) == len(self.groups) > 0:
             raise InputError("before, after and groups must have one entry for each point")
@@ -139,6 +150,11 @@ class Budget:
     entries: tuple[LedgerEntry, ...]
     best_guess: Mapping[str, float | None] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        shares = [share for share in self.best_guess.values() if share is not None]
+        if not all(0.5 <= share <= 1.0 for share in shares):
+            raise InputError("a best guess is a share from one half to 1")
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -168,14 +184,12 @@ class Summary:
 
     def to_json(self) -> str:
         """The text of ``summary.json``."""
-        from pairveil.report.stored import summary_to_json
 
         return summary_to_json(self)
 
     @classmethod
     def from_json(cls, text: str) -> Summary:
         """Read ``summary.json``; InputError when it is damaged, foreign or of a newer version."""
-        from pairveil.report.stored import summary_from_json
 
         return summary_from_json(text)
 
@@ -324,3 +338,81 @@ class ReportData:
     evaluation: Evaluation | None = None
     audit: Finding | None = None
     answer: AnswerView | None = None
+
+
+# ---- ``summary.json``: written whole, and read strictly, since it may come from anybody ----------
+
+FORMAT, VERSION = "pairveil-summary", 1
+
+KAPPAS = ("pair", "relationship", "paper_bound", "person", "intransitive")
+
+
+def summary_to_json(summary: Summary) -> str:
+    """The text of ``summary.json``."""
+    content = {"format": FORMAT, "version": VERSION, **asdict(summary)}
+    return json.dumps(_without_infinities(content), indent=1, allow_nan=False) + "\n"
+
+
+def summary_from_json(text: str) -> Summary:
+    """What `summary_to_json` wrote; InputError when it is damaged, foreign or of a newer version."""
+    content = parse_json(text, SUMMARY_FILE)
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise InputError(f"{SUMMARY_FILE} is no pairveil summary")
+    if not isinstance(content.get("version"), int) or content["version"] > VERSION:
+        raise InputError(f"{SUMMARY_FILE} was written by a newer pairveil; update pairveil")
+    with taking_apart(SUMMARY_FILE):
+        try:
+            summary = msgspec.convert(_with_infinities(content), Summary)
+        except msgspec.ValidationError as problem:
+            raise problem.__cause__ or problem from None  # a class's own check says it better
+    for graph in (summary.used, summary.given):
+        if graph is not None:
+            _check_counts(graph)
+    return summary
+
+
+def read_summary(folder: Path) -> Summary:
+    """The folder's ``summary.json``, or an empty summary when there is none."""
+    file = folder / SUMMARY_FILE
+    if not file.exists():
+        return Summary()
+    return Summary.from_json(read_regular(file).decode("utf-8", errors="replace"))
+
+
+def _without_infinities(value: Any) -> Any:
+    """Strict JSON has no infinity; the string 'inf' stands for it, and ``float`` reads it back."""
+    if isinstance(value, Mapping):
+        return {key: _without_infinities(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_infinities(item) for item in value]
+    return "inf" if isinstance(value, float) and math.isinf(value) else value
+
+
+def _with_infinities(value: Any) -> Any:
+    """What `_without_infinities` was given, where a number may be infinite."""
+    if isinstance(value, Mapping):
+        return {
+            key: math.inf if item == "inf" and key in _MAY_BE_INFINITE else _with_infinities(item)
+            for key, item in value.items()
+        }
+    return [_with_infinities(item) for item in value] if isinstance(value, list) else value
+
+
+_MAY_BE_INFINITE = ("epsilon", "epsilon_so_far")
+
+
+def _check_counts(graph: GraphSummary) -> None:
+    """How many people have which degree or b: ascending, each with somebody."""
+    rows = [*graph.degrees, *graph.b, *((one.rank, one.b, one.degree) for one in graph.top)]
+    counts = [
+        graph.n_people,
+        graph.n_pairs,
+        *graph.kappa.values(),
+        *(n for row in rows for n in row),
+    ]
+    if min(counts) < 0 or set(graph.kappa) != set(KAPPAS):
+        raise InputError(f"{SUMMARY_FILE} holds something that is not a count")
+    for found in (graph.degrees, graph.b):
+        values = [value for value, _ in found]
+        if not found or values != sorted(set(values)) or not all(people for _, people in found):
+            raise InputError(f"{SUMMARY_FILE} holds counts that are none")

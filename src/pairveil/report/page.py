@@ -1,20 +1,105 @@
 """The page that is signed: one HTML file that needs nothing else.
 
 The modules beside this one prepare data; what is where on the page is decided in ``templates/``.
+
+The template engine, set up once for report and studio: escapes everything, knows no missing name.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
+from functools import cache
+from importlib.metadata import version
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment, PackageLoader, PrefixLoader, StrictUndefined
+from markupsafe import Markup
+
 from pairveil.files import write_file
+from pairveil.printable import printable
 from pairveil.release.release import CURVE_FILE
-from pairveil.report import accounts, evidence, pairs, promise
+from pairveil.report import accounts, promise, quality
 from pairveil.report.data import ReportData
-from pairveil.report.linkage import waterfall_figure, weights_figure
-from pairveil.report.operating import operating
-from pairveil.report.rendering import environment, shell
+from pairveil.report.results import operating, waterfall_figure, weights_figure
+
+# ---- escapes everything, knows no missing name ---------------------------------------------------
+
+
+def shown(value: Any) -> Any:
+    """What a template writes for a value: text without what could act on a reader's screen.
+
+    Markup is kept: only templates make it. The engine escapes the rest.
+
+    Examples
+    --------
+    >>> shown("safe\\u202egnp.exe"), shown(None)
+    ('safe?gnp.exe', '')
+    """
+    if value is None:
+        return ""
+    return value if isinstance(value, Markup) else printable(str(value), lines=True)
+
+
+@cache
+def environment(*packages: str) -> Environment:
+    """Templates of these packages' folders ``templates``, as ``report/page.html``.
+
+    Examples
+    --------
+    >>> environment("report").from_string("{{ name }}").render(name="<script>")
+    '&lt;script&gt;'
+    """
+    loaders = {name: PackageLoader(f"pairveil.{name}") for name in packages}
+    return Environment(
+        loader=PrefixLoader(loaders),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+@cache
+def asset(package: str, name: str) -> str:
+    """A style sheet or script of a package, as text that templates keep as it is."""
+    text = (
+        files(f"pairveil.{package}").joinpath("assets").joinpath(name).read_text(encoding="utf-8")
+    )
+    return Markup(text)  # ours, and not made of anything that came in
+
+
+def shell(package: str, kind: str) -> dict[str, Any]:
+    """What ``report/shell.html`` needs besides title, cover, status and sections: style, script, policy.
+
+    The browser itself then refuses anything from the network and any script but ours.
+    """
+    style, script = asset(package, "page.css"), asset(package, "page.js")
+    return {
+        "kind": kind,
+        "version": version("pairveil"),
+        "style": style,
+        "script": script,
+        "policy": f"default-src 'none'; img-src data:; style-src {digest(style)}; "
+        f"script-src {digest(script)}; base-uri 'none'; form-action 'none'",
+    }
+
+
+def digest(text: str) -> str:
+    """How a content policy names an inline style or script that it allows.
+
+    Examples
+    --------
+    >>> digest("")
+    "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
+    """
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+# ---- The page that is signed: one HTML file that needs nothing else ------------------------------
 
 SECTIONS = (
     ("promise", "Promise"),
@@ -26,6 +111,7 @@ SECTIONS = (
     ("recompute", "Recompute"),
     ("signoff", "Sign-off"),
 )
+
 UNCERTIFIED = ("promise", "limits", "quality", "signoff")
 """What there is to say of a release that promises nothing, or whose certificate does not hold."""
 
@@ -65,8 +151,8 @@ def context(data: ReportData) -> dict[str, Any]:
         "first": first,
         "limits": promise.limits(data),
         "protected": promise.protected(certificate, data.audit) if certificate is not None else None,
-        "graph": pairs.graph(data),
-        "quality": evidence.quality(data),
+        "graph": accounts.graph(data),
+        "quality": quality.quality(data),
         "answer": data.answer,
         "linkage": weights_figure(data.linkage) if data.linkage else None,
         "waterfall": waterfall_figure(data.linkage, data.prior) if data.linkage else None,

@@ -19,11 +19,9 @@ from pairveil.privacy.verdict import (
     verdict,
 )
 from pairveil.release.release import CURVE_FILE
-from pairveil.report.charts import Bar, horizontal_bars, hundred_guesses
+from pairveil.report.charts import Bar, Fact, Figure, horizontal_bars, hundred_guesses, table
 from pairveil.report.data import ReportData
-from pairveil.report.evidence import gain_in_brief
-from pairveil.report.measured import attacked
-from pairveil.report.parts import Fact, Figure, table
+from pairveil.report.quality import attacked, gain_in_brief
 from pairveil.report.words import (
     at_most,
     caveats,

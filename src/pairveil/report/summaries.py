@@ -13,8 +13,7 @@ import numpy as np
 from pairveil.errors import InputError
 from pairveil.privacy.events import BestOfEvent
 from pairveil.privacy.verdict import releases_of
-from pairveil.report.data import Budget, LedgerEntry, MetricShape, ReportData, Summary
-from pairveil.report.stored import read_summary
+from pairveil.report.data import Budget, LedgerEntry, MetricShape, ReportData, Summary, read_summary
 
 if TYPE_CHECKING:
     from pairveil.privacy.ledger import PrivacyLedger
@@ -119,8 +118,7 @@ def read_release(folder: str | Path) -> ReportData:
     from pairveil.release.linkage import ReleasedLinkage
     from pairveil.release.metric import ReleasedMetric
     from pairveil.release.release import load_release
-    from pairveil.report.answers import view_of
-    from pairveil.report.linkage import weight_rows
+    from pairveil.report.results import view_of, weight_rows
 
     released = load_release(folder)
     certificate = released.certificate

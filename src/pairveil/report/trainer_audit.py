@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from datetime import date
 from typing import TYPE_CHECKING
 
-from pairveil.report.charts import Bar, horizontal_bars
+from pairveil.report.charts import Bar, Fact, Figure, Table, horizontal_bars, table
 from pairveil.report.data import Cover
-from pairveil.report.parts import Fact, Figure, Table, table
-from pairveil.report.rendering import environment, shell
+from pairveil.report.page import environment, shell
 from pairveil.report.words import number, one_in
 
 if TYPE_CHECKING:  # the page sees plain findings, never the data that they came from

@@ -23,7 +23,7 @@ from starlette.routing import Route
 
 from pairveil.errors import InputError, PairveilError
 from pairveil.files import write_file
-from pairveil.report.rendering import asset, environment
+from pairveil.report.page import asset, environment
 from pairveil.studio import commands, forms, pages
 from pairveil.studio.fitting import Fitting
 from pairveil.studio.guard import Guard

@@ -17,9 +17,8 @@ from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.units import WORDS
 from pairveil.privacy.verdict import Releases
 from pairveil.report import promise
-from pairveil.report.charts import hundred_guesses, star
+from pairveil.report.charts import hundred_guesses, star, table
 from pairveil.report.data import MetricShape, ReportData
-from pairveil.report.parts import table
 from pairveil.report.words import cost, number
 from pairveil.schema.toml import read_schema
 from pairveil.studio.commands import EPSILONS

@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 
 from pairveil.errors import InputError, PairveilError
-from pairveil.report.rendering import asset, digest
+from pairveil.report.page import asset, digest
 from pairveil.studio import commands
 
 MOST_BYTES = 1 << 30
