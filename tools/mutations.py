@@ -431,12 +431,6 @@ KAPPA = [
         _in("test_kappa"),
     ),
     Mutation(
-        "kappa: degrees bound relationships one too low",
-        "relationship=second,\n        paper_bound=largest,",
-        "relationship=max(1, second - 1),\n        paper_bound=largest,",
-        _in("test_kappa"),
-    ),
-    Mutation(
         "kappa: the plan is made for one pair, whatever the unit",
         "Budget(given.epsilon, delta, material.costs[given.unit], given.adjacency)",
         'Budget(given.epsilon, delta, material.costs["pair"], given.adjacency)',

@@ -183,7 +183,8 @@ def share_of_pairs(
     loops.count_pairs(ends, degree)
     expected = loops.expected_share(ends, degree, PLENTY)
     found = np.empty(int(expected + 12 * np.sqrt(expected) + 16), dtype=np.int32)
-    count = loops.draw_share(ends, degree, PLENTY, np.uint64(rng.integers(2**63)), found)
+    draw = loops.draw_share.compiled()  # wraps around: Python would warn
+    count = draw(ends, degree, PLENTY, np.uint64(rng.integers(2**63)), found)
     return found[:count]
 
 

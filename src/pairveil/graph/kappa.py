@@ -11,7 +11,6 @@ At 10^8 pairs the arrays are what costs, so each exists once: the caller's pairs
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -22,7 +21,8 @@ from pairveil.array_types import IntArray
 from pairveil.errors import InputError
 from pairveil.graph import GraphSummary, RankedPerson, loops
 from pairveil.plots import html_table, new_axes
-from pairveil.records.tupleset import check_tuples
+from pairveil.records.kinds import PAIRS, TUPLES
+from pairveil.records.validation import check_members
 
 _INT32_MAX = 2**31 - 1
 
@@ -50,47 +50,15 @@ class Adjacency(NamedTuple):
 
 
 def checked_pairs(pairs: Any) -> NDArray[np.signedinteger]:
-    """The pairs as a C-ordered (K, 2) int32 or int64 array of numbers >= 0, or an `InputError`.
-
-    Parameters
-    ----------
-    pairs : (K, 2) array_like of integers, or an object with such a ``pairs`` attribute
+    """The pairs of an array, or of an object with ``pairs``, as a C-ordered (K, 2) int32 or int64 array.
 
     Examples
     --------
-    >>> checked_pairs([(0, 1), (1, 2)]).shape
-    (2, 2)
     >>> checked_pairs([(0, 1), (2, 2)])
     Traceback (most recent call last):
-    pairveil.errors.InputError: pair 1 joins a person with herself; drop such pairs (rows count from 0)
+    pairveil.errors.InputError: 1 pair joins a person with herself (row 2). Remove it
     """
-    try:
-        array = np.asarray(getattr(pairs, "pairs", pairs))
-    except ValueError:  # ragged lists
-        raise InputError("pairs must be a (K, 2) array: two people in every row") from None
-    if array.size == 0:
-        raise InputError("there are no pairs; give at least one pair of people")
-    if array.ndim != 2 or array.shape[1] != 2:
-        raise InputError(f"pairs must be a (K, 2) array, one row per pair; got shape {array.shape}")
-    if not np.issubdtype(array.dtype, np.integer):
-        raise InputError(
-            f"pairs must hold integer row numbers of people; got dtype {array.dtype}. "
-            "Use pairveil.PairSet.join to turn ids into row numbers"
-        )
-    if array.dtype == np.uint64 and int(array.max()) > np.iinfo(np.int64).max:
-        raise InputError("a person's number in pairs exceeds 2**63 - 1; renumber people from 0")
-    if array.dtype not in (np.dtype(np.int32), np.dtype(np.int64)):
-        array = array.astype(np.int64)
-    array = np.ascontiguousarray(array)
-    lowest, self_row = loops.lowest_and_self(array)
-    if lowest < 0:
-        row = int(np.argmax((array < 0).any(axis=1)))
-        raise InputError(f"pair {row} has a negative person number; people count from 0")
-    if self_row >= 0:
-        raise InputError(
-            f"pair {self_row} joins a person with herself; drop such pairs (rows count from 0)"
-        )
-    return array
+    return np.ascontiguousarray(check_members(getattr(pairs, "pairs", pairs), PAIRS))
 
 
 def build_adjacency(pairs: Any, n_people: int | None = None) -> Adjacency:
@@ -117,62 +85,15 @@ def build_adjacency(pairs: Any, n_people: int | None = None) -> Adjacency:
     if n_people is None and largest >= 4 * len(array) + 65_536:
         people, array = compacted(array)
         largest = len(people) - 1
-    offsets = _zero_offsets(largest + 1 if n_people is None else n_people, len(array))
-    loops.count_pairs(array, offsets)
-    found = _filled(offsets, len(array), [array])
-    assert found is not None
-    return found._replace(people=people)
-
-
-def adjacency_of_parts(
-    degrees: NDArray[np.integer], parts: Iterable[NDArray[np.signedinteger]]
-) -> Adjacency:
-    """Neighbour lists of pairs that come part by part and are never held together.
-
-    Degrees say how long each list gets, so a part's pairs can be put where they belong and be
-    forgotten: 8 bytes a pair instead of 16.
-
-    Parameters
-    ----------
-    degrees : (n_people,) array of integers
-        How many pairs each person has, over all parts.
-    parts : iterable of (k, 2) int32 or int64 arrays
-        Together every pair once.
-
-    Raises InputError: the parts are not those that the degrees were counted on.
-
-    Examples
-    --------
-    >>> parts = [np.array([[0, 1]]), np.array([[2, 1]])]
-    >>> adjacency_of_parts(np.array([1, 2, 1]), parts).neighbours.tolist()
-    [1, 0, 2, 1]
-    """
-    n_pairs = int(degrees.sum(dtype=np.int64)) // 2
-    if n_pairs == 0:
-        raise InputError("there are no pairs; give at least one pair of people")
-    offsets = _zero_offsets(len(degrees), n_pairs)
-    offsets[:-1] = degrees
-    found = _filled(offsets, n_pairs, (checked_pairs(part) for part in parts if len(part)))
-    if found is None or not loops.all_placed(degrees, offsets):
-        raise InputError("the pairs changed between two readings of them")
-    return found
-
-
-def _zero_offsets(n: int, n_pairs: int) -> NDArray[np.signedinteger]:
+    n = largest + 1 if n_people is None else n_people
     if n > _INT32_MAX - 1:
         raise InputError("more than 2**31 - 2 people: split the graph by connected component")
-    return np.zeros(n + 1, dtype=np.int32 if 2 * n_pairs <= _INT32_MAX else np.int64)
-
-
-def _filled(
-    offsets: NDArray[np.signedinteger], n_pairs: int, parts: Iterable[NDArray[np.signedinteger]]
-) -> Adjacency | None:
-    """Lists of the lengths in ``offsets``, which become where each starts; None if a pair has no place."""
-    neighbours = np.empty(2 * n_pairs, dtype=np.int32)
-    loops.ends_of_lists(offsets)
-    if not all(loops.place_pairs(part, offsets, neighbours) for part in parts):
-        return None
-    return Adjacency(offsets, neighbours, int(loops.sort_lists(offsets, neighbours)))
+    offsets: NDArray[Any] = np.zeros(
+        n + 1, dtype=np.int32 if 2 * len(array) <= _INT32_MAX else np.int64
+    )
+    neighbours = np.empty(2 * len(array), dtype=np.int32)
+    loops.fill_lists(array, offsets, neighbours)
+    return Adjacency(offsets, neighbours, int(loops.sort_lists(offsets, neighbours)), people)
 
 
 def compacted(
@@ -361,61 +282,9 @@ def kappa(pairs: Any) -> Kappa:
     >>> kappa([(0, 1), (0, 2), (0, 3), (0, 4)]).relationship
     1
     """
-    return _kappa_of(build_adjacency(pairs, n_people=_n_people(pairs)))
-
-
-def kappa_of_parts(
-    degrees: NDArray[np.integer], parts: Iterable[NDArray[np.signedinteger]]
-) -> Kappa:
-    """`kappa` of pairs that come part by part: 12 bytes a pair at its peak instead of 20.
-
-    Parameters
-    ----------
-    degrees : (n_people,) array of integers
-        How many pairs each person has, over all parts.
-    parts : iterable of (k, 2) arrays of integers below n_people
-        Together every pair once, in any order.
-
-    Examples
-    --------
-    >>> kappa_of_parts(np.array([2, 2, 2]), [np.array([[0, 1], [1, 2]]), np.array([[0, 2]])])
-    Kappa(pair=1, relationship=2, paper_bound=2, person=2, intransitive=1, n_people=3, n_pairs=3)
-    """
-    return _kappa_of(adjacency_of_parts(degrees, parts))
-
-
-def kappa_of_degrees(degrees: NDArray[np.integer]) -> Kappa:
-    """What degrees alone say: `person` exactly, upper bounds for everything else.
-
-    Nobody's b exceeds her degree (she is in a block if she is in a pair), so the second largest b is at most
-    the second largest degree. A pair that occurs m times gives two people a degree of m or more, so
-    the same number bounds `pair`. More noise than needed for those units, never less.
-
-    Parameters
-    ----------
-    degrees : (n_people,) array of integers
-
-    Examples
-    --------
-    >>> kappa_of_degrees(np.array([3, 1, 1, 1])).of("person")
-    3
-    """
-    if not degrees.any():
-        raise InputError("there are no pairs; give at least one pair of people")
-    second, largest = np.sort(np.partition(degrees, -2)[-2:]).tolist()
-    return Kappa(
-        pair=second,
-        relationship=second,
-        paper_bound=largest,
-        person=largest,
-        intransitive=second,
-        n_people=int(np.count_nonzero(degrees)),
-        n_pairs=int(degrees.sum(dtype=np.int64)) // 2,
-        per_person=degrees.astype(np.int32, copy=False),
-    )
-
-
-def _kappa_of(adjacency: Adjacency) -> Kappa:
+    # A PairSet knows its people, also those without pairs; an array does not.
+    known = hasattr(pairs, "pairs") and hasattr(pairs, "n_people")
+    adjacency = build_adjacency(pairs, n_people=int(pairs.n_people) if known else None)
     found = correlate(adjacency)
     found.b.flags.writeable = False
     return Kappa(
@@ -440,11 +309,6 @@ def _intransitive(second: int, bridged: int) -> int:
     The largest over all targets is therefore second - 1, or `second` when a bridge attains it.
     """
     return second if bridged >= second else second - 1
-
-
-def _n_people(pairs: Any) -> int | None:
-    """A PairSet knows its people, also those without pairs; an array does not."""
-    return int(pairs.n_people) if hasattr(pairs, "pairs") and hasattr(pairs, "n_people") else None
 
 
 # ---- tuples of people, and people who change together --------------------------------------------
@@ -503,7 +367,8 @@ def _most_shared(numbers: IntArray, n: int) -> int:
 
 def members_of(tuples: Any) -> IntArray:
     """Members of tuples, checked."""
-    return check_tuples(getattr(tuples, "tuples", tuples))
+    found = check_members(getattr(tuples, "tuples", tuples), TUPLES)
+    return found.astype(np.int64, copy=False)
 
 
 def kappa_together(found: Kappa, pairs: NDArray[Any], together: NDArray[np.int64]) -> Kappa:

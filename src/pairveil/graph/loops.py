@@ -14,59 +14,30 @@ from pairveil._compiled import lazy_njit
 
 
 @lazy_njit
-def lowest_and_self(pairs):  # type: ignore[no-untyped-def]
-    """The lowest number and the first row whose two ends are equal (-1: none)."""
-    lowest, self_row = pairs[0, 0], -1
+def count_pairs(pairs, counts):  # type: ignore[no-untyped-def]
+    """Add each person's number of pairs to her place in `counts`."""
     for row in range(pairs.shape[0]):
-        lowest = min(lowest, pairs[row, 0], pairs[row, 1])
-        if self_row < 0 and pairs[row, 0] == pairs[row, 1]:
-            self_row = row
-    return lowest, self_row
+        counts[pairs[row, 0]] += 1
+        counts[pairs[row, 1]] += 1
 
 
 @lazy_njit
-def count_pairs(pairs, offsets):  # type: ignore[no-untyped-def]
-    """Add each person's number of pairs to her place in `offsets`."""
-    for row in range(pairs.shape[0]):
-        offsets[pairs[row, 0]] += 1
-        offsets[pairs[row, 1]] += 1
+def fill_lists(pairs, offsets, neighbours):  # type: ignore[no-untyped-def]
+    """Fill lists of neighbours, and `offsets` (zeros on entry) with where each starts.
 
-
-@lazy_njit
-def ends_of_lists(offsets):  # type: ignore[no-untyped-def]
-    """Turn lengths of lists into where each list ends."""
+    Lists are filled from their ends backwards: offsets[v] is the end of what is still free of v's list, and
+    the start when every pair is placed, so that no cursor array is needed.
+    """
+    count_pairs(pairs, offsets)
     total = 0
     for v in range(offsets.size):
         total += offsets[v]
         offsets[v] = total
-
-
-@lazy_njit
-def place_pairs(pairs, offsets, neighbours):  # type: ignore[no-untyped-def]
-    """Fill lists from their ends backwards; False (and no more is written) if a pair has no place.
-
-    offsets[v] is the end of what is still free of v's list; each placement moves it one towards the start,
-    so when every pair is placed it is the start, and no cursor array is needed.
-    """
     for row in range(pairs.shape[0]):
         for side in range(2):
             v = pairs[row, side]
-            if v >= offsets.size - 1 or offsets[v] == 0:
-                return False
             offsets[v] -= 1
             neighbours[offsets[v]] = pairs[row, 1 - side]
-    return True
-
-
-@lazy_njit
-def all_placed(degrees, offsets):  # type: ignore[no-untyped-def]
-    """Whether every list is full: it starts where those before it end."""
-    total = 0
-    for v in range(degrees.size):
-        if offsets[v] != total:
-            return False
-        total += degrees[v]
-    return True
 
 
 @lazy_njit
@@ -221,10 +192,7 @@ def fill_up(ends, names, degree, limit, acyclic, tree, taken, more):  # type: ig
 def grow_forest(ends, limit, kept, tree):  # type: ignore[no-untyped-def]
     """Add pairs that close no cycle, letting degrees grow to 3, 4, 6, 9, ... until nothing fits."""
     degree = np.zeros(tree.size, dtype=np.int32)
-    for e in range(kept.size):
-        if kept[e]:
-            degree[ends[e, 0]] += 1
-            degree[ends[e, 1]] += 1
+    count_pairs(ends[kept], degree)
     allowed = 2
     while allowed < limit:
         allowed = min(limit, max(allowed + 1, allowed * 3 // 2))
@@ -248,9 +216,7 @@ def grow_forest(ends, limit, kept, tree):  # type: ignore[no-untyped-def]
 def _incidence(ends, n):  # type: ignore[no-untyped-def]
     """Positions of each person's pairs, by a counting sort; ascending in each list."""
     offsets = np.zeros(n + 1, dtype=np.int32)
-    for e in range(ends.shape[0]):
-        offsets[ends[e, 0]] += 1
-        offsets[ends[e, 1]] += 1
+    count_pairs(ends, offsets)
     total = 0
     for v in range(n):
         total += offsets[v]

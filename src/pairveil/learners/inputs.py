@@ -49,13 +49,14 @@ from pairveil.privacy.units import (
 )
 from pairveil.records.canonical import NULL
 from pairveil.records.columns import LabelColumn, as_ids, ids_as_text
+from pairveil.records.kinds import TUPLES
 from pairveil.records.pairset import PairSet
 from pairveil.records.people import NO_CLASS, People, class_numbers
 from pairveil.records.scaling import PublicBounds, scale_to_bounds
 from pairveil.records.shared_values import numbered
 from pairveil.records.tables import refuse_repeated
-from pairveil.records.tupleset import TupleSet, answered, check_tuples
-from pairveil.records.validation import neither
+from pairveil.records.tupleset import TupleSet, answered
+from pairveil.records.validation import check_members, neither
 from pairveil.schema.schema import Schema
 from pairveil.schema.toml import read_schema, to_toml
 
@@ -413,14 +414,14 @@ def resolve_tuples(tuples: Any, y: Any, preprocessor: Any) -> TupleSet:
         )
     if preprocessor is None:
         raise InputError("tuples of row numbers need preprocessor=X, one row a person")
-    array = check_tuples(tuples)
+    array = check_members(tuples, TUPLES)
     if callable(preprocessor):
         people, where = np.unique(array, return_inverse=True)
         table, array = preprocessor(people), where.reshape(array.shape)
     else:
         table = preprocessor
     features = as_features(table)
-    members = check_tuples(array, features.shape[0])
+    members = check_members(array, TUPLES, features.shape[0])
     order = None if y is None else answered(y, members.shape)
     return TupleSet(features, members, order, None, names_of(table))
 

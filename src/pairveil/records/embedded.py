@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.errors import InputError
+from pairveil.records.kinds import PAIRS
 from pairveil.records.scaling import PublicBounds, scale_to_bounds
 from pairveil.records.tables import FeatureTable
-from pairveil.records.validation import check_pairs
+from pairveil.records.validation import check_members
 
 # Range of each measure in the published summary of the Wisconsin data, rounded outward:
 # mean, standard error, worst.
@@ -117,7 +118,7 @@ def label_pairs(pairs: Any, classes: Any) -> np.ndarray:
     kinds = np.asarray(classes)
     if kinds.ndim != 1:
         raise InputError("classes must be one a person")
-    ends = check_pairs(pairs, len(kinds))
+    ends = check_members(pairs, PAIRS, len(kinds))
     return np.where(kinds[ends[:, 0]] == kinds[ends[:, 1]], 1, -1).astype(np.int8)
 
 

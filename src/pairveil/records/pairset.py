@@ -14,7 +14,7 @@ from pairveil.records.resolving import index_pairs
 from pairveil.records.shared_values import numbered
 from pairveil.records.similar_ids import say_similar
 from pairveil.records.tables import FeatureTable, PairTable
-from pairveil.records.validation import check_labels, check_pairs
+from pairveil.records.validation import check_labels, check_members
 
 
 class PairSet(Records):
@@ -68,7 +68,7 @@ class PairSet(Records):
         together: Any = None,
     ) -> None:
         self._set_people(features, ids, feature_names)
-        members = check_pairs(pairs, self.n_people)
+        members = check_members(pairs, PAIRS, self.n_people)
         self._set(
             members=members,
             content=None if labels is None else check_labels(labels, len(members)),

@@ -16,7 +16,7 @@ from pairveil.array_types import IntArray
 from pairveil.errors import InputError, PrivateNote
 from pairveil.records.kinds import TUPLES
 from pairveil.records.records import Records, face
-from pairveil.records.validation import check_features, name_rows
+from pairveil.records.validation import check_features, check_members
 
 Orders = NDArray[np.int8]
 
@@ -71,7 +71,7 @@ class TupleSet(Records):
         feature_names: Any = None,
     ) -> None:
         self._set_people(features, ids, feature_names)
-        members = check_tuples(tuples, self.n_people)
+        members = check_members(tuples, TUPLES, self.n_people).astype(np.int64, copy=False)
         self._set(members=members, content=_checked_order(order, members.shape))
 
     @classmethod
@@ -101,7 +101,7 @@ class TupleSet(Records):
         [[0, 2, 1]]
         """
         table = check_features(features)
-        members = check_tuples(tuples, table.shape[0])
+        members = check_members(tuples, TUPLES, table.shape[0])
         values = np.asarray(classes)
         if values.shape != (table.shape[0],):
             raise InputError(f"{table.shape[0]} people need as many classes, one each")
@@ -123,49 +123,6 @@ class TupleSet(Records):
     def with_order(self, order: Orders) -> TupleSet:
         """The same tuples with other parts, which must be orders."""
         return self._changed(content=order)
-
-
-def check_tuples(tuples: Any, n_people: int | None = None) -> IntArray:
-    """Tuples as a (K, m) array of row numbers of m different people; without ``n_people`` of any number.
-
-    Examples
-    --------
-    >>> check_tuples([[0, 1, 1]], n_people=3)
-    Traceback (most recent call last):
-    ...
-    pairveil.errors.InputError: 1 tuple names a person twice (row 1). Everybody is in a tuple once at most
-    """
-    try:
-        table = np.asarray(tuples)
-    except ValueError:  # ragged lists
-        raise InputError("tuples must all have as many members: a (K, m) array") from None
-    if table.size == 0:
-        raise InputError("there are no tuples")
-    if table.ndim != 2 or not FEWEST <= table.shape[1] <= MOST:
-        raise InputError(
-            f"tuples must have shape (number of tuples, m) with m from {FEWEST} to {MOST}, "
-            f"not {table.shape}"
-        )
-    if table.dtype.kind not in "iu":
-        raise InputError("tuples must be integers: the row numbers of people, counted from 0")
-    highest = int(table.max()) + 1 if n_people is None else n_people
-    outside = np.flatnonzero(((table < 0) | (table >= highest)).any(axis=1))
-    if outside.size:
-        many = outside.size > 1
-        raise InputError(
-            f"{outside.size} tuple{'s' * many} point{'' if many else 's'} outside the {highest} people "
-            f"({name_rows(outside + 1)}); people are counted from 0"
-        )
-    table = table.astype(np.int64, copy=False)
-    ordered = np.sort(table, axis=1)
-    twice = np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
-    if twice.size:
-        many = twice.size > 1
-        raise InputError(
-            f"{twice.size} tuple{'s' * many} name{'' if many else 's'} a person twice "
-            f"({name_rows(twice + 1)}). Everybody is in a tuple once at most"
-        )
-    return table
 
 
 def _checked_order(order: Any, shape: tuple[int, int]) -> Orders:

@@ -13,6 +13,7 @@ import scipy  # its parts load on first use: who only counts pairs needs no spar
 
 from pairveil.errors import InputError
 from pairveil.foreign import as_csr
+from pairveil.records.kinds import RecordKind
 
 # Rows looked at together: bounds the memory that a check needs, whatever the table's size.
 BLOCK_ROWS = 16_384
@@ -116,32 +117,57 @@ def _refuse_value(row: int, column: int, names: Sequence[str] | None) -> None:
     )
 
 
-def check_pairs(pairs: Any, n_people: int) -> np.ndarray:
-    """Pairs as a (K, 2) integer array of row indices within ``range(n_people)``, nobody with herself.
+def check_members(members: Any, kind: RecordKind, n_people: int | None = None) -> np.ndarray:
+    """Members as a (K, m) integer array of row numbers of different people; int32 and int64 stay as they are.
+
+    ``n_people``: how many people there are; None where nobody said.
 
     Examples
     --------
-    >>> check_pairs([[0, 1], [2, 2]], n_people=3)
+    >>> from pairveil.records.kinds import PAIRS
+    >>> check_members([[0, 1], [2, 2]], PAIRS, n_people=3)
     Traceback (most recent call last):
     ...
     pairveil.errors.InputError: 1 pair joins a person with herself (row 2). Remove it
     """
-    table = np.asarray(pairs)
+    (least, most), name = kind.sizes, kind.name
+    m = f"{most}" if least == most else "m"
+    try:
+        table = np.asarray(members)
+    except ValueError:  # ragged lists
+        raise InputError(f"{name} must all have as many members: a (K, {m}) array") from None
     if table.size == 0:
-        raise InputError("there are no pairs")
-    if table.ndim != 2 or table.shape[1] != 2:
-        raise InputError(f"pairs must have shape (number of pairs, 2), not {table.shape}")
+        raise InputError(f"there are no {name}")
+    if table.ndim != 2 or not least <= table.shape[1] <= most:
+        wanted = f"(K, {m}), a {kind.one} a row" + f", m from {least} to {most}" * (m == "m")
+        raise InputError(f"{name} must have shape {wanted}; got {table.shape}")
     if table.dtype.kind not in "iu":
-        raise InputError("pairs must be integers: the row numbers of two people, counted from 0")
-    if table.min() < 0 or table.max() >= n_people:
-        outside = np.flatnonzero(((table < 0) | (table >= n_people)).any(axis=1))
         raise InputError(
-            f"{outside.size} pair{_s(outside.size)} point{'s' if outside.size == 1 else ''} outside "
-            f"the {n_people} people ({name_rows(outside + 1)}); people are counted from 0"
+            f"{name} must be integers, the row numbers of people counted from 0: "
+            "pairveil.PairSet.join turns ids into row numbers"
+        )
+    above = 2**63 if n_people is None else n_people
+    if table.min() < 0 or table.max() >= above:
+        bad = np.flatnonzero(((table < 0) | (table >= above)).any(axis=1))
+        those = "the people: a number is negative or above 2**63 - 1"
+        if n_people is not None:
+            those = f"the {n_people} people"
+        raise InputError(
+            f"{bad.size} {kind.one}{_s(bad.size)} point{'s' if bad.size == 1 else ''} outside {those} "
+            f"({name_rows(bad + 1)}); people are counted from 0"
         )
     if table.dtype not in (np.int32, np.int64):
         table = table.astype(np.int64)
-    refuse_self_pairs(table)
+    if most == 2:
+        refuse_self_pairs(table)
+        return table
+    ordered = np.sort(table, axis=1)
+    twice = np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
+    if twice.size:
+        raise InputError(
+            f"{twice.size} {kind.one}{_s(twice.size)} name{'s' if twice.size == 1 else ''} a person twice "
+            f"({name_rows(twice + 1)}). Everybody is in a {kind.one} once at most"
+        )
     return table
 
 
