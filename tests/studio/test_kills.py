@@ -18,7 +18,7 @@ from studio_tools import enter, open_client, shown_on, step, wait_until_done
 
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.release.metric import ReleasedMetric
-from pairveil.studio.commands import fit_command
+from pairveil.studio.commands import fit_job
 from pairveil.studio.fitting import Fitting
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs SIGSTOP")
@@ -143,7 +143,7 @@ def test_a_foreign_folder_cannot_choose_the_command(project, at, monkeypatch) ->
     fitting = Fitting(project)
     assert fitting.state() == "stopped"
     fitting.resume()
-    assert ran == [fit_command(project, dry_run=False)]
+    assert ran == [fit_job(project, dry_run=False).words()]
     assert ran[0][0] == "fit"
 
 

@@ -104,19 +104,69 @@ def test_what_was_typed_stays_when_the_same_columns_come_again(
 ) -> None:
     at("plan")
     typed = project.schema.read_text()
-    columns = [{"name": name} for name in tomllib.loads(typed)["columns"]]
+    said = tomllib.loads(typed)["columns"]
+    columns = [{"name": name} for name in said]
 
     async def ask(words: list[str]) -> commands.Answer:
-        if words[0] == "schema":
-            project.schema.write_text("[columns]")
+        if words[0] == "schema":  # a template without bounds, and with other guesses of kinds
+            kinds = {"id": "id", "date": "number"}
+            lines = [f'[columns."{one["name"]}"]\ntype = "{kinds.get(said[one["name"]]["type"], "skip")}"'
+                     for one in columns]  # fmt: skip
+            project.schema.write_text("version = 1\n" + "\n".join(lines))
         return commands.Answer({"columns": columns})
 
     monkeypatch.setattr(commands, "ask", ask)
     client.post("/files", data=COLUMNS)
-    assert project.schema.read_text() == typed
-    del columns[0]
+    assert tomllib.loads(project.schema.read_text()) == tomllib.loads(typed)
+    gone = columns.pop(1)["name"]
     client.post("/files", data=COLUMNS)
-    assert project.schema.read_text() != typed
+    left = tomllib.loads(project.schema.read_text())["columns"]
+    assert left == {name: facts for name, facts in said.items() if name != gone}
+
+
+def test_starting_over_keeps_what_was_said_of_the_columns(client, project, at, tables) -> None:
+    at("confirm")
+    said = project.schema.read_text()
+    assert "What you said of the columns is kept" in client.get("/confirm").text
+    client.post("/over")
+    assert project.schema.read_text() == said
+    assert project.settings.label == "label"
+    for which, file in zip(("people", "pairs"), tables, strict=True):
+        upload(client, which, file)
+    page = client.post("/files", data=COLUMNS)
+    assert step(page) == "plan" or 'value="120"' in page.text  # the bounds that were typed
+
+
+def test_pages_have_no_words_of_the_command_line(client, project, at) -> None:
+    first = client.get("/files").text
+    assert "What comes out" in first
+    at("schema")
+    page = client.post("/schema", data={**SCHEMA, "low-1": "", "high-1": ""})
+    assert "the lowest and highest possible value" in page.text
+    assert "leave out" in page.text
+    assert not re.search(r"bounds = |type = |(?<!<!)--[a-z]", page.text)
+
+
+def test_what_was_noticed_in_the_tables_is_shown_with_the_columns(
+    client, project, at, steps, monkeypatch
+) -> None:
+    at("schema")
+
+    async def ask(words: list[str]) -> commands.Answer:
+        planned = json.loads((steps["plan"] / "plan.json").read_text())
+        return commands.Answer(planned, ("note: 7 cells of age are no numbers; see --zero-means",))
+
+    monkeypatch.setattr(commands, "ask", ask)
+    page = client.post("/schema", data=SCHEMA)
+    assert step(page) == "plan", page.text
+    for shown in (page.text, client.get("/schema").text):
+        assert "Noticed while reading the tables" in shown
+        assert (
+            "7 cells of age are no numbers; see the field &#39;0, false or no means&#39;" in shown
+        )
+    assert not any(
+        b"7 cells" in file.read_bytes() for file in project.folder.iterdir() if file.is_file()
+    )
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs file modes")

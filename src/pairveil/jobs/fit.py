@@ -94,6 +94,7 @@ class TrainingOptions(PeopleOptions, PairOptions):
         "Column of FEATURES with each person's class: learn from people, without PAIRS. [default: the "
         "schema's, where no PAIRS are given]",
         panel=FILES,
+        label="Class",
     )
     class_list: str | None = option(
         None,

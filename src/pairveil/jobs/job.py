@@ -36,6 +36,8 @@ class Option(NamedTuple):
         whom to trust, what to run, what to charge and where to write. None: where it names a file.
     hidden : bool
         Whether no help shows it.
+    label : str
+        What the studio's page calls it, where it has a field for it.
     limits : mapping
         ``min`` and ``max`` of a number.
     """
@@ -47,6 +49,7 @@ class Option(NamedTuple):
     metavar: str = ""
     typed: bool | None = None
     hidden: bool = False
+    label: str = ""
     limits: dict[str, float] = {}  # noqa: RUF012 - a tuple's default is never changed
 
 

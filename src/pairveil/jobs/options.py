@@ -49,12 +49,17 @@ def selection(default: str, help: str, *names: str, **about: Any) -> Any:
 class GraphOptions:
     """Where a file says who is paired with whom."""
 
-    left: str = option("left", "Column with the first person's id.", panel=FILES)
-    right: str = option("right", "Column with the second person's id.", panel=FILES)
+    left: str = option("left", "Column with the first person's id.", panel=FILES, label="First id")
+    right: str = option(
+        "right", "Column with the second person's id.", panel=FILES, label="Second id"
+    )
     layout: str = option("auto", "Layout of the pairs file.", choices=LAYOUT_NAMES, panel=FILES)
     record_id: str = option("id", "dedupe: field of a record with the id.", panel=FILES)
     merge_similar_ids: bool = option(
-        False, "Ids that differ only in case, outer spaces or Unicode form are one.", panel=FILES
+        False,
+        "Ids that differ only in case, outer spaces or Unicode form are one.",
+        panel=FILES,
+        label="Ids that differ only in case or spaces are one person",
     )
 
     def read_graph(self, path: Path | str, *, labels: bool = False, **more: Any) -> Any:
@@ -77,6 +82,7 @@ class ZeroMeansOption:
         None,
         "What a label 0, false or no means: labels of 0 and 1 or yes and no need it.",
         panel=FILES,
+        label="0, false or no means",
     )
 
 
@@ -84,7 +90,7 @@ class ZeroMeansOption:
 class PairOptions(GraphOptions, ZeroMeansOption):
     """Where a file says who is paired with whom, and what their labels mean."""
 
-    label: str = option("label", "Column with the label.", panel=FILES)
+    label: str = option("label", "Column with the label.", panel=FILES, label="Label")
     threshold: float = option(0.5, "Splink: the score from which a pair is similar.", panel=FILES)
 
     def read_pairs(self, path: Path | str, *, labels: bool = True) -> Any:
@@ -97,7 +103,9 @@ class PairOptions(GraphOptions, ZeroMeansOption):
 class IdOption:
     """Who is who in a table of people."""
 
-    id: str = option("id", "Column of FEATURES with the person's id.", panel=FILES)
+    id: str = option(
+        "id", "Column of FEATURES with the person's id.", panel=FILES, label="Person's id"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +152,10 @@ class PageOptions:
         typed=False,
     )
     test_classes: str | None = option(
-        None, "Column of --public-test with each person's class.", panel=REPORT
+        None,
+        "Column of --public-test with each person's class.",
+        panel=REPORT,
+        label="Class in the public table",
     )
     audit: bool = option(
         False,

@@ -22,7 +22,6 @@ from starlette.responses import (
 from starlette.routing import Route
 
 from pairveil.errors import InputError, PairveilError
-from pairveil.files import write_file
 from pairveil.report.page import asset, environment
 from pairveil.studio import commands, forms, pages
 from pairveil.studio.fitting import Fitting
@@ -58,6 +57,7 @@ class Studio:
         names = [one for one, _ in pages.STEPS]
         text = environment("report", "studio").get_template(f"studio/{name}.html").render(
             step=name,
+            said=[pages.on_the_page(note, self.project) for note in self._notes],
             problem=pages.on_the_page(problem, self.project),
             steps=[
                 (one, words, names.index(one) <= names.index(step) and _may_go(step, one))
@@ -73,7 +73,7 @@ class Studio:
             "files": lambda: pages.files_page(self.project, self._names),
             "schema": lambda: pages.schema_page(self.project, form),
             "plan": lambda: pages.plan_page(self.project),
-            "confirm": lambda: {**pages.confirm_page(self.project), "said": self._notes},
+            "confirm": lambda: pages.confirm_page(self.project),
             "progress": self._status,
         }
         try:
@@ -134,14 +134,13 @@ class Studio:
     async def _read_files(self, form: dict[str, str]) -> Response:
         self.project.settings = forms.with_columns(self.project.settings, form)
         self.project.forget_answers()
-        commands.public_options(self.project)
-        kept = self.project.schema.read_text("utf-8") if self.project.schema.is_file() else None
-        columns = (await commands.ask(commands.schema_command(self.project))).content
+        commands.public_test(self.project)
+        kept = self.project.schema.read_text("utf-8") if self.project.schema.is_file() else ""
+        columns = (await commands.ask(commands.schema_job(self.project).words())).content
         check_width(len(columns["columns"]))
-        if kept is not None and _same_columns(kept, columns):
-            write_file(self.project.schema, kept)
+        forms.keep_what_was_said(self.project, kept)
         if not self.project.by_classes:
-            kappa = await commands.ask(commands.kappa_command(self.project))
+            kappa = await commands.ask(commands.kappa_job(self.project).words())
             self.project.keep("kappa.json", kappa.content)
         self.project.keep("columns.json", columns)
         return _go("schema")
@@ -164,8 +163,9 @@ class Studio:
 
     async def _plan(self) -> None:
         if self.project.answer("plan.json") is None:
-            plan = await commands.ask(commands.plan_command(self.project))
+            plan = await commands.ask(commands.plan_job(self.project).words())
             self.project.keep("plan.json", plan.content)
+            self._notes = plan.notes
 
     # ---- privacy ---------------------------------------------------------------------------------
 
@@ -185,8 +185,7 @@ class Studio:
     async def _rehearse(self, form: dict[str, str]) -> Response:
         await self._plan()
         self.project.settings = forms.with_choice(self.project.settings, form)
-        words = commands.fit_command(self.project, dry_run=True)
-        rehearsed = await commands.ask(words)
+        rehearsed = await commands.ask(commands.fit_job(self.project, dry_run=True).words())
         self.project.keep("certificate.json", rehearsed.content)
         self._notes = rehearsed.notes
         return _go("confirm")
@@ -294,18 +293,6 @@ class Studio:
 def _may_go(step: str, to: str) -> bool:
     """Whether the list of steps offers a link: not back into a fit that was begun."""
     return to == step if step in ("progress", "done") else True
-
-
-def _same_columns(text: str, columns: dict[str, Any]) -> bool:
-    import tomllib
-
-    try:
-        known = tomllib.loads(text).get("columns", {})
-    except tomllib.TOMLDecodeError:
-        return False
-    classes = {column["name"] for column in columns["columns"] if column.get("type") == "class"}
-    marked = {name for name, said in known.items() if said.get("type") == "class"}
-    return classes <= marked and list(known) == [column["name"] for column in columns["columns"]]
 
 
 def _go(step: str) -> Response:

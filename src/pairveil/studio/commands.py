@@ -1,4 +1,4 @@
-"""The commands that a studio runs: the same that a user would type, as processes of their own."""
+"""The jobs that a studio runs: the same that a user would type, as processes of their own."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pairveil.errors import InputError
+from pairveil.jobs.fit import FitJob
+from pairveil.jobs.pairs import KappaJob
+from pairveil.jobs.plan import PlanJob, SchemaJob
 from pairveil.privacy.verdict import small_delta
 from pairveil.studio.project import Project, Settings
 
@@ -19,55 +23,39 @@ EPSILONS = (0.1, 0.3, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 """Where the slider stands still; each is planned in full."""
 
 
-def people_options(project: Project) -> list[str]:
-    """The people's table and how to read it."""
-    schema = ["--schema", str(project.schema)] if project.schema.is_file() else []
-    return [*schema, "--id", project.settings.id]
-
-
-def pair_options(settings: Settings) -> list[str]:
-    """How to read the pairs."""
-    options = ["--left", settings.left, "--right", settings.right, "--label", settings.label]
-    return options + (["--zero-means", settings.zero_means] if settings.zero_means else [])
-
-
-def public_options(project: Project) -> list[str]:
-    """The public table that the report scores on, where there is one and its classes are named."""
-    table, classes = project.table("public"), project.settings.public_classes
-    if table is None:
-        return []
-    if not classes:
-        raise InputError("say which column of the public table holds the classes")
-    return ["--public-test", str(table), "--test-classes", classes]
-
-
-def schema_command(project: Project) -> list[str]:
-    """A template of the columns."""
-    words = ["schema", _table(project, "people"), "--out", str(project.schema), "--overwrite"]
-    classes = ["--classes", project.settings.classes] if project.by_classes else []
-    return [*words, "--id", project.settings.id, *classes]
-
-
-def kappa_command(project: Project) -> list[str]:
-    """How the pairs hang together; labels that cannot be read are said now, not three pages later."""
-    return ["kappa", _table(project, "pairs"), *pair_options(project.settings)]
-
-
-def training_options(project: Project) -> list[str]:
-    """What is learned from: people with pairs, or with a column of classes."""
-    people = _table(project, "people")
+def training(project: Project) -> dict[str, Any]:
+    """What is learned from: people with pairs, or with a column of classes, and how to read them."""
+    said, schema = project.settings, project.schema if project.schema.is_file() else None
+    people: dict[str, Any] = {"features": str(_table(project, "people")), "schema": schema}
+    people |= {"id": said.id, "merge_similar_ids": bool(said.merge_similar_ids)}
     if project.by_classes:
-        return [people, *people_options(project), "--classes", project.settings.classes]
-    pairs = _table(project, "pairs")
-    return [people, pairs, *people_options(project), *pair_options(project.settings)]
+        return {**people, "classes": said.classes}
+    return {**people, "pairs": str(_table(project, "pairs")), **pair_columns(said)}
 
 
-def plan_command(project: Project) -> list[str]:
+def pair_columns(said: Settings) -> dict[str, Any]:
+    """How to read the pairs."""
+    columns = {name: getattr(said, name) for name in ("left", "right", "label")}
+    return {**columns, "zero_means": said.zero_means or None}
+
+
+def schema_job(project: Project) -> SchemaJob:
+    """A template of the columns."""
+    classes = project.settings.classes if project.by_classes else None
+    people, id_ = _table(project, "people"), project.settings.id
+    return SchemaJob(features=people, out=project.schema, overwrite=True, id=id_, classes=classes)
+
+
+def kappa_job(project: Project) -> KappaJob:
+    """How the pairs hang together; labels that cannot be read are said now, not three pages later."""
+    same = bool(project.settings.merge_similar_ids)
+    how = {**pair_columns(project.settings), "merge_similar_ids": same}
+    return KappaJob(pairs=_table(project, "pairs"), **how)
+
+
+def plan_job(project: Project) -> PlanJob:
     """What each epsilon would buy."""
-    words = ["plan", *training_options(project)]
-    for epsilon in EPSILONS:
-        words += ["--epsilon", str(epsilon)]
-    return [*words, "--delta", repr(delta_of(project))]
+    return PlanJob(**training(project), epsilon=list(EPSILONS), delta=delta_of(project))
 
 
 def delta_of(project: Project) -> float:
@@ -77,31 +65,42 @@ def delta_of(project: Project) -> float:
     return delta if delta < 1 / n_pairs else small_delta(n_pairs)
 
 
-def fit_command(project: Project, *, dry_run: bool) -> list[str]:
+def public_test(project: Project) -> dict[str, Any]:
+    """The public table that the report scores on, where there is one; its classes must be named."""
+    table, classes = project.table("public"), project.settings.public_classes
+    if table is not None and not classes:
+        raise InputError("say which column of the public table holds the classes")
+    return {} if table is None else {"public_test": table, "test_classes": classes}
+
+
+def fit_job(project: Project, *, dry_run: bool) -> FitJob:
     """The fit itself, or its rehearsal."""
-    settings = project.settings
-    words = ["fit", *training_options(project)]
-    words += ["--epsilon", repr(settings.epsilon), "--delta", repr(delta_of(project))]
-    words += ["--unit", settings.unit]
-    words += [] if project.by_classes else ["--select", settings.select]
-    words += ["--out", str(project.release), "--ledger", str(project.ledger)]
-    if not project.ledger.exists():
-        words += ["--budget", repr(project.budget)]
-    words += ["--report", *public_options(project), *(["--audit"] if settings.audit else [])]
-    if dry_run:
-        return [*words, "--dry-run"]
-    words += ["--checkpoint", str(project.checkpoint)]
-    for option in ("title", "institution", "purpose", "recipient"):
-        if getattr(settings, option):
-            words.append(f"--{option}={getattr(settings, option)}")
-    return words
+    said = project.settings
+    cover = {name: getattr(said, name) for name in ("title", "institution", "purpose", "recipient")}
+    how: dict[str, Any] = (
+        {"dry_run": True} if dry_run else {"checkpoint": project.checkpoint} | cover
+    )
+    how |= {} if project.by_classes else {"select": said.select}
+    how |= {} if project.ledger.exists() else {"budget": project.budget}
+    return FitJob(
+        **training(project),
+        epsilon=said.epsilon,
+        delta=delta_of(project),
+        unit=said.unit,  # type: ignore[arg-type]
+        out=project.release,
+        ledger=project.ledger,
+        report=True,
+        audit=bool(said.audit),
+        **public_test(project),
+        **how,
+    )
 
 
-def _table(project: Project, which: str) -> str:
+def _table(project: Project, which: str) -> Path:
     found = project.table(which)
     if found is None:
         raise InputError(f"choose the file of the {which} first")
-    return str(found)
+    return found
 
 
 class Answer(NamedTuple):

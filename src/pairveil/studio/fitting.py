@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from pairveil.engine.checkpoint import is_held
 from pairveil.errors import InputError, PairveilError
-from pairveil.studio.commands import PROGRAM, fit_command, problem_in, surroundings
+from pairveil.studio.commands import PROGRAM, fit_job, problem_in, surroundings
 from pairveil.studio.project import Project
 
 State = Literal["none", "running", "stopped", "failed", "done"]
@@ -44,7 +44,7 @@ class Fitting:
         if self.state() in ("running", "done"):
             return
         # Made of the settings again, and not read off a file: a folder may come from anybody.
-        self._run(fit_command(self.project, dry_run=False))
+        self._run(fit_job(self.project, dry_run=False).words())
 
     def resume(self) -> None:
         """After a start of the server: resume a fit that was begun and is not done."""

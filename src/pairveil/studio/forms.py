@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -55,6 +56,7 @@ def with_columns(settings: Settings, form: Mapping[str, str]) -> Settings:
     zero = text(form, "zero_means")
     if zero not in ("", "similar", "dissimilar"):
         raise InputError("a label 0 means similar or dissimilar")
+    named["merge_similar_ids"] = text(form, "merge_similar_ids")
     public, source = text(form, "public_classes"), form.get("learns_from", "pairs")
     if source not in ("pairs", "classes"):
         raise InputError("choose pairs or classes")
@@ -144,6 +146,25 @@ def _shown(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value)
+
+
+def keep_what_was_said(project: Project, kept: str) -> None:
+    """Put what was said of columns before into a new template, where it has columns of the same names."""
+    try:
+        said = tomllib.loads(kept).get("columns", {})
+        data = tomllib.loads(project.schema.read_text(encoding="utf-8"))
+        columns = data.get("columns", {})
+        fixed = ("id", "class")  # by the columns that were just chosen
+        for name, facts in columns.items():
+            before = said.get(name, facts)
+            if facts.get("type") == before.get("type") or not {
+                facts.get("type"), before.get("type")
+            } & set(fixed):  # fmt: skip
+                columns[name] = before
+        if said:
+            write_file(project.schema, to_toml(Schema.from_dict(data, "the columns")))
+    except (InputError, AttributeError, TypeError, tomllib.TOMLDecodeError):
+        return  # a template without it is as good
 
 
 def save_schema(project: Project, data: Mapping[str, Any], form: Mapping[str, str]) -> Schema:

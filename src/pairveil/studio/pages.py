@@ -12,6 +12,8 @@ from typing import Any
 
 from pairveil.errors import InputError
 from pairveil.graph import SELECTIONS
+from pairveil.jobs.fit import FitJob
+from pairveil.jobs.job import about_of, options, spelling
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.units import WORDS
@@ -21,7 +23,7 @@ from pairveil.report.charts import hundred_guesses, star, table
 from pairveil.report.data import MetricShape, ReportData
 from pairveil.report.words import cost, number
 from pairveil.schema.toml import read_schema
-from pairveil.studio.commands import EPSILONS
+from pairveil.studio.commands import EPSILONS, delta_of
 from pairveil.studio.forms import TYPES, check_classes, fields_of
 from pairveil.studio.project import TABLES, Project, Settings
 
@@ -65,33 +67,39 @@ def schema_is_complete(project: Project) -> bool:
     return True
 
 
+FIELD_OF = {
+    spelling(one): about_of(one).label for one in options(FitJob) if about_of(one).label
+}  # fmt: skip
+_ON_PAGES = {
+    "`bounds = [...]`": "the lowest and highest possible value",
+    "`categories = [...]`": "all that are possible",
+    "`values = [...]`": "all classes that are possible",
+    'set type = "skip"': "choose 'leave out' as their kind",
+    "schema.toml": "the columns",
+    "--public-test": "the public table",
+}
+"""How pages say what files and commands say."""
+
+
 def on_the_page(problem: str, project: Project) -> str:
     """What a command said, with the page's fields for options and the user's names for files.
 
     Examples
     --------
     >>> import tempfile
-    >>> on_the_page("say which with --zero-means", Project(tempfile.mkdtemp()))
+    >>> on_the_page("note: say which with --zero-means", Project(tempfile.mkdtemp()))
     "say which with the field '0, false or no means'"
     """
+    problem = problem.removeprefix("note: ").replace(f"{project.folder}/", "")
     for option, field in FIELD_OF.items():
         problem = re.sub(rf"{option}(?![\w-])", f"the field '{field}'", problem)
+    for said, meant in _ON_PAGES.items():
+        problem = problem.replace(said, meant)
     for which in TABLES:
         file = project.table(which)
         if file is not None:
             problem = problem.replace(file.name, getattr(project.settings, f"{which}_name"))
     return problem
-
-
-FIELD_OF = {
-    "--id": "Person's id",
-    "--classes": "Class",
-    "--left": "First id",
-    "--right": "Second id",
-    "--label": "Label",
-    "--zero-means": "0, false or no means",
-    "--test-classes": "Class in the public table",
-}
 
 
 # ---- pages ----------------------------------------------------------------------------------------
@@ -102,6 +110,12 @@ def files_page(project: Project, names: Mapping[str, Sequence[str]]) -> dict[str
     settings = project.settings
     return {
         "settings": settings,
+        "words": {
+            name: about_of(one).label
+            for name, one in FitJob.__dataclass_fields__.items()
+            if "option" in one.metadata
+        }
+        | {"public_classes": FIELD_OF["--test-classes"]},
         "names": {field: names.get(FIELDS[field], ()) for field in FIELDS},
         "of": FIELDS,
         "tables": [
@@ -194,6 +208,7 @@ def plan_page(project: Project) -> dict[str, Any]:
         "epsilons": EPSILONS,
         "recommended": plan["recommended"],
         "budget": ledger,
+        "delta": delta_of(project),
         "units": [(unit, meanings[unit], unit == shown) for unit in units],
         "graph": None if project.by_classes else _graph(rows, kappa, plan["recommended"]["select"]),
         "icons": hundred_guesses(61),

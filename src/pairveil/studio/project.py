@@ -49,6 +49,9 @@ class Settings:
     right: str = "right"
     label: str = "label"
     zero_means: str = ""
+    merge_similar_ids: str = (
+        ""  # "yes": ids that differ only in case, spaces or Unicode form are one
+    )
     public_name: str = ""
     public_classes: str = ""
     epsilon: float = 1.0
@@ -200,10 +203,13 @@ class Project:
             (self.folder / name).unlink(missing_ok=True)
 
     def start_over(self) -> None:
-        """Everything but the ledger and the release goes; a release is put aside under a number."""
+        """Uploads, answers and settings go; the ledger and what was said of the columns stay.
+
+        A release is put aside under a number.
+        """
         self.forget_uploads()
         self.forget_answers()
-        for name in ("schema.toml", "settings.json", "fit.json", "fit.log", "fit.checkpoint"):
+        for name in ("settings.json", "fit.json", "fit.log", "fit.checkpoint"):
             (self.folder / name).unlink(missing_ok=True)
         if self.release.exists():
             number = 1

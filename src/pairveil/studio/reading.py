@@ -93,7 +93,8 @@ class Reading:
                 await commands.ask(["report", str(self._folder), "--out", str(out)])
                 self._report = out.read_bytes()
             except PairveilError as problem:
-                return JSONResponse({"problem": str(problem)}, 400)
+                said = str(problem).replace(str(self._folder), "what was sent")
+                return JSONResponse({"problem": said}, 400)
             finally:
                 self.forget()
             return JSONResponse({})
