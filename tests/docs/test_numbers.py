@@ -39,7 +39,7 @@ def farthest() -> float:
         ("theory/learner.md", f"pays for the sum of its entries, if S < {PAIRS.faint_pure:,.0f}"),
         (
             "theory/learner.md",
-            f"hypot({PAIRS.euclid} / SNR, ({PAIRS.scarce} d / K')²), {PAIRS.evidence} / sqrt(1 + z²)",
+            f"({PAIRS.euclid} / SNR)² + ({PAIRS.scarce} d / K')⁴ + {PAIRS.evidence}² / (1 + z²)",
         ),
         ("theory/people.md", f"gives a distance of {farthest():.2f}"),
         ("theory/people.md", f"There are {classes.N_STEPS} steps"),

@@ -143,7 +143,10 @@ def test_a_pure_epsilon_chooses_sooner_and_takes_fewer_steps():
 
 @pytest.mark.parametrize(("mechanism", "epsilon"), [("gaussian", 0.1), ("laplace", 0.3)])
 def test_many_pairs_keep_little_of_euclid_after_a_choice(mechanism, epsilon, monkeypatch):
-    """Euclid's weight counted the noise of ten directions in l1: ten times that of the one learned."""
+    """Euclid's weight counted the noise of ten directions in l1: ten times that of the one learned.
+
+    It would be 0.46 and more; 0.3 of it is that a choice tells nothing of the other directions.
+    """
     X, _, chain, y = people()
     weights = []
     usual = recipe.euclid_weight
@@ -151,7 +154,7 @@ def test_many_pairs_keep_little_of_euclid_after_a_choice(mechanism, epsilon, mon
         recipe, "euclid_weight", lambda *given: weights.append(usual(*given)) or weights[-1]
     )
     DPPMetricLearner(epsilon, mechanism=mechanism, preprocessor=X, random_state=0).fit(chain, y)
-    assert weights[0] < 0.25
+    assert 0.3 <= weights[0] < 0.35
 
 
 def test_more_components_start_on_the_vector():
@@ -179,3 +182,18 @@ def test_more_classes_start_more_directions():
     assert "start" in [release["name"] for release in learner.certificate_.plan["releases"]]
     assert all(rows >= 3 for rows, _ in shapes)
     assert shapes
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_long_steps_do_not_overshoot_along_the_chosen_column(seed):
+    """Its scale is large. W jumped to and fro along it, and the average was nothing: AUC .62 and .54.
+
+    One draw in eight of Bank at pure epsilon 1 ended at Euclid by the learner's own step.
+    """
+    X, _, chain, y = people(seed=seed)
+    learner = DPPMetricLearner(
+        1.0, mechanism="laplace", preprocessor=X, random_state=0, learning_rate=80.0
+    )
+    fresh, other = people(2000, seed=9)[:2]
+    metric = learner.fit(chain, y).components_
+    assert pair_auc(metric, fresh, other, 20_000, 0) > 0.9

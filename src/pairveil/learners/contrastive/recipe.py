@@ -178,8 +178,8 @@ class ContrastiveRecipe:
         balance = take_survey(plan, engine)
         if "start" in plan:
             balance, W = choose_start(self.n_components, plan, engine, balance)
-            # One column tells nothing of the other directions.
-            signal, z = signal_to_noise(plan, balance, 1) / math.sqrt(NUMBERS.directions), 1.0
+            # One column tells nothing of the other directions, and no length.
+            signal, z = signal_to_noise(plan, balance, 1) / math.sqrt(NUMBERS.directions), 0.0
         else:
             W, z = find_start(self.n_components, plan, engine, balance)
             signal = signal_to_noise(plan, balance, len(W))
@@ -319,12 +319,28 @@ def descend(
             # No pair's gradient exceeds a bound that W alone gives (docs/theory/guarantee.md).
             bound = min(bound, loss.gradient_bound(float(np.linalg.norm(W, 2)), longest))
         gradient = SetGradient(W, loss, bound, balance.weights, balance.scale)
-        W = engine.descend(query, gradient, step / (batch * clip), now)
+        W = at_most(now * margin, W, engine.descend(query, gradient, step / (batch * clip), now))
         W = shrink_singular_values(W, now * shrunk * (math.sqrt(d) + math.sqrt(k)))
         W = shrink_columns(W, now * shrunk * math.sqrt(k))
         if t + now > query.steps // 2:
             average, counted = average + now * W, counted + now
     return average / counted
+
+
+def at_most(length: float, start: FloatArray, end: FloatArray) -> FloatArray:
+    """The way from one matrix to another, as far as a length.
+
+    Few long steps overshoot along a column that a choice put on a large scale: W jumps to and fro, and the
+    average of the iterates is nothing. A W of the margin's length puts typical differences at the margin.
+
+    Examples
+    --------
+    >>> at_most(1.0, np.zeros((1, 2)), np.array([[3.0, 4.0]]))
+    array([[0.6, 0.8]])
+    """
+    way = end - start
+    kept: FloatArray = start + way * min(1.0, length / max(float(np.linalg.norm(way)), _TINY))
+    return kept
 
 
 def usual_clip(signal: float) -> float:
@@ -367,11 +383,16 @@ def l1_width(plan: Plan, k: int) -> float:
 def euclid_weight(signal: float, columns: float, z: float) -> float:
     """Weight of a difference of typical length beside its learned distance, from released numbers.
 
-    It falls with the signal-to-noise ratio of the descent, rises with the columns for each effective pair,
-    and is at least ``evidence`` where the start vector is no longer than noise makes it (``z`` 0).
+    Three reasons to doubt what was learned, as if their errors were independent: noise on the descent, many
+    columns for each effective pair, and a start no longer than noise makes it (``z`` 0, or not known).
+
+    Examples
+    --------
+    >>> round(euclid_weight(signal=9.0, columns=0.07, z=6.0), 3)
+    0.165
     """
-    from_noise = math.hypot(NUMBERS.euclid / signal, (NUMBERS.scarce * columns) ** 2)
-    return max(from_noise, NUMBERS.evidence / math.hypot(1, z))
+    by_evidence = NUMBERS.evidence / math.hypot(1, z)
+    return math.hypot(NUMBERS.euclid / signal, (NUMBERS.scarce * columns) ** 2, by_evidence)
 
 
 def _column_sums(rows: Any, factors: FloatArray) -> FloatArray:
