@@ -42,7 +42,7 @@ from pairveil.privacy.calibrate import calibrate_laplace
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.grid import Norm, check_noise
 from pairveil.privacy.joint_certificate import (
-    Part,
+    Measurement,
     check_same_meanings,
     joint_certificate,
     meanings_of_certificate,
@@ -399,7 +399,7 @@ class PrivateThreshold(_Metric):
         kappas = {unit: group.of(unit) for unit in UNITS}
         source = TrustedNoise() if self.random_state is None else SeededNoise(self.random_state)
         same = graph is not None and graph == fitted_pairs
-        made = Part.of_threshold(query, kappas, data.n_pairs, source.name, guessed, same)
+        made = Measurement.of_threshold(query, kappas, data.n_pairs, source.name, guessed, same)
         made_so_far = (*getattr(self, "_threshold_choices", ()), made)
         joint = joint_certificate(self.certificate_, made_so_far)
         if self.accountant is not None:

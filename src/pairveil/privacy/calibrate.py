@@ -14,8 +14,15 @@ from collections.abc import Callable, Iterable
 from numbers import Real
 
 from pairveil.errors import BudgetError, InputError
-from pairveil.privacy.compose import check_adjacency, check_delta, check_kappa, mu_from_epsilon
-from pairveil.privacy.events import ChoiceEvent, Event, GaussianEvent, LaplaceEvent, check_events
+from pairveil.privacy.compose import check_adjacency, check_delta, mu_from_epsilon
+from pairveil.privacy.events import (
+    ChoiceEvent,
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+    check_events,
+    cost_of,
+)
 from pairveil.privacy.profile import epsilon_of
 from pairveil.privacy.units import Adjacency
 from pairveil.records.kinds import Cost
@@ -175,22 +182,22 @@ def _calibrate(
         Whether that is the least noise, up to rounding, when there are no other events.
     """
     epsilon, delta = _check_epsilon(epsilon), check_delta(delta)
-    kappa = kappa if isinstance(kappa, Cost) else Cost(check_kappa(kappa))
-    adjacency, others = check_adjacency(adjacency), check_events(other_events)
+    cost, others = cost_of(kappa), check_events(other_events)
+    adjacency = check_adjacency(adjacency)
     made(1.0)
     if math.isinf(epsilon):
         return 0.0
 
-    def cost(noise: float) -> float:
-        return epsilon_of((*others, made(noise)), kappa=kappa, adjacency=adjacency, delta=delta)
+    def spent(noise: float) -> float:
+        return epsilon_of((*others, made(noise)), kappa=cost, adjacency=adjacency, delta=delta)
 
     find = _nudge if exact and not others else _search
-    noise = enough(kappa.sensitivity(adjacency), epsilon)
+    noise = enough(cost.sensitivity(adjacency), epsilon)
     if math.isinf(noise):
         raise InputError(
             "epsilon and delta are too small, or kappa too large: no finite noise is enough"
         )
-    return find(cost, epsilon, noise)
+    return find(spent, epsilon, noise)
 
 
 def _nudge(cost: Callable[[float], float], epsilon: float, noise: float) -> float:

@@ -21,7 +21,14 @@ from pairveil.errors import InputError
 from pairveil.foreign import decode
 from pairveil.graph import SELECTIONS
 from pairveil.privacy.events import StoredEvent
-from pairveil.privacy.units import ADJACENCIES, NOISE_SOURCES, UNITS, UNITS_OF_CHOICES, Unit
+from pairveil.privacy.units import (
+    ADJACENCIES,
+    FIELDS,
+    NOISE_SOURCES,
+    UNITS,
+    UNITS_OF_CHOICES,
+    Unit,
+)
 from pairveil.records.kinds import KINDS, Cost, CostFields
 
 FORMAT = "pairveil-certificate"
@@ -31,7 +38,6 @@ VERSION = 2
 VERSIONS = (1, VERSION)
 """Versions that are read: 1 knows no other records than pairs."""
 
-_PATTERN = {"pattern": "^[0-9a-f]{64}$"}
 _BY_UNIT = {
     "oneOf": [
         {"required": list(units), "maxProperties": len(units)}
@@ -44,23 +50,16 @@ Real = Annotated[float, Meta(ge=0)]
 Epsilon = Real | Literal["inf"]
 Size = Annotated[int, Meta(ge=0)]
 Kappa = Annotated[int, Meta(ge=1)]
-
-
-def _says(description: str, **also: Any) -> Meta:
-    """What a field is for, and what the schema says of it beyond its kind."""
-    return Meta(description=description, extra_json_schema=also or None)
+ByAdjacency = Annotated[dict[str, Epsilon], Meta(extra_json_schema=_BY_ADJACENCY)]
+Costs = Annotated[dict[str, CostFields], Meta(extra_json_schema=_BY_UNIT)]
 
 
 class SelectionFields(Struct):
     """How the used records were taken from the given ones; verification asks for all of it."""
 
-    how: Annotated[str, _says("The rule.", enum=list(SELECTIONS))] = ""
-    caveat: Annotated[
-        str | None, _says("A sentence when labelled pairs were dropped, null otherwise.")
-    ] = None
-    full_graph_relationship_kappa: Annotated[
-        int | None, _says("b2 of the graph of all given pairs.", type="integer", minimum=1)
-    ] = None
+    how: str = ""
+    caveat: str | None = None
+    full_graph_relationship_kappa: int | None = None
 
 
 class ReleaseFields(Struct):
@@ -81,110 +80,53 @@ class PlanFields(Struct):
 
 
 class CertificateFields(Struct, forbid_unknown_fields=True, kw_only=True):
-    """What a released metric promises, and enough to recompute it."""
+    """All fields, and what kind of value each of them is; ``words.toml`` says what they mean."""
 
-    format: Annotated[str, _says("What this file is.", const=FORMAT)]
-    version: Annotated[
-        int,
-        _says(
-            "Version 2 states the costs of its records; version 1 knows no other records than pairs. A "
-            "reader refuses versions it does not know.",
-            enum=list(VERSIONS),
-        ),
-    ]
-    epsilon: Annotated[
-        Epsilon,
-        _says("Epsilon of 'unit' in 'adjacency' at 'delta': what the fit was calibrated for."),
-    ]
-    delta: Annotated[Real, _says("Below 1.", exclusiveMaximum=1)]
-    unit: Annotated[str, _says("What is protected.", enum=list(get_args(Unit)))]
-    adjacency: Annotated[
-        str,
-        _says(
-            "What epsilon compares: the protected pairs with null pairs, or with other contents.",
-            enum=list(ADJACENCIES),
-        ),
-    ]
-    kappa: Annotated[Kappa, _says("Used pairs that one unit can hold; equals kappas[unit].")]
-    kappas: Annotated[
-        dict[str, Kappa],
-        _says(
-            "kappa of each unit in the graph of the used pairs, or a larger public constant.",
-            **_BY_UNIT,
-        ),
-    ]
-    mechanism: Annotated[
-        str,
-        _says(
-            "Kind of noise on the sums: gaussian or laplace in this version. A reader refuses what it does "
-            "not know.",
-            pattern="^[a-z][a-z-]*$",
-        ),
-    ]
-    events: Annotated[
-        list[StoredEvent],
-        _says(
-            "Everything that was released with noise, in units of one pair's clip bound. Epsilon is "
-            "recomputed from these.",
-            minItems=1,
-        ),
-    ]
-    epsilons: Annotated[
-        dict[str, Annotated[dict[str, Epsilon], Meta(extra_json_schema=_BY_ADJACENCY)]],
-        _says("Epsilon at 'delta' for every unit in both adjacencies.", **_BY_UNIT),
-    ]
+    format: str
+    version: int
+    epsilon: Epsilon
+    delta: Real
+    unit: str
+    adjacency: str
+    kappa: Kappa
+    kappas: dict[str, Kappa]
+    mechanism: str
+    events: list[StoredEvent]
+    epsilons: dict[str, ByAdjacency]
     n_pairs_given: Size
-    n_pairs_used: Annotated[Size, _says("At most n_pairs_given.")]
-    selection: Annotated[
-        SelectionFields,
-        _says(
-            "How the used pairs were taken from the given ones.",
-            required=list(SelectionFields.__struct_fields__),
-        ),
-    ]
-    noise_source: Annotated[str, _says("Where the noise came from.", enum=list(NOISE_SOURCES))]
-    for_release: Annotated[
-        bool,
-        _says(
-            "False when the randomness was seeded, or people had to be recognised by equal rows."
-        ),
-    ]
-    delta_slack: Annotated[
-        Real,
-        _says("Part of delta that exact discrete noise takes; the epsilons hold with it included."),
-    ]
-    public: Annotated[list[str], _says("What the promise treats as public.", minItems=1)]
-    plan: Annotated[
-        PlanFields,
-        _says(
-            "Public parameters of the training. 'releases' lists what was released, in the order of "
-            "'events'; since 0.2 each states its 'entries', the numbers in one sum, from which delta_slack "
-            "follows, and its 'records', whose costs apply to it. 'thresholds' lists the pairs of thresholds "
-            "chosen privately. Needed where the certificate is for release or names a file."
-        ),
-    ]
-    versions: Annotated[dict[str, str], _says("Packages that made the release.")]
-    metric_sha256: Annotated[
-        str | None,
-        _says("SHA-256 of metric.safetensors; null before the metric is saved.", **_PATTERN),
-    ]
-    graph_digest: Annotated[
-        str | None,
-        _says(
-            "Optional, since 0.2: salted digest (HMAC-SHA-256) of who is paired with whom, where the sender "
-            "asked for it. The salt is not in the release.",
-            **_PATTERN,
-        ),
-    ] = None
-    costs: Annotated[
-        dict[str, Annotated[dict[str, CostFields], Meta(extra_json_schema=_BY_UNIT)]] | None,
-        _says(
-            "Optional, since 0.2: for each kind of records, what each unit can move of them.",
-            minProperties=1,
-            propertyNames={"enum": list(KINDS)},
-        ),
-    ] = None
+    n_pairs_used: Size
+    selection: SelectionFields
+    noise_source: str
+    for_release: bool
+    delta_slack: Real
+    public: list[str]
+    plan: PlanFields
+    versions: dict[str, str]
+    metric_sha256: str | None
+    graph_digest: str | None = None
+    costs: dict[str, Costs] | None = None
 
+
+# What the schema says of a field beyond its kind. Verification looks deeper and says it in sentences.
+_NARROWER: dict[str, dict[str, Any]] = {
+    "format": {"const": FORMAT},
+    "version": {"enum": list(VERSIONS)},
+    "delta": {"exclusiveMaximum": 1},
+    "unit": {"enum": list(get_args(Unit))},
+    "adjacency": {"enum": list(ADJACENCIES)},
+    "kappas": _BY_UNIT,
+    "mechanism": {"pattern": "^[a-z][a-z-]*$"},
+    "events": {"minItems": 1},
+    "epsilons": _BY_UNIT,
+    "selection": {"required": list(SelectionFields.__struct_fields__)},
+    "how": {"enum": list(SELECTIONS)},
+    "full_graph_relationship_kappa": {"type": "integer", "minimum": 1},
+    "noise_source": {"enum": list(NOISE_SOURCES)},
+    "public": {"minItems": 1},
+    "metric_sha256": {"pattern": "^[0-9a-f]{64}$"},
+    "graph_digest": {"pattern": "^[0-9a-f]{64}$"},
+    "costs": {"minProperties": 1, "propertyNames": {"enum": list(KINDS)}},
+}
 
 OPTIONAL = ("graph_digest", "costs")
 """Absent from a file where there is none of it. So files of version 1 stay readable."""
@@ -257,19 +199,20 @@ def certificate_schema() -> dict[str, Any]:
     1
     """
     _, parts = msgspec.json.schema_components((CertificateFields,), ref_template="#/$defs/{name}")
+    whole = parts.pop(CertificateFields.__name__)
+    for name, field in {
+        **whole["properties"],
+        **parts[SelectionFields.__name__]["properties"],
+    }.items():
+        field.update(_NARROWER.get(name, {}), description=FIELDS[name])
+    private = {"properties": {"for_release": {"const": True}}}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:pairveil:certificate:{VERSION}",
-        **parts.pop("CertificateFields"),
+        **whole,
         "title": "pairveil certificate, versions 1 and 2",
-        "description": "What a released metric promises, and enough to recompute it. Numbers that are "
-        "infinite are the string 'inf'. Unknown fields are errors.",
-        "allOf": [
-            {
-                "if": {"properties": {"for_release": {"const": True}}},
-                "then": {"properties": {"epsilon": {"type": "number"}}},
-            }
-        ],
+        "description": FIELDS["file"],
+        "allOf": [{"if": private, "then": {"properties": {"epsilon": {"type": "number"}}}}],
         "$defs": parts,
     }
 

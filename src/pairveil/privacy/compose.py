@@ -32,7 +32,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from numbers import Integral
 from typing import TYPE_CHECKING, get_args
 
 import numpy as np
@@ -51,9 +50,9 @@ from pairveil.privacy.events import (
     Group,
     LaplaceEvent,
     check_events,
+    cost_by_event,
 )
 from pairveil.privacy.units import Adjacency
-from pairveil.records.kinds import MAX_KAPPA, Cost
 
 if TYPE_CHECKING:
     from dp_accounting.pld.pld_pmf import DensePLDPmf
@@ -638,21 +637,6 @@ class Composition:
         return bound + self.pure_total
 
 
-def check_kappa(kappa: object) -> int:
-    """Return ``kappa`` as an int; it must be at least 1 (a unit of no pairs needs no privacy)."""
-    if isinstance(kappa, bool) or not isinstance(kappa, Integral):
-        raise InputError(f"kappa must be an integer, not {type(kappa).__name__}")
-    if not 1 <= int(kappa) <= MAX_KAPPA:
-        raise InputError(
-            "kappa must be at least 1" if int(kappa) < 1 else "kappa must be at most 2^53"
-        )
-    return int(kappa)
-
-
-def _checked_cost(group: int | Cost) -> Cost:
-    return group if isinstance(group, Cost) else Cost(check_kappa(group))
-
-
 def check_adjacency(adjacency: object) -> Adjacency:
     """Return ``adjacency`` if it is one of the two that are defined."""
     if adjacency not in get_args(Adjacency):
@@ -678,8 +662,7 @@ def compose(parts: Iterable[Part], adjacency: Adjacency) -> Composition | None:
     searches: list[Search] = []
     for events, group in parts:
         checked = check_events(events)
-        costs = group if isinstance(group, tuple) else (_checked_cost(group),) * len(checked)
-        for event, cost in zip(checked, costs, strict=True):
+        for event, cost in zip(checked, cost_by_event(group, len(checked)), strict=True):
             if isinstance(event, BestOfEvent):
                 trials = [compose([(trial, cost)], adjacency) for trial in event.trials]
                 if None in trials:

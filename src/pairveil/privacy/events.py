@@ -22,7 +22,7 @@ from msgspec import Meta, Struct, defstruct
 
 from pairveil.errors import InputError
 from pairveil.foreign import decode
-from pairveil.records.kinds import Cost
+from pairveil.records.kinds import MAX_KAPPA, Cost
 
 MAX_STEPS = 10**7
 """More steps than this is taken for a mistake: no accountant here was tested beyond it."""
@@ -366,6 +366,17 @@ Group = int | Cost | tuple[Cost, ...]
 """What a unit can move: kappa, where records are pairs; a cost; or one cost for each event."""
 
 
+def check_kappa(kappa: object) -> int:
+    """Return ``kappa`` as an int; it must be at least 1 (a unit of no pairs needs no privacy)."""
+    if isinstance(kappa, bool) or not isinstance(kappa, Integral):
+        raise InputError(f"kappa must be an integer, not {type(kappa).__name__}")
+    if not 1 <= int(kappa) <= MAX_KAPPA:
+        raise InputError(
+            "kappa must be at least 1" if int(kappa) < 1 else "kappa must be at most 2^53"
+        )
+    return int(kappa)
+
+
 def cost_of(group: int | Cost) -> Cost:
     """A group size as a cost: that many pairs.
 
@@ -374,7 +385,12 @@ def cost_of(group: int | Cost) -> Cost:
     >>> cost_of(3) == Cost(records=3)
     True
     """
-    return group if isinstance(group, Cost) else Cost(group)
+    return group if isinstance(group, Cost) else Cost(check_kappa(group))
+
+
+def cost_by_event(group: Group, n_events: int) -> tuple[Cost, ...]:
+    """What a unit can move in each event."""
+    return group if isinstance(group, tuple) else (cost_of(group),) * n_events
 
 
 def larger(one: Group, other: Group) -> Group:
@@ -389,22 +405,16 @@ def larger(one: Group, other: Group) -> Group:
     """
     if isinstance(one, int) and isinstance(other, int):
         return max(one, other)
-    if isinstance(one, tuple) or isinstance(other, tuple):
-        ones, others = (g if isinstance(g, tuple) else None for g in (one, other))
-        count = len(ones if ones is not None else others or ())
-        pairs = zip(_each(one, count), _each(other, count), strict=True)
-        return tuple(_covering(a, b) for a, b in pairs)
-    return _covering(cost_of(one), cost_of(other))
-
-
-def _each(group: Group, count: int) -> tuple[Cost, ...]:
-    return group if isinstance(group, tuple) else (cost_of(group),) * count
-
-
-def _covering(one: Cost, other: Cost) -> Cost:
-    return Cost(
-        max(one.records, other.records),
-        max(one.zero_out, other.zero_out),
-        max(one.replace, other.replace),
-        one.empties and other.empties,
+    lengths = [len(group) for group in (one, other) if isinstance(group, tuple)]
+    n_events = lengths[0] if lengths else 1
+    both = zip(cost_by_event(one, n_events), cost_by_event(other, n_events), strict=True)
+    covering = tuple(
+        Cost(
+            max(a.records, b.records),
+            max(a.zero_out, b.zero_out),
+            max(a.replace, b.replace),
+            a.empties and b.empties,
+        )
+        for a, b in both
     )
+    return covering if lengths else covering[0]

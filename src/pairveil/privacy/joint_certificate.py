@@ -30,7 +30,7 @@ from pairveil.records.kinds import COUNTED_PAIRS, KINDS, PAIRS
 
 
 @dataclass(frozen=True)
-class Part:
+class Measurement:
     """A histogram of scores with noise, as the certificate of a model takes it in.
 
     Parameters
@@ -121,10 +121,10 @@ def model_and_curve(model: Certificate, curve: Certificate) -> Certificate:
     if UNKNOWN_TOPOLOGY in (*model.public, *curve.public):
         raise InputError("who is in which pair is not known: there is no promise for both together")
     check_same_meanings(meanings_of_certificate(model), meanings_of_certificate(curve))
-    return joint_certificate(model, [Part.of_curve(curve)])
+    return joint_certificate(model, [Measurement.of_curve(curve)])
 
 
-def joint_certificate(model: Certificate, parts: Sequence[Part]) -> Certificate:
+def joint_certificate(model: Certificate, parts: Sequence[Measurement]) -> Certificate:
     """One certificate for a model and all that was counted for it since.
 
     It is for release only if every part is, and says so if anybody's identity was guessed.
@@ -181,7 +181,7 @@ def joint_certificate(model: Certificate, parts: Sequence[Part]) -> Certificate:
     )
 
 
-def _selection(model: Mapping[str, Any], parts: Sequence[Part]) -> dict[str, Any]:
+def _selection(model: Mapping[str, Any], parts: Sequence[Measurement]) -> dict[str, Any]:
     """How the model's pairs were selected, with the caveat that the pairs of any part demand."""
     full, found = "full_graph_relationship_kappa", dict(model)
     for one in parts:

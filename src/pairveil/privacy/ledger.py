@@ -28,12 +28,13 @@ from pairveil._warn import warn
 from pairveil.errors import BudgetError, InputError, WaitWarning
 from pairveil.files import CannotWrite, check_file, write_file
 from pairveil.foreign import decode, read_json
-from pairveil.privacy.compose import Part, check_adjacency, check_delta, check_kappa
+from pairveil.privacy.compose import Part, check_adjacency, check_delta
 from pairveil.privacy.events import (
     Event,
     Group,
     StoredEvent,
     check_events,
+    check_kappa,
     event_from_dict,
     larger,
 )

@@ -94,6 +94,8 @@ SELECTED_CAVEAT, SELECTED_TUPLES_CAVEAT = WORDS["pairs"].dropped, WORDS["tuples"
 PROMISE: dict[str, str] = _TEXT["promise"]
 VERDICT: dict[str, str] = _TEXT["verdict"]
 """Sentences with gaps, by what they say."""
+FIELDS: dict[str, str] = _TEXT["certificate"]
+"""What each field of a certificate is."""
 UNFIT: dict[str, dict[str, str]] = _TEXT["unfit"]
 """Why a release must not be handed out: what its certificate says of it, the reason, and what to do."""
 ASSUMED_CLASSES = UNFIT["classes"]["said"]
