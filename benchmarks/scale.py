@@ -151,7 +151,7 @@ def worker(folder: str) -> None:
 
 def _steps(folder: str) -> dict[str, Any]:
     """Open, kappa, select, fit and one pass; seconds of each."""
-    from pairveil.engine.kernels.dense import clipped_sum
+    from pairveil.engine.kernels import clipped_sum
     from pairveil.graph.choosing import select_pairs
     from pairveil.graph.kappa import kappa
     from pairveil.learners.contrastive.learner import DPPMetricLearner

@@ -1,19 +1,19 @@
-"""Compiled loops that are not compiled, nor numba loaded, for a handful of numbers."""
+"""Loops that numba compiles, once on a machine and with a word about it; not for a handful of numbers."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import update_wrapper
+from functools import cache, update_wrapper
 from types import FunctionType
 from typing import Any
 
 SMALL = 10_000
-"""Numbers in all arguments together, below which Python itself is done before numba is loaded."""
+"""Numbers in all arguments of all calls together, below which Python is done before numba has compiled."""
 
 
 class Loop:
-    """A function of arrays that numba compiles (and keeps on disk) once an argument is large.
+    """A function of arrays that numba compiles (and keeps on disk) once there is much to do.
 
     ``function``: of arrays and numbers, as ``numba.njit`` takes it; it may call other loops by name.
     """
@@ -21,35 +21,44 @@ class Loop:
     def __init__(self, function: Callable[..., Any]) -> None:
         update_wrapper(self, function)
         self.py_func = function
+        self._seen = 0
+        self._plain: Callable[..., Any] | None = None
         self._compiled: Callable[..., Any] | None = None
 
     def __call__(self, *arguments: Any) -> Any:
         """The function's value, by machine code unless there is little to do."""
         if self._compiled is None:
-            size = sum(getattr(one, "size", 1) for one in arguments)
-            if size < SMALL and "numba" not in sys.modules:
-                return self.py_func(*arguments)
+            self._seen += sum(getattr(one, "size", 1) for one in arguments)
+            if self._seen < SMALL:
+                return self.plain()(*arguments)
         return self.compiled()(*arguments)
+
+    def plain(self) -> Callable[..., Any]:
+        """The function itself, with the loops that it calls as they are written, too."""
+        if self._plain is None:
+            self._plain = self._with_called("plain")
+        return self._plain
 
     def compiled(self) -> Callable[..., Any]:
         """What numba makes of the function, with the loops that it calls compiled, too."""
         if self._compiled is None:
-            from numba import njit
-
-            plain = self.py_func
-            assert isinstance(plain, FunctionType)
-            called = {
-                name: loop.compiled()
-                for name in plain.__code__.co_names
-                if isinstance(loop := plain.__globals__.get(name), Loop)
-            }
-            if called:  # numba looks names up in a function's globals and knows no Loop there
-                plain = update_wrapper(
-                    FunctionType(plain.__code__, {**plain.__globals__, **called}), plain
-                )
-            self._compiled = njit(cache=True, nogil=True)(plain)
+            self._compiled = njit(nogil=True)(self._with_called("compiled"))
         assert self._compiled is not None
         return self._compiled
+
+    def _with_called(self, made: str) -> Callable[..., Any]:
+        """A copy that finds what loops are made of under their names: numba knows no Loop there."""
+        function = self.py_func
+        assert isinstance(function, FunctionType)
+        called = {
+            name: getattr(loop, made)()
+            for name in function.__code__.co_names
+            if isinstance(loop := function.__globals__.get(name), Loop)
+        }
+        if not called:
+            return function
+        copied = FunctionType(function.__code__, {**function.__globals__, **called})
+        return update_wrapper(copied, function)
 
 
 def lazy_njit(function: Callable[..., Any]) -> Loop:
@@ -67,3 +76,32 @@ def lazy_njit(function: Callable[..., Any]) -> Loop:
     3
     """
     return Loop(function)
+
+
+def njit(**options: Any) -> Any:
+    """``numba.njit(cache=True)``; whoever waits for it at a terminal is told why."""
+    import numba
+
+    _say_when_compiling()
+    return numba.njit(cache=True, **options)
+
+
+@cache
+def _say_when_compiling() -> None:
+    """Have numba tell when it compiles a loop of ours; code that it finds on disk is not compiled."""
+    from numba.core import event
+
+    class Said(event.Listener):  # type: ignore[misc]
+        once = False
+
+        def on_start(self, started: Any) -> None:
+            ours = started.data["dispatcher"].py_func.__module__.startswith("pairveil")
+            if ours and not self.once and sys.stderr.isatty():
+                said = "pairveil compiles its loops for this machine: some seconds, the first time"
+                print(said, file=sys.stderr)
+            self.once = self.once or ours
+
+        def on_end(self, ended: Any) -> None:
+            pass
+
+    event.register("numba:compile", Said())

@@ -14,8 +14,7 @@ from scipy.special import ndtr, ndtri
 from pairveil.audit.auditor import Finding, judged
 from pairveil.audit.trainer_audit import largest_refuted, refutes_curve
 from pairveil.engine.engine import Engine
-from pairveil.engine.plan import Setting
-from pairveil.engine.planning import make_plan
+from pairveil.engine.plan import Setting, make_plan
 from pairveil.engine.statistics import Statistic, scaled
 from pairveil.errors import InputError
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe

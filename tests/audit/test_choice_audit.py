@@ -14,7 +14,7 @@ from pairveil.audit.exact_audit import _Recorder
 from pairveil.audit.plan_targets import FirstOfMany, one_choice, watch_choice
 from pairveil.audit.targets import make_target
 from pairveil.engine.engine import Engine
-from pairveil.engine.scores import UNIT
+from pairveil.engine.statistics import UNIT
 from pairveil.privacy.mechanisms import EXPONENTIAL, Query
 from pairveil.privacy.noise import SeededNoise
 

@@ -14,7 +14,7 @@ from pairveil.audit import audit_exactly
 from pairveil.audit.canaries import label_flip
 from pairveil.audit.targets import KAPPA
 from pairveil.cli.app import app
-from pairveil.engine.backends import records
+from pairveil.engine.backends import local as records
 from pairveil.engine.gradients import SetGradient
 from pairveil.engine.plan import Plan
 from pairveil.engine.statistics import Statistic

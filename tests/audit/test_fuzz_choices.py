@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from neighbourhoods import as_pairs, neighbourhoods, quiet
 
-from pairveil.engine.scores import GRID, UNIT, Scores
-from pairveil.engine.statistics import clipped_sum
+from pairveil.engine.statistics import GRID, UNIT, Scores, clipped_sum
 from pairveil.learners.contrastive.recipe import ColumnScores
 
 

@@ -21,8 +21,7 @@ from pairveil.audit.learner_target import learner_target, n_others, watch_fit
 from pairveil.audit.targets import KAPPA, audit_target, make_target
 from pairveil.audit.watching import Watcher
 from pairveil.audit.worst_case import worst_case
-from pairveil.engine.plan import Setting
-from pairveil.engine.planning import make_plan
+from pairveil.engine.plan import Setting, make_plan
 from pairveil.errors import InputError
 from pairveil.learners.contrastive.learner import DPPMetricLearner
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe

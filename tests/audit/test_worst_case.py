@@ -14,8 +14,7 @@ from pairveil.audit.targets import KAPPA
 from pairveil.audit.watching import Watcher
 from pairveil.audit.worst_case import worst_case
 from pairveil.engine.engine import Engine
-from pairveil.engine.plan import Setting
-from pairveil.engine.planning import make_plan
+from pairveil.engine.plan import Setting, make_plan
 from pairveil.graph.kappa import kappa as kappa_of
 from pairveil.learners.contrastive import recipe
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe

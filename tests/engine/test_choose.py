@@ -11,10 +11,8 @@ from scipy import sparse
 from pairveil import DPPMetricLearner
 from pairveil.engine.checkpoint import Checkpoint
 from pairveil.engine.engine import Engine
-from pairveil.engine.plan import Ask, Plan, Setting
-from pairveil.engine.planning import make_plan, plan_within
-from pairveil.engine.scores import GRID, UNIT
-from pairveil.engine.statistics import clipped_sum
+from pairveil.engine.plan import Ask, Plan, Setting, make_plan, plan_within
+from pairveil.engine.statistics import GRID, UNIT, clipped_sum
 from pairveil.errors import InputError
 from pairveil.learners.contrastive.recipe import ColumnScores
 from pairveil.privacy.events import ChoiceEvent

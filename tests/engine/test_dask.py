@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from pairveil.cli.app import app
 from pairveil.engine.backends import dask as dask_backend
-from pairveil.engine.backends.records import backend_for
+from pairveil.engine.backends.local import backend_for
 from pairveil.engine.gradients import SetGradient
 from pairveil.engine.losses import ContrastiveLoss, TripletLoss
 from pairveil.engine.statistics import clipped_sum

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,17 +10,19 @@ import pytest
 from numpy.typing import NDArray
 from plain_sums import DTYPES, Norm, make, plain_sum, size
 
+from pairveil.engine import kernels
 from pairveil.engine.backends.local import Local
 from pairveil.engine.engine import MOST_AT_ONCE, Engine
 from pairveil.engine.gradients import SetGradient
-from pairveil.engine.kernels import dense as kernels
-from pairveil.engine.kernels.exact_sums import TILE, clipped_sum, descend
+from pairveil.engine.kernels import EXACT_TILE as TILE
+from pairveil.engine.kernels import descend
 from pairveil.engine.losses import ContrastiveLoss
 from pairveil.errors import InputError
 from pairveil.privacy.mechanisms import Query
 from pairveil.privacy.noise import SeededNoise, TrustedNoise
 from pairveil.records.pairset import PairSet
 
+clipped_sum = partial(kernels.clipped_sum, separately=True)
 LOSS, BOTH = ContrastiveLoss(1.0), (1.0, 0.5)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from plain_sums import DTYPES, Norm, make, plain_sum, size
 
-from pairveil.engine.kernels.dense import TILE, clipped_sum, tile_error_bound
+from pairveil.engine.kernels import TILE, clipped_sum, tile_error_bound
 from pairveil.errors import InputError
 
 GRID = 2.0**-40

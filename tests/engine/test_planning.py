@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from pairveil import DPPMetricLearner, PrivacyLedger
-from pairveil.engine import planning
-from pairveil.engine.kernels.dense import checked
-from pairveil.engine.plan import Setting
-from pairveil.engine.planning import SLACK_SHARE, plan_within
+from pairveil.engine import plan as planning
+from pairveil.engine.kernels import checked
+from pairveil.engine.plan import SLACK_SHARE, Setting, plan_within
 from pairveil.errors import InputError
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe
 from pairveil.privacy.grid import choose_grid

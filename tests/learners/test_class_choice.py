@@ -14,8 +14,7 @@ from pairveil import DPPMetricLearner, PrivacyLedger
 from pairveil.audit import audit_exactly
 from pairveil.audit.canaries.people import person_canary
 from pairveil.engine.plan import Setting
-from pairveil.engine.scores import GRID, UNIT
-from pairveil.engine.statistics import clipped_sum
+from pairveil.engine.statistics import GRID, UNIT, clipped_sum
 from pairveil.evaluation.scores import pair_auc
 from pairveil.learners import classes as class_columns
 from pairveil.learners.classes import WIDTH, ClassWindows, chooses_column

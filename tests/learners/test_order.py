@@ -13,7 +13,7 @@ import pytest
 from scipy import sparse
 
 from pairveil import DPPMetricLearner, PairSet, PrivacyLedger, read_features, read_pairs
-from pairveil.engine.backends.records import topology_digest
+from pairveil.engine.backends.local import topology_digest
 from pairveil.engine.checkpoint import fit_digest
 from pairveil.engine.gradients import SetGradient
 from pairveil.engine.losses import ContrastiveLoss

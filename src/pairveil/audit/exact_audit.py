@@ -28,8 +28,7 @@ from pairveil.audit.auditor import Verdict
 from pairveil.audit.canaries.inputs import Inputs
 from pairveil.audit.learner_target import on_canary
 from pairveil.engine.engine import Engine
-from pairveil.engine.scores import GRID
-from pairveil.engine.statistics import Statistic, clipped_sum
+from pairveil.engine.statistics import GRID, Statistic, clipped_sum
 from pairveil.errors import DataWarning, InputError, PrivateNote
 from pairveil.learners.base import PrivateLearner
 from pairveil.learners.preparing import Prepared

@@ -20,8 +20,8 @@ from pairveil.audit.watching import Watcher
 from pairveil.engine.engine import Engine
 from pairveil.engine.gradients import SetGradient
 from pairveil.engine.losses import ContrastiveLoss
-from pairveil.engine.scores import Scores as ChoiceScores
 from pairveil.engine.statistics import Labels
+from pairveil.engine.statistics import Scores as ChoiceScores
 from pairveil.errors import InputError
 from pairveil.privacy.calibrate import calibrate_choice, calibrate_gaussian, calibrate_laplace
 from pairveil.privacy.certificate import Certificate

@@ -19,7 +19,7 @@ from torch import nn
 from pairveil.deep.ranks import SharedCheckpoint, from_first, n_ranks
 from pairveil.deep.recipe import NetworkRecipe, gradient_at, put_gradient
 from pairveil.deep.trainer import PrivateMetricTrainer
-from pairveil.engine.backends.records import backend_for
+from pairveil.engine.backends.local import backend_for
 from pairveil.engine.checkpoint import Checkpoint
 from pairveil.engine.engine import Engine
 from pairveil.errors import InputError

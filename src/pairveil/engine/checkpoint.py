@@ -30,7 +30,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from pairveil.array_types import FloatArray
-from pairveil.engine.backends.records import topology_digest
+from pairveil.engine.backends.local import topology_digest
 from pairveil.engine.plan import Plan
 from pairveil.errors import InputError
 from pairveil.files import check_file, write_file

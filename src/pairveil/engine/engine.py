@@ -22,9 +22,8 @@ from pairveil.array_types import FloatArray
 from pairveil.engine.backends.local import Backend, Local
 from pairveil.engine.checkpoint import Checkpoint
 from pairveil.engine.gradients import SetGradient
-from pairveil.engine.kernels.tiles import SMALL_BATCH
-from pairveil.engine.scores import GRID, UNIT, Scores
-from pairveil.engine.statistics import Statistic
+from pairveil.engine.kernels import SMALL_BATCH
+from pairveil.engine.statistics import GRID, UNIT, Scores, Statistic
 from pairveil.errors import InputError
 from pairveil.privacy.grid import MAX_NOISE_IN_GRID, choose_grid
 from pairveil.privacy.mechanisms import EXPONENTIAL, Query
@@ -173,7 +172,7 @@ class Engine:
         edges = np.searchsorted(drawn, n * np.arange(steps + 1))
         rows, shape = drawn % n, (steps, *gradient.shape)
         noise = self._add_noise(query, gradient, np.zeros(shape, dtype=np.int64), grid)
-        if self._backend.descends(gradient):
+        if isinstance(self._backend, Local) and self._backend.descends(gradient):
             moved, noisy = self._backend.descend(gradient, (rows, edges), noise, rate, norm, grid)
             for one in noisy if self._on_answer is not None else ():
                 gradient = self._step(query, gradient, rate, one)  # repeated for the watcher

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,11 +22,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pairveil.array_types import FloatArray, IntArray
-from pairveil.engine.kernels import dense as loops
-from pairveil.engine.kernels import exact_sums as exact_loops
-from pairveil.engine.kernels import groups as group_loops
-from pairveil.engine.kernels import sparse as sparse_loops
-from pairveil.engine.kernels.groups import HUGE, SPREAD, TINY, gram_error
+from pairveil.engine import kernels
+from pairveil.engine.kernels import gram_error
+from pairveil.engine.loops import LARGEST, SPREAD, TINIEST
 from pairveil.engine.losses import ContrastiveLoss, PairLoss, TupleLoss
 from pairveil.engine.statistics import TILE, Statistic, row_norms, shrink
 from pairveil.privacy.grid import CLIP_ERROR, UNIT_ROUNDOFF, Norm
@@ -155,7 +152,7 @@ class SetGradient(Statistic):
         if self.size is not None:
             return sensitivity_of_sets(self.clip, SPREAD, self.shape, norm, grid)
         k, d = self.W.shape
-        more = loops.tile_error_bound(loops.TILE, d, k, self.clip, dtype, grid=grid, norm=norm)
+        more = kernels.tile_error_bound(kernels.TILE, d, k, self.clip, dtype, grid=grid, norm=norm)
         return max(super().sensitivity(norm, grid), self.clip + more)
 
     def is_compilable(self, data: Any) -> bool:
@@ -173,16 +170,9 @@ class SetGradient(Statistic):
     ) -> IntArray:
         """The whole sum by a compiled loop."""
         self._refuse_unsized(many=data.labels.ndim == 2)
-        add_up: Any
-        if data.labels.ndim == 2:
-            add_up = partial(group_loops.clipped_sum, tile=1 if separately else group_loops.TILE)
-        elif sparse.issparse(data.features):
-            add_up = sparse_loops.clipped_sum  # rounds every pair on its own anyway
-        else:
-            add_up = exact_loops.clipped_sum if separately else loops.clipped_sum
         table = (data.features, data.pairs if data.labels.ndim == 1 else data.members, data.labels)
-        total: IntArray = add_up(*table, rows, self.W, **self._compiled_options(norm, grid))
-        return total
+        options = self._compiled_options(norm, grid)
+        return kernels.clipped_sum(*table, rows, self.W, separately=separately, **options)
 
     def compiled_descent(
         self,
@@ -196,7 +186,7 @@ class SetGradient(Statistic):
         """Several steps by the compiled loop for dense features: W after the last, and all noisy sums."""
         table = (data.features, data.pairs, data.labels)
         options = self._compiled_options(norm, grid)
-        return exact_loops.descend(*table, batches, self.W, noise, rate, **options)
+        return kernels.descend(*table, batches, self.W, noise, rate, **options)
 
     def _compiled_options(self, norm: Norm, grid: float) -> dict[str, Any]:
         assert isinstance(self.loss, ContrastiveLoss)
@@ -236,7 +226,7 @@ def shrinking(U: FloatArray, rows: Any, clip: float, norm: Norm) -> FloatArray:
         gram = ((U @ U.transpose(0, 2, 1)) * (X @ X.transpose(0, 2, 1))).sum(axis=(1, 2))
         longest = np.sqrt(np.maximum(gram, 0.0) + gram_error(r, d, k) * terms**2)
         longest = np.maximum(longest, terms / SPREAD)
-    sure = ((long_u < HUGE) & (long_x < HUGE)).reshape(t, r).all(axis=1) & (terms > TINY)
+    sure = ((long_u < LARGEST) & (long_x < LARGEST)).reshape(t, r).all(axis=1) & (terms > TINIEST)
     return np.where(sure, shrink(longest, clip), 0.0)
 
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import ParameterGrid
 
-from pairveil.engine.backends.records import kappa_of
+from pairveil.engine.backends.local import kappa_of
 from pairveil.errors import InputError
 from pairveil.evaluation.curve import ScorePlan, lengths_of, longest_distance, plan_auc
 from pairveil.learners.base import WithoutData

@@ -276,16 +276,20 @@ def _ranked(v, ends, mine, dead, bucket, ranked, rank):  # type: ignore[no-untyp
             ranked[count] = e
             rank[count] = bucket[ends[e, 0] + ends[e, 1] - v]
             count += 1
-    if count > 24:
-        ranked[:count] = ranked[:count][np.argsort(rank[:count], kind="mergesort")]
-        return count
-    for i in range(1, count):  # insertion sort: most lists are short
-        e, r = ranked[i], rank[i]
-        j = i
-        while j > 0 and rank[j - 1] > r:
-            ranked[j], rank[j] = ranked[j - 1], rank[j - 1]
-            j -= 1
-        ranked[j], rank[j] = e, r
+    # Shell sort, insertion sort on short lists: np.argsort takes two seconds to compile. Pairs of equal rank
+    # stay in the order of their numbers.
+    gap = 1
+    while 24 * gap < count:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, count):
+            e, r = ranked[i], rank[i]
+            j = i
+            while j >= gap and (rank[j - gap] > r or (rank[j - gap] == r and ranked[j - gap] > e)):
+                ranked[j], rank[j] = ranked[j - gap], rank[j - gap]
+                j -= gap
+            ranked[j], rank[j] = e, r
+        gap //= 3
     return count
 
 
@@ -299,7 +303,9 @@ def take_thriftily(ends, n, limit, acyclic, kept, tree):  # type: ignore[no-unty
     """
     offsets, incident = _incidence(ends, n)
     live = offsets[1:] - offsets[:-1]
-    longest = live.max()
+    longest = 0
+    for v in range(n):  # np.max takes half a second to compile
+        longest = max(longest, live[v])
     free = np.full(n, limit, dtype=np.int32)
     heads = np.full(longest + 1, -1, dtype=np.int32)
     links = np.empty((n, 2), dtype=np.int32)

@@ -524,7 +524,7 @@ def tell_plan(tell: Telling, planned: Any, headline: str, *, expected: bool = Tr
 
 def tell_better_selection(tell: Telling, material: Any, unit: Any) -> None:
     """Name the recommended selection where it leaves clearly more pairs for the noise than the one in use."""
-    from pairveil.engine.backends.records import kappa_of
+    from pairveil.engine.backends.local import kappa_of
     from pairveil.graph.choosing import (
         NEARLY,
         SELECTIONS_OF_PAIRS,

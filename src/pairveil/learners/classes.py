@@ -31,8 +31,7 @@ from scipy import sparse
 from pairveil.array_types import FloatArray, IntArray
 from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Ask, Plan, Recipe, Setting
-from pairveil.engine.scores import Scores, whole_weight
-from pairveil.engine.statistics import Statistic, row_norms, shrink
+from pairveil.engine.statistics import Scores, Statistic, row_norms, shrink, whole_weight
 from pairveil.errors import InputError
 from pairveil.learners.base import PrivateLearner
 from pairveil.learners.contrastive.recipe import starts_by_choice

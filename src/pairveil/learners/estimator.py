@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 from pairveil._warn import warn
 from pairveil.array_types import FloatArray
 from pairveil.column_names import in_order, names_of, row_in_order
-from pairveil.engine.backends.records import check_backend
+from pairveil.engine.backends.local import check_backend
 from pairveil.errors import InputError
 from pairveil.graph import GraphSummary
 from pairveil.graph.kappa import graph_summary

@@ -23,7 +23,7 @@ from scipy.linalg import solve_triangular, toeplitz
 from sklearn.utils.validation import check_is_fitted
 
 from pairveil.array_types import FloatArray
-from pairveil.engine.backends.records import kappa_of
+from pairveil.engine.backends.local import kappa_of
 from pairveil.engine.engine import Engine
 from pairveil.engine.statistics import Labels, Statistic, row_norms
 from pairveil.errors import InputError

@@ -32,7 +32,7 @@ from scipy import sparse
 
 from pairveil._warn import warn
 from pairveil.column_names import frame_of, in_order, names_of
-from pairveil.engine.planning import too_large
+from pairveil.engine.plan import too_large
 from pairveil.errors import InputError, PairveilWarning, PrivacyLeakWarning, PrivateNote
 from pairveil.foreign import as_csr
 from pairveil.graph import SELECTIONS

@@ -19,9 +19,8 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from pairveil._warn import warn
-from pairveil.engine.backends.records import Chosen, choose, clipped
-from pairveil.engine.plan import Plan, Recipe, Setting
-from pairveil.engine.planning import SLACK_SHARE, plan_within
+from pairveil.engine.backends.local import Chosen, choose, clipped
+from pairveil.engine.plan import SLACK_SHARE, Plan, Recipe, Setting, plan_within
 from pairveil.errors import DataWarning, InputError
 from pairveil.graph.choosing import (
     check_size,

@@ -27,7 +27,7 @@ from pairveil.engine.gradients import (
     sensitivity_of_sets,
     shrinking,
 )
-from pairveil.engine.kernels.groups import SPREAD
+from pairveil.engine.loops import SPREAD
 from pairveil.engine.losses import TUPLE_LOSSES, TupleLoss
 from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.engine.statistics import Statistic, shrink

@@ -1,7 +1,7 @@
 """How much noise a budget asks for, where no closed form says it: found by asking the accountant.
 
 Most queries have a closed form, ``multiplier`` of their mechanism, and need none of this; a plan
-(`pairveil.engine.planning`) comes here for Poisson samples and for choices that are asked last.
+(`pairveil.engine.plan`) comes here for Poisson samples and for choices that are asked last.
 
 Every result is checked by the accountant itself: ``epsilon_of`` of the returned noise is at most
 the epsilon asked for, by construction of the search (it returns the accepted end of a bracket).

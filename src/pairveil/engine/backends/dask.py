@@ -33,8 +33,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.array_types import IntArray
+from pairveil.engine import kernels
 from pairveil.engine import statistics as sums
-from pairveil.engine.kernels import dense as kernels
 from pairveil.engine.statistics import Statistic
 from pairveil.errors import ClusterError, InputError
 from pairveil.privacy.grid import Norm
@@ -247,14 +247,6 @@ class OnCluster:
             client.submit(_build, *_recipe(data, slice(first, last)), pure=False)
             for first, last in zip(self._edges[:-1], self._edges[1:], strict=True)
         ]
-
-    def descends(self, gradient: Any) -> bool:  # noqa: ARG002 - many steps at once need the pairs here
-        """Never: each step is summed by the workers."""
-        return False
-
-    def descend(self, *_: Any) -> Any:
-        """Not there; see `descends`."""
-        raise NotImplementedError
 
     def add_up(
         self,

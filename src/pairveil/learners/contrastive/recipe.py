@@ -26,8 +26,7 @@ from pairveil.engine.engine import Engine
 from pairveil.engine.gradients import SetGradient
 from pairveil.engine.losses import LOSSES
 from pairveil.engine.plan import Ask, Plan, Setting
-from pairveil.engine.scores import Scores, whole_weight
-from pairveil.engine.statistics import Labels, Statistic, row_norms, shrink
+from pairveil.engine.statistics import Labels, Scores, Statistic, row_norms, shrink, whole_weight
 from pairveil.errors import DataWarning
 from pairveil.learners.fitted import fitted
 from pairveil.learners.matrices import (

@@ -1,4 +1,4 @@
-"""The compiled loops behind `dense`, `exact_sums` and `sparse`, which say what they compute.
+"""The compiled loops behind `pairveil.engine.kernels`, which says what they compute.
 
 They share one file because numba's cache on disk watches a function's own file only. A loop that called the
 clip of another file would keep the old clip after that file was changed, and release with it.
@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from pairveil._compiled import njit
 
 PAIRS, ROWS, LANES = 4, 2, 16  # the block of the products; arrays are padded to it with zeros
 EXACT_TILE = 64
@@ -19,11 +20,11 @@ _LARGEST = 1e37  # norm of a_b: below the largest float32
 
 # What is called for each pair allocates nothing, so numba's reference counting (atomic, and dearer
 # than a small pair) is left out; with it left out a function that does allocate fails to compile.
-compiled = njit(cache=True, nogil=True, _nrt=False)
-reordered = njit(cache=True, nogil=True, _nrt=False, fastmath={"reassoc", "contract"})
+compiled = njit(nogil=True, _nrt=False)
+reordered = njit(nogil=True, _nrt=False, fastmath={"reassoc", "contract"})
 
 
-# ---- pairs in tiles, rounded tile by tile (`kernels`)
+# ---- pairs in tiles, rounded tile by tile ---------------------------------------------------------
 
 
 @reordered
@@ -101,7 +102,7 @@ def _clip_factor(label, x, p, b, margin, weights, clip, l1):  # type: ignore[no-
     return (s if abs(s) * distance <= _LARGEST else 0.0), length
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def sum_tiles(  # type: ignore[no-untyped-def]
     features, scale, pairs, labels, rows, every, first, last, tile, w, margin, weights, clip, l1,
     per_grid,
@@ -146,7 +147,7 @@ def sum_tiles(  # type: ignore[no-untyped-def]
     return total, True
 
 
-# ---- pairs in whole units of their own, and steps made of them (`exact_kernels`)
+# ---- pairs in whole units of their own, and steps made of them -----------------------------------
 
 
 @reordered
@@ -180,7 +181,7 @@ def _gather(features, scale, pairs, row, x, b):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _exact_room(features, w):  # type: ignore[no-untyped-def]
     """Arrays for a tile: differences, projections, both in units, and the sum of their products."""
     x = np.zeros((EXACT_TILE, w.shape[1]), dtype=features.dtype)
@@ -188,7 +189,7 @@ def _exact_room(features, w):  # type: ignore[no-untyped-def]
     return x, p, np.zeros(x.shape), np.zeros(p.shape), np.empty(w.shape)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _sum_exactly(  # type: ignore[no-untyped-def]
     features, scale, pairs, labels, rows, every, first, last, w, margin, weights, clip, l1, units,
     room, total,
@@ -224,7 +225,7 @@ def _sum_exactly(  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def sum_exactly(  # type: ignore[no-untyped-def]
     features, scale, pairs, labels, rows, every, first, last, w, margin, weights, clip, l1, units
 ):
@@ -236,7 +237,7 @@ def sum_exactly(  # type: ignore[no-untyped-def]
     return total, sound
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def descend_exactly(  # type: ignore[no-untyped-def]
     features, scale, pairs, labels, rows, edges, start, w, rate, noise, grid, margin, weights, clip,
     l1, units,
@@ -261,10 +262,10 @@ def descend_exactly(  # type: ignore[no-untyped-def]
     return moving, True
 
 
-# ---- sparse rows (`sparse_kernels`)
+# ---- sparse rows ---------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _difference(values, columns, starts, left, right, scale, where, x):  # type: ignore[no-untyped-def]
     """Merge two rows: the columns in which they differ, and the scaled differences; how many."""
     i, end_i = starts[left], starts[left + 1]
@@ -286,7 +287,7 @@ def _difference(values, columns, starts, left, right, scale, where, x):  # type:
     return count
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _project_sparse(w, where, x, count, p):  # type: ignore[no-untyped-def]
     """p = W dx, from the columns in which the pair differs."""
     p[:] = 0.0
@@ -296,7 +297,7 @@ def _project_sparse(w, where, x, count, p):  # type: ignore[no-untyped-def]
             p[0, r] += column[r] * value
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _add_sparse(total, where, x, count, p, per_grid):  # type: ignore[no-untyped-def]
     """Add the pair's gradient p dx^T, entry by entry in whole units (per_grid is a power of two)."""
     for c in range(count):
@@ -305,7 +306,7 @@ def _add_sparse(total, where, x, count, p, per_grid):  # type: ignore[no-untyped
             column[r] += np.rint(p[0, r] * value)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _move_over(recent, total):  # type: ignore[no-untyped-def]
     """Take what was added lately over to the integers."""
     for column in range(total.shape[0]):
@@ -314,7 +315,7 @@ def _move_over(recent, total):  # type: ignore[no-untyped-def]
             recent[column, r] = 0.0
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def sum_sparse(  # type: ignore[no-untyped-def]
     values, columns, starts, longest, scale, pairs, labels, rows, every, first, last, w, margin,
     weights, clip, l1, per_grid, room,
@@ -348,3 +349,134 @@ def sum_sparse(  # type: ignore[no-untyped-def]
             added = 0
     _move_over(recent, total)
     return total, True
+
+
+# ---- groups: gathered and centred, projected and summed by two matrix products a tile ------------
+
+SPREAD = 256.0
+"""Terms of a group may add up to so many clip bounds before they cancel; others are shrunk further."""
+TINIEST = 1e-140
+"""Pairs of a group at a smaller distance, and groups whose terms are smaller, contribute nothing."""
+LARGEST = 1e50
+"""Groups with a longer row contribute nothing: squares of such numbers overflow."""
+
+
+@njit(nogil=True)
+def sum_groups(  # type: ignore[no-untyped-def]
+    features, scale, members, labels, rows, every, first, last, tile, w, margin, weights, clip, l1,
+    error, per_grid,
+):  # fmt: skip
+    """Integer sum over places first..last of ``rows`` (of all groups if ``every``), tile by tile.
+
+    ``w`` is (d, k). Returns the sum, and whether every index was within its array.
+    """
+    (d, k), m = w.shape, members.shape[1]
+    room = min(tile, last - first) * m
+    x, y, sums = np.empty((room, d)), np.empty((room, k)), np.empty((k, d))
+    pulled, line = np.empty((m, k)), np.empty(max(d, k))
+    total = np.zeros((k, d), dtype=np.int64)
+    for start in range(first, last, tile):
+        n = min(tile, last - start)
+        for b in range(n):
+            row = start + b if every else rows[start + b]
+            if not 0 <= row < members.shape[0]:
+                return total, False
+            if not _gather_group(features, scale, members, row, x, b * m, line):
+                return total, False
+        people, found = x[: n * m], y[: n * m]
+        np.dot(people, w, found)
+        for b in range(n):
+            row, at = start + b if every else rows[start + b], b * m
+            live = _pull_group(y, at, labels, row, margin, weights, pulled, line)
+            s = _shrink_group(pulled, x, at, live, clip, l1, error)
+            for i in range(m):
+                for r in range(k):
+                    y[at + i, r] = s * pulled[i, r] if s > 0.0 else 0.0
+                if s == 0.0:  # both: 0 times infinity is not 0
+                    x[at + i] = 0.0
+        np.dot(found.T, people, sums)
+        for r in range(k):
+            for j in range(d):
+                total[r, j] += np.int64(np.rint(sums[r, j] * per_grid))
+    return total, True
+
+
+@reordered
+def _gather_group(features, scale, members, row, x, at, mean):  # type: ignore[no-untyped-def]
+    """Put a group's people into ``x``, scaled, and take the mean row off; nobody is the zero row."""
+    m, d = members.shape[1], x.shape[1]
+    mean[:] = 0.0
+    for i in range(m):
+        person = members[row, i]
+        if person >= features.shape[0]:
+            return False
+        if person < 0:
+            x[at + i] = 0.0
+            continue
+        for j in range(d):
+            x[at + i, j] = features[person, j] * scale[j]
+            mean[j] += x[at + i, j]
+    for j in range(d):
+        mean[j] /= m
+    for i in range(m):
+        for j in range(d):
+            x[at + i, j] -= mean[j]
+    return True
+
+
+@reordered
+def _pull_group(y, at, labels, row, margin, weights, pulled, apart):  # type: ignore[no-untyped-def]
+    """L Y of a group, from its projections Y, times the number of its labelled pairs, which is returned."""
+    m, k = pulled.shape
+    live, slot = 0, 0
+    pulled[:] = 0.0
+    for i in range(m):
+        for h in range(i + 1, m):
+            label = labels[row, slot]
+            slot += 1
+            if label == 0:
+                continue
+            live += 1
+            square = 0.0
+            for r in range(k):
+                apart[r] = y[at + i, r] - y[at + h, r]
+                square += apart[r] * apart[r]
+            distance = np.sqrt(square)
+            if not distance > TINIEST or (label < 0 and not distance < margin):
+                continue
+            factor = weights[0] if label > 0 else weights[1] * (distance - margin) / distance
+            for r in range(k):
+                pulled[i, r] += factor * apart[r]
+                pulled[h, r] -= factor * apart[r]
+    return live
+
+
+@reordered
+def _dot(a, i, h):  # type: ignore[no-untyped-def]
+    """Product of two rows."""
+    total = 0.0
+    for j in range(a.shape[1]):
+        total += a[i, j] * a[h, j]
+    return total
+
+
+@reordered
+def _shrink_group(a, x, at, live, clip, l1, error):  # type: ignore[no-untyped-def]
+    """Factor that brings A^T X / live below the clip, from two Gram matrices; 0 where that is unsure."""
+    terms, square = 0.0, 0.0
+    for i in range(a.shape[0]):
+        if l1:
+            size_a, size_x = _sizes(a, i), _sizes(x, at + i)
+        else:
+            for h in range(i):
+                square += 2.0 * _dot(a, i, h) * _dot(x, at + i, at + h)
+            square_a, square_x = _dot(a, i, i), _dot(x, at + i, at + i)
+            square += square_a * square_x
+            size_a, size_x = np.sqrt(square_a), np.sqrt(square_x)
+        if not (size_a < LARGEST and size_x < LARGEST):
+            return 0.0
+        terms += size_a * size_x
+    if not terms > TINIEST:
+        return 0.0
+    longest = terms * (1.0 + 2.0**-30) if l1 else np.sqrt(max(square, 0.0) + error * terms**2)
+    return clip / max(longest, terms / SPREAD, clip * live)

@@ -1,1 +1,0 @@
-"""Compiled loops: the clipped sums of many pairs as exact integers."""
