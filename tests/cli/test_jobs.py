@@ -30,10 +30,13 @@ def test_a_fit_from_python_says_nothing_and_returns_its_verdict(
     files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     people, pairs = str(files / "people.csv"), str(files / "pairs.csv")
-    job = FitJob(features=people, pairs=pairs, no_scale=True, seed=0, out=tmp_path / "made")
+    out = str(tmp_path / "made")  # a name will do where a path is meant
+    job = FitJob(features=people, pairs=pairs, no_scale=True, seed=0, out=out)
     made = job.run()
     assert (made["out"], made["verdict"]["usable"]) == (str(tmp_path / "made"), False)
     assert capsys.readouterr() == ("", "")
+    with pytest.raises(InputError, match="--select must be one of paths, "):
+        FitJob(features=people, pairs=pairs, select="stars")
     with pytest.raises(InputError, match="--select goes with PAIRS"):
         FitJob(features=people, classes="c", no_scale=True, select="forest").run()
 

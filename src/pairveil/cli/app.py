@@ -30,7 +30,7 @@ from pairveil.foreign import parse_toml, read_regular
 from pairveil.jobs.check import AttackJob, AuditJob
 from pairveil.jobs.demo import DemoJob
 from pairveil.jobs.fit import FitJob
-from pairveil.jobs.job import Job, about_of, hints_of, is_path, options, spelling
+from pairveil.jobs.job import Job, about_of, heading, hints_of, is_path, options, spelling
 from pairveil.jobs.link import LinkJob
 from pairveil.jobs.measure import EvaluateJob, ThresholdJob
 from pairveil.jobs.pairs import AccountJob, DesignJob, KappaJob, SelectJob
@@ -55,44 +55,39 @@ JOBS: tuple[type[Job], ...] = (
 
 def bound(kind: type[Job]) -> Callable[..., None]:
     """A function for typer with a parameter for each option of a job."""
-    hints = hints_of(kind)
-    listed = [_parameter(one, hints[one.name], kind.shown) for one in options(kind)]
+    listed = [_parameter(kind, one) for one in options(kind)]
     if kind.shown:
-        everything = typer.Option(
-            "--help-all", callback=_help_all, is_eager=True, help="Show all options and exit."
-        )
+        said: dict[str, Any] = {"is_eager": True, "help": "Show all options and exit."}
         listed.append(
-            inspect.Parameter(
-                "help_all",
-                inspect.Parameter.KEYWORD_ONLY,
-                default=False,
-                annotation=Annotated[bool, everything],
-            )
+            ("help_all", False, bool, typer.Option("--help-all", callback=_help_all, **said))
         )
 
     def called(context: typer.Context, **given: Any) -> None:
         given.pop("help_all", None)
-        if (said := what_a_found_file_set(context)) is not None:
-            say_note(said)
         sources = {name: context.get_parameter_source(name) for name in given}
-        typed = {name for name, one in sources.items() if one and one.name == "COMMANDLINE"}
-        job = kind(**given, given=frozenset(typed))
+        by = {name: source.name for name, source in sources.items() if source is not None}
+        job = kind(**given, given=frozenset(name for name in by if by[name] == "COMMANDLINE"))
+        root = context.find_root()
+        if root.obj is not None and root.params.get("config") is None:
+            say_found(root.obj, job, [name for name in by if by[name] == "DEFAULT_MAP"])
         with spoken_warnings(job.quiet, listed=job.json and kind.notes_in_json) as notes:
             job.run(Terminal(job.json, job.quiet, notes))
 
-    first = inspect.Parameter(
-        "context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context
-    )
     # typer reads the signature and, beside it, the annotations: both must show the options.
-    called.__signature__ = inspect.Signature([first, *listed])  # type: ignore[attr-defined]
-    called.__annotations__ = {one.name: one.annotation for one in [first, *listed]}
+    word, named = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+    shown = [inspect.Parameter("context", word, annotation=typer.Context)]
+    for name, default, hint, info in listed:
+        told: Any = Annotated[hint, info]
+        shown.append(inspect.Parameter(name, named, default=default, annotation=told))
+    called.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    called.__annotations__ = {one.name: one.annotation for one in shown}
     called.__doc__ = kind.__doc__
     return called
 
 
-def _parameter(one: Field[Any], hint: Any, shown: tuple[str, ...]) -> inspect.Parameter:
-    """An option of a job as typer reads it."""
-    about = about_of(one)
+def _parameter(kind: type[Job], one: Field[Any]) -> tuple[str, Any, Any, Any]:
+    """An option of a job as typer reads it: name, default, type, and what is said of it."""
+    about, hint = about_of(one), hints_of(kind)[one.name]
     if about.choices:
         choices = Literal.__getitem__(about.choices)  # type: ignore[attr-defined]
         hint = Optional[choices] if one.default is None else choices  # noqa: UP045
@@ -101,21 +96,14 @@ def _parameter(one: Field[Any], hint: Any, shown: tuple[str, ...]) -> inspect.Pa
     if about.metavar:
         info = typer.Argument(**told, metavar=about.metavar, show_default=False)
     else:
-        spelled = dict.fromkeys((spelling(one), *about.names))
-        told |= {"rich_help_panel": about.panel}
-        hidden = about.hidden or bool(shown and one.name not in shown)
-        info = typer.Option(*spelled, **told, hidden=hidden)
-    return inspect.Parameter(
-        one.name,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=default,
-        annotation=Annotated[hint, info],
-    )
+        told["rich_help_panel"] = heading(kind, one)
+        told["hidden"] = about.hidden or bool(kind.shown and one.name not in kind.shown)
+        info = typer.Option(*dict.fromkeys((spelling(one), *about.names)), **told)
+    return one.name, default, hint, info
 
 
-JsonFlag, QuietFlag = (
-    _parameter(one, bool, ()).annotation for one in options(Job)
-)  # for commands beside these: benchmarks and reproduction
+# For commands beside these: benchmarks and reproduction.
+JsonFlag, QuietFlag = (Annotated[bool, _parameter(Job, one)[3]] for one in options(Job))
 
 
 def _help_all(context: typer.Context, wanted: bool) -> None:
@@ -131,11 +119,16 @@ def _help_all(context: typer.Context, wanted: bool) -> None:
 
 CONFIG_FILE = "pairveil.toml"
 
+OPTIONS = {
+    kind.name: {spelling(one)[2:]: one for one in options(kind) if not about_of(one).metavar}
+    for kind in JOBS
+}
+HINTS = {kind.name: hints_of(kind) for kind in JOBS}
 TYPED = frozenset(
     one.name
-    for kind in JOBS
-    for one in options(kind)
-    if (is_path(hints_of(kind)[one.name]) if about_of(one).typed is None else about_of(one).typed)
+    for command, known in OPTIONS.items()
+    for one in known.values()
+    if (is_path(HINTS[command][one.name]) if about_of(one).typed is None else about_of(one).typed)
 )
 """Options that say whom to trust, what to run, what to charge and where to write.
 
@@ -155,116 +148,60 @@ def find_config(given: Path | None) -> Path | None:
     return given
 
 
-def read_config(path: Path, group: Any, *, named: bool) -> dict[str, Any]:
-    """Read a configuration as the default values of a group of commands.
+def read_config(path: Path, *, named: bool) -> dict[str, dict[str, Any]]:
+    """Read a configuration as default values, by command and parameter, as click's ``default_map``.
 
     Parameters
     ----------
     path : Path
-        A TOML file. Top-level keys are options of every command that has them, a table is one
-        command's (``[fit]``, ``[bench.utility]``) and wins over them.
-    group : click group
-        Its commands say which tables and keys exist; anything else is an error.
+        A TOML file. Top-level keys are options of every command that has them, a table is one command's
+        (``[fit]``) and wins over them. What no command knows is an error.
     named : bool
         Somebody named the file; one that was found must not set `TYPED`.
-
-    Returns values by command and parameter, as click's ``default_map``.
     """
     content = parse_toml(read_regular(path), str(path))
     tables = {key: value for key, value in content.items() if isinstance(value, dict)}
     shared = {key: value for key, value in content.items() if key not in tables}
-    known = {name for command in _leaves(group) for name in options_of(command)}
-    for key in shared:
-        if key not in known:
-            raise InputError(f"{path}: no command has an option '{key}'{_meant(key, known)}")
-    return _defaults(path, group, tables, shared, frozenset() if named else TYPED)
-
-
-def what_a_found_file_set(context: Any) -> str | None:
-    """The options of a command that a file has set which nobody named, as they are typed; or None."""
-    root = context.find_root()
-    if root.obj is None or root.params.get("config") is not None:
-        return None
-    words = []
-    for word, parameter in options_of(context.command).items():
-        source = context.get_parameter_source(parameter.name)
-        if source is not None and source.name == "DEFAULT_MAP":
-            value = context.params.get(parameter.name)
-            shown = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-            words.append(f"--{word}{'' if value is True else f' {shown}'}")
-    return f"{root.obj}, found in this folder, set {' '.join(words)}" if words else None
-
-
-def options_of(command: Any) -> dict[str, Any]:
-    """The long options of a command without their dashes, and the parameter each one sets."""
-    return {
-        word.removeprefix("--"): parameter
-        for parameter in command.params
-        if parameter.param_type_name == "option"
-        for word in (*parameter.opts, *parameter.secondary_opts)
-        if word.startswith("--") and word not in ("--help", "--help-all")
-        if not (word.startswith("--no-") and word in parameter.secondary_opts)
-    }
-
-
-def _defaults(
-    path: Path,
-    group: Any,
-    tables: dict[str, Any],
-    shared: dict[str, Any],
-    typed: frozenset[str],
-) -> dict[str, Any]:
-    unknown = sorted(set(tables) - set(group.commands))
-    if unknown:
-        known = _meant(unknown[0], group.commands)
-        raise InputError(f"{path}: there is no command '{unknown[0]}'{known}")
-    made: dict[str, Any] = {}
-    for name, command in group.commands.items():
+    anywhere = {key for known in OPTIONS.values() for key in known}
+    for key in shared.keys() - anywhere:
+        raise InputError(f"{path}: no command has an option '{key}'{_meant(key, anywhere)}")
+    for name in tables.keys() - OPTIONS.keys():
+        raise InputError(f"{path}: there is no command '{name}'{_meant(name, OPTIONS)}")
+    made: dict[str, dict[str, Any]] = {name: {} for name in OPTIONS}
+    for name, known in OPTIONS.items():
         table = tables.get(name, {})
-        if not isinstance(table, dict):
-            raise InputError(f"{path}: [{name}] must be a table of options")
-        if hasattr(command, "commands"):
-            made[name] = _defaults(path, command, table, shared, typed)
-            continue
-        options = options_of(command)
-        for key in table:
-            if key not in options:
-                raise InputError(f"{path}: [{name}] has no option '{key}'{_meant(key, options)}")
-        here = {key: value for key, value in shared.items() if key in options}
-        made[name] = {}
-        for key, value in {**here, **table}.items():
+        for key in table.keys() - known.keys():
+            raise InputError(f"{path}: [{name}] has no option '{key}'{_meant(key, known)}")
+        for key, value in {**{k: v for k, v in shared.items() if k in known}, **table}.items():
+            option, hint = known[key].name, str(HINTS[name][known[key].name])
             # What is set for all commands is one value to some and a list to others ('epsilon' of 'plan').
-            if key not in table and options[key].multiple and _is_scalar(value):
+            if key not in table and "list" in hint and _is_scalar(value):
                 value = [value]
-            if options[key].name in typed:
+            if option in TYPED and not named:
                 raise InputError(
                     f"{path}: '{key}' cannot be set by a file that merely lies in the folder, which may be a "
                     f"stranger's. Type --{key}, or name the file: --config {path}"
                 )
-            _check_value(path, key, value, options[key])
-            made[name][options[key].name] = value
+            # Refuse what an option cannot take and typer would bend: true for a number, a word for a list.
+            if "bool" in hint and not isinstance(value, bool):
+                raise InputError(f"{path}: '{key}' must be true or false")
+            if "list" in hint and not (isinstance(value, list) and all(map(_is_scalar, value))):
+                raise InputError(f"{path}: '{key}' must be a list: {key} = [...]")
+            if "bool" not in hint and "list" not in hint and not _is_scalar(value):
+                raise InputError(f"{path}: '{key}' must be one number or text")
+            made[name][option] = value
     return made
 
 
-def _leaves(group: Any) -> list[Any]:
-    """Every command below a group."""
-    return [
-        leaf
-        for command in group.commands.values()
-        for leaf in (_leaves(command) if hasattr(command, "commands") else [command])
-    ]
-
-
-def _check_value(path: Path, key: str, value: object, option: Any) -> None:
-    """Refuse what an option cannot take and typer would bend: true for a number, a word for a list."""
-    if option.is_flag:
-        if not isinstance(value, bool):
-            raise InputError(f"{path}: '{key}' must be true or false")
-    elif option.multiple:
-        if not (isinstance(value, list) and all(map(_is_scalar, value))):
-            raise InputError(f"{path}: '{key}' must be a list: {key} = [...]")
-    elif not _is_scalar(value):
-        raise InputError(f"{path}: '{key}' must be one number or text")
+def say_found(file: Path, job: Job, names: Iterable[str]) -> None:
+    """Say which options a file has set that nobody named, as they are typed."""
+    words = []
+    for name in names:
+        value, flag = getattr(job, name), spelling(type(job).__dataclass_fields__[name])
+        shown = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+        words.append(flag if value is True else f"{flag} {shown}")
+    if words:
+        say_note(f"{file}, found in this folder, set {' '.join(words)}")
 
 
 def _is_scalar(value: object) -> bool:
@@ -331,7 +268,7 @@ def root(
         return
     found = find_config(config)
     if found is not None:
-        context.default_map = read_config(found, context.command, named=config is not None)
+        context.default_map = read_config(found, named=config is not None)
         context.obj = found
 
 

@@ -23,7 +23,8 @@ from rich.table import Table
 from rich.text import Text
 
 from pairveil.errors import GuaranteeWarning, PrivateNote
-from pairveil.jobs.job import Telling
+from pairveil.jobs.fit import FitJob
+from pairveil.jobs.job import Telling, options, spelling
 from pairveil.jobs.spending import plain
 from pairveil.printable import printable
 from pairveil.privacy.units import round_up
@@ -58,8 +59,7 @@ COMPILING = "compiling once, which takes some seconds; the next run starts at on
 _ROWS = re.compile(r"\brows? \d")
 _NUMERIC = re.compile(r"[-+\d.,±%\s]*|infinite")
 _KEYWORD = re.compile(
-    r"\b(id|left|right|label|exclude|layout|record_id|threshold|zero_means|epsilon|delta|unit|select"
-    r"|kappa|adjacency|mechanism|n_components|data_norm|checkpoint)=(?:'([^']*)'|([\w.+-]*\w))?"
+    rf"\b({'|'.join(one.name for one in options(FitJob))})=(?:'([^']*)'|([\w.+-]*\w))?"
 )
 _SPELLINGS = {
     "leave kappa='auto'": "leave --kappa out",
@@ -86,7 +86,8 @@ def as_options(message: str) -> str:
 
     def option(found: re.Match[str]) -> str:
         value = found[2] or found[3] or ""
-        return f"--{found[1].replace('_', '-')}{' ' if value else ''}{value}"
+        flag = spelling(FitJob.__dataclass_fields__[found[1]])
+        return f"{flag} {value}" if value else flag
 
     return _KEYWORD.sub(option, message)
 

@@ -238,10 +238,7 @@ class FitJob(TrainingOptions, Spending, PageOptions, Job):
     )
     n_components: int | None = option(None, "Dimensions. [default: all, blended]", min=1)
     bounds: Path | None = option(
-        None,
-        "Public lower and upper bound of each column (CSV or JSON).",
-        panel=FILES,
-        typed=False,
+        None, "Public lower and upper bound of each column (CSV or JSON).", panel=FILES, typed=False
     )
     no_scale: bool = option(
         False,

@@ -13,6 +13,8 @@ from inspect import get_annotations
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, get_type_hints
 
+from pairveil.errors import InputError
+
 FILES, PRIVACY, REPORT, OUTPUT = "Your files", "Privacy", "Report", "Output"
 RELEASE, RECEIVE, PAIRS, CHECK = "Release", "Receive", "Pairs", "Check"
 
@@ -25,8 +27,8 @@ class Option(NamedTuple):
     help : str
     names : tuple of str
         Spellings; none: the field's own with dashes, and short ones beside it.
-    panel : str
-        Under which heading the help shows it.
+    panel : str or None
+        Under which heading the help shows it; None: that of the class it stands in, if any.
     choices : tuple of str
         The values it may have.
     metavar : str
@@ -116,14 +118,25 @@ class Telling:
 class Job:
     """One thing that can be asked for. Its docstring is the help of its command."""
 
+    heading: ClassVar[str | None] = OUTPUT
     name: ClassVar[str]
     panel: ClassVar[str]
     shown: ClassVar[tuple[str, ...]] = ()  # options of the short help; none: all are short enough
     notes_in_json: ClassVar[bool] = False  # what was warned of is part of the output
 
-    json: bool = option(False, "Print one JSON object and nothing else.", panel=OUTPUT)
-    quiet: bool = option(False, "Print errors only.", "-q", panel=OUTPUT)
+    json: bool = option(False, "Print one JSON object and nothing else.")
+    quiet: bool = option(False, "Print errors only.", "-q")
     given: frozenset[str] | None = None  # fields that were typed, where a command line knows
+
+    def __post_init__(self) -> None:
+        """From Python a file may be named by a string; a choice must be one of those that are offered."""
+        hints = hints_of(type(self))
+        for one in options(type(self)):
+            value, choices = getattr(self, one.name), about_of(one).choices
+            if isinstance(value, str) and is_path(hints[one.name]):
+                object.__setattr__(self, one.name, Path(value))
+            elif choices and value is not None and value not in choices:
+                raise InputError(f"{spelling(one)} must be one of {', '.join(choices)}")
 
     @property
     def typed(self) -> frozenset[str]:
@@ -195,6 +208,12 @@ def spelling(one: Field[Any]) -> str:
     """
     named = [name for name in about_of(one).names if name.startswith("--")]
     return named[0] if named else f"--{one.name.replace('_', '-')}"
+
+
+def heading(kind: type, one: Field[Any]) -> str | None:
+    """Under which heading the help shows an option."""
+    owner = next(base for base in kind.__mro__ if one.name in get_annotations(base))
+    return about_of(one).panel or owner.__dict__.get("heading")
 
 
 def hints_of(kind: type) -> dict[str, Any]:

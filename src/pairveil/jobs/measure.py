@@ -302,7 +302,7 @@ class ThresholdJob(RecordsOptions, TogetherOption, IdOption, PairOptions, Spendi
         if self.together is not None:
             raise InputError(
                 f"--together names a column of FEATURES or of --records, and {what} has no people: in Python "
-                "give error_curve(..., together=...)"
+                "error_curve takes who changes together"
             )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import filecmp
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pairveil._warn import warn
 from pairveil.errors import DataWarning, InputError
@@ -49,16 +49,15 @@ def selection(default: str, help: str, *names: str, **about: Any) -> Any:
 class GraphOptions:
     """Where a file says who is paired with whom."""
 
-    left: str = option("left", "Column with the first person's id.", panel=FILES, label="First id")
-    right: str = option(
-        "right", "Column with the second person's id.", panel=FILES, label="Second id"
-    )
-    layout: str = option("auto", "Layout of the pairs file.", choices=LAYOUT_NAMES, panel=FILES)
-    record_id: str = option("id", "dedupe: field of a record with the id.", panel=FILES)
+    heading: ClassVar[str | None] = FILES
+
+    left: str = option("left", "Column with the first person's id.", label="First id")
+    right: str = option("right", "Column with the second person's id.", label="Second id")
+    layout: str = option("auto", "Layout of the pairs file.", choices=LAYOUT_NAMES)
+    record_id: str = option("id", "dedupe: field of a record with the id.")
     merge_similar_ids: bool = option(
         False,
         "Ids that differ only in case, outer spaces or Unicode form are one.",
-        panel=FILES,
         label="Ids that differ only in case or spaces are one person",
     )
 
@@ -78,10 +77,11 @@ class GraphOptions:
 class ZeroMeansOption:
     """What a label that is no word means."""
 
+    heading: ClassVar[str | None] = FILES
+
     zero_means: Literal["similar", "dissimilar"] | None = option(
         None,
         "What a label 0, false or no means: labels of 0 and 1 or yes and no need it.",
-        panel=FILES,
         label="0, false or no means",
     )
 
@@ -90,8 +90,10 @@ class ZeroMeansOption:
 class PairOptions(GraphOptions, ZeroMeansOption):
     """Where a file says who is paired with whom, and what their labels mean."""
 
-    label: str = option("label", "Column with the label.", panel=FILES, label="Label")
-    threshold: float = option(0.5, "Splink: the score from which a pair is similar.", panel=FILES)
+    heading: ClassVar[str | None] = FILES
+
+    label: str = option("label", "Column with the label.", label="Label")
+    threshold: float = option(0.5, "Splink: the score from which a pair is similar.")
 
     def read_pairs(self, path: Path | str, *, labels: bool = True) -> Any:
         """Labelled pairs of a file by these options."""
@@ -103,19 +105,20 @@ class PairOptions(GraphOptions, ZeroMeansOption):
 class IdOption:
     """Who is who in a table of people."""
 
-    id: str = option(
-        "id", "Column of FEATURES with the person's id.", panel=FILES, label="Person's id"
-    )
+    heading: ClassVar[str | None] = FILES
+
+    id: str = option("id", "Column of FEATURES with the person's id.", label="Person's id")
 
 
 @dataclass(frozen=True, kw_only=True)
 class TogetherOption:
     """Who changes with whom."""
 
+    heading: ClassVar[str | None] = FILES
+
     together: str | None = option(
         None,
         "Public column of FEATURES (household, site): who shares a value counts as one person.",
-        panel=FILES,
     )
 
 
@@ -123,11 +126,10 @@ class TogetherOption:
 class PeopleOptions(IdOption, TogetherOption):
     """Which columns of a table of people are used, and what is publicly known of them."""
 
+    heading: ClassVar[str | None] = FILES
+
     schema: Path | None = option(
-        None,
-        "Public facts of raw columns, as `pairveil schema` writes them down.",
-        panel=FILES,
-        typed=False,
+        None, "Public facts of raw columns, as `pairveil schema` writes them down.", typed=False
     )
     columns: list[str] | None = option(
         None, "Columns of FEATURES to use, and no others: a,b (repeatable).", panel=FILES
@@ -141,26 +143,20 @@ class PeopleOptions(IdOption, TogetherOption):
 class PageOptions:
     """What the sender says on the page, and what it is scored on."""
 
-    title: str = option("", "What was learned, for the top of the page.", panel=REPORT)
-    institution: str = option("", "Who hands it out.", panel=REPORT)
-    purpose: str = option("", "What it is for.", panel=REPORT)
-    recipient: str = option("", "Who gets it.", panel=REPORT)
+    heading: ClassVar[str | None] = REPORT
+
+    title: str = option("", "What was learned, for the top of the page.")
+    institution: str = option("", "Who hands it out.")
+    purpose: str = option("", "What it is for.")
+    recipient: str = option("", "Who gets it.")
     public_test: Path | None = option(
-        None,
-        "Table of PUBLIC people to score the metric on; costs no privacy.",
-        panel=REPORT,
-        typed=False,
+        None, "Table of PUBLIC people to score the metric on; costs no privacy.", typed=False
     )
     test_classes: str | None = option(
-        None,
-        "Column of --public-test with each person's class.",
-        panel=REPORT,
-        label="Class in the public table",
+        None, "Column of --public-test with each person's class.", label="Class in the public table"
     )
     audit: bool = option(
-        False,
-        "Attack this plan on made-up pairs, and show what was seen beside the bound.",
-        panel=REPORT,
+        False, "Attack this plan on made-up pairs, and show what was seen beside the bound."
     )
 
     def check_page(self, classes: str | None, private: Path | None = None) -> None:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from pairveil.errors import InputError
 from pairveil.jobs.fit import FitJob, TrainingOptions, make_learner
-from pairveil.jobs.job import FILES, RELEASE, Job, Telling, argument, option
+from pairveil.jobs.job import FILES, RELEASE, Job, Telling, argument, option, options
 from pairveil.jobs.options import FEATURES_HELP, IdOption
 from pairveil.jobs.reading import Scaling, Source, read_column, read_rows, read_training
 from pairveil.learners import DEFAULT_LEARNER
@@ -166,7 +166,7 @@ class PlanJob(TrainingOptions, Job):
             tell.say(
                 "Add what brings the columns to scale: --schema FILE, --bounds FILE, or --no-scale."
             )
-        same = {one: getattr(self, one) for one in TrainingOptions.__dataclass_fields__}
+        same = {one.name: getattr(self, one.name) for one in options(TrainingOptions)}
         chosen = {"epsilon": row.epsilon, "delta": self.delta, "unit": row.unit}
         if of.records == "pairs":
             chosen["select"] = row.select

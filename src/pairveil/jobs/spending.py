@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pairveil._warn import warn
 from pairveil.errors import DataWarning, InputError
@@ -45,19 +45,19 @@ class Charge:
 class Spending:
     """What a release may spend, and which ledger is charged; delta, unit and adjacency are a new ledger's."""
 
-    epsilon: float = option(1.0, "Privacy budget of this release.", panel=PRIVACY)
-    delta: float = option(1e-5, "Must be well below 1 / pairs.", panel=PRIVACY)
+    heading: ClassVar[str | None] = PRIVACY
+
+    epsilon: float = option(1.0, "Privacy budget of this release.")
+    delta: float = option(1e-5, "Must be well below 1 / pairs.")
     adjacency: Literal["zero-out", "replace"] = option(
         "zero-out", "What epsilon compares.", panel=PRIVACY
     )
-    ledger: Path | None = option(None, "Budget file to charge; kept over many fits.", panel=PRIVACY)
+    ledger: Path | None = option(None, "Budget file to charge; kept over many fits.")
     budget: float | None = option(
-        None, "Total epsilon, where --ledger makes a new file.", panel=PRIVACY, typed=True
+        None, "Total epsilon, where --ledger makes a new file.", typed=True
     )
-    seed: int | None = option(
-        None, "Repeatable, and therefore NOT for release.", panel=PRIVACY, min=0
-    )
-    checkpoint: Path | None = option(None, CHECKPOINT_HELP, panel=PRIVACY)
+    seed: int | None = option(None, "Repeatable, and therefore NOT for release.", min=0)
+    checkpoint: Path | None = option(None, CHECKPOINT_HELP)
 
     # The jobs that spend have these too.
     out: Any = None
