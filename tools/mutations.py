@@ -877,6 +877,12 @@ READING = [
         _in("test_logarithms"),
     ),
     Mutation(
+        "reading: pairs whose label cannot be read are left out",
+        "wrong = unknown | selves",
+        "wrong = unknown | selves | (False if pairs.null is None else pairs.null)",
+        _in("test_dirt"),
+    ),
+    Mutation(
         "sparse: indices are followed unseen",
         "table.check_format(full_check=True)",
         "table.check_format(full_check=False)",

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairveil import GroupSet, InputError, PairSet, design_groups, read_features, read_groups
+from pairveil.errors import PrivateNote
 from pairveil.records.groups import check_numbers, members_of, slots
 from pairveil.records.kinds import VACANT
 
@@ -128,11 +129,18 @@ def test_a_file_with_a_group_column_is_read(tmp_path):
     assert read_groups(file, PEOPLE, group="ward").members.tolist() == groups.members.tolist()
 
 
+def test_a_label_that_cannot_be_read_leaves_its_pair_null():
+    with pytest.warns(PrivateNote, match="1 label cannot be read"):
+        groups = read_groups(_listed(label=["same", "what", "same", "different"]), PEOPLE)
+    assert groups.members.tolist() == [[0, 1, 2], [3, 4, -1]]
+    assert np.count_nonzero(groups.labels) == 3
+
+
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
         ({"group": ["a", "b", "c", "a"]}, "somebody in row [12] of the pairs"),
-        ({"label": ["same", "what", "same", "same"]}, "label"),
+        ({"label": ["what", "what", "what", "same"]}, "label"),
         ({"right": ["bob", "zoe", "eve", "ann"]}, "zoe|not in|row"),
         ({"left": ["bob", "bob", "dan", "cid"]}, "herself|row"),
     ],

@@ -87,11 +87,28 @@ def test_zero_means_leaves_words_alone():
 
 
 @pytest.mark.parametrize("bad", ["maybe", "", "2", "nan", "1.5", None])
-def test_unknown_labels_are_named_by_row(bad):
-    with pytest.raises(InputError, match="rows 2, 4 have none of these") as caught:
-        parse_labels(["same", bad, "different", bad])
+def test_unknown_labels_are_null_and_where_most_are_named_by_row(bad):
+    """One label is private: it stops nothing. A column of something else is no column of labels."""
+    assert parse_labels(["same", bad, "different", bad]).tolist() == [1, 0, -1, 0]
+    assert parse_labels([1, None, -1]).tolist() == [1, 0, -1]
+    with pytest.raises(
+        InputError, match=r"holds no labels.*rows 2, 4, 5 have none of these"
+    ) as caught:
+        parse_labels(["same", bad, "different", bad, bad])
     if bad and bad not in ("2", "1.5"):  # the message's own row numbers hold digits
         assert bad not in str(caught.value)
+
+
+@pytest.mark.parametrize("odd", ["0", "false", "yes"])
+def test_a_stray_zero_among_clear_labels_is_null(odd):
+    assert parse_labels(["same", odd, "different"]).tolist() == [1, 0, -1]
+    assert parse_labels(["1", odd, "-1"]).tolist() == [1, 0, -1]
+    with pytest.raises(InputError, match="either way"):
+        parse_labels(["1", odd, "1"])
+
+
+def test_a_stray_minus_one_among_zeros_is_null():
+    assert parse_labels([0, 1, -1, 0], zero_means="similar").tolist() == [1, -1, 0, 1]
 
 
 def test_many_bad_rows_are_summed_up():
@@ -100,8 +117,8 @@ def test_many_bad_rows_are_summed_up():
 
 
 def test_row_numbers_are_the_file_s():
-    with pytest.raises(InputError, match="row 12 has none"):
-        parse_labels(["same", "x"], rows=np.array([10, 12]))
+    with pytest.raises(InputError, match="rows 12, 13 have none"):
+        parse_labels(["same", "x", "z"], rows=np.array([10, 12, 13]))
 
 
 def test_a_zero_in_a_later_batch_is_found():
@@ -117,8 +134,7 @@ def test_categories_and_missing_values():
     labels.add(pa.array(pd.Series(["same", "different"], dtype="category")))
     assert labels.finish(None).tolist() == [1, -1]
     labels.add(pa.nulls(1))
-    with pytest.raises(InputError, match="row 3 has none"):
-        labels.finish(None)
+    assert labels.finish(None).tolist() == [1, -1, 0]
 
 
 def test_mixed_kinds_and_a_wrong_option():

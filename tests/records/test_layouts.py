@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pairveil.errors import InputError
+from pairveil.errors import InputError, PrivateNote
 from pairveil.linkage.dedupe import from_dedupe
 from pairveil.records.pairset import PairSet
 from pairveil.records.readers import read_features, read_pairs
@@ -98,8 +98,11 @@ def test_splink_from_a_data_frame_without_labels():
 @pytest.mark.parametrize("score", ["1.01", "-0.1", ""])
 def test_splink_scores_are_probabilities(score, tmp_path):
     path = write(tmp_path, "labels.csv", SPLINK.replace("0.0\n", f"{score}\n"))
-    with pytest.raises(InputError, match=r"column 'clerical_match_score'.*(row 2|missing)"):
-        read_pairs(path)
+    with pytest.warns(PrivateNote, match=r"1 label cannot be read \(row 2\)"):
+        assert read_pairs(path).labels.tolist() == [1, 0, 1]
+    others = SPLINK.replace("0.0\n", f"{score}\n").replace("0.5\n", f"{score}\n")
+    with pytest.raises(InputError, match=r"column 'clerical_match_score'.*rows 2, 3"):
+        read_pairs(write(tmp_path, "labels.csv", others))
     with pytest.raises(InputError, match="threshold"):
         read_pairs(path, threshold=0.0)
 

@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 from pairveil.errors import InputError
 from pairveil.records.validation import name_rows
 
+NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+"""What a number looks like in a cell."""
 _FEW = 20_000
 _CHUNK_ROWS = 8192
 
@@ -287,6 +289,27 @@ def number_array(values: pa.Array, title: str, first_row: int) -> np.ndarray:
     return np.asarray(as_numpy(values), dtype=target)
 
 
+def numbers_in(cells: pa.Array) -> np.ndarray:
+    """Cells of any kind as floats, NaN where there is no number; either decimal mark.
+
+    Examples
+    --------
+    >>> numbers_in(pa.array(["1,5", "2.5", "n/a", None]))
+    array([1.5, 2.5, nan, nan])
+    """
+    if pa.types.is_dictionary(cells.type):
+        cells = cells.dictionary_decode()
+    try:
+        if not (pa.types.is_integer(cells.type) or pa.types.is_floating(cells.type)):
+            text = pc.utf8_trim_whitespace(cells.cast(pa.large_string()))
+            points = pc.replace_substring(text, ",", ".")
+            readable = pc.fill_null(pc.match_substring_regex(points, NUMBER), False)
+            cells = pc.if_else(readable, points, None)
+        return as_numpy(cells.cast(pa.float64(), safe=False).fill_null(np.nan))
+    except (pa.ArrowException, UnicodeDecodeError):  # lists, bytes
+        return np.full(len(cells), np.nan)
+
+
 # ---- labels: what people write for 'the same' and 'not the same', as +1 and -1 -----------------------
 #
 # +1/-1 and the words below are clear. Bare 0/1, true/false and yes/no are not (is 0 'distance zero' or 'no
@@ -327,6 +350,7 @@ class LabelColumn:
         if zero_means not in (None, "similar", "dissimilar"):
             raise InputError("zero_means must be 'similar' or 'dissimilar'")
         self._zero_means = zero_means
+        self._title = "the column of labels" if column is None else f"column '{column}'"
         self._true_code, self._false_code = _boolean_codes(column)
         self._codes: list[np.ndarray] = []
 
@@ -346,35 +370,44 @@ class LabelColumn:
         indices = pc.fill_null(encoded.indices.cast(pa.int64()), len(words))
         self._codes.append(codes[as_numpy(indices)])
 
-    def finish(self, rows: np.ndarray | None) -> np.ndarray:
-        """The labels as int8, or an InputError with the row numbers that are wrong."""
+    def finish(self, rows: np.ndarray | None = None) -> np.ndarray:
+        """The labels as int8, 0 where a cell is none of them.
+
+        Such a cell is private: it stops nothing, its pair contributes nothing. Only where most cells are no
+        labels the column is refused, as one that holds something else; so are 0 and 1 that nobody explained.
+        """
         codes = np.concatenate(self._codes) if self._codes else np.empty(0, dtype=np.int8)
         numbers = np.arange(1, len(codes) + 1) if rows is None else rows
         unknown = np.flatnonzero(codes == _UNKNOWN)
-        if unknown.size:
+        if 2 * unknown.size > codes.size:
             raise InputError(
-                "labels must be +1/-1, similar/dissimilar, same/different, match/distinct, "
-                f"must-link/cannot-link or yes/no; {name_rows(numbers[unknown])} "
-                f"{'has' if unknown.size == 1 else 'have'} none of these"
+                f"{self._title} holds no labels: they must be +1/-1, similar/dissimilar, same/different, "
+                f"match/distinct, must-link/cannot-link or yes/no; {name_rows(numbers[unknown])} "
+                f"{'has' if unknown.size == 1 else 'have'} none of these. "
+                "Name the column that does with label="
             )
+        zeros = np.flatnonzero((codes == _ZERO) | (codes == _TRUE))
+        minus = np.flatnonzero(codes == _MINUS_ONE)
         if self._zero_means is None:
-            unclear = np.flatnonzero((codes == _ZERO) | (codes == _TRUE))
-            if unclear.size:
+            clear = minus.size + np.count_nonzero(np.abs(codes) == 1)
+            if zeros.size > clear:
                 raise InputError(
-                    "labels of 0/1, true/false or yes/no can be read either way "
-                    f"(first: {name_rows(numbers[unclear[:1]])}): say which with "
+                    f"{self._title}: labels of 0/1, true/false or yes/no can be read either way "
+                    f"(first: {name_rows(numbers[zeros[:1]])}): say which with "
                     "zero_means (--zero-means): is 0, false or no 'similar' or 'dissimilar'?"
                 )
-            return np.where((codes == _SIMILAR) | (codes == _ONE), 1, -1).astype(np.int8)
-        minus = np.flatnonzero(codes == _MINUS_ONE)
-        if minus.size:
+            similar = (codes == _SIMILAR) | (codes == _ONE)
+            dissimilar = (codes == _DISSIMILAR) | (codes == _MINUS_ONE)
+            return np.select([similar, dissimilar], [1, -1], 0).astype(np.int8)
+        if minus.size > zeros.size:
             raise InputError(
-                "zero_means explains labels of 0/1, but other numbers are there too: "
+                f"{self._title}: zero_means explains labels of 0/1, but other numbers are there too: "
                 f"{name_rows(numbers[minus])}"
             )
         zero, one = (1, -1) if self._zero_means == "similar" else (-1, 1)
         ones = (codes == _ONE) | (codes == _TRUE)
-        return np.select([codes == _ZERO, ones], [zero, one], codes).astype(np.int8)
+        none = (codes == _UNKNOWN) | (codes == _MINUS_ONE)
+        return np.select([codes == _ZERO, ones, none], [zero, one, 0], codes).astype(np.int8)
 
     def _code(self, word: str | None) -> int:
         text = (word or "").strip().lower().replace("_", "-").replace(" ", "-")

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 from pairveil.column_names import ColumnKind
 from pairveil.errors import InputError
 from pairveil.records.files import open_table
+from pairveil.schema.columns import GAPS
 
 _LOOKED_AT = 10_000
-_MISSING = ("", "na", "n/a", "nan", "null", "none", "?")
 _LIKE = 0.9  # of the cells are written so: a few odd ones, such as 'unknown', do not decide a type
 _WRITTEN = (
     ("number", "", r"^[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?$"),
@@ -77,7 +77,7 @@ def _kind(cells: pa.Array) -> Guess:
         return Guess("category" if pa.types.is_boolean(cells.type) else "number")
     text = pc.utf8_trim_whitespace(cells.drop_null())
     some = text.filter(
-        pc.invert(pc.is_in(pc.utf8_lower(text), value_set=pa.array(_MISSING, text.type)))
+        pc.invert(pc.is_in(pc.utf8_lower(text), value_set=pa.array(GAPS, text.type)))
     )
     if not len(some):
         return Guess("number")

@@ -19,7 +19,7 @@ import numpy as np
 from pairveil.column_names import ColumnKind
 from pairveil.errors import InputError
 from pairveil.foreign import parse_json
-from pairveil.records.columns import LabelColumn, Meaning, as_ids, ids_as_text, number_array
+from pairveil.records.columns import LabelColumn, Meaning, as_ids, ids_as_text, numbers_in
 from pairveil.records.files import file_suffix, is_table_file, open_table, read_text, require_file
 from pairveil.records.tables import PairTable
 from pairveil.records.validation import name_rows
@@ -162,7 +162,7 @@ def _read_table(source: Any, how: How) -> PairTable:
             labels.add(batch.column(2))
 
     left, right = table.gather([how.left, how.right], wanted, add_labels, "pairs")
-    return PairTable(left, right, None if labels is None else labels.finish(None))
+    return _labelled(left, right, None if labels is None else labels.finish())
 
 
 def _is_splink(look: Look) -> bool:
@@ -190,11 +190,13 @@ def _read_splink(source: Any, how: How) -> PairTable:
     table.require([*ends, *([score] if score else [])], "Name them with left=, right= and label=")
     sets = SPLINK_SETS if set(SPLINK_SETS) <= set(table.names) else ()
     names, labels = [*ends, *sets], []
-    wanted: dict[str, ColumnKind] = {score: "number"} if score else {}
+    wanted: dict[str, ColumnKind] = {score: "text"} if score else {}
 
-    def add_labels(batch: Any, n_rows: int) -> None:
+    def add_labels(batch: Any, _: int) -> None:
         if score:
-            labels.append(_splink_labels(batch.column(score), score, how.threshold, n_rows))
+            scores = numbers_in(batch.column(score))
+            known = (scores >= 0) & (scores <= 1)  # a score is a probability
+            labels.append(np.where(known, np.where(scores >= how.threshold, 1, -1), 0))
 
     ids = dict(zip(names, table.gather(names, wanted, add_labels, "pairs"), strict=True))
     notes: tuple[str, ...] = (f"Scores of at least {how.threshold:g} are similar",) if score else ()
@@ -202,22 +204,21 @@ def _read_splink(source: Any, how: How) -> PairTable:
         for name, origin in zip(ends, sets, strict=True):
             ids[name] = ids_as_text(ids[origin]) + "-__-" + ids_as_text(ids[name])
         notes += ("There are several source datasets, so ids were read as dataset-__-id",)
-    known = np.concatenate(labels) if labels else None
-    return PairTable(ids[ends[0]], ids[ends[1]], known, notes=notes)
-
-
-def _splink_labels(values: Any, name: str, threshold: float, first_row: int) -> np.ndarray:
-    try:
-        scores = number_array(values, f"column '{name}'", first_row)
-    except InputError:
-        raise InputError(f"column '{name}' has a score that is missing or not a number") from None
-    bad = np.flatnonzero(~((scores >= 0) & (scores <= 1)))
-    if bad.size:
+    known = np.concatenate(labels).astype(np.int8) if labels else None
+    if known is not None and 2 * np.count_nonzero(known) < len(known):
         raise InputError(
-            f"column '{name}': a score is between 0 and 1; not so in "
-            f"{name_rows(bad + 1 + first_row)}"
+            f"column '{score}': a score is a number between 0 and 1; not so in "
+            f"{name_rows(np.flatnonzero(known == 0) + 1)}. Name the column of scores with label="
         )
-    return np.where(scores >= threshold, 1, -1).astype(np.int8)
+    return _labelled(ids[ends[0]], ids[ends[1]], known, notes)
+
+
+def _labelled(
+    left: np.ndarray, right: np.ndarray, labels: np.ndarray | None, notes: tuple[str, ...] = ()
+) -> PairTable:
+    """Pairs of a table, and which of their labels could not be read."""
+    null = None if labels is None or labels.all() else labels == 0
+    return PairTable(left, right, labels, notes=notes, null=null)
 
 
 # ---- lines -------------------------------------------------------------------------------------------

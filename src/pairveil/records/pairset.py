@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from pairveil.records.clipping import clip_rows_and_say_so
+from pairveil.records.dirt import sifted
 from pairveil.records.kinds import PAIRS
 from pairveil.records.records import Records, face
 from pairveil.records.resolving import index_pairs
@@ -82,6 +83,7 @@ class PairSet(Records):
         pairs: PairTable,
         data_norm: float | None = None,
         together: Any = None,
+        leave_out: bool = False,
     ) -> PairSet:
         """Put pairs of ids and people's features together.
 
@@ -93,6 +95,8 @@ class PairSet(Records):
             Rows longer than this (l2) are clipped to it, each by its own length.
         together : array, optional
             A public value of each row of the features: see `PairSet`.
+        leave_out : bool
+            Leave out pairs of a person with herself and of ids without features, instead of refusing them.
 
         Returns
         -------
@@ -118,6 +122,8 @@ class PairSet(Records):
         [[2, 1], [0, 2]]
         """
         say_similar("the features", features.ids)
+        if leave_out:
+            pairs, _ = sifted(features, pairs, leave_out=True)
         found = index_pairs(pairs, features.ids)
         values = features.values
         if data_norm is not None:

@@ -16,8 +16,9 @@ import numpy as np
 import pyarrow as pa
 import scipy  # as in `validation`
 
+from pairveil._warn import warn
 from pairveil.column_names import ColumnKind
-from pairveil.errors import InputError
+from pairveil.errors import InputError, PrivateNote
 from pairveil.foreign import taking_apart
 from pairveil.records.arrays import is_array_file, read_array_column, read_array_file
 from pairveil.records.columns import Meaning, ids_as_text, number_array
@@ -25,7 +26,8 @@ from pairveil.records.files import TableSource, open_table, require_file
 from pairveil.records.layouts import LAYOUTS, SPLINK, How, sniff_layout
 from pairveil.records.resolving import look_up, rows_of_ids
 from pairveil.records.similar_ids import folded_ids, say_similar
-from pairveil.records.tables import FeatureTable, PairTable
+from pairveil.records.tables import FeatureTable, PairTable, Problem, repeated_rows
+from pairveil.records.validation import name_rows
 from pairveil.schema.columns import Counts
 from pairveil.schema.schema import Schema, say_counts
 
@@ -43,6 +45,7 @@ def read_features(
     exclude: Iterable[str] = (),
     merge_similar_ids: bool = False,
     schema: Schema | None = None,
+    leave_out: bool = False,
 ) -> FeatureTable:
     """Read people's features.
 
@@ -63,6 +66,9 @@ def read_features(
         Two rows of one person are refused: which features are hers is not ours to choose.
     schema : Schema, optional
         Public facts of raw columns (`pairveil.read_schema`), by which they become numbers in [0, 1].
+    leave_out : bool
+        Leave out everybody whose id more than one row has, instead of refusing the table: which of the
+        rows is hers is not ours to choose.
 
     Returns
     -------
@@ -88,13 +94,24 @@ def read_features(
         if schema is not None:
             people = _read_raw(open_table(source), id, schema.only(columns, left_out).check())
         elif isinstance(source, str | Path) and is_array_file(Path(source)):
-            people = read_array_file(require_file(source))
+            array = read_array_file(require_file(source))
+            people = (array.ids, array.values, array.names, ())
         else:
             people = _read_numbers(open_table(source), id, columns, left_out)
+    ids, values, names, problems = people
     if merge_similar_ids:
-        return replace(people, ids=folded_ids(people.ids))
-    say_similar("the features", people.ids)
-    return people
+        ids = folded_ids(ids)
+    else:
+        say_similar("the features", ids)
+    again = repeated_rows(ids) if leave_out else ()
+    if not len(again):
+        return FeatureTable(ids, values, names, problems=problems)
+    once = ~np.isin(ids, ids[again])
+    if not once.any():
+        raise InputError("nobody is left: every id is that of more than one row")
+    repeated = Problem("people", "repeated id", np.asarray(again) + 1)
+    kept = (ids[once], values[once], names, np.flatnonzero(once) + 1, int((~once).sum()))
+    return FeatureTable(*kept, problems=(*problems, repeated))
 
 
 def _reading(source: Any) -> AbstractContextManager[None]:
@@ -102,9 +119,13 @@ def _reading(source: Any) -> AbstractContextManager[None]:
     return taking_apart(Path(source).name) if isinstance(source, str | Path) else nullcontext()
 
 
+Read = tuple[np.ndarray, Any, tuple[str, ...] | None, tuple[Problem, ...]]
+"""Ids, values, names of columns, and cells that could not be read."""
+
+
 def _read_numbers(
     table: TableSource, id: str, columns: Sequence[str] | None, left_out: set[str]
-) -> FeatureTable:
+) -> Read:
     asked = None if columns is None else list(columns)
     table.require([id, *(asked or ()), *sorted(left_out)], "Name the id column with id=")
     names = [name for name in asked or table.names if name not in {id, *left_out}]
@@ -119,10 +140,10 @@ def _read_numbers(
         blocks.append(np.column_stack(arrays))
 
     ids = table.gather([id], dict.fromkeys(names, "number"), add_numbers)
-    return FeatureTable(ids[0], np.concatenate(blocks), tuple(names))
+    return ids[0], np.concatenate(blocks), tuple(names), ()
 
 
-def _read_raw(table: TableSource, id: str, schema: Schema) -> FeatureTable:
+def _read_raw(table: TableSource, id: str, schema: Schema) -> Read:
     """People whose raw columns become numbers by a schema."""
     raw = schema.raw_names
     if id in raw:
@@ -133,16 +154,21 @@ def _read_raw(table: TableSource, id: str, schema: Schema) -> FeatureTable:
     blocks: list[np.ndarray] = []
     counts: dict[str, Counts] = defaultdict(Counts)
 
-    def add_encoded(batch: Any, _: int) -> None:
+    def add_encoded(batch: Any, n_rows: int) -> None:
         block, found = schema.encode(batch)
         blocks.append(block)
         for name, some in found.items():
-            counts[name] = counts[name] + some
+            counts[name] = some.after(counts[name], n_rows)
 
     # All as text: what is no number is missing, and stops nobody.
     ids = table.gather([id], dict.fromkeys(raw, "text"), add_encoded)
     say_counts(counts)
-    return FeatureTable(ids[0], np.concatenate(blocks), schema.feature_names)
+    problems = tuple(
+        Problem("people", "cell", np.array(one.where) + 1, name, n_cells=one.unreadable)
+        for name, one in counts.items()
+        if one.unreadable
+    )
+    return ids[0], np.concatenate(blocks), schema.feature_names, problems
 
 
 def read_classes(source: Any, column: str) -> np.ndarray:
@@ -181,6 +207,7 @@ def read_pairs(
     record_id: str = "id",
     require_labels: bool = True,
     merge_similar_ids: bool = False,
+    leave_out: bool = False,
 ) -> PairTable:
     """Read pairs of ids and their labels.
 
@@ -207,10 +234,14 @@ def read_pairs(
     merge_similar_ids : bool
         Ids lose case, outer spaces and Unicode's compatibility forms: 'ann', 'ann ' and 'ANN' are one.
         Say the same to `read_features`.
+    leave_out : bool
+        Leave out pairs of a person with herself, which `PairSet.join` refuses.
 
     Returns
     -------
     PairTable
+        A pair whose label cannot be read is null: it stays, and contributes nothing. What a label says is
+        private, so it neither stops the reading nor takes the pair out of the graph.
 
     Raises
     ------
@@ -230,9 +261,27 @@ def read_pairs(
         found = sniff_layout(source, left, right) if layout == "auto" else layout
         table = LAYOUTS[found].read(source, how)
     if merge_similar_ids:
-        return replace(table, left=folded_ids(table.left), right=folded_ids(table.right))
-    say_similar("the pairs", table.left, table.right)
-    return table
+        table = replace(table, left=folded_ids(table.left), right=folded_ids(table.right))
+    else:
+        say_similar("the pairs", table.left, table.right)
+    say_null(table)
+    selves = table.left == table.right
+    if not (leave_out and selves.any()):
+        return table
+    if selves.all():
+        raise InputError("no pair is left: every one joins a person with herself")
+    return table.subset(~selves)
+
+
+def say_null(table: PairTable) -> None:
+    """Tell the operator how many labels could not be read, if any; a private note, as their rows are."""
+    if table.null is not None and table.rows is not None:
+        rows, many = table.rows[table.null], int(table.null.sum()) > 1
+        warn(
+            f"{len(rows)} label{'s' * many} cannot be read ({name_rows(rows)}): such a pair stays in its "
+            "place and contributes nothing",
+            PrivateNote,
+        )
 
 
 def read_groups(

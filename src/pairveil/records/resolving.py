@@ -122,6 +122,16 @@ def rows_of_ids(
     array([[0, 2],
            [2, 1]], dtype=int32)
     """
+    found = look_up_some(columns, people)
+    unknown = np.any(found < 0, axis=1)
+    if unknown.any():
+        message = unknown_ids(columns, people, unknown, what, lines)
+        raise InputError(". ".join([message, *notes]))
+    return found
+
+
+def look_up_some(columns: Sequence[np.ndarray], people: np.ndarray) -> np.ndarray:
+    """Row numbers among ``people`` of the ids in equally long columns; -1 for who is not there."""
     found = np.empty((len(columns[0]), len(columns)), dtype=np.int32)
     known = same_kind(columns[0][:1], people)[1]
     value_set = as_arrow(known)
@@ -130,25 +140,34 @@ def rows_of_ids(
         asked = ids_as_text(distinct) if known.dtype.kind == "O" else distinct
         places = pc.index_in(as_arrow(asked), value_set=value_set)
         found[:, side] = as_numpy(pc.fill_null(places, -1))[rows]
-    unknown = np.flatnonzero((found < 0).any(axis=1))
-    if unknown.size:
-        one = unknown.size == 1
-        message = (
-            f"{unknown.size} of {len(found)} {what} name{'s' if one else ''} an id without "
-            f"features (first: {name_rows(lines[unknown[:1]])})"
-        )
-        if columns[0].dtype.kind != people.dtype.kind:
-            message += (
-                ". The ids are integers in one table and text in the other: compare leading zeros "
-                "and spaces"
-            )
-        if _known_when_folded([column[unknown] for column in columns], known):
-            message += (
-                ". They are there in another case, with outer spaces or in another Unicode form: "
-                "merge_similar_ids=True takes them as one"
-            )
-        raise InputError(". ".join([message, *notes]))
     return found
+
+
+def unknown_ids(
+    columns: Sequence[np.ndarray],
+    people: np.ndarray,
+    unknown: np.ndarray,
+    what: str,
+    lines: np.ndarray,
+) -> str:
+    """How many rows name somebody without features, the first of them, and what may be the cause."""
+    at = np.flatnonzero(unknown)
+    message = (
+        f"{at.size} of {len(unknown)} {what} name{'s' if at.size == 1 else ''} an id without "
+        f"features (first: {name_rows(lines[at[:1]])})"
+    )
+    if columns[0].dtype.kind != people.dtype.kind:
+        message += (
+            ". The ids are integers in one table and text in the other: compare leading zeros "
+            "and spaces"
+        )
+    known = same_kind(columns[0][:1], people)[1]
+    if _known_when_folded([column[at] for column in columns], known):
+        message += (
+            ". They are there in another case, with outer spaces or in another Unicode form: "
+            "merge_similar_ids=True takes them as one"
+        )
+    return message
 
 
 def _known_when_folded(columns: Sequence[np.ndarray], known: np.ndarray) -> bool:

@@ -6,7 +6,7 @@ Nothing here prints a value.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,38 @@ from pairveil.files import file_draft
 from pairveil.printable import FORMULA, as_cell
 from pairveil.records.columns import as_ids, numbered, same_kind
 from pairveil.records.validation import check_features, check_labels, name_rows
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """One kind of problem of a table: in which rows, never with which values.
+
+    Parameters
+    ----------
+    table : {'people', 'pairs'}
+    kind : str
+        'repeated id', 'self-pair', 'unknown id', 'label', 'cell' or 'spaces'.
+    rows : array of int
+        Row numbers as messages name them; of cells the first thousand.
+    column : str
+        Where it is about one column.
+    said : str
+        A sentence of its own.
+    n_cells : int
+        How many cells, where ``rows`` are the first of them only.
+    """
+
+    table: str
+    kind: str
+    rows: np.ndarray
+    column: str = ""
+    said: str = ""
+    n_cells: int = 0
+
+    @property
+    def count(self) -> int:
+        """How many rows or cells."""
+        return self.n_cells or len(self.rows)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -31,6 +63,12 @@ class FeatureTable:
         Finite numbers. float32 and float64 are kept, anything else becomes float64.
     names : sequence of str, optional
         The columns.
+    rows : array of shape (n,), optional
+        The row number of each in its file, where some were left out.
+    n_left_out : int
+        How many were.
+    problems : tuple of Problem
+        What the reader found: repeated ids, cells that cannot be read.
 
     Examples
     --------
@@ -41,6 +79,9 @@ class FeatureTable:
     ids: np.ndarray
     values: Any
     names: tuple[str, ...] | None = None
+    rows: np.ndarray | None = None
+    n_left_out: int = 0
+    problems: tuple[Problem, ...] = ()
 
     def __post_init__(self) -> None:
         names = None if self.names is None else tuple(str(name) for name in self.names)
@@ -81,6 +122,8 @@ class PairTable:
         (LFW, VoxCeleb, links) the line of the file.
     notes : tuple of str
         What the reader decided and a person should know.
+    null : boolean array of shape (K,), optional
+        Rows whose label could not be read; it is 0 there, and the pair contributes nothing.
 
     Examples
     --------
@@ -93,6 +136,7 @@ class PairTable:
     labels: np.ndarray | None = None
     rows: np.ndarray | None = None
     notes: tuple[str, ...] = ()
+    null: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         left, right = same_kind(as_ids(self.left, "left"), as_ids(self.right, "right"))
@@ -103,7 +147,11 @@ class PairTable:
         rows = np.arange(1, len(left) + 1) if self.rows is None else np.asarray(self.rows)
         if rows.shape != left.shape:
             raise InputError(f"{len(rows)} row numbers for {len(left)} pairs")
-        labels = None if self.labels is None else check_labels(self.labels, len(left), rows)
+        labels = self.labels
+        if labels is not None:
+            known = labels if self.null is None else np.where(self.null, 1, labels)
+            labels = check_labels(known, len(left), rows)
+            labels = labels if self.null is None else np.where(self.null, 0, labels).astype(np.int8)
         fields = {"left": left, "right": right, "rows": rows, "labels": labels}
         for field, value in fields.items():
             object.__setattr__(self, field, value)
@@ -115,6 +163,28 @@ class PairTable:
     def n_pairs(self) -> int:
         """Rows."""
         return len(self.left)
+
+    def subset(self, chosen: np.ndarray) -> PairTable:
+        """Some of the rows, under their own row numbers."""
+        parts = {name: getattr(self, name) for name in ("left", "right", "labels", "rows", "null")}
+        some: dict[str, Any] = {
+            name: part[chosen] for name, part in parts.items() if part is not None
+        }
+        return replace(self, **some)
+
+
+def repeated_rows(ids: np.ndarray) -> np.ndarray:
+    """Positions of ids that stood before.
+
+    Examples
+    --------
+    >>> repeated_rows(np.array([7, 8, 7]))
+    array([2])
+    """
+    if len(numbered(ids)[0]) == len(ids):
+        return np.empty(0, dtype=np.int64)
+    _, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
+    return np.flatnonzero(first[inverse] != np.arange(len(ids)))
 
 
 def refuse_repeated(ids: np.ndarray) -> None:
@@ -128,15 +198,13 @@ def refuse_repeated(ids: np.ndarray) -> None:
     pairveil.errors.InputError: 1 row of the features repeats an id that another row has: row 3.
     One row a person
     """
-    if len(numbered(ids)[0]) == len(ids):
-        return
-    _, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
-    again = np.flatnonzero(first[inverse] != np.arange(len(ids)))
-    raise InputError(
-        f"{again.size} row{'s' if again.size > 1 else ''} of the features repeat"
-        f"{'' if again.size > 1 else 's'} an id that another row has: {name_rows(again + 1)}. "
-        "One row a person"
-    )
+    again = repeated_rows(ids)
+    if again.size:
+        raise InputError(
+            f"{again.size} row{'s' if again.size > 1 else ''} of the features repeat"
+            f"{'' if again.size > 1 else 's'} an id that another row has: {name_rows(again + 1)}. "
+            "One row a person"
+        )
 
 
 def write_columns(path: str | Path, columns: Mapping[str, np.ndarray]) -> Path:

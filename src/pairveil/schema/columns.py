@@ -56,6 +56,16 @@ def floats(cells: Any, name: str) -> FloatArray:
     return found
 
 
+def _is_some(text: Any) -> NDArray[np.bool_]:
+    """Which cells hold something that is no word for a gap."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    gaps = pa.array(GAPS, text.type)
+    gap = pc.is_in(pc.utf8_lower(pc.fill_null(text, "")), value_set=gaps)
+    return ~np.asarray(gap.to_numpy(zero_copy_only=False), dtype=bool)
+
+
 def is_text(kind: Any) -> bool:
     """Whether a type of Arrow is text."""
     import pyarrow as pa
@@ -79,6 +89,9 @@ def as_date(value: Any) -> Any:
 
 OTHER = "other"
 
+GAPS = ("", "-", "--", ".", "?", "na", "n/a", "n.a.", "nan", "null", "none", "missing")
+"""How a gap is written, in lower case. A category may be called so; a number or a date cannot."""
+
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 
 _ISO = "%Y-%m-%d"
@@ -92,15 +105,23 @@ _EPOCH = datetime.date(1970, 1, 1)
 _SECONDS_A_DAY = 86_400
 
 
+MOST_PLACES = 1_000
+
+
 class Counts(NamedTuple):
     """Cells that were not taken as they stood; private, for the operator."""
 
     outside: int = 0
     missing: int = 0
     unreadable: int = 0
+    where: tuple[int, ...] = ()
+    """Positions of the first that cannot be read."""
 
-    def __add__(self, other: tuple[Any, ...]) -> Counts:
-        return Counts(*(a + b for a, b in zip(self, other, strict=True)))
+    def after(self, earlier: Counts, n_rows: int) -> Counts:
+        """These of one batch together with those of the ``n_rows`` rows before it."""
+        here = (n_rows + at for at in self.where[: MOST_PLACES - len(earlier.where)])
+        outside, missing, unreadable = (a + b for a, b in zip(earlier[:3], self[:3], strict=True))
+        return Counts(outside, missing, unreadable, (*earlier.where, *here))
 
 
 class Numpy:
@@ -235,10 +256,10 @@ class NumberColumn(_Encoded):
     --------
     >>> import pyarrow as pa
     >>> age = NumberColumn("age", bounds=(0, 120))
-    >>> age.encode(pa.array(["30", "999", "?"]), ".")
+    >>> age.encode(pa.array(["30", "999", "x"]), ".")
     (array([[0.25],
            [1.  ],
-           [0.5 ]]), Counts(outside=1, missing=0, unreadable=1))
+           [0.5 ]]), Counts(outside=1, missing=0, unreadable=1, where=(2,)))
     >>> NumberColumn("crp", bounds=(0.1, 1000), scale="log").encode(pa.array([1, 100]), ".")[0]
     array([[0.25],
            [0.75]])
@@ -300,11 +321,13 @@ class NumberColumn(_Encoded):
 
     def encode(self, cells: Any, decimal: str) -> tuple[FloatArray, Counts]:
         """Numbers in [0, 1] by the bounds."""
-        raw, unreadable = self._read(cells, decimal)
+        raw, some = self._read(cells, decimal)
         low, high = map(self._number, self.bounds)
         outside = int(np.count_nonzero((raw < low) | (raw > high)))
-        missing = int(np.count_nonzero(np.isnan(raw)))
-        counts = Counts(outside, missing - unreadable, unreadable)
+        without = np.isnan(raw)
+        wrong = np.flatnonzero(without & some)
+        missing = int(np.count_nonzero(without)) - len(wrong)
+        counts = Counts(outside, missing, len(wrong), tuple(wrong[:MOST_PLACES].tolist()))
         return np.column_stack(self.formulas(raw)), counts
 
     def _values(self, cell: Any, missing: Any, maths: Any) -> list[Any]:
@@ -322,8 +345,8 @@ class NumberColumn(_Encoded):
             low, high = math.log(low + more), math.log(high + more)
         return [maths.clip((inside - low) / (high - low), 0.0, 1.0)]
 
-    def _read(self, cells: Any, decimal: str) -> tuple[FloatArray, int]:
-        """Floats, NaN where nothing can be read, and in how many cells something else stood."""
+    def _read(self, cells: Any, decimal: str) -> tuple[FloatArray, Any]:
+        """Floats, NaN where nothing can be read, and in which cells something stands."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -331,17 +354,13 @@ class NumberColumn(_Encoded):
         if pa.types.is_temporal(kind):
             raise _wrong(self.name, "the table holds dates or times there, the schema says number")
         if not is_text(kind):
-            return floats(cells, self.name), 0
+            return floats(cells, self.name), False
         text = pc.utf8_trim_whitespace(cells)
         if decimal == ",":
             text = pc.replace_substring(text, ",", ".")
         readable = pc.fill_null(pc.match_substring_regex(text, _NUMBER), False)
         numbers = pc.if_else(readable, text, None).cast(pa.float64())
-        empty = pc.is_null(cells).to_numpy(zero_copy_only=False) | pc.fill_null(
-            pc.equal(text, ""), True
-        ).to_numpy(zero_copy_only=False)
-        found = floats(numbers, self.name)
-        return found, int(np.count_nonzero(np.isnan(found) & ~empty))
+        return floats(numbers, self.name), _is_some(text)
 
 
 @dataclass(frozen=True)
@@ -386,14 +405,14 @@ class DateColumn(NumberColumn):
     def _number(self, value: Any) -> float:
         return float((value - _EPOCH).days)
 
-    def _read(self, cells: Any, decimal: str) -> tuple[FloatArray, int]:  # noqa: ARG002
+    def _read(self, cells: Any, decimal: str) -> tuple[FloatArray, Any]:  # noqa: ARG002
         import pyarrow as pa
         import pyarrow.compute as pc
 
         kind = cells.type
         if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
             seconds = cells.cast(pa.timestamp("s"), safe=False)
-            unreadable = 0
+            some: Any = False
         elif is_text(kind) or pa.types.is_null(kind):
             text = pc.utf8_trim_whitespace(cells.cast(pa.large_string()))
             if not self.format:
@@ -402,12 +421,11 @@ class DateColumn(NumberColumn):
                 spaced = " " in self.format
                 cut = text if spaced else pc.replace_substring_regex(text, " .*$", "")
             seconds = pc.strptime(cut, self.format or _ISO, "s", error_is_null=True)
-            some = pc.fill_null(pc.not_equal(text, ""), False)
-            unreadable = int(pc.sum(pc.and_(some, pc.is_null(seconds))).as_py() or 0)
+            some = _is_some(text)
         else:
             raise _wrong(self.name, "the table holds numbers there, the schema says date")
         days = np.floor(floats(seconds.cast(pa.int64()), self.name) / _SECONDS_A_DAY)
-        return days, unreadable
+        return days, some
 
 
 @dataclass(frozen=True)

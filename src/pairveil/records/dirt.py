@@ -1,0 +1,171 @@
+"""What is wrong with tables as they are read: one list, by kind of problem and row numbers, never a value.
+
+Two kinds of faults are kept apart. *Structural* ones follow from ids alone, which are public: a pair of a
+person with herself, an id without features, two rows of one id. They are refused, all of them in one
+message, or left out where ``leave_out`` says so; what is released may depend on them. All others are private
+contents: a label that is none, a cell that cannot be read. Such a row is never left out. It keeps its place
+in the graph and contributes nothing (its cell is filled by a public value), so that neither the number of
+pairs nor kappa, selection or digest tell that it was there; it is told to the operator alone.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pyarrow.compute as pc
+
+from pairveil.errors import InputError
+from pairveil.files import file_draft
+from pairveil.printable import as_cell
+from pairveil.records.columns import as_arrow, as_numpy, numbered
+from pairveil.records.resolving import look_up_some, unknown_ids
+from pairveil.records.tables import FeatureTable, PairTable, Problem
+from pairveil.records.validation import name_rows
+
+STRUCTURAL = ("repeated id", "self-pair", "unknown id")
+"""Kinds of problems that follow from ids alone."""
+
+
+@dataclass(frozen=True)
+class Problems:
+    """All that is wrong with a table of people and one of pairs.
+
+    Parameters
+    ----------
+    found : tuple of Problem
+    left_out : tuple of (int, int)
+        How many rows of people and of pairs were left out, by their ids alone.
+
+    Examples
+    --------
+    >>> people = FeatureTable(ids=["ann", "bob"], values=np.eye(2))
+    >>> listed = PairTable(left=["ann", "ann"], right=["bob", "ann"], labels=[1, 1])
+    >>> kept, problems = sifted(people, listed, leave_out=True)
+    >>> kept, problems.counts()
+    (PairTable(1 pairs, labelled), {'self_pairs': 1, 'people': 0, 'pairs': 1})
+    >>> print(problems)
+    pairs: 1 pair joins a person with herself (row 2)
+    """
+
+    found: tuple[Problem, ...] = ()
+    left_out: tuple[int, int] = (0, 0)
+
+    def __str__(self) -> str:
+        return "\n".join(f"{one.table}: {_sentence(one)}" for one in self.found)
+
+    @property
+    def structural(self) -> tuple[Problem, ...]:
+        """Those that follow from ids alone."""
+        return tuple(one for one in self.found if one.kind in STRUCTURAL)
+
+    def counts(self) -> dict[str, int]:
+        """What was left out, for an output: by kinds that follow from ids alone, and in rows."""
+        kinds = {
+            f"{one.kind.replace(' ', '_').replace('-', '_')}s": one.count for one in self.structural
+        }
+        return kinds | dict(zip(("people", "pairs"), self.left_out, strict=True))
+
+    def refuse(self) -> None:
+        """Raise InputError where something is wrong with ids: everything in one message."""
+        if not self.structural:
+            return
+        said = "; ".join(_sentence(one) for one in self.found)
+        raise InputError(
+            f"{said}. Correct {'it' if len(self.found) == 1 else 'them'}, or let leave_out=True leave such "
+            "pairs and people out, by their ids alone"
+        )
+
+    def write(self, path: str | Path) -> Path:
+        """Write the list as CSV, for its owner alone: a row for each, without values.
+
+        It is private: a file may be sorted by label, and then the number of a row tells one.
+        """
+        target, text = Path(path), io.StringIO()
+        rows = [
+            (one.table, one.kind, as_cell(one.column), int(row))
+            for one in self.found
+            for row in one.rows
+        ]
+        csv.writer(text).writerows([("table", "problem", "column", "row"), *rows])
+        with file_draft(target, mode=0o600) as draft:
+            draft.write_text(text.getvalue(), encoding="utf-8")
+        return target
+
+
+def sifted(
+    people: FeatureTable, pairs: PairTable, *, leave_out: bool = False
+) -> tuple[PairTable, Problems]:
+    """Pairs that can be joined with people, and the list of all that is wrong with both tables.
+
+    Parameters
+    ----------
+    people : FeatureTable
+        As ``read_features(..., leave_out=True)`` gives it, where repeated ids are to be listed too.
+    pairs : PairTable
+    leave_out : bool
+        Leave out pairs of a person with herself and of somebody without features. False: refuse them.
+
+    Raises
+    ------
+    InputError
+        Something is wrong with ids, and ``leave_out`` is not said.
+    """
+    assert pairs.rows is not None
+    ends = look_up_some((pairs.left, pairs.right), people.ids)
+    unknown = np.any(ends < 0, axis=1)
+    selves = np.asarray(pairs.left == pairs.right, dtype=bool)
+    found = [*people.problems, *_spaces("people", people.ids, people.rows)]
+    found += [Problem("pairs", "label", pairs.rows[pairs.null])] if pairs.null is not None else []
+    found += _spaces("pairs", pairs.left, pairs.rows) + _spaces("pairs", pairs.right, pairs.rows)
+    if selves.any():
+        found.append(Problem("pairs", "self-pair", pairs.rows[selves]))
+    if unknown.any():
+        hint = unknown_ids((pairs.left, pairs.right), people.ids, unknown, "pairs", pairs.rows)
+        found.append(Problem("pairs", "unknown id", pairs.rows[unknown], said=hint))
+    wrong = unknown | selves
+    problems = Problems(tuple(found), (people.n_left_out, int(wrong.sum()) if leave_out else 0))
+    if not leave_out:
+        problems.refuse()
+    elif wrong.all():
+        raise InputError(
+            "no pair is left: every one names an id without features, or one person twice"
+        )
+    return pairs.subset(~wrong) if wrong.any() else pairs, problems
+
+
+def _spaces(
+    table: Literal["people", "pairs"], ids: np.ndarray, rows: np.ndarray | None
+) -> list[Problem]:
+    """Ids with spaces around them: each is another id than the one without."""
+    if ids.dtype.kind != "O":
+        return []
+    distinct, which = numbered(ids)
+    spaced = as_numpy(pc.match_substring_regex(as_arrow(distinct), r"^\s|\s$"))[which]
+    if not spaced.any():
+        return []
+    numbers = np.arange(1, len(ids) + 1) if rows is None else rows
+    return [Problem(table, "spaces", numbers[spaced])]
+
+
+def _sentence(problem: Problem) -> str:
+    """A problem for people."""
+    n, where, s = problem.count, name_rows(problem.rows), "" if problem.count == 1 else "s"
+    if problem.said:
+        return problem.said
+    if problem.kind == "repeated id":
+        return f"{n} row{s} of the features repeat{'s' if n == 1 else ''} an id that another row has: {where}"
+    if problem.kind == "self-pair":
+        return (
+            f"{n} pair{s} join{'s' if n == 1 else ''} a person with "
+            f"{'herself' if n == 1 else 'themselves'} ({where})"
+        )
+    if problem.kind == "label":
+        return f"{n} label{s} cannot be read ({where}): such a pair stays and contributes nothing"
+    if problem.kind == "cell":
+        return f"column '{problem.column}': {n} cell{s} cannot be read ({where}); the fill value stands in"
+    return f"{n} id{s} of the {problem.table} with spaces around ({where})"
