@@ -58,7 +58,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     _write(folder / "strangers.csv", head, [["kanarienvogel", "nobody", "same"], *named[1:]])
     _write(folder / "alone.csv", head, [["kanarienvogel", "kanarienvogel", "same"], *named])
     _write(folder / "none.csv", head, [])
-    _write(folder / "odd.csv", head, [["p001", "p002", "verdächtig"], *named[9:]])
+    _write(folder / "odds.csv", head, [[*ends[:2], "verdächtig"] for ends in named[:4]])
     _write(folder / "both.csv", head, [["p001", "p002", "same"], ["p002", "p001", "different"]])
     _write(
         folder / "splink.csv",

@@ -20,7 +20,7 @@ MISTAKES = {
     "other column names": ("fit --no-scale people.csv columns.csv", "--left, --right and --label"),
     "no such id column": (f"{FIT} --id patient", "no column 'patient'"),
     "labels 0 and 1": ("fit --no-scale people.csv zeroone.csv", "say which with --zero-means"),
-    "unknown label": ("fit --no-scale people.csv odd.csv", "row 1 has none of these"),
+    "no labels": ("fit --no-scale people.csv odds.csv", "column 'label' holds no labels"),
     "id without features": ("fit --no-scale people.csv strangers.csv", "without features (first: row 1)"),
     "herself": ("fit --no-scale people.csv alone.csv", "joins a person with herself (row 1)"),
     "no pairs": ("fit --no-scale people.csv none.csv", "there are no pairs"),

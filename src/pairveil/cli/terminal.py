@@ -68,6 +68,7 @@ _SPELLINGS = {
     " (float('inf') for no privacy)": "",
     "allow overwriting": "say --overwrite",
     "merge_similar_ids=True": "--merge-similar-ids",
+    "leave_out=True": "--leave-out",
 }
 
 

@@ -57,17 +57,17 @@ FILES_OF = {
     "tuples": "FEATURES and TUPLES",
 }
 """What `fit` reads for each kind of input that a learner can learn from (`learns_from`)."""
-_OF_FILES = {"layout", "threshold", "record_id", "graph_salt"}
+_OF_FILES = {"layout", "threshold", "record_id", "graph_salt", "problems"}
 _OF_COLUMNS = {"left", "right", "label", "zero_means"}
 _REFUSED = {
     "--classes": _OF_FILES | _OF_COLUMNS | {"select", "kappa"},
-    "--groups": _OF_FILES | {"select", "kappa"},
-    "tuples": _OF_FILES | _OF_COLUMNS | {"groups"},
+    "--groups": _OF_FILES | {"select", "kappa", "leave_out"},
+    "tuples": _OF_FILES | _OF_COLUMNS | {"groups", "leave_out"},
 }
 """Options that say nothing beside what is learned from."""
 _NOT_FOR_WORKERS = (
     "bounds", "schema", "columns", "exclude", "zero_means", "layout", "graph_salt", "merge_similar_ids",
-    "together",
+    "together", "leave_out", "problems",
 )  # fmt: skip
 _NOT_TUNED = {
     "checkpoint": "only the best of the trials may ever leave, so none of them is kept. A search that is "
@@ -371,7 +371,8 @@ class FitJob(TrainingOptions, Spending, PageOptions, Job):
                 tell.say("Dry run: nothing was spent and nothing was written.")
                 planned = promised(prepared).to_dict()
                 then = None if releases is None else asdict(releases)
-                tell.result({"certificate": planned, "out": None, "releases": then})
+                shown = {"certificate": planned, "out": None, "releases": then}
+                tell.result(shown | _left_out(training))
                 return
             digest = None
             if self.graph_salt is not None:
@@ -416,15 +417,18 @@ class FitJob(TrainingOptions, Spending, PageOptions, Job):
                     write_page(charge.draft.folder, self, **page)
             finally:  # what was paid for is kept where its report fails; the same command makes that up
                 commit(charge.draft, self.overwrite)
-            self.tell_made(certificate, model, charge.ledger, tell)
+            self.tell_made(certificate, model, charge.ledger, tell, _left_out(training))
 
-    def tell_made(self, certificate: Any, model: Any, ledger: Any, tell: Telling) -> None:
+    def tell_made(
+        self, certificate: Any, model: Any, ledger: Any, tell: Telling, more: Mapping[str, Any]
+    ) -> None:
         """What was released, and in the last line what it promises."""
         judged = judge(certificate, ledger)
         shown = {
             "certificate": certificate.to_dict(),
             "out": str(self.out),
             "verdict": asdict(judged),
+            **more,
         }
         if self.report:
             shown["report"] = str(self.out / "report.html")
@@ -435,6 +439,11 @@ class FitJob(TrainingOptions, Spending, PageOptions, Job):
             tell.say(f"Best: {won}; noisy pair AUC {best['score']:.3f} on the pairs held out.")
         tell_released(tell, self.out, judged)
         tell.result(shown)
+
+
+def _left_out(training: Training) -> dict[str, Any]:
+    """What was left out by ids alone, for the JSON of a fit that was asked to."""
+    return {} if training.left_out is None else {"left_out": dict(training.left_out)}
 
 
 def _read_by(training: Training, bounds: Path | None) -> list[Any]:

@@ -125,7 +125,7 @@ class LinkJob(RecordsOptions, PairOptions, Spending, Job):
             from pairveil.linkage.splink import warn_of_frequencies
 
             warn_of_frequencies(settings)
-        prepared = model.prepare(given.levels, given.labels, given.pairs, given.n_levels)
+        prepared = model.prepare(given.levels, given.labels, given.pairs, given.n_levels, null=True)
         prepared = about(prepared, given.names, settings)
         planned = promised(prepared)
         tell.say(f"{planned.n_pairs_used:,} of {planned.n_pairs_given:,} pairs used.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import filecmp
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -60,13 +61,46 @@ class GraphOptions:
         "Ids that differ only in case, outer spaces or Unicode form are one.",
         label="Ids that differ only in case or spaces are one person",
     )
+    leave_out: bool = option(
+        False,
+        "Leave out pairs of a person with herself and of ids without features, and people whose id is there "
+        "twice, instead of refusing them.",
+        panel=FILES,
+    )
+    problems: Path | None = option(
+        None,
+        "PRIVATE file to write: all that is wrong with the tables, by row numbers. Not for the release.",
+        panel=FILES,
+    )
 
-    def read_graph(self, path: Path | str, *, labels: bool = False, **more: Any) -> Any:
-        """Pairs of a file by these options; notes become warnings. ``labels``: they must be there."""
+    def sifted(self, people: Any, pairs: Any) -> tuple[Any, dict[str, int] | None]:
+        """Pairs that can be joined with people, and what was left out, if that was asked for.
+
+        All that is wrong with ids is told in one message; the list of all problems becomes a file where
+        one is named.
+        """
+        from pairveil.records.dirt import sifted, write_problems
+
+        told = None if self.problems is None else partial(write_problems, self.problems)
+        kept, found = sifted(people, pairs, leave_out=self.leave_out, told=told)
+        if not self.leave_out:
+            return kept, None
+        if found.structural:
+            warn(f"left out by ids alone: {found.left_out_in_words}", DataWarning)
+        return kept, found.counts()
+
+    def read_graph(
+        self, path: Path | str, *, labels: bool = False, whole: bool = False, **more: Any
+    ) -> Any:
+        """Pairs of a file by these options; notes become warnings. ``labels``: they must be there.
+
+        ``whole``: with pairs of a person with herself, whatever ``leave_out`` says.
+        """
         from pairveil.records.readers import read_pairs
 
         names = ("left", "right", "layout", "record_id", "merge_similar_ids")
         said = {"label": None, **{name: getattr(self, name) for name in names}, **more}
+        said["leave_out"] = self.leave_out and not whole
         found = read_pairs(Path(path), require_labels=labels, **said)
         for note in found.notes:
             warn(note, DataWarning)
@@ -95,10 +129,10 @@ class PairOptions(GraphOptions, ZeroMeansOption):
     label: str = option("label", "Column with the label.", label="Label")
     threshold: float = option(0.5, "Splink: the score from which a pair is similar.")
 
-    def read_pairs(self, path: Path | str, *, labels: bool = True) -> Any:
+    def read_pairs(self, path: Path | str, *, labels: bool = True, whole: bool = False) -> Any:
         """Labelled pairs of a file by these options."""
         more = {"label": self.label, "zero_means": self.zero_means, "threshold": self.threshold}
-        return self.read_graph(path, labels=labels, **more)
+        return self.read_graph(path, labels=labels, whole=whole, **more)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -57,8 +57,7 @@ class KappaJob(GraphOptions, ZeroMeansOption, Job):
         from pairveil.records.resolving import index_pairs
 
         if self.label is not None:
-            said = {"label": self.label, "zero_means": self.zero_means}
-            self.read_graph(self.pairs, labels=True, **said)
+            self.read_graph(self.pairs, labels=True, label=self.label, zero_means=self.zero_means)
         edges = index_pairs(self.read_graph(self.pairs)).pairs
         numbers = kappa(edges)
         if tell.talks:

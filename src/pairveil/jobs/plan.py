@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pairveil.errors import InputError
+from pairveil._warn import warn
+from pairveil.errors import DataWarning, InputError
 from pairveil.jobs.fit import FitJob, TrainingOptions, make_learner
 from pairveil.jobs.job import FILES, RELEASE, Job, Telling, argument, option, options
 from pairveil.jobs.options import FEATURES_HELP, IdOption
-from pairveil.jobs.reading import Scaling, Source, read_column, read_rows, read_training
+from pairveil.jobs.reading import Scaling, Source, kept_of, read_column, read_rows, read_training
 from pairveil.learners import DEFAULT_LEARNER
+from pairveil.printable import shortened
 
 WHAT_IS_LEFT = {
     "number": "bounds",
@@ -125,10 +127,18 @@ class PlanJob(TrainingOptions, Job):
                 f"spends: pairveil fit --learner {self.learner} --dry-run"
             )
         apart = () if of.together is None else (of.together,)
-        people = read_rows(Path(of.features), self, self.merge_similar_ids, apart)[0]
-        shared = read_column(of.features, of.together, "--together")
-        found = self.read_pairs(str(of.pairs), labels=False)
+        people, schema = read_rows(
+            Path(of.features), self, self.merge_similar_ids, apart, leave_out=True
+        )
+        shared = kept_of(people, read_column(of.features, of.together, "--together"))
+        found = self.sifted(people, self.read_pairs(str(of.pairs), labels=False, whole=True))[0]
         data = PairSet.join(people, found, together=shared)
+        if schema is not None and schema.wide:
+            warn(
+                f"the bounds of {shortened(schema.wide)} lie a factor of 100 or more apart: consider "
+                'scale = "log" in the schema',
+                DataWarning,
+            )
         from pairveil.learners.outlook import EPSILONS, outlook
 
         size = f"a table of {data.n_people:,} people, {data.n_features} columns"

@@ -30,6 +30,8 @@ class Training(NamedTuple):
         The pairs by their ids, where they were read here.
     schema : Schema or None
         By which raw columns became numbers.
+    left_out : mapping or None
+        How many people and pairs were left out by their ids, where that was asked for.
     """
 
     prepare: Callable[[Any], Any]
@@ -37,6 +39,7 @@ class Training(NamedTuple):
     scale: Any
     pairs: Any = None
     schema: Any = None
+    left_out: Mapping[str, int] | None = None
 
 
 def for_workers(*paths: str) -> bool:
@@ -107,7 +110,11 @@ class Scaling(NamedTuple):
 
 
 def read_rows(
-    features: Path, used: PeopleOptions, merge_similar_ids: bool, apart: Sequence[str] = ()
+    features: Path,
+    used: PeopleOptions,
+    merge_similar_ids: bool,
+    apart: Sequence[str] = (),
+    leave_out: bool = False,
 ) -> tuple[Any, Any]:
     """People's features, encoded by a schema where one is given, and the schema of the columns used.
 
@@ -133,8 +140,14 @@ def read_rows(
         exclude=left_out,
         merge_similar_ids=merge_similar_ids,
         schema=public,
+        leave_out=leave_out,
     )
     return people, public
+
+
+def kept_of(people: Any, values: Any) -> Any:
+    """One value a row of the features, for those people who were not left out."""
+    return values if people.rows is None or values is None else values[people.rows - 1]
 
 
 def scaled(people: Any, schema: Any, scaling: Scaling) -> tuple[Any, Any]:
@@ -205,15 +218,18 @@ def read_training(
         dealt = read_dealing(of.features, of.groups)
         apart += [str(of.groups)] if np.ndim(dealt) else []
         _check_list(of.public)
-    raw, facts = read_rows(Path(of.features), used, reading.merge_similar_ids, apart)
+    # Where there are pairs, all that is wrong with both tables is told at once, further down.
+    lenient = reading.leave_out or of.records == "pairs"
+    raw, facts = read_rows(Path(of.features), used, reading.merge_similar_ids, apart, lenient)
     people, scale = scaled(raw, facts, scaling)
 
     def training(data: Any, pairs: Any = None) -> Training:
         return Training(lambda one: one.prepare(data), people.names, scale, pairs, facts)
 
     if of.classes is not None:
-        given = (people.values, classes, of.public, dealt)
-        who = {"ids": people.ids, "together": shared}
+        dealt = kept_of(people, dealt) if np.ndim(dealt) else dealt
+        given = (people.values, kept_of(people, classes), of.public, dealt)
+        who = {"ids": people.ids, "together": kept_of(people, shared)}
         return training(None)._replace(prepare=lambda one: one.prepare_classes(*given, **who))
     file = Path(str(of.pairs))
     if of.kind == "tuples":
@@ -228,8 +244,9 @@ def read_training(
         return training(read_groups(file, people, of.groups, **options))
     from pairveil.records.pairset import PairSet
 
-    found = reading.read_pairs(file)
-    return training(PairSet.join(people, found, together=shared), found)
+    found, left_out = reading.sifted(people, reading.read_pairs(file, whole=True))
+    data = PairSet.join(people, found, together=kept_of(people, shared))
+    return training(data, found)._replace(left_out=left_out)
 
 
 def _check_list(public: Sequence[str] | None) -> None:
@@ -280,7 +297,9 @@ def read_dealing(features: str | Path, groups: str | None) -> Any:
 # ---- for a release that is there -----------------------------------------------------------------
 
 
-def read_people_of(metric: Any, features: Path, id: str, apart: str | None = None) -> Any:
+def read_people_of(
+    metric: Any, features: Path, id: str, apart: str | None = None, leave_out: bool = False
+) -> Any:
     """The metric's own columns of a features file, in the metric's order; raw ones where it has a schema.
 
     ``apart``: a column that is read by itself, and is no feature where the metric does not name its own.
@@ -292,12 +311,12 @@ def read_people_of(metric: Any, features: Path, id: str, apart: str | None = Non
 
     if metric.schema is not None:
         named = metric.schema.id if id == "id" else None
-        return read_features(features, id=named or id, schema=metric.schema)
+        return read_features(features, id=named or id, schema=metric.schema, leave_out=leave_out)
     names, plain = list(metric.feature_names or ()) or None, not is_array_file(features)
     if names is not None and plain:
         in_order_of(open_table(features).names, names)
     left_out = [apart] if apart is not None and names is None and plain else []
-    people = read_features(features, id=id, columns=names, exclude=left_out)
+    people = read_features(features, id=id, columns=names, exclude=left_out, leave_out=leave_out)
     if people.values.shape[1] != metric.n_features:
         raise InputError(
             f"{features} has {people.values.shape[1]} feature columns, the metric takes {metric.n_features}"
@@ -321,10 +340,12 @@ def read_placed(
     """People's rows as the metric takes them, and labelled pairs as places among them."""
     from pairveil.records.resolving import index_pairs
 
-    people = read_people_of(metric, features, id, together)
-    found = index_pairs(reading.read_pairs(pairs), people.ids)
+    people = read_people_of(metric, features, id, together, leave_out=True)
+    found = index_pairs(
+        reading.sifted(people, reading.read_pairs(pairs, whole=True))[0], people.ids
+    )
     shared = {}
     if together is not None:
-        values = read_column(features, together, "--together")
+        values = kept_of(people, read_column(features, together, "--together"))
         shared = {"together": dict(zip(found.ids.tolist(), values.tolist(), strict=True))}
     return Placed(people.values, found.pairs, found.ids[found.pairs], found.labels, shared)

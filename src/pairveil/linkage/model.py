@@ -371,6 +371,7 @@ class PrivateLinkageModel(PrivateLearner):
         n_levels: Any = None,
         *,
         entities: Any = None,
+        null: bool = False,
     ) -> Prepared:
         """All of a fit that comes before its noise: which pairs, kappa, plan and certificate.
 
@@ -378,23 +379,34 @@ class PrivateLinkageModel(PrivateLearner):
         ----------
         levels, y, pairs, n_levels, entities
             As for `fit`.
+        null : bool
+            ``y`` may be 0, where a file's label could not be read: such a pair contributes nothing.
 
         Returns
         -------
         Prepared
             Give it to `fit` in place of levels; it spends nothing by itself.
         """
-        return super().prepare(levels, y, ends=pairs, n_levels=n_levels, entities=entities)
+        about = {"n_levels": n_levels, "entities": entities, "null": null}
+        return super().prepare(levels, y, ends=pairs, **about)
 
     def _resolve(  # type: ignore[override]
-        self, given: Any, levels: Any, y: Any, *, ends: Any, n_levels: Any, entities: Any
+        self,
+        given: Any,
+        levels: Any,
+        y: Any,
+        *,
+        ends: Any,
+        n_levels: Any,
+        entities: Any,
+        null: bool = False,
     ) -> Resolved:
         pairs = ends
         self._check_own(given, pairs)
         array = as_levels(levels)
         if len(array) == 0:
             raise InputError("there are no pairs to learn from")
-        labels = as_labels(y, len(array))
+        labels = as_labels(y, len(array), null=null)
         sizes = read_off(array) if n_levels is None else check_n_levels(n_levels, array)
         known = None if self.u is None else check_u(self.u, sizes)
         if entities is not None:
@@ -588,7 +600,8 @@ class PrivateLinkageModel(PrivateLearner):
         found = from_splink(linker, labels, threshold, n_random, records)
         if not n_random and self.u is None:
             warn_of_frequencies(settings_of(linker))
-        self.fit(found.levels, found.labels, found.pairs, found.n_levels, entities=entities)
+        about = (found.levels, found.labels, found.pairs, found.n_levels)
+        self.fit(self.prepare(*about, entities=entities, null=True))
         self.feature_names_in_ = np.array(found.names, dtype=object)
         return self
 

@@ -123,7 +123,8 @@ def counted_pairs(
     contrary = _contrary(values, ends, records) | (found.labels == COUNTED_PAIRS.null)
     if contrary.any():
         warn(
-            f"{int(contrary.sum())} pairs are there twice with different contents, and contribute nothing",
+            f"{int(contrary.sum())} pairs are there twice with different contents, or with a label that "
+            "cannot be read, and contribute nothing",
             PrivateNote,
         )
     return found.emptied(contrary), at

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -70,6 +71,14 @@ class Problems:
         }
         return kinds | dict(zip(("people", "pairs"), self.left_out, strict=True))
 
+    @property
+    def left_out_in_words(self) -> str:
+        """How many people and pairs were left out."""
+        n_people, n_pairs = self.left_out
+        return (
+            f"{n_pairs} pair{'s' * (n_pairs != 1)}, {n_people} row{'s' * (n_people != 1)} of people"
+        )
+
     def refuse(self) -> None:
         """Raise InputError where something is wrong with ids: everything in one message."""
         if not self.structural:
@@ -80,25 +89,29 @@ class Problems:
             "pairs and people out, by their ids alone"
         )
 
-    def write(self, path: str | Path) -> Path:
-        """Write the list as CSV, for its owner alone: a row for each, without values.
 
-        It is private: a file may be sorted by label, and then the number of a row tells one.
-        """
-        target, text = Path(path), io.StringIO()
-        rows = [
-            (one.table, one.kind, as_cell(one.column), int(row))
-            for one in self.found
-            for row in one.rows
-        ]
-        csv.writer(text).writerows([("table", "problem", "column", "row"), *rows])
-        with file_draft(target, mode=0o600) as draft:
-            draft.write_text(text.getvalue(), encoding="utf-8")
-        return target
+def write_problems(path: str | Path, problems: Problems) -> None:
+    """Write a list as CSV, for its owner alone: a row for each, without values.
+
+    It is private: a file may be sorted by label, and then the number of a row tells one.
+    """
+    text = io.StringIO()
+    rows = [
+        (one.table, one.kind, as_cell(one.column), int(row))
+        for one in problems.found
+        for row in one.rows
+    ]
+    csv.writer(text).writerows([("table", "problem", "column", "row"), *rows])
+    with file_draft(path, mode=0o600) as draft:
+        draft.write_text(text.getvalue(), encoding="utf-8")
 
 
 def sifted(
-    people: FeatureTable, pairs: PairTable, *, leave_out: bool = False
+    people: FeatureTable,
+    pairs: PairTable,
+    *,
+    leave_out: bool = False,
+    told: Callable[[Problems], None] | None = None,
 ) -> tuple[PairTable, Problems]:
     """Pairs that can be joined with people, and the list of all that is wrong with both tables.
 
@@ -109,6 +122,8 @@ def sifted(
     pairs : PairTable
     leave_out : bool
         Leave out pairs of a person with herself and of somebody without features. False: refuse them.
+    told : callable, optional
+        Is given the list, before anything is refused.
 
     Raises
     ------
@@ -124,11 +139,18 @@ def sifted(
     found += _spaces("pairs", pairs.left, pairs.rows) + _spaces("pairs", pairs.right, pairs.rows)
     if selves.any():
         found.append(Problem("pairs", "self-pair", pairs.rows[selves]))
-    if unknown.any():
-        hint = unknown_ids((pairs.left, pairs.right), people.ids, unknown, "pairs", pairs.rows)
-        found.append(Problem("pairs", "unknown id", pairs.rows[unknown], said=hint))
+    strange = unknown
+    if people.left_out is not None and unknown.any():  # somebody twice is no stranger
+        again = look_up_some((pairs.left, pairs.right), np.unique(people.left_out))
+        strange = np.any((ends < 0) & (again < 0), axis=1)
+    if strange.any():
+        hint = unknown_ids((pairs.left, pairs.right), people.ids, strange, "pairs", pairs.rows)
+        found.append(Problem("pairs", "unknown id", pairs.rows[strange], said=hint))
     wrong = unknown | selves
-    problems = Problems(tuple(found), (people.n_left_out, int(wrong.sum()) if leave_out else 0))
+    n_people = 0 if people.left_out is None else len(people.left_out)
+    problems = Problems(tuple(found), (n_people, int(wrong.sum()) if leave_out else 0))
+    if told is not None:
+        told(problems)
     if not leave_out:
         problems.refuse()
     elif wrong.all():

@@ -110,7 +110,7 @@ def read_features(
     if not once.any():
         raise InputError("nobody is left: every id is that of more than one row")
     repeated = Problem("people", "repeated id", np.asarray(again) + 1)
-    kept = (ids[once], values[once], names, np.flatnonzero(once) + 1, int((~once).sum()))
+    kept = (ids[once], values[once], names, np.flatnonzero(once) + 1, ids[~once])
     return FeatureTable(*kept, problems=(*problems, repeated))
 
 

@@ -65,8 +65,8 @@ class FeatureTable:
         The columns.
     rows : array of shape (n,), optional
         The row number of each in its file, where some were left out.
-    n_left_out : int
-        How many were.
+    left_out : array, optional
+        The ids that were left out, once for each row.
     problems : tuple of Problem
         What the reader found: repeated ids, cells that cannot be read.
 
@@ -80,7 +80,7 @@ class FeatureTable:
     values: Any
     names: tuple[str, ...] | None = None
     rows: np.ndarray | None = None
-    n_left_out: int = 0
+    left_out: np.ndarray | None = None
     problems: tuple[Problem, ...] = ()
 
     def __post_init__(self) -> None:
