@@ -44,6 +44,17 @@ def test_what_is_signed_is_accepted(folder, key):
     assert check_signature(folder, public).uncovered == ("report.html",)
 
 
+def test_links_beside_a_signed_release_are_not_covered(folder, key, tmp_path):
+    """A page that is a link is read like any other, and nobody signed what it leads to."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "page.html").write_text("<h1>Calm</h1>")
+    links = {"report.html": "page.html", "more": "", "gone": "nothing"}
+    for name, target in links.items():
+        (folder / name).symlink_to(tmp_path / "elsewhere" / target)
+    sign(folder, key[0])  # what a link leads to is not signed either
+    assert check_signature(folder, key[1]).uncovered == tuple(sorted(links))
+
+
 def test_a_signature_has_a_date_and_names_the_certificate(folder, key):
     """An old release that is shown as the current one has an old date."""
     before = datetime.now(UTC).replace(microsecond=0)

@@ -138,7 +138,7 @@ def check_signature(folder: str | Path, signer: str | Path) -> Signature:
                 f"{source} was tampered with: {_shown(name)} is not the file that was signed; "
                 "ask the sender for the folder again"
             )
-    foreign = present - set(digests)
+    foreign = _entries(source) - set(digests) - {SIGNATURE_FILE}
     # A link or a folder by such a name is none of the signed files either, and is read as one.
     unsigned = SIGNED_FILES - set(digests)
     added = sorted(name for name in unsigned if os.path.lexists(source / name))
@@ -221,9 +221,18 @@ def _files(folder: Path) -> set[str]:
     if not folder.is_dir():
         raise InputError(f"{folder} is no folder of a release")
     return {
+        name
+        for name in _entries(folder)
+        if (folder / name).is_file() and not (folder / name).is_symlink()
+    }
+
+
+def _entries(folder: Path) -> set[str]:
+    """Names of all that stands below a folder and can be read: files, links to files and folders, pipes."""
+    return {
         file.relative_to(folder).as_posix()
         for file in folder.rglob("*")
-        if file.is_file() and not file.is_symlink()
+        if file.is_symlink() or not file.is_dir()
     }
 
 
