@@ -491,7 +491,8 @@ def one_number(certificate: Certificate) -> bool:
     False
     """
     stated = {epsilon for by in certificate.epsilons.values() for epsilon in by.values()}
-    return certificate.records == "groups" and len(stated) == 1
+    kind = KINDS[certificate.records]
+    return set(kind.parts) == set(kind.units) and len(stated) == 1
 
 
 def _caveat(selection: Mapping[str, Any]) -> str:

@@ -717,6 +717,11 @@ def rate_below(eta: float, unit: int) -> int:
     return rate
 
 
+def _check_unit(unit: int) -> None:
+    if isinstance(unit, bool) or not isinstance(unit, Integral) or not 1 <= unit <= MAX_UNIT:
+        raise InputError("the unit of the scores must be an integer between 1 and 2^52")
+
+
 def check_choice(scores: ArrayLike, eta: float, unit: int) -> Ints:
     """Return the scores as 64-bit integers; refuse what cannot be chosen from exactly.
 
@@ -736,8 +741,7 @@ def check_choice(scores: ArrayLike, eta: float, unit: int) -> Ints:
         )
     if isinstance(eta, bool) or not isinstance(eta, Real) or not float(eta) > 0.0:
         raise InputError("eta must be a number greater than 0 (inf: no noise)")
-    if isinstance(unit, bool) or not isinstance(unit, Integral) or not 1 <= unit <= MAX_UNIT:
-        raise InputError("the unit of the scores must be an integer between 1 and 2^52")
+    _check_unit(unit)
     return np.ascontiguousarray(array, dtype=np.int64)
 
 
@@ -818,8 +822,7 @@ def whole_scores(values: ArrayLike, signs: ArrayLike, unit: int) -> Ints:
         raise InputError(
             "the signs of contributions must be integers: +1, -1, or 0 for a null record"
         )
-    if isinstance(unit, bool) or not isinstance(unit, Integral) or not 1 <= unit <= MAX_UNIT:
-        raise InputError("the unit of the scores must be an integer between 1 and 2^52")
+    _check_unit(unit)
     if directions.size * int(unit) > _MAX_TOTAL:
         raise InputError("too many records for this unit of the scores: lower the unit")
     clipped = np.clip(np.nan_to_num(contributions, nan=0.0), 0.0, 1.0)

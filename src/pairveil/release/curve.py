@@ -8,14 +8,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from msgspec import Meta, Struct
+from msgspec.structs import asdict, astuple
 from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri
 
 from pairveil.array_types import FloatArray
 from pairveil.errors import InputError
+from pairveil.foreign import decode
 from pairveil.plots import new_axes
 from pairveil.privacy.certificate import Certificate
 from pairveil.release.release import CURVE_FILE, About, JsonRelease
@@ -70,6 +73,35 @@ WIDE = 2.0
 RATES = ("fmr", "fmr_low", "fmr_high", "fnmr", "fnmr_low", "fnmr_high")
 
 MOST_POINTS = 4096
+
+Rate = Annotated[float, Meta(ge=0, le=1)]
+Share = Annotated[float, Meta(gt=0, lt=1)]
+
+
+class PointFields(Struct):
+    """A threshold and its `RATES`, as the file has them."""
+
+    threshold: float
+    fmr: Rate
+    fmr_low: Rate
+    fmr_high: Rate
+    fnmr: Rate
+    fnmr_low: Rate
+    fnmr_high: Rate
+
+
+class CurveFields(Struct):
+    """An error curve as the file has it."""
+
+    confidence: Share
+    n_impostors: float
+    n_genuine: float
+    effective_share: Annotated[float, Meta(gt=0, le=1)]
+    count_noise: Annotated[float, Meta(ge=0)]
+    score_range: tuple[float, float]
+    points: Annotated[list[PointFields], Meta(min_length=2, max_length=MOST_POINTS)]
+    asked: Share | None
+    of_distance: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,38 +320,17 @@ class ErrorCurve(JsonRelease):
 
     @classmethod
     def of(cls, content: dict[str, Any]) -> ErrorCurve:
-        """From JSON; ValueError where it is no curve."""
-        points = content["points"]
-        columns = np.array(
-            [[float(one[name]) for name in ("threshold", *RATES)] for one in points]
-        ).T
-        low, high = (float(end) for end in content["score_range"])
-        numbers = {
-            name: float(content[name])
-            for name in ("confidence", "n_impostors", "n_genuine", "effective_share", "count_noise")
-        }
-        asked = None if content["asked"] is None else float(content["asked"])
-        if not (
-            2 <= len(points) <= MOST_POINTS and np.isfinite([*numbers.values(), low, high]).all()
-        ):
-            raise ValueError
-        rates = columns[1:]
-        rising = np.all(np.diff(columns[0]) > 0) and low < high
-        if not (rising and np.all((rates >= 0) & (rates <= 1)) and 0 < numbers["confidence"] < 1):
-            raise ValueError
-        if not (0 < numbers["effective_share"] <= 1 and (asked is None or 0 < asked < 1)):
-            raise ValueError
-        if numbers["count_noise"] < 0 or not isinstance(content["of_distance"], bool):
-            raise ValueError
-        whole: dict[str, Any] = {
-            **dict(zip(("thresholds", *RATES), columns, strict=True)),
-            **numbers,
-            "score_range": (low, high),
-            "asked": asked,
-            "of_distance": content["of_distance"],
-            "certificate": None,
-        }
-        return cls(**whole)
+        """From JSON; InputError where it is no curve."""
+        found: CurveFields = decode(content, CurveFields, "the curve")
+        columns = np.array([astuple(point) for point in found.points]).T
+        low, high = found.score_range
+        if not (np.all(np.diff(columns[0]) > 0) and low < high):
+            raise InputError("thresholds and the range of scores must ascend")
+        numbers = asdict(found)
+        del numbers["points"]
+        return cls(
+            **dict(zip(("thresholds", *RATES), columns, strict=True)), **numbers, certificate=None
+        )
 
     def about(self) -> About:
         """The operating points at usual rates."""
