@@ -543,6 +543,12 @@ EVENTS = [
 
 ACCOUNTING = [
     Mutation(
+        "events: a missing number of steps is read as one",
+        "listed = [(field.name, kinds[field.name]) for field in fields(cls)]",
+        "listed = [(field.name, kinds[field.name], 1) for field in fields(cls)]",
+        _in("test_events"),
+    ),
+    Mutation(
         "accounting: kappa is left out of mu",
         "mu = _mu(reach, noise)\n",
         "mu = _mu(reach / cost.records, noise)\n",
