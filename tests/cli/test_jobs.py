@@ -105,9 +105,9 @@ def test_a_fit_opens_with_what_it_spends_and_prepares_once(
 
         return called
 
-    from pairveil.engine.backends import records
+    from pairveil.engine.backends import local
 
-    monkeypatch.setattr(records, "kappa", counting("kappa", graph.kappa))
+    monkeypatch.setattr(local, "kappa", counting("kappa", graph.kappa))
     monkeypatch.setattr("pairveil.learners.base.prepare", counting("prepare", preparing.prepare))
     words = ["fit", "--no-scale", "people.csv", "pairs.csv", "-o", tmp_path / "new"]
     quiet = run(*words, "-q", cwd=files)
@@ -131,3 +131,20 @@ def test_nobody_listens_unless_somebody_does(tmp_path: Path, files: Path) -> Non
     job = SelectJob(pairs=files / "pairs.csv", out=tmp_path / "kept.csv")
     assert job.run(Listening())["n_pairs"] < 180
     assert said[0].startswith("Kept ")
+
+
+def test_the_class_that_a_schema_marks_is_that_of_the_public_table_too(
+    files: Path, tmp_path: Path
+) -> None:
+    columns = [f'[columns.x{i}]\ntype = "number"\nbounds = [-1, 1]' for i in range(4)]
+    facts = ['[columns.id]\ntype = "id"', *columns, '[columns.class]\ntype = "class"']
+    (tmp_path / "schema.toml").write_text(
+        "\n".join(["version = 1", *facts, 'values = ["well", "ill"]'])
+    )
+    lines = (files / "classes.csv").read_text(encoding="utf-8").splitlines()
+    public = [lines[0], *(f"q{line}" for line in lines[1:])]
+    (tmp_path / "public.csv").write_text("\n".join(public), encoding="utf-8")
+    words = ["fit", files / "classes.csv", "--schema", "schema.toml", "--report", "--epsilon", 8]
+    done = run(*words, "--public-test", "public.csv", "-o", "made", cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert "public.csv" in (tmp_path / "made" / "report.html").read_text(encoding="utf-8")

@@ -26,11 +26,11 @@ from pairveil.jobs.options import (
     PageOptions,
     PairOptions,
     PeopleOptions,
+    ScalingOptions,
     selection,
     write_page,
 )
 from pairveil.jobs.reading import (
-    Scaling,
     Source,
     Training,
     for_workers,
@@ -186,7 +186,7 @@ def make_learner(name: str, options: Mapping[str, Any], typed: Collection[str]) 
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitJob(TrainingOptions, Spending, PageOptions, Job):
+class FitJob(TrainingOptions, ScalingOptions, Spending, PageOptions, Job):
     """Learn a private metric from people's features and labelled pairs, or their classes, and release it.
 
     Says what it will spend before it spends it. Nothing is written unless all of it is.
@@ -237,15 +237,6 @@ class FitJob(TrainingOptions, Spending, PageOptions, Job):
         panel=PRIVACY,
     )
     n_components: int | None = option(None, "Dimensions. [default: all, blended]", min=1)
-    bounds: Path | None = option(
-        None, "Public lower and upper bound of each column (CSV or JSON).", panel=FILES, typed=False
-    )
-    no_scale: bool = option(
-        False,
-        "Columns were brought to scale before, by public numbers: take them as they are.",
-        panel=FILES,
-    )
-    data_norm: float = option(1.0, "Rows longer than this are clipped.", panel=FILES)
     tune: list[str] | None = option(
         None,
         "Try these values of an option of the learner (repeatable; epsilon and learner too) and release the "
@@ -296,18 +287,17 @@ class FitJob(TrainingOptions, Spending, PageOptions, Job):
             raise InputError(
                 "FEATURES and PAIRS cannot both be standard input: save one of them to a file"
             )
-        Scaling(self.schema, self.bounds, self.no_scale).check(self.features)
+        self.check_scaling(self.features, self.schema)
         self.check_spending()
         return far
 
     def read(self, of: Source, far: bool) -> Training:
         """What is learned from."""
         if not far:
-            scaling = Scaling(self.schema, self.bounds, self.no_scale, self.data_norm)
-            return read_training(of, self, scaling, self)
+            return read_training(of, self, self, self)
         ends = (self.left, self.right, self.label)
         known = type(self).__dataclass_fields__
-        unused = {spelling(known[one]): self.is_set(one) for one in _NOT_FOR_WORKERS}
+        unused = [spelling(known[one]) for one in _NOT_FOR_WORKERS if self.is_set(one)]
         return open_for_workers(self.features, str(self.pairs), ends, unused)
 
     def model(self) -> Any:
@@ -354,10 +344,12 @@ class FitJob(TrainingOptions, Spending, PageOptions, Job):
     def work(self, tell: Telling) -> None:
         """Read, prepare once, show, and unless it is a dry run learn and release."""
         of = self.source(self.typed)
-        if self.unit is None:
-            usual: Any = "person" if of.kind == "classes" else "relationship"
-            replace(self, unit=usual, given=self.typed).work(tell)
-            return
+        usual: Any = "person" if of.kind == "classes" else "relationship"
+        job = replace(self, unit=self.unit or usual, classes=of.classes, given=self.typed)
+        job.make(of, tell)
+
+    def make(self, of: Source, tell: Telling) -> None:
+        """The same, once it is known what is learned from and protected."""
         far = self.check(of)
         with ExitStack() as cluster:
             if far:

@@ -174,6 +174,36 @@ class PeopleOptions(IdOption, TogetherOption):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ScalingOptions:
+    """How raw columns are brought to scale, beside a schema; values have no say in it."""
+
+    heading: ClassVar[str | None] = FILES
+
+    bounds: Path | None = option(
+        None, "Public lower and upper bound of each column (CSV or JSON).", typed=False
+    )
+    no_scale: bool = option(
+        False, "Columns were brought to scale before, by public numbers: take them as they are."
+    )
+    data_norm: float = option(1.0, "Rows longer than this are clipped.")
+
+    def check_scaling(self, features: str, schema: Path | None) -> None:
+        """Refuse none of them, and more than one: nothing was read or spent yet."""
+        said = sum((schema is not None, self.bounds is not None, self.no_scale))
+        if said > 1:
+            raise InputError(
+                "--schema, --bounds and --no-scale say the same thing: give one of them"
+            )
+        if said == 0:
+            raise InputError(
+                "nothing says how the columns are brought to scale, and epsilon would be spent on clipped "
+                "rows. Write down what is publicly known of them: pairveil schema "
+                f"{features} -o schema.toml; complete it and add --schema schema.toml. Or give --bounds "
+                "FILE; or --no-scale, if public numbers scaled them before. Nothing was spent"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
 class PageOptions:
     """What the sender says on the page, and what it is scored on."""
 

@@ -11,8 +11,8 @@ from pairveil._warn import warn
 from pairveil.errors import DataWarning, InputError
 from pairveil.jobs.fit import FitJob, TrainingOptions, make_learner
 from pairveil.jobs.job import FILES, RELEASE, Job, Telling, argument, option, options
-from pairveil.jobs.options import FEATURES_HELP, IdOption
-from pairveil.jobs.reading import Scaling, Source, kept_of, read_column, read_rows, read_training
+from pairveil.jobs.options import FEATURES_HELP, IdOption, ScalingOptions
+from pairveil.jobs.reading import Source, kept_of, read_column, read_rows, read_training
 from pairveil.learners import DEFAULT_LEARNER
 from pairveil.printable import shortened
 
@@ -151,7 +151,7 @@ class PlanJob(TrainingOptions, Job):
             raise InputError(
                 "a plan may not tell which classes there are: give the public list, --class-list a,b,c"
             )
-        training = read_training(of, self, Scaling(self.schema), self)
+        training = read_training(of, self, ScalingOptions(), self)
         from pairveil.learners.outlook import EPSILONS, outlook_of
 
         model = make_learner(self.learner, {"delta": self.delta}, {"delta"})

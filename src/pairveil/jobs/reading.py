@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ import numpy as np
 
 from pairveil._warn import warn
 from pairveil.errors import InputError, PrivacyLeakWarning
-from pairveil.jobs.options import PairOptions, PeopleOptions, listed
+from pairveil.jobs.options import PairOptions, PeopleOptions, ScalingOptions, listed
 from pairveil.privacy.units import ASSUMED_CLASSES
 
 
@@ -60,7 +60,7 @@ def for_workers(*paths: str) -> bool:
 
 
 def open_for_workers(
-    features: str, pairs: str, columns: tuple[str, str, str], unused: Mapping[str, object]
+    features: str, pairs: str, columns: tuple[str, str, str], unused: Sequence[str]
 ) -> Training:
     """Features and pairs that the workers of the connected cluster read, by row number.
 
@@ -70,43 +70,18 @@ def open_for_workers(
         Paths that fsspec knows.
     columns : (str, str, str)
         Of the pairs.
-    unused : mapping
-        Options that change how files are read here, by name; none may have been given.
+    unused : sequence of str
+        Options that were given and change how files are read here: there must be none.
     """
     from pairveil.engine.backends.dask import open_dask_pairs
 
-    for option, value in unused.items():
-        if value:
-            raise InputError(
-                f"{option} does not apply to files that workers read: "
-                "they hold row numbers, labels +1 and -1, and scaled columns"
-            )
+    if unused:
+        raise InputError(
+            f"{unused[0]} does not apply to files that workers read: "
+            "they hold row numbers, labels +1 and -1, and scaled columns"
+        )
     data = open_dask_pairs(features, pairs, columns)
     return Training(lambda one: one.prepare(data), data.feature_names, np.ones(data.n_features))
-
-
-class Scaling(NamedTuple):
-    """How raw columns are brought to scale, by the options given; values have no say in it."""
-
-    schema: Path | None = None
-    bounds: Path | None = None
-    no_scale: bool = False
-    data_norm: float = 1.0
-
-    def check(self, features: str) -> None:
-        """Refuse none of them, and more than one: nothing was read or spent yet."""
-        said = sum((self.schema is not None, self.bounds is not None, self.no_scale))
-        if said > 1:
-            raise InputError(
-                "--schema, --bounds and --no-scale say the same thing: give one of them"
-            )
-        if said == 0:
-            raise InputError(
-                "nothing says how the columns are brought to scale, and epsilon would be spent on clipped "
-                "rows. Write down what is publicly known of them: pairveil schema "
-                f"{features} -o schema.toml; complete it and add --schema schema.toml. Or give --bounds "
-                "FILE; or --no-scale, if public numbers scaled them before. Nothing was spent"
-            )
 
 
 def read_rows(
@@ -150,7 +125,7 @@ def kept_of(people: Any, values: Any) -> Any:
     return values if people.rows is None or values is None else values[people.rows - 1]
 
 
-def scaled(people: Any, schema: Any, scaling: Scaling) -> tuple[Any, Any]:
+def scaled(people: Any, schema: Any, scaling: ScalingOptions) -> tuple[Any, Any]:
     """People brought to scale, and the public factor that each column was brought by."""
     from pairveil.records.clipping import check_data_norm
     from pairveil.records.scaling import PublicBounds, scale_to_bounds
@@ -207,7 +182,7 @@ class Source(NamedTuple):
 
 
 def read_training(
-    of: Source, used: PeopleOptions, scaling: Scaling, reading: PairOptions
+    of: Source, used: PeopleOptions, scaling: ScalingOptions, reading: PairOptions
 ) -> Training:
     """People with pairs, groups, tuples or classes, read here."""
     shared = read_column(of.features, of.together, "--together")

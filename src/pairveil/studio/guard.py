@@ -35,7 +35,8 @@ HEADERS = {
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
 }
 STRANGER = (
-    "This studio belongs to another session. Open the address that `pairveil studio` printed."
+    "This studio belongs to another session: its address works once, in one browser. Go on there, or stop "
+    "the studio and start it again for a new address."
 )
 _SAFE = ("GET", "HEAD")
 

@@ -21,7 +21,16 @@
     document.querySelectorAll("button").forEach((button) => { button.disabled = false; });
   });
 
-  // Files go up as they are, one request each.
+  // Files go up as they are, one request each; a large one shows how far it is.
+  const put = (path, file, moved) => new Promise((done, failed) => {
+    const sending = new XMLHttpRequest();
+    sending.open("PUT", path);
+    sending.setRequestHeader("X-File-Name", encodeURIComponent(file.name));
+    sending.upload.addEventListener("progress", (at) => { if (at.lengthComputable) moved(at.loaded / at.total); });
+    sending.addEventListener("load", () => done({ ok: sending.status < 300, said: JSON.parse(sending.responseText) }));
+    sending.addEventListener("error", failed);
+    sending.send(file);
+  });
   document.querySelectorAll("[data-upload]").forEach((box) => {
     const input = box.querySelector("input");
     const state = box.querySelector(".state");
@@ -30,12 +39,11 @@
       if (!file) return;
       state.textContent = `Reading ${file.name} …`;
       try {
-        const answer = await fetch(`files/${box.dataset.upload}`, {
-          method: "PUT", body: file, headers: { "X-File-Name": encodeURIComponent(file.name) },
+        const { ok, said } = await put(`files/${box.dataset.upload}`, file, (share) => {
+          state.textContent = share < 1 ? `Receiving ${file.name}: ${Math.floor(100 * share)} %` : `Reading ${file.name} …`;
         });
-        const said = await answer.json();
-        state.textContent = answer.ok ? `Here: ${said.name}` : said.problem;
-        if (answer.ok) offer(said.columns, said.chosen);
+        state.textContent = ok ? `Here: ${said.name}` : said.problem;
+        if (ok) offer(said.columns, said.chosen);
       } catch {
         state.textContent = "The studio does not answer. Is it still running?";
       }
