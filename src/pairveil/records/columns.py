@@ -370,13 +370,18 @@ class LabelColumn:
         indices = pc.fill_null(encoded.indices.cast(pa.int64()), len(words))
         self._codes.append(codes[as_numpy(indices)])
 
+    @property
+    def codes(self) -> np.ndarray:
+        """What each cell says by itself."""
+        return np.concatenate(self._codes) if self._codes else np.empty(0, dtype=np.int8)
+
     def finish(self, rows: np.ndarray | None = None) -> np.ndarray:
         """The labels as int8, 0 where a cell is none of them.
 
         Such a cell is private: it stops nothing, its pair contributes nothing. Only where most cells are no
         labels the column is refused, as one that holds something else; so are 0 and 1 that nobody explained.
         """
-        codes = np.concatenate(self._codes) if self._codes else np.empty(0, dtype=np.int8)
+        codes = self.codes
         numbers = np.arange(1, len(codes) + 1) if rows is None else rows
         unknown = np.flatnonzero(codes == _UNKNOWN)
         if 2 * unknown.size > codes.size:
@@ -434,3 +439,31 @@ def _boolean_codes(column: str | None) -> tuple[int, int]:
         return _DISSIMILAR, _SIMILAR
     # A column of nothing but true must not pass for +1 as a column of 1 does.
     return _TRUE, _ZERO
+
+
+def says_labels(name: str) -> bool:
+    """Whether a column's name says that it holds labels.
+
+    Examples
+    --------
+    >>> says_labels("is_match"), says_labels("Label"), says_labels("judged_on")
+    (True, True, False)
+    """
+    plain = name.strip().lower().replace("_", "-").replace(" ", "-").removeprefix("is-")
+    return plain in {"label", "labels", "verdict"} | SIMILAR_WORDS | DISSIMILAR_WORDS
+
+
+def label_shares(cells: pa.Array) -> tuple[float, float]:
+    """Shares of cells that are words for similar or dissimilar, and that are labels of any kind.
+
+    Examples
+    --------
+    >>> label_shares(pa.array(["same", "0", "2024-05-01", "different"]))
+    (0.5, 0.75)
+    """
+    column = LabelColumn()
+    column.add(cells)
+    codes = column.codes
+    n = max(1, len(codes))
+    words, labels = np.abs(codes) == 1, codes != _UNKNOWN
+    return int(words.sum()) / n, int(labels.sum()) / n

@@ -142,8 +142,15 @@ class TableSource:
             )
         return [column.finish() for column in columns]
 
-    def require(self, columns: Sequence[str], how_to_name: str) -> None:
+    def require(
+        self,
+        columns: Sequence[str],
+        how_to_name: str,
+        swapped: tuple[Sequence[str], str] = ((), ""),
+    ) -> None:
         """Raise InputError unless all of ``columns`` exist.
+
+        ``swapped``: the columns by which a file of another kind is known, and what that is.
 
         Which ones exist is said only where one of the wanted is among them: the first row of a file
         without a header is a person's data, and looks like names to a program.
@@ -153,6 +160,18 @@ class TableSource:
             return
         wanted = ", ".join(f"'{column}'" for column in missing[:20])
         message = f"{self.title} has no column {wanted}"
+        parted = next((sign for sign in "|;\t" if any(sign in name for name in self.names)), None)
+        if parted is not None and len(self.names) < len(columns):
+            shown = "a tab" if parted == "\t" else f"'{parted}'"
+            raise InputError(
+                f"{message}: the separator of its cells seems to be {shown}. Save it with commas, or with "
+                "semicolons or tabs alone"
+            )
+        if swapped[0] and set(swapped[0]) <= set(self.names):
+            raise InputError(
+                f"{self.title} has no column '{missing[0]}', but those of {swapped[1]}: are the two files "
+                "swapped?"
+            )
         twins = {name.strip().casefold() for name in self.names}
         alike = [column for column in missing if column.strip().casefold() in twins]
         if self.headless:
@@ -551,8 +570,9 @@ def _csv_header(path: Path, usual: str) -> tuple[tuple[str, ...], str, bool]:
         raise wrong_encoding(path) from None
     if "\0" in header:
         raise wrong_encoding(path)
-    # Where the comma is the decimal mark, tables are written with semicolons.
-    delimiter = ";" if ";" in header and usual not in header else usual
+    # Where the comma is the decimal mark, tables are written with semicolons; databases write bars.
+    signs = [sign for sign in ";|" if sign in header and usual not in header]
+    delimiter = signs[0] if len(signs) == 1 else usual
     try:
         names = tuple(next(csv.reader([header], delimiter=delimiter), []))
     except csv.Error:

@@ -154,7 +154,7 @@ def _read_table(source: Any, how: How) -> PairTable:
         wanted[label] = "text"
     if len(wanted) < (2 if label is None else 3):
         raise InputError("left, right and label must be different columns")
-    table.require(list(wanted), "Name them with left=, right= and label=")
+    table.require(list(wanted), "Name them with left=, right= and label=", (["id"], "people"))
     labels = None if label is None else LabelColumn(how.zero_means, label)
 
     def add_labels(batch: Any, _: int) -> None:

@@ -35,6 +35,9 @@ if TYPE_CHECKING:  # they load more than counting pairs needs
     from pairveil.records.groups import GroupSet
     from pairveil.records.tupleset import TupleSet
 
+PAIR_COLUMNS = (("left", "right"), "pairs")
+"""By which a file of pairs is known where one of people is wanted."""
+
 # ---- people ------------------------------------------------------------------------------------------
 
 
@@ -127,7 +130,8 @@ def _read_numbers(
     table: TableSource, id: str, columns: Sequence[str] | None, left_out: set[str]
 ) -> Read:
     asked = None if columns is None else list(columns)
-    table.require([id, *(asked or ()), *sorted(left_out)], "Name the id column with id=")
+    columns_asked = [id, *(asked or ()), *sorted(left_out)]
+    table.require(columns_asked, "Name the id column with id=", PAIR_COLUMNS)
     names = [name for name in asked or table.names if name not in {id, *left_out}]
     if asked is not None and (names != asked or len(set(asked)) != len(asked)):
         raise InputError("columns must name each feature column once, and none that is left out")
@@ -150,7 +154,8 @@ def _read_raw(table: TableSource, id: str, schema: Schema) -> Read:
         raise InputError(
             f"the schema makes features of the id column '{id}': give it type = \"id\""
         )
-    table.require([id, *raw], "Name the id column with id=, and the columns as the schema does")
+    how_to_name = "Name the id column with id=, and the columns as the schema does"
+    table.require([id, *raw], how_to_name, PAIR_COLUMNS)
     blocks: list[np.ndarray] = []
     counts: dict[str, Counts] = defaultdict(Counts)
 

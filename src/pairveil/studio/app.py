@@ -26,7 +26,7 @@ from pairveil.report.page import asset, environment
 from pairveil.studio import commands, forms, pages
 from pairveil.studio.fitting import Fitting
 from pairveil.studio.guard import Guard
-from pairveil.studio.project import Project, check_width, column_names
+from pairveil.studio.project import Project, check_width, column_names, likely_label
 from pairveil.studio.reading import Reading, report_page
 
 ASSETS = {
@@ -116,12 +116,14 @@ class Studio:
             draft = await self.project.receive(which, name, request.stream())
             try:
                 names = await asyncio.to_thread(column_names, draft, name)
+                pairs = which == "pairs" and bool(names)
+                label = await asyncio.to_thread(likely_label, draft) if pairs else None
                 async with self._one:
                     if self.fitting.state() != "none":
                         return JSONResponse({"problem": "a fit is in progress"}, 409)
                     self.project.take(which, name, draft)
                     self._names[which] = names
-                    likely = pages.likely_columns(which, names, self.project.settings)
+                    likely = pages.likely_columns(which, names, self.project.settings, label)
                     self.project.settings = replace(self.project.settings, **likely)  # type: ignore[arg-type]
             finally:
                 draft.unlink(missing_ok=True)

@@ -154,8 +154,12 @@ FIELDS = {
 """Which table's column each field of the first page names."""
 
 
-def likely_columns(which: str, names: Sequence[str], settings: Settings) -> dict[str, str]:
+def likely_columns(
+    which: str, names: Sequence[str], settings: Settings, label: str | None = None
+) -> dict[str, str]:
     """What each field of a table probably is, by the names and order of its columns; none where in doubt.
+
+    ``label``: the column of labels, where `pairveil.records.guesses.guess_label` knows it; else the last.
 
     Examples
     --------
@@ -163,14 +167,17 @@ def likely_columns(which: str, names: Sequence[str], settings: Settings) -> dict
     {'left': 'a', 'right': 'b', 'label': 'verdict'}
     >>> likely_columns("people", ["patient", "age"], Settings())
     {'id': 'patient'}
+    >>> likely_columns("pairs", ["course", "a", "b", "judged_on"], Settings(), label="course")
+    {'left': 'a', 'right': 'b', 'label': 'course'}
     """
     if which == "public":  # the class that is learned from, where it has that name there too
         return {"public_classes": settings.classes} if settings.classes in names else {}
     usual = {"people": {"id": 0}, "pairs": {"left": 0, "right": 1, "label": -1}}.get(which, {})
     if len(names) < max(2, len(usual)):
         return {}
+    in_order = list(names) if label is None else [*(n for n in names if n != label), label]
     return {
-        field: getattr(settings, field) if getattr(settings, field) in names else names[place]
+        field: getattr(settings, field) if getattr(settings, field) in names else in_order[place]
         for field, place in usual.items()
     }
 
@@ -181,9 +188,10 @@ def schema_page(project: Project, form: dict[str, str] | None = None) -> dict[st
     if form:
         for field in fields:
             number = field["number"]
-            for name in ("type", "low", "high", "values", "fill", "format", "unit"):
+            for name in ("type", "low", "high", "values", "fill", "format", "unit", "offset"):
                 field[name] = form.get(f"{name}-{number}", field[name])
-            field["indicator"] = form.get(f"indicator-{number}") == "yes"
+            for name in ("indicator", "log"):
+                field[name] = form.get(f"{name}-{number}") == "yes"
     empty = sum(f["type"] == "number" and not f["low"] for f in fields)
     learned = project.settings.classes if project.by_classes else None
     return {"fields": fields, "types": TYPES, "empty_numbers": empty, "learned": learned}
