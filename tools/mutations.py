@@ -80,6 +80,12 @@ SENSITIVITY = [
         _in("test_groups"),
     ),
     Mutation(
+        "clip: a group contributes what its pairs add up to",
+        "total += self.of.tile_sum(differences, told[group, slot], norm) / n_pairs",
+        "total += self.of.tile_sum(differences, told[group, slot], norm)",
+        _in("test_group_sums"),
+    ),
+    Mutation(
         "clip: a record's gradient is not clipped",
         "factor = shrinking(U, rows, self.clip, norm)",
         "factor = 1.0 * (shrinking(U, rows, self.clip, norm) > 0)",

@@ -15,10 +15,9 @@ from pairveil.audit.canaries.people import PeopleNeighbours, person_canary
 from pairveil.engine.statistics import clipped_sum
 from pairveil.errors import InputError
 from pairveil.learners import classes as scatter
-from pairveil.learners import preparing as material
 from pairveil.learners.classes import WEIGHTS, ClassScatter, ColumnMoments
 from pairveil.privacy.grid import choose_grid
-from pairveil.records.kinds import PEOPLE, Cost
+from pairveil.records.kinds import KINDS, PEOPLE, Cost
 from pairveil.records.people import NO_CLASS, People
 
 BETA, GAMMA = WEIGHTS[1] ** 2, WEIGHTS[2] ** 2
@@ -63,7 +62,7 @@ def test_people_are_turned_into_other_directions(mechanism, monkeypatch):
 
 
 def test_half_the_charge_of_a_person_is_convicted(monkeypatch):
-    monkeypatch.setattr(material, "PEOPLE", replace(PEOPLE, cost=Cost(1, replace=1.0)))
+    monkeypatch.setitem(KINDS, "people", replace(PEOPLE, cost=Cost(1, replace=1.0)))
     found = audit_person("replace")
     assert found.verdict == "violated"
     assert max(query.ratio for query in found.queries) > 1.4
@@ -71,7 +70,7 @@ def test_half_the_charge_of_a_person_is_convicted(monkeypatch):
 
 def test_a_fact_about_two_people_charged_as_one_is_convicted(monkeypatch):
     fewer = replace(PEOPLE, touches={**PEOPLE.touches, "relationship": 1})
-    monkeypatch.setattr(material, "PEOPLE", fewer)
+    monkeypatch.setitem(KINDS, "people", fewer)
     found = audit_person("zero-out", "relationship")
     assert found.verdict == "violated"
     assert max(query.ratio for query in found.queries) == pytest.approx(2, rel=1e-3)

@@ -22,7 +22,7 @@ from pairveil.engine.statistics import clipped_sum
 from pairveil.errors import InputError
 from pairveil.graph.choosing import design_groups, design_pairs, sample_tuples
 from pairveil.learners.classes import ClassScatter
-from pairveil.learners.contrastive.group_statistics import GroupSurvey
+from pairveil.learners.contrastive.groups import GroupMean
 from pairveil.learners.contrastive.learner import DPPMetricLearner
 from pairveil.learners.contrastive.recipe import Survey
 from pairveil.learners.tuples import DPPTripletLearner
@@ -71,7 +71,7 @@ def sums_of_other_records():
     some = GroupSet.of_classes(X, vacant, kinds)
     triples = TupleSet(X, sample_tuples(3000, 3, 2, random_state=0)).canonical()[0]
     yield groups, SetGradient(W, ContrastiveLoss(1.0), 0.1, (1.0, 0.5), size=8)
-    yield some, GroupSurvey(80, 2.0, Survey.bound("l2"))
+    yield some, GroupMean(Survey(80, 2.0, Survey.bound("l2")), 8)
     yield triples, SetGradient(W, TripletLoss(margin=0.5), 0.1, size=3)
     yield People(X, kinds, 4), ClassScatter(4, np.zeros(80), np.ones(80), ClassScatter.bound("l2"))
 

@@ -1,7 +1,5 @@
 """Clipped sums over groups: a brute-force oracle, and a person's whole content never moves more than 2C."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,8 +9,8 @@ from pairveil.engine.gradients import SetGradient
 from pairveil.engine.losses import ContrastiveLoss
 from pairveil.engine.statistics import clipped_sum
 from pairveil.graph.choosing import design_groups
-from pairveil.learners.contrastive.group_statistics import GroupContest, GroupStatistic, GroupSurvey
-from pairveil.learners.contrastive.recipe import Survey
+from pairveil.learners.contrastive.groups import GroupMean
+from pairveil.learners.contrastive.recipe import ColumnSignal, DissimilarDistances, Survey
 from pairveil.privacy.grid import choose_grid
 from pairveil.records.groups import GroupSet, slots
 
@@ -130,6 +128,17 @@ def test_two_clips_are_reached_so_one_would_be_too_little():
     assert 1.99 * 0.01 < moved <= 2 * gradient.sensitivity("l2", GRID)
 
 
+def _side_queries(d, clip, norm, size):
+    """All that a fit asks of groups beside gradients."""
+    columns = np.linspace(0.5, 2.0, d)
+    for statistic in (
+        Survey(d, 2.0, Survey.bound(norm)),
+        ColumnSignal(d, (1.0, 0.3), clip, columns),
+        DissimilarDistances(2.0, DissimilarDistances.bound(norm), columns),
+    ):
+        yield GroupMean(statistic, size)
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     st.integers(0, 2**32 - 1),
@@ -141,11 +150,7 @@ def test_a_person_never_moves_the_side_queries_further_than_two_clips(seed, scal
     rng = np.random.default_rng(seed)
     groups = _groups(rng, 12, 4, 4, scale)
     near = _changed(rng, groups, int(groups.members[0, 0]), rng.choice([1e-6, 1.0, 1e8]))
-    columns = np.linspace(0.5, 2.0, 4)
-    for statistic in (
-        GroupSurvey(4, 2.0, Survey.bound(norm)),
-        GroupContest((0.8, rng.normal(size=(2, 4))), (0.2, np.ones(4)), clip, columns),
-    ):
+    for statistic in _side_queries(4, clip, norm, size=4):
         grid = choose_grid(statistic.clip, int(np.prod(statistic.shape)), norm=norm, n_pairs=12)
         one, two = (clipped_sum(found, None, statistic, norm, grid) for found in (groups, near))
         moved = np.linalg.norm(((one - two) * grid).ravel(), 1 if norm == "l1" else 2)
@@ -159,8 +164,8 @@ def test_null_groups_contribute_nothing_and_batches_add_up():
     null = GroupSet(groups.features, groups.members, np.zeros_like(groups.labels))
     assert not clipped_sum(null, None, gradient, "l2", GRID).any()
     # A tile in which nobody says anything is no error: that would tell of it.
-    survey = GroupSurvey(3, 2.0, Survey.bound("l2"))
-    assert not clipped_sum(null, None, survey, "l2", GRID).any()
+    for statistic in _side_queries(3, 0.1, "l2", size=4):
+        assert not clipped_sum(null, None, statistic, "l2", GRID).any()
     parts = [
         clipped_sum(groups, rows, gradient, "l2", GRID, separately=True)
         for rows in (np.arange(5), np.arange(5, 10))
@@ -183,44 +188,21 @@ def test_sparse_and_dense_features_give_the_same_sum():
     np.testing.assert_allclose(one, two, atol=1e-9)
 
 
-def test_the_contest_is_the_difference_of_aucs_inside_each_group():
-    from sklearn.metrics import roc_auc_score
-
+@pytest.mark.parametrize("norm", ["l2", "l1"])
+def test_a_group_contributes_the_mean_over_its_pairs_and_no_more_than_a_clip(norm):
     rng = np.random.default_rng(4)
     groups = _groups(rng, 40, 3, 5)
-    W, total = rng.normal(size=(2, 3)), 0.0
     first, second = slots(5)
-    for members, labels in zip(groups.members, groups.labels, strict=True):
-        z = (groups.features[members][first] - groups.features[members][second])[labels != 0]
-        own = labels[labels != 0]
-        if len(set(own.tolist())) == 2:
-            plain = (z**2).sum(axis=1)
-            blended = 0.7 * ((z @ W.T) ** 2).sum(axis=1) + 0.3 * plain
-            total += roc_auc_score(own, -blended) - roc_auc_score(own, -plain)
-    contest = GroupContest((0.7, W), (0.3, np.ones(3)), clip=1.0)
-    assert clipped_sum(groups, None, contest, "l2", GRID)[0] * GRID == pytest.approx(total)
-
-
-@dataclass(frozen=True)
-class Differences(GroupStatistic):
-    """Pairs say their whole difference, however long."""
-
-    clip: float = 1.0
-
-    @property
-    def shape(self):
-        return (3,)
-
-    def contributions(self, differences, labels, norm):
-        return 1e3 * differences * labels[:, None]
-
-
-@pytest.mark.parametrize("norm", ["l2", "l1"])
-def test_any_mean_over_pairs_is_clipped_as_a_whole(norm):
-    rng = np.random.default_rng(5)
-    groups = _groups(rng, 40, 3, 4)
-    for person in groups.members[:, 0]:
-        near = _changed(rng, groups, int(person), 1.0)
-        one, two = (clipped_sum(found, None, Differences(), norm, GRID) for found in (groups, near))
-        moved = np.linalg.norm((one - two) * GRID, 1 if norm == "l1" else 2)
-        assert moved <= 2 * Differences().sensitivity(norm, GRID)
+    for statistic in _side_queries(3, 0.05, norm, size=5):
+        total = np.zeros(statistic.shape)
+        for members, labels in zip(groups.members, groups.labels, strict=True):
+            rows = groups.features[members] * (1.0 if statistic.scale is None else statistic.scale)
+            z = (rows[first] - rows[second])[labels != 0]
+            if len(z):
+                own = [labels[labels != 0][[at]] for at in range(len(z))]
+                each = [statistic.of.tile_sum(z[[at]], own[at], norm) for at in range(len(z))]
+                mean = np.mean(each, axis=0)
+                assert np.linalg.norm(mean, 1 if norm == "l1" else 2) <= statistic.clip * (1 + 1e-9)
+                total += mean
+        found = clipped_sum(groups, None, statistic, norm, GRID) * GRID
+        np.testing.assert_allclose(found, total, atol=1e-6)

@@ -22,8 +22,8 @@ from pairveil.errors import InputError
 from pairveil.evaluation.curve import ScorePlan, lengths_of, longest_distance, plan_auc
 from pairveil.learners.base import WithoutData
 from pairveil.learners.estimator import PrivateMetricLearner
-from pairveil.learners.inputs import check_epsilon, is_number, is_whole, plain_parameters
-from pairveil.learners.preparing import Prepared, prepare, refuse_large_delta
+from pairveil.learners.inputs import check_epsilon, is_number, is_whole
+from pairveil.learners.preparing import Prepared, refuse_large_delta
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.events import BestOfEvent
 from pairveil.privacy.ledger import PrivacyLedger
@@ -433,9 +433,7 @@ class PrivateSearch(WithoutData):
                     params.get("epsilon", self.epsilon) / self.epsilon if epsilon < math.inf else 1
                 )
                 one.set_params(epsilon=epsilon * shares[0] * weight, delta=delta)
-                given = plain_parameters(one)
-                records = prepared.material
-                planned = prepare(one._recipe(given, records), given, records, prepared.noise)
+                planned = replace(one.replan(prepared), noise=prepared.noise)
                 score = plan_score(one, test, epsilon * shares[1], delta, self.random_state)
                 found.append(Candidate(params, one, planned, score))
         return found

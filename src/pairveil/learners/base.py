@@ -459,18 +459,34 @@ class PrivateLearner(WithoutData):
         """
         if isinstance(pairs, Prepared):
             return pairs
-        given = plain_parameters(self)
-        given.unit = self._protected()
-        check_common(given, self._units)
-        vars(given).update(self._fixed)
+        given = self._parameters()
         found = self._resolve(given, pairs, y, **more)
         self._check(given, found.data.n_features)
         material = self._material(given, found)
         if material.kind not in self._kinds:
             raise InputError(f"{type(self).__name__} does not learn from {material.kind}")
-        prepared = prepare(self._recipe(given, material), given, material, self._noise())
-        about = RawRows.of(self).named(self._about(prepared))
-        return replace(prepared, about=about, secret=found.secret)
+        return self._planned(given, material, found.secret)
+
+    def replan(self, prepared: Prepared) -> Prepared:
+        """The same records by this learner's parameters, as of now: none is read or chosen again.
+
+        Its unit, ``select``, ``kappa`` and ``data_norm`` must be those that the records were prepared for.
+        """
+        given = self._parameters()
+        self._check(given, prepared.material.used.n_features)
+        return self._planned(given, prepared.material, prepared.secret)
+
+    def _parameters(self) -> Any:
+        """The parameters as plain numbers, checked."""
+        given = plain_parameters(self)
+        given.unit = self._protected()
+        check_common(given, self._units)
+        vars(given).update(self._fixed)
+        return given
+
+    def _planned(self, given: Any, material: Material, secret: bytes | None) -> Prepared:
+        made = prepare(self._recipe(given, material), given, material, self._noise())
+        return replace(made, about=RawRows.of(self).named(self._about(made)), secret=secret)
 
     def _about(self, prepared: Prepared) -> str:
         """What else the answers depend on (`Prepared.about`)."""

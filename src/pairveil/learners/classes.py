@@ -35,6 +35,7 @@ from pairveil.engine.statistics import Scores, Statistic, row_norms, shrink, who
 from pairveil.errors import InputError
 from pairveil.learners.base import PrivateLearner
 from pairveil.learners.contrastive.recipe import starts_by_choice
+from pairveil.learners.fitted import fitted
 from pairveil.learners.inputs import RawRows, Resolved, ids_of, resolve_people, without_ids
 from pairveil.learners.matrices import leading
 from pairveil.learners.preparing import (
@@ -56,14 +57,47 @@ from pairveil.records.people import People
 
 Numbers = NDArray[np.int32]
 
-COLUMNS_SHARE = 0.12
-"""Part of the budget that the columns' scale is worth; the class statistics get what is left."""
 
-CHOOSING_SHARES = (0.10, 0.10)
-"""The same where a column is chosen too: of the columns' scale, and of the choice."""
+_MEASURED = "guides/classes.md"
 
-CLEAR_VECTOR = 1000.0
-"""From so many people for the length of a noise vector on, variances are seen without a choice."""
+
+@dataclass(frozen=True)
+class ClassNumbers:
+    """The fitted numbers of `fit_classes`; deviations are those of the noise."""
+
+    columns_share: float = fitted(0.12, "part of the budget for the columns' scale", _MEASURED)
+    choosing_shares: tuple[float, float] = fitted(
+        (0.10, 0.10), "the same, and for a choice, where one is made", _MEASURED
+    )
+    clear_vector: float = fitted(
+        1000.0, "people / noise vector from which no column is chosen", _MEASURED
+    )
+    lucky_gap: float = fitted(3.0, "deviations below which class counts are equal", _MEASURED)
+    least_class: float = fitted(0.1, "least part of the people that a class would have", _MEASURED)
+    hidden: float = fitted(3.0, "deviations below which a variance is not known", _MEASURED)
+    centred: float = fitted(1.5, "most levels that the mean of a hidden column is", _MEASURED)
+    stretch: float = fitted(1.8, "factor of the chosen column, if hidden", _MEASURED)
+    scaled_by: float = fitted(
+        0.8, "columns are divided by this power of their deviation", _MEASURED
+    )
+    least_variance: float = fitted(0.01, "least part of the mean variance", _MEASURED)
+    ridge: float = fitted(0.3, "part of the noise's largest eigenvalue that is added", _MEASURED)
+    least_euclid: float = fitted(0.07, "least part of Euclid in the metric", _MEASURED)
+    luck: float = fitted(2.0, "deviations by which a direction must stand out", _MEASURED)
+    luck_of_all: float = fitted(3.0, "the same for all directions together", _MEASURED)
+    clear_statistics: float = fitted(800.0, "people / noise and class, statistics from", _MEASURED)
+    few_columns: int = fitted(8, "columns below which many classes take statistics", _MEASURED)
+    steps: int = fitted(20, "steps", _MEASURED)
+    separation_share: float = fitted(0.07, "part of the budget for the separation", _MEASURED)
+    reach: float = fitted(0.3, "typical lengths at which rows of steps are clipped", _MEASURED)
+    clip: float = fitted(0.4, "clip of a residual, which is 1 long at the start", _MEASURED)
+    step: float = fitted(0.2, "a step's size times the noise on a mean", _MEASURED)
+    steps_within: tuple[float, float] = fitted((1.0, 8.0), "least and largest step", _MEASURED)
+    steps_luck: float = fitted(2.5, "deviations by which classes must be apart", _MEASURED)
+    least_size: float = fitted(0.05, "least mean square place that is believed", _MEASURED)
+
+
+NUMBERS = ClassNumbers()
 
 LEVELS = tuple(2.0**-i for i in range(1, 8))
 """Of a column's size, in units of the public bound on a row's norm."""
@@ -74,34 +108,10 @@ WIDTH = 4.0
 COUNTED = 0.5
 """Weight of the class counts beside the columns' moments."""
 
-LUCKY_GAP = 3.0
-"""Standard deviations of a count's noise below which a difference of two counts is luck."""
-
-LEAST_CLASS = 0.1
-"""A class counts as having at least this part of the people it would have if all were equal."""
-
-HIDDEN = 3.0
-"""Standard deviations of noise below which a column's variance is not known."""
-
-CENTRED = 1.5
-"""The mean of a hidden column is at most so many of its levels."""
-
-STRETCH = 1.8
-"""The chosen column is worth more than the others: so much longer, where noise hides the columns."""
-
-SCALED_BY = 0.8
-"""Columns are divided by this power of their standard deviation: most of the way to equal spread."""
-
-LEAST_VARIANCE = 0.01
-"""Columns count as having at least this part of the mean variance."""
-
 _TINY = 1e-12
 
 MOST_FEATURES = 1024
 """Second moments of more columns than this are too many numbers to release."""
-
-RIDGE = 0.3
-"""How much of the largest eigenvalue of pure noise is added to every eigenvalue within classes."""
 
 
 def dense_rows(rows: Any) -> FloatArray:
@@ -128,7 +138,7 @@ def shrunk(values: FloatArray, noise: float, n: int) -> tuple[FloatArray, float]
     mean = max(float(values.mean()), _TINY)
     by_chance = noise**2 * d * (d + 1) / 2 + (d * mean) ** 2 / n
     drawn = min(1.0, by_chance / max(float(((values - mean) ** 2).sum()), _TINY**2))
-    floor = RIDGE * noise * math.sqrt(2 * d) + mean * math.sqrt(d / n) + _TINY
+    floor = NUMBERS.ridge * noise * math.sqrt(2 * d) + mean * math.sqrt(d / n) + _TINY
     return np.maximum((1 - drawn) * values + drawn * mean, 0.0) + floor, floor
 
 
@@ -240,7 +250,7 @@ def chooses_column(setting: Setting, n_classes: int) -> bool:
     >>> [chooses_column(setting, n_classes=2) for setting in at]
     [False, True]
     """
-    return n_classes == 2 and starts_by_choice(setting, CLEAR_VECTOR)
+    return n_classes == 2 and starts_by_choice(setting, NUMBERS.clear_vector)
 
 
 def ask_columns(setting: Setting, n_classes: int, *, counted: bool = False) -> tuple[Ask, ...]:
@@ -248,10 +258,10 @@ def ask_columns(setting: Setting, n_classes: int, *, counted: bool = False) -> t
     d, choosing = setting.n_features, chooses_column(setting, n_classes)
     entries = 2 * d + (n_classes if counted or choosing else 0)
     if not choosing:
-        return (Ask("columns", (entries,), COLUMNS_SHARE),)
+        return (Ask("columns", (entries,), NUMBERS.columns_share),)
     return (
-        Ask("columns", (entries,), CHOOSING_SHARES[0]),
-        Ask("chosen column", (4 * len(LEVELS) * d,), CHOOSING_SHARES[1], choice=True),
+        Ask("columns", (entries,), NUMBERS.choosing_shares[0]),
+        Ask("chosen column", (4 * len(LEVELS) * d,), NUMBERS.choosing_shares[1], choice=True),
     )
 
 
@@ -289,16 +299,16 @@ def find_columns(plan: Plan, engine: Engine, reach: float) -> Columns:
     mean = np.clip(answer[:d], -1.0, 1.0)
     found = answer[d : 2 * d] - mean**2
     spread = float(max(found.sum(), noise * math.sqrt(d), _TINY))
-    variance = np.maximum(found, max(noise, LEAST_VARIANCE * spread / d))
+    variance = np.maximum(found, max(noise, NUMBERS.least_variance * spread / d))
     stretch = np.ones(d)
     if "chosen column" in plan:
         column, level = choose_column(plan, engine, weights)
-        if found[column] < HIDDEN * noise:
+        if found[column] < NUMBERS.hidden * noise:
             # The moments only say that it varies less than the noise; the level says how much.
             variance[column] = min(variance[column], level**2)
-            mean[column] = np.clip(mean[column], -CENTRED * level, CENTRED * level)
-            stretch[column] = STRETCH
-    scale = stretch * variance ** (-SCALED_BY / 2)
+            mean[column] = np.clip(mean[column], -NUMBERS.centred * level, NUMBERS.centred * level)
+            stretch[column] = NUMBERS.stretch
+    scale = stretch * variance ** (-NUMBERS.scaled_by / 2)
     deviations = scale * np.sqrt(variance)
     typical = float(deviations.sum() if norm == "l1" else np.sqrt((deviations**2).sum()))
     return Columns(mean, scale / (typical * reach), spread, weights)
@@ -325,8 +335,8 @@ def balanced(parts: FloatArray, noise: float) -> FloatArray:
     if not len(parts):
         return np.ones(0)
     away = parts - parts.mean()
-    surely = np.copysign(np.maximum(np.abs(away) - LUCKY_GAP * noise / 2, 0.0), away)
-    found = np.maximum(1 + len(parts) * surely, LEAST_CLASS)
+    surely = np.copysign(np.maximum(np.abs(away) - NUMBERS.lucky_gap * noise / 2, 0.0), away)
+    found = np.maximum(1 + len(parts) * surely, NUMBERS.least_class)
     return np.asarray(found.min() / found)
 
 
@@ -334,15 +344,6 @@ def balanced(parts: FloatArray, noise: float) -> FloatArray:
 
 WEIGHTS = (0.06**0.5, 0.56**0.5, 0.38**0.5)
 """Of counts, class sums and second moments in one contribution; their squares add up to 1."""
-
-LEAST_EUCLID = 0.07
-"""Part of the Euclidean metric that is blended in even where nothing is noisy."""
-
-LUCK = 2.0
-"""Standard deviations by which a direction must exceed what noise and sampling give it by chance."""
-
-LUCK_OF_ALL = 3.0
-"""The same for all directions together."""
 
 
 @dataclass(frozen=True)
@@ -522,13 +523,13 @@ def discriminant(
     expected = expected + part * (known * noise / a / sizes) ** 2 * lines
     # So many directions as the noise has, its square length varies by so much: what exceeds it by chance.
     varies = math.sqrt(2 * float(np.sum(1 / solid**2))) / float(np.sum(1 / solid))
-    trusted = np.clip(1 - (1 + LUCK * varies) * (mix**2).T @ expected / strength, 0.0, 1.0)
+    trusted = np.clip(1 - (1 + NUMBERS.luck * varies) * (mix**2).T @ expected / strength, 0.0, 1.0)
     # All directions together stand out sooner than one, and where they do not none is worth anything. Seen
     # before whitening, which leans on the same noise.
     others = part * (1 - part)
     each = float(others @ blur**2) + float(np.sum(others / sizes)) * (solid - floor)
     beyond = float(np.sum(away**2) / each.sum()) - 1
-    chance = LUCK_OF_ALL * math.sqrt(2 * float(each @ each) / (k - 1)) / float(each.sum())
+    chance = NUMBERS.luck_of_all * math.sqrt(2 * float(each @ each) / (k - 1)) / float(each.sum())
     stands_out = 1 - (chance / beyond) ** 2 if beyond > chance else 0.0
     euclid = np.eye(d) / math.sqrt(columns.spread)
     if stands_out == 0 or not np.any(trusted > 0):
@@ -537,46 +538,17 @@ def discriminant(
     learned = np.sqrt(trusted)[:, None] * directions / np.sqrt(solid) @ basis.T
     # Directions of unit length after whitening: people's mean squared distance is their number.
     learned = learned / math.sqrt(float(trusted.sum())) * columns.factors
-    share = (1 - LEAST_EUCLID) * stands_out
+    share = (1 - NUMBERS.least_euclid) * stands_out
     return leading(np.vstack([math.sqrt(share) * learned, math.sqrt(1 - share) * euclid]))
 
 
 # ---- steps ---------------------------------------------------------------------------------------
 
-CLEAR_STATISTICS = 800.0
-"""From so many people for the length of a noise vector and a class on, statistics tell as much: steps ask for
-as many numbers of each class, second moments are asked once for all."""
-
-FEW_COLUMNS = 8
-"""Second moments of fewer columns are few numbers, and steps would lose how long a row is (`REACH`)."""
-
-N_STEPS = 20
-
-SEPARATION_SHARE = 0.07
-"""Part of the budget for asking how far apart the classes are; the steps get what is left."""
-
-REACH = 0.3
-"""Where rows are shortened, in typical lengths: hardly more than their directions count."""
-
 CONSTANT = 0.3
 """A constant column beside each row, so that classes need not be of one size."""
 
-CLIP = 0.4
-"""Of the length of a person's residual, which is 1 at the start."""
-
-STEP = 0.2
-"""A step's size is this over the length of the noise on a mean over all people, within `STEPS_WITHIN`."""
-
-STEPS_WITHIN = (1.0, 8.0)
-
 ASIDE = 1 / 3
 """Weight of places, their square lengths and corners beside the product of place and corner."""
-
-STEPS_LUCK = 2.5
-"""Standard deviations by which the classes must be apart before anything is believed."""
-
-LEAST_SIZE = 0.05
-"""Of people's mean square place, below which it is not believed."""
 
 
 def learns_from_pairs(setting: Setting, n_classes: int) -> bool:
@@ -616,10 +588,10 @@ def learns_in_steps(setting: Setting, n_classes: int) -> bool:
     """
     if setting.mechanism.is_pure:  # pure epsilon pays for each step in full
         return False
-    if n_classes > 2 and setting.n_features < FEW_COLUMNS:
+    if n_classes > 2 and setting.n_features < NUMBERS.few_columns:
         return False
     noise = setting.mechanism.multiplier(setting.budget, 1.0) * math.sqrt(setting.n_features)
-    return setting.n_records < CLEAR_STATISTICS / n_classes * noise
+    return setting.n_records < NUMBERS.clear_statistics / n_classes * noise
 
 
 def class_recipe(given: Any, people: Material) -> Recipe:
@@ -761,11 +733,11 @@ class StepsRecipe:
         """The columns first, then the steps, then what they are worth."""
         d, k = setting.n_features, self.n_classes
         first = ask_columns(setting, k, counted=True)
-        rest = 1 - SEPARATION_SHARE - sum(ask.share for ask in first)
+        rest = 1 - NUMBERS.separation_share - sum(ask.share for ask in first)
         return (
             *first,
-            Ask("class steps", (k - 1, d + 1), rest, N_STEPS),
-            Ask("separation", (2 * k,), SEPARATION_SHARE),
+            Ask("class steps", (k - 1, d + 1), rest, NUMBERS.steps),
+            Ask("separation", (2 * k,), NUMBERS.separation_share),
         )
 
     def options(self) -> dict[str, Any]:
@@ -774,7 +746,7 @@ class StepsRecipe:
 
     def run(self, plan: Plan, engine: Engine) -> FloatArray:
         """Scale the columns, walk, and blend what the walk is worth with Euclid."""
-        columns = find_columns(plan, engine, REACH)
+        columns = find_columns(plan, engine, NUMBERS.reach)
         rows = Rows(plan.data_norm * columns.mean, columns.factors / plan.data_norm)
         w, walked = walk(plan, engine, rows, columns.weights)
         w = w[:, :-1]
@@ -789,11 +761,11 @@ def walk(plan: Plan, engine: Engine, rows: Rows, weights: FloatArray) -> tuple[F
     # People who count in full: class c has a part proportional to 1 / v_c of them, and a weight of v_c.
     mass = plan.n_records * k / float(np.sum(1 / weights))
     noise = query.noise_std(1.0) / math.sqrt(query.steps) * math.sqrt(d * (k - 1)) / mass
-    rate = float(np.clip(STEP / max(noise, 1e-12), *STEPS_WITHIN))
+    rate = float(np.clip(NUMBERS.step / max(noise, 1e-12), *NUMBERS.steps_within))
     w = total = np.zeros((k - 1, d + 1))
     for step in range(query.steps):
-        answer = engine.answer(query, ClassResiduals(rows, w, weights, CLIP))
-        w = w + rate / (mass * CLIP) * answer
+        answer = engine.answer(query, ClassResiduals(rows, w, weights, NUMBERS.clip))
+        w = w + rate / (mass * NUMBERS.clip) * answer
         total = total + w * (step >= query.steps // 2)
     # The mean of the second half has taken three quarters of the steps.
     return total / (query.steps - query.steps // 2), 0.75 * query.steps * rate
@@ -830,9 +802,9 @@ def take_separation(
     # sqrt(2 d) / n in each row; steps from 0 make at most their length times E[z.z] <= 1 over n.
     of_people = n * varied
     freedom = min(float(d), walked)
-    fitted = (freedom + STEPS_LUCK * math.sqrt(2 * freedom / others)) / of_people
-    by_luck = STEPS_LUCK * math.hypot(noise, (of_people * others) ** -0.5) + fitted
-    size = float(max(answer[1] / ASIDE - place @ place, apart, LEAST_SIZE))
+    by_fit = (freedom + NUMBERS.steps_luck * math.sqrt(2 * freedom / others)) / of_people
+    by_luck = NUMBERS.steps_luck * math.hypot(noise, (of_people * others) ** -0.5) + by_fit
+    size = float(max(answer[1] / ASIDE - place @ place, apart, NUMBERS.least_size))
     trusted = 1 - (by_luck / apart) ** 2 if apart > by_luck else 0.0
     return size, trusted * apart / size
 
@@ -852,7 +824,7 @@ def blended(w: FloatArray, columns: Columns, size: float, trusted: float) -> Flo
     if trusted == 0:
         return euclid
     learned = w * columns.factors / math.sqrt(size)
-    part = (1 - LEAST_EUCLID) * trusted
+    part = (1 - NUMBERS.least_euclid) * trusted
     return leading(np.vstack([math.sqrt(part) * learned, math.sqrt(1 - part) * euclid]))
 
 

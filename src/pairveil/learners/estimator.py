@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from html import escape
 from typing import Any, Self
@@ -27,13 +28,14 @@ from sklearn.utils.validation import check_is_fitted
 from pairveil._warn import warn
 from pairveil.array_types import FloatArray
 from pairveil.column_names import in_order, names_of, row_in_order
-from pairveil.engine.backends.local import check_backend
-from pairveil.errors import InputError
+from pairveil.engine.backends.local import check_backend, kappa_of
+from pairveil.engine.engine import Engine
+from pairveil.errors import InputError, PairveilWarning
 from pairveil.graph import GraphSummary
 from pairveil.graph.kappa import graph_summary
 from pairveil.learners.base import PrivateLearner, WithoutData
 from pairveil.learners.histogram import (
-    PrivateThreshold,
+    DistanceCounts,
     Strategy,
     best_threshold,
     check_strategy,
@@ -44,12 +46,29 @@ from pairveil.learners.inputs import (
     as_features,
     as_labels,
     as_pair_array,
+    fitted_to,
+    ids_of,
+    is_number,
     lookup,
+    name_of_pairs,
+    own_secret,
+    resolve_training,
     rows_of,
     without_ids,
 )
 from pairveil.learners.preparing import Prepared
+from pairveil.privacy.calibrate import calibrate_laplace
+from pairveil.privacy.grid import check_noise
+from pairveil.privacy.joint_certificate import (
+    Measurement,
+    check_same_meanings,
+    joint_certificate,
+    meanings_of_certificate,
+)
+from pairveil.privacy.mechanisms import LAPLACE, Query
+from pairveil.privacy.units import UNITS, float_at_most, meanings_of
 from pairveil.records.pairset import PairSet
+from pairveil.records.shared_values import together_digest
 from pairveil.schema.schema import Schema
 
 # ---- what follows from components_ ---------------------------------------------------------------
@@ -334,7 +353,7 @@ def _vector(person: Any) -> FloatArray:
 OF_A_FIT = ("n_pairs_used_", "used_pairs_", "n_people_used_")
 
 
-class PrivateMetricLearner(PrivateThreshold, PrivateLearner, PairMetric):
+class PrivateMetricLearner(PrivateLearner, PairMetric):
     """A certified fit, everything that follows from ``components_``, and thresholds that are charged.
 
     Attributes
@@ -443,6 +462,114 @@ class PrivateMetricLearner(PrivateThreshold, PrivateLearner, PairMetric):
             prepared.plan.n_features if raw.schema is None else len(raw.schema.raw_names)
         )
         self._forget_thresholds()
+
+    # ---- thresholds on private pairs: a release of their own, charged and certified with the metric ----
+
+    def _forget_thresholds(self) -> None:
+        """A new fit has no threshold, and nothing was calibrated for it yet."""
+        for name in ("threshold_", "match_odds_", "threshold_certificate_", "_threshold_choices"):
+            self.__dict__.pop(name, None)
+
+    def _measured_pairs(self, pairs: Any, y: Any, *, warn: bool = True) -> tuple[PairSet, bool]:
+        """Labelled pairs whose rows are as the metric takes them, and whether people were guessed."""
+        table = self.preprocessor
+        named, people = rows_of(pairs, table), without_ids(table)
+        read, preprocessor = RawRows.of(self).inputs(named, people, learning=False)
+        with warnings.catch_warnings():
+            if not warn:  # said already
+                warnings.simplefilter("ignore", PairveilWarning)
+            found = resolve_training(read, y, preprocessor, ids=ids_of(table))
+        return found.data, found.inferred
+
+    def calibrate_threshold(
+        self,
+        pairs_valid: Any,
+        y_valid: ArrayLike,
+        strategy: Strategy = "accuracy",
+        min_rate: float | None = None,
+        beta: float = 1.0,
+        *,
+        public: bool = False,
+        epsilon: float | None = None,
+    ) -> Self:
+        """Choose the threshold on labelled pairs, privately or on public ones.
+
+        Parameters
+        ----------
+        pairs_valid, y_valid, strategy, min_rate, beta
+            As in metric-learn.
+        public : bool
+            The validation pairs are public: nothing is charged.
+        epsilon : float, optional
+            The validation pairs are private: a histogram of their distances is released with Laplace
+            noise for this pure epsilon, for ``unit`` and ``adjacency``, charged to ``accountant``, and
+            put together with the fit's releases, and with every threshold calibrated privately since
+            the fit, in ``threshold_certificate_``: what the metric and its thresholds cost together.
+
+        Raises
+        ------
+        InputError
+            When neither is said: a threshold read off private pairs would be an uncharged release.
+        """
+        check_is_fitted(self, "components_")
+        if self.certificate_ is None or public:
+            return super().calibrate_threshold(pairs_valid, y_valid, strategy, min_rate, beta)
+        if epsilon is None:
+            raise InputError(
+                "a threshold chosen on private pairs is a release of its own: say public=True if these "
+                "pairs are public, or epsilon=... to charge it"
+            )
+        if not (is_number(epsilon) and 0 < epsilon < math.inf):
+            raise InputError("epsilon must be a number above 0, not infinite")
+        epsilon = float_at_most(epsilon)  # numpy's short floats round in their own way
+        check_strategy(strategy, min_rate)  # before anything is spent on it
+        data, guessed = self._measured_pairs(pairs_valid, y_valid)
+        shares = data.together is not None
+        column = together_digest(data.ids, data.together) if shares else None
+        meanings = meanings_of(shares=shares, column=column)
+        fitted_pairs, stated = fitted_to(self)
+        if stated is None:  # an earlier process's fit: what its certificate says
+            stated = meanings_of_certificate(self.certificate_)
+        check_same_meanings(stated, meanings)
+        graph = name_of_pairs(data, own_secret(self, pairs_valid, guessed=guessed))
+        group = kappa_of(data)
+        noise = calibrate_laplace(epsilon, kappa=group.of(self.unit), adjacency=self.adjacency)
+        scaled = self.components_ / getattr(
+            self, "column_scale_", 1.0
+        )  # of rows as they were learned
+        longest = 2 * self.data_norm * float(np.linalg.norm(scaled, 2))
+        histogram = DistanceCounts(components=self.components_, longest=longest)
+        query = Query("threshold", histogram.shape, noise, mechanism=LAPLACE)
+        check_noise(noise, query.n_entries, LAPLACE.norm)
+        kappas = {unit: group.of(unit) for unit in UNITS}
+        source = self._noise()
+        same = graph is not None and graph == fitted_pairs
+        made = Measurement.of_threshold(query, kappas, data.n_pairs, source.name, guessed, same)
+        made_so_far = (*getattr(self, "_threshold_choices", ()), made)
+        joint = joint_certificate(self.certificate_, made_so_far)
+        if self.accountant is not None:
+            self.accountant.spend(
+                [query.event()], kappas, note="threshold", graph=graph, meanings=meanings
+            )
+        # Before the noise is drawn: what fails after that counts, and no older certificate speaks for it.
+        self._threshold_choices = made_so_far
+        self.__dict__.pop("threshold_certificate_", None)
+        similar, dissimilar = Engine(data, source).answer(query, histogram)
+        edges = histogram.edges
+        self.set_threshold(best_threshold(edges, similar, dissimilar, strategy, min_rate, beta))
+        self.match_odds_ = match_odds(edges, similar, dissimilar, noise)
+        self.threshold_certificate_ = joint
+        return self
+
+    def set_threshold(self, threshold: float) -> Self:
+        """Call pairs nearer than ``threshold`` similar, others dissimilar.
+
+        Nobody knows where a number set by hand comes from, so no certificate speaks for it:
+        ``threshold_certificate_`` goes. Thresholds calibrated before stay counted in the next one's.
+        """
+        super().set_threshold(threshold)
+        self.__dict__.pop("threshold_certificate_", None)
+        return self
 
 
 def _graphs(material: Any) -> tuple[GraphSummary | None, GraphSummary | None]:

@@ -16,7 +16,6 @@ that the metric takes what the schema makes (numbers in [0, 1]) or, with bounds,
 from __future__ import annotations
 
 import secrets
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +32,7 @@ from scipy import sparse
 from pairveil._warn import warn
 from pairveil.column_names import frame_of, in_order, names_of
 from pairveil.engine.plan import too_large
-from pairveil.errors import InputError, PairveilWarning, PrivacyLeakWarning, PrivateNote
+from pairveil.errors import InputError, PrivacyLeakWarning, PrivateNote
 from pairveil.foreign import as_csr
 from pairveil.graph import SELECTIONS
 from pairveil.graph.digest import digest_of, graph_digest
@@ -353,17 +352,6 @@ def resolve_training(
     """
     given, inferred = _given(pairs, y, preprocessor, ids)
     return Resolved(*given.canonical(), inferred)
-
-
-def resolve_pairs(
-    pairs: Any, y: ArrayLike | None, preprocessor: Any, *, warn: bool, ids: Any = None
-) -> tuple[PairSet, bool]:
-    """Pairs as a PairSet in canonical order, and whether the topology had to be read off equal rows."""
-    with warnings.catch_warnings():
-        if not warn:  # said already
-            warnings.simplefilter("ignore", PairveilWarning)
-        given, inferred = _given(pairs, y, preprocessor, ids=ids)
-        return given.canonical()[0], inferred
 
 
 def _given(pairs: Any, y: ArrayLike | None, preprocessor: Any, ids: Any) -> tuple[PairSet, bool]:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,11 +20,9 @@ from pairveil.graph.choosing import SELECTIONS_OF_PAIRS, recommended_selection
 from pairveil.graph.kappa import Kappa
 from pairveil.learners.contrastive.learner import DPPMetricLearner
 from pairveil.learners.expected import ENOUGH, ExpectedGain, expected_gain, was_measured
-from pairveil.learners.inputs import Resolved, check_common, plain_parameters
-from pairveil.learners.preparing import Prepared, material_of, prepare
+from pairveil.learners.preparing import Prepared
 from pairveil.plots import new_axes
 from pairveil.privacy.certificate import Certificate
-from pairveil.privacy.noise import TrustedNoise
 from pairveil.privacy.units import UNITS, round_up, times_in_100
 from pairveil.records.pairset import PairSet
 
@@ -176,47 +173,23 @@ def outlook(
     (24, True)
     """
     # A label of its own for no pair: a plan must be the same whatever they are.
-    blind = data.replace(labels=np.ones(data.n_pairs))
+    blind = data.replace(labels=np.ones(data.n_pairs)).canonical()[0]
     kappas: dict[str, Kappa] = {}
+    rows = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PairveilWarning)  # each line would say the same again
-        found = Resolved(*blind.canonical())
-        chosen = SELECTIONS_OF_PAIRS if selections is None else tuple(selections)
-        rows = tuple(
-            row
-            for unit in units
-            for select in chosen
-            for row in _lines(found, unit, select, epsilons, parameters, kappas)
-        )
+        for unit in units:
+            for select in SELECTIONS_OF_PAIRS if selections is None else selections:
+                learner = DPPMetricLearner(**{"unit": unit, "select": select, **parameters})
+                prepared = learner.set_params(epsilon=epsilons[0]).prepare(blind)
+                if prepared.material.used_kappa is not None:
+                    kappas[select] = prepared.material.used_kappa
+                for epsilon in epsilons:
+                    planned = learner.set_params(epsilon=epsilon).replan(prepared).certificate
+                    if planned is not None:  # an infinite epsilon promises nothing
+                        rows.append(_line(planned, float(epsilon), expected_gain(planned)))
     best, why = recommend(rows, recommended_selection(kappas))
-    return Outlook(rows, best, why)
-
-
-def _lines(
-    found: Resolved,
-    unit: Any,
-    select: str,
-    epsilons: Sequence[float],
-    parameters: dict[str, Any],
-    kappas: dict[str, Kappa],
-) -> Iterator[PlannedFit]:
-    """Lines of one unit and selection; ``kappas`` is told kappa of what the selection keeps."""
-    learner = DPPMetricLearner(unit=unit, select=select, **parameters)
-    material = None
-    for epsilon in epsilons:
-        learner.epsilon = epsilon
-        given: SimpleNamespace = plain_parameters(learner)
-        check_common(given)
-        learner._check(given, found.data.n_features)
-        if material is None:  # depends on unit and selection only
-            material = material_of(given, found)
-            if material.used_kappa is not None:
-                kappas[select] = material.used_kappa
-        planned = prepare(
-            learner._recipe(given, material), given, material, TrustedNoise()
-        ).certificate
-        if planned is not None:  # an infinite epsilon promises nothing
-            yield _line(planned, given.epsilon, expected_gain(planned))
+    return Outlook(tuple(rows), best, why)
 
 
 def _line(planned: Certificate, epsilon: float, gain: ExpectedGain, **more: Any) -> PlannedFit:

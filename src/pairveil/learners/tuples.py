@@ -33,6 +33,7 @@ from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.engine.statistics import Statistic, shrink
 from pairveil.errors import InputError
 from pairveil.learners.estimator import PrivateMetricLearner
+from pairveil.learners.fitted import fitted
 from pairveil.learners.inputs import (
     RawRows,
     Resolved,
@@ -206,35 +207,39 @@ def unpacked(vector: FloatArray, d: int) -> FloatArray:
 MOST_FEATURES = 1024
 """The contrast of more columns than this is too many numbers to release."""
 
-SHARES = {"survey": 0.1, "contrast": 0.35, "gradients": 0.55}
-
 SIDE = 0.5  # weight of the survey's length and count beside the columns
 
-DIRECTIONS = 10
 
-CONTRAST_CLIP = 0.5
+_MEASURED = "guides/tuples.md"
 
-CLIP = 0.3
 
-N_STEPS, N_STEPS_PURE, N_STEPS_WITHOUT_NOISE = 30, 8, 60
+@dataclass(frozen=True)
+class TupleNumbers:
+    """The fitted numbers of the tuple learners."""
 
-START_LENGTH = 2.0
+    survey_share: float = fitted(0.1, "part of the budget for the survey", _MEASURED)
+    contrast_share: float = fitted(0.35, "part of the budget for the contrast", _MEASURED)
+    gradients_share: float = fitted(0.55, "part of the budget for the descent", _MEASURED)
+    directions: int = fitted(10, "rows of W, at most", _MEASURED)
+    contrast_clip: float = fitted(0.5, "clip of a tuple's contrast", _MEASURED)
+    clip: float = fitted(0.3, "clip of a tuple's gradient", _MEASURED)
+    steps: int = fitted(30, "gradients asked for", _MEASURED)
+    steps_pure: int = fitted(8, "the same for pure epsilon", _MEASURED)
+    steps_without_noise: int = fitted(60, "the same without noise", _MEASURED)
+    start_length: float = fitted(2.0, "Frobenius norm of the first W", _MEASURED)
+    least_trust: float = fitted(0.3, "in a start direction below the noise", _MEASURED)
+    total_step: float = fitted(60.0, "summed steps in clip bounds, at most", _MEASURED)
+    step_per_signal: float = fitted(2.5, "the same / SNR", _MEASURED)
+    shrinkage: float = fitted(0.5, "part of the noise taken off W", _MEASURED)
+    typical_distance: float = fitted(0.6, "learned distance that counts as 1", _MEASURED)
+    blend: tuple[float, float] = fitted(
+        (0.05, 0.65), "Euclid's weight beside one, many directions", _MEASURED
+    )
+    trust_power: float = fitted(0.35, "of trust in the weight of what was learned", _MEASURED)
+    l1_clip: float = fitted(0.5, "clip in l1 / (that sqrt(entries))", _MEASURED)
 
-LEAST_TRUST = 0.3  # in the start, of a direction that does not stand out of the noise
 
-TOTAL_STEP = 60.0  # summed step sizes, in units of the clip bound, at most
-
-STEP_PER_SIGNAL = 2.5
-
-SHRINKAGE = 0.5  # of what noise alone would add to a singular value, and to a column
-
-TYPICAL_DISTANCE = 0.6
-
-BLEND = (0.05, 0.65)  # weight of Euclid beside one direction, and beside many
-
-TRUST_POWER = 0.35  # how fast what was learned gains weight as it stands out of the noise
-
-L1_PER_L2 = 0.5  # clip in l1 relative to sqrt(entries) times the clip in l2
+NUMBERS = TupleNumbers()
 
 
 class Stage(NamedTuple):
@@ -274,17 +279,17 @@ class TupleRecipe:
                 f"tuples take at most {MOST_FEATURES} features; got {d}: project them with a public "
                 "projection first"
             )
-        usual = N_STEPS_PURE if setting.mechanism.is_pure else N_STEPS
+        usual = NUMBERS.steps_pure if setting.mechanism.is_pure else NUMBERS.steps
         if not setting.budget.is_private:
-            usual = N_STEPS_WITHOUT_NOISE
+            usual = NUMBERS.steps_without_noise
         return (
-            Ask("survey", (d + 2,), SHARES["survey"]),
-            Ask("contrast", (triangle(d),), SHARES["contrast"]),
-            Ask("gradients", (self._rows(d), d), SHARES["gradients"], self.n_steps or usual),
+            Ask("survey", (d + 2,), NUMBERS.survey_share),
+            Ask("contrast", (triangle(d),), NUMBERS.contrast_share),
+            Ask("gradients", (self._rows(d), d), NUMBERS.gradients_share, self.n_steps or usual),
         )
 
     def _rows(self, d: int) -> int:
-        return self.n_components or min(d, DIRECTIONS)
+        return self.n_components or min(d, NUMBERS.directions)
 
     def options(self) -> dict[str, Any]:
         """Public parameters, for the certificate."""
@@ -301,7 +306,7 @@ class TupleRecipe:
         stage = take_survey(plan, engine, self.size)
         W, trust = find_start(plan, engine, stage, self.size, self._rows(plan.n_features))
         W, heard = self._descend(plan, engine, stage, W)
-        learned = W * stage.scale / TYPICAL_DISTANCE
+        learned = W * stage.scale / NUMBERS.typical_distance
         if self.n_components is not None:
             return learned
         blend = blend_of(W, max(trust, heard))
@@ -312,15 +317,15 @@ class TupleRecipe:
     ) -> tuple[FloatArray, float]:
         """Clipped noisy steps, shrunk and averaged; and how much of the answers is more than noise."""
         query, (k, d) = plan["gradients"], W.shape
-        clip, width = self.max_grad_norm or CLIP, l1_width(plan, "gradients")
+        clip, width = self.max_grad_norm or NUMBERS.clip, l1_width(plan, "gradients")
         noise = query.noise_std(width) / math.sqrt(
             query.steps
         )  # of all steps, in units of the clip
-        total = TOTAL_STEP
+        total = NUMBERS.total_step
         if noise > 0:
-            total = min(total, STEP_PER_SIGNAL * stage.mass / (noise * math.sqrt(d * k)))
+            total = min(total, NUMBERS.step_per_signal * stage.mass / (noise * math.sqrt(d * k)))
         step = total / query.steps
-        faded = step * SHRINKAGE * noise / stage.mass
+        faded = step * NUMBERS.shrinkage * noise / stage.mass
         average, asked = np.zeros_like(W), np.zeros_like(W)
         for t in range(query.steps):
             gradient = SetGradient(W, self.loss, clip * width, scale=stage.scale, size=self.size)
@@ -357,18 +362,18 @@ def find_start(
     Returns them with the trust in the first, from 0 to 1.
     """
     query, d = plan["contrast"], plan.n_features
-    clip = CONTRAST_CLIP * l1_width(plan, "contrast")
+    clip = NUMBERS.contrast_clip * l1_width(plan, "contrast")
     answer = engine.answer(query, TupleContrast(d, size, clip, stage.scale))
     values, vectors = np.linalg.eigh(unpacked(answer, d))
     leading, directions = np.maximum(values[::-1][:k], 1e-9), vectors[:, ::-1][:, :k].T
     # The largest eigenvalue of noise alone: a symmetric matrix, sigma / sqrt(2) off the diagonal.
     edge = query.noise_std(clip) * math.sqrt(2 * d)
     trust = np.clip(1 - (edge / leading) ** 2, 0.0, 1.0)
-    W = np.sqrt(leading * np.maximum(trust, LEAST_TRUST))[:, None] * directions
+    W = np.sqrt(leading * np.maximum(trust, NUMBERS.least_trust))[:, None] * directions
     # A direction and its opposite are one metric: the largest entry of a row is made positive.
     largest = np.take_along_axis(W, np.abs(W).argmax(axis=1)[:, None], axis=1)
     W = W * np.where(largest < 0, -1.0, 1.0)
-    return W * (START_LENGTH / np.linalg.norm(W)), float(trust[0])
+    return W * (NUMBERS.start_length / np.linalg.norm(W)), float(trust[0])
 
 
 def l1_width(plan: Plan, name: str) -> float:
@@ -376,7 +381,7 @@ def l1_width(plan: Plan, name: str) -> float:
     query = plan[name]
     if query.mechanism.norm == "l2":
         return 1.0
-    return max(1.0, L1_PER_L2 * math.sqrt(query.n_entries))
+    return max(1.0, NUMBERS.l1_clip * math.sqrt(query.n_entries))
 
 
 def blend_of(W: FloatArray, trust: float) -> float:
@@ -392,8 +397,8 @@ def blend_of(W: FloatArray, trust: float) -> float:
     if total <= 0:
         return 1.0
     shared = 1 - float((squares**2).sum()) / total**2  # 0: one direction; 1 - 1/k: k equal ones
-    least, most = BLEND
-    return float(1 - trust**TRUST_POWER * (1 - (least + (most - least) * shared)))
+    least, most = NUMBERS.blend
+    return float(1 - trust**NUMBERS.trust_power * (1 - (least + (most - least) * shared)))
 
 
 # ---- the learners --------------------------------------------------------------------------------

@@ -177,8 +177,9 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
         if given.margin == "private":
             raise InputError("margin='private' is for pairs: with groups give a number, or 'auto'")
         return GroupRecipe(
+            **vars(recipe),
             size=material.group_limit or material.used.size,
             n_groups=material.used.n_records,
+            n_pairs=material.counts[1],
             n_classes=None if material.classes is None else len(material.classes),
-            **{name: value for name, value in vars(recipe).items() if name != "loss"},
         )
