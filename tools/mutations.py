@@ -56,12 +56,6 @@ SENSITIVITY = [
         _in("test_sharing"),
     ),
     Mutation(
-        "groups: a mean over pairs is not clipped",
-        "total = shrink(row_norms(means, norm), self.clip) @ means",
-        "total = np.ones(len(means)) @ means",
-        _in("test_group_sums"),
-    ),
-    Mutation(
         "groups: the compiled loop clips the terms alone",
         "return clip / max(longest, terms / SPREAD, clip * live)",
         "return clip / max(terms / SPREAD, clip * live)",
