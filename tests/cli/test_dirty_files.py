@@ -75,3 +75,12 @@ def test_a_label_that_cannot_be_read_is_in_no_output(files: Path, tmp_path: Path
         )
         assert ("cannot be read" in done.err) == (label == "verdächtig")
     assert shown[0] == shown[1] == shown[2]
+
+
+def test_kappa_checks_ids_against_the_people_before_columns_are_described(dirty: Path) -> None:
+    words = ("kappa", "dirty.csv", "--features", "twice.csv")
+    done = run(*words, cwd=dirty)
+    assert done.code == 2
+    assert "repeats an id" in done.err
+    assert "a person with herself" in done.err
+    assert run(*words, "--leave-out", "--json", cwd=dirty).code == 0

@@ -66,6 +66,7 @@ class GraphOptions:
         "Leave out pairs of a person with herself and of ids without features, and people whose id is there "
         "twice, instead of refusing them.",
         panel=FILES,
+        label="Leave out pairs and people whose ids are faulty",
     )
     problems: Path | None = option(
         None,

@@ -50,6 +50,10 @@ class KappaJob(GraphOptions, ZeroMeansOption, Job):
 
     pairs: Path = argument("PAIRS", PAIRS_HELP)
     label: str | None = option(None, "Check too that the labels of this column can be read.")
+    features: Path | None = option(
+        None, "Check too that everybody in the pairs is in this table of people, once.", panel=FILES
+    )
+    id: str = option("id", "Column of --features with the person's id.", panel=FILES)
 
     def work(self, tell: Telling) -> None:
         """Count."""
@@ -58,7 +62,13 @@ class KappaJob(GraphOptions, ZeroMeansOption, Job):
 
         if self.label is not None:
             self.read_graph(self.pairs, labels=True, label=self.label, zero_means=self.zero_means)
-        edges = index_pairs(self.read_graph(self.pairs)).pairs
+        listed = self.read_graph(self.pairs, whole=self.features is not None)
+        if self.features is not None:
+            from pairveil.records.readers import read_ids
+
+            people = read_ids(self.features, self.id, self.merge_similar_ids)
+            listed, _ = self.sifted(people, listed)
+        edges = index_pairs(listed).pairs
         numbers = kappa(edges)
         if tell.talks:
             self._tell(edges, numbers, tell)

@@ -38,6 +38,9 @@ if TYPE_CHECKING:  # they load more than counting pairs needs
 PAIR_COLUMNS = (("left", "right"), "pairs")
 """By which a file of pairs is known where one of people is wanted."""
 
+Read = tuple[np.ndarray, Any, tuple[str, ...] | None, tuple[Problem, ...]]
+"""Ids, values, names of columns, and cells that could not be read."""
+
 # ---- people ------------------------------------------------------------------------------------------
 
 
@@ -101,6 +104,24 @@ def read_features(
             people = (array.ids, array.values, array.names, ())
         else:
             people = _read_numbers(open_table(source), id, columns, left_out)
+    return _table_of(people, merge_similar_ids, leave_out)
+
+
+def read_ids(source: Any, id: str = "id", merge_similar_ids: bool = False) -> FeatureTable:
+    """People without their features, to look for what is wrong with ids before columns are described.
+
+    Who is there twice is left out, and listed (`pairveil.records.dirt.sifted`).
+
+    Examples
+    --------
+    >>> read_ids({"id": ["ann", "bob", "ann"], "age": ["?", "7", "8"]}).ids.tolist()
+    ['bob']
+    """
+    ids = read_classes(source, id)
+    return _table_of((ids, np.zeros((len(ids), 1)), None, ()), merge_similar_ids, leave_out=True)
+
+
+def _table_of(people: Read, merge_similar_ids: bool, leave_out: bool) -> FeatureTable:
     ids, values, names, problems = people
     if merge_similar_ids:
         ids = folded_ids(ids)
@@ -120,10 +141,6 @@ def read_features(
 def _reading(source: Any) -> AbstractContextManager[None]:
     """A guard around the reading of a file; a table in memory is the caller's own."""
     return taking_apart(Path(source).name) if isinstance(source, str | Path) else nullcontext()
-
-
-Read = tuple[np.ndarray, Any, tuple[str, ...] | None, tuple[Problem, ...]]
-"""Ids, values, names of columns, and cells that could not be read."""
 
 
 def _read_numbers(

@@ -28,6 +28,7 @@ def training(project: Project) -> dict[str, Any]:
     said, schema = project.settings, project.schema if project.schema.is_file() else None
     people: dict[str, Any] = {"features": str(_table(project, "people")), "schema": schema}
     people |= {"id": said.id, "merge_similar_ids": bool(said.merge_similar_ids)}
+    people["leave_out"] = bool(said.leave_out)
     if project.by_classes:
         return {**people, "classes": said.classes}
     return {**people, "pairs": str(_table(project, "pairs")), **pair_columns(said)}
@@ -47,9 +48,11 @@ def schema_job(project: Project) -> SchemaJob:
 
 
 def kappa_job(project: Project) -> KappaJob:
-    """How the pairs hang together; labels that cannot be read are said now, not three pages later."""
+    """How the pairs hang together; what is wrong with labels and ids is said now, not three pages later."""
     same = bool(project.settings.merge_similar_ids)
     how = {**pair_columns(project.settings), "merge_similar_ids": same}
+    how |= {"features": _table(project, "people"), "id": project.settings.id}
+    how["leave_out"] = bool(project.settings.leave_out)
     return KappaJob(pairs=_table(project, "pairs"), **how)
 
 

@@ -56,7 +56,7 @@ def with_columns(settings: Settings, form: Mapping[str, str]) -> Settings:
     zero = text(form, "zero_means")
     if zero not in ("", "similar", "dissimilar"):
         raise InputError("a label 0 means similar or dissimilar")
-    named["merge_similar_ids"] = text(form, "merge_similar_ids")
+    named |= {name: text(form, name) for name in ("merge_similar_ids", "leave_out")}
     public, source = text(form, "public_classes"), form.get("learns_from", "pairs")
     if source not in ("pairs", "classes"):
         raise InputError("choose pairs or classes")

@@ -49,6 +49,7 @@ class Settings:
     right: str = "right"
     label: str = "label"
     zero_means: str = ""
+    leave_out: str = ""  # "yes": pairs and people whose ids are faulty are left out
     merge_similar_ids: str = (
         ""  # "yes": ids that differ only in case, spaces or Unicode form are one
     )
