@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from pairveil import DPPMetricLearner, calibrate_gaussian
+from pairveil import DPPMetricLearner
 from pairveil.linkage import PrivateLinkageModel, level_frequencies, text_levels
+from pairveil.privacy import calibrate_gaussian
 
 COLUMNS = {
     "first_name": (0.4, 0.7), "surname": (0.4, 0.7), "dob": (0.5, 0.75), "birth_place": (0.4, 0.7),

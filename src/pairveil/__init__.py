@@ -1,103 +1,104 @@
 """pairveil: learn a distance metric from labelled pairs and release it with a privacy certificate.
 
-Names are loaded on first use, so that loading a released metric needs numpy and safetensors only.
+Names are loaded on first use, so that loading a released metric needs numpy and safetensors only. What
+authors of learners need is in `pairveil.engine`, the accountant in `pairveil.privacy`, record linkage in
+`pairveil.linkage`, networks in `pairveil.deep`, attacks and audits in `pairveil.audit`.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pairveil._lazy import offered
 
 __version__ = "0.3.0.dev0"
 
-_HOME = {
-    "PairSet": "pairveil.records.pairset",
-    "GroupSet": "pairveil.records.groups",
-    "Choices": "pairveil.records.choices",
-    "read_features": "pairveil.records.readers",
-    "read_pairs": "pairveil.records.readers",
-    "read_groups": "pairveil.records.readers",
-    "read_tuples": "pairveil.records.readers",
-    "select_pairs": "pairveil.graph.choosing",
-    "design_pairs": "pairveil.graph.choosing",
-    "design_groups": "pairveil.graph.choosing",
-    "kappa": "pairveil.graph.kappa",
-    "Kappa": "pairveil.graph.kappa",
-    "key_pairs": "pairveil.audit.attack",
-    "open_dask_pairs": "pairveil.engine.backends.dask",
-    "PublicBounds": "pairveil.records.scaling",
-    "scale_to_bounds": "pairveil.records.scaling",
-    "load_patients": "pairveil.records.embedded",
-    "label_pairs": "pairveil.records.embedded",
-    "Schema": "pairveil.schema.schema",
-    "read_schema": "pairveil.schema.toml",
-    "PrivacyLedger": "pairveil.privacy.ledger",
-    "epsilon_of": "pairveil.privacy.profile",
-    "calibrate_gaussian": "pairveil.privacy.calibrate",
-    "calibrate_laplace": "pairveil.privacy.calibrate",
-    "calibrate_choice": "pairveil.privacy.calibrate",
-    "Certificate": "pairveil.privacy.certificate",
-    "DPPMetricLearner": "pairveil.learners.contrastive.learner",
-    "DPPTripletLearner": "pairveil.learners.tuples",
-    "DPPTupletLearner": "pairveil.learners.tuples",
-    "TupleSet": "pairveil.records.tupleset",
-    "sample_tuples": "pairveil.graph.choosing",
-    "select_tuples": "pairveil.graph.choosing",
-    "kappa_of_tuples": "pairveil.graph.kappa",
-    "ContrastiveMetricLearner": "pairveil.learners.contrastive.nonprivate",
-    "PrivateLearner": "pairveil.learners.base",
-    "PrivateMetricLearner": "pairveil.learners.estimator",
-    "PrivatePreferenceRanker": "pairveil.learners.ranking",
-    "PrivateConstrainedKMeans": "pairveil.learners.clustering",
-    "Statistic": "pairveil.engine.statistics",
-    "Recipe": "pairveil.engine.plan",
-    "Ask": "pairveil.engine.plan",
-    "Setting": "pairveil.engine.plan",
-    "Plan": "pairveil.engine.plan",
-    "outlook": "pairveil.learners.outlook",
-    "Outlook": "pairveil.learners.outlook",
-    "LEARNERS": "pairveil.learners",
-    "error_curve": "pairveil.evaluation.curve",
-    "ErrorCurve": "pairveil.release.curve",
-    "PrivateSearch": "pairveil.evaluation.search",
-    "private_pair_auc": "pairveil.evaluation.curve",
-    "PrivateLinkageModel": "pairveil.linkage.model",
-    "DedupeClassifier": "pairveil.linkage.dedupe",
-    "DedupeComparator": "pairveil.linkage.dedupe",
-    "from_dedupe": "pairveil.linkage.dedupe",
-    "from_splink": "pairveil.linkage.splink",
-    "random_pairs": "pairveil.linkage.levels",
-    "level_frequencies": "pairveil.linkage.levels",
-    "make_records": "pairveil.records.embedded",
-    "text_levels": "pairveil.linkage.levels",
-    "metric_comparison": "pairveil.linkage.splink",
-    "to_recordlinkage": "pairveil.linkage.dedupe",
-    "ReleasedClusters": "pairveil.release.payloads",
-    "ReleasedLinkage": "pairveil.release.linkage",
-    "ReleasedMetric": "pairveil.release.metric",
-    "ReleasedRanking": "pairveil.release.payloads",
-    "InputError": "pairveil.errors",
-    "BudgetError": "pairveil.errors",
-    "ClusterError": "pairveil.errors",
-    "GuaranteeWarning": "pairveil.errors",
-    "PrivacyLeakWarning": "pairveil.errors",
-    "DataWarning": "pairveil.errors",
-}
+__all__ = [
+    "BudgetError",
+    "Certificate",
+    "ContrastiveMetricLearner",
+    "DPPMetricLearner",
+    "DPPTripletLearner",
+    "DPPTupletLearner",
+    "DataWarning",
+    "ErrorCurve",
+    "GroupSet",
+    "GuaranteeWarning",
+    "InputError",
+    "MetricTransformer",
+    "PairSet",
+    "PrivacyLeakWarning",
+    "PrivacyLedger",
+    "PrivateConstrainedKMeans",
+    "PrivatePreferenceRanker",
+    "PrivateSearch",
+    "ReleasedClusters",
+    "ReleasedLinkage",
+    "ReleasedMetric",
+    "ReleasedRanking",
+    "Schema",
+    "TupleSet",
+    "__version__",
+    "design_groups",
+    "design_pairs",
+    "error_curve",
+    "kappa",
+    "label_pairs",
+    "load_patients",
+    "outlook",
+    "read_features",
+    "read_pairs",
+    "read_schema",
+    "sample_tuples",
+    "select_pairs",
+]
 
-__all__ = ["__version__", *_HOME]
-
-
-def __getattr__(name: str) -> Any:
-    if name == "DPPScatterLearner":
-        raise AttributeError(
-            "DPPScatterLearner is gone: DPPMetricLearner.fit_classes(X, y, classes) takes its statistics of "
-            "people where they do best, and DPPMetricLearner.fit(pairs, y) keeps more of the gain from pairs"
-        )
-    if name not in _HOME:
-        raise AttributeError(f"module 'pairveil' has no attribute {name!r}")
-    # Always read the attribute from its home: a package and a function may share a name
-    # (pairveil.graph.kappa is a module, pairveil.kappa the function).
-    return getattr(import_module(_HOME[name]), name)
+__getattr__ = offered(
+    __name__,
+    {
+        "pairveil.records.pairset": "PairSet",
+        "pairveil.records.groups": "GroupSet",
+        "pairveil.records.tupleset": "TupleSet",
+        "pairveil.records.readers": "read_features read_pairs",
+        "pairveil.records.embedded": "label_pairs load_patients",
+        "pairveil.schema.schema": "Schema",
+        "pairveil.schema.toml": "read_schema",
+        "pairveil.graph.kappa": "kappa",
+        "pairveil.graph.choosing": "design_groups design_pairs sample_tuples select_pairs",
+        "pairveil.privacy.certificate": "Certificate",
+        "pairveil.privacy.ledger": "PrivacyLedger",
+        "pairveil.learners.contrastive.learner": "DPPMetricLearner",
+        "pairveil.learners.contrastive.nonprivate": "ContrastiveMetricLearner",
+        "pairveil.learners.tuples": "DPPTripletLearner DPPTupletLearner",
+        "pairveil.learners.ranking": "PrivatePreferenceRanker",
+        "pairveil.learners.clustering": "PrivateConstrainedKMeans",
+        "pairveil.learners.outlook": "outlook",
+        "pairveil.evaluation.curve": "error_curve",
+        "pairveil.evaluation.search": "PrivateSearch",
+        "pairveil.release.metric": "ReleasedMetric",
+        "pairveil.release.linkage": "ReleasedLinkage",
+        "pairveil.release.curve": "ErrorCurve",
+        "pairveil.release.payloads": "ReleasedClusters ReleasedRanking",
+        "pairveil.release.sklearn_transformer": "MetricTransformer",
+        "pairveil.errors": "BudgetError DataWarning GuaranteeWarning InputError PrivacyLeakWarning",
+    },
+    moved={
+        "pairveil.engine": "Ask Plan Recipe Setting Statistic open_dask_pairs",
+        "pairveil.privacy": "calibrate_choice calibrate_gaussian calibrate_laplace epsilon_of",
+        "pairveil.graph": "Kappa kappa_of_tuples select_tuples",
+        "pairveil.records": "Choices PublicBounds read_groups read_tuples scale_to_bounds",
+        "pairveil.learners": "LEARNERS Outlook PrivateLearner PrivateMetricLearner",
+        "pairveil.audit": "key_pairs",
+        "pairveil.errors": "ClusterError",
+        "pairveil.evaluation": "private_pair_auc",
+        "pairveil.linkage": "DedupeClassifier DedupeComparator PrivateLinkageModel from_dedupe from_splink "
+        "level_frequencies make_records metric_comparison random_pairs text_levels to_recordlinkage",
+    },
+    gone={
+        "DPPScatterLearner": "DPPMetricLearner.fit_classes(X, y, classes) takes its statistics of people "
+        "where they do best, and DPPMetricLearner.fit(pairs, y) keeps more of the gain from pairs",
+    },
+)
 
 
 def __dir__() -> list[str]:
@@ -105,60 +106,41 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from pairveil.audit.attack import key_pairs
-    from pairveil.engine.backends.dask import open_dask_pairs
-    from pairveil.engine.plan import Ask, Plan, Recipe, Setting
-    from pairveil.engine.statistics import Statistic
-    from pairveil.errors import (
-        BudgetError,
-        ClusterError,
-        DataWarning,
-        GuaranteeWarning,
-        InputError,
-        PrivacyLeakWarning,
+    from pairveil.errors import BudgetError as BudgetError
+    from pairveil.errors import DataWarning as DataWarning
+    from pairveil.errors import GuaranteeWarning as GuaranteeWarning
+    from pairveil.errors import InputError as InputError
+    from pairveil.errors import PrivacyLeakWarning as PrivacyLeakWarning
+    from pairveil.evaluation.curve import error_curve as error_curve
+    from pairveil.evaluation.search import PrivateSearch as PrivateSearch
+    from pairveil.graph.choosing import design_groups as design_groups
+    from pairveil.graph.choosing import design_pairs as design_pairs
+    from pairveil.graph.choosing import sample_tuples as sample_tuples
+    from pairveil.graph.choosing import select_pairs as select_pairs
+    from pairveil.graph.kappa import kappa as kappa
+    from pairveil.learners.clustering import PrivateConstrainedKMeans as PrivateConstrainedKMeans
+    from pairveil.learners.contrastive.learner import DPPMetricLearner as DPPMetricLearner
+    from pairveil.learners.contrastive.nonprivate import (
+        ContrastiveMetricLearner as ContrastiveMetricLearner,
     )
-    from pairveil.evaluation.curve import error_curve, private_pair_auc
-    from pairveil.evaluation.search import PrivateSearch
-    from pairveil.graph.choosing import (
-        design_groups,
-        design_pairs,
-        sample_tuples,
-        select_pairs,
-        select_tuples,
-    )
-    from pairveil.graph.kappa import Kappa, kappa, kappa_of_tuples
-    from pairveil.learners import LEARNERS
-    from pairveil.learners.base import PrivateLearner
-    from pairveil.learners.clustering import PrivateConstrainedKMeans
-    from pairveil.learners.contrastive.learner import DPPMetricLearner
-    from pairveil.learners.contrastive.nonprivate import ContrastiveMetricLearner
-    from pairveil.learners.estimator import PrivateMetricLearner
-    from pairveil.learners.outlook import Outlook, outlook
-    from pairveil.learners.ranking import PrivatePreferenceRanker
-    from pairveil.learners.tuples import DPPTripletLearner, DPPTupletLearner
-    from pairveil.linkage.dedupe import (
-        DedupeClassifier,
-        DedupeComparator,
-        from_dedupe,
-        to_recordlinkage,
-    )
-    from pairveil.linkage.levels import level_frequencies, random_pairs, text_levels
-    from pairveil.linkage.model import PrivateLinkageModel
-    from pairveil.linkage.splink import from_splink, metric_comparison
-    from pairveil.privacy.calibrate import calibrate_choice, calibrate_gaussian, calibrate_laplace
-    from pairveil.privacy.certificate import Certificate
-    from pairveil.privacy.ledger import PrivacyLedger
-    from pairveil.privacy.profile import epsilon_of
-    from pairveil.records.choices import Choices
-    from pairveil.records.embedded import label_pairs, load_patients, make_records
-    from pairveil.records.groups import GroupSet
-    from pairveil.records.pairset import PairSet
-    from pairveil.records.readers import read_features, read_groups, read_pairs, read_tuples
-    from pairveil.records.scaling import PublicBounds, scale_to_bounds
-    from pairveil.records.tupleset import TupleSet
-    from pairveil.release.curve import ErrorCurve
-    from pairveil.release.linkage import ReleasedLinkage
-    from pairveil.release.metric import ReleasedMetric
-    from pairveil.release.payloads import ReleasedClusters, ReleasedRanking
-    from pairveil.schema.schema import Schema
-    from pairveil.schema.toml import read_schema
+    from pairveil.learners.outlook import outlook as outlook
+    from pairveil.learners.ranking import PrivatePreferenceRanker as PrivatePreferenceRanker
+    from pairveil.learners.tuples import DPPTripletLearner as DPPTripletLearner
+    from pairveil.learners.tuples import DPPTupletLearner as DPPTupletLearner
+    from pairveil.privacy.certificate import Certificate as Certificate
+    from pairveil.privacy.ledger import PrivacyLedger as PrivacyLedger
+    from pairveil.records.embedded import label_pairs as label_pairs
+    from pairveil.records.embedded import load_patients as load_patients
+    from pairveil.records.groups import GroupSet as GroupSet
+    from pairveil.records.pairset import PairSet as PairSet
+    from pairveil.records.readers import read_features as read_features
+    from pairveil.records.readers import read_pairs as read_pairs
+    from pairveil.records.tupleset import TupleSet as TupleSet
+    from pairveil.release.curve import ErrorCurve as ErrorCurve
+    from pairveil.release.linkage import ReleasedLinkage as ReleasedLinkage
+    from pairveil.release.metric import ReleasedMetric as ReleasedMetric
+    from pairveil.release.payloads import ReleasedClusters as ReleasedClusters
+    from pairveil.release.payloads import ReleasedRanking as ReleasedRanking
+    from pairveil.release.sklearn_transformer import MetricTransformer as MetricTransformer
+    from pairveil.schema.schema import Schema as Schema
+    from pairveil.schema.toml import read_schema as read_schema

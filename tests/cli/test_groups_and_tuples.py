@@ -15,11 +15,10 @@ from pairveil import (
     DPPTripletLearner,
     PrivacyLedger,
     ReleasedMetric,
-    kappa_of_tuples,
     read_features,
-    read_groups,
-    read_tuples,
 )
+from pairveil.graph import kappa_of_tuples
+from pairveil.records import read_groups, read_tuples
 
 N = 240
 LISTED = ["--classes", "kind", "--class-list", "x,y"]

@@ -21,7 +21,8 @@ import sys
 from distributed import Client, LocalCluster
 sys.path.insert(0, sys.argv[2])
 from test_dask import make_data
-from pairveil import ClusterError, DPPMetricLearner, PrivacyLedger
+from pairveil import DPPMetricLearner, PrivacyLedger
+from pairveil.errors import ClusterError
 
 def cluster():
     return LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None)

@@ -44,7 +44,7 @@ def test_the_scenarios_use_public_names_alone():
         for line in text.splitlines()
         if line.strip().startswith(("from pairveil", "import pairveil"))
     }
-    assert imported == {"pairveil", "pairveil.audit", "pairveil.deep"}
+    assert imported == {"pairveil", "pairveil.audit", "pairveil.deep", "pairveil.linkage"}
 
 
 def test_a_scenario_gives_the_same_twice():

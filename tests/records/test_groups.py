@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairveil import GroupSet, InputError, PairSet, design_groups, read_features, read_groups
+from pairveil import GroupSet, InputError, PairSet, design_groups, read_features
 from pairveil.errors import PrivateNote
+from pairveil.records import read_groups
 from pairveil.records.groups import check_numbers, members_of, slots
 from pairveil.records.kinds import VACANT
 

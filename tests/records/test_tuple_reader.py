@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairveil import InputError, read_features, read_tuples
+from pairveil import InputError, read_features
 from pairveil.errors import IdentityWarning, PrivateNote
+from pairveil.records import read_tuples
 
 IDS = ["ann", "bob", "kanarienvogel", "dan", "eve"]
 PEOPLE = read_features({"id": IDS, "a": [0.1, 0.2, 0.3, 0.4, 0.5]})

@@ -26,6 +26,7 @@ import numpy as np
 from scipy import sparse
 
 import pairveil as pv
+from pairveil.linkage import PrivateLinkageModel
 
 Scenario = Callable[[], Any]
 MOST_NUMBERS = 400
@@ -154,7 +155,7 @@ def of_levels(**options: Any) -> Scenario:
     def run() -> Any:
         rng = np.random.default_rng(0)
         levels = np.clip(rng.integers(-1, 3, size=(len(Y), 4)) + (Y > 0)[:, None], -1, 2)
-        model = pv.PrivateLinkageModel(random_state=0, **options)
+        model = PrivateLinkageModel(random_state=0, **options)
         return fitted(model.fit(levels, Y, PAIRS, [3] * 4), "m_", "u_")
 
     return run

@@ -9,28 +9,33 @@ attacker's right guesses into a lower bound on epsilon. `attack` plays the paper
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-_HOME = {
-    "audit": "pairveil.audit.learner_target",
-    "audit_exactly": "pairveil.audit.exact_audit",
-    "audit_trainer": "pairveil.audit.trainer_audit",
-    "ExactFinding": "pairveil.audit.exact_audit",
-    "Finding": "pairveil.audit.auditor",
-    "TrainerFinding": "pairveil.audit.trainer_audit",
-}
+from pairveil._lazy import offered
 
-__all__ = list(_HOME)
+__all__ = [
+    "ExactFinding",
+    "Finding",
+    "TrainerFinding",
+    "audit",
+    "audit_exactly",
+    "audit_trainer",
+    "key_pairs",
+]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'pairveil.audit' has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
-
+__getattr__ = offered(
+    __name__,
+    {
+        "pairveil.audit.learner_target": "audit",
+        "pairveil.audit.exact_audit": "ExactFinding audit_exactly",
+        "pairveil.audit.trainer_audit": "TrainerFinding audit_trainer",
+        "pairveil.audit.auditor": "Finding",
+        "pairveil.audit.attack": "key_pairs",
+    },
+)
 
 if TYPE_CHECKING:
+    from pairveil.audit.attack import key_pairs as key_pairs
     from pairveil.audit.auditor import Finding as Finding
     from pairveil.audit.exact_audit import ExactFinding as ExactFinding
     from pairveil.audit.exact_audit import audit_exactly as audit_exactly

@@ -4,3 +4,28 @@ A *statistic* says what a record contributes and how far that can move the sum; 
 are asked; the *engine* sums, adds noise and counts. ``backends`` says where the records lie, ``kernels``
 holds the compiled loops.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pairveil._lazy import offered
+
+__all__ = ["Ask", "Plan", "Recipe", "Setting", "Statistic", "open_dask_pairs"]
+
+__getattr__ = offered(
+    __name__,
+    {
+        "pairveil.engine.plan": "Ask Plan Recipe Setting",
+        "pairveil.engine.statistics": "Statistic",
+        "pairveil.engine.backends.dask": "open_dask_pairs",
+    },
+)
+
+if TYPE_CHECKING:
+    from pairveil.engine.backends.dask import open_dask_pairs as open_dask_pairs
+    from pairveil.engine.plan import Ask as Ask
+    from pairveil.engine.plan import Plan as Plan
+    from pairveil.engine.plan import Recipe as Recipe
+    from pairveil.engine.plan import Setting as Setting
+    from pairveil.engine.statistics import Statistic as Statistic

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from pairveil._lazy import offered
 from pairveil.errors import InputError
 
 NO_LIMIT = 2**31 - 1
@@ -101,3 +102,19 @@ class GraphSummary:
     degrees: tuple[tuple[int, int], ...]
     b: tuple[tuple[int, int], ...]
     top: tuple[RankedPerson, ...]
+
+
+__all__ = ["Kappa", "kappa_of_tuples", "select_tuples"]
+
+__getattr__ = offered(
+    __name__,
+    {
+        "pairveil.graph.kappa": "Kappa kappa_of_tuples",
+        "pairveil.graph.choosing": "select_tuples",
+    },
+)
+
+if TYPE_CHECKING:
+    from pairveil.graph.choosing import select_tuples as select_tuples
+    from pairveil.graph.kappa import Kappa as Kappa
+    from pairveil.graph.kappa import kappa_of_tuples as kappa_of_tuples

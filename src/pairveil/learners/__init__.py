@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from pairveil._lazy import offered
+
 if TYPE_CHECKING:
     from pairveil.learners.base import PrivateLearner
 
@@ -42,3 +44,20 @@ def learner_class(name: str) -> type[PrivateLearner]:
     module, _, kind = LEARNERS[name].partition(":")
     found: type[PrivateLearner] = getattr(import_module(module), kind)
     return found
+
+
+__all__ = ["Outlook", "PrivateLearner", "PrivateMetricLearner"]
+
+__getattr__ = offered(
+    __name__,
+    {
+        "pairveil.learners.base": "PrivateLearner",
+        "pairveil.learners.estimator": "PrivateMetricLearner",
+        "pairveil.learners.outlook": "Outlook",
+    },
+)
+
+if TYPE_CHECKING:
+    from pairveil.learners.base import PrivateLearner as PrivateLearner
+    from pairveil.learners.estimator import PrivateMetricLearner as PrivateMetricLearner
+    from pairveil.learners.outlook import Outlook as Outlook

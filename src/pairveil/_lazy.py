@@ -1,0 +1,51 @@
+"""Names that a package offers and loads on first use: whoever takes one pays for no other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def offered(
+    package: str,
+    homes: Mapping[str, str],
+    moved: Mapping[str, str] | None = None,
+    gone: Mapping[str, str] | None = None,
+) -> Callable[[str], Any]:
+    """A package's ``__getattr__``.
+
+    Parameters
+    ----------
+    package : str
+    homes : mapping from module to str
+        The names that it offers from each module, with spaces between.
+    moved : mapping from package to str, optional
+        Names that stood here once, by where they are now.
+    gone : mapping from str to str, optional
+        Names that are no more, and what to use instead.
+
+    Examples
+    --------
+    >>> found = offered("shop", {"math": "pi"}, {"numpy.linalg": "norm"})
+    >>> round(found("pi"), 2)
+    3.14
+    >>> found("norm")
+    Traceback (most recent call last):
+    ...
+    AttributeError: 'norm' is in numpy.linalg now: from numpy.linalg import norm
+    """
+    place = {name: module for module, names in homes.items() for name in names.split()}
+    now = {name: module for module, names in (moved or {}).items() for name in names.split()}
+
+    def __getattr__(name: str) -> Any:
+        if name in place:
+            # Read from its home each time: a module and a function may share a name (pairveil.graph.kappa).
+            return getattr(import_module(place[name]), name)
+        if name in now:
+            raise AttributeError(f"{name!r} is in {now[name]} now: from {now[name]} import {name}")
+        if gone and name in gone:
+            raise AttributeError(f"{name} is gone: {gone[name]}")
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    return __getattr__
