@@ -60,7 +60,7 @@ class PairNumbers:
     reach: float = fitted(2.5, "summed steps / SNR", "kept", -0.019, -0.113)
     shrinkage: float = fitted(0.5, "part of the noise taken off W", "kept", -0.018, -0.081)
     sampling: float = fitted(0.3, "sampling error, in clip bounds", "kept", 0.0, -0.001)
-    euclid: float = fitted(1.4, "Euclid's weight times SNR", "new", 0.01, -0.055)
+    euclid: float = fitted(1.0, "Euclid's weight times SNR", "new", 0.01, -0.055)
     scarce: float = fitted(2.2, "its root at one column a pair", "new", 0.001, -0.03)
     evidence: float = fitted(0.3, "its least where the start is noise", "new", 0.003, -0.041)
 
@@ -186,7 +186,9 @@ class ContrastiveRecipe:
         W = descend(self, plan, engine, balance, W, margin)
         if self.n_components is not None:
             return W * balance.scale
-        weight = euclid_weight(signal, plan.n_features / balance.mass, z)
+        weight = euclid_weight(
+            balance.sure * signal, plan.n_features / (balance.sure * balance.mass), z
+        )
         if plan.n_features > WIDE:
             if weight > 1:  # public
                 warn(_WITHOUT_EUCLID, DataWarning)
@@ -196,7 +198,8 @@ class ContrastiveRecipe:
 
 class Balance(NamedTuple):
     """What the survey tells: column scale, typical length, share of similar pairs, weights of both kinds,
-    effective number of pairs, and which columns spread less than the noise shows."""
+    effective number of pairs, which columns spread less than the noise shows, and what part of the effective
+    pairs there is at least, for all that noise hides of the share."""
 
     scale: FloatArray
     length: float
@@ -204,6 +207,7 @@ class Balance(NamedTuple):
     weights: tuple[float, float]
     mass: float
     hidden: NDArray[np.bool_] | None = None
+    sure: float = 1.0
 
     @property
     def directions(self) -> int:
@@ -228,8 +232,9 @@ def take_survey(plan: Plan, engine: Engine) -> Balance:
         told = "nearly all pairs seem to have the same label: there is little to tell apart"
         warn(told, DataWarning)
     weights = (min(1.0, (1 - share) / share), min(1.0, share / (1 - share)))
-    hidden = spread < NUMBERS.known * noise
-    return Balance(scale, length, share, weights, 2 * n * min(share, 1 - share), hidden)
+    hidden, rarer = spread < NUMBERS.known * noise, min(share, 1 - share)
+    sure = max(0.02, rarer - NUMBERS.known * noise / n) / rarer
+    return Balance(scale, length, share, weights, 2 * n * rarer, hidden, sure)
 
 
 def find_start(
@@ -388,7 +393,7 @@ def euclid_weight(signal: float, columns: float, z: float) -> float:
     Examples
     --------
     >>> round(euclid_weight(signal=9.0, columns=0.07, z=6.0), 3)
-    0.165
+    0.124
     """
     by_evidence = NUMBERS.evidence / math.hypot(1, z)
     return math.hypot(NUMBERS.euclid / signal, (NUMBERS.scarce * columns) ** 2, by_evidence)
