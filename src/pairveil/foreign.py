@@ -17,6 +17,7 @@ import os
 import re
 import stat
 import tomllib
+import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
@@ -117,6 +118,13 @@ def check_growth(
             f"{title} would grow to more than {times} times its size when it is read, which no ordinary "
             "table does. If it is yours, save it uncompressed: CSV, .npy, or a sparse .npz"
         )
+
+
+def check_archive(path: Path, source: Any, **limits: int) -> None:
+    """Refuse a zip file that declares far more than it has; no reader goes beyond what it declares."""
+    with zipfile.ZipFile(source) as packed:
+        declared = sum(one.file_size for one in packed.infolist())
+    check_growth(path.name, path.stat().st_size, declared, **limits)
 
 
 @contextmanager

@@ -112,7 +112,7 @@ def test_a_bug_shows_no_data(files: Path) -> None:
     """An exception nobody foresaw is named with its place; its message may quote the data."""
     broken = (
         "import sys; sys.argv = ['pairveil', 'kappa', 'pairs.csv']\n"
-        "import pairveil.records.resolving as r\n"
+        "import pairveil.records.identity as r\n"
         "def fails(*_): raise ZeroDivisionError('kanarienvogel')\n"
         "r.index_pairs = fails\n"
         "from pairveil.cli.app import main; main()\n"

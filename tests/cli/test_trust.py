@@ -26,8 +26,8 @@ from pairveil.jobs.recount import recount
 from pairveil.learners.preparing import entity_sentence
 from pairveil.linkage import PrivateLinkageModel
 from pairveil.privacy.units import PEOPLE_TOGETHER, UNITS, public_of
+from pairveil.records.identity import index_pairs
 from pairveil.records.kinds import COUNTED_PAIRS, GROUPS
-from pairveil.records.resolving import index_pairs
 from pairveil.records.tables import PairTable
 
 N = 60

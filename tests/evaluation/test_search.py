@@ -25,8 +25,8 @@ from pairveil.jobs.recount import recount
 from pairveil.privacy.certificate import all_epsilons
 from pairveil.privacy.profile import epsilon_of
 from pairveil.privacy.units import SEARCHED, public_of
+from pairveil.records.identity import index_pairs
 from pairveil.records.kinds import COUNTED_PAIRS
-from pairveil.records.resolving import index_pairs
 from pairveil.records.tables import PairTable
 
 N = 1600

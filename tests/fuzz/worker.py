@@ -35,8 +35,8 @@ from pairveil.privacy.events import GaussianEvent
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.noise import TrustedNoise
 from pairveil.records.files import file_suffix
+from pairveil.records.identity import index_pairs
 from pairveil.records.readers import read_features, read_pairs
-from pairveil.records.resolving import index_pairs
 from pairveil.records.scaling import PublicBounds
 from pairveil.release.exporters import to_csv
 from pairveil.release.metric import ReleasedMetric

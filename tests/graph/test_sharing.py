@@ -14,7 +14,7 @@ from pairveil.graph import SELECTIONS
 from pairveil.graph.choosing import select_together
 from pairveil.graph.kappa import kappa, kappa_together
 from pairveil.privacy.units import PEOPLE_TOGETHER
-from pairveil.records.shared_values import numbered, together_digest
+from pairveil.records.identity import together_digest, value_numbers
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* are few for:pairveil.errors.DataWarning")
 PAIR_SELECTIONS = [name for name, rule in SELECTIONS.items() if rule.people is None]
@@ -26,7 +26,7 @@ def households(draw):
     values = np.array(draw(st.lists(st.integers(0, 4), min_size=n, max_size=n)))
     every = [(i, j) for i in range(n) for j in range(i + 1, n)]
     chosen = draw(st.lists(st.sampled_from(every), min_size=1, max_size=20, unique=True))
-    return np.array(sorted(chosen)), numbered(values, n)
+    return np.array(sorted(chosen)), value_numbers(values, n)
 
 
 def touched(pairs, together):
@@ -162,16 +162,16 @@ def test_a_threshold_must_cover_whom_the_metric_covers():
 def test_a_value_that_is_written_in_two_ways_is_one():
     """To take one household for two would count too few pairs; two for one costs noise alone."""
     lanes = ["Mill Lane", "mill lane ", "MILL LANE", "\uff2dill Lane"]
-    assert numbered(lanes, 4).tolist() == [0, 0, 0, 0]
-    assert numbered(["12", "12.0", 12, " 12", "012", 12.0, "13"], 7).tolist() == [0] * 6 + [1]
-    assert numbered(["nan", "NaN", "inf", "1e400", "1" * 30, "1" * 29 + "2"], 6).tolist() == [
+    assert value_numbers(lanes, 4).tolist() == [0, 0, 0, 0]
+    assert value_numbers(["12", "12.0", 12, " 12", "012", 12.0, "13"], 7).tolist() == [0] * 6 + [1]
+    assert value_numbers(["nan", "NaN", "inf", "1e400", "1" * 30, "1" * 29 + "2"], 6).tolist() == [
         0, 0, 1, 2, 3, 4,
     ]  # fmt: skip
 
 
 def test_a_column_has_one_name_by_who_shares_with_whom():
     ids = np.array(["ann", "bob", "cid", "dan"], dtype=object)
-    name = together_digest(ids, numbered(["Mill Lane", "mill lane ", "a", "a"], 4))
+    name = together_digest(ids, value_numbers(["Mill Lane", "mill lane ", "a", "a"], 4))
     alike = [
         (ids, [2, 2, 1, 1]),
         (ids[::-1], ["x", "x", "y", "y"]),
@@ -184,8 +184,8 @@ def test_a_column_has_one_name_by_who_shares_with_whom():
         (["annb", "ob", "cid", "dan"], [0, 0, 1, 1]),
         ([*ids, "eve"], [0, 0, 1, 1, 1]),
     ]
-    assert {together_digest(who, numbered(what, len(who))) for who, what in alike} == {name}
-    found = {together_digest(who, numbered(what, len(who))) for who, what in other}
+    assert {together_digest(who, value_numbers(what, len(who))) for who, what in alike} == {name}
+    found = {together_digest(who, value_numbers(what, len(who))) for who, what in other}
     assert len(found | {name}) == 6
     assert together_digest([7, 9], [0, 0]) == together_digest(["7", "9"], [3, 3])
     assert together_digest(None, [0, 0]) is None
@@ -193,10 +193,10 @@ def test_a_column_has_one_name_by_who_shares_with_whom():
 
 def test_missing_values_of_any_kind_stand_alone_and_what_has_no_equal_is_refused():
     missing = [None, float("nan"), pd.NA, pd.NaT, "", "  "]
-    assert numbered([*missing, "a", "a "], 8).tolist() == [0, 1, 2, 3, 4, 5, 6, 6]
+    assert value_numbers([*missing, "a", "a "], 8).tolist() == [0, 1, 2, 3, 4, 5, 6, 6]
     for wrong in ([1], {"a": 1}, np.arange(2)):
         values = np.empty(2, dtype=object)
         values[:] = ["a", None]
         values[1] = wrong
         with pytest.raises(InputError, match="row 2"):
-            numbered(values, 2)
+            value_numbers(values, 2)

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from pairveil.errors import InputError
-from pairveil.records.clipping import clip_rows, row_norms
+from pairveil.records.validation import clip_rows, row_norms
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

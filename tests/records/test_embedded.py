@@ -9,8 +9,8 @@ from sklearn.datasets import load_breast_cancer
 
 from pairveil.errors import InputError
 from pairveil.records import embedded
-from pairveil.records.clipping import clip_rows
 from pairveil.records.embedded import label_pairs, load_digits, load_patients, patient_bounds
+from pairveil.records.validation import clip_rows
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,6 @@ from pairveil.foreign import as_csr
 from pairveil.graph.choosing import MAX_PEOPLE, design_pairs
 from pairveil.learners.inputs import as_features
 from pairveil.records.choices import Choices
-from pairveil.records.clipping import clip_rows
 from pairveil.records.columns import IdColumn
 from pairveil.records.files import check_parquet, require_file
 from pairveil.records.ondisk import open_pairs
@@ -33,6 +32,7 @@ from pairveil.records.people import People
 from pairveil.records.readers import read_features, read_pairs
 from pairveil.records.scaling import PublicBounds
 from pairveil.records.tables import write_columns
+from pairveil.records.validation import clip_rows
 from pairveil.release.sklearn_transformer import MetricTransformer
 
 FORMULAS = ["=cmd|' /C calc'!A0", "+1+1", "-2", "@SUM(A1)", "\tx", "'=1", "''-", "\uff1d1"]

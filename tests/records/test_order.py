@@ -13,13 +13,13 @@ from pairveil.graph import choosing
 from pairveil.graph.choosing import select_pairs
 from pairveil.records import canonical
 from pairveil.records.canonical import is_canonical, records_of
-from pairveil.records.clipping import clip_rows_and_say_so
 from pairveil.records.counted import counted_pairs
 from pairveil.records.pairset import PairSet
 from pairveil.records.readers import read_features, read_pairs
 from pairveil.records.scaling import PublicBounds, scale_to_bounds
 from pairveil.records.tables import FeatureTable, PairTable
 from pairveil.records.tupleset import TupleSet
+from pairveil.records.validation import clip_rows_and_say_so
 
 pytestmark = pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")
 every_example = settings(deadline=None, max_examples=60, derandomize=True)

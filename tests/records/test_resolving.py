@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairveil.errors import DataWarning, InputError, PrivateNote
-from pairveil.records.resolving import index_pairs
+from pairveil.records.identity import index_pairs
 from pairveil.records.tables import FeatureTable, PairTable
 
 

@@ -37,8 +37,7 @@ from pairveil.errors import InputError
 from pairveil.graph import DESIGNS, NO_LIMIT, SELECTIONS, Selection, loops, selection_named
 from pairveil.graph.kappa import Kappa, checked_pairs, compacted, kappa, members_of
 from pairveil.records.canonical import order_of_ids, ranks, records_of
-from pairveil.records.groups import MOST_PEOPLE
-from pairveil.records.tupleset import FEWEST, MOST
+from pairveil.records.kinds import GROUPS, TUPLES
 from pairveil.records.validation import row_blocks
 
 MAX_PEOPLE = 10**8
@@ -249,7 +248,7 @@ def select_together(
     ----------
     pairs : (K, 2) array of people, in canonical order
     together : (n_people,) array
-        As `pairveil.records.shared_values.numbered` has it.
+        As `pairveil.records.identity.value_numbers` has it.
     how, random_state
         As for `select_pairs`.
 
@@ -324,7 +323,12 @@ USUAL_SIZE = 8
 
 def check_size(size: Any) -> None:
     """Refuse what is no size of a group."""
-    _whole(size, 2, MOST_PEOPLE, f"a group has from 2 to {MOST_PEOPLE} people: give a whole number")
+    _whole(
+        size,
+        2,
+        GROUPS.sizes[1],
+        f"a group has from 2 to {GROUPS.sizes[1]} people: give a whole number",
+    )
 
 
 def cut_into_groups(
@@ -472,7 +476,7 @@ def sample_tuples(
     >>> tuples.shape, int(np.bincount(tuples.ravel()).max())
     ((6, 3), 2)
     """
-    m = _whole(size, FEWEST, MOST, f"size must be from {FEWEST} to {MOST}")
+    m = _whole(size, *TUPLES.sizes, "size must be from {} to {}".format(*TUPLES.sizes))
     says = f"{m} members need a whole number n_people from {m} to {MAX_PEOPLE:,}"
     n = _whole(n_people, m, MAX_PEOPLE, says)
     rng = generator_of(random_state)

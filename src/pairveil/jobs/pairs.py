@@ -24,7 +24,7 @@ from pairveil.privacy.mechanisms import NOISES
 from pairveil.privacy.units import round_up
 
 if TYPE_CHECKING:
-    from pairveil.records.resolving import IndexedPairs
+    from pairveil.records.identity import IndexedPairs
 
 RULES = "; ".join(f"{name}: {rule.says}" for name, rule in SELECTIONS.items())
 NUMBER = r"^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$"
@@ -58,7 +58,7 @@ class KappaJob(GraphOptions, ZeroMeansOption, Job):
     def work(self, tell: Telling) -> None:
         """Count."""
         from pairveil.graph.kappa import kappa
-        from pairveil.records.resolving import index_pairs
+        from pairveil.records.identity import index_pairs
 
         if self.label is not None:
             self.read_graph(self.pairs, labels=True, label=self.label, zero_means=self.zero_means)
@@ -132,7 +132,7 @@ class SelectJob(PairOptions, Job):
         """Choose, and write what is kept."""
         from pairveil.graph.choosing import select_pairs
         from pairveil.graph.kappa import kappa
-        from pairveil.records.resolving import index_pairs
+        from pairveil.records.identity import index_pairs
         from pairveil.records.tables import write_columns
 
         listed = self.read_pairs(self.pairs, labels=False)
@@ -290,8 +290,8 @@ def _listed_ids(path: Path, column: str) -> NDArray[Any]:
     from pairveil.records.canonical import order_of_ids
     from pairveil.records.columns import as_ids
     from pairveil.records.files import read_text, require_file
+    from pairveil.records.identity import say_similar
     from pairveil.records.readers import read_classes
-    from pairveil.records.similar_ids import say_similar
     from pairveil.records.tables import refuse_repeated
 
     if path.suffix.lower() == ".txt":

@@ -95,7 +95,7 @@ def read_rows(
 
     Columns that are read ``apart``, such as that of classes, are no features.
     """
-    from pairveil.records.arrays import is_array_file
+    from pairveil.records.ondisk import is_array_file
     from pairveil.records.readers import read_features
     from pairveil.schema.toml import read_schema
 
@@ -127,8 +127,8 @@ def kept_of(people: Any, values: Any) -> Any:
 
 def scaled(people: Any, schema: Any, scaling: ScalingOptions) -> tuple[Any, Any]:
     """People brought to scale, and the public factor that each column was brought by."""
-    from pairveil.records.clipping import check_data_norm
     from pairveil.records.scaling import PublicBounds, scale_to_bounds
+    from pairveil.records.validation import check_data_norm
 
     norm = scaling.data_norm
     if schema is not None:
@@ -147,8 +147,8 @@ def read_column(features: str | Path, column: str | None, option: str) -> Any:
 
     Classes are private: a person without one contributes nothing, and stops no fit.
     """
-    from pairveil.records.arrays import is_array_file, read_array_column
     from pairveil.records.files import open_table, require_file
+    from pairveil.records.ondisk import is_array_file, read_array_column
 
     if column is None:
         return None
@@ -280,8 +280,8 @@ def read_people_of(
     ``apart``: a column that is read by itself, and is no feature where the metric does not name its own.
     """
     from pairveil.column_names import in_order_of
-    from pairveil.records.arrays import is_array_file
     from pairveil.records.files import open_table
+    from pairveil.records.ondisk import is_array_file
     from pairveil.records.readers import read_features
 
     if metric.schema is not None:
@@ -313,7 +313,7 @@ def read_placed(
     metric: Any, features: Path, pairs: Path, id: str, reading: PairOptions, together: str | None
 ) -> Placed:
     """People's rows as the metric takes them, and labelled pairs as places among them."""
-    from pairveil.records.resolving import index_pairs
+    from pairveil.records.identity import index_pairs
 
     people = read_people_of(metric, features, id, together, leave_out=True)
     found = index_pairs(

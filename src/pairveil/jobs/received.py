@@ -91,7 +91,7 @@ class CertificateJob(GraphOptions, Job):
 
     def _recount(self, found: Any) -> Any:
         from pairveil.jobs.recount import read_salt, recount
-        from pairveil.records.resolving import index_pairs
+        from pairveil.records.identity import index_pairs
 
         indexed = index_pairs(self.read_graph(str(self.pairs)))
         return recount(found, indexed, None if self.salt is None else read_salt(self.salt))

@@ -263,7 +263,7 @@ def make_salt(file: Path) -> bytes:
 def salted_digest(found: Any, salt: Path) -> str:
     """The salted name of the given graph, by the ids of the pairs file: who checks it has no other."""
     from pairveil.graph.digest import digest_of
-    from pairveil.records.resolving import index_pairs
+    from pairveil.records.identity import index_pairs
 
     indexed = index_pairs(found)
     return digest_of(indexed.ids, indexed.pairs, make_salt(salt))

@@ -67,8 +67,8 @@ from pairveil.privacy.joint_certificate import (
 )
 from pairveil.privacy.mechanisms import LAPLACE, Query
 from pairveil.privacy.units import UNITS, float_at_most, meanings_of
+from pairveil.records.identity import together_digest
 from pairveil.records.pairset import PairSet
-from pairveil.records.shared_values import together_digest
 from pairveil.schema.schema import Schema
 
 # ---- what follows from components_ ---------------------------------------------------------------

@@ -48,11 +48,11 @@ from pairveil.privacy.units import (
 )
 from pairveil.records.canonical import NULL
 from pairveil.records.columns import LabelColumn, as_ids, ids_as_text
+from pairveil.records.identity import value_numbers
 from pairveil.records.kinds import TUPLES
 from pairveil.records.pairset import PairSet
 from pairveil.records.people import NO_CLASS, People, class_numbers
 from pairveil.records.scaling import PublicBounds, scale_to_bounds
-from pairveil.records.shared_values import numbered
 from pairveil.records.tables import refuse_repeated
 from pairveil.records.tupleset import TupleSet, answered
 from pairveil.records.validation import check_members, neither
@@ -428,7 +428,7 @@ def resolve_people(X: Any, y: Any, classes: Any, ids: Any, together: Any) -> Res
     facts: dict[str, Any] = {"classes": tuple(listed), "for_release": not read_off}
     facts["public"] = (ASSUMED_CLASSES,) if read_off else ()
     if together is not None:  # people with equal public values change together
-        shared = numbered(together, people.n_records)
+        shared = value_numbers(together, people.n_records)
         facts["together"] = shared if order is None else shared[order]
         facts["public"] += (PEOPLE_TOGETHER,)
         facts["kappas"] = {"person": int(np.bincount(shared).max())}

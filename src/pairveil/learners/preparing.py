@@ -51,11 +51,11 @@ from pairveil.privacy.units import (
 from pairveil.privacy.verdict import delta_too_large
 from pairveil.records.counted import CountedPairs
 from pairveil.records.groups import GroupSet, check_numbers, members_of
+from pairveil.records.identity import together_digest
 from pairveil.records.kinds import GROUPS, KINDS, PAIRS, Cost
 from pairveil.records.pairset import PairSet
 from pairveil.records.people import NO_CLASS, People
 from pairveil.records.records import Records
-from pairveil.records.shared_values import together_digest
 
 # ---- records that are ready ----------------------------------------------------------------------
 

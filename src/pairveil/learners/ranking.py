@@ -40,8 +40,8 @@ from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms import GAUSSIAN, mechanism_named
 from pairveil.privacy.units import UNITS_OF_CHOICES, Adjacency, Unit
 from pairveil.records.choices import Choices
+from pairveil.records.identity import count_similar
 from pairveil.records.kinds import CHOICES, WORKERS
-from pairveil.records.similar_ids import count_similar
 
 # ---- From what is passed to a ranker's ``fit`` to `Choices` between items with public featu ------
 

@@ -37,8 +37,8 @@ from pairveil.privacy.mechanisms import GAUSSIAN
 from pairveil.privacy.units import ASSUMED_LEVELS, Adjacency, Unit
 from pairveil.records.canonical import NULL
 from pairveil.records.counted import counted_pairs, record_numbers
+from pairveil.records.identity import meant
 from pairveil.records.kinds import COUNTED_PAIRS
-from pairveil.records.shared_values import meant
 from pairveil.release.linkage import ReleasedLinkage, as_levels, match_weights, place
 
 # ---- levels, the number of levels, entities, and u -----------------------------------------------

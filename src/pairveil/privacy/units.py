@@ -183,7 +183,7 @@ def meanings_of(
     shares : bool
         Whether a column says who changes together. That widens 'person'; a relationship stays one of two.
     column : str, optional
-        Name of that column (`pairveil.records.shared_values.together_digest`), where people have names.
+        Name of that column (`pairveil.records.identity.together_digest`), where people have names.
     entity_records : int, optional
         Records of one person, at most. With several a relationship is one of all records of two people.
 

@@ -213,20 +213,22 @@ def _by_numpy(
     kind: RecordKind = PAIRS,
 ) -> Canonical:
     placed = members if rank is None else rank[members]
-    vacant = members < 0
-    if vacant.any():
-        placed = np.where(vacant, _FAR, placed)
-    if content is not None and kind.follow is not None:
+    if kind.follow is None:  # two people, both there
+        low, high = placed.T
+        placed = np.stack([np.minimum(low, high), np.maximum(low, high)], axis=1)
+    else:
+        placed = np.where(members < 0, _FAR, placed)
         sort = np.argsort(placed, axis=1, kind="stable")
-        content = kind.follow(content, sort)
-    placed = np.sort(placed, axis=1)
+        content = None if content is None else kind.follow(content, sort)
+        placed = np.take_along_axis(placed, sort, axis=1)
     order = np.lexsort(placed.T[::-1])  # stable: mentions of a record stay in the order given
     placed = placed[order]
     new = np.ones(len(placed), dtype=bool)
     new[1:] = (placed[1:] != placed[:-1]).any(axis=1)
     first = np.flatnonzero(new)
     found, contrary = placed[first], np.empty(0)
-    found[found == _FAR] = VACANT
+    if kind.follow is not None:
+        found[found == _FAR] = VACANT
     if content is not None:
         rows = content[order]
         least, most = (merge.reduceat(rows, first, axis=0) for merge in (np.minimum, np.maximum))
@@ -260,13 +262,14 @@ def is_canonical(members: np.ndarray) -> bool:
     >>> is_canonical(np.array([[0, 2], [1, 2]])), is_canonical(np.array([[0, 2], [0, 1]]))
     (True, False)
     """
-    last: tuple[int, ...] = ()
+    last: tuple[int, ...] = (0,)
     for block in row_blocks(len(members)):
         columns = list(members[block].T)
-        if any((column < 0).any() for column in columns):
+        if not all((low < high).all() for low, high in pairwise(columns)):
+            if not any((column < 0).any() for column in columns):
+                return False
             columns = [np.where(column < 0, _FAR, column) for column in columns]
-        for low, high in pairwise(columns):
-            if not ((low < high) | (high == _FAR)).all():
+            if not all(((low < high) | (high == _FAR)).all() for low, high in pairwise(columns)):
                 return False
         greater = np.zeros(len(columns[0]) - 1, dtype=bool)
         for column in reversed(columns):

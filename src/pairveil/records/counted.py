@@ -17,11 +17,9 @@ from pairveil._warn import warn
 from pairveil.errors import InputError, PrivateNote
 from pairveil.records.canonical import order_of_ids, ranks, records_of, say_merged
 from pairveil.records.columns import as_arrow, as_ids, as_numpy, ids_as_text, numbered
+from pairveil.records.identity import say_similar, together_digest, value_numbers
 from pairveil.records.kinds import COUNTED_PAIRS
 from pairveil.records.records import Records, face
-from pairveil.records.shared_values import numbered as shared_values
-from pairveil.records.shared_values import together_digest
-from pairveil.records.similar_ids import say_similar
 from pairveil.records.tables import refuse_repeated
 
 
@@ -134,7 +132,7 @@ def _sharing(together: Mapping[Any, Any], ids: np.ndarray) -> tuple[np.ndarray, 
     """The number of each record's value, and the column's name, which is that of all its people."""
     people = as_ids(np.array(list(together), dtype=object), "the ids of together")
     refuse_repeated(people)
-    values = shared_values(list(together.values()), len(people))
+    values = value_numbers(list(together.values()), len(people))
     rows = pc.index_in(as_arrow(ids_as_text(ids)), value_set=as_arrow(ids_as_text(people)))
     if rows.null_count:
         raise InputError(f"together has no value for {rows.null_count} people of the pairs")

@@ -24,7 +24,7 @@ from pairveil.errors import InputError
 from pairveil.files import file_draft
 from pairveil.printable import as_cell
 from pairveil.records.columns import as_arrow, as_numpy, numbered
-from pairveil.records.resolving import look_up_some, unknown_ids
+from pairveil.records.identity import look_up_some, unknown_ids
 from pairveil.records.tables import FeatureTable, PairTable, Problem
 from pairveil.records.validation import name_rows
 

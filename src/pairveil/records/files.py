@@ -30,9 +30,8 @@ import pyarrow.parquet as pq
 
 from pairveil.column_names import ColumnKind, arrow_cells, columns_of
 from pairveil.errors import InputError
-from pairveil.foreign import check_growth
+from pairveil.foreign import check_archive, check_growth
 from pairveil.printable import FORMULA, from_cell, shortened
-from pairveil.records.arrays import check_archive
 from pairveil.records.columns import IdColumn
 
 # ---- What readers need of a table, and what users are told of a file that is not a table ---------

@@ -1,24 +1,140 @@
-"""Pairs and features that stay on disk: row numbers instead of ids, read with nothing to look up.
+"""Features and pairs kept as arrays: NumPy's .npy and .npz, scipy's sparse .npz, Parquet of row numbers.
 
-Features are a float32 or float64 ``.npy`` file, mapped into memory: the operating system holds what is in
-use. Pairs are a Parquet file of row numbers, read group by group into 9 bytes a pair, or ``.npy`` files,
+Never a pickle. A float32 or float64 ``.npy`` file is mapped into memory: the operating system holds what is
+in use. Pairs are a Parquet file of row numbers, read group by group into 9 bytes a pair, or ``.npy`` files,
 mapped as well. Files with ids of other kinds are what `pairveil.read_pairs` is for.
 """
 
 from __future__ import annotations
 
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import scipy  # as in `validation`
 
 from pairveil.errors import InputError
-from pairveil.foreign import taking_apart
-from pairveil.records.arrays import read_array_file
+from pairveil.foreign import check_archive, check_growth, taking_apart
 from pairveil.records.files import check_parquet
 from pairveil.records.pairset import PairSet
+from pairveil.records.tables import FeatureTable
+
+
+def is_array_file(path: Path) -> bool:
+    """Whether the suffix says .npy or .npz.
+
+    Examples
+    --------
+    >>> is_array_file(Path("people.npz")), is_array_file(Path("people.csv"))
+    (True, False)
+    """
+    return path.suffix.lower() in (".npy", ".npz")
+
+
+def read_array_file(path: Path) -> FeatureTable:
+    """Features of a .npy file (memory-mapped), a .npz file with ``X``, or a scipy sparse .npz file.
+
+    Without an array ``ids`` the people are numbered from 0.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "people.npz"
+    ...     np.savez(path, X=np.eye(2), ids=np.array(["ann", "bob"]))
+    ...     read_array_file(path)
+    FeatureTable(2 people, 2 features)
+    """
+    if path.suffix.lower() == ".npy":
+        values = _mapped(path)
+        return FeatureTable(np.arange(len(values) if values.ndim else 0), values)
+    with _archive(path) as loaded:
+        if {"format", "shape", "data"} <= set(loaded.files):
+            values = _load_sparse(path)
+            return FeatureTable(np.arange(values.shape[0]), values)
+        if "X" not in loaded.files:
+            raise InputError(
+                f"{path.name} has no array 'X'; it has {len(loaded.files)} with other names. "
+                "Save the features as 'X'"
+            )
+        features = _take(loaded, "X", path)
+        ids = _take(loaded, "ids", path) if "ids" in loaded.files else None
+    n_people = len(features) if features.ndim else 0
+    return FeatureTable(np.arange(n_people) if ids is None else ids, features)
+
+
+def read_array_column(path: Path, name: str) -> np.ndarray:
+    """One array of a .npz file, ``y`` for example."""
+    if path.suffix.lower() == ".npy":
+        raise InputError(f"{path.name} holds features only; keep classes in a .npz file")
+    with _archive(path) as loaded:
+        if name not in loaded.files:
+            raise InputError(
+                f"{path.name} has no array '{name}'; it has {len(loaded.files)} others"
+            )
+        return _take(loaded, name, path)
+
+
+# What damaged files make numpy, scipy and zipfile raise has no common base: all of it is caught.
+
+
+@contextmanager
+def _archive(path: Path) -> Iterator[Any]:
+    """The arrays of a .npz file; the file is closed whatever happens."""
+    with path.open("rb") as file:
+        # Asked first: np.load would take a file of another kind under this name as well.
+        if not zipfile.is_zipfile(file):
+            raise _not_whole(path)
+        try:
+            check_archive(path, file)
+            file.seek(0)
+            loaded = np.load(file, allow_pickle=False)
+        except InputError:
+            raise
+        except Exception:
+            raise _not_whole(path) from None
+        yield loaded
+
+
+def _mapped(path: Path) -> Any:
+    """The array of a .npy file, mapped into memory."""
+    try:
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    except Exception:
+        raise _not_whole(path) from None
+
+
+def _not_whole(path: Path) -> InputError:
+    return InputError(f"{path.name} is not a whole NumPy file without Python objects")
+
+
+def _load_sparse(path: Path) -> Any:
+    try:
+        with path.open("rb") as file:
+            found = scipy.sparse.load_npz(file)
+    except Exception:
+        raise InputError(f"{path.name} is not a whole scipy sparse file") from None
+    # As CSR it has a pointer for each row, and what is learned a number for each column.
+    check_growth(path.name, path.stat().st_size, 8 * (sum(map(int, found.shape)) + found.data.size))
+    return found
+
+
+def _take(loaded: Any, name: str, path: Path) -> np.ndarray:
+    try:
+        return np.asarray(loaded[name])
+    except Exception:
+        raise InputError(
+            f"{path.name}: array '{name}' is damaged or holds Python objects; save plain numbers "
+            "or text"
+        ) from None
+
+
+# ---- row numbers instead of ids, read with nothing to look up ------------------------------------
 
 _BUFFER = 1 << 20  # bytes read ahead: without a limit Arrow holds the whole file
 
@@ -80,13 +196,6 @@ def _existing(path: str | Path) -> Path:
     if not found.is_file():
         raise InputError(f"there is no file {found.name} at that place")
     return found
-
-
-def _mapped(path: Path) -> np.ndarray:
-    try:
-        return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
-    except (OSError, ValueError, EOFError):
-        raise InputError(f"{path.name} is not a whole NumPy file without Python objects") from None
 
 
 def _read_parquet(path: Path, columns: tuple[str, str, str]) -> tuple[np.ndarray, np.ndarray]:

@@ -5,17 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy  # its parts load on first use
 
-from pairveil.records.clipping import clip_rows_and_say_so
 from pairveil.records.dirt import sifted
+from pairveil.records.identity import index_pairs, say_similar, value_numbers
 from pairveil.records.kinds import PAIRS
 from pairveil.records.records import Records, face
-from pairveil.records.resolving import index_pairs
-from pairveil.records.shared_values import numbered
-from pairveil.records.similar_ids import say_similar
 from pairveil.records.tables import FeatureTable, PairTable
-from pairveil.records.validation import check_labels, check_members
+from pairveil.records.validation import check_labels, check_members, clip_rows_and_say_so
 
 
 class PairSet(Records):
@@ -73,7 +70,7 @@ class PairSet(Records):
         self._set(
             members=members,
             content=None if labels is None else check_labels(labels, len(members)),
-            together=None if together is None else numbered(together, self.n_people),
+            together=None if together is None else value_numbers(together, self.n_people),
         )
 
     @classmethod
@@ -134,7 +131,7 @@ class PairSet(Records):
             content=found.labels,
             ids=features.ids,
             feature_names=features.names,
-            together=None if together is None else numbered(together, len(features.ids)),
+            together=None if together is None else value_numbers(together, len(features.ids)),
         )
 
     def __repr__(self) -> str:
@@ -189,9 +186,9 @@ class PairSet(Records):
 
 def _without(differences: Any, null: np.ndarray) -> Any:
     """Differences of which some are zero: such a pair contributes nothing to any statistic."""
-    if not sparse.issparse(differences):
+    if not scipy.sparse.issparse(differences):
         differences[null] = 0
         return differences
-    rows = sparse.csr_array(differences)
+    rows = scipy.sparse.csr_array(differences)
     rows.data[np.repeat(null, np.diff(rows.indptr))] = 0
     return rows

@@ -20,12 +20,11 @@ from pairveil._warn import warn
 from pairveil.column_names import ColumnKind
 from pairveil.errors import InputError, PrivateNote
 from pairveil.foreign import taking_apart
-from pairveil.records.arrays import is_array_file, read_array_column, read_array_file
 from pairveil.records.columns import Meaning, ids_as_text, number_array
 from pairveil.records.files import TableSource, open_table, require_file
+from pairveil.records.identity import folded_ids, look_up, rows_of_ids, say_similar
 from pairveil.records.layouts import LAYOUTS, SPLINK, How, sniff_layout
-from pairveil.records.resolving import look_up, rows_of_ids
-from pairveil.records.similar_ids import folded_ids, say_similar
+from pairveil.records.ondisk import is_array_file, read_array_column, read_array_file
 from pairveil.records.tables import FeatureTable, PairTable, Problem, repeated_rows
 from pairveil.records.validation import name_rows
 from pairveil.schema.columns import Counts

@@ -26,9 +26,8 @@ from pairveil.records.canonical import (
     say_merged,
 )
 from pairveil.records.columns import as_ids
+from pairveil.records.identity import say_similar, value_numbers
 from pairveil.records.kinds import RecordKind
-from pairveil.records.shared_values import numbered
-from pairveil.records.similar_ids import say_similar
 from pairveil.records.tables import refuse_repeated
 from pairveil.records.validation import check_features, row_blocks
 
@@ -217,7 +216,7 @@ class Records:
             assert self.ids is not None
             moved |= {"features": self.features[people], "ids": self.ids[people]}
             if self.together is not None:  # numbers follow the ids' order too
-                moved["together"] = numbered(self.together[people], len(people))
+                moved["together"] = value_numbers(self.together[people], len(people))
         return self._changed(**moved), found.positions
 
     def topology(self) -> bytes:

@@ -23,9 +23,8 @@ from pairveil.errors import InputError, PrivateNote
 from pairveil.files import file_draft
 from pairveil.foreign import as_csr, parse_json
 from pairveil.printable import as_cell, from_cell
-from pairveil.records.clipping import check_data_norm
 from pairveil.records.files import read_text, require_file
-from pairveil.records.validation import check_features, name_column, row_blocks
+from pairveil.records.validation import check_data_norm, check_features, name_column, row_blocks
 
 
 @dataclass(frozen=True, eq=False)

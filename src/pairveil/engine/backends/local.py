@@ -23,8 +23,8 @@ from pairveil.errors import InputError
 from pairveil.graph.choosing import select_pairs, select_together
 from pairveil.graph.kappa import Kappa, kappa, kappa_together
 from pairveil.privacy.grid import Norm
-from pairveil.records.clipping import clip_rows_and_say_so
 from pairveil.records.records import Records
+from pairveil.records.validation import clip_rows_and_say_so
 
 
 class Backend(Protocol):

@@ -1,17 +1,29 @@
-"""From ids to row numbers, and the same pair once: the joining of pairs with people.
+"""Who is who: ids that look like one person's, people who change together, and from ids to row numbers.
 
-Hashing and one sort, by arrow and numpy: near-linear in the number of pairs.
+A person under two names ('ann', 'ann ' and 'ANN') counts as two people, and kappa is too small. Whether two
+names mean one person is for whoever owns the data to say, so by default they are only counted; a reader's
+``merge_similar_ids`` takes names that agree after Unicode's NFKC, without outer spaces and without case, as
+one.
 """
 
 from __future__ import annotations
 
+import hashlib
+import struct
+import sys
+import unicodedata
 from collections.abc import Sequence
-from typing import NamedTuple
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from pairveil.errors import InputError
+from pairveil._warn import warn
+from pairveil.errors import IdentityWarning, InputError
 from pairveil.records.canonical import (
     NULL,
     order_of_ids,
@@ -21,9 +33,171 @@ from pairveil.records.canonical import (
     say_merged,
 )
 from pairveil.records.columns import as_arrow, as_ids, as_numpy, ids_as_text, numbered, same_kind
-from pairveil.records.similar_ids import folded_ids
 from pairveil.records.tables import PairTable
 from pairveil.records.validation import name_rows, refuse_self_pairs
+
+
+def folded_ids(ids: np.ndarray) -> np.ndarray:
+    """Ids without case, outer spaces and Unicode's compatibility forms; integers stay as they are.
+
+    Examples
+    --------
+    >>> folded_ids(np.array(["ann", "ANN ", "Ann"], dtype=object)).tolist()
+    ['ann', 'ann', 'ann']
+    """
+    if ids.dtype.kind != "O":
+        return ids
+    distinct, rows = numbered(ids)
+    folded = as_numpy(_folded(as_arrow(distinct).cast(pa.large_string())))
+    return as_ids(np.take(folded, rows))
+
+
+def count_similar(*columns: np.ndarray) -> int:
+    """How many different ids agree with an earlier one once they are folded.
+
+    Examples
+    --------
+    >>> count_similar(np.array(["ann", "bob", "ann ", "ANN"], dtype=object))
+    2
+    """
+    if any(ids.dtype.kind != "O" for ids in columns):
+        return 0
+    texts = [as_arrow(numbered(ids)[0]).cast(pa.large_string()) for ids in columns]
+    distinct = pc.unique(pa.concat_arrays(texts))
+    return len(distinct) - len(pc.unique(_folded(distinct)))
+
+
+def say_similar(what: str, *columns: np.ndarray) -> None:
+    """Warn, with their number, of ids that agree with another one once they are folded.
+
+    Examples
+    --------
+    >>> say_similar("the features", np.array([1, 2]))
+    """
+    count = count_similar(*columns)
+    if count:
+        warn(
+            f"{count} id{' of' if count == 1 else 's of'} {what} differ{'s' if count == 1 else ''} from "
+            "another one only in case, outer spaces or Unicode form, and each counts as a person of its own: "
+            "if they are the same people, kappa is too small; merge_similar_ids=True takes them as one",
+            IdentityWarning,
+        )
+
+
+def _folded(texts: pa.Array) -> pa.Array:
+    # Of ASCII, which most ids are, nothing but case and spaces can change; arrow does that in one go.
+    plain = pc.ascii_lower(pc.ascii_trim_whitespace(texts))
+    other = np.flatnonzero(~as_numpy(pc.string_is_ascii(texts)))
+    if not other.size:
+        return plain
+    found = as_numpy(plain).copy()
+    for at in other:
+        found[at] = folded(texts[int(at)].as_py())
+    return as_arrow(found).cast(pa.large_string())
+
+
+def folded(text: str) -> str:
+    """A text without case, outer spaces and Unicode's compatibility forms.
+
+    Examples
+    --------
+    >>> folded(" Mill Lane")
+    'mill lane'
+    """
+    # Once more at the end: folding case can undo the normal form.
+    plain = unicodedata.normalize("NFKC", text).strip().casefold()
+    return unicodedata.normalize("NFKC", plain).strip()
+
+
+# ---- a public value of each person, such as a household, a site or a clinician -------------------
+
+_PERSON = struct.Struct("<QQ")  # the first person of the same set, and the length of the name
+
+
+def value_numbers(values: Any, n_people: int) -> NDArray[np.int64]:
+    """Each person's value as a number; somebody without one (None, NaN, empty text) has a number of her own.
+
+    ``values``: array_like of shape (n_people,); text or numbers, public.
+
+    Examples
+    --------
+    >>> value_numbers(["mill lane", None, "Mill Lane ", ""], 4).tolist()
+    [0, 1, 0, 2]
+    """
+    given = np.asarray(values, dtype=object)
+    if given.shape != (n_people,):
+        raise InputError(
+            f"together must have one value for each of the {n_people} people; got shape {given.shape}"
+        )
+    numbers: dict[Any, int] = {}
+    alone, found = object(), np.empty(n_people, dtype=np.int64)
+    nothing = getattr(sys.modules.get("pandas"), "NA", None)
+    for person, value in enumerate(given.tolist()):
+        if isinstance(value, str):
+            value = meant(value)
+        try:
+            missing = value is None or value is nothing or value != value or value == ""
+            found[person] = numbers.setdefault((alone, person) if missing else value, len(numbers))
+        except (TypeError, ValueError):  # a list, an array: what is equal to what nobody knows
+            raise InputError(
+                f"together must hold text or numbers; row {person + 1} is neither"
+            ) from None
+    return found
+
+
+def together_digest(ids: Any, together: Any) -> str | None:
+    """A name for who changes together with whom; None where people have no names.
+
+    Only sets of two people or more count, by ids: what the values are called is not in it, and neither is
+    anybody who stands alone. Whoever guesses the sets can confirm the guess; they are public.
+
+    Parameters
+    ----------
+    ids : array of shape (n,) or None
+        Of all people of the column, in pairs or not: two releases of one table then have one name.
+    together : int array of shape (n,)
+        As `value_numbers` has it.
+
+    Examples
+    --------
+    >>> one = together_digest(["ann", "bob", "cid"], np.array([0, 0, 1]))
+    >>> one == together_digest(["dan", "bob", "ann"], np.array([5, 7, 7]))
+    True
+    """
+    if ids is None:
+        return None
+    values = np.asarray(together)
+    shared = np.bincount(values)[values] > 1
+    names = ids_as_text(as_ids(ids))[shared].tolist()
+    people = sorted(zip(names, values[shared].tolist(), strict=True))
+    first: dict[int, int] = {}
+    hashed = hashlib.sha256(b"pairveil-together-1\0")
+    for place, (name, value) in enumerate(people):
+        text = name.encode("utf-8", "surrogatepass")
+        hashed.update(_PERSON.pack(first.setdefault(value, place), len(text)) + text)
+    return hashed.hexdigest()
+
+
+@lru_cache(maxsize=1 << 16)
+def meant(text: str) -> Any:
+    """What a text is compared by: neither case nor spaces, and 12.0 is 12.
+
+    Two households taken for one cost noise; one taken for two would be promised too much.
+
+    Examples
+    --------
+    >>> meant("Mill Lane ") == meant("mill lane"), meant("12.0") == 12
+    (True, True)
+    """
+    plain = folded(text)
+    try:
+        number = Decimal(plain)
+    except InvalidOperation:
+        return plain
+    return number if number.is_finite() else plain
+
+
+# ---- from ids to row numbers, and the same pair once: hashing and one sort ------------------------
 
 
 class IndexedPairs(NamedTuple):
