@@ -39,6 +39,7 @@ from pairveil.learners.preparing import Material, Prepared
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.noise import NoiseSource
 from pairveil.privacy.units import Unit
+from pairveil.records.kinds import KINDS, PAIRS
 from pairveil.records.validation import check_features
 
 NO_BOUND = 1e30
@@ -258,7 +259,7 @@ class PrivateMetricTrainer(PrivateLearner):
         assert isinstance(recipe, NetworkRecipe)
         self.module_ = recipe.network.made(model)
         self.shape_in_, self.tokens_ = recipe.network.shape, recipe.network.tokens
-        kind = "tuples" if prepared.material.kind == "tuples" else "pairs"
+        kind = KINDS[prepared.material.kind].graph or PAIRS.name  # inside groups pairs are counted
         setattr(self, f"n_{kind}_used_", prepared.material.counts[1])
         setattr(self, f"used_{kind}_", prepared.material.used_rows)
         self.by_rules_ = recipe.network.by_rules

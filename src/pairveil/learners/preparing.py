@@ -540,7 +540,7 @@ def refuse_large_delta(certificate: Certificate) -> None:
 def _warn(n: int, plan: Plan) -> None:
     """Say what a careful user would want to know; all of it follows from public numbers."""
     kind = plan.queries[0].records
-    if kind == "counted pairs":  # counts have no features to hide behind noise
+    if KINDS[kind].counts:  # they have no features to hide behind noise
         return
     first = plan.queries[0]  # the first look at the data; a choice pays for one number only
     noise = first.noise_multiplier * math.sqrt(1 if first.is_choice else plan.n_features)

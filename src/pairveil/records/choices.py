@@ -2,6 +2,9 @@
 
 Who was asked about which items is public, what was chosen is private. The order of records follows from who
 and which alone, so that no row's place tells what was chosen.
+
+They are no face of `pairveil.records.records.Records`: a worker's record is a bag of as many choices as she
+made, two equal rows of it are two choices and not one record mentioned twice, and items are not people.
 """
 
 from __future__ import annotations

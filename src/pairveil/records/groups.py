@@ -177,8 +177,8 @@ class GroupSet(Records):
 
     def blocks(self, size: int) -> Iterator[slice]:
         """Slices of at most ``size`` groups that cover all of them in order; a power of two, as tiles are."""
-        most = min(size, _AT_ONCE // max(self.labels.shape[1] * self.n_features, 1))
-        return super().blocks(1 << max(most, 1).bit_length() - 1)
+        most = min(size, max(_AT_ONCE // (self.labels.shape[1] * self.n_features), 1))
+        return super().blocks(most if most < 1 else 1 << most.bit_length() - 1)
 
 
 def check_members(members: Any, n_people: int) -> IntArray:

@@ -169,6 +169,11 @@ class RecordKind:
     own_rows: bool = False
     follow: Callable[[Any, Any], Any] | None = None
 
+    @property
+    def counts(self) -> bool:
+        """Whether contributions are counts, which are never negative."""
+        return self.other_norms is not None
+
     def moves(self, unit: Unit, *, l2: bool = True) -> Cost:
         """What a unit moves of one record, at most; a certificate that states less is refused.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pairveil.privacy.units import WORDS, round_up
 from pairveil.privacy.verdict import records_of
+from pairveil.records.kinds import KINDS, UNITS
 
 if TYPE_CHECKING:
     from pairveil.privacy.certificate import Certificate
@@ -120,7 +121,7 @@ def one_in(delta: float) -> str:
 
 def _is_metric(certificate: Certificate) -> bool:
     other = {"n_clusters", "linkage", "error_curve"} & set(certificate.plan)
-    return not other and certificate.records not in ("choices", "workers")
+    return not other and KINDS[certificate.records].units == UNITS
 
 
 def one_record(certificate: Certificate) -> str:
