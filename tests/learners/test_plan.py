@@ -53,3 +53,31 @@ def test_pairs_are_not_summed_for_a_query_charged_for_other_records(records):
     query = Query("margins", (2,), 5.0, records=records)
     with pytest.raises(RuntimeError, match="records of another kind"):
         Engine(data, SeededNoise(0)).answer(query, DissimilarDistances(4.0, 2.0))
+
+
+def test_a_fit_is_prepared_selected_and_counted_once(monkeypatch):
+    from collections import Counter
+
+    from pairveil.engine.backends import local
+    from pairveil.learners import base
+    from pairveil.records.records import Records
+
+    calls = Counter()
+
+    def counted(place, name):
+        honest = getattr(place, name)
+        monkeypatch.setattr(place, name, lambda *a, **k: calls.update([name]) or honest(*a, **k))
+
+    for place, name in (
+        (base, "prepare"),
+        (local, "select_pairs"),
+        (local, "kappa"),
+        (Records, "canonical"),
+    ):
+        counted(place, name)
+    X = np.random.default_rng(0).normal(size=(40, 3)) / 4
+    pairs = np.column_stack([np.arange(39), np.arange(1, 40)])
+    learner = DPPMetricLearner(epsilon=4.0, n_steps=3, random_state=0, preprocessor=X)
+    learner.fit(pairs, np.where(np.arange(39) % 2, 1, -1))
+    # kappa of the given pairs and, where some are dropped, of the used ones: here all are used.
+    assert calls == {"prepare": 1, "select_pairs": 1, "kappa": 1, "canonical": 1}

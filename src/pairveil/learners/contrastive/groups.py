@@ -75,7 +75,7 @@ class GroupMean(Statistic):
 
 
 CLIP_POWER = 0.25
-"""A group's gradients are clipped at this power of its effective pairs less: .5 harms digits at epsilon 1."""
+"""A group's clip bound is divided by this power of its effective pairs; .5 harms where signal is small."""
 
 
 class _OfGroups:
