@@ -82,7 +82,8 @@ def utility_section(result: Mapping[str, Any]) -> str:
         "(reference - Euclid) with the half width of its 95 % interval; the reference is the best of our "
         "non-private learner on the paper's graph and scikit-learn's LDA and NCA, which see every training "
         "person's class. Seeds start at 300. Runs on them prompted three of the pair learner's rules; their "
-        "values were chosen on other seeds (docs/decisions/0005-learner.md).",
+        "values were chosen on other seeds. The run is of the learner before its last three changes; "
+        "docs/decisions/0005-learner.md has fresh figures of the learner as it is.",
         "",
         _row(["setting", "unit", "epsilon", "target", *names]),
         _row(["---"] * (4 + len(names))),
