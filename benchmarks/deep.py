@@ -32,7 +32,7 @@ from torch import nn
 from benchmarks.glyphs import draw_glyphs
 from benchmarks.measuring import write_result
 from pairveil.deep import PrivateMetricTrainer
-from pairveil.deep.losses import contrastive
+from pairveil.deep.records import contrastive
 from pairveil.errors import DataWarning
 from pairveil.evaluation.scores import pair_auc
 from pairveil.graph.choosing import design_groups, design_pairs

@@ -29,9 +29,9 @@ if __name__ == "__main__":  # the packages without their __init__, which load al
         package.__path__ = [str(folder)]
         sys.modules[name] = package
 
-from pairveil.deep.losses import contrastive  # noqa: E402
+from pairveil.deep.arithmetic import Recorded  # noqa: E402
 from pairveil.deep.network import Network, Pass, by_record  # noqa: E402
-from pairveil.deep.recorded import Recorded  # noqa: E402
+from pairveil.deep.records import contrastive  # noqa: E402
 
 MICRO = {"mlp": 65536, "conv": 8192, "transformer": 1024}
 FEW = 256

@@ -25,6 +25,10 @@ class InputError(PairveilError, ValueError):
     """The input or an option is wrong; the command line exits with 2."""
 
 
+class MissingExtraError(InputError, ImportError):
+    """Something optional is not installed; the message says what to install."""
+
+
 class BudgetError(PairveilError):
     """The privacy budget does not allow it; the command line exits with 3."""
 

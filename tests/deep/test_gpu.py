@@ -6,7 +6,7 @@ torch = pytest.importorskip("torch", reason="pairveil.deep needs the extra 'torc
 
 from torch.utils._triton import has_triton  # noqa: E402
 
-from pairveil.deep import fused  # noqa: E402
+from pairveil.deep import arithmetic  # noqa: E402
 
 pytestmark = pytest.mark.skipif(
     not (torch.cuda.is_available() and has_triton()), reason="needs an NVIDIA GPU"
@@ -32,8 +32,8 @@ def test_kernels_equal_plain_torch(shape, kind):
         "weighted_sum": (spoiled, factors),
         "two_digits": (spoiled, 1e3 * factors),
     }.items():
-        plain = getattr(fused, name)(*given)
-        own = getattr(fused, name)(*(one.cuda() for one in given)).cpu()
+        plain = getattr(arithmetic, name)(*given)
+        own = getattr(arithmetic, name)(*(one.cuda() for one in given)).cpu()
         assert own.dtype == plain.dtype
         exact = (
             {"rtol": 1e-4, "atol": 1e-3} if name == "products" else {"rtol": 1e-12, "atol": 1e-12}

@@ -10,8 +10,8 @@ from hypothesis import strategies as st  # noqa: E402
 from torch import nn  # noqa: E402
 
 from pairveil.deep import LOSSES, Network, NetworkGradient  # noqa: E402
-from pairveil.deep.gradients import rows_stand_alone  # noqa: E402
-from pairveil.deep.losses import contrastive  # noqa: E402
+from pairveil.deep.recipe import rows_stand_alone  # noqa: E402
+from pairveil.deep.records import contrastive  # noqa: E402
 from pairveil.errors import InputError  # noqa: E402
 from pairveil.records.pairset import PairSet  # noqa: E402
 

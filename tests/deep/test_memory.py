@@ -11,10 +11,9 @@ torch = pytest.importorskip("torch", reason="pairveil.deep needs the extra 'torc
 from torch import nn  # noqa: E402
 
 from pairveil.deep import PrivateMetricTrainer, ReleasedNetwork  # noqa: E402
-from pairveil.deep.gradients import NetworkGradient  # noqa: E402
-from pairveil.deep.losses import contrastive  # noqa: E402
-from pairveil.deep.memory import kept  # noqa: E402
-from pairveil.deep.network import Network  # noqa: E402
+from pairveil.deep.network import Network, kept  # noqa: E402
+from pairveil.deep.recipe import NetworkGradient  # noqa: E402
+from pairveil.deep.records import contrastive  # noqa: E402
 from pairveil.errors import InputError  # noqa: E402
 from pairveil.records.pairset import PairSet  # noqa: E402
 

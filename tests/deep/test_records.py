@@ -14,9 +14,8 @@ from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 from pairveil import GroupSet, TupleSet, design_groups, sample_tuples  # noqa: E402
 from pairveil.deep import Network, NetworkGradient, PrivateMetricTrainer  # noqa: E402
-from pairveil.deep.gradients import rows_stand_alone  # noqa: E402
-from pairveil.deep.losses import contrastive, records_of, triplet  # noqa: E402
-from pairveil.deep.records import GroupRecords, TupleRecords  # noqa: E402
+from pairveil.deep.recipe import rows_stand_alone  # noqa: E402
+from pairveil.deep.records import GroupRecords, TupleRecords, contrastive, records_of, triplet  # noqa: E402  # noqa: E402
 from pairveil.engine.engine import Engine  # noqa: E402
 from pairveil.errors import InputError  # noqa: E402
 

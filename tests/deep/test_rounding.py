@@ -9,8 +9,8 @@ from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 from torch import nn  # noqa: E402
 
-from pairveil.deep import Network, NetworkGradient, digits, fused, layers  # noqa: E402
-from pairveil.deep.losses import contrastive  # noqa: E402
+from pairveil.deep import Network, NetworkGradient, arithmetic, layers  # noqa: E402
+from pairveil.deep.records import contrastive  # noqa: E402
 from pairveil.records.pairset import PairSet  # noqa: E402
 
 N = 6
@@ -113,18 +113,18 @@ def test_digits_overflow_unless_a_pair_is_shrunk(monkeypatch):
     """What `DigitSum.square` is for: terms that cancel need more digits than there are."""
     long = max(in_digits(seed, 0.0)[0].flatten(1).norm(dim=1).max() for seed in range(5))
     assert long <= 1 + 2.0**-8
-    monkeypatch.setattr(digits.DigitSum, "square", lambda self, square, *more: square)
+    monkeypatch.setattr(arithmetic.DigitSum, "square", lambda self, square, *more: square)
     broken = max(in_digits(seed, 0.0)[0].flatten(1).norm(dim=1).max() for seed in range(5))
     assert broken > 1.1
 
 
 def test_products_of_digits_are_whole_and_exact():
     draw = np.random.default_rng(0)
-    d, x = draw.integers(-digits.LIMIT, digits.LIMIT + 1, (2, 50, 7))
+    d, x = draw.integers(-arithmetic.LIMIT, arithmetic.LIMIT + 1, (2, 50, 7))
     ones = torch.ones(50, dtype=torch.float64)
-    cut = [fused.two_digits(torch.tensor(one).float(), ones) for one in (d, x)]
+    cut = [arithmetic.two_digits(torch.tensor(one).float(), ones) for one in (d, x)]
     assert cut[0].dtype == torch.int8
-    np.testing.assert_array_equal(digits._whole_product(*cut).numpy(), d.T @ x)
+    np.testing.assert_array_equal(arithmetic._whole_product(*cut).numpy(), d.T @ x)
 
 
 def test_float32_products_alone_would_say_too_little():
@@ -185,7 +185,7 @@ def test_no_pair_moves_a_sum_further_than_is_charged(autocast, seed, clip):
         micro_batch=8,
         autocast=autocast,
     )
-    assert net.rounding == (0 if autocast is None else digits.ROUNDING)
+    assert net.rounding == (0 if autocast is None else arithmetic.ROUNDING)
     people = draw.normal(size=(16, 5)) * 10.0 ** draw.integers(-12, 8, (16, 1))
     people[1::2] = np.where(draw.random((8, 1)) < 0.5, people[::2] * (1 + 1e-6), people[1::2])
     data = PairSet(people.astype(np.float32), np.arange(16).reshape(8, 2), draw.choice([1, -1], 8))
@@ -197,3 +197,26 @@ def test_no_pair_moves_a_sum_further_than_is_charged(autocast, seed, clip):
     ]
     moved = float(np.linalg.norm((sums[0] - sums[1]) * grid))
     assert moved <= statistic.sensitivity("l2", grid) <= clip * (1 + net.rounding + 1e-4)
+
+
+def test_products_are_ieee_by_the_one_switch_of_older_torch_too(monkeypatch):
+    monkeypatch.setattr(layers, "_ONE_SWITCH", True)
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        with layers.ieee():
+            assert torch.get_float32_matmul_precision() == "highest"
+        assert torch.get_float32_matmul_precision() == "high"
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def test_a_layer_is_covered_by_registration_and_by_its_exact_kind(monkeypatch):
+    class Own(nn.Linear):
+        """Another forward could be anything: no rule is inherited."""
+
+    assert layers.rule_of(Own(2, 3)) is None
+    monkeypatch.setattr(layers, "RULES", dict(layers.RULES))
+    layers.register(Own, covers=lambda layer: layer.bias is None)(layers.linear)
+    assert layers.rule_of(Own(2, 3)) is None
+    assert layers.rule_of(Own(2, 3, bias=False)) is layers.linear

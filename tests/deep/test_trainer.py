@@ -4,6 +4,8 @@ import copy
 import json
 import os
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from torch import nn  # noqa: E402
 
 from pairveil import BudgetError, Certificate, PrivacyLedger, design_pairs  # noqa: E402
 from pairveil.deep import PrivateMetricTrainer, ReleasedNetwork, make_private  # noqa: E402
-from pairveil.deep.gradients import NetworkGradient  # noqa: E402
+from pairveil.deep.recipe import NetworkGradient  # noqa: E402
 from pairveil.engine.engine import Engine  # noqa: E402
 from pairveil.errors import InputError  # noqa: E402
 from pairveil.records.pairset import PairSet  # noqa: E402
@@ -342,3 +344,33 @@ def test_pairsets_and_null_pairs(people):
     found = PairSet(X, pairs, y).emptied(null)
     made = trainer(sample_rate=0.3).fit(found)
     assert made.n_pairs_used_ == len(pairs)  # whether a pair is null is private
+
+
+def test_score_and_distance_are_those_of_the_embeddings():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4)).astype(np.float32)
+    pairs = np.stack([np.arange(59), np.arange(1, 60)], axis=1)
+    y = np.where(rng.random(59) < 0.5, 1, -1)
+    trainer = PrivateMetricTrainer(torch.nn.Linear(4, 2), n_steps=2, random_state=0)
+    with pytest.raises(InputError, match="not fitted"):
+        trainer.score(pairs, y, X)
+    trainer.fit(pairs, y, X)
+    embedded = trainer.transform(X)
+    apart = np.linalg.norm(embedded[:-1] - embedded[1:], axis=1)
+    np.testing.assert_allclose(trainer.pair_distance(pairs, X), apart)
+    wins = [(a < b) + 0.5 * (a == b) for a in apart[y > 0] for b in apart[y < 0]]
+    assert trainer.score(pairs, y, X) == pytest.approx(np.mean(wins))
+    with pytest.raises(InputError, match="outside"):
+        trainer.pair_distance([[0, 60]], X)
+
+
+def test_without_torch_the_import_says_what_to_install():
+    code = (
+        "import sys; sys.modules['torch'] = None\n"
+        "try:\n    import pairveil.deep\n"
+        "except ImportError as error:\n"
+        "    from pairveil.errors import InputError\n"
+        "    print(isinstance(error, InputError), error)"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout.startswith("True pairveil.deep needs torch: install the extra")

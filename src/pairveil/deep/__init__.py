@@ -9,23 +9,21 @@ audit are those of every learner.
 
 from __future__ import annotations
 
-from pairveil.errors import InputError
+from pairveil.errors import MissingExtraError
 
 try:
     import torch as _torch  # noqa: F401
 except ImportError:  # pragma: no cover - a machine without the extra
-    raise InputError(
+    raise MissingExtraError(
         "pairveil.deep needs torch: install the extra (pip install 'pairveil[torch]')"
     ) from None
 
 from pairveil.deep.adapters import add_adapters, merge_adapters
-from pairveil.deep.gradients import NetworkGradient
-from pairveil.deep.losses import LOSSES
-from pairveil.deep.metric_learning import from_indices
 from pairveil.deep.network import Network
+from pairveil.deep.recipe import NetworkGradient
+from pairveil.deep.records import LOSSES, from_indices
 from pairveil.deep.release import ReleasedNetwork
-from pairveil.deep.stepping import PrivateSteps, make_private
-from pairveil.deep.trainer import PrivateMetricTrainer
+from pairveil.deep.trainer import PrivateMetricTrainer, PrivateSteps, make_private
 
 __all__ = [
     "LOSSES",

@@ -1,4 +1,4 @@
-"""The passes of `pairveil.deep.fused` as Triton kernels, for NVIDIA GPUs: one read of each number.
+"""The passes of `pairveil.deep.arithmetic` as Triton kernels, for NVIDIA GPUs: one read of each number.
 
 tests/deep/test_gpu.py compares each with its plain torch version, where a GPU is.
 """

@@ -9,31 +9,37 @@ is its exact norm, cross terms of the branches included. A convolution is a line
 has few entries beside what it is made of (`FORMED`), it is formed, and *what was formed* is the contribution.
 
 Norms are taken in the network's own precision (at least float32) and enlarged by a bound on their
-rounding error; sums are float64, or exact in digits (`pairveil.deep.digits`) where a layer ran in bfloat16.
-docs/theory/deep.md has the proofs.
+rounding error; sums are float64, or exact in digits (`pairveil.deep.arithmetic`) where a layer ran in
+bfloat16. docs/theory/deep.md has the proofs.
 
 Each rule sees ``x`` (n, b, ...), a layer's inputs in the b branches, ``d`` (n, b, ...), the slope of each
 record's own loss at the layer's output, and the names of the parameters that learn.
+
+Rules are asked in one pass forward and one back. Inputs of layers are kept on the way forward; on the way
+back, as soon as the slope at a layer's output is known, its rule is asked, and what it does not need any more
+is freed. Parameters are held still meanwhile: torch forms no gradient of its own.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pairveil.deep.digits import ROUNDING, DigitSum
-from pairveil.deep.fused import over, products, scaled, weighted_sum, wide
+from pairveil.deep.arithmetic import ROUNDING, DigitSum, over, products, scaled, weighted_sum, wide
+from pairveil.errors import InputError
 
 PIECE = 1 << 24
 """Numbers that are widened at once: pairs are worked through in pieces, which keeps memory low."""
+
 FLOOR = 2.0**-50
 """Added to the lengths of rows: products below the smallest float32 may vanish (docs/theory/deep.md)."""
+
 FORMED = 2
 """A gradient is formed where it has at most this many times the entries of what it is made of: that
 is one product instead of two, and frees the rest."""
@@ -72,12 +78,51 @@ def together(parts: list[Parts]) -> Parts:
     )
 
 
+Rule = Callable[..., Parts]
+RULES: dict[type[nn.Module], tuple[Rule, Callable[[Any], bool]]] = {}
+"""One rule a kind of layer; a network with any other layer that learns takes gradients pair by pair."""
+
+
+def register(
+    *kinds: type[nn.Module], covers: Callable[[Any], bool] = lambda _: True
+) -> Callable[[Rule], Rule]:
+    """Decorator: the rule of some kinds of layer, for those that ``covers`` says it holds for.
+
+    A rule carries the guarantee: no norm of its `Parts` may be too small. `Network` compares its sums with
+    torch's own gradients on random inputs, and cannot see more.
+    """
+
+    def add(rule: Rule) -> Rule:
+        RULES.update(dict.fromkeys(kinds, (rule, covers)))
+        return rule
+
+    return add
+
+
+def rule_of(layer: nn.Module) -> Rule | None:
+    """The rule of a layer, or None where none covers it as it is configured.
+
+    Examples
+    --------
+    >>> rule_of(nn.Linear(2, 3)).__name__, rule_of(nn.LSTM(2, 3)), rule_of(nn.Conv1d(2, 2, 3, groups=2))
+    ('linear', None, None)
+    """
+    rule, covers = RULES.get(type(layer), (None, None))
+    return rule if covers is not None and covers(layer) else None
+
+
+@register(nn.Linear)
 def linear(layer: nn.Linear, x: Tensor, d: Tensor, learn: Collection[str]) -> Parts:
     """A linear layer at every position."""
     x, d = _one_sequence(x), _one_sequence(d)
     return _products(lambda piece: x[piece], d, layer.weight, learn, copied=0)
 
 
+def _is_plain(layer: nn.Conv1d | nn.Conv2d) -> bool:
+    return layer.groups == 1 and layer.padding_mode == "zeros" and set(layer.dilation) == {1}
+
+
+@register(nn.Conv1d, nn.Conv2d, covers=_is_plain)
 def convolution(
     layer: nn.Conv1d | nn.Conv2d, x: Tensor, d: Tensor, learn: Collection[str]
 ) -> Parts:
@@ -235,6 +280,10 @@ def formed_parts(gradients: Tensor, shape: torch.Size | None = None) -> Parts:
     return Parts(norms**2, norms, weighted)
 
 
+@register(
+    nn.Embedding,
+    covers=lambda layer: not (layer.max_norm or layer.scale_grad_by_freq or layer.sparse),
+)
 def embedding(layer: nn.Embedding, x: Tensor, d: Tensor, learn: Collection[str]) -> Parts:
     """An embedding: a linear layer whose inputs are unit vectors, equal where the tokens are."""
     del learn
@@ -258,28 +307,29 @@ def embedding(layer: nn.Embedding, x: Tensor, d: Tensor, learn: Collection[str])
     return Parts(square, terms, weighted)
 
 
+@register(nn.LayerNorm)
 def layer_norm(layer: nn.LayerNorm, x: Tensor, d: Tensor, learn: Collection[str]) -> Parts:
     """Scale and shift of normalised positions: a pair's own gradients are small enough to form."""
-    start = x.ndim - len(layer.normalized_shape)
-    formed = []
-    if "weight" in learn:
-        unit = F.layer_norm(wide(x), layer.normalized_shape, eps=layer.eps)
-        formed.append(formed_parts(over(unit * wide(d), range(1, start))))
-    if "bias" in learn:
-        formed.append(formed_parts(over(d, range(1, start))))
-    return together(formed)
+    unit = F.layer_norm(wide(x), layer.normalized_shape, eps=layer.eps)
+    return _scale_and_shift(unit, d, range(1, x.ndim - len(layer.normalized_shape)), learn)
 
 
+@register(nn.GroupNorm)
 def group_norm(layer: nn.GroupNorm, x: Tensor, d: Tensor, learn: Collection[str]) -> Parts:
     """The same for groups of channels."""
     unit = F.group_norm(wide(x).flatten(0, 1), layer.num_groups, eps=layer.eps).reshape(x.shape)
-    positions = (1, *range(3, x.ndim))
-    formed = []
+    return _scale_and_shift(unit, d, (1, *range(3, x.ndim)), learn)
+
+
+def _scale_and_shift(
+    unit: Tensor, d: Tensor, positions: Iterable[int], learn: Collection[str]
+) -> Parts:
+    axes, made = tuple(positions), []
     if "weight" in learn:
-        formed.append(formed_parts(over(unit * wide(d), positions)))
+        made.append(over(unit * wide(d), axes))
     if "bias" in learn:
-        formed.append(formed_parts(over(d, positions)))
-    return together(formed)
+        made.append(over(d, axes))
+    return together([formed_parts(one) for one in made])
 
 
 def pieces(n: int, size: int) -> Iterator[slice]:
@@ -295,46 +345,128 @@ def pieces(n: int, size: int) -> Iterator[slice]:
     return (slice(start, min(n, start + step)) for start in range(0, n, step))
 
 
+_SWITCHES: tuple[Any, ...] = (
+    torch.backends.cuda.matmul,
+    getattr(torch.backends.mkldnn, "matmul", None),
+)
+_ONE_SWITCH = not all(hasattr(one, "fp32_precision") for one in _SWITCHES)  # torch below 2.9
+
+
 @contextmanager
 def ieee() -> Iterator[None]:
     """Products of float32 in float32: TF32 or bfloat16, which a user may allow, would break the bounds."""
-    places = (torch.backends.cuda.matmul, torch.backends.mkldnn.matmul)
-    before = [place.fp32_precision for place in places]
+    if _ONE_SWITCH:
+        whole = torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision("highest")
+        try:
+            yield
+        finally:
+            torch.set_float32_matmul_precision(whole)
+        return
+    before = [place.fp32_precision for place in _SWITCHES]
     try:
-        for place in places:
+        for place in _SWITCHES:
             place.fp32_precision = "ieee"
         yield
     finally:
-        for place, own in zip(places, before, strict=True):
+        for place, own in zip(_SWITCHES, before, strict=True):
             place.fp32_precision = own
 
 
-Rule = Callable[..., Parts]
+# ---- one pass forward and one back -----------------------------------------------------------------
 
-RULES: dict[type[nn.Module], Rule] = {
-    nn.Linear: linear,
-    nn.Conv1d: convolution,
-    nn.Conv2d: convolution,
-    nn.Embedding: embedding,
-    nn.LayerNorm: layer_norm,
-    nn.GroupNorm: group_norm,
-}
-"""One function a kind of layer; a network with any other layer that learns takes gradients pair by pair."""
+Layers = dict[str, tuple[nn.Module, Rule]]
 
 
-def rule_of(layer: nn.Module) -> Rule | None:
-    """The rule of a layer, or None where none covers it as it is configured.
+class _Started(torch.autograd.Function):
+    """The same output, as if it followed from ``start``: slopes are wanted, and no more is kept for that."""
 
-    Examples
-    --------
-    >>> rule_of(nn.Linear(2, 3)).__name__, rule_of(nn.LSTM(2, 3))
-    ('linear', None)
+    @staticmethod
+    def forward(_ctx: Any, output: Tensor, _start: Tensor) -> Tensor:  # type: ignore[override]
+        return output.view_as(output)
+
+    @staticmethod
+    def backward(_ctx: Any, d: Tensor) -> tuple[None, Tensor]:  # type: ignore[override]
+        return None, d.new_zeros(())
+
+
+class LayerParts(NamedTuple):
+    """A layer's name, its parameters that learn, the numbers it gives a row, its part of gradients."""
+
+    name: str
+    learn: list[str]
+    outputs: int
+    parts: Parts
+
+
+def parts_by_layer(layers: Layers, losses: Callable[[], Tensor], n: int) -> list[LayerParts]:
+    """What each call of a layer knows of n pairs' gradients.
+
+    Parameters
+    ----------
+    layers : dict
+        The layers that learn, and their rules.
+    losses : callable
+        Runs the module on all people, record after record, and returns one loss a record.
     """
-    rule = RULES.get(type(layer))
-    if isinstance(layer, nn.Conv1d | nn.Conv2d):
-        plain = layer.groups == 1 and layer.padding_mode == "zeros" and set(layer.dilation) == {1}
-        return rule if plain else None
-    if isinstance(layer, nn.Embedding):
-        plain = not (layer.max_norm or layer.scale_grad_by_freq or layer.sparse)
-        return rule if plain else None
-    return rule
+    found: list[LayerParts] = []
+    start: Tensor | None = None  # where gradients go back to
+    learn = {name: _learning(layer) for name, (layer, _) in layers.items()}
+    ahead = True
+
+    def came_back(name: str, x: Tensor, d: Tensor) -> None:
+        layer, rule = layers[name]
+        with torch.no_grad(), torch.autocast(d.device.type, enabled=False):
+            parts = rule(layer, _by_record(x, n), _by_record(d, n), learn[name])
+        found.append(LayerParts(name, learn[name], d[0].numel(), parts))
+
+    def hook_of(name: str) -> Any:
+        def hook(_: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
+            nonlocal start
+            if not torch.is_grad_enabled() and ahead:
+                raise InputError(
+                    "the module runs a layer that learns without gradients (torch.no_grad, or a checkpoint "
+                    "of activations with use_reentrant=True): use use_reentrant=False, or freeze the layer"
+                )
+            if not output.requires_grad:
+                if start is None:
+                    start = torch.zeros((), device=output.device, requires_grad=True)
+                output = _Started.apply(output, start)
+            if ahead:  # checkpointed layers run once more on the way back
+                kept = [inputs[0].detach()]
+                output.register_hook(lambda d: came_back(name, kept.pop(), d))
+            return output
+
+        return hook
+
+    with _held_still(layers, hook_of):
+        total = losses().sum()
+        ahead = False
+        torch.autograd.grad(total, [] if start is None else [start], allow_unused=True)
+    return found
+
+
+def _learning(layer: nn.Module) -> list[str]:
+    return [name for name, one in layer.named_parameters(recurse=False) if one.requires_grad]
+
+
+@contextmanager
+def _held_still(layers: Layers, hook_of: Callable[[str], Any]) -> Iterator[None]:
+    """Layers with a hook each, whose parameters do not learn."""
+    held = [one for layer, _ in layers.values() for one in layer.parameters(recurse=False)]
+    learning = [one.requires_grad for one in held]
+    hooks = [layer.register_forward_hook(hook_of(name)) for name, (layer, _) in layers.items()]
+    try:
+        for one in held:
+            one.requires_grad_(False)
+        yield
+    finally:
+        for one, learns in zip(held, learning, strict=True):
+            one.requires_grad_(learns)
+        for hook in hooks:
+            hook.remove()
+
+
+def _by_record(values: Tensor, n: int) -> Tensor:
+    """(n b, ...), record after record, as (n, b, ...)."""
+    return values.reshape(n, -1, *values.shape[1:])

@@ -9,6 +9,7 @@ the others; only the first charges a ledger and keeps a checkpoint.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -151,29 +152,16 @@ class SharedCheckpoint(Checkpoint):
 class SharedNoise:
     """The first process's samples and noise, in every process.
 
-    ``own``: asked in the first process only.
+    ``own``: a NoiseSource, asked in the first process only.
     """
 
     def __init__(self, own: NoiseSource) -> None:
         self._own = own
         self.name, self.for_release = own.name, own.for_release
 
-    def gaussian(
-        self, total: NDArray[Any], scale: float, grid: float | None = None
-    ) -> NDArray[np.float64]:
-        """As the first process draws it."""
-        return np.asarray(from_first(self._own.gaussian, total, scale, grid))
-
-    def laplace(
-        self, total: NDArray[Any], scale: float, grid: float | None = None
-    ) -> NDArray[np.float64]:
-        """As the first process draws it."""
-        return np.asarray(from_first(self._own.laplace, total, scale, grid))
-
-    def sample(self, n: int, q: float) -> NDArray[np.int64]:
-        """As the first process draws it."""
-        return np.asarray(from_first(self._own.sample, n, q))
-
-    def choose(self, scores: NDArray[Any], eta: float, unit: int = 1) -> int:
-        """As the first process draws it."""
-        return int(from_first(self._own.choose, scores, eta, unit))
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("gaussian", "laplace", "sample", "choose"):
+            raise AttributeError(
+                name
+            )  # copying and pickling ask for others, before there is an own
+        return partial(from_first, getattr(self._own, name))

@@ -3,6 +3,12 @@
 A record is ``size`` people and what is *said* of them: small whole numbers, all 0 where the record is null.
 Its loss is one number, a function of its own people's embeddings and of what is said of them, so that its
 gradient is clipped as a whole and no record sees another (docs/theory/deep.md).
+
+A loss of one's own is any function ``loss(left, right, labels)`` of two (n, k) tensors and n labels
+(+1 similar, -1 dissimilar), or of tuples ``loss(anchor, positive, negative)``, that returns n numbers, each
+from its own row alone. Miners, cross-batch memory and losses of whole batches, as pytorch-metric-learning has
+them, choose or weigh pairs by what else is in a batch: no bound holds on what one pair contributes, and they
+are refused.
 """
 
 from __future__ import annotations
@@ -16,6 +22,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional as F
 
 from pairveil.array_types import IntArray
 from pairveil.errors import InputError
@@ -23,6 +30,7 @@ from pairveil.records.kinds import VACANT
 
 PairLoss = Callable[[Tensor, Tensor, Tensor], Tensor]
 """From left, right (n, k) and labels (n,) to one number a pair."""
+
 TripletLoss = Callable[[Tensor, Tensor, Tensor], Tensor]
 """From anchor, positive, negative (n, k) to one number a triplet."""
 
@@ -33,7 +41,7 @@ class PairRecords:
 
     Examples
     --------
-    >>> from pairveil.deep.losses import contrastive
+    >>> from pairveil.deep.records import contrastive
     >>> ends = torch.tensor([[[0.0]], [[2.0]]])  # by place, then by record
     >>> PairRecords(contrastive).losses(ends, torch.tensor([1.0]))
     tensor([2.])
@@ -66,7 +74,7 @@ class GroupRecords:
 
     Examples
     --------
-    >>> from pairveil.deep.losses import contrastive
+    >>> from pairveil.deep.records import contrastive
     >>> people = torch.tensor([[[0.0]], [[2.0]], [[9.0]]])
     >>> GroupRecords(3, contrastive).losses(people, torch.tensor([[1.0, -1.0, 0.0]]))
     tensor([1.])
@@ -109,7 +117,7 @@ class TupleRecords:
 
     Examples
     --------
-    >>> from pairveil.deep.losses import triplet
+    >>> from pairveil.deep.records import triplet
     >>> people = torch.tensor([[[0.0]], [[0.0]], [[3.0]], [[0.5]]])
     >>> TupleRecords(4, triplet).losses(people, torch.tensor([4.0]))  # no loss, and 1 - 0.25
     tensor([0.3750])
@@ -234,3 +242,191 @@ def same_bits(one: Tensor, other: Tensor) -> bool:
     True
     """
     return bool(torch.equal(one.nan_to_num(), other.nan_to_num()))
+
+
+# ---- what users of pytorch-metric-learning bring ---------------------------------------------------
+
+_REFUSED = (
+    "{what} of pytorch-metric-learning couples the pairs of a batch, so that no bound holds on what one pair "
+    "contributes: give pairs that were chosen without looking at data, and a loss of single pairs"
+)
+
+
+def from_indices(indices_tuple: Any) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+    """An ``indices_tuple`` as what `PrivateMetricTrainer.fit` takes: pairs and labels, or triplets and None.
+
+    Who is paired with whom is public: indices that a miner found tell of data and are no pairs to promise
+    anything for.
+
+    Parameters
+    ----------
+    indices_tuple : tuple of 1-d arrays or tensors
+        (anchors, positives, anchors, negatives), or (anchors, positives, negatives).
+
+    Examples
+    --------
+    >>> pairs, labels = from_indices(([0, 1], [2, 3], [0], [1]))
+    >>> pairs.tolist(), labels.tolist()
+    ([[0, 2], [1, 3], [0, 1]], [1, 1, -1])
+    >>> from_indices(([0], [2], [1]))[0].tolist()
+    [[0, 2, 1]]
+    """
+    if not isinstance(indices_tuple, tuple | list) or len(indices_tuple) not in (3, 4):
+        raise InputError("indices_tuple must hold three or four arrays of row numbers")
+    given = [
+        np.asarray(one.detach().cpu() if hasattr(one, "detach") else one) for one in indices_tuple
+    ]
+    if any(one.ndim != 1 or (one.size and one.dtype.kind not in "iu") for one in given):
+        raise InputError("indices_tuple must hold arrays of row numbers")
+    arrays = [one.astype(np.int64) for one in given]
+    together = (arrays,) if len(arrays) == 3 else (arrays[:2], arrays[2:])
+    if any(len({len(one) for one in part}) != 1 for part in together):
+        raise InputError("the arrays of indices_tuple must be as long as one another")
+    if len(arrays) == 3:
+        return np.column_stack(arrays), None
+    pairs = [np.column_stack(part) for part in together]
+    labels = np.repeat(np.array([1, -1]), [len(one) for one in pairs])
+    return np.concatenate(pairs), labels
+
+
+def is_foreign(loss: Any) -> bool:
+    """Whether a loss (or miner, or memory) is one of pytorch-metric-learning's.
+
+    Examples
+    --------
+    >>> is_foreign(len)
+    False
+    """
+    return any(hasattr(loss, name) for name in ("compute_loss", "mine", "embedding_memory"))
+
+
+def pair_loss_of(loss: Any) -> PairLoss:
+    """A loss of pytorch-metric-learning as one of single pairs; refused where it is none.
+
+    Every pair is asked for twice, as a similar and as a dissimilar one, and its label chooses: no shape that
+    the loss sees depends on labels.
+    """
+    if hasattr(loss, "embedding_memory") or not hasattr(loss, "compute_loss"):
+        raise InputError(_REFUSED.format(what=type(loss).__name__))
+    return _SinglePairs(loss)
+
+
+class _SinglePairs:
+    """An object, not a closure: every pass copies it, and with it the loss and what that may keep."""
+
+    def __init__(self, loss: Any) -> None:
+        self.loss, self.__name__ = loss, type(loss).__name__
+
+    def __call__(self, left: Tensor, right: Tensor, labels: Tensor) -> Tensor:
+        n = len(labels)
+        # It gives no loss for a single pair, so that one is shown twice.
+        ends = [one if n > 1 else torch.cat([one, one]) for one in (left, right)]
+        rows = torch.arange(len(ends[0]), device=left.device)
+        try:
+            found = self.loss.compute_loss(ends[0], None, (rows, rows, rows, rows), ends[1], None)
+            kinds = {name: part["reduction_type"] for name, part in found.items()}
+        except (AssertionError, AttributeError, KeyError, TypeError, ValueError):
+            kinds = {}
+        if kinds != {"pos_loss": "pos_pair", "neg_loss": "neg_pair"}:
+            raise InputError(_REFUSED.format(what=self.__name__))
+        near, far = (found[name]["losses"][:n] for name in ("pos_loss", "neg_loss"))
+        return torch.where(labels > 0, near, far)
+
+
+# ---- losses ----------------------------------------------------------------------------------------
+
+_TINY = 1e-12  # inside a square root, whose slope has no bound at 0
+
+
+def contrastive(left: Tensor, right: Tensor, labels: Tensor, margin: float = 1.0) -> Tensor:
+    """Similar pairs close, dissimilar ones at least ``margin`` apart (the paper's loss).
+
+    Examples
+    --------
+    >>> ends = torch.zeros(2, 3), torch.tensor([[0.6, 0.0, 0.0], [0.6, 0.0, 0.0]])
+    >>> contrastive(*ends, torch.tensor([1.0, -1.0]))
+    tensor([0.1800, 0.0800])
+    """
+    square = (left - right).pow(2).sum(dim=1)
+    apart = F.relu(margin - (square + _TINY).sqrt()).pow(2)
+    return 0.5 * torch.where(labels > 0, square, apart)
+
+
+def cosine(left: Tensor, right: Tensor, labels: Tensor, margin: float = 0.0) -> Tensor:
+    """Similar pairs in one direction, dissimilar ones with a cosine of at most ``margin``.
+
+    Examples
+    --------
+    >>> cosine(torch.eye(2), torch.eye(2), torch.tensor([1.0, -1.0]))
+    tensor([0., 1.])
+    """
+    alike = F.cosine_similarity(left, right, dim=1, eps=1e-6)
+    return torch.where(labels > 0, 1 - alike, F.relu(alike - margin))
+
+
+def logistic(left: Tensor, right: Tensor, labels: Tensor, margin: float = 1.0) -> Tensor:
+    """Cross-entropy of the match probability ``1 / (1 + exp(||l - r||^2 - margin))``.
+
+    Examples
+    --------
+    >>> logistic(torch.zeros(1, 2), torch.ones(1, 2), torch.tensor([-1.0]))
+    tensor([0.3133])
+    """
+    return F.softplus(labels * ((left - right).pow(2).sum(dim=1) - margin))
+
+
+def triplet(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0) -> Tensor:
+    """The negative further from the anchor than the positive, by ``margin`` in squared distances.
+
+    Examples
+    --------
+    >>> triplet(torch.zeros(1, 1), torch.full((1, 1), 0.5), torch.ones(1, 1))
+    tensor([0.2500])
+    """
+    near, far = ((anchor - other).pow(2).sum(dim=1) for other in (positive, negative))
+    return F.relu(margin + near - far)
+
+
+LOSSES: dict[str, PairLoss] = {"contrastive": contrastive, "cosine": cosine, "logistic": logistic}
+
+TRIPLET_LOSSES: dict[str, TripletLoss] = {"triplet": triplet}
+
+COUPLED = (
+    "losses that couple the pairs of a batch (miners, cross-batch memory, in-batch negatives) have no bound "
+    "on what one pair contributes"
+)
+
+
+def records_of(kind: str, size: int, loss: str | PairLoss) -> tuple[str, Records]:
+    """Records of some kind with their loss, and the loss's name.
+
+    Parameters
+    ----------
+    kind : {'pairs', 'groups', 'tuples'}
+    size : int
+        People in a record.
+    loss : str or callable
+        Groups take a loss of pairs, or 'triplet'; tuples one of triplets. A loss of single pairs of
+        pytorch-metric-learning is taken too.
+
+    Examples
+    --------
+    >>> records_of("pairs", 2, "cosine")[0], records_of("groups", 4, "triplet")[1].triplets
+    ('cosine', True)
+    """
+    if is_foreign(loss):
+        loss = pair_loss_of(loss)
+    taken = {"pairs": LOSSES, "groups": LOSSES | TRIPLET_LOSSES, "tuples": TRIPLET_LOSSES}[kind]
+    if not callable(loss) and loss not in taken:
+        raise InputError(
+            f"loss of {kind} must be one of {', '.join(taken)}, or a function of embeddings; {COUPLED}"
+        )
+    name = getattr(loss, "__name__", type(loss).__name__) if callable(loss) else loss
+    function = loss if callable(loss) else taken[loss]
+    if kind == "pairs":
+        return name, PairRecords(function)
+    if kind == "tuples":
+        return name, TupleRecords(size, function)
+    if loss == "triplet" and size < 3:
+        raise InputError("a triplet needs three people: these groups have two")
+    return name, GroupRecords(size, function, triplets=loss == "triplet")
