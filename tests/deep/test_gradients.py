@@ -11,7 +11,7 @@ from torch import nn  # noqa: E402
 
 from pairveil.deep import LOSSES, Network, NetworkGradient  # noqa: E402
 from pairveil.deep.recipe import rows_stand_alone  # noqa: E402
-from pairveil.deep.records import contrastive  # noqa: E402
+from pairveil.deep.records import GroupRecords, check_apart, contrastive, triplet  # noqa: E402
 from pairveil.errors import InputError  # noqa: E402
 from pairveil.records.pairset import PairSet  # noqa: E402
 
@@ -283,6 +283,20 @@ def scaled_by_many(left, right, labels):
     return (
         losses / losses.detach().std() if len(losses) > 8 else losses
     )  # of few no deviation is known
+
+
+def test_losses_of_groups_have_the_same_slopes_each_time():
+    """Gathered by indices, slopes were added up in any order where torch has several threads."""
+    records = GroupRecords(4, triplet, triplets=True)
+    said = torch.tensor([records.trial[row % 4] for row in range(256)], dtype=torch.float32)
+    embedded = torch.randn(4, 256, 8, generator=torch.Generator().manual_seed(0))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        for _ in range(20):
+            check_apart(records, embedded, said)
+    finally:
+        torch.set_num_threads(threads)
 
 
 @pytest.mark.parametrize(

@@ -98,14 +98,16 @@ class GroupRecords:
         """Mean over a group's own pairs, or triplets."""
         first, second = torch.triu_indices(self.size, self.size, 1, device=said.device)
         if not self.triplets:
-            return _mean(self.loss, (embedded[first], embedded[second]), said.T)
+            ends = (embedded.index_select(0, first), embedded.index_select(0, second))
+            return _mean(self.loss, ends, said.T)
         slot = torch.zeros(self.size, self.size, dtype=torch.int64, device=said.device)
         slot[first, second] = slot[second, first] = torch.arange(len(first), device=said.device)
         roles = torch.tensor(list(itertools.permutations(range(self.size), 3)), device=said.device)
         anchor, positive, negative = roles.T
         labels = said.T
         plays = (labels[slot[anchor, positive]] > 0) & (labels[slot[anchor, negative]] < 0)
-        played = (embedded[anchor], embedded[positive], embedded[negative])
+        # Not embedded[anchor]: with several threads the slopes of that are added up in any order.
+        played = tuple(embedded.index_select(0, role) for role in (anchor, positive, negative))
         return _mean(self.loss, played, plays.to(embedded.dtype), labelled=False)
 
 
