@@ -160,8 +160,6 @@ class SharedNoise:
         self.name, self.for_release = own.name, own.for_release
 
     def __getattr__(self, name: str) -> Any:
-        if name not in ("gaussian", "laplace", "sample", "choose"):
-            raise AttributeError(
-                name
-            )  # copying and pickling ask for others, before there is an own
+        if name.startswith("_") or name not in vars(NoiseSource):
+            raise AttributeError(name)  # copying and pickling ask, before there is an own
         return partial(from_first, getattr(self._own, name))
