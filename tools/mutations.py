@@ -74,6 +74,12 @@ SENSITIVITY = [
         _in("test_groups"),
     ),
     Mutation(
+        "rounding: a mean over groups is charged that of one pair a group",
+        "+ 2 * gamma * TILE * terms",
+        "+ 0 * gamma * TILE * terms",
+        _in("test_group_sums"),
+    ),
+    Mutation(
         "clip: a group contributes what its pairs add up to",
         "total += self.of.tile_sum(differences, told[group, slot], norm) / n_pairs",
         "total += self.of.tile_sum(differences, told[group, slot], norm)",

@@ -25,8 +25,11 @@ from pairveil.learners.classes import ClassScatter
 from pairveil.learners.contrastive.groups import GroupMean
 from pairveil.learners.contrastive.learner import DPPMetricLearner
 from pairveil.learners.contrastive.recipe import Survey
+from pairveil.learners.histogram import ScoreCounts
 from pairveil.learners.tuples import DPPTripletLearner
+from pairveil.linkage.model import LevelCounts
 from pairveil.privacy.ledger import PrivacyLedger
+from pairveil.records.counted import CountedPairs
 from pairveil.records.groups import GroupSet
 from pairveil.records.ondisk import open_pairs
 from pairveil.records.pairset import PairSet
@@ -60,7 +63,7 @@ def test_workers_give_the_integers_of_a_local_sum(client, rate):
 
 
 def sums_of_other_records():
-    """Groups (a compiled sum, one in NumPy whose tiles are smaller than 1,024), tuples and people."""
+    """Groups (a compiled sum, one in NumPy with tiles below 1,024), tuples, people and counted pairs."""
     rng = np.random.default_rng(1)
     W = rng.normal(size=(3, 80)) * 0.2
     kinds = rng.integers(-1, 4, 9_000)
@@ -74,9 +77,14 @@ def sums_of_other_records():
     yield some, GroupMean(Survey(80, 2.0, Survey.bound("l2")), 8)
     yield triples, SetGradient(W, TripletLoss(margin=0.5), 0.1, size=3)
     yield People(X, kinds, 4), ClassScatter(4, np.zeros(80), np.ones(80), ClassScatter.bound("l2"))
+    labels, ends = rng.integers(-1, 2, 9_000).astype(np.int8), rng.integers(0, 500, (9_000, 2))
+    levels = CountedPairs(rng.integers(-1, 2, (9_000, 2)), labels, ends, np.arange(500))
+    yield levels, LevelCounts((2, 2), False, LevelCounts.bound(2, "l2"))
+    cells = CountedPairs(rng.integers(0, 9, (9_000, 1)), labels)  # of nobody knows whom
+    yield cells, ScoreCounts(9, ScoreCounts.bound(9, "l2"))
 
 
-def test_groups_tuples_and_people_have_the_same_integers_too(client):
+def test_all_other_records_have_the_same_integers_too(client):
     for data, statistic in sums_of_other_records():
         cluster = dask_backend.OnCluster(data, client)
         assert (cluster.records, len(cluster._parts) > 1) == (data.kind, True)

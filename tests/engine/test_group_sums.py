@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pairveil.engine.gradients import SetGradient
 from pairveil.engine.losses import ContrastiveLoss
-from pairveil.engine.statistics import clipped_sum
+from pairveil.engine.statistics import TILE, clipped_sum
 from pairveil.graph.choosing import design_groups
 from pairveil.learners.contrastive.groups import GroupMean
 from pairveil.learners.contrastive.recipe import ColumnSignal, DissimilarDistances, Survey
@@ -155,6 +155,25 @@ def test_a_person_never_moves_the_side_queries_further_than_two_clips(seed, scal
         one, two = (clipped_sum(found, None, statistic, norm, grid) for found in (groups, near))
         moved = np.linalg.norm(((one - two) * grid).ravel(), 1 if norm == "l1" else 2)
         assert moved <= 2 * statistic.sensitivity(norm, grid)
+
+
+@pytest.mark.parametrize("norm", ["l2", "l1"])
+@pytest.mark.parametrize("size", [2, 8, 64])
+def test_a_mean_is_charged_the_rounding_of_all_pairs_of_a_tile(size, norm):
+    """1,024 groups of P pairs are added up in both worlds: gamma(1024 P) of what their terms come to."""
+    terms = TILE * size * (size - 1) / 2 * 2.0**-53
+    for mean in _side_queries(4, 0.4, norm, size):
+        largest = max(mean.clip, mean.of.largest_term)
+        rounding = 2 * terms / (1 - terms) * TILE * largest
+        width = np.prod(mean.shape) if norm == "l1" else np.sqrt(np.prod(mean.shape))
+        assert mean.sensitivity(norm, GRID) >= mean.clip + rounding + GRID * width
+
+
+def test_larger_groups_than_a_mean_is_charged_for_are_refused():
+    groups = _groups(np.random.default_rng(0), 12, 4, 4)
+    for mean in _side_queries(4, 0.1, "l2", size=3):
+        with pytest.raises(ValueError, match="smaller groups"):
+            clipped_sum(groups, None, mean, "l2", GRID)
 
 
 def test_null_groups_contribute_nothing_and_batches_add_up():

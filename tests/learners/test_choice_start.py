@@ -145,7 +145,7 @@ def test_a_pure_epsilon_chooses_sooner_and_takes_fewer_steps():
 def test_many_pairs_keep_little_of_euclid_after_a_choice(mechanism, epsilon, monkeypatch):
     """Euclid's weight counted the noise of ten directions in l1: ten times that of the one learned.
 
-    It would be 0.46 and more; 0.3 of it is that a choice tells nothing of the other directions.
+    It would be 0.46; 0.3 of it is that a choice tells nothing of the other directions.
     """
     X, _, chain, y = people()
     weights = []

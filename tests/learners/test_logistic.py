@@ -5,6 +5,7 @@ import pytest
 
 from pairveil import DPPMetricLearner, InputError, PrivacyLedger, design_pairs
 from pairveil.audit import audit_exactly
+from pairveil.learners.contrastive import recipe
 from pairveil.learners.histogram import match_odds
 
 pytestmark = pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")
@@ -29,6 +30,23 @@ def test_it_learns_as_well_and_says_so_in_its_certificate():
     certificate = fitted(loss="logistic").certificate_
     assert certificate.plan["loss"] == "logistic"
     assert certificate.verify()
+
+
+@pytest.mark.parametrize("loss", ["contrastive", "logistic"])
+@pytest.mark.parametrize("rate", [1.0, 80.0])
+def test_long_steps_are_shrunk_by_no_more_than_the_noise_they_keep(rate, loss):
+    """A step cut to the margin was shrunk as if it were whole: W was 0.
+
+    Of W = 0 the logistic loss has no gradient: a clip bound of 0 stopped the fit when it was charged.
+    """
+    learner = fitted(loss=loss, epsilon=0.05, n_components=2, learning_rate=rate)
+    assert np.linalg.norm(learner.components_) > 0.1
+
+
+def test_a_metric_that_shrank_to_nothing_does_not_stop_a_fit_that_is_charged(monkeypatch):
+    monkeypatch.setattr(recipe, "shrink_columns", lambda W, _: 0 * W)
+    learner = fitted(loss="logistic", n_components=2)
+    assert np.linalg.norm(learner.components_) < 1e-6
 
 
 @pytest.mark.parametrize("adjacency", ["zero-out", "replace"])

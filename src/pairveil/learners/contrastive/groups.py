@@ -55,6 +55,8 @@ class GroupMean(Statistic):
             Of the pairs inside; 0 is null.
         norm : {'l2', 'l1'}
         """
+        if people.shape[1] > self.size:
+            raise ValueError("`sensitivity` is that of smaller groups: GroupMean(..., size=m)")
         first, second = slots(people.shape[1])
         live, total = np.count_nonzero(labels, axis=1), np.zeros(self.shape)
         for n_pairs in np.unique(live[live > 0]):  # groups with as many pairs have one divisor

@@ -321,30 +321,33 @@ def descend(
         bound = clip * l1_width(plan, k)
         if query.mechanism.norm == "l2" and now == 1:
             # No pair's gradient exceeds a bound that W alone gives (docs/theory/guarantee.md).
-            bound = min(bound, loss.gradient_bound(float(np.linalg.norm(W, 2)), longest))
+            # Of W = 0 that may be 0, and no noise has that length.
+            least = loss.gradient_bound(float(np.linalg.norm(W, 2)), longest)
+            bound = min(bound, max(least, _TINY))
         gradient = SetGradient(W, loss, bound, balance.weights, balance.scale)
-        W = at_most(now * margin, W, engine.descend(query, gradient, step / (batch * clip), now))
-        W = shrink_singular_values(W, now * shrunk * (math.sqrt(d) + math.sqrt(k)))
-        W = shrink_columns(W, now * shrunk * math.sqrt(k))
+        way = engine.descend(query, gradient, step / (batch * clip), now) - W
+        part = part_within(now * margin, way)
+        # A part of a step has that part of its noise. All of it is taken off the usual steps, as fitted.
+        off = shrunk * now * (part if recipe.learning_rate else 1.0)
+        W = shrink_singular_values(W + part * way, off * (math.sqrt(d) + math.sqrt(k)))
+        W = shrink_columns(W, off * math.sqrt(k))
         if t + now > query.steps // 2:
             average, counted = average + now * W, counted + now
     return average / counted
 
 
-def at_most(length: float, start: FloatArray, end: FloatArray) -> FloatArray:
-    """The way from one matrix to another, as far as a length.
+def part_within(length: float, way: FloatArray) -> float:
+    """Which part of a way is no longer than a length.
 
     Few long steps overshoot along a column that a choice put on a large scale: W jumps to and fro, and the
     average of the iterates is nothing. A W of the margin's length puts typical differences at the margin.
 
     Examples
     --------
-    >>> at_most(1.0, np.zeros((1, 2)), np.array([[3.0, 4.0]]))
-    array([[0.6, 0.8]])
+    >>> part_within(1.0, np.array([[3.0, 4.0]])), part_within(9.0, np.array([[3.0, 4.0]]))
+    (0.2, 1.0)
     """
-    way = end - start
-    kept: FloatArray = start + way * min(1.0, length / max(float(np.linalg.norm(way)), _TINY))
-    return kept
+    return min(1.0, length / max(float(np.linalg.norm(way)), _TINY))
 
 
 def usual_clip(signal: float) -> float:
