@@ -388,7 +388,7 @@ TRIPLETS = (
 COMMANDS: dict[str, str] = {
     "kappa": "kappa pairs.csv --json",
     "kappa words": "kappa pairs.csv",
-    "select": "select pairs.csv --how paths -o kept.csv --json",
+    "select": "select pairs.csv --how paths --seed 0 -o kept.csv --json",
     "select matching": "select pairs.csv --how matching --seed 0 -o kept.csv --json",
     "design": "design --people 20 --how paths -o design.csv --json --seed 0",
     "account": "account --kappa 3 --sample-rate 0.1 --noise-multiplier 4 --steps 100 --delta 1e-5 --json",
