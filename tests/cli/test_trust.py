@@ -296,6 +296,12 @@ def test_signing(ring: Path, tmp_path: Path) -> None:
     (folder / "report.html").write_text("<h1>epsilon 0.001</h1>")
     assert run(*checked, "--json", cwd=tmp_path).json["uncovered"] == ["report.html"]
     assert "NOT covered by the signature: report.html" in run(*checked, cwd=tmp_path).out
+    readme = (folder / "README.md").read_text()
+    (folder / "README.md").write_text(f"{readme} changed")
+    unkeyed = run("certificate", folder, cwd=tmp_path)  # that needs no key to be seen
+    assert (unkeyed.code, "tampered with: README.md" in unkeyed.err) == (2, True)
+    assert "Verified" not in unkeyed.out
+    (folder / "README.md").write_text(readme)
     (folder / "metric.safetensors").write_bytes(b"changed")
     tampered = run(*checked, cwd=tmp_path)
     assert (tampered.code, "tampered with: metric.safetensors" in tampered.err) == (2, True)

@@ -116,14 +116,15 @@ def sign(folder: str | Path, key: str | Path) -> Path:
     return write_file(source / SIGNATURE_FILE, json.dumps(envelope, indent=2) + "\n")
 
 
-def check_signature(folder: str | Path, signer: str | Path) -> Signature:
+def check_signature(folder: str | Path, signer: str | Path | None) -> Signature:
     """Check that the holder of the key ``signer`` signed this release as it is.
 
-    It does not say that there is no newer release of the same sender: look at `Signature.signed_at`.
+    Without a key, only that its files are those which somebody signed. It does not say that there is no
+    newer release of the same sender: look at `Signature.signed_at`.
 
     Raises InputError: not signed; signed by another key; or changed after it was signed.
     """
-    source, key = Path(folder), _public_key(Path(signer))
+    source, key = Path(folder), None if signer is None else _public_key(Path(signer))
     if not is_signed(source):
         raise InputError(
             f"{source} is not signed: it holds no {SIGNATURE_FILE}; ask the sender to sign it "
@@ -169,8 +170,8 @@ def _encoded(kind: str, payload: bytes) -> bytes:
     return b"DSSEv1 %d %b %d %b" % (len(name), name, len(payload), payload)
 
 
-def _signed_payload(file: Path, key: Ed25519PublicKey, signer: str | Path) -> bytes:
-    """The payload of an envelope, if one of its signatures is by this key."""
+def _signed_payload(file: Path, key: Ed25519PublicKey | None, signer: str | Path | None) -> bytes:
+    """The payload of an envelope, if one of its signatures is by this key; by anybody, without a key."""
     held = read_regular(file, _MOST_BYTES)
     try:
         envelope = parse_json(held, str(file))
@@ -182,7 +183,8 @@ def _signed_payload(file: Path, key: Ed25519PublicKey, signer: str | Path) -> by
         raise InputError(f"{file} is no DSSE envelope: it is damaged") from None
     for signature in signatures[:64]:
         try:
-            key.verify(signature, signed)
+            if key is not None:
+                key.verify(signature, signed)
         except InvalidSignature:
             continue
         if kind == PAYLOAD_TYPE:
