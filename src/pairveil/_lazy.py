@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 
@@ -49,3 +51,23 @@ def offered(
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return __getattr__
+
+
+def load_named(place: str, what: str) -> Any:
+    """What 'module:name' names; modules of the working folder are found too, after all others."""
+    from pairveil.errors import InputError
+
+    module, _, name = place.partition(":")
+    if not (module and name):
+        raise InputError(f"a {what} that is not ours is named module:{what}")
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.append(here)
+    try:
+        found = import_module(module)
+    except Exception as problem:
+        raise InputError(
+            f"module '{module}' cannot be imported: {type(problem).__name__}: {problem}"
+        ) from None
+    if not hasattr(found, name):
+        raise InputError(f"module '{module}' has no {what} '{name}'")
+    return getattr(found, name)

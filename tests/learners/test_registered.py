@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import sys
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import numpy as np
@@ -228,6 +229,33 @@ def test_the_guides_own_parameter_is_checked(guide):
     assert guide.DiagonalLearner(largest=np.float32(2), epsilon=8.0).fit(data).kappa_ == 1
 
 
-def test_a_name_that_is_not_registered_is_refused():
-    with pytest.raises(InputError, match="contrastive"):
-        learner_class("triplets")
+@pytest.mark.parametrize(
+    ("name", "said"),
+    {
+        "triplets": "contrastive",
+        "no.such.module:Learner": "cannot be imported",
+        "pairveil.learners.tuples:Nothing": "has no class 'Nothing'",
+        "pairveil.learners.tuples:NUMBERS": "is no learner",
+        "collections:Counter": "is no learner",
+    }.items(),
+)
+def test_what_is_no_learner_is_refused_by_name(name, said):
+    with pytest.raises(InputError, match=said):
+        learner_class(name)
+
+
+def test_a_learner_from_outside_needs_its_class_and_nothing_else(tmp_path, monkeypatch):
+    (tmp_path / "their_learner.py").write_text(
+        "from pairveil import DPPMetricLearner\nclass Theirs(DPPMetricLearner):\n    pass\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [*sys.path])
+    assert learner_class("their_learner:Theirs").__name__ == "Theirs"
+
+
+def test_an_installed_package_registers_its_learner(monkeypatch):
+    point = EntryPoint("theirs", "pairveil.learners.tuples:DPPTripletLearner", "pairveil.learners")
+    ours = EntryPoint("ranking", "pairveil.learners.tuples:DPPTripletLearner", "pairveil.learners")
+    monkeypatch.setattr("pairveil.learners.entry_points", lambda group: [point, ours])
+    assert learner_class("theirs").__name__ == "DPPTripletLearner"
+    assert learner_class("ranking").__name__ == "PrivatePreferenceRanker"

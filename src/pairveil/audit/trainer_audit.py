@@ -18,16 +18,14 @@ label). Both bounds are one-sided tests of the hypothesis "the mechanism keeps i
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from importlib import import_module
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pairveil._lazy import load_named
 from pairveil.array_types import FloatArray
 from pairveil.audit.auditor import Claim, Finding, Verdict, audit, judged
 from pairveil.audit.worst_case import worst_case
@@ -213,22 +211,9 @@ def load_trainer(name: str) -> Trainer:
     >>> load_trainer("reproduction.trainers:pair_clipped").__name__
     'pair_clipped'
     """
-    module, colon, function = name.partition(":")
-    if not (module and colon and function):
-        raise InputError("a trainer is named module:function, such as mytrainer:train")
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.append(
-            here
-        )  # last: what lies there beside the trainer stands in for no other module
-    try:
-        found = getattr(import_module(module), function, None)
-    except Exception as problem:
-        raise InputError(
-            f"module '{module}' cannot be imported: {type(problem).__name__}: {problem}"
-        ) from None
+    found = load_named(name, "function")
     if not callable(found):
-        raise InputError(f"module '{module}' has no function '{function}'")
+        raise InputError(f"'{name}' is no function")
     trainer: Trainer = found
     return trainer
 

@@ -6,10 +6,10 @@ learner that is listed is certified, audited and documented like the others.
 
 from __future__ import annotations
 
-from importlib import import_module
+from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
-from pairveil._lazy import offered
+from pairveil._lazy import load_named, offered
 
 if TYPE_CHECKING:
     from pairveil.learners.base import PrivateLearner
@@ -28,9 +28,13 @@ DEFAULT_LEARNER = "contrastive"
 
 
 def learner_class(name: str) -> type[PrivateLearner]:
-    """The class of a registered learner.
+    """The class of a learner by its name.
 
-    ``name``: one of `LEARNERS`.
+    Parameters
+    ----------
+    name : str
+        One of `LEARNERS`, an entry point of the group ``pairveil.learners`` of an installed package, or
+        'module:Class': any subclass of `PrivateLearner`.
 
     Examples
     --------
@@ -38,12 +42,24 @@ def learner_class(name: str) -> type[PrivateLearner]:
     'DPPMetricLearner'
     """
     from pairveil.errors import InputError
+    from pairveil.learners.base import PrivateLearner
 
-    if name not in LEARNERS:
-        raise InputError(f"learner must be one of {', '.join(LEARNERS)}")
-    module, _, kind = LEARNERS[name].partition(":")
-    found: type[PrivateLearner] = getattr(import_module(module), kind)
+    if ":" in name:
+        place = name
+    elif (known := registered_learners()).get(name) is not None:
+        place = known[name]
+    else:
+        raise InputError(f"learner must be one of {', '.join(known)}, or module:Class")
+    found = load_named(place, "class")
+    if not (isinstance(found, type) and issubclass(found, PrivateLearner)):
+        raise InputError(f"'{place}' is no learner: it must be a subclass of PrivateLearner")
     return found
+
+
+def registered_learners() -> dict[str, str]:
+    """Names and places of our own learners, and of those that installed packages bring."""
+    brought = {one.name: one.value for one in entry_points(group="pairveil.learners")}
+    return brought | LEARNERS  # none of ours is replaced
 
 
 __all__ = ["Outlook", "PrivateLearner", "PrivateMetricLearner"]
