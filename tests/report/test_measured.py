@@ -15,7 +15,7 @@ from pairveil.audit.plan_targets import released_plan
 from pairveil.errors import InputError
 from pairveil.learners.expected import expected_gain, gain_by_epsilon
 from pairveil.privacy.certificate import Certificate
-from pairveil.report.data import PublicTest
+from pairveil.report.data import PublicTest, Score, Summary
 from pairveil.report.page import render
 from pairveil.report.quality import SCORES, evaluated, read_evaluation
 
@@ -112,12 +112,23 @@ def scored(tmp_path: Path) -> tuple[Path, dict, Certificate]:
 def test_a_charged_evaluation_is_shown_with_its_cost(scored, full_data) -> None:
     file, _, release = scored
     found = read_evaluation(file, release)
-    assert "epsilon 0.5" in evaluated(found)["cost"]
+    assert "epsilon 0.5" in evaluated(found.score, found.certificate)["cost"]
     bare = replace(full_data, summary=replace(full_data.summary, utility=None))
     page = render(replace(bare, evaluation=found))
     assert "81.0" in page
     assert "81 in 100" in page
     assert "No curve is shown" not in page
+
+
+def test_a_score_that_the_fit_itself_paid_for_is_shown_with_its_part(full_data) -> None:
+    score = Score((0.81, 0.78, 0.84), (0.7, 0.67, 0.73), 300, 0.95, 0.2)
+    summary = replace(full_data.summary, utility=None, score=score)
+    assert Summary.from_json(summary.to_json()) == summary
+    page = render(replace(full_data, summary=summary))
+    for words in ("81 in 100", "78.0 to 84.0", "epsilon 0.2, which is part of what this release"):
+        assert words in page, words
+    with pytest.raises(InputError, match="shares from 0 to 1"):
+        replace(score, plain=(1.2, 0.1, 0.2))
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from pairveil.learners.ranking import PrivatePreferenceRanker
 from pairveil.privacy.units import WORDS
 from pairveil.report import accounts
 from pairveil.report.charts import bin_counts, hundred_guesses, nice_ticks
-from pairveil.report.data import Cover, Evaluation, PublicTest, ReportData, Summary
+from pairveil.report.data import Cover, Evaluation, PublicTest, ReportData, Score, Summary
 from pairveil.report.page import render, write
 from pairveil.report.promise import verdict_of
 from pairveil.report.quality import PLAIN
@@ -366,9 +366,8 @@ def test_what_was_measured_beside_is_in_the_headline(full_data, seeded) -> None:
     """A score on private pairs is one more release: the numbers are of both, or there are none."""
     alone = replace(full_data, summary=Summary())
     share = (0.8, 0.7, 0.9)
-    twice = Evaluation(
-        share, share, 100, 0.95, full_data.certificate
-    )  # no curve: nothing in common
+    score = Score(share, share, 100, 0.95)
+    twice = Evaluation(score, full_data.certificate)  # no curve: nothing in common
     assert set(verdict_of(alone).in_100.values()) == {60, 69}
     assert set(verdict_of(replace(alone, evaluation=twice)).in_100.values()) == {None}
     X = np.random.default_rng(0)

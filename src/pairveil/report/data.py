@@ -157,6 +157,36 @@ class Budget:
 
 
 @dataclass(frozen=True)
+class Score:
+    """How well a metric orders private pairs that were held out: paid for, with both ends of its interval.
+
+    Attributes
+    ----------
+    score, plain : (value, low, high)
+        Of 1, of this metric and of plain distance: how often a pair that is alike is closer than one that
+        is not.
+    n_pairs : int
+    confidence : float
+        Of both intervals together.
+    epsilon : float or None
+        The part of the release's epsilon that was spent on it, of its certificate's unit; None where the
+        score has a certificate of its own.
+    """
+
+    score: tuple[float, float, float]
+    plain: tuple[float, float, float]
+    n_pairs: int
+    confidence: float
+    epsilon: float | None = None
+
+    def __post_init__(self) -> None:
+        if not all(0 <= share <= 1 for share in (*self.score, *self.plain, self.confidence)):
+            raise InputError("a score and its confidence are shares from 0 to 1")
+        if not 0 < self.n_pairs < 2**53 or not (self.epsilon is None or self.epsilon > 0):
+            raise InputError("a score is of pairs, and paid for")
+
+
+@dataclass(frozen=True)
 class Summary:
     """All that the page shows beside the certificate and the metric; every part may be absent.
 
@@ -164,7 +194,7 @@ class Summary:
     ----------
     used, given : GraphSummary or None
         The pairs used for learning, and all pairs there were.
-    utility, points, budget
+    utility, points, budget, score
         See the classes.
     title : str
         What was learned, for the top of the page.
@@ -181,6 +211,7 @@ class Summary:
     points: ProjectedPoints | None = None
     budget: Budget | None = None
     title: str = ""
+    score: Score | None = None
 
     def to_json(self) -> str:
         """The text of ``summary.json``."""
@@ -251,23 +282,9 @@ class PublicTest:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Scores on private pairs that were paid for, each with both ends of its interval.
+    """A score on private pairs that was measured after the release, and what that cost."""
 
-    Attributes
-    ----------
-    score, plain : (value, low, high)
-        Of this metric and of plain distance.
-    n_pairs : int
-    confidence : float
-        Of both intervals together.
-    certificate : Certificate
-        What the measurement cost.
-    """
-
-    score: tuple[float, float, float]
-    plain: tuple[float, float, float]
-    n_pairs: int
-    confidence: float
+    score: Score
     certificate: Certificate
 
 

@@ -42,6 +42,7 @@ from pairveil.report.data import (
     ProjectedPoints,
     PublicTest,
     ReportData,
+    Score,
     UtilityCurve,
     UtilityPoint,
 )
@@ -133,14 +134,12 @@ def read_evaluation(path: str | Path, certificate: Certificate | None) -> Evalua
     shares = [float(content[name]) for name in (*SCORES, "confidence")]
     if not all(0 <= share <= 1 for share in shares) or not 0 < content["n_pairs"] < 2**53:
         raise InputError(f"--evaluation: {file.name} holds scores that are none")
-    return Evaluation(
-        (shares[0], shares[1], shares[2]), (shares[3], shares[4], shares[5]), content["n_pairs"],
-        shares[6], cost_of_it,
-    )  # fmt: skip
+    ours, plain = (shares[0], shares[1], shares[2]), (shares[3], shares[4], shares[5])
+    return Evaluation(Score(ours, plain, content["n_pairs"], shares[6]), cost_of_it)
 
 
-def evaluated(found: Evaluation) -> dict[str, Any]:
-    """The scores on private pairs, and what they cost."""
+def evaluated(found: Score, spent: Certificate | None) -> dict[str, Any]:
+    """The scores on private pairs, and what they cost: ``spent``, or a part of the release's epsilon."""
     rows = [
         (name, f"{100 * value:.1f}", f"{100 * low:.1f} to {100 * high:.1f}")
         for name, (value, low, high) in (
@@ -148,8 +147,14 @@ def evaluated(found: Evaluation) -> dict[str, Any]:
             ("plain distance", found.plain),
         )
     ]
-    spent = found.certificate
-    seeded = "" if spent.for_release else " It was made with a seed and is not for release."
+    paid = f"It cost epsilon {cost(found.epsilon or 0.0)}, which is part of what this release spent."
+    if spent is not None:
+        paid = (
+            f"This measurement cost epsilon {cost(spent.epsilon)} for one {spent.unit} "
+            f"({spent.adjacency}) of its own, beside that of the metric; a ledger that was charged for both "
+            "says what they cost together."
+        )
+        paid += "" if spent.for_release else " It was made with a seed and is not for release."
     return {
         "table": table(
             "Right order of two pairs, of 100",
@@ -160,11 +165,7 @@ def evaluated(found: Evaluation) -> dict[str, Any]:
             f"{number(found.n_pairs)} labelled pairs that are private were compared, with noise: one of "
             "people who belong together and one of people who differ, which is closer? A coin gets 50."
         ),
-        "cost": (
-            f"This measurement cost epsilon {cost(spent.epsilon)} for one {spent.unit} "
-            f"({spent.adjacency}) of its own, beside that of the metric; a ledger that was charged for both "
-            f"says what they cost together.{seeded}"
-        ),
+        "cost": paid,
     }
 
 
@@ -218,16 +219,24 @@ WRONG_SHOWN = 0.05  # of pairs that differ, taken for alike: where the curve is 
 def quality(data: ReportData) -> dict[str, Any]:
     """Everything that public numbers say about quality; parts are None where there are none."""
     curve, test, points = data.summary.utility, data.public_test, data.summary.points
+    score, later = scored(data)
     return {
         "test": None if test is None else _public_test(test),
         "expected": _expected(data),
-        "evaluation": None if data.evaluation is None else evaluated(data.evaluation),
+        "evaluation": None if score is None else evaluated(score, later),
         "curve": None if curve is None else _curve(curve),
         "points": None if points is None else _points(points),
         "weights": _weights(data.metric),
         "plain": PLAIN if is_plain(data.metric) else None,
         "folder": data.folder,
     }
+
+
+def scored(data: ReportData) -> tuple[Score | None, Certificate | None]:
+    """The score on private pairs, and its own certificate where it was measured after the release."""
+    if data.evaluation is not None:
+        return data.evaluation.score, data.evaluation.certificate
+    return data.summary.score, None
 
 
 def _expected(data: ReportData) -> dict[str, Any] | None:
@@ -247,13 +256,14 @@ def gain_in_brief(data: ReportData) -> Fact:
             f"{100 * test.score:.0f} in 100",
             f"plain distance {100 * test.plain:.0f}, a coin 50; {test.note}",
         )
-    if data.evaluation is not None:
-        (score, low, high), plain = data.evaluation.score, data.evaluation.plain[0]
+    measured, later = scored(data)
+    if measured is not None:
+        (score, low, high), plain = measured.score, measured.plain[0]
         return Fact(
             "Right order of two pairs",
             f"{100 * score:.0f} in 100",
             f"{100 * low:.0f} to {100 * high:.0f}, plain distance {100 * plain:.0f}, a coin 50; on private "
-            "pairs, at a cost of its own",
+            f"pairs{', at a cost of its own' if later else ' that were held out'}",
         )
     kept = None if curve is None else gain_kept(curve)
     if data.answer is not None:
