@@ -147,7 +147,9 @@ def evaluated(found: Score, spent: Certificate | None) -> dict[str, Any]:
             ("plain distance", found.plain),
         )
     ]
-    paid = f"It cost epsilon {cost(found.epsilon or 0.0)}, which is part of what this release spent."
+    paid = (
+        f"It cost epsilon {cost(found.epsilon or 0.0)}, which is part of what this release spent."
+    )
     if spent is not None:
         paid = (
             f"This measurement cost epsilon {cost(spent.epsilon)} for one {spent.unit} "
