@@ -78,6 +78,7 @@ def run_here(*words: object, cwd: Path, **variables: str) -> Done:
             contextlib.redirect_stderr(err),
             patch.dict(os.environ, environment() | variables, clear=True),
             patch.object(sys, "argv", ["pairveil", *map(str, words)]),
+            patch.object(os, "_exit", sys.exit),
         ):
             app.main()
     except SystemExit as end:

@@ -1,16 +1,17 @@
-"""`fit` killed at any step: the release is the old or the new one, and the ledger is charged once."""
+"""Commands killed at any step: the release is the old or the new one, and the ledger is charged once."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from running import environment, run_here
+from running import PAIRVEIL, environment, run_here
 
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.release.metric import ReleasedMetric
@@ -19,12 +20,31 @@ SCRIPT = Path(__file__).with_name("kill_fitting.py")
 NIGHTLY = bool(os.environ.get("PAIRVEIL_NIGHTLY"))
 
 
+COMMANDS = ("fit", "link", "threshold", "evaluate")
+
+
+@pytest.fixture(scope="module")
+def given(files: Path, release: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the four commands that spend read."""
+    folder = tmp_path_factory.mktemp("given")
+    for name in ("people.csv", "pairs.csv"):
+        shutil.copy(files / name, folder)
+    shutil.copytree(release, folder / "metric")
+    rows = [line.split(",")[:2] for line in (files / "pairs.csv").read_text().splitlines()[1:]]
+    cells = [f"{a},{b},{at % 3},{at % 2}" for at, (a, b) in enumerate(rows)]
+    (folder / "levels.csv").write_text("\n".join(["left,right,name,street", *cells]))
+    return folder
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
-def test_a_killed_fit_leaves_a_whole_release_and_a_true_ledger(files: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_killed_command_leaves_a_whole_release_and_a_true_ledger(
+    command: str, given: Path, tmp_path: Path
+) -> None:
     """Every step is tried each night, else one in seventeen (the last of all among them)."""
     stride = 1 if NIGHTLY else 17
     done = subprocess.run(
-        [sys.executable, str(SCRIPT), str(files), str(tmp_path), str(stride)],
+        [sys.executable, str(SCRIPT), str(given), str(tmp_path), command, str(stride)],
         env=environment() | {"NUMBA_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
@@ -34,13 +54,51 @@ def test_a_killed_fit_leaves_a_whole_release_and_a_true_ledger(files: Path, tmp_
     assert done.returncode == 0, done.stderr
     for seen in json.loads(done.stdout):
         assert [how for how, *_ in seen] == ["killed"] * (len(seen) - 1) + ["done"]
-        assert len(seen) > 40 / stride
-        for _, is_old, whole, charged, again, entries, is_new, left in seen:
+        assert len(seen) > 18 / stride
+        finished = [one[1] for one in seen]
+        # Only what dies between the checkpoint's removal and the end, two lines of Python, is finished.
+        assert sum(finished[:-1]) <= 1
+        for _, _, is_old, whole, charged, again, entries, is_new, left in seen:
             assert charged <= 1
             assert is_old or charged == 1  # no release that was not paid for
             assert whole
             assert (again, entries, is_new) == ("done", 1, True)
-            assert left == ["fit.lock", "ledger.json", "ledger.json.lock", "out"]
+            assert left == ["fit.lock", "ledger.json", "ledger.json.lock"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_kill_once_the_result_was_told_is_followed_by_no_second_charge(
+    command: str, given: Path, tmp_path: Path
+) -> None:
+    people, pairs, release = given / "people.csv", given / "pairs.csv", given / "metric"
+    words: list[object] = {
+        "fit": ["fit", "--no-scale", people, pairs],
+        "link": ["link", given / "levels.csv", pairs, "--n-levels", "3,3"],
+        "threshold": ["threshold", release, people, pairs, "--fmr", 0.3],
+        "evaluate": ["evaluate", release, people, "--pairs", pairs],
+    }[command]
+    words += ["--epsilon", 1, "--ledger", "ledger.json", "--budget", 9, "--checkpoint", "fit"]
+    words += ["-o", "out.json" if command == "evaluate" else "out", "--overwrite", "--json"]
+    child = subprocess.Popen(
+        [*PAIRVEIL, *map(str, words)], cwd=tmp_path, env=environment(), stdout=subprocess.PIPE
+    )
+    with child:
+        assert child.stdout is not None
+        told = json.loads(child.stdout.readline())
+        child.kill()
+    entries = PrivacyLedger.open(tmp_path / "ledger.json").entries
+    assert len(entries) == 1
+    if child.returncode == 0:
+        pytest.skip("the command was done before it could be killed")
+    assert (tmp_path / "fit").exists()
+    again = run_here(*words, cwd=tmp_path)
+    assert again.json["certificate"] == told["certificate"]
+    assert len(PrivacyLedger.open(tmp_path / "ledger.json").entries) == 1
+    assert not (tmp_path / "fit").exists()
+    # The same words once more are a new release with noise of its own, and say so.
+    more = run_here(*[word for word in words if word != "--json"], cwd=tmp_path)
+    assert "is spent again" in more.out
+    assert len(PrivacyLedger.open(tmp_path / "ledger.json").entries) == 2
 
 
 def test_what_was_paid_for_is_kept_where_its_report_fails(

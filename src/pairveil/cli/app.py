@@ -24,7 +24,7 @@ import typer
 
 from pairveil import __version__
 from pairveil.cli.studio import StudioJob
-from pairveil.cli.terminal import Terminal, say_error, say_note, spoken_warnings
+from pairveil.cli.terminal import FINISHED, Terminal, say_error, say_note, spoken_warnings
 from pairveil.errors import BudgetError, InputError, PairveilError
 from pairveil.foreign import parse_toml, read_regular
 from pairveil.jobs.check import AttackJob, AuditJob
@@ -279,13 +279,23 @@ for kind in JOBS:
 def main(command: typer.Typer = app, name: str = "pairveil") -> None:
     """Run the command line; bad input ends in one clear line, never in a traceback."""
     if Path(NUMBA_FILE).exists():
-        _fail(
+        say_error(
             f"a file {NUMBA_FILE} lies in this folder: numba would obey it, and could be led to run code "
-            "that lies beside it. Remove it, or work in another folder",
-            EXIT_INPUT,
+            "that lies beside it. Remove it, or work in another folder"
         )
+        sys.exit(EXIT_INPUT)
     with noticed_interrupts() as interrupted:
-        _run(command, name, interrupted)
+        code = _run(command, name, interrupted)
+    try:
+        sys.stdout.flush()  # here and not when Python ends, which would show a traceback
+    except BrokenPipeError:  # `pairveil ... | head` is no mistake; nothing more is written there
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if FINISHED and code != EXIT_INTERRUPTED:
+        try:  # whoever kills the process before this kills a command that was not finished
+            FINISHED.pop().remove()
+        finally:
+            os._exit(code)
+    sys.exit(code)
 
 
 @contextmanager
@@ -311,51 +321,48 @@ def noticed_interrupts() -> Iterator[list[int]]:
         signal.signal(signal.SIGINT, before)
 
 
-def _run(command: typer.Typer, name: str, interrupted: list[int]) -> None:
+def _run(command: typer.Typer, name: str, interrupted: list[int]) -> int:
+    """The exit code of a command; what went wrong is said."""
     try:
         code = command(args=config_first(sys.argv[1:]), prog_name=name, standalone_mode=False)
+        if code == EXIT_INTERRUPTED:  # typer caught the signal
+            raise KeyboardInterrupt
     except BudgetError as problem:
-        _fail(str(problem), EXIT_BUDGET)
+        return _said(str(problem), EXIT_BUDGET)
     except PairveilError as problem:
-        _fail(str(problem), EXIT_INPUT)
+        return _said(str(problem), EXIT_INPUT)
     except (typer.Abort, KeyboardInterrupt):
-        _fail(STOPPED, EXIT_INTERRUPTED)
+        return _said(STOPPED, EXIT_INTERRUPTED)
     except UsageProblem as problem:
         if not problem.format_message():  # no command: the help was shown
-            sys.exit(EXIT_INPUT)
-        _fail(usage_message(problem), EXIT_INPUT)
-    except BrokenPipeError:  # `pairveil ... | head` is no mistake
-        _silence()
+            return EXIT_INPUT
+        return _said(usage_message(problem), EXIT_INPUT)
+    except BrokenPipeError:
+        return 0
     except MemoryError:
-        _fail("there is not enough memory for this", EXIT_INPUT)
+        return _said("there is not enough memory for this", EXIT_INPUT)
     except OSError as problem:
         where = f": {problem.filename}" if problem.filename else ""
-        _fail(f"{problem.strerror or 'a file could not be used'}{where}", EXIT_INPUT)
+        return _said(f"{problem.strerror or 'a file could not be used'}{where}", EXIT_INPUT)
     except Exception as problem:
         if interrupted:
-            _fail(STOPPED, EXIT_INTERRUPTED)
+            return _said(STOPPED, EXIT_INTERRUPTED)
         # A message of numpy or arrow may quote the data, and a traceback names them: say where only.
         if os.environ.get("PAIRVEIL_DEBUG"):
             raise
         last = traceback.extract_tb(problem.__traceback__)[-1]
-        _fail(
-            f"this is a bug ({type(problem).__name__} at {Path(last.filename).name}:{last.lineno}); please "
-            "report it. PAIRVEIL_DEBUG=1 shows the traceback, which may quote your data",
+        place = f"{type(problem).__name__} at {Path(last.filename).name}:{last.lineno}"
+        return _said(
+            f"this is a bug ({place}); please report it. PAIRVEIL_DEBUG=1 shows the traceback, which may "
+            "quote your data",
             EXIT_BUG,
         )
-    else:
-        if code == EXIT_INTERRUPTED:  # typer caught the signal
-            _fail(STOPPED, EXIT_INTERRUPTED)
-        try:
-            sys.stdout.flush()  # here and not when Python ends, which would show a traceback
-        except BrokenPipeError:
-            _silence()
-        sys.exit(code if isinstance(code, int) else 0)
+    return code if isinstance(code, int) else 0
 
 
-def _silence() -> None:
-    """Nothing more is written to stdout: nobody reads it."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _said(message: str, code: int) -> int:
+    say_error(message)
+    return code
 
 
 def config_first(arguments: list[str]) -> list[str]:
@@ -385,8 +392,3 @@ def usage_message(problem: Any) -> str:
         if source is not None and source.name == "DEFAULT_MAP":
             message += f" It comes from {context.find_root().obj}."
     return f"{message} See: {context.command_path} --help"
-
-
-def _fail(message: str, code: int) -> None:
-    say_error(message)
-    sys.exit(code)

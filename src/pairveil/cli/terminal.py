@@ -174,6 +174,10 @@ def spoken_warnings(quiet: bool = False, listed: bool = False) -> Iterator[list[
         yield said
 
 
+FINISHED: list[Any] = []
+"""Held checkpoints whose results were told: `pairveil.cli.app.main` removes them as the process ends."""
+
+
 class Terminal(Telling):
     """Tells people on stdout, or programs by one JSON object.
 
@@ -218,6 +222,10 @@ class Terminal(Telling):
         super().result(content)
         if self.json:
             print_json(content)
+
+    def done(self, held: Any) -> None:
+        """The checkpoint outlives all that a process does after its work, which takes half a second."""
+        FINISHED.append(held)
 
     @contextmanager
     def waiting(self, text: str) -> Iterator[None]:

@@ -252,7 +252,6 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, PageOptions, Job):
     )
     dry_run: bool = option(False, "Say what would be spent, and stop.")
     report: bool = option(False, "Write the report page as well.", typed=True)
-    overwrite: bool = option(False, "Replace an earlier release.", typed=True)
 
     @property
     def tested(self) -> str | None:

@@ -102,6 +102,11 @@ class Telling:
         """The one JSON object: the last thing that is said of what was found."""
         self.content = content
 
+    def done(self, held: Any) -> None:
+        """Remove a held checkpoint whose result was told; a command does so in the moment in which it ends."""
+        held.remove()
+        held.close()
+
     def waiting(self, text: str) -> AbstractContextManager[None]:
         """Show that something is going on."""
         del text

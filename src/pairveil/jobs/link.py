@@ -96,7 +96,6 @@ class LinkJob(RecordsOptions, PairOptions, Spending, Job):
     )
     monotone: bool = option(False, "A higher level never weighs less.")
     dry_run: bool = option(False, "Say what would be spent, and stop.")
-    overwrite: bool = option(False, "Replace an earlier release.", typed=True)
 
     @property
     def protected(self) -> Any:

@@ -103,7 +103,6 @@ class ThresholdJob(RecordsOptions, TogetherOption, IdOption, PairOptions, Spendi
         "Folder for a release of the whole curve, for `pairveil certificate` and `report`; or a JSON file.",
         "-o",
     )
-    overwrite: bool = option(False, "Replace an earlier release.", typed=True)
 
     def work(self, tell: Telling) -> None:
         """Score, count privately, and tell the threshold."""
@@ -120,13 +119,12 @@ class ThresholdJob(RecordsOptions, TogetherOption, IdOption, PairOptions, Spendi
         promised(planned.prepared)
         planned.check_pairs(self.fmr)
         self.rehearse(planned.prepared, tell)
-        from pairveil.files import check_file
         from pairveil.release.curve import ErrorCurve
         from pairveil.release.release import commit
 
         reserve = None
         if self.out is not None and self.out.suffix == ".json":
-            check_file(self.out, 1 << 20)
+            self.check_result(self.out)
         elif self.out is not None:
             reserve = partial(ErrorCurve.reserve, self.out, overwrite=self.replaces)
         with self.charged(planned.prepared, tell, reserve) as charge:
@@ -343,7 +341,8 @@ class EvaluateJob(TogetherOption, IdOption, PairOptions, Spending, Job):
     name: ClassVar = "evaluate"
     panel: ClassVar = RELEASE
     shown: ClassVar = (
-        "classes", "pairs", "epsilon", "delta", "unit", "ledger", "budget", "out", "id", "json", "quiet",
+        "classes", "pairs", "epsilon", "delta", "unit", "ledger", "budget", "out", "overwrite", "id", "json",
+        "quiet",
     )  # fmt: skip
 
     folder: Path = released_folder()
@@ -395,8 +394,6 @@ class EvaluateJob(TogetherOption, IdOption, PairOptions, Spending, Job):
         self._on_private_pairs(ReleasedMetric.load(self.folder), Path(self.pairs), tell)
 
     def _on_private_pairs(self, metric: Any, pairs: Path, tell: Telling) -> None:
-        from pairveil.files import check_file
-
         placed = read_placed(metric, self.features, pairs, self.id, self, self.together)
         planned = _planned(
             metric, placed, {"unit": self.unit, **self.parameters, **placed.together}
@@ -406,7 +403,7 @@ class EvaluateJob(TogetherOption, IdOption, PairOptions, Spending, Job):
         promised(planned.prepared)
         self.rehearse(planned.prepared, tell)
         if self.out is not None:
-            check_file(self.out, 1 << 20)
+            self.check_result(self.out)
         with self.charged(planned.prepared, tell) as charge:
             found = planned.auc(charge.ledger, charge.held)
             judged = judge(found.certificate, charge.ledger)

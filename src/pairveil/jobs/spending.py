@@ -9,7 +9,8 @@ time and the same command simply goes on:
    for a result that a killed run has written, `is_begun`), then the ledger is opened;
 3. `learn`: the ledger is charged, or known to be charged, and the answers go into the checkpoint;
 4. everything is written into the draft, a report included, and committed once;
-5. the result is told; last of all `Spending.charged` removes the checkpoint.
+5. the result is told; last of all the checkpoint goes (`Telling.done`), at the command line in the moment in
+   which the process ends: until then a kill is one of a job that is not finished, and its rerun is free.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import Any, ClassVar, Literal
 
 from pairveil._warn import warn
 from pairveil.errors import DataWarning, InputError
-from pairveil.jobs.job import PRIVACY, Telling, option
+from pairveil.jobs.job import OUTPUT, PRIVACY, Telling, option
 from pairveil.privacy.units import round_up, times_in_100
 from pairveil.privacy.verdict import Verdict, releases_of, verdict
 
@@ -59,9 +60,10 @@ class Spending:
     seed: int | None = option(None, "Repeatable, and therefore NOT for release.", min=0)
     checkpoint: Path | None = option(None, CHECKPOINT_HELP)
 
-    # The jobs that spend have these too.
-    out: Any = None
-    overwrite: bool = False
+    overwrite: bool = option(
+        False, "Replace what an earlier run wrote.", typed=True, panel=OUTPUT
+    )
+    out: Any = None  # the jobs that spend have it too
 
     @property
     def protected(self) -> Any:
@@ -138,7 +140,7 @@ class Spending:
         kept = self.open_ledger(look=True)
         if self.checkpoint is not None:
             check_resumable(kept, prepared, self.checkpoint)
-        if self.overwrite and self.out and any(Path(self.out).glob("certificate.json")):
+        if self.overwrite and not self.is_begun and self.out and self._is_taken(self.out):
             tell.say(
                 f"Overwriting {self.out}: what its release spent stays spent, and epsilon "
                 f"{round_up(promised(prepared).epsilon)} is spent again."
@@ -161,6 +163,18 @@ class Spending:
         tell.say(f"Ledger: {self.ledger} {said}")
         return releases_of(kept, None if charged else prepared.cost())
 
+    def check_result(self, out: Path) -> None:
+        """Refuse a file that the result of a release cannot be written to, or that holds an earlier one."""
+        from pairveil.files import check_file
+
+        if not self.replaces and self._is_taken(out):
+            raise InputError(f"{out} is there already; name another file or allow overwriting")
+        check_file(out, 1 << 20)
+
+    @staticmethod
+    def _is_taken(out: Path) -> bool:
+        return out.is_file() or any(out.glob("certificate.json"))
+
     @contextmanager
     def charged(
         self,
@@ -169,16 +183,20 @@ class Spending:
         reserve: Callable[[], AbstractContextManager[Any]] | None = None,
     ) -> Iterator[Charge]:
         """Hold the checkpoint, reserve the output and open the ledger; the checkpoint goes last of all."""
-        with ExitStack() as open_:
-            held = open_.enter_context(hold_checkpoint(self.checkpoint, promised(prepared)))
-            draft = None if reserve is None else open_.enter_context(reserve())
-            ledger = self.open_ledger()
-            open_.enter_context(charge_said(ledger, self.out, self.checkpoint, tell))
-            charge = Charge(held, draft, ledger)
-            yield charge
-            # Last: whoever did not see the result runs the same again at no cost.
-            if held is not None and not charge.keeps:
-                held.remove()
+        held = hold_checkpoint(self.checkpoint, promised(prepared))
+        try:
+            with ExitStack() as open_:
+                draft = None if reserve is None else open_.enter_context(reserve())
+                ledger = self.open_ledger()
+                open_.enter_context(charge_said(ledger, self.out, self.checkpoint, tell))
+                charge = Charge(held, draft, ledger)
+                yield charge
+        except BaseException:
+            if held is not None:
+                held.close()
+            raise
+        if held is not None:  # last: whoever did not see the result runs the same again at no cost
+            held.close() if charge.keeps else tell.done(held)
 
 
 def promised(prepared: Any) -> Any:
@@ -195,17 +213,16 @@ def about(prepared: Any, *public: Any) -> Any:
     return replace(prepared, about=json.dumps(public, sort_keys=True))
 
 
-@contextmanager
-def hold_checkpoint(checkpoint: Path | None, planned: Any) -> Iterator[Any]:
+def hold_checkpoint(checkpoint: Path | None, planned: Any) -> Any:
     """The right to a checkpoint that has room for all sums of a planned fit; None where there is none."""
     from pairveil.engine.checkpoint import Hold
     from pairveil.files import check_file
     from pairveil.learners.base import checkpoint_bytes
 
     if checkpoint is None:
-        yield None
-        return
-    with Hold(checkpoint) as held:
+        return None
+    held = Hold(checkpoint)
+    try:
         if checkpoint.exists():
             warn(
                 f"going on from {checkpoint}, whose answers are of the features, labels and scores as they "
@@ -213,7 +230,10 @@ def hold_checkpoint(checkpoint: Path | None, planned: Any) -> Iterator[Any]:
                 DataWarning,
             )
         check_file(held.path, checkpoint_bytes(planned.plan))
-        yield held
+    except BaseException:
+        held.close()
+        raise
+    return held
 
 
 @contextmanager
