@@ -79,7 +79,7 @@ def main(data: Path, scratch: Path, command: str, stride: int) -> None:
     }[command] + ["-q", "--epsilon", "1"]
     out = Path(words[words.index("-o") + 1])
     earlier = scratch / out
-    run([*words[:-4], "-o", str(earlier), "-q", "--epsilon", "3"])
+    run([*words[:-5], "-o", str(earlier), "-q", "--epsilon", "3"])
     words += ["--ledger", "ledger.json", "--budget", "1.5", "--checkpoint", "fit"]
     seen: list[list[list[object]]] = [[], []]
     for replaces in (False, True):

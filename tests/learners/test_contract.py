@@ -228,8 +228,15 @@ def test_pickles_hold_no_training_data(entry):
 
 def test_nothing_private_is_printed(entry):
     learner = entry.build(preprocessor=X)
-    assert f"{X[0, 0]:.4f}" not in repr(learner)
-    assert "<features>" in repr(learner)
+    pipeline = make_pipeline(FunctionTransformer(), learner)
+    inside = [pipeline, GridSearchCV(learner, {}), GridSearchCV(make_pipeline(pipeline), {})]
+    shown = [repr(learner), *(text for one in inside for text in (repr(one), one._repr_html_()))]
+    for text in [*shown, learner._repr_html_()]:
+        assert f"{X[0, 0]:.3f}"[1:] not in text
+        assert "features>" in text or "features&gt;" in text
+    assert learner.get_params()["preprocessor"] is X
+    fitted = learner.fit(PAIRS, Y)._repr_html_()
+    assert "used_pairs_" not in fitted
 
 
 def test_works_in_pipelines(entry):

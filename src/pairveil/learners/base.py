@@ -13,6 +13,7 @@ the checkpoint must begin with every answer that the ledger knows of (docs/theor
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib import import_module
@@ -257,8 +258,37 @@ class Progress:
 # ---- the learner ---------------------------------------------------------------------------------
 
 
+class _Features:
+    """Stands for people's features wherever an estimator is shown."""
+
+    def __repr__(self) -> str:
+        return "<features>"
+
+
+def _is_shown() -> bool:
+    """Whether scikit-learn asks for parameters in order to show them: it offers no hook for it."""
+    frame: Any = sys._getframe()
+    while frame is not None and frame.f_code.co_name not in ("__repr__", "_get_params_html"):
+        frame = frame.f_back
+    return frame is not None
+
+
 class WithoutData(BaseEstimator):
-    """Base of all that is fitted to private data: a pickle of what was fitted holds none of them."""
+    """Base of all that is fitted to private data: a pickle of what was fitted, or what is shown of it, alone
+    or inside pipelines and searches, holds none of them."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name; people's features are not shown."""
+        found: dict[str, Any] = super().get_params(deep)
+        hidden = [name for name in found if name.split("__")[-1] == "preprocessor"]
+        for name in hidden if _is_shown() else ():
+            found[name] = None if found[name] is None else _Features()
+        return found
+
+    def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
+        shown = super()._get_fitted_attr_html(doc_link)
+        shown.data = {name: one for name, one in shown.data.items() if not name.startswith("used_")}
+        return shown
 
     def __getstate__(self) -> dict[str, Any]:
         """Once fitted, without what is its owner's alone; learners inside (a search's, a grid's) likewise.

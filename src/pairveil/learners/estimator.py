@@ -306,12 +306,11 @@ class PairMetric(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         defaults = type(self)().get_params(deep=False)
-        parts = []
-        for name, value in self.get_params(deep=False).items():
-            if name == "preprocessor":
-                parts += [] if value is None else ["preprocessor=<features>"]
-            elif value is not defaults[name] and value != defaults[name]:
-                parts.append(f"{name}={value!r}")
+        parts = [
+            f"{name}={value!r}"
+            for name, value in self.get_params(deep=False).items()
+            if value is not defaults[name] and value != defaults[name]
+        ]
         return f"{type(self).__name__}({', '.join(parts)})"
 
     def _repr_html_inner(self) -> str:
