@@ -74,7 +74,7 @@ def main(data: Path, scratch: Path, command: str, stride: int) -> None:
     words = {
         "fit": ["fit", "--no-scale", *here, "--report", "-o", "out"],
         "link": ["link", str(data / "levels.csv"), here[1], "--n-levels", "3,3", "-o", "out"],
-        "threshold": ["threshold", release, *here, "--fmr", "0.3", "-o", "out"],
+        "threshold": ["threshold", release, *here, "--fmr", "0.95", "-o", "out"],
         "evaluate": ["evaluate", release, here[0], "--pairs", here[1], "-o", "out.json"],
     }[command] + ["-q", "--epsilon", "1"]
     out = Path(words[words.index("-o") + 1])
@@ -114,7 +114,9 @@ def killed_at(step: int, words: list[str], out: Path) -> list[object]:
     return [how, finished, old == between, whole, int(charged), again, entries, is_new, left]
 
 
-if __name__ == "__main__":  # not where doctests are collected: this changes every fit of the process
+if (
+    __name__ == "__main__"
+):  # not where doctests are collected: this changes every fit of the process
     # A short fit has as many kinds of steps as a long one.
     recipe.NUMBERS = replace(recipe.NUMBERS, steps=2)
     main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], int(sys.argv[4]))

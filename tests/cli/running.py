@@ -15,6 +15,7 @@ from unittest.mock import patch
 # None of these may ever be printed: an id, a feature's value, a label that is no label.
 CANARIES = ("kanarienvogel", "0.271828", "verdächtig")
 PAIRVEIL = [sys.executable, "-m", "pairveil"]
+LEAVE = sys.exit  # what `os._exit` is in this process
 
 
 def environment() -> dict[str, str]:
@@ -78,7 +79,7 @@ def run_here(*words: object, cwd: Path, **variables: str) -> Done:
             contextlib.redirect_stderr(err),
             patch.dict(os.environ, environment() | variables, clear=True),
             patch.object(sys, "argv", ["pairveil", *map(str, words)]),
-            patch.object(os, "_exit", sys.exit),
+            patch.object(os, "_exit", LEAVE),
         ):
             app.main()
     except SystemExit as end:

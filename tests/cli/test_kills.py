@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from running import PAIRVEIL, environment, run_here
 
+from pairveil.cli import terminal
+from pairveil.engine.checkpoint import Hold
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.release.metric import ReleasedMetric
 
@@ -66,19 +68,23 @@ def test_a_killed_command_leaves_a_whole_release_and_a_true_ledger(
             assert left == ["fit.lock", "ledger.json", "ledger.json.lock"]
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_kill_once_the_result_was_told_is_followed_by_no_second_charge(
-    command: str, given: Path, tmp_path: Path
-) -> None:
+def words_of(command: str, given: Path) -> list[object]:
     people, pairs, release = given / "people.csv", given / "pairs.csv", given / "metric"
     words: list[object] = {
         "fit": ["fit", "--no-scale", people, pairs],
         "link": ["link", given / "levels.csv", pairs, "--n-levels", "3,3"],
-        "threshold": ["threshold", release, people, pairs, "--fmr", 0.3],
+        "threshold": ["threshold", release, people, pairs, "--fmr", 0.95],
         "evaluate": ["evaluate", release, people, "--pairs", pairs],
     }[command]
     words += ["--epsilon", 1, "--ledger", "ledger.json", "--budget", 9, "--checkpoint", "fit"]
-    words += ["-o", "out.json" if command == "evaluate" else "out", "--overwrite", "--json"]
+    return [*words, "-o", "out.json" if command == "evaluate" else "out"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_kill_once_the_result_was_told_is_followed_by_no_second_charge(
+    command: str, given: Path, tmp_path: Path
+) -> None:
+    words = [*words_of(command, given), "--overwrite", "--json"]
     child = subprocess.Popen(
         [*PAIRVEIL, *map(str, words)], cwd=tmp_path, env=environment(), stdout=subprocess.PIPE
     )
@@ -86,17 +92,36 @@ def test_a_kill_once_the_result_was_told_is_followed_by_no_second_charge(
         assert child.stdout is not None
         told = json.loads(child.stdout.readline())
         child.kill()
-    entries = PrivacyLedger.open(tmp_path / "ledger.json").entries
-    assert len(entries) == 1
-    if child.returncode == 0:
-        pytest.skip("the command was done before it could be killed")
-    assert (tmp_path / "fit").exists()
-    again = run_here(*words, cwd=tmp_path)
-    assert again.json["certificate"] == told["certificate"]
     assert len(PrivacyLedger.open(tmp_path / "ledger.json").entries) == 1
-    assert not (tmp_path / "fit").exists()
-    # The same words once more are a new release with noise of its own, and say so.
-    more = run_here(*[word for word in words if word != "--json"], cwd=tmp_path)
+    if (tmp_path / "fit").exists():  # else the kill came too late: all was done
+        again = run_here(*words, cwd=tmp_path)
+        assert again.json["certificate"] == told["certificate"]
+        assert len(PrivacyLedger.open(tmp_path / "ledger.json").entries) == 1
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_checkpoint_goes_as_the_process_ends(
+    command: str, given: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All is told before, and nothing comes after: a kill is one of a command that goes on, or was done."""
+    order: list[str] = []
+    removed, said = Hold.remove, terminal.print_json
+
+    def end(code: int) -> None:
+        order.append("end")
+        sys.exit(code)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Hold, "remove", lambda held: (order.append("removed"), removed(held)))
+        patch.setattr(terminal, "print_json", lambda told: (order.append("told"), said(told)))
+        patch.setattr("running.LEAVE", end)
+        assert run_here(*words_of(command, given), "--json", cwd=tmp_path).code == 0
+    assert order == ["told", "removed", "end"]
+    # The same words are refused; where they may overwrite they are a new release, and say so.
+    refused = run_here(*words_of(command, given), cwd=tmp_path)
+    assert (refused.code, len(PrivacyLedger.open(tmp_path / "ledger.json").entries)) == (2, 1)
+    assert "say --overwrite" in refused.err
+    more = run_here(*words_of(command, given), "--overwrite", cwd=tmp_path)
     assert "is spent again" in more.out
     assert len(PrivacyLedger.open(tmp_path / "ledger.json").entries) == 2
 

@@ -34,10 +34,11 @@ def imported_by(*words):
     return set(json.loads(done.stderr.splitlines()[-1]))
 
 
-@pytest.fixture
-def triangle(tmp_path):
+@pytest.fixture(params=["123", "abc"])
+def triangle(request, tmp_path):
     file = tmp_path / "pairs.csv"
-    file.write_text("left,right,label\n1,2,same\n2,3,different\n1,3,different\n")
+    a, b, c = request.param
+    file.write_text(f"left,right,label\n{a},{b},same\n{b},{c},different\n{a},{c},different\n")
     return file
 
 

@@ -103,7 +103,7 @@ class Telling:
         self.content = content
 
     def done(self, held: Any) -> None:
-        """Remove a held checkpoint whose result was told; a command does so in the moment in which it ends."""
+        """Remove a held checkpoint whose result was told; a command does so as its process ends."""
         held.remove()
         held.close()
 

@@ -60,9 +60,7 @@ class Spending:
     seed: int | None = option(None, "Repeatable, and therefore NOT for release.", min=0)
     checkpoint: Path | None = option(None, CHECKPOINT_HELP)
 
-    overwrite: bool = option(
-        False, "Replace what an earlier run wrote.", typed=True, panel=OUTPUT
-    )
+    overwrite: bool = option(False, "Replace what an earlier run wrote.", typed=True, panel=OUTPUT)
     out: Any = None  # the jobs that spend have it too
 
     @property

@@ -152,7 +152,8 @@ def _is_missing(values: pa.Array, ids: pa.Array) -> np.ndarray:
     """Rows without an id. One entry more (False) where there are none, so that -1 can be looked up."""
     missing = values.is_null()
     if pa.types.is_large_string(ids.type):
-        missing = pc.or_(missing, pc.fill_null(pc.equal(ids, ""), False))
+        nothing = as_arrow(np.array([""], dtype=object)).cast(ids.type)  # a scalar loads pandas
+        missing = pc.or_(missing, pc.is_in(ids, value_set=nothing))
     found: np.ndarray = as_numpy(missing)
     return found if len(found) else np.zeros(1, dtype=bool)
 
