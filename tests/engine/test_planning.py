@@ -63,7 +63,7 @@ def test_an_accepted_plan_holds_for_every_clip_bound(n_features, mechanism):
     for clip in (1.0, 1.0 + 2**-52, 1.5, math.nextafter(2.0, 0.0), 1e-9, 0.999, 3.999, 1e9):
         grid = choose_grid(clip, entries, norm=norm, n_pairs=n)
         none, one = np.zeros((0, 2), dtype=int), np.ones((1, 1))
-        checked(1, float, none, none[:, 0], one, n, margin=1.0, clip=clip, grid=grid)
+        checked(np.ones((2, 1)), float, none, none[:, 0], one, n, margin=1.0, clip=clip, grid=grid)
 
 
 @pytest.mark.parametrize("adjacency", ["zero-out", "replace"])

@@ -29,7 +29,7 @@ def test_equals_the_dense_sum(norm: Any, dtype: Any) -> None:
     for chosen in (None, rows):
         options: Any = {
             "margin": 2.0, "clip": 0.4, "grid": GRID, "norm": norm, "scale": scale,
-            "weight_similar": 1.5, "weight_dissimilar": 0.75,
+            "weights": (1.5, 0.75),
         }  # fmt: skip
         ours = kernels.clipped_sum(
             sparse.csr_array(table), pairs, labels, chosen, weights, **options
@@ -106,7 +106,7 @@ def test_a_column_twice_in_a_row_is_refused() -> None:
         {"pairs": np.array([[0, 60]] * 300)},
         {"pairs": np.array([[-1, 2]] * 300)},
         {"labels": np.ones(3, dtype=np.int8)},
-        {"weights": np.ones((2, 4))},
+        {"W": np.ones((2, 4))},
         {"scale": np.ones(4)},
         {"grid": 0.3},
         {"clip": 0.0},
@@ -117,7 +117,7 @@ def test_wrong_input_is_refused(change: dict[str, Any]) -> None:
     table, pairs, labels, weights, scale = make()
     given: dict[str, Any] = {
         "features": sparse.csr_array(table), "pairs": pairs, "labels": labels, "rows": None,
-        "weights": weights, "scale": scale, "margin": 1.0, "clip": 0.5, "grid": GRID,
+        "W": weights, "scale": scale, "margin": 1.0, "clip": 0.5, "grid": GRID,
     }  # fmt: skip
     kernels.clipped_sum(**given)
     with pytest.raises(InputError):

@@ -29,66 +29,19 @@ from pairveil.engine.losses import ContrastiveLoss, PairLoss, TupleLoss
 from pairveil.engine.statistics import TILE, Statistic, row_norms, shrink
 from pairveil.privacy.grid import CLIP_ERROR, UNIT_ROUNDOFF, Norm
 
-Orders = NDArray[np.int8]
-
-MOST_ROWS = 64
-"""Members of a record, at most: rounding errors of larger ones are outside the proof."""
-AT_ONCE = 1 << 20
-"""Numbers of features that are looked at together: sparse rows are made dense in parts."""
-
-
-def by_role(rows: Any, order: Orders) -> Iterator[tuple[FloatArray, NDArray[np.bool_]]]:
-    """Members' rows (T, m, d) with the anchor at 0, by role, and who is there (T, m); some tuples at a time.
-
-    Whoever plays no part has a row of zeros.
-
-    Examples
-    --------
-    >>> X, present = next(by_role(np.array([[1.0], [2.0], [4.0]]), np.array([[2, 0, 1]], dtype=np.int8)))
-    >>> X[0].ravel().tolist(), present.tolist()
-    ([0.0, -3.0, -2.0], [[True, True, True]])
-    """
-    n, m = order.shape
-    step = max(1, AT_ONCE // max(1, m * rows.shape[1]))
-    for start in range(0, n, step):
-        parts = order[start : start + step]
-        chosen = np.maximum(parts, 0) + m * np.arange(start, start + len(parts))[:, None]
-        found = rows[chosen.ravel()]
-        dense = np.asarray(found.toarray() if sparse.issparse(found) else found, dtype=np.float64)
-        X = dense.reshape(*parts.shape, -1)
-        present = parts >= 0
-        yield (X - X[:, :1]) * present[:, :, None], present
+MOST_ROWS = 64  # members of a record: rounding errors of larger ones are outside the proof
+AT_ONCE = (
+    1 << 20
+)  # numbers of features that are looked at together: sparse rows are made dense in parts
 
 
 @dataclass(frozen=True)
 class SetGradient(Statistic):
     """The gradient in W of a loss of the distances inside each record, clipped record by record.
 
-    Parameters
-    ----------
-    W : array of shape (k, d)
-    loss : PairLoss or TupleLoss
-        Of a pair's distance, D = ||W (scale * dx)||: a group's contribution is the mean over its labelled
-        pairs. Or of the squared distances of a tuple's members.
-    clip : float
-        Of a whole record's contribution.
-    weights : (float, float)
-        Public weights of similar and of dissimilar pairs.
-    scale : array of shape (d,), optional
-    size : int or None
-        Members of a record, at most, where it is a group or a tuple.
-
-    Examples
-    --------
-    >>> gradient = SetGradient(np.eye(2), ContrastiveLoss(1.0), clip=1.0)
-    >>> [round(gradient.sensitivity("l2", 2.0**-31, kind), 4) for kind in (np.float64, np.float32)]
-    [1.0, 1.002]
-    >>> from pairveil.engine.losses import TripletLoss
-    >>> rows = np.array([[0.0, 0.0], [0.5, 0.0], [0.0, 0.5]])
-    >>> triplets = SetGradient(np.eye(2), TripletLoss(), clip=1.0, size=3)
-    >>> triplets.tile_sum(rows, np.array([[0, 1, 2]], dtype=np.int8), "l2")
-    array([[ 0.5,  0. ],
-           [ 0. , -0.5]])
+    A `PairLoss` is of D = ||W (scale * dx)||; ``weights`` are the public ones of similar and dissimilar
+    pairs, and a group contributes the mean over its labelled pairs. Groups and tuples need their ``size``,
+    the most members of a record.
     """
 
     W: FloatArray
@@ -103,16 +56,14 @@ class SetGradient(Statistic):
         """Shape of W."""
         return self.W.shape
 
-    def tile_sum(self, contents: Any, content: Any, norm: Norm) -> FloatArray:
+    def tile_sum(self, contents: Any, labels: Any, norm: Norm) -> FloatArray:
         """Sum of the clipped gradients of some records: two matrix products for all of them.
 
-        Parameters
-        ----------
-        contents : (t, d) differences of pairs, (t, m, d) people of groups, or (t * m, d) members of tuples
-        content : labels of the pairs, (t,) or (t, m (m - 1) / 2), or orders of roles (t, m)
+        Contents are (t, d) differences of pairs, (t, m, d) people of groups, or (t * m, d) members of tuples;
+        labels those of the pairs, (t,) or (t, m (m - 1) / 2), or orders of roles (t, m).
         """
         k, total = len(self.W), np.zeros(self.shape)
-        for rows, told in self._rows(contents, content):
+        for rows, told in self._rows(contents, labels):
             with np.errstate(over="ignore", invalid="ignore"):
                 P = np.asarray(rows @ self.W.T).reshape(len(told), -1, k)
                 U = self.loss.pull(P, told, self.weights)
@@ -124,22 +75,23 @@ class SetGradient(Statistic):
             total += found
         return total
 
-    def _rows(self, contents: Any, content: Any) -> Iterator[tuple[Any, Any]]:
+    def _rows(self, contents: Any, labels: Any) -> Iterator[tuple[Any, Any]]:
         """Rows from each record's origin, (t * r, d), and what is said of it."""
-        self._refuse_unsized(many=isinstance(self.loss, TupleLoss) or contents.ndim == 3)
+        if isinstance(self.loss, PairLoss) and contents.ndim == 2:
+            yield contents, labels
+            return
+        self._refuse_unsized()
         if isinstance(self.loss, TupleLoss):
-            for X, present in by_role(contents, content):
+            for X, present in by_role(contents, labels):
                 yield X.reshape(-1, X.shape[2]), present
-        elif contents.ndim == 2:
-            yield contents, content
         else:  # about the mean, where rows are shortest: the bound in l1 depends on the origin
             with np.errstate(over="ignore", invalid="ignore"):
                 centred = contents - contents.mean(axis=1, keepdims=True)
-            yield centred.reshape(-1, contents.shape[2]), content
+            yield centred.reshape(-1, contents.shape[2]), labels
 
-    def _refuse_unsized(self, many: bool) -> None:
+    def _refuse_unsized(self) -> None:
         """Records of many rows have another `sensitivity`, which follows from ``size``."""
-        if many and self.size is None:
+        if self.size is None:
             raise ValueError(
                 "groups and tuples need the size of a record: SetGradient(..., size=m)"
             )
@@ -169,9 +121,10 @@ class SetGradient(Statistic):
         self, data: Any, rows: IntArray | None, norm: Norm, grid: float, separately: bool
     ) -> IntArray:
         """The whole sum by a compiled loop."""
-        self._refuse_unsized(many=data.labels.ndim == 2)
-        table = (data.features, data.pairs if data.labels.ndim == 1 else data.members, data.labels)
-        options = self._compiled_options(norm, grid)
+        if data.labels.ndim == 2:
+            self._refuse_unsized()
+        table = (data.features, data.members, data.labels)
+        options = self._options(norm, grid)
         return kernels.clipped_sum(*table, rows, self.W, separately=separately, **options)
 
     def compiled_descent(
@@ -184,35 +137,45 @@ class SetGradient(Statistic):
         grid: float,
     ) -> tuple[FloatArray, FloatArray]:
         """Several steps by the compiled loop for dense features: W after the last, and all noisy sums."""
-        table = (data.features, data.pairs, data.labels)
-        options = self._compiled_options(norm, grid)
+        table, options = (data.features, data.pairs, data.labels), self._options(norm, grid)
         return kernels.descend(*table, batches, self.W, noise, rate, **options)
 
-    def _compiled_options(self, norm: Norm, grid: float) -> dict[str, Any]:
+    def _options(self, norm: Norm, grid: float) -> kernels.Options:
         assert isinstance(self.loss, ContrastiveLoss)
         return {
             "margin": self.loss.margin,
             "clip": self.clip,
             "grid": grid,
             "norm": norm,
-            "scale": np.ones(self.W.shape[1]) if self.scale is None else self.scale,
-            "weight_similar": self.weights[0],
-            "weight_dissimilar": self.weights[1],
+            "scale": self.scale,
+            "weights": self.weights,
         }
+
+
+def by_role(rows: Any, order: NDArray[np.int8]) -> Iterator[tuple[FloatArray, NDArray[np.bool_]]]:
+    """Members' rows (T, m, d) with the anchor at 0, by role, and who is there (T, m); some tuples at a time.
+
+    Whoever plays no part has a row of zeros.
+    """
+    n, m = order.shape
+    step = max(1, AT_ONCE // max(1, m * rows.shape[1]))
+    for start in range(0, n, step):
+        parts = order[start : start + step]
+        chosen = np.maximum(parts, 0) + m * np.arange(start, start + len(parts))[:, None]
+        found = rows[chosen.ravel()]
+        dense = np.asarray(found.toarray() if sparse.issparse(found) else found, dtype=np.float64)
+        X = dense.reshape(*parts.shape, -1)
+        present = parts >= 0
+        yield (X - X[:, :1]) * present[:, :, None], present
 
 
 def shrinking(U: FloatArray, rows: Any, clip: float, norm: Norm) -> FloatArray:
     """What brings each record's ``U^T X`` to length ``clip`` at most, and its terms to `SPREAD` clips.
 
-    The length in l2 is computed from sums of products whose rounding is bounded by the terms' lengths; as
-    much is added to it, so that no contribution comes out longer than it is counted. 0 where lengths are too
+    U is (t, r, k), X of all records (t * r, d). With r = 1 the length is a product of two, and exact. Else in
+    l2 it is computed from sums of products whose rounding is bounded by the terms' lengths; as much is
+    added to it, so that no contribution comes out longer than it is counted. 0 where lengths are too
     small or too large for their squares: such a record contributes nothing.
-
-    Parameters
-    ----------
-    U : array of shape (t, r, k)
-    rows : array or CSR of shape (t * r, d)
-        X of all records. With r = 1 the length is a product of two, and exact.
     """
     (t, r, k), d = U.shape, rows.shape[1]
     long_u, long_x = row_norms(U.reshape(-1, k), norm), row_norms(rows, norm)
@@ -237,11 +200,6 @@ def sensitivity_of_sets(
 
     The terms of a record add up to ``spread`` clip bounds at most before they cancel; a tile adds up
     `MOST_ROWS` terms of each of its TILE records, in both worlds, and is rounded to the grid once.
-
-    Examples
-    --------
-    >>> 1.0 < sensitivity_of_sets(1.0, SPREAD, (2, 2), "l2", 2.0**-31) < 1.00001
-    True
     """
     terms = TILE * MOST_ROWS * UNIT_ROUNDOFF
     tile = 2 * terms / (1 - terms) * TILE * spread

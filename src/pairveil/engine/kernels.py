@@ -1,6 +1,6 @@
 """Clipped sums of contrastive gradients by compiled loops, as exact integers.
 
-Records are taken in tiles. A tile's sum is two matrix products; it is rounded to whole multiples of the grid
+Pairs are taken in tiles. A tile's sum is two matrix products; it is rounded to whole multiples of the grid
 and added to 64-bit integers, so the total depends neither on the number of threads nor on the order of the
 tiles. Zeroing a pair changes one tile, by at most C + `tile_error_bound`: docs/theory/sums.md has the proof.
 
@@ -29,46 +29,26 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from pairveil.array_types import FloatArray, IntArray
 from pairveil.engine import loops
 from pairveil.engine.loops import EXACT_TILE, LANES, LONGEST, ROWS
 from pairveil.errors import InputError
-from pairveil.privacy.grid import Norm
+from pairveil.privacy.grid import UNIT_ROUNDOFF, Norm
 
 TILE, GROUP_TILE = 128, 32  # pairs and groups that are rounded together
 SMALL_BATCH = 512  # up to here a second thread costs more than it brings
 _SPARSE_SHARE = 128  # sparse pairs that go to one thread together
 _MOST_BITS = 44  # of the clip bound in grid units: with a tile's pairs on top, below 2^53
-_OUTSIDE = "a pair or a row index is outside its table"
+
+Labels = NDArray[np.int8]
 
 
 def tile_error_bound(
     tile: int, d: int, k: int, clip: float, dtype: Any, *, grid: float, norm: Norm = "l2"
 ) -> float:
-    """Return by how much rounding enlarges the sensitivity of `clipped_sum` to one pair.
+    """By how much rounding enlarges what one pair moves of `clipped_sum` beyond ``clip``.
 
-    Parameters
-    ----------
-    tile : int
-        Pairs in a tile.
-    d, k : int
-        Features and components: the sum has k x d entries.
-    clip : float
-        Bound on the norm of one pair's gradient.
-    dtype : float32 or float64
-        Type of the features, in which products are summed.
-    grid : float
-        The unit to which tiles are rounded.
-    norm : {"l2", "l1"}
-        The norm of the clip and of the sensitivity.
-
-    Returns what is to be added to ``clip`` (points 1 to 3 of docs/theory/sums.md).
-
-    Examples
-    --------
-    >>> 0.001 < tile_error_bound(128, 100, 2, 1.0, np.float32, grid=2.0**-40) < 0.002
-    True
-    >>> tile_error_bound(128, 100, 2, 1.0, np.float64, grid=2.0**-40) < 1e-10
-    True
+    Points 1 to 3 of docs/theory/sums.md; ``dtype`` is that of the features, in which products are summed.
     """
     kind = np.finfo(dtype)
     unit = float(kind.eps) / 2
@@ -86,48 +66,123 @@ def gram_error(m: int, d: int, k: int) -> float:
 
     Each Gram entry errs by (d + 1) u and (k + 1) u relative to its rows' lengths, their products and the sum
     of m^2 of them by (m^2 + 2) u; the factor of 4 covers second order and the lengths' own errors.
-
-    Examples
-    --------
-    >>> gram_error(8, 64, 10) < 1e-12
-    True
     """
-    return 4 * (d + k + m * m + 16) * 2.0**-53
+    return 4 * (d + k + m * m + 16) * UNIT_ROUNDOFF
 
 
 class Options(TypedDict):
-    """How gradients are weighted, clipped and rounded, as `clipped_sum` says."""
+    """How gradients are weighted before they are clipped, clipped and rounded.
+
+    ``norm`` is that of the full matrix (l2 by default), ``grid`` a power of two; differences are multiplied
+    by ``scale``, column by column.
+    """
 
     margin: float
     clip: float
     grid: float
     norm: NotRequired[Norm]
-    scale: NotRequired[NDArray[Any] | None]
-    weight_similar: NotRequired[float]
-    weight_dissimilar: NotRequired[float]
+    scale: NotRequired[FloatArray | None]
+    weights: NotRequired[tuple[float, float]]
+
+
+def clipped_sum(
+    features: Any,
+    pairs: NDArray[Any],
+    labels: Labels,
+    rows: NDArray[Any] | None,
+    W: NDArray[Any],
+    *,
+    separately: bool = False,
+    threads: int | None = None,
+    **options: Unpack[Options],
+) -> IntArray:
+    """Sum the clipped gradients in W of some pairs or groups (None: all), in whole multiples of the grid.
+
+    ``features`` are C-contiguous float32 or float64, in memory or mapped, or CSR in canonical format.
+    ``separately`` cuts every pair to whole units on its own. ``threads`` are no part of the result.
+    """
+    n, grid, clip = len(pairs) if rows is None else len(rows), options["grid"], options["clip"]
+    table: tuple[Any, ...]
+    behind: tuple[Any, ...]
+    if labels.ndim == 2:
+        scale, loss = checked(features, np.float64, pairs, labels, W, n, **options)
+        turned, tile = np.ascontiguousarray(W.T, dtype=np.float64), 1 if separately else GROUP_TILE
+        table = (features, scale, pairs, labels)
+        behind = (tile, turned, *loss, gram_error(pairs.shape[1], *turned.shape), 1.0 / grid)
+        return _add_up(loops.sum_groups, table, behind, rows, n, tile, threads)
+    if sparse.issparse(features):
+        if not features.has_canonical_format:
+            raise InputError(
+                "sparse features need each column once a row: call sum_duplicates() first"
+            )
+        scale, loss = checked(features, np.float64, pairs, labels, W, n, **options)
+        turned = np.ascontiguousarray(W.T, dtype=np.float64)
+        longest = max(1, 2 * int(np.diff(features.indptr).max()))
+        # A pair adds at most this to an entry (`checked`). One alone is a whole number however large.
+        room = max(1, int(2.0**53 / (1.1 * clip / grid + 1.0)))
+        rows_of = (features.data, features.indices, features.indptr, longest)
+        behind = (turned, *loss, 1.0 / grid, room)
+        table = (*rows_of, scale, pairs, labels)
+        total = _add_up(loops.sum_sparse, table, behind, rows, n, _SPARSE_SHARE, threads)
+        return np.ascontiguousarray(total.T)
+    table, matrix, loss = _dense(features, pairs, labels, W, n, **options)
+    if separately:
+        behind = (matrix, *loss, _units(clip, grid))
+        total = _add_up(loops.sum_exactly, table, behind, rows, n, EXACT_TILE, threads)
+    else:
+        behind = (TILE, matrix, *loss, 1.0 / grid)
+        total = _add_up(loops.sum_tiles, table, behind, rows, n, TILE, threads)
+    return total[: W.shape[0], : W.shape[1]]
+
+
+def descend(
+    features: NDArray[Any],
+    pairs: NDArray[Any],
+    labels: Labels,
+    batches: tuple[IntArray, IntArray],
+    W: FloatArray,
+    noise: FloatArray,
+    rate: float,
+    **options: Unpack[Options],
+) -> tuple[FloatArray, FloatArray]:
+    """W after several steps ``W -= rate * (clipped sum + noise)``, and the noisy sums.
+
+    ``batches`` are (rows, edges): step t takes the pairs ``rows[edges[t]:edges[t + 1]]``. The noise, of
+    shape (steps, k, d), is in multiples of the grid, below 2^53 of it.
+    """
+    rows, edges = batches
+    longest = int(np.diff(edges).max(initial=0))
+    table, matrix, loss = _dense(features, pairs, labels, W, longest, **options)
+    noisy = np.array(noise, dtype=np.float64)  # a copy: it is written over
+    clip, grid = options["clip"], options["grid"]
+    moved, sound = loops.descend_exactly(
+        *table, rows, edges, W, matrix, float(rate), noisy, grid, *loss, _units(clip, grid)
+    )
+    _refuse_outside(sound)
+    return moved, noisy
 
 
 def checked(
-    d: int,
+    features: Any,
     dtype: Any,
     pairs: NDArray[Any],
-    labels: NDArray[np.int8],
-    weights: NDArray[Any],
+    labels: Labels,
+    W: NDArray[Any],
     n: int,
     *,
     margin: float,
     clip: float,
     grid: float,
     norm: Norm = "l2",
-    scale: NDArray[Any] | None = None,
-    weight_similar: float = 1.0,
-    weight_dissimilar: float = 1.0,
+    scale: FloatArray | None = None,
+    weights: tuple[float, float] = (1.0, 1.0),
 ) -> tuple[NDArray[Any], tuple[float, tuple[float, float], float, bool]]:
-    """The columns' scale, and (margin, weights, clip, is l1) of the loss, as the compiled loops take them.
+    """The columns' scale, and (margin, weights, clip, is l1), as the compiled loops take them.
 
     Refuses a sum of n pairs' gradients whose clip, grid or shape the proof does not cover.
     """
-    if weights.ndim != 2 or weights.shape[1] != d:
+    d = features.shape[1]
+    if W.ndim != 2 or W.shape[1] != d:
         raise InputError("the weights need one column for each feature")
     if not 1e-20 <= clip <= 1e20:
         raise InputError("the clip bound must be between 1e-20 and 1e20")
@@ -141,136 +196,25 @@ def checked(
     columns = np.ascontiguousarray(np.ones(d) if scale is None else scale, dtype=dtype)
     if columns.shape != (d,):
         raise InputError("the scale needs one number for each feature")
-    both = float(weight_similar), float(weight_dissimilar)
-    return columns, (float(margin), both, float(clip), norm == "l1")
+    return columns, (float(margin), (float(weights[0]), float(weights[1])), clip, norm == "l1")
 
 
-def _checked_table(
+def _dense(
     features: NDArray[Any],
     pairs: NDArray[Any],
-    labels: NDArray[np.int8],
-    weights: NDArray[Any],
+    labels: Labels,
+    W: NDArray[Any],
     n: int,
     **options: Unpack[Options],
-) -> tuple[tuple[NDArray[Any], ...], tuple[Any, ...]]:
-    """(features, scale, pairs, labels) and (W in whole blocks, loss) for the loops over dense rows."""
+) -> tuple[tuple[NDArray[Any], ...], NDArray[Any], tuple[Any, ...]]:
+    """(features, scale, pairs, labels), W in whole blocks, and the loss, for loops over dense rows."""
     if features.dtype not in (np.float32, np.float64) or not features.flags.c_contiguous:
         raise InputError("features must be a C-contiguous array of float32 or float64")
-    columns, loss = checked(features.shape[1], features.dtype, pairs, labels, weights, n, **options)
-    k, d = weights.shape
+    columns, loss = checked(features, features.dtype, pairs, labels, W, n, **options)
+    k, d = W.shape
     matrix = np.zeros((-(-k // ROWS) * ROWS, -(-d // LANES) * LANES), dtype=features.dtype)
-    matrix[:k, :d] = weights
-    return (np.asarray(features), columns, pairs, labels), (matrix, loss)
-
-
-def clipped_sum(
-    features: Any,
-    pairs: NDArray[Any],
-    labels: NDArray[np.int8],
-    rows: NDArray[Any] | None,
-    weights: NDArray[Any],
-    *,
-    separately: bool = False,
-    tile: int | None = None,
-    threads: int | None = None,
-    **options: Unpack[Options],
-) -> NDArray[np.int64]:
-    """Sum the clipped contrastive gradients of some pairs or groups, in whole multiples of ``grid``.
-
-    Parameters
-    ----------
-    features : array of float32 or float64, shape (n, d), C-contiguous; or scipy CSR
-        A memory map will do. Its type is the type of the products. CSR rows are in canonical format (each
-        column once a row, ascending).
-    pairs : array of int32 or int64, shape (K, 2); of groups (K, m)
-        Rows of ``features``; in a group -1 is nobody.
-    labels : array of int8, shape (K,); of groups (K, m (m - 1) / 2)
-        +1 similar, -1 dissimilar, 0 null.
-    rows : array of integers or None
-        Which records; None is all of them. The choice must not depend on contents.
-    weights : array of shape (k, d)
-        The matrix W.
-    separately : bool
-        Cut every record to whole units on its own.
-    tile : int, optional
-        Records rounded together. Part of the result: the same tile gives the same integers.
-    threads : int, optional
-        By default one up to 512 records, then numba's number. Not part of the result.
-    margin, weight_similar, weight_dissimilar : float
-        Of the loss; the weights (1 by default) multiply the gradients before clipping.
-    clip : float
-        Bound on the norm of each record's gradient.
-    grid : float
-        A power of two.
-    norm : {"l2", "l1"}
-        Norm of the full matrix in which gradients are clipped; l2 by default.
-    scale : array of shape (d,), optional
-        Differences are multiplied by it, column by column: public, or released already. So scaled
-        features need no second table.
-
-    Returns array of int64, shape (k, d): zeroing one pair moves ``grid`` times this by at most ``clip +
-    tile_error_bound(...)``.
-
-    Examples
-    --------
-    >>> X = np.array([[0.0, 0.0], [3.0, 4.0]])
-    >>> ends, same = np.array([[1, 0]]), np.array([1], dtype=np.int8)
-    >>> options = {"margin": 1.0, "clip": 5.0, "grid": 2.0**-30}
-    >>> total = clipped_sum(X, ends, same, None, np.eye(2), **options)
-    >>> total * 2.0**-30      # the gradient dx dx^T has norm 25, clipped to 5
-    array([[1.8, 2.4],
-           [2.4, 3.2]])
-    >>> turned = clipped_sum(sparse.csr_array(X), ends, same, None, np.eye(2), **options)
-    >>> bool((turned == total).all())
-    True
-    """
-    n = len(pairs) if rows is None else len(rows)
-    if tile is not None and tile < 1:
-        raise InputError("a tile holds at least one pair")
-    if labels.ndim == 2:
-        chosen = 1 if separately else tile or GROUP_TILE
-        scale, loss = checked(weights.shape[-1], np.float64, pairs, labels, weights, n, **options)
-        (k, d), m = weights.shape, pairs.shape[1]
-        columns = np.ascontiguousarray(weights.T, dtype=np.float64)
-        behind = (chosen, columns, *loss, gram_error(m, d, k), 1.0 / options["grid"])
-        groups = (features, scale, pairs, labels)
-        return _add_up(loops.sum_groups, groups, behind, rows, n, chosen, threads, (k, d))
-    if sparse.issparse(features):
-        return _sparse_sum(features, pairs, labels, rows, weights, n, threads, **options)
-    table, (matrix, loss) = _checked_table(features, pairs, labels, weights, n, **options)
-    if separately:
-        behind = (matrix, *loss, _units(options["clip"], options["grid"]))
-        total = _add_up(
-            loops.sum_exactly, table, behind, rows, n, EXACT_TILE, threads, matrix.shape
-        )
-    else:
-        chosen = tile or TILE
-        behind = (chosen, matrix, *loss, 1.0 / options["grid"])
-        total = _add_up(loops.sum_tiles, table, behind, rows, n, chosen, threads, matrix.shape)
-    return total[: weights.shape[0], : weights.shape[1]]
-
-
-def _sparse_sum(
-    features: Any,
-    pairs: NDArray[Any],
-    labels: NDArray[np.int8],
-    rows: NDArray[Any] | None,
-    weights: NDArray[Any],
-    n: int,
-    threads: int | None,
-    **options: Unpack[Options],
-) -> NDArray[np.int64]:
-    if not features.has_canonical_format:
-        raise InputError("sparse features need each column once a row: call sum_duplicates() first")
-    columns, loss = checked(features.shape[1], np.float64, pairs, labels, weights, n, **options)
-    turned = np.ascontiguousarray(weights.T, dtype=np.float64)
-    longest = max(1, 2 * int(np.diff(features.indptr).max()))
-    # A pair adds at most this to an entry (`checked`). One alone is a whole number however large.
-    room = max(1, int(2.0**53 / (1.1 * options["clip"] / options["grid"] + 1.0)))
-    table = (features.data, features.indices, features.indptr, longest, columns, pairs, labels)
-    behind = (turned, *loss, 1.0 / options["grid"], room)
-    total = _add_up(loops.sum_sparse, table, behind, rows, n, _SPARSE_SHARE, threads, turned.shape)
-    return np.ascontiguousarray(total.T)
+    matrix[:k, :d] = W
+    return (np.asarray(features), columns, pairs, labels), matrix, loss
 
 
 def _units(clip: float, grid: float) -> tuple[float, float]:
@@ -282,53 +226,9 @@ def _units(clip: float, grid: float) -> tuple[float, float]:
     return per_direction, 1.0 / (grid * per_direction)
 
 
-def descend(
-    features: NDArray[Any],
-    pairs: NDArray[Any],
-    labels: NDArray[np.int8],
-    batches: tuple[NDArray[np.int64], NDArray[np.int64]],
-    weights: NDArray[np.float64],
-    noise: NDArray[np.float64],
-    rate: float,
-    **options: Unpack[Options],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Take several steps ``W -= rate * (clipped sum + noise)``, one batch each.
-
-    Parameters
-    ----------
-    features, pairs, labels, options
-        As in `clipped_sum`.
-    batches : (rows, edges)
-        Step t takes the pairs ``rows[edges[t]:edges[t + 1]]``.
-    weights : ndarray of shape (k, d)
-        W before the first step.
-    noise : ndarray of shape (steps, k, d)
-        Multiples of the grid, below 2^53 of it.
-
-    Returns (ndarray of shape (k, d), ndarray of shape (steps, k, d)): W after the last step, and the
-    noisy sums.
-
-    Examples
-    --------
-    >>> X, pairs, same = np.eye(2), np.array([[0, 1]]), np.array([1], dtype=np.int8)
-    >>> batches = np.zeros(2, dtype=np.int64), np.array([0, 1, 2])
-    >>> W, sums = descend(X, pairs, same, batches, np.eye(2), np.zeros((2, 2, 2)), 0.25,
-    ...                   margin=1.0, clip=9.0, grid=2.0**-30)
-    >>> W.round(3)
-    array([[0.625, 0.375],
-           [0.375, 0.625]])
-    """
-    rows, edges = batches
-    longest = int(np.diff(edges).max(initial=0))
-    table, (matrix, loss) = _checked_table(features, pairs, labels, weights, longest, **options)
-    noisy = np.array(noise, dtype=np.float64)  # a copy: it is written over
-    clip, grid = options["clip"], options["grid"]
-    moved, sound = loops.descend_exactly(
-        *table, rows, edges, weights, matrix, float(rate), noisy, grid, *loss, _units(clip, grid)
-    )
+def _refuse_outside(sound: bool) -> None:
     if not sound:
-        raise InputError(_OUTSIDE)
-    return moved, noisy
+        raise InputError("a pair or a row index is outside its table")
 
 
 @lru_cache(maxsize=4)
@@ -340,37 +240,30 @@ def _pool(_process: int, threads: int) -> ThreadPoolExecutor:
 
 
 def _add_up(
-    loop: Callable[..., tuple[NDArray[np.int64], bool]],
+    loop: Callable[..., tuple[IntArray, bool]],
     before: tuple[Any, ...],
     behind: tuple[Any, ...],
     rows: NDArray[Any] | None,
     n: int,
     tile: int,
     threads: int | None,
-    shape: tuple[int, ...],
-) -> NDArray[np.int64]:
-    """Run a compiled loop over n records in whole tiles, in threads where that pays; add the integers up.
+) -> IntArray:
+    """Run a compiled loop over n pairs in whole tiles, in threads where that pays; add the integers up.
 
-    The loop is called as ``loop(*before, rows, all rows?, first, last, *behind)`` and returns its sum, of
-    the given shape, and whether every index was inside its table.
+    The loop is called as ``loop(*before, rows, all rows?, first, last, *behind)`` and returns its sum, and
+    whether every index was inside its table.
     """
     chosen = np.empty(0, dtype=np.int64) if rows is None else np.asarray(rows)
 
-    def part(first: int, last: int) -> tuple[NDArray[np.int64], bool]:
+    def part(first: int, last: int) -> tuple[IntArray, bool]:
         return loop(*before, chosen, rows is None, first, last, *behind)
 
     n_tiles = -(-n // tile)
     if threads is None:
         threads = 1 if n <= SMALL_BATCH else numba.config.NUMBA_NUM_THREADS
-    threads = min(threads, n_tiles)
-    if threads <= 1:
-        total, sound = part(0, n)
-    else:
-        edges = [min(n, n_tiles * t // threads * tile) for t in range(threads + 1)]
-        total, sound = np.zeros(shape, dtype=np.int64), True
-        for share, within in _pool(os.getpid(), threads).map(part, edges[:-1], edges[1:]):
-            total += share
-            sound = sound and within
-    if not sound:
-        raise InputError(_OUTSIDE)
-    return total
+    threads = max(1, min(threads, n_tiles))
+    edges = [min(n, n_tiles * t // threads * tile) for t in range(threads + 1)]
+    run = map if threads == 1 else _pool(os.getpid(), threads).map
+    shares = list(run(part, edges[:-1], edges[1:]))
+    _refuse_outside(all(sound for _, sound in shares))
+    return sum((share for share, _ in shares[1:]), start=shares[0][0])

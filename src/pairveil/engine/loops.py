@@ -58,6 +58,19 @@ def _accumulate(x, n, a, g):  # type: ignore[no-untyped-def]
                 g[r + 1, j] += c0 * x0 + c1 * x1 + c2 * x2 + c3 * x3
 
 
+@compiled
+def _gather(features, scale, pairs, row, x, b):  # type: ignore[no-untyped-def]
+    """Row b of x: the scaled difference of a pair. False where an index is outside its table."""
+    if not 0 <= row < pairs.shape[0]:
+        return False
+    left, right = pairs[row, 0], pairs[row, 1]
+    if min(left, right) < 0 or max(left, right) >= features.shape[0]:
+        return False
+    for j in range(features.shape[1]):
+        x[b, j] = (features[left, j] - features[right, j]) * scale[j]
+    return True
+
+
 @reordered
 def _squares(x, b):  # type: ignore[no-untyped-def]
     """Squared l2 norm of row b, in float64."""
@@ -123,13 +136,8 @@ def sum_tiles(  # type: ignore[no-untyped-def]
         x[n:padded] = 0
         for b in range(n):
             row = start + b if every else rows[start + b]
-            if not 0 <= row < pairs.shape[0]:
+            if not _gather(features, scale, pairs, row, x, b):
                 return total, False
-            left, right = pairs[row, 0], pairs[row, 1]
-            if min(left, right) < 0 or max(left, right) >= features.shape[0]:
-                return total, False
-            for j in range(features.shape[1]):
-                x[b, j] = (features[left, j] - features[right, j]) * scale[j]
         _project(x, padded, w, p)
         for b in range(n):
             row = start + b if every else rows[start + b]
@@ -166,19 +174,6 @@ def _to_units(rows, b, factor, units):  # type: ignore[no-untyped-def]
     """Row b times a factor, cut to whole numbers towards zero: no entry grows."""
     for j in range(rows.shape[1]):
         units[b, j] = np.trunc(np.float64(rows[b, j]) * factor)
-
-
-@compiled
-def _gather(features, scale, pairs, row, x, b):  # type: ignore[no-untyped-def]
-    """Row b of x: the scaled difference of a pair. False where an index is outside its table."""
-    if not 0 <= row < pairs.shape[0]:
-        return False
-    left, right = pairs[row, 0], pairs[row, 1]
-    if min(left, right) < 0 or max(left, right) >= features.shape[0]:
-        return False
-    for j in range(features.shape[1]):
-        x[b, j] = (features[left, j] - features[right, j]) * scale[j]
-    return True
 
 
 @njit(nogil=True)
@@ -353,12 +348,9 @@ def sum_sparse(  # type: ignore[no-untyped-def]
 
 # ---- groups: gathered and centred, projected and summed by two matrix products a tile ------------
 
-SPREAD = 256.0
-"""Terms of a group may add up to so many clip bounds before they cancel; others are shrunk further."""
-TINIEST = 1e-140
-"""Pairs of a group at a smaller distance, and groups whose terms are smaller, contribute nothing."""
-LARGEST = 1e50
-"""Groups with a longer row contribute nothing: squares of such numbers overflow."""
+SPREAD = 256.0  # clip bounds that a record's terms may add up to before they cancel; or it is shrunk further
+TINIEST = 1e-140  # pairs of a group at a smaller distance, records whose terms are smaller contribute nothing
+LARGEST = 1e50  # nor do those with a longer row: squares of such numbers overflow
 
 
 @njit(nogil=True)

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from pairveil.array_types import FloatArray
 from pairveil.engine.engine import Engine
 from pairveil.engine.gradients import (
-    Orders,
     SetGradient,
     by_role,
     sensitivity_of_sets,
@@ -92,7 +91,7 @@ class TupleSurvey(Statistic):
         """Largest norm of a contribution."""
         return 1 + 2 * side if norm == "l1" else math.sqrt(1 + 2 * side**2)
 
-    def tile_sum(self, rows: Any, order: Orders, norm: Norm) -> FloatArray:  # type: ignore[override]
+    def tile_sum(self, rows: Any, order: NDArray[np.int8], norm: Norm) -> FloatArray:  # type: ignore[override]
         """Sum of the contributions; `shrink` only guards against rounding."""
         total = np.zeros(self.shape)
         for X, present in by_role(rows, order):
@@ -138,7 +137,7 @@ class TupleContrast(Statistic):
         """The upper triangle."""
         return (triangle(self.n_features),)
 
-    def tile_sum(self, rows: Any, order: Orders, norm: Norm) -> FloatArray:  # type: ignore[override]
+    def tile_sum(self, rows: Any, order: NDArray[np.int8], norm: Norm) -> FloatArray:  # type: ignore[override]
         """Sum of the clipped matrices X^T D X, D diagonal: their lengths follow from X X^T.
 
         One entry sqrt(2) times (i, j) in place of (i, j) and (j, i): as long in l2, shorter in l1.
