@@ -31,7 +31,7 @@ $(VENV)/.release: pyproject.toml constraints.txt $(VENV)/.core
 	@$(PIP_INSTALL) -e ".[release]"
 	@touch $@
 
-demo: $(VENV)/.core  ## a private metric on embedded patients data
+demo: $(VENV)/.core  ## a private metric on embedded data of students
 	@$(BIN)/pairveil demo --out demo-out
 
 studio: $(VENV)/.studio  ## the local web application: raw tables to a release and its report

@@ -45,6 +45,7 @@ __all__ = [
     "kappa",
     "label_pairs",
     "load_patients",
+    "load_students",
     "outlook",
     "read_features",
     "read_pairs",
@@ -60,7 +61,7 @@ __getattr__ = offered(
         "pairveil.records.groups": "GroupSet",
         "pairveil.records.tupleset": "TupleSet",
         "pairveil.records.readers": "read_features read_pairs",
-        "pairveil.records.embedded": "label_pairs load_patients",
+        "pairveil.records.embedded": "label_pairs load_patients load_students",
         "pairveil.schema.schema": "Schema",
         "pairveil.schema.toml": "read_schema",
         "pairveil.graph.kappa": "kappa",
@@ -131,6 +132,7 @@ if TYPE_CHECKING:
     from pairveil.privacy.ledger import PrivacyLedger as PrivacyLedger
     from pairveil.records.embedded import label_pairs as label_pairs
     from pairveil.records.embedded import load_patients as load_patients
+    from pairveil.records.embedded import load_students as load_students
     from pairveil.records.groups import GroupSet as GroupSet
     from pairveil.records.pairset import PairSet as PairSet
     from pairveil.records.readers import read_features as read_features

@@ -18,6 +18,7 @@ from running import run, run_here
 from pairveil.cli.terminal import Terminal
 from pairveil.jobs.demo import tell_demo
 from pairveil.privacy.certificate import _example
+from pairveil.records.embedded import student_table
 
 KAPPAS = {"pair", "relationship", "paper_bound", "person", "intransitive"}
 SCHEMA = json.loads(resources("pairveil.privacy").joinpath("certificate.schema.json").read_text())
@@ -171,14 +172,30 @@ def test_report_and_export(release: Path, tmp_path: Path) -> None:
 def test_demo(tmp_path: Path) -> None:
     said = run("demo", "--json", "--seed", 0, cwd=tmp_path).json
     assert {"out", "certificate", "pair_auc", "euclidean_pair_auc", "gain_kept"} <= set(said)
-    assert said["pair_auc"] > said["euclidean_pair_auc"]
+    assert said["gain_kept"] >= max(0.9, said["gain_low"])  # the forecast holds
+    attacked, guesses = said["attack"], said["attack"]["guesses"]
+    assert attacked["right_without_privacy"] == guesses
+    assert attacked["right"] <= 0.606 * guesses  # what is proved of it
     assert (tmp_path / "demo-out" / "report.html").is_file()
+    # The release holds the schema: it takes the raw table.
+    table = student_table()
+    lines = [
+        ",".join(table),
+        *(",".join(cell or "" for cell in row) for row in zip(*table.values(), strict=True)),
+    ]
+    (tmp_path / "students.csv").write_text("\n".join(lines[:9]), encoding="utf-8")
+    said = run(
+        "transform", "demo-out", "students.csv", "-o", "out.csv", "--json", cwd=tmp_path
+    ).json
+    assert said["n_rows"] == 8
 
 
 @pytest.mark.parametrize(("auc", "why"), [(0.77, True), (0.81, False)])
 def test_a_demo_that_keeps_nothing_says_why(capsys, auc: float, why: bool) -> None:
     scores = {"pair_auc": auc, "euclidean_pair_auc": 0.77, "reference_pair_auc": 0.86}
-    tell_demo(Terminal(), _example(), scores, (auc - 0.77) / 0.09, Path("demo-out/report.html"))
+    attacked = {"guesses": 20, "right": 11, "right_without_privacy": 20}
+    kept, page = (auc - 0.77) / 0.09, Path("demo-out/report.html")
+    tell_demo(Terminal(), _example(), scores, kept, attacked, page)
     assert ("plain distance was released" in capsys.readouterr().out.replace("\n", " ")) == why
 
 

@@ -9,7 +9,15 @@ from sklearn.datasets import load_breast_cancer
 
 from pairveil.errors import InputError
 from pairveil.records import embedded
-from pairveil.records.embedded import label_pairs, load_digits, load_patients, patient_bounds
+from pairveil.records.embedded import (
+    label_pairs,
+    load_digits,
+    load_patients,
+    load_students,
+    patient_bounds,
+    student_schema,
+    student_table,
+)
 from pairveil.records.validation import clip_rows
 
 
@@ -27,6 +35,15 @@ def test_rows_are_within_the_unit_ball_without_clipping(load, shape, n_classes):
     assert values.max() <= 1 / np.sqrt(shape[1])
     assert len(data.classes) == shape[0]
     assert len(np.unique(data.classes)) == n_classes == len(data.class_names)
+
+
+def test_students_are_scaled_by_their_schema_and_nobody_is_clipped_or_cut():
+    students, schema = load_students(), student_schema()
+    assert clip_rows(students.features.values, 1.0)[1] == 0
+    assert students.features.names == schema.feature_names
+    assert np.bincount(students.classes).tolist() == [7120, 6190]
+    _, counts = schema.encode(student_table())
+    assert not any(one.outside or one.unreadable for name, one in counts.items() if name != "grade")
 
 
 def test_patient_bounds_are_those_of_their_columns_and_cut_nobody():

@@ -427,6 +427,7 @@ def attack_learners(
     n_targets: int,
     random_state: int,
     others: OthersOf | None = None,
+    epsilons: tuple[float, ...] = EPSILONS,
 ) -> Iterator[Row]:
     """One attacker against the non-private learner, the others given, and ours."""
     rounds = list(games(data, attacker, n_targets, random_state))  # the same for every learner
@@ -445,7 +446,7 @@ def attack_learners(
     # of a selected fit states kappa of the full graph too.
     lacking = {"all-other-pairs": 1, "dropped-labels": kappa(data.all).relationship}
     covered = lacking.get(attacker, group)
-    for epsilon in EPSILONS:
+    for epsilon in epsilons:
         prepared = _prepared(used, epsilon)
         bound = None
         if flips <= covered:

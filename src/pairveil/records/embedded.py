@@ -1,11 +1,16 @@
-"""Data that come with the package: patients, digits, and records to link made up by a seed. No download.
+"""Data that come with the package: students, patients, digits, and made-up records to link. No download.
 
-Patients and digits are scaled by the literal bounds below, written from the published description of the data
-and rounded outward; nothing is computed from the rows (see `pairveil.records.scaling`).
+Each table is scaled by literal bounds from the published description of the data (`students.toml` and below);
+nothing is computed from the rows (see `pairveil.records.scaling`).
 """
 
 from __future__ import annotations
 
+import csv
+import gzip
+import tomllib
+from functools import cache
+from importlib.resources import files
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +21,7 @@ from pairveil.records.kinds import PAIRS
 from pairveil.records.scaling import PublicBounds, scale_to_bounds
 from pairveil.records.tables import FeatureTable
 from pairveil.records.validation import check_members
+from pairveil.schema.schema import Schema
 
 # Range of each measure in the published summary of the Wisconsin data, rounded outward:
 # mean, standard error, worst.
@@ -46,6 +52,60 @@ class EmbeddedData(NamedTuple):
     features: FeatureTable
     classes: np.ndarray
     class_names: tuple[str, ...]
+
+
+# ---- students -----------------------------------------------------------------------------------
+
+
+@cache
+def student_schema() -> Schema:
+    """The public facts of the students' columns: the questionnaire's bounds and categories.
+
+    Examples
+    --------
+    >>> len(student_schema().raw_names), student_schema().classes
+    (12, 'active')
+    """
+    text = files("pairveil.records").joinpath("students.toml").read_text(encoding="utf-8")
+    return Schema.from_dict(tomllib.loads(text), "students.toml")
+
+
+def student_table() -> dict[str, list[str | None]]:
+    """The students as they answered, by column; None where an answer is missing.
+
+    Examples
+    --------
+    >>> table = student_table()
+    >>> table["id"][0], table["age"][0], table["height"][0]
+    ('s1', '14', None)
+    """
+    packed = files("pairveil.records").joinpath("students.csv.gz").read_bytes()
+    names, *rows = csv.reader(gzip.decompress(packed).decode("utf-8").splitlines())
+    columns = zip(*rows, strict=True)
+    return {
+        name: [cell or None for cell in column] for name, column in zip(names, columns, strict=True)
+    }
+
+
+def load_students() -> EmbeddedData:
+    """13,310 high-school students, 12 answers each (CDC Youth Risk Behavior Survey, public domain).
+
+    The class says who is physically active on at least 5 days of the week.
+
+    Examples
+    --------
+    >>> students = load_students()
+    >>> students.features
+    FeatureTable(13310 people, 53 features)
+    """
+    table, schema = student_table(), student_schema()
+    values, _ = schema.encode(table)
+    features = FeatureTable(np.array(table["id"]), values * schema.factor(), schema.feature_names)
+    active = np.array([answer == "yes" for answer in table["active"]])
+    return EmbeddedData(features, active.astype(np.int64), ("inactive", "active"))
+
+
+# ---- patients and digits ------------------------------------------------------------------------
 
 
 def patient_bounds() -> PublicBounds:
