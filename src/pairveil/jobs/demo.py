@@ -66,7 +66,7 @@ class DemoJob(Job):
         tell.say(
             f"{len(X):,} students answered {len(schema.raw_names)} questions (CDC Youth Risk Behavior "
             "Survey, public domain).",
-            f"{len(pairs):,} pairs of them are labelled: 'same' where both or neither are active on five days "
+            f"{len(pairs):,} pairs of them are labelled: 'same' where both or neither are active five days "
             f"a week. {len(test):,} other students are kept for testing.",
         )
         learner = DPPMetricLearner(epsilon=self.epsilon, random_state=self.seed)
