@@ -1,7 +1,7 @@
 """Long experiments in small pieces: every finished cell is kept, and skipped on the next run.
 
 A cell is one measurement (say: Bank, DPP, epsilon 4, repeat 7) with a key that says everything it
-depends on. Its result is one JSON file under ``OUT/cells/EXPERIMENT/``; delete the folder to measure
+depends on. Its result is one JSON file under ``OUT/cells/``; delete the folder to measure
 afresh. Tables are assembled from the cells.
 """
 
@@ -10,9 +10,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,48 +21,43 @@ from pairveil import __version__
 from pairveil.files import file_draft, write_file
 
 Key = dict[str, Any]
+Rows = list[dict[str, Any]]
 #: Called with (jobs done, jobs in all, what was done last).
 Progress = Callable[[int, int, str], None]
-Work = Callable[[Sequence[Key]], Iterator[dict[str, Any]]]
+#: (key, data folder) -> what was measured; importable, so that a worker can be handed it.
+Measure = Callable[[Key, str | None], dict[str, Any]]
 
 
-@dataclass(frozen=True)
-class Job:
-    """Cells that share their set-up, so that one worker fills them one after the other.
+def run_cells(
+    measure: Measure,
+    keys: Sequence[Key],
+    out: Path,
+    *,
+    data: str | None = None,
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> Rows:
+    """Fill the cells that are missing and return all, key and result merged, in the order of ``keys``.
 
-    ``work(keys)`` yields the result of each key in turn; it must be picklable.
+    Cells of one data set, graph and repeat share their set-up, so one worker (one thread) fills them.
     """
-
-    title: str
-    keys: tuple[Key, ...]
-    work: Work
-
-
-def run_jobs(
-    experiment: str, jobs: Sequence[Job], out: Path, n_jobs: int, progress: Progress | None = None
-) -> list[dict[str, Any]]:
-    """Fill the cells that are missing and return all of them, key and result merged.
-
-    Parameters
-    ----------
-    experiment : str
-        Name of the folder under ``out/cells``.
-    n_jobs : int
-        Worker processes, one thread each. 1 runs here.
-    progress : callable, optional
-        See ``Progress``.
-    """
-    folder = out / "cells" / experiment
+    folder = out / "cells"
     folder.mkdir(parents=True, exist_ok=True)
-    todo = []
-    for job in jobs:
-        missing = tuple(key for key in job.keys if not cell_path(folder, key).exists())
-        if missing:
-            todo.append(Job(job.title, missing, job.work))
-    for done, title in enumerate(_run(todo, folder, n_jobs), start=1):
+    todo: dict[tuple[Any, ...], list[Key]] = {}
+    for key in keys:
+        if not cell_path(folder, key).exists():
+            shared = (key.get("data"), key.get("graph"), key.get("seed"))
+            todo.setdefault(shared, []).append(key)
+    for done, title in enumerate(_run(measure, list(todo.values()), folder, data, jobs), start=1):
         if progress is not None:
-            progress(done, len(todo), f"{experiment}: {title}")
-    return [_read(cell_path(folder, key)) for job in jobs for key in job.keys]
+            progress(done, len(todo), title)
+    return [_read(cell_path(folder, key)) for key in keys]
+
+
+def finished(keys: Sequence[Key], out: Path) -> Rows | None:
+    """All these cells where every one was measured before, else None."""
+    paths = [cell_path(out / "cells", key) for key in keys]
+    return [_read(path) for path in paths] if all(path.exists() for path in paths) else None
 
 
 def cell_path(folder: Path, key: Key) -> Path:
@@ -73,34 +66,33 @@ def cell_path(folder: Path, key: Key) -> Path:
     return folder / f"{hashlib.sha256(text.encode()).hexdigest()[:20]}.json"
 
 
-def _run(todo: list[Job], folder: Path, n_jobs: int) -> Iterator[str]:
-    if n_jobs == 1 or len(todo) < 2:
-        for job in todo:
-            yield _fill(job, folder)
+def _run(
+    measure: Measure, todo: list[list[Key]], folder: Path, data: str | None, jobs: int
+) -> Iterator[str]:
+    if jobs == 1 or len(todo) < 2:
+        for keys in todo:
+            yield _fill(measure, keys, folder, data)
         return
     # one thread a worker: the matrices are small, and two pools on two cores fight
     with parallel_config(backend="loky", inner_max_num_threads=1):
-        pool = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
-        yield from pool(delayed(_fill)(job, folder) for job in todo)
+        pool = Parallel(n_jobs=jobs, return_as="generator_unordered")
+        yield from pool(delayed(_fill)(measure, keys, folder, data) for keys in todo)
 
 
-def _fill(job: Job, folder: Path) -> str:
+def _fill(measure: Measure, keys: list[Key], folder: Path, data: str | None) -> str:
     with threadpool_limits(1):
-        for key, result in zip(job.keys, job.work(job.keys), strict=True):
-            write_whole(
-                cell_path(folder, key), json.dumps({"key": key, "result": result}, allow_nan=False)
-            )
-    return job.title
+        for key in keys:
+            path = cell_path(folder, key)
+            if not path.exists():  # two settings may share a cell
+                cell = {"key": key, "result": measure(key, data)}
+                write_whole(path, json.dumps(cell, allow_nan=False))
+    first = keys[0]
+    return ", ".join(str(first[n]) for n in ("figure", "data", "graph", "seed") if n in first)
 
 
 def _read(path: Path) -> dict[str, Any]:
     cell = json.loads(path.read_text(encoding="utf-8"))
     return {**cell["key"], **cell["result"]}
-
-
-def finite(value: float) -> float | None:
-    """JSON has no infinity: None stands for 'no finite number'."""
-    return value if math.isfinite(value) else None
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -10,6 +10,8 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from pairveil.array_types import FloatArray
 from pairveil.errors import InputError
@@ -20,6 +22,10 @@ from reproduction.data import Benchmark
 
 Norm = Literal["l1", "l2"]
 How = Literal["paths", "forest", "matching"]
+#: Readings of 'as many similar as dissimilar pairs, two pairs a person' (the paper's Section VII-B).
+GraphKind = Literal["random", "even", "blocks"]
+#: People of a block: its pairs fill about one batch of 50.
+BLOCK = 25
 
 
 @dataclass(frozen=True)
@@ -122,7 +128,7 @@ def labelled(pairs: ArrayLike, classes: ArrayLike) -> LabelledPairs:
 
 
 def paper_graph(split: Split, rng: np.random.Generator, density: float = 2.0) -> LabelledPairs:
-    """The paper's graph: random pairs, half similar, ``density`` pairs a person, none twice.
+    """The paper's graph read as 'random': half similar, ``density`` pairs a person, none twice.
 
     Examples
     --------
@@ -157,6 +163,74 @@ def paper_graph(split: Split, rng: np.random.Generator, density: float = 2.0) ->
         }
     chosen = rng.permutation(np.concatenate([kept[1], kept[-1]]))
     return labelled(np.column_stack([chosen // people, chosen % people]), classes)
+
+
+def even_graph(
+    split: Split, rng: np.random.Generator, people: NDArray[np.int64] | None = None
+) -> LabelledPairs:
+    """The paper's graph read as 'even': everybody in two similar and two dissimilar pairs, degree 4.
+
+    Table I has as many similar and as many dissimilar pairs as people, one of each kind a person. So everybody
+    opens one pair of each kind and closes one: a cycle through each class, and two matchings across classes.
+    Classes of unequal size leave a few of the larger one without a dissimilar pair. ``people`` takes some only.
+
+    Examples
+    --------
+    >>> split = Split("made", np.zeros((8, 1)), np.repeat([0, 1], 4), np.zeros((0, 1)), np.zeros(0, int))
+    >>> graph = even_graph(split, np.random.default_rng(0))
+    >>> np.bincount(graph.pairs.ravel()), int((graph.labels == 1).sum())
+    (array([4, 4, 4, 4, 4, 4, 4, 4]), 8)
+    """
+    classes = split.y_train
+    chosen = rng.permutation(np.arange(split.n_people) if people is None else people)
+    groups = [chosen[classes[chosen] == c] for c in np.unique(classes[chosen])]
+    found = [np.column_stack([group, np.roll(group, 1)]) for group in groups]
+    in_order = np.concatenate([rng.permutation(group) for group in groups])
+    half = len(in_order) // 2
+    left, right = in_order[:half], in_order[half : 2 * half]
+    for shift in (0, 1):
+        across = np.column_stack([left, np.roll(right, shift)])
+        found.append(across[classes[across[:, 0]] != classes[across[:, 1]]])
+    pairs = np.sort(np.concatenate(found), axis=1)
+    pairs = np.unique(pairs[pairs[:, 0] < pairs[:, 1]], axis=0)  # a cycle of one or two people is shorter
+    return labelled(rng.permutation(pairs), classes)
+
+
+def draw_graph(split: Split, kind: GraphKind, rng: np.random.Generator) -> LabelledPairs:
+    """One of the three readings; 'blocks' is even in disjoint components of about one batch each."""
+    if kind == "random":
+        return paper_graph(split, rng)
+    if kind == "even":
+        return even_graph(split, rng)
+    n_blocks = max(1, split.n_people // BLOCK)
+    parts = [
+        np.array_split(rng.permutation(np.flatnonzero(split.y_train == c)), n_blocks)
+        for c in np.unique(split.y_train)
+    ]
+    blocks = [np.concatenate(block) for block in zip(*parts, strict=True)]
+    pairs = np.concatenate([even_graph(split, rng, block).pairs for block in blocks])
+    return labelled(rng.permutation(pairs), split.y_train)
+
+
+def by_component(graph: LabelledPairs, rng: np.random.Generator) -> LabelledPairs:
+    """The pairs so ordered that batches cut from them are collected from a component of the graph.
+
+    The remark after Theorem 2 says so of 'usual' minibatches. Components come in random order, each by a
+    breadth-first walk from a random person, so that batches of a connected graph hold neighbours too.
+    """
+    n = int(graph.pairs.max()) + 1
+    shuffled = rng.permutation(n)  # scipy walks by number
+    ends = shuffled[graph.pairs]
+    links = sparse.coo_matrix((np.ones(len(ends)), ends.T), shape=(n, n)).tocsr()
+    rank = np.empty(n, dtype=np.int64)
+    _, component = connected_components(links, directed=False)
+    reached = 0
+    for root in np.unique(component, return_index=True)[1]:
+        walk = breadth_first_order(links, root, directed=False, return_predecessors=False)
+        rank[walk] = np.arange(reached, reached + len(walk))
+        reached += len(walk)
+    order = np.lexsort((rank[ends].max(axis=1), rank[ends].min(axis=1)))
+    return LabelledPairs(graph.pairs[order], graph.labels[order])
 
 
 def design(split: Split, how: How, rng: np.random.Generator) -> LabelledPairs:

@@ -179,6 +179,8 @@ class Settings:
         Another mechanism for the l1 variants; default Laplace.
     record_every : int
         Record the objective every so many iterations (0: never).
+    shuffle : bool
+        Cut batches from a random order of the pairs (False: from the order given).
     """
 
     variant: Variant = "dpp"
@@ -196,6 +198,7 @@ class Settings:
     update: Literal["rowwise", "simultaneous"] = "rowwise"
     mechanism: Callable[[float], Mechanism] | None = None
     record_every: int = 0
+    shuffle: bool = True
 
     def __post_init__(self) -> None:
         if self.variant not in get_args(Variant):
@@ -331,7 +334,8 @@ def train(
         W = np.array(start, dtype=np.float64)
     eta, tau, n_batches = 1.0, 0, n_pairs // s.batch_size
     mechanism = s.row_mechanism()
-    batches = rng.permutation(n_pairs)[: n_batches * s.batch_size].reshape(n_batches, -1)
+    order = rng.permutation(n_pairs) if s.shuffle else np.arange(n_pairs)
+    batches = order[: n_batches * s.batch_size].reshape(n_batches, -1)
     dx_of, y_of, size_of = dx[batches], y[batches], size[batches]
     objective, at = [], []
     sensitivity = np.zeros((s.epochs * n_batches, s.n_components))
