@@ -78,7 +78,12 @@ def reproduce(
         print_json(result)
     elif not quiet:
         rows = [
-            [c["id"], c["kind"], c["verdict"], *(c["on"].get(g, {}).get("verdict", "") for g in GRAPHS)]
+            [
+                c["id"],
+                c["kind"],
+                c["verdict"],
+                *(c["on"].get(g, {}).get("verdict", "") for g in GRAPHS),
+            ]
             for c in result["claims"]
         ]
         heads = ["claim", "kind", "verdict", *(f"{g} graph" for g in GRAPHS)]

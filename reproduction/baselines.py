@@ -1,8 +1,8 @@
 """What the paper compares with: Duchi's mechanism, Warner's for labels, and InputPer, which uses it.
 
 InputPer perturbs every pair before anyone collects it; training is post-processing. With
-l1-normalised people two differences are at most 4 apart in l1, so Laplace noise of scale ``4 / epsilon_x`` hides
-one; a flip with probability ``1/(1 + e^epsilon_y)`` hides the label (docs/theory/published.md).
+l1-normalised people two differences are at most 4 apart in l1, so Laplace noise of scale ``4 / epsilon_x``
+hides one; a flip with probability ``1/(1 + e^epsilon_y)`` hides the label (docs/theory/published.md).
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from pairveil.errors import InputError, PrivacyLeakWarning
 
 #: Largest l1 distance between two differences of l1-normalised people.
 DIFFERENCE_SENSITIVITY = 4.0
+
 
 def _log_choose(n: int, k: int) -> float:
     return float(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))

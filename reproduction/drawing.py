@@ -131,13 +131,19 @@ def mechanisms(rows: Rows) -> Any:
     """Fig. 9. Duchi is some hundred times the others: said in words, so that they can be told apart."""
     cases = list(dict.fromkeys((row["data"], row["epsilon"]) for row in rows))
     figure, axes = panels(len(cases))
-    shades = dict(zip(MECHANISMS, ("#000000", "#E69F00", "#D55E00", "#0072B2", "#56B4E9"), strict=False))
+    shades = dict(
+        zip(MECHANISMS, ("#000000", "#E69F00", "#D55E00", "#0072B2", "#56B4E9"), strict=False)
+    )
     for ax, (name, epsilon) in zip(axes, cases, strict=True):
         for method, colour in shades.items():
             mine = pick(rows, data=name, epsilon=epsilon, method=method)
             band(ax, mine[0]["at"], [row["objective"] for row in mine], method, color=colour)
-        duchi = [row["objective_end"] for row in pick(rows, data=name, epsilon=epsilon, method="Duchi")]
-        ax.set(xlabel="iteration", title=f"{name}, epsilon {epsilon:g} (Duchi {np.mean(duchi):.0f})")
+        duchi = [
+            row["objective_end"] for row in pick(rows, data=name, epsilon=epsilon, method="Duchi")
+        ]
+        ax.set(
+            xlabel="iteration", title=f"{name}, epsilon {epsilon:g} (Duchi {np.mean(duchi):.0f})"
+        )
     axes[0].set_ylabel("objective")
     axes[0].legend(fontsize=7, frameon=False)
     return figure

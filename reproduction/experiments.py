@@ -232,9 +232,7 @@ def _benchmark(name: str, folder: str | None) -> Benchmark:
 @lru_cache(maxsize=2)
 def bed(name: str, folder: str | None, kind: GraphKind, seed: int, people: int | None) -> Bed:
     """People, l1-normalised as the paper has them, and their pairs."""
-    split = make_split(
-        _benchmark(name, folder), np.random.default_rng([seed, 0]), "l1", people
-    )
+    split = make_split(_benchmark(name, folder), np.random.default_rng([seed, 0]), "l1", people)
     return on_graph(split, draw_graph(split, kind, np.random.default_rng([seed, 1])))
 
 
@@ -382,9 +380,7 @@ def _toy(key: Key, setting: Setting) -> dict[str, Any]:
 
 
 def _scores(W: FloatArray | None, key: Key, split: Split) -> dict[str, float]:
-    return score(
-        W, split, key["seed"], n_pairs=key["test_pairs"], knn_people=key["knn_people"]
-    )
+    return score(W, split, key["seed"], n_pairs=key["test_pairs"], knn_people=key["knn_people"])
 
 
 def _accuracy(key: Key, setting: Setting, here: Bed) -> dict[str, Any]:
@@ -442,7 +438,9 @@ def _parameter(key: Key, setting: Setting, here: Bed) -> dict[str, Any]:
 
 
 def _ours(key: Key, folder: str | None) -> dict[str, Any]:
-    """Our learner at its defaults on l2-normalised people and labelled paths of its own: half as many pairs."""
+    """Our learner at its defaults on l2-normalised people and labelled paths of its own: half as many
+    pairs.
+    """
     seed, benchmark = key["seed"], _benchmark(key["data"], folder)
     split = make_split(benchmark, np.random.default_rng([seed, 0]), "l2", key["people"])
     paths = design(split, "paths", np.random.default_rng([seed, 2]))
@@ -461,5 +459,3 @@ def _ours(key: Key, folder: str | None) -> dict[str, Any]:
         "epsilon_sound": proof.epsilon,
         "epsilon_replace": proof.epsilons["relationship"]["replace"],
     }
-
-

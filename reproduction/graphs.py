@@ -109,7 +109,9 @@ def _cycle_edges(edges: Edges, v: int) -> int:
 
 
 def greedy_kappa(pairs: Any) -> int:
-    """Appendix A's greedy search: of two connected people with the largest sum of bounds, the smaller bound."""
+    """Appendix A's greedy search: of two connected people with the largest sum of bounds, the smaller
+    bound.
+    """
     ends = checked_pairs(pairs)
     bound = kappa(pairs).per_person[ends]
     largest = bound[bound.sum(axis=1) == bound.sum(axis=1).max()]
@@ -205,7 +207,8 @@ def kappa_prime() -> Finding:
     """kappa' bounds kappa from above."""
     s = _sweep()
     return Finding(
-        f"exact kappa exceeds it in {s.kappa_above_bound} of {s.graphs} graphs and is smaller in {s.bound_not_tight}",
+        f"exact kappa exceeds it in {s.kappa_above_bound} of {s.graphs} graphs and is smaller in "
+        f"{s.bound_not_tight}",
         s.kappa_above_bound == 0,
     )
 
@@ -230,7 +233,8 @@ def search_cost() -> Finding:
         assert bound == kappa(pairs).paper_bound
         shares.append(steps / (n * (n + len(pairs))))
     return Finding(
-        f"{', '.join(f'{share:.2f}' for share in shares)} V(V + E) steps at V = 50 to 400 (one pass over blocks takes V + E)",
+        f"{', '.join(f'{share:.2f}' for share in shares)} V(V + E) steps at V = 50 to 400 (one pass over "
+        "blocks takes V + E)",
         max(shares) <= 1.1 * shares[0],
     )
 
@@ -300,7 +304,8 @@ def cycle_reveals() -> Finding:
     incidence = np.array([[1, -1, 0], [0, 1, -1], [-1, 0, 1]])
     rank = int(np.linalg.matrix_rank(incidence))
     return Finding(
-        f"a triangle's differences determine {rank} of 3 unknowns: moving all three people together changes none of "
+        f"a triangle's differences determine {rank} of 3 unknowns: moving all three people together "
+        "changes none of "
         "them. The last difference follows from the others, no person's features do",
         not same and rank == 3,
     )
@@ -320,6 +325,7 @@ def fig3_counts() -> Finding:
     found = key_pairs(fig3(), NAMES.index("s"), NAMES.index("t"))
     cut = sorted(EDGES[j] for j in found.cut)
     return Finding(
-        f"the cut is {' and '.join(cut)}, {found.count} pairs are key; kappa of the graph is {exact_kappa(fig3())}",
+        f"the cut is {' and '.join(cut)}, {found.count} pairs are key; kappa of the graph is "
+        f"{exact_kappa(fig3())}",
         cut == ["sc", "st"] and found.count == exact_kappa(fig3()) == 3,
     )

@@ -170,9 +170,10 @@ def even_graph(
 ) -> LabelledPairs:
     """The paper's graph read as 'even': everybody in two similar and two dissimilar pairs, degree 4.
 
-    Table I has as many similar and as many dissimilar pairs as people, one of each kind a person. So everybody
-    opens one pair of each kind and closes one: a cycle through each class, and two matchings across classes.
-    Classes of unequal size leave a few of the larger one without a dissimilar pair. ``people`` takes some only.
+    Table I has as many similar and as many dissimilar pairs as people, one of each kind a person. So
+    everybody opens one pair of each kind and closes one: a cycle through each class, and two matchings
+    across classes. Classes of unequal size leave a few of the larger one without a dissimilar pair.
+    ``people`` takes some only.
 
     Examples
     --------
@@ -192,7 +193,9 @@ def even_graph(
         across = np.column_stack([left, np.roll(right, shift)])
         found.append(across[classes[across[:, 0]] != classes[across[:, 1]]])
     pairs = np.sort(np.concatenate(found), axis=1)
-    pairs = np.unique(pairs[pairs[:, 0] < pairs[:, 1]], axis=0)  # a cycle of one or two people is shorter
+    pairs = np.unique(
+        pairs[pairs[:, 0] < pairs[:, 1]], axis=0
+    )  # a cycle of one or two people is shorter
     return labelled(rng.permutation(pairs), classes)
 
 

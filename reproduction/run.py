@@ -1,4 +1,6 @@
-"""`python -m reproduction`: fill the cells of the figures on each graph, decide every claim, write page and figures."""
+"""`python -m reproduction`: fill the cells of the figures on each graph, decide every claim, write
+page and figures.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,16 @@ from reproduction.data import available, load
 from reproduction.data import download as fetch_benchmarks
 from reproduction.drawing import FIGURES as DRAWN
 from reproduction.drawing import require_plots, save
-from reproduction.experiments import FIGURES, FULL, GRAPHS, OPTIONS, QUICK, Setting, keys_of, measure
+from reproduction.experiments import (
+    FIGURES,
+    FULL,
+    GRAPHS,
+    OPTIONS,
+    QUICK,
+    Setting,
+    keys_of,
+    measure,
+)
 from reproduction.page import page
 from reproduction.protocol import GraphKind
 from reproduction.steelman import search, search_cells

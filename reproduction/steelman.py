@@ -1,9 +1,10 @@
-"""The published algorithm at its best: which single choice of what the paper leaves open meets most of its figures?
+"""The published algorithm at its best: which single choice of what the paper leaves open meets most of its
+figures?
 
 The search climbs one option at a time from the even graph's base setting, at full size: every other value of
-an option is tried with the rest as it stands, and the value that meets most claims stays. 'Meets' means that the mean
-over the first half of the seeds lies on the claim's side. The setting found is then judged by the page's rules on
-the other half, which had no part in the choice.
+an option is tried with the rest as it stands, and the value that meets most claims stays. 'Meets' means
+that the mean over the first half of the seeds lies on the claim's side. The setting found is then judged by
+the page's rules on the other half, which had no part in the choice.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ CHOICE = 2
 
 
 def met(setting: Setting, seeds: Sequence[int], run: Run) -> tuple[int, float]:
-    """How many claims about figures lie on the right side in the mean; a tie goes to the smaller shortfall."""
+    """How many claims about figures lie on the right side in the mean; a tie goes to the smaller
+    shortfall.
+    """
     count, short = 0, 0.0
     for figure in FIGURES:
         rows = run(figure, setting, seeds, True)
@@ -35,9 +38,7 @@ def met(setting: Setting, seeds: Sequence[int], run: Run) -> tuple[int, float]:
     return count, short
 
 
-def search(
-    repeats: int, run: Run, options: dict[str, tuple[Any, ...]] = OPTIONS
-) -> dict[str, Any]:
+def search(repeats: int, run: Run, options: dict[str, tuple[Any, ...]] = OPTIONS) -> dict[str, Any]:
     """Choose on the first half of the seeds and report on the second; ``tried`` counts the settings."""
     half = max(1, repeats // 2)
     first, second = range(min(CHOICE, half)), range(half, max(repeats, half + 1))

@@ -101,7 +101,8 @@ def noise_of_theorem_1() -> Finding:
     costs = {rows: _relabelled(rows, 1.0) for rows in (1, 2, 4, 16)}
     text = ", ".join(f"d' = {rows}: {cost:.2f}" for rows, cost in costs.items())
     return Finding(
-        f"relabelling one pair changes the log density of one step, claimed at most 1, by {text}: each row is a "
+        f"relabelling one pair changes the log density of one step, claimed at most 1, by {text}: each "
+        "row is a "
         "further answer about the same batch",
         max(costs.values()) <= 1 + 1e-9,
     )
@@ -125,7 +126,8 @@ def lemma_1() -> Finding:
     row, gap = np.array([[1e12, -1e12]]), np.array([[0.5, 0.5]])
     stays = float(np.abs(row_gradients(row, 0, gap, np.zeros(1), 1.0, math.inf)).sum())
     return Finding(
-        f"dissimilar gradients reached {worst:.3f} of the bound 2m sqrt(d'), never more. The converse, which nothing "
+        f"dissimilar gradients reached {worst:.3f} of the bound 2m sqrt(d'), never more. The converse, "
+        "which nothing "
         f"uses, fails: a similar pair orthogonal to W_r has gradient {stays:g} at ||W_r|| = 2e12",
         worst <= 1 + 1e-9,
     )
@@ -181,7 +183,8 @@ def parallel_composition() -> Finding:
         )
         costs[mechanism.name] = group * each
     return Finding(
-        f"{group} pairs in {group} batches cost {costs['Lap']:.2f} epsilon in sum (Laplace, one row); with a staircase, "
+        f"{group} pairs in {group} batches cost {costs['Lap']:.2f} epsilon in sum (Laplace, one row); "
+        "with a staircase, "
         f"which Fig. 9 also uses, {costs['SCDF-joint']:.2f}",
         costs["Lap"] <= epsilon + 1e-9,
     )
@@ -195,21 +198,26 @@ def step_sizes() -> Finding:
     first, left = float(literal.sum()), float(literal[5_000:].sum())
     grows = float(usual_square[5_000:].sum())  # ln 2 for every doubling: no limit
     return Finding(
-        f"as written eta is 1/sqrt(tau!) and all steps sum to {first:.2f}; as 1/sqrt(tau) the squares of steps 5,001 to "
+        f"as written eta is 1/sqrt(tau!) and all steps sum to {first:.2f}; as 1/sqrt(tau) the squares of "
+        "steps 5,001 to "
         f"10,000 still add {grows:.2f}: each reading breaks one condition",
         left > 1e-3 or grows < 1e-3,
     )
 
 
 def laplace_variance() -> Finding:
-    """The variance of Lap in the mechanism comparison, 4h^2/(|B|^2 eps^2), and Duchi's '10,000 times' that."""
+    """The variance of Lap in the mechanism comparison, 4h^2/(|B|^2 eps^2), and Duchi's '10,000 times'
+    that.
+    """
     h, n, epsilon = 0.5, 50, 1.0
     said = 4 * h**2 / (n * epsilon) ** 2
     true = {k: Laplace(epsilon).variance(1, 2 * k * h / n) for k in (1, 13)}
     duchi = Duchi(epsilon).variance(1, 2.0)
     return Finding(
-        f"noise of scale 2 kappa h/(|B| eps) has {true[1] / said:.0f} times that at kappa 1, {true[13] / said:.0f} at 13. "
-        f"The slip goes into the ratio too: {duchi / said:,.0f} by the paper's two formulas, {duchi / true[1]:,.0f} and "
+        f"noise of scale 2 kappa h/(|B| eps) has {true[1] / said:.0f} times that at kappa 1, "
+        f"{true[13] / said:.0f} at 13. "
+        f"The slip goes into the ratio too: {duchi / said:,.0f} by the paper's two formulas, "
+        f"{duchi / true[1]:,.0f} and "
         f"{duchi / true[13]:,.0f} by the true one",
         math.isclose(said, true[1]),
     )
@@ -218,17 +226,24 @@ def laplace_variance() -> Finding:
 def margin_from_pairs() -> Finding:
     """Is a margin free that is the mean distance of the dissimilar pairs?
 
-    One row, one column, every pair dissimilar and a little shorter than the mean, but for a few long ones. One of
-    these becomes null: the margin falls, and with it the gradient of every short pair in every other batch.
+    One row, one column, every pair dissimilar and a little shorter than the mean, but for a few long ones.
+    One of these becomes null: the margin falls, and with it the gradient of every short pair in every other
+    batch.
     """
     h, batch, n = 0.5, 50, 10_000
     dx = np.where(np.arange(n) < n // 100, 2.0, 1.9)
     after = np.concatenate([[0.0], dx[1:]])
     short, one = np.array([[1.9]]), np.ones(1)
-    g, moved = (float(row_gradients(np.eye(1), 0, short, one, m, h)[0, 0]) for m in (dx.mean(), after.mean()))
-    others = (n - n // 100) * abs(g - moved) / batch / (2 * h / batch)  # all batches, in noise scales
+    g, moved = (
+        float(row_gradients(np.eye(1), 0, short, one, m, h)[0, 0])
+        for m in (dx.mean(), after.mean())
+    )
+    others = (
+        (n - n // 100) * abs(g - moved) / batch / (2 * h / batch)
+    )  # all batches, in noise scales
     return Finding(
-        f"of {n:,} dissimilar pairs one becomes null: the mean distance moves every other batch, and an epoch's log "
+        f"of {n:,} dissimilar pairs one becomes null: the mean distance moves every other batch, and an "
+        "epoch's log "
         f"density changes by {others:.2f} more than the 1 that is claimed",
         others <= 0,
     )
@@ -263,11 +278,18 @@ def full_batch_peak() -> Finding:
 
 
 def classic_gaussian() -> Finding:
-    """sigma = sqrt(2 ln(1.25/delta)) sensitivity/epsilon gives (epsilon, delta), for the epsilons of the text."""
+    """sigma = sqrt(2 ln(1.25/delta)) sensitivity/epsilon gives (epsilon, delta), for the epsilons of
+    the text.
+    """
     delta, named = 1e-5, (1.0, 2.0, 4.0)
-    broken = [e for e in np.geomspace(0.1, 64, 400) if ClassicGaussian(float(e), delta).epsilon_sound(1) > e]
+    broken = [
+        e
+        for e in np.geomspace(0.1, 64, 400)
+        if ClassicGaussian(float(e), delta).epsilon_sound(1) > e
+    ]
     return Finding(
-        f"one answer, delta {delta:g}: true up to {broken[0]:.1f}, beyond every epsilon of the text; the rows cost "
+        f"one answer, delta {delta:g}: true up to {broken[0]:.1f}, beyond every epsilon of the text; the "
+        "rows cost "
         "sqrt(d') on top",
         broken[0] > max(named),
     )
@@ -278,7 +300,8 @@ def input_correlation() -> Finding:
     answer, group = Warner(1.0), 4
     together = group * (answer.log_mass(1, 1) - answer.log_mass(1, -1))
     return Finding(
-        f"{group} labels that follow from one relationship shift an attacker's log odds by {together:.2f} at a claimed "
+        f"{group} labels that follow from one relationship shift an attacker's log odds by "
+        f"{together:.2f} at a claimed "
         f"{answer.epsilon:g}",
         together <= answer.epsilon + 1e-9,
     )

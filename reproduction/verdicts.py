@@ -1,10 +1,12 @@
-"""How repeats decide the paper's sentences about its figures: one rule a sentence, fixed before anything is run.
+"""How repeats decide the paper's sentences about its figures: one rule a sentence, fixed before anything is
+run.
 
-A rule reads the rows of its figure on one graph. 'A above B' compares repeats in pairs (same people, same pairs,
-same start, same test people). A case is clear where the 95 % interval (Student) of the mean difference leaves out
-zero. A sentence about every case holds where each case is clear, and does not hold where one is clearly against it
-(the cases share the 5 % of such errors); one that says 'most' goes by more than half of the cases; else it is not
-decided, and with one repeat nothing is. Where the text is vague, the rule takes the weaker reading.
+A rule reads the rows of its figure on one graph. 'A above B' compares repeats in pairs (same people, same
+pairs, same start, same test people). A case is clear where the 95 % interval (Student) of the mean
+difference leaves out zero. A sentence about every case holds where each case is clear, and does not hold
+where one is clearly against it (the cases share the 5 % of such errors); one that says 'most' goes by more
+than half of the cases; else it is not decided, and with one repeat nothing is. Where the text is vague, the
+rule takes the weaker reading.
 """
 
 from __future__ import annotations
@@ -161,7 +163,10 @@ def toy_faster(rows: Rows) -> Finding:
 
 def toy_close(rows: Rows) -> Finding:
     """DPP-S lies closer to NonPriv's objective than DPP does."""
-    gaps = {v: np.abs(_curves(rows, v) - _curves(rows, "nonpriv")).mean(axis=1) for v in ("dpp", "dpp-s")}
+    gaps = {
+        v: np.abs(_curves(rows, v) - _curves(rows, "nonpriv")).mean(axis=1)
+        for v in ("dpp", "dpp-s")
+    }
     closer = gaps["dpp"] - gaps["dpp-s"]
     return Finding(
         f"distance {gaps['dpp-s'].mean():.4f}, DPP's {gaps['dpp'].mean():.4f}: closer by {pm(closer)}",
@@ -179,8 +184,12 @@ def toy_steady(rows: Rows) -> Finding:
 
 
 def toy_sensitivity(rows: Rows) -> Finding:
-    """The reduced sensitivity is below the standard one (how far below is 'dramatically', the text leaves open)."""
-    share = np.array([np.mean(r["sensitivity"]) / r["theorem1"] for r in pick(rows, variant="dpp-s")])
+    """The reduced sensitivity is below the standard one (how far below is 'dramatically', the text
+    leaves open).
+    """
+    share = np.array(
+        [np.mean(r["sensitivity"]) / r["theorem1"] for r in pick(rows, variant="dpp-s")]
+    )
     mean, half = mean_and_half_width(share)
     return Finding(f"{mean:.3f} ± {half:.3f} of it", positive(1 - share), float(1 - mean))
 
@@ -244,18 +253,26 @@ def reduced_above(rows: Rows) -> Finding:
     overall = np.mean(list(cases.values()), axis=0)
     against = any(positive(case, 0.05 / len(sets)) is False for case in sets.values())
     text = ", ".join(f"{name} {pm(case)}" for name, case in sets.items())
-    return Finding(f"{pm(overall)}; {text}", False if against else positive(overall), float(overall.mean()))
+    return Finding(
+        f"{pm(overall)}; {text}", False if against else positive(overall), float(overall.mean())
+    )
 
 
 def _over_input(rows: Rows, case: dict[str, Any]) -> list[NDArray[Any]]:
     """By how much each other method is above InputPer in one case."""
     mine = {**case, "method": "inputper"}
-    return [paired(rows, "knn_accuracy", {**case, "method": m}, mine) for m in PRIVATE if m != "inputper"]
+    return [
+        paired(rows, "knn_accuracy", {**case, "method": m}, mine)
+        for m in PRIVATE
+        if m != "inputper"
+    ]
 
 
 def input_worst(rows: Rows) -> Finding:
     """In more than half of the cases (data set, epsilon) every other method is above InputPer."""
-    cases = [_over_input(rows, {"data": n, "epsilon": e}) for n in _names(rows) for e in _budgets(rows)]
+    cases = [
+        _over_input(rows, {"data": n, "epsilon": e}) for n in _names(rows) for e in _budgets(rows)
+    ]
     clear = [everywhere(case) for case in cases]
     lowest = sum(least(case) > 0 for case in cases)
     return Finding(
@@ -270,13 +287,22 @@ def input_us(rows: Rows) -> Finding:
     """On IPUMS-US InputPer is above the others at the smallest epsilon."""
     cases = _over_input(rows, {"data": "ipums_us", "epsilon": min(_budgets(rows))})
     above = [-np.array(case) for case in cases]
-    return Finding(f"at epsilon {min(_budgets(rows)):g}: {tally(above)}", everywhere(above), least(above))
+    return Finding(
+        f"at epsilon {min(_budgets(rows)):g}: {tally(above)}", everywhere(above), least(above)
+    )
 
 
 def _gains(rows: Rows, column: str, name: str, than: str) -> NDArray[Any]:
-    """By how much the better (in the mean) of DPP and DPP-S at epsilon 4 is above a method without privacy."""
+    """By how much the better (in the mean) of DPP and DPP-S at epsilon 4 is above a method without
+    privacy.
+    """
     both = [
-        paired(rows, column, {"data": name, "method": m, "epsilon": 4.0}, {"data": name, "method": than})
+        paired(
+            rows,
+            column,
+            {"data": name, "method": m, "epsilon": 4.0},
+            {"data": name, "method": than},
+        )
         for m in ("dpp", "dpp-s")
     ]
     return max(both, key=lambda gains: float(gains.mean()))
@@ -295,8 +321,12 @@ def little_lost(rows: Rows) -> Finding:
 
 
 def auc_gained(rows: Rows) -> Finding:
-    """Our own: is the better of DPP and DPP-S at epsilon 4 above Euclid and an untrained metric by pair AUC?"""
-    gains = {n: [_gains(rows, "pair_auc", n, b) for b in ("euclid", "untrained")] for n in _names(rows)}
+    """Our own: is the better of DPP and DPP-S at epsilon 4 above Euclid and an untrained metric by
+    pair AUC?
+    """
+    gains = {
+        n: [_gains(rows, "pair_auc", n, b) for b in ("euclid", "untrained")] for n in _names(rows)
+    }
     text = ", ".join(
         f"{n} {mean_of(rows, 'pair_auc', data=n, method='euclid') + over[0].mean():.3f} "
         f"(Euclid {pm(over[0])})"
@@ -329,7 +359,9 @@ def _ends(rows: Rows, *pairs: tuple[str, str]) -> Finding:
 
 
 def scdf_faster(rows: Rows) -> Finding:
-    """SCDF's objective after the epoch ('the smaller, the better convergence') is below Lap's in every case."""
+    """SCDF's objective after the epoch ('the smaller, the better convergence') is below Lap's in
+    every case.
+    """
     return _ends(rows, ("SCDF", "Lap"))
 
 
@@ -360,7 +392,9 @@ def _best(rows: Rows, panel: str, column: str, sign: int, value: float) -> Findi
     """``sign`` is +1 where more is better, -1 where less is."""
     leads = {v: sign * lead for v, lead in _leads(rows, panel, column, value).items()}
     rival = min(leads, key=lambda v: leads[v].mean())
-    means = ", ".join(f"{v:g}: {mean_of(rows, column, panel=panel, value=v):.3f}" for v in _values(rows, panel))
+    means = ", ".join(
+        f"{v:g}: {mean_of(rows, column, panel=panel, value=v):.3f}" for v in _values(rows, panel)
+    )
     return Finding(
         f"{means}; lead over {rival:g} {pm(leads[rival])}",
         everywhere(list(leads.values())),
@@ -388,12 +422,15 @@ def h_between(rows: Rows) -> Finding:
 
 
 def h_two(rows: Rows) -> Finding:
-    """With h = 2 the mean curve peaks above its start in the first half of the run and ends below its peak."""
+    """With h = 2 the mean curve peaks above its start in the first half of the run and ends below its
+    peak.
+    """
     curves = np.array([row["objective"] for row in pick(rows, panel="h", value=2.0)])
     top = int(curves.mean(axis=0)[: curves.shape[1] // 2].argmax())
     rise, fall = curves[:, top] - curves[:, 0], curves[:, top] - curves[:, -1]
     return Finding(
-        f"rises by {pm(rise)} to its peak at {top / (curves.shape[1] - 1):.0%} of the run, then falls by {pm(fall)}",
+        f"rises by {pm(rise)} to its peak at {top / (curves.shape[1] - 1):.0%} of the run, then falls by "
+        f"{pm(fall)}",
         everywhere([rise, fall]),
         least([rise, fall]),
     )
@@ -443,7 +480,8 @@ def d_variance(rows: Rows) -> Finding:
     below = np.var(runs[1])
     ratio = float(np.var(runs[0]) / below) if below else math.nan
     return Finding(
-        f"variance at {values[0]:g} is {ratio:.1f} times that at {values[-1]:g} ({ratio / off:.1f} to {ratio * off:.1f})",
+        f"variance at {values[0]:g} is {ratio:.1f} times that at {values[-1]:g} ({ratio / off:.1f} to "
+        f"{ratio * off:.1f})",
         True if ratio > off else False if ratio * off < 1 else None,
         ratio - 1,
     )

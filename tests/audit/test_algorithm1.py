@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from reproduction.responses import Duchi
+from reproduction.baselines import Duchi
 
 from pairveil.audit.published import (
     ClassicGaussian,

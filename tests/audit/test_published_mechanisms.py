@@ -10,7 +10,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from reproduction.responses import Duchi, Warner
+from reproduction.baselines import Duchi, Warner
 from scipy import integrate, stats
 
 from pairveil.audit.published import (

@@ -6,7 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from graph_examples import FIG3, FIG3_NAMES, random_pairs, small_graphs
-from reproduction.exact_kappa import exact_kappa
+from reproduction.graphs import exact_kappa
 
 from pairveil.audit.attack import key_pairs
 from pairveil.errors import InputError

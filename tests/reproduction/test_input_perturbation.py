@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reproduction.input_perturbation import input_perturbation, perturb_pairs
+from reproduction.baselines import input_perturbation, perturb_pairs
 from scipy import stats
 
 from pairveil.audit.published import Settings

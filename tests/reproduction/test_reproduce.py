@@ -6,192 +6,128 @@ import csv
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from reproduction.cells import Job, cell_path, run_jobs, write_table
+from reproduction.cells import cell_path, run_cells, write_table
 from reproduction.data import load
+from reproduction.experiments import QUICK, Setting, keys_of, measure, start
 from reproduction.protocol import make_split
-from reproduction.run import _with_earlier, reproduce
+from reproduction.run import reproduce
 
 from pairveil.errors import InputError
-from reproduction import accuracy, leak, mechanisms, parameters, steelman, toy
+from reproduction import run, steelman
+
+SMALL = replace(QUICK, people=120, test_pairs=500, knn_people=60)
 
 
 @pytest.fixture(autouse=True)
-def _no_environment(monkeypatch):
+def small(monkeypatch):
+    """Only the patients, and few of them."""
     monkeypatch.delenv("PAIRVEIL_DATA", raising=False)
+    monkeypatch.setattr(run, "available", lambda _: ("breast_cancer",))
+    monkeypatch.setattr(run, "QUICK", SMALL)
 
 
-@pytest.fixture
-def one_set(monkeypatch):
-    """Only the patients: digits would double the time."""
-    for module in (accuracy, steelman):
-        monkeypatch.setattr(module, "available", lambda _: ("breast_cancer",))
+def go(names, out, **more):
+    return reproduce(names, None, out, **{"seeds": 2, "quick": True, "jobs": 1, **more})
 
 
-def read(path):
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
-def complete(folder, files):
-    assert all((folder / name).stat().st_size > 50 for name in files)
-    assert not list(folder.rglob("*.part"))
-
-
-def test_toy_draws_and_tabulates(tmp_path):
-    result = toy.run(None, tmp_path, seeds=2, quick=True, jobs=1)
-    complete(tmp_path, result["files"])
-    assert {f.rsplit(".", 1)[1] for f in result["files"]} == {"csv", "png", "svg"}
-    table = read(tmp_path / "toy.csv")
-    assert len(table) == 2 * 3 * 11  # repeats, variants, iterations with the start
-    dpp = next(r for r in result["rows"] if r["variant"] == "dpp")
-    assert dpp["kappa"] == 1
-    assert (dpp["epsilon_claimed"], dpp["epsilon_sound"]) == (2.0, 4.0)
-    assert next(r for r in result["rows"] if r["variant"] == "dpp-s")["epsilon_sound"] is None
-
-
-def test_mechanisms_compare_seven(tmp_path):
-    result = mechanisms.run(None, tmp_path, seeds=1, quick=True, jobs=1)
-    complete(tmp_path, result["files"])
-    assert {r["method"] for r in result["rows"]} == set(mechanisms.METHODS)
-    start = {r["objective"][0] for r in result["rows"]}
-    assert len(start) == 1  # every mechanism starts from the same W
-
-
-def test_parameters_fill_four_panels(tmp_path):
-    result = parameters.run(None, tmp_path, seeds=1, quick=True, jobs=1)
-    complete(tmp_path, result["files"])
-    assert len(result["rows"]) == 20
-    assert {r["panel"] for r in result["rows"]} == set(parameters.PANELS)
-
-
-def test_leak_tells_the_story_of_figure_3(tmp_path):
-    result = leak.run(None, tmp_path)
-    complete(tmp_path, result["files"])
-    assert {r["pair"] for r in result["rows"] if r["cut"]} == {"st", "sc"}
-    assert result["key_count"] == result["kappa"]["exact"] == 3
-    assert result["kappa"]["person"] == 4
-
-
-def test_accuracy_scores_every_method(tmp_path, one_set):
-    result = accuracy.run(None, tmp_path, seeds=1, quick=True, jobs=1)
-    complete(tmp_path, result["files"])
-    rows = {(r["method"], r["epsilon"]): r for r in result["rows"]}
-    assert len(rows) == 5 + 2 * 6
-    assert all(0.3 < r["pair_auc"] <= 1 for r in rows.values())
-    assert rows["node-dp", 4.0]["kappa"] >= rows["dpp", 4.0]["kappa"]
-    assert rows["dpp", 4.0]["epsilon_sound"] is None  # the margin came from the pairs
-    ours = rows["ours-relationship", 4.0]
-    assert 3.5 < ours["epsilon_sound"] <= 4.0 < ours["epsilon_replace"]
-    assert rows["ours-person", 4.0]["kappa"] == 2
-
-
-def test_reproduce_decides_claims_and_keeps_earlier_ones(tmp_path):
+def test_every_figure_runs_on_both_graphs_and_is_kept_by_later_runs(tmp_path):
     page = tmp_path / "docs" / "paper-claims.md"
-    reproduce("leak", None, tmp_path / "out", seeds=1, quick=True, jobs=1)
-    first = reproduce("toy", None, tmp_path / "out", seeds=2, quick=True, jobs=1, claims_page=page)
-    verdicts = {c["id"]: c["verdict"] for c in first["claims"]}
-    assert verdicts["toy-sensitivity"] == "holds"
-    assert verdicts["scdf"] == "not testable here"
-    here = (tmp_path / "out" / "paper-claims.md").read_text()
-    assert "(toy-curves.png)" in here
-    assert page.read_text() == here.replace("(toy-curves", "(paper-claims-figures/toy-curves")
-    assert (page.parent / "paper-claims-figures" / "toy-curves.png").stat().st_size > 0
-    assert "quick sizes, not a measurement" in page.read_text()
-    second = reproduce("mechanisms", None, tmp_path / "out", seeds=1, quick=True, jobs=1)
-    verdicts = {c["id"]: c["verdict"] for c in second["claims"]}
-    assert verdicts["toy-sensitivity"] == "holds"  # kept from the run before
-    assert verdicts["scdf"] != "not testable here"
-    saved = json.loads((tmp_path / "out" / "claims.json").read_text())
+    first = go(["toy", "mechanisms"], tmp_path / "out", claims_page=page)
+    by_id = {claim["id"]: claim for claim in first["claims"]}
+    assert set(by_id["toy-sensitivity"]["on"]) == {"random", "even"}
+    assert by_id["toy-sensitivity"]["verdict"] == "holds"
+    assert by_id["rises"]["verdict"] == "not run"
+    text = page.read_text(encoding="utf-8")
+    assert "Quick sizes (120 people a set), not a measurement" in text
+    assert "(paper-claims-figures/toy-even.png)" in text
+    assert (page.parent / "paper-claims-figures" / "toy-even.png").stat().st_size > 50
+    assert not list(tmp_path.rglob("*.part"))
+    second = go(["accuracy", "parameters", "ours"], tmp_path / "out", graphs=("even",))
+    by_id = {claim["id"]: claim for claim in second["claims"]}
+    assert by_id["toy-sensitivity"]["verdict"] == "holds"  # kept from the run before
+    assert set(by_id["rises"]["on"]) == {"even"}
+    assert by_id["input-us"]["verdict"] == "not testable here"
+    saved = json.loads((tmp_path / "out" / "claims.json").read_text(encoding="utf-8"))
     assert saved["claims"] == second["claims"]
-    assert saved["repeats"] == {"toy": 2, "mechanisms": 1}
-    assert "repeats: toy 2, mechanisms 1." in second["setting"]
+    with (tmp_path / "out" / "accuracy.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 2 * (3 + 5 * 4)  # repeats, methods without and with epsilon
+    ours = [row for row in second["scores"] if row["graph"] == "paths"]
+    assert {row["method"] for row in ours} == {"ours-relationship"}
 
 
-def test_steelman_tries_every_start_and_reruns_the_best(tmp_path, one_set, monkeypatch):
-    for name, value in {"MOST_REPEATS": 2, "TEST_PAIRS": 2_000}.items():
-        monkeypatch.setattr(steelman, name, value)
-    found = steelman.run(None, tmp_path, seeds=9, quick=True, jobs=1)
-    complete(tmp_path, found["files"])
-    searched = read(tmp_path / "steelman-search.csv")
-    assert {r["start"] for r in searched} == set(steelman.GRID["start"])
-    assert len(searched) == 3 * len(steelman.SEARCHED)
-    for claim, (_, methods) in steelman.CHECKS.items():
-        mine = [r for r in found["rows"] if r["claim"] == claim]
-        assert len({r["start"] for r in mine}) == 1
-        assert {(r["method"], r["epsilon"]) for r in mine} == set(methods)
-        assert {r["seed"] for r in mine} == {0, 1}  # no more than the most
-        assert mine[0]["start"] in steelman.best_case(claim, found["rows"])
+def test_the_steelman_chooses_on_one_half_of_the_seeds_and_reports_on_the_other(tmp_path):
+    asked = []
 
+    def rows_of(figure, setting, seeds, searching):
+        asked.append((setting, tuple(seeds), searching))
+        keys = keys_of(figure, setting, {"breast_cancer": 569}, seeds, SMALL)
+        return run_cells(measure, steelman.search_cells(keys) if searching else keys, tmp_path)
 
-def test_a_later_run_keeps_what_it_did_not_measure(tmp_path):
-    saved = tmp_path / "claims.json"
-    claim = {"id": "auc-lost", "needs": "accuracy", "verdict": "holds", "best_case": ""}
-    open_ = {**claim, "verdict": "not testable here"}
-    tried = {**open_, "best_case": "at its best"}
-    saved.write_text(json.dumps({"about": "a", "repeats": {"accuracy": 4}, "claims": [claim]}))
-    both = {**claim, "best_case": "at its best"}
-    counts = {"accuracy": 4, "steelman": 3}
-    assert _with_earlier([tried], {"steelman": 3}, saved, "a") == ([both], counts)
-    assert _with_earlier([tried], {"steelman": 3}, saved, "other data") == (
-        [tried],
-        {"steelman": 3},
-    )
-    saved.write_text(json.dumps({"about": "a", "repeats": {"steelman": 3}, "claims": [tried]}))
-    assert _with_earlier([claim], {"accuracy": 4}, saved, "a")[0] == [both]
+    found = steelman.search(4, rows_of, {"graph": ("random", "even"), "start": ("identity",)})
+    assert found["tried"] == 3
+    assert {seeds for _, seeds, searching in asked if searching} == {(0, 1)}
+    last = {(str(setting), seeds) for setting, seeds, searching in asked if not searching}
+    assert last == {(found["setting"], (2, 3))}
+    assert found["met"] == max(found["settings"].values())
+    assert found["findings"]["rises"]["repeats"] == 2
 
 
 def test_a_whole_identity_or_pca_start_is_the_euclidean_metric():
     split = make_split(load("breast_cancer"), np.random.default_rng(0), "l1", 60)
     d = split.X_train.shape[1]
-    for start in ("identity", "pca"):
-        W = steelman._start({"start": start, "n_components": 0}, split, np.random.default_rng(0))
+    for name in ("identity", "pca"):
+        W = start(Setting(start=name), split, 0, 0)
         assert np.allclose(W.T @ W, np.eye(d))
-    first = steelman._start({"start": "pca", "n_components": 1}, split, np.random.default_rng(0))
-    spread = np.var(split.X_train @ first.T)
-    assert spread >= np.var(split.X_train, axis=0).max()
+    first = start(Setting(start="pca"), split, 1, 0)
+    assert np.var(split.X_train @ first.T) >= np.var(split.X_train, axis=0).max()
+
+
+def test_settings_that_do_not_matter_to_a_cell_share_it():
+    def cells(**choice):
+        keys = keys_of("accuracy", Setting(**choice), {"a": 1}, [0], QUICK)
+        return {(key["method"], key["epsilon"]): json.dumps(key) for key in keys}
+
+    base, even = cells(), cells(graph="even")
+    assert base["euclid", "none"] == even["euclid", "none"]
+    assert base["untrained", "none"] == even["untrained", "none"]
+    assert base["dpp", 4.0] != even["dpp", 4.0]
+    assert base["nonpriv", "none"] == cells(kappa_factor="twice")["nonpriv", "none"]
+    assert base["dpp", 4.0] != cells(kappa_factor="twice")["dpp", 4.0]
+
+
+def doubled(key, _):
+    if key.get("fails"):
+        raise RuntimeError("interrupted")
+    return {"twice": 2 * key["x"]}
 
 
 def test_finished_cells_are_skipped_and_missing_ones_filled(tmp_path):
-    calls = []
-
-    def work(keys):
-        for key in keys:
-            calls.append(key["x"])
-            yield {"twice": 2 * key["x"]}
-
-    jobs = [Job(str(x), ({"x": x}, {"x": x + 10}), work) for x in range(3)]
-    rows = run_jobs("made", jobs, tmp_path, 1)
-    assert [r["twice"] for r in rows] == [0, 20, 2, 22, 4, 24]
-    cell_path(tmp_path / "cells" / "made", {"x": 11}).unlink()
+    keys = [{"x": x, "seed": x % 3} for x in range(6)]
+    rows = run_cells(doubled, keys, tmp_path)
+    assert [row["twice"] for row in rows] == [0, 2, 4, 6, 8, 10]
+    cell_path(tmp_path / "cells", keys[4]).unlink()
     seen = []
-    again = run_jobs("made", jobs, tmp_path, 1, lambda *a: seen.append(a))
-    assert again == rows
-    assert calls == [0, 10, 1, 11, 2, 12, 11]
-    assert seen == [(1, 1, "made: 1")]
+    assert run_cells(doubled, keys, tmp_path, progress=lambda *a: seen.append(a)) == rows
+    assert seen == [(1, 1, "1")]
 
 
-def test_a_failing_job_keeps_the_cells_before_it(tmp_path):
-    def work(keys):
-        yield {"value": 1}
-        raise RuntimeError("interrupted")
-
-    keys = ({"x": 0}, {"x": 1})
+def test_a_failing_cell_keeps_those_before_it(tmp_path):
+    keys = [{"x": 0}, {"x": 1, "fails": True}]
     with pytest.raises(RuntimeError, match="interrupted"):
-        run_jobs("made", [Job("j", keys, work)], tmp_path, 1)
-    folder = tmp_path / "cells" / "made"
-    assert [cell_path(folder, key).exists() for key in keys] == [True, False]
+        run_cells(doubled, keys, tmp_path)
+    assert [cell_path(tmp_path / "cells", key).exists() for key in keys] == [True, False]
 
 
 def test_two_workers_give_what_one_gives(tmp_path):
-    jobs = mechanisms._jobs(None, 2, quick=True)
-    small = [Job(j.title, j.keys[:2], j.work) for j in jobs]
-    alone = run_jobs("made", small, tmp_path / "one", 1)
-    together = run_jobs("made", small, tmp_path / "two", 2)
-    assert alone == together
+    keys = keys_of("mechanisms", Setting(), {"breast_cancer": 569}, [0, 1], SMALL)[::6]
+    alone = run_cells(measure, keys, tmp_path / "one", jobs=1)
+    assert run_cells(measure, keys, tmp_path / "two", jobs=2) == alone
 
 
 def test_tables_leave_curves_to_the_cells(tmp_path):
@@ -202,6 +138,8 @@ def test_tables_leave_curves_to_the_cells(tmp_path):
 def test_bad_requests_are_explained(tmp_path):
     with pytest.raises(InputError, match="choose experiments from toy"):
         reproduce("figure-9", out=tmp_path)
+    with pytest.raises(InputError, match="choose graphs from random, even"):
+        reproduce("toy", out=tmp_path, graphs=("star",))
     with pytest.raises(InputError, match="seeds and jobs"):
         reproduce("toy", out=tmp_path, seeds=0)
     with pytest.raises(InputError, match="name the data folder"):
@@ -216,21 +154,12 @@ def test_without_matplotlib_the_message_says_what_to_install(tmp_path, monkeypat
 
 
 def test_the_command_runs_from_the_repository(tmp_path):
-    words = [
-        "leak",
-        "--quick",
-        "--seeds",
-        "1",
-        "--jobs",
-        "1",
-        "-o",
-        str(tmp_path / "again"),
-        "--json",
-    ]
-    done = command("reproduction", *words)
-    verdicts = {claim["id"]: claim["verdict"] for claim in json.loads(done.stdout)["claims"]}
-    assert verdicts["theorem-1"] == "holds"
-    assert verdicts["noise-2"] == "does not hold"
+    words = ["toy", "--graph", "even", "--quick", "--seeds", "2", "--jobs", "1"]
+    done = command("reproduction", *words, "-o", str(tmp_path / "again"), "--json")
+    claims = {claim["id"]: claim for claim in json.loads(done.stdout)["claims"]}
+    assert claims["theorem-1"]["verdict"] == "holds"
+    assert claims["noise-2"]["verdict"] == "does not hold"
+    assert set(claims["toy-close"]["on"]) == {"even"}
     assert (tmp_path / "again" / "paper-claims.md").is_file()
     wrong = command("reproduction", "nonsense", "-o", str(tmp_path / "again"))
     assert (wrong.returncode, len(wrong.stderr.splitlines())) == (2, 1)
