@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from pairveil.errors import InputError
 from pairveil.files import file_draft
 from reproduction.experiments import EPSILONS, MECHANISMS, PANELS, PUBLISHED
-from reproduction.verdicts import Rows, mean_and_half_width, pick
+from reproduction.verdicts import Rows, curves_of, mean_and_half_width, pick
 
 #: Colour-blind safe (Okabe and Ito), one per method, the same in every figure.
 COLOURS = {
@@ -69,9 +69,13 @@ def save(figure: Any, path: Path) -> list[str]:
     return names
 
 
-def band(ax: Any, x: ArrayLike, curves: ArrayLike, label: str, **style: Any) -> None:
-    """The mean of several curves over x, with a band of one standard deviation."""
-    array = np.asarray(curves, dtype=np.float64)
+def band(ax: Any, x: ArrayLike, rows: Rows, label: str, **style: Any) -> None:
+    """The mean objective of several repeats over x, with a band of one standard deviation."""
+    array = curves_of(rows)
+    _band(ax, np.asarray(x)[: array.shape[1]], array, label, **style)
+
+
+def _band(ax: Any, x: ArrayLike, array: NDArray[np.float64], label: str, **style: Any) -> None:
     mean, spread = array.mean(axis=0), array.std(axis=0)
     (line,) = ax.plot(x, mean, label=label, lw=1.4, **style)
     ax.fill_between(x, mean - spread, mean + spread, color=line.get_color(), alpha=0.15, lw=0)
@@ -90,13 +94,13 @@ def toy(rows: Rows) -> Any:
     """Fig. 7: objective and sensitivity."""
     figure, (left, right) = panels(2, width=4.2)
     for variant in ("nonpriv", "dpp", "dpp-s"):
-        curves = [row["objective"] for row in pick(rows, variant=variant)]
-        band(left, range(len(curves[0])), curves, LABELS[variant], color=COLOURS[variant])
+        mine = pick(rows, variant=variant)
+        band(left, range(len(mine[0]["objective"])), mine, LABELS[variant], color=COLOURS[variant])
     left.set(xlabel="iteration", ylabel="objective", title="Convergence")
     reduced = np.array([row["sensitivity"] for row in pick(rows, variant="dpp-s")])
     for r, colour in ((0, "#0072B2"), (1, "#56B4E9")):
         steps = np.arange(1, reduced.shape[1] + 1)
-        band(right, steps, reduced[:, :, r], f"Theorem 2, row {r + 1}", color=colour)
+        _band(right, steps, reduced[:, :, r], f"Theorem 2, row {r + 1}", color=colour)
     right.axhline(rows[0]["theorem1"], color="#000000", ls="--", lw=1, label="2 kappa h / |B|")
     right.set(xlabel="iteration", ylabel="sensitivity", title="Sensitivity", ylim=(0, None))
     for ax in (left, right):
@@ -137,7 +141,7 @@ def mechanisms(rows: Rows) -> Any:
     for ax, (name, epsilon) in zip(axes, cases, strict=True):
         for method, colour in shades.items():
             mine = pick(rows, data=name, epsilon=epsilon, method=method)
-            band(ax, mine[0]["at"], [row["objective"] for row in mine], method, color=colour)
+            band(ax, mine[0]["at"], mine, method, color=colour)
         duchi = [
             row["objective_end"] for row in pick(rows, data=name, epsilon=epsilon, method="Duchi")
         ]
@@ -157,8 +161,7 @@ def parameters(rows: Rows) -> Any:
         at = {value: pick(rows, panel=panel, value=value) for value in values}
         if "objective" in at[values[0]][0]:
             for (value, of), colour in zip(at.items(), shades, strict=True):
-                curves = [row["objective"] for row in of]
-                band(ax, of[0]["at"], curves, f"{panel} = {value:g}", color=colour)
+                band(ax, of[0]["at"], of, f"{panel} = {value:g}", color=colour)
             ax.set(xlabel="epoch", ylabel="objective", yscale="log")
         else:
             for column, colour in (("knn_accuracy", "#0072B2"), ("pair_auc", "#D55E00")):

@@ -51,6 +51,7 @@ FIGURES = ("toy", "accuracy", "mechanisms", "parameters")
 PUBLISHED = ("dpp", "dpp-s", "node-dp", "inputper")
 FIXED = ("euclid", "untrained", "nonpriv")
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
+OUR_EPSILONS = (1.0, 4.0)
 DELTA = 1e-5
 #: Fig. 9's methods -> (variant, mechanism); Lap-S is Laplace with Theorem 2's sensitivity.
 MECHANISMS: dict[str, tuple[Variant, Any]] = {
@@ -173,7 +174,8 @@ def keys_of(
         chosen, methods = names, PUBLISHED if figure == "accuracy" else ("ours-relationship",)
         # JSON has no infinity: "none" stands for no privacy
         cells = [{"method": m, "epsilon": "none"} for m in FIXED if figure == "accuracy"]
-        cells += [{"method": m, "epsilon": e} for e in size.epsilons for m in methods]
+        budgets = size.epsilons if figure == "accuracy" else OUR_EPSILONS
+        cells += [{"method": m, "epsilon": e} for e in budgets for m in methods]
     elif figure == "mechanisms":
         chosen = [name for name in ("adult", "bank") if name in names] or names[:1]
         cells = [{"method": m, "epsilon": e} for e in size.mechanism_epsilons for m in MECHANISMS]

@@ -129,6 +129,13 @@ def paired(rows: Rows, column: str, first: dict[str, Any], second: dict[str, Any
     return np.array([a[seed] - b[seed] for seed in sorted(a.keys() & b.keys())])
 
 
+def curves_of(rows: Rows) -> NDArray[np.float64]:
+    """Objectives of several repeats, a row each; longer runs (a graph may have more pairs) are read off."""
+    curves = [row["objective"] for row in rows]
+    n = min(map(len, curves))
+    return np.array([np.interp(np.linspace(0, 1, n), np.linspace(0, 1, len(c)), c) for c in curves])
+
+
 def mean_of(rows: Rows, column: str, **where: Any) -> float:
     """Mean of a column over the rows with these values."""
     return float(np.mean([row[column] for row in pick(rows, **where)]))
@@ -146,7 +153,7 @@ def _budgets(rows: Rows) -> list[float]:
 
 
 def _curves(rows: Rows, variant: str) -> NDArray[np.float64]:
-    return np.array([row["objective"] for row in pick(rows, variant=variant)])
+    return curves_of(pick(rows, variant=variant))
 
 
 def toy_faster(rows: Rows) -> Finding:
@@ -425,7 +432,7 @@ def h_two(rows: Rows) -> Finding:
     """With h = 2 the mean curve peaks above its start in the first half of the run and ends below its
     peak.
     """
-    curves = np.array([row["objective"] for row in pick(rows, panel="h", value=2.0)])
+    curves = curves_of(pick(rows, panel="h", value=2.0))
     top = int(curves.mean(axis=0)[: curves.shape[1] // 2].argmax())
     rise, fall = curves[:, top] - curves[:, 0], curves[:, top] - curves[:, -1]
     return Finding(

@@ -20,7 +20,7 @@ from reproduction.run import reproduce
 from pairveil.errors import InputError
 from reproduction import run, steelman
 
-SMALL = replace(QUICK, people=120, test_pairs=500, knn_people=60)
+SMALL = replace(QUICK, people=200, test_pairs=500, knn_people=60)
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +43,7 @@ def test_every_figure_runs_on_both_graphs_and_is_kept_by_later_runs(tmp_path):
     assert by_id["toy-sensitivity"]["verdict"] == "holds"
     assert by_id["rises"]["verdict"] == "not run"
     text = page.read_text(encoding="utf-8")
-    assert "Quick sizes (120 people a set), not a measurement" in text
+    assert "Quick sizes (200 people a set), not a measurement" in text
     assert "(paper-claims-figures/toy-even.png)" in text
     assert (page.parent / "paper-claims-figures" / "toy-even.png").stat().st_size > 50
     assert not list(tmp_path.rglob("*.part"))

@@ -163,7 +163,6 @@ def test_values_that_repeats_cannot_tell_apart_leave_the_first_place_open():
         if row["panel"] == "n_components" and row["value"] == 16:
             row["knn_accuracy"] += 0.09 + 0.02 * (row["seed"] % 3 - 1) - 1e-3
     found = verdicts.d_sixteen(said)
-    assert "not clearly" in found.measured
     assert found.verdict == "not decided"
 
 
