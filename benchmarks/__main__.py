@@ -101,6 +101,42 @@ def utility(
     _show(result, f"{seeds} seeds, mean and 95 % interval", columns, json_, quiet)
 
 
+@app.command("tables")
+def tables(
+    half: Annotated[
+        str, typer.Option("--half", help="selection (defaults are chosen on it) or report.")
+    ] = "report",
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Repeats.")] = 3,
+    first_seed: Annotated[int, typer.Option("--first-seed", min=0)] = 8000,
+    only: Annotated[str, typer.Option("--only", help="Tables whose name holds this.")] = "",
+    before: Annotated[
+        Path | None, typer.Option("--before", exists=True, help="An earlier run to stand beside.")
+    ] = None,
+    each: Annotated[bool, typer.Option("--each", help="Print every table too.")] = False,
+    data: DataFolder = None,
+    out: Annotated[Path | None, typer.Option("--out", help="File for the scores.")] = None,
+) -> None:
+    """Gain kept by the pair learner on many tables, with true labels and with random ones.
+
+    Example: `python -m benchmarks tables --half selection --only breast --seeds 8 --each`
+    """
+    from benchmarks import tables as many
+
+    if half not in many.HALVES:
+        raise InputError(f"--half is {' or '.join(many.HALVES)}")
+    chosen = [table for table in many.of(half) if only in table.name]
+    if not chosen:
+        raise InputError(f"no table of this half has {only!r} in its name")
+    rows = many.run(chosen, range(first_seed, first_seed + seeds), data, progress=_progress(False))
+    if out is not None:
+        many.write(out, rows)
+    names = {table.name for table in chosen}
+    old = [row for row in many.read(before) if row["table"] in names] if before else []
+    print(many.markdown(rows, old))
+    if each:
+        print(many.table_by_table(rows, old))
+
+
 @app.command("kappa")
 def kappa(
     sizes: Annotated[

@@ -1,4 +1,4 @@
-"""`python -m benchmarks tables`: the pair learner on many tables, real and drawn, and beside an earlier run of it.
+"""`python -m benchmarks tables`: the pair learner on many tables, beside an earlier run of it.
 
 Defaults are chosen on one half of the tables and reported on the other, with other seeds. To compare two
 versions, run the same half and seeds in a checkout of each: people, pairs, noise and test pairs are the same.
@@ -25,12 +25,14 @@ from threadpoolctl import threadpool_limits
 
 from pairveil import DPPMetricLearner
 from pairveil.evaluation.scores import pair_auc
+from pairveil.files import write_file
 
 DELTA = 1e-5
 LEAST_GAIN = 0.02  # of AUC: where LDA gains less over Euclid there is nothing to keep
 HARM = 0.005  # of AUC below Euclid, on average, that counts as harm
 FEW_PAIRS = 300  # below which a table may end below Euclid
 TEST_PAIRS = 50_000
+HALVES = ("selection", "report")
 Make = Callable[[Path | None], Benchmark]
 
 
@@ -65,7 +67,7 @@ def stored(name: str, max_people: int | None = None, half: str = "both") -> Tabl
     return Table(said, name, lambda folder: load(name, folder), max_people, half)
 
 
-def bundled(name: str, half: str, parts: int = 2) -> Table:
+def bundled(name: str, half: str = "both", parts: int = 2) -> Table:
     """A table that comes with scikit-learn; a number to predict is cut into parts of equal size."""
 
     def make(folder: Path | None) -> Benchmark:
@@ -73,13 +75,16 @@ def bundled(name: str, half: str, parts: int = 2) -> Table:
         X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
         if name == "diabetes":
             y = np.digitize(y, np.quantile(y, np.arange(1, parts) / parts))
-        return _benchmark(name, X, y)
+        return benchmark(name, X, y)
 
     return Table(f"{name}, {parts} parts" if name == "diabetes" else name, name, make, None, half)
 
 
 def changed(
-    name: str, change: Callable[[Benchmark], Benchmark], half: str, people: int | None = None
+    name: str,
+    change: Callable[[Benchmark], Benchmark],
+    half: str = "both",
+    people: int | None = None,
 ) -> Table:
     """A stored table with something done to it."""
     said = f"{name}, {change.__name__.replace('_', ' ')}"
@@ -107,7 +112,7 @@ def odd_or_even(table: Benchmark) -> Benchmark:
 
 def by_sex(table: Benchmark) -> Benchmark:
     """Another column of Adult as the class: the two of sex, which stand at 71 and 72."""
-    return _benchmark("adult, sex", np.delete(table.X, [71, 72], axis=1), table.X[:, 71] > 0)
+    return benchmark("adult, sex", np.delete(table.X, [71, 72], axis=1), table.X[:, 71] > 0)
 
 
 def drawn(number: int, n: int = 0, d: int = 0, classes: int = 0, rare: float = 0.0) -> Table:
@@ -140,16 +145,16 @@ def drawn(number: int, n: int = 0, d: int = 0, classes: int = 0, rare: float = 0
         loadings = draw.normal(size=(factors, d)) * common / math.sqrt(factors)
         X = means[y] + draw.normal(size=(n, d)) + draw.normal(size=(n, factors)) @ loadings
         if shape == "binary":
-            X = (X > draw.normal(size=d)).astype(float)
+            X = (draw.normal(size=d) < X).astype(float)
         elif shape == "long tail":
             X = np.exp(X * draw.uniform(0.3, 1.2, d))
-        return _benchmark(f"drawn {number}", X, y)
+        return benchmark(f"drawn {number}", X, y)
 
     said = f"drawn {number}, {classes} classes, {int(0.7 * n)} x {d}, {shape}"
-    return Table(said, f"drawn {number}", make, None, ("selection", "report")[number % 2])
+    return Table(said, f"drawn {number}", make, None, HALVES[number % 2])
 
 
-def _benchmark(name: str, X: Any, classes: Any) -> Benchmark:
+def benchmark(name: str, X: Any, classes: Any) -> Benchmark:
     """Seven people in ten train."""
     rows, codes = np.asarray(X, float), np.unique(classes, return_inverse=True)[1].astype(np.int64)
     return Benchmark(name, rows, codes, int(0.7 * len(codes)), downsample=False, source=name)
@@ -308,22 +313,21 @@ def markdown(rows: Sequence[dict[str, Any]], before: Sequence[dict[str, Any]] = 
     said = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     for line in lines:
         was = old.get(line["cell"], {})
-        cells = [f"{_number(was[h])} -> {_number(line[h])}" if was else _number(line[h]) for h in heads[1:]]
+        cells = [
+            (f"{_number(was[head])} -> " if was else "") + _number(line[head]) for head in heads[1:]
+        ]
         said.append("| " + " | ".join([line["cell"], *cells]) + " |")
     return "\n".join(said)
 
 
 def table_by_table(rows: Sequence[dict[str, Any]], before: Sequence[dict[str, Any]] = ()) -> str:
-    """Gain kept of each table, or its gain in AUC where LDA gains too little."""
-    now, old = gains(rows), gains(before)
-    cells = [cell for cell in now if "no information" not in cell]
+    """Gain kept of each table; nan where LDA gains too little."""
+    runs = [gains(some) for some in (before, rows) if some]
+    cells = list(runs[-1])
     said = ["| table | " + " | ".join(cells) + " |", "|---" * (len(cells) + 1) + "|"]
-    for name in now[cells[0]]:
-        line = []
-        for cell in cells:
-            shown = [_number(one[cell][name][0]) for one in (old, now) if cell in one]
-            line.append(" -> ".join(shown))
-        said.append("| " + " | ".join([name, *line]) + " |")
+    for name in runs[-1][cells[0]]:
+        shown = [" -> ".join(_number(run[cell][name][0]) for run in runs) for cell in cells]
+        said.append("| " + " | ".join([name, *shown]) + " |")
     return "\n".join(said)
 
 
@@ -338,4 +342,4 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 def write(path: Path, rows: Iterable[dict[str, Any]]) -> None:
     """A line each row."""
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_file(path, "".join(json.dumps(row) + "\n" for row in rows))

@@ -15,13 +15,24 @@ import math
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from benchmarks.tables import (
+    Table,
+    benchmark,
+    bundled,
+    by_sex,
+    changed,
+    odd_or_even,
+    stored,
+    unscaled,
+    with_noise,
+)
 from benchmarks.utility import DELTA, Setting
-from reproduction.data import Benchmark, load
+from reproduction.data import Benchmark
 from reproduction.protocol import Split, design, make_split, paper_graph
 from sklearn import datasets
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -54,73 +65,9 @@ CLASS_SETTINGS = (
 )
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table to learn on.
-
-    ``family``: tables made of the same people, left out together when a prediction is checked; ``max_people``
-    cuts the training people down.
-    """
-
-    name: str
-    family: str
-    make: Callable[[Path | None], Benchmark]
-    max_people: int | None = None
-
-
-def benchmark(name: str, X: Any, classes: Any) -> Benchmark:
-    """Seven people in ten train."""
-    rows, codes = np.asarray(X, float), np.unique(classes, return_inverse=True)[1].astype(np.int64)
-    return Benchmark(name, rows, codes, int(0.7 * len(codes)), downsample=False, source=name)
-
-
-def bundled(name: str) -> Callable[[Path | None], Benchmark]:
-    """A table that comes with scikit-learn; a number to predict is cut at its median."""
-
-    def make(folder: Path | None) -> Benchmark:
-        del folder
-        X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
-        return benchmark(name, X, y > np.median(y) if name == "diabetes" else y)
-
-    return make
-
-
-def changed(
-    name: str, change: Callable[[Benchmark, np.random.Generator], Benchmark]
-) -> Callable[[Path | None], Benchmark]:
-    """A table with something done to it."""
-    return lambda folder: change(load(name, folder), np.random.default_rng(700))
-
-
-def unscaled(table: Benchmark, rng: np.random.Generator) -> Benchmark:
-    """Columns of very different sizes under one bound, as where nobody scaled them."""
-    X = table.X * 10.0 ** rng.uniform(-3, 0, table.X.shape[1])
-    d = X.shape[1]
-    return replace(table, X=X, bounds=(np.zeros(d), np.full(d, np.abs(X).max())))
-
-
-def with_noise(table: Benchmark, rng: np.random.Generator) -> Benchmark:
-    """Twice as many columns again that say nothing."""
-    noise = rng.uniform(size=(len(table.X), 2 * table.X.shape[1]))
-    return replace(table, X=np.hstack([table.X, noise]), bounds=None)
-
-
-def permuted(table: Benchmark, rng: np.random.Generator) -> Benchmark:
+def permuted(table: Benchmark) -> Benchmark:
     """Nothing can be learned."""
-    return replace(table, classes=rng.permutation(table.classes))
-
-
-def odd_or_even(table: Benchmark, rng: np.random.Generator) -> Benchmark:
-    """Ten digits as two classes."""
-    del rng
-    return replace(table, classes=table.classes % 2)
-
-
-def by_sex(table: Benchmark, rng: np.random.Generator) -> Benchmark:
-    """Another column of Adult as the class: the two of sex, which stand at 71 and 72."""
-    del rng
-    X = np.delete(table.X, [71, 72], axis=1)
-    return benchmark("adult, sex", X, table.X[:, 71] > 0)
+    return replace(table, classes=np.random.default_rng(700).permutation(table.classes))
 
 
 def drawn(number: int) -> Table:
@@ -143,25 +90,26 @@ def drawn(number: int) -> Table:
     return Table(f"drawn {number}", f"drawn {number}", make)
 
 
-def stored(name: str, max_people: int | None = None) -> Table:
-    """A table of the data folder, or an embedded one."""
-    said = name if max_people is None else f"{name}, {max_people} people"
-    return Table(said, name, lambda folder: load(name, folder), max_people)
+def _named(name: str, table: Table) -> Table:
+    """A table under the name that its runs were kept under."""
+    return replace(table, name=name)
 
 
 TABLES = (
     *(stored("adult", n) for n in (None, 1500, 5000)),
-    Table("adult, sex", "adult", changed("adult", by_sex), 4000),
-    Table("adult, classes permuted", "adult", changed("adult", permuted), 4000),
+    _named("adult, sex", changed("adult", by_sex, people=4000)),
+    _named("adult, classes permuted", changed("adult", permuted, people=4000)),
     *(stored("bank", n) for n in (None, 1500, 4000)),
-    Table("bank, unscaled", "bank", changed("bank", unscaled)),
+    changed("bank", unscaled),
     *(stored("ipums_br", n) for n in (None, 2000, 8000)),
     stored("breast_cancer"),
-    Table("breast_cancer, unscaled", "breast_cancer", changed("breast_cancer", unscaled)),
-    Table("breast_cancer, noise columns", "breast_cancer", changed("breast_cancer", with_noise)),
+    changed("breast_cancer", unscaled),
+    _named("breast_cancer, noise columns", changed("breast_cancer", with_noise)),
     stored("digits"),
-    Table("digits, odd or even", "digits", changed("digits", odd_or_even)),
-    *(Table(name, name, bundled(name)) for name in ("wine", "iris", "diabetes")),
+    changed("digits", odd_or_even),
+    bundled("wine"),
+    bundled("iris"),
+    _named("diabetes", bundled("diabetes")),
     *(drawn(number) for number in range(12)),
 )
 
