@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import pairveil
 from pairveil.errors import InputError
 from pairveil.records.kinds import ADJACENCIES, KINDS, Cost, units_of
 
@@ -72,3 +75,60 @@ def test_units_that_are_counted_must_be():
         KINDS["pairs"].costs()
     person = KINDS["people"].costs({"person": 5})["person"]
     assert [person.sensitivity(adjacency) for adjacency in ADJACENCIES] == [5, 10]
+
+
+# What else is called as a kind of records is: selections, losses, files that are given.
+OTHER_MEANINGS = {"select", "loss", "which", "source", "given", "kinds"}
+
+
+def compared_names(code: str) -> list[int]:
+    """Lines that compare something with the name of a kind of records, or with a kind."""
+    rows = {name for name, value in vars(pairveil.records.kinds).items() if value in KINDS.values()}
+    found = []
+    for one in ast.walk(ast.parse(code)):
+        if not isinstance(one, ast.Compare):
+            continue
+        sides = [one.left, *one.comparators]
+        parts = [part for side in sides for part in ast.walk(side)]
+        named = any(isinstance(part, ast.Constant) and part.value in KINDS for part in parts)
+        last = {getattr(side, "attr", getattr(side, "id", None)) for side in sides}
+        last |= {getattr(part.args[1], "value", None) for part in parts if _is_getattr(part)}
+        of_row = any(
+            isinstance(side, ast.Attribute)
+            and side.attr == "name"
+            and getattr(side.value, "id", "") in rows
+            for side in parts
+        )
+        if (named and not last & OTHER_MEANINGS) or of_row or last & rows:
+            found.append(one.lineno)
+    return found
+
+
+def _is_getattr(part: ast.AST) -> bool:
+    return isinstance(part, ast.Call) and getattr(part.func, "id", "") == "getattr"
+
+
+def test_kinds_are_told_apart_by_their_row_alone():
+    """A new kind is a row: nothing else may ask for a kind by its name."""
+    source = Path(pairveil.__file__).parent
+    found = {
+        f"{file.relative_to(source)}:{line}"
+        for file in source.rglob("*.py")
+        if file != source / "records" / "kinds.py"
+        for line in compared_names(file.read_text(encoding="utf-8"))
+    }
+    assert not found, "add a field to the row in records/kinds.py"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'c.records == "groups"',
+        'kind in ("pairs", "tuples")',
+        "kind != PAIRS.name",
+        "data.row is GROUPS",
+    ],
+)
+def test_a_comparison_with_a_kind_is_noticed(code):
+    assert compared_names(code) == [1]
+    assert compared_names('given.select == "groups" and loss == "pairs"') == []

@@ -30,6 +30,7 @@ from pairveil.privacy.mechanisms import EXPONENTIAL, LAPLACE, Query
 from pairveil.privacy.noise import NoiseMaker, SeededNoise
 from pairveil.privacy.profile import epsilon_of
 from pairveil.privacy.units import UNITS, Adjacency, Unit
+from pairveil.records.kinds import KINDS
 
 CLIP = 0.5
 MARGIN = 2.0
@@ -206,7 +207,7 @@ def released_plan(certificate: Certificate) -> Target:
     claim = Claim(certificate.epsilon, certificate.delta)
     if certificate.mu() is not None:
         claim = replace(claim, assume="gaussian")
-    elif len(queries) == 1 and queries[0].is_sampled and certificate.records == "pairs":
+    elif len(queries) == 1 and queries[0].is_sampled and KINDS[certificate.records].pairwise:
         claim = plan_claim(
             queries[0], certificate.epsilon, certificate.delta, certificate.kappa, adjacency
         )

@@ -26,7 +26,7 @@ from torch.nn import functional as F
 
 from pairveil.array_types import IntArray
 from pairveil.errors import InputError
-from pairveil.records.kinds import VACANT
+from pairveil.records.kinds import KINDS, VACANT
 
 PairLoss = Callable[[Tensor, Tensor, Tensor], Tensor]
 """From left, right (n, k) and labels (n,) to one number a pair."""
@@ -425,9 +425,9 @@ def records_of(kind: str, size: int, loss: str | PairLoss) -> tuple[str, Records
         )
     name = getattr(loss, "__name__", type(loss).__name__) if callable(loss) else loss
     function = loss if callable(loss) else taken[loss]
-    if kind == "pairs":
+    if KINDS[kind].pairwise:
         return name, PairRecords(function)
-    if kind == "tuples":
+    if KINDS[kind].on_tuples:
         return name, TupleRecords(size, function)
     if loss == "triplet" and size < 3:
         raise InputError("a triplet needs three people: these groups have two")

@@ -343,16 +343,19 @@ def _digest(prepared: Prepared, network: Network) -> str:
 
 def _resolved(records: Any, y: Any, rows: NDArray[Any]) -> Resolved:
     """Whatever was passed, as records in canonical order."""
-    kind = getattr(records, "kind", None)
-    if kind in ("groups", "tuples"):
+    kind = KINDS.get(getattr(records, "kind", ""))
+    groups, tuples = kind is not None and kind.holds_pairs, kind is not None and kind.on_tuples
+    if kind is not None and (groups or tuples):
         if y is not None:
-            raise InputError(f"{kind} hold what is said of them: leave y out")
+            raise InputError(f"{kind.name} hold what is said of them: leave y out")
         if len(rows) != records.n_people:
-            raise InputError(f"data must have {records.n_people} rows, one a person of the {kind}")
+            raise InputError(
+                f"data must have {records.n_people} rows, one a person of the {kind.name}"
+            )
         records = records.with_features(check_features(rows))
-    if kind == "groups":
+    if groups:
         return Resolved(records.canonical()[0])
-    if kind == "tuples" or (kind is None and np.ndim(records) == 2 and np.shape(records)[1] > 2):
+    if tuples or (kind is None and np.ndim(records) == 2 and np.shape(records)[1] > 2):
         return Resolved(*resolve_tuples(records, y, None if kind else rows).canonical())
     return resolve_training(records, y, rows)
 

@@ -31,7 +31,7 @@ from pairveil.privacy.mechanisms import mechanism_named, slack_of_plan
 from pairveil.privacy.noise import NoiseSource
 from pairveil.privacy.profile import epsilon_of
 from pairveil.privacy.units import SEARCHED, UNITS, Unit, float_at_most
-from pairveil.records.kinds import PAIRS
+from pairveil.records.kinds import KINDS, PAIRS
 from pairveil.records.pairset import PairSet
 
 # ---- candidates, their trials' events, one certificate -------------------------------------------
@@ -307,7 +307,7 @@ class PrivateSearch(WithoutData):
         settings = [self._setting(params) for params in ParameterGrid(self.grid)]
         test, guessed = self.learner._measured_pairs(*held_out, warn=False)
         first = [(params, one, one.prepare(train, labels)) for params, one in settings]
-        if any(prepared.material.kind != "pairs" for _, _, prepared in first):
+        if not all(KINDS[prepared.material.kind].pairwise for _, _, prepared in first):
             raise InputError("a search is among fits to pairs; select='groups' is not one")
         whole = self.learner._measured_pairs(pairs, y, warn=False)[0]
         return self._within_budget(first, test, kappa_of(whole).relationship, guessed)

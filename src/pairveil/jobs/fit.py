@@ -50,6 +50,7 @@ from pairveil.jobs.spending import (
 from pairveil.learners import DEFAULT_LEARNER, LEARNERS, learner_class
 from pairveil.privacy.mechanisms import NOISES
 from pairveil.privacy.units import round_up
+from pairveil.records.kinds import KINDS
 
 FILES_OF = {
     "pairs": "FEATURES and PAIRS",
@@ -122,10 +123,10 @@ class TrainingOptions(PeopleOptions, PairOptions):
         for one in sorted(_REFUSED.get(beside, set()) & set(typed)):
             raise InputError(f"--{one.replace('_', '-')} goes with PAIRS, not with {beside}")
         found = Source(self.features, self.pairs, kind, classes, public, self.groups, self.together)
-        if self.together is not None and found.records in ("groups", "tuples"):
+        if self.together is not None and not (found.records.on_pairs or found.records.alone):
             raise InputError(
-                f"--together does not go with {found.records}: who changes with others may be in several of "
-                "them"
+                f"--together does not go with {found.records.name}: who changes with others may be in "
+                "several of them"
             )
         return found
 
@@ -263,7 +264,7 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, PageOptions, Job):
         from pairveil.release.release import check_folder
 
         if self.tune:
-            if of.records != "pairs" or self.select == "groups":
+            if not of.records.pairwise or self.select == "groups":
                 raise InputError(
                     "--tune compares fits to single pairs: it goes with PAIRS and no groups"
                 )
@@ -276,7 +277,7 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, PageOptions, Job):
         if not self.dry_run:
             check_folder(self.out, self.replaces)
         far = for_workers(*[path for path in (self.features, self.pairs) if path is not None])
-        if far and (of.records != "pairs" or self.select == "groups"):
+        if far and (not of.records.pairwise or self.select == "groups"):
             raise InputError(
                 "workers read single pairs: give files of this machine, which --dask sums too"
             )
@@ -488,7 +489,7 @@ def tell_plan(tell: Telling, planned: Any, headline: str, *, expected: bool = Tr
     ``expected``: whether the learner's fits were measured, so that its effect may be told.
     """
     selected = planned.selection
-    counted = "pairs" if planned.records == "groups" else planned.records
+    counted = KINDS[planned.records].counted
     line = f"{planned.n_pairs_used:,} of {planned.n_pairs_given:,} {counted} used"
     if planned.n_pairs_used < planned.n_pairs_given:
         line += f" (select {selected['how']})"

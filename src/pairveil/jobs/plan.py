@@ -111,7 +111,7 @@ class PlanJob(TrainingOptions, Job):
     def work(self, tell: Telling) -> None:
         """Make the table, and tell the fit that is recommended."""
         of = self.source(self.typed)
-        pairs = of.records == "pairs"
+        pairs = of.records.pairwise
         seen, title = self._of_pairs(of) if pairs else self._of_others(of)
         if tell.talks:
             self._tell(seen, title, of, tell)
@@ -178,7 +178,7 @@ class PlanJob(TrainingOptions, Job):
             )
         same = {one.name: getattr(self, one.name) for one in options(TrainingOptions)}
         chosen = {"epsilon": row.epsilon, "delta": self.delta, "unit": row.unit}
-        if of.records == "pairs":
+        if of.records.pairwise:
             chosen["select"] = row.select
         fit = FitJob(**(same | {"classes": of.classes} | chosen))
         tell.say(f"pairveil {shlex.join(fit.words(*chosen, 'out'))}")

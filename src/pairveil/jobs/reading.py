@@ -13,6 +13,7 @@ from pairveil._warn import warn
 from pairveil.errors import InputError, PrivacyLeakWarning
 from pairveil.jobs.options import PairOptions, PeopleOptions, ScalingOptions, listed
 from pairveil.privacy.units import ASSUMED_CLASSES
+from pairveil.records.kinds import GROUPS, PAIRS, PEOPLE, TUPLES, RecordKind
 
 
 class Training(NamedTuple):
@@ -176,9 +177,11 @@ class Source(NamedTuple):
     together: str | None = None
 
     @property
-    def records(self) -> str:
-        """What is learned from: the kind of input, or groups."""
-        return self.kind if self.groups is None else "groups"
+    def records(self) -> RecordKind:
+        """What is learned from."""
+        if self.groups is not None:
+            return GROUPS
+        return {"pairs": PAIRS, "tuples": TUPLES, "classes": PEOPLE}[self.kind]
 
 
 def read_training(
@@ -194,7 +197,7 @@ def read_training(
         apart += [str(of.groups)] if np.ndim(dealt) else []
         _check_list(of.public)
     # Where there are pairs, all that is wrong with both tables is told at once, further down.
-    lenient = reading.leave_out or of.records == "pairs"
+    lenient = reading.leave_out or of.records.pairwise
     raw, facts = read_rows(Path(of.features), used, reading.merge_similar_ids, apart, lenient)
     people, scale = scaled(raw, facts, scaling)
 
@@ -207,7 +210,7 @@ def read_training(
         who = {"ids": people.ids, "together": kept_of(people, shared)}
         return training(None)._replace(prepare=lambda one: one.prepare_classes(*given, **who))
     file = Path(str(of.pairs))
-    if of.kind == "tuples":
+    if of.records.on_tuples:
         from pairveil.records.readers import read_tuples
 
         return training(read_tuples(file, people, merge_similar_ids=reading.merge_similar_ids))

@@ -15,9 +15,10 @@ from pairveil.privacy.units import (
     UNITS,
     UNKNOWN_TOPOLOGY,
 )
+from pairveil.records.kinds import KINDS
 
 _MOST_BYTES = 4096
-_OF_PAIRS = {"pairs", "counted pairs", "groups"}
+_OF_PAIRS = {name for name, kind in KINDS.items() if kind.on_pairs or kind.holds_pairs}
 """Kinds of records that are made of pairs; a certificate that is recounted has one of them."""
 
 
@@ -96,7 +97,7 @@ def _other_graph(c: Any, indexed: Any, sentences: list[str]) -> list[str]:
     edges = indexed.pairs
     if len(edges) != c.n_pairs_given:
         return [f"these are {len(edges):,} pairs, and {c.n_pairs_given:,} were given to the fit"]
-    if c.records == "groups" and c.selection["how"] == "all":
+    if KINDS[c.records].holds_pairs and c.selection["how"] == "all":
         return []  # groups that were given: no pair was dropped, and none is a record
     counted, stated = kappa(edges).relationship, c.selection["full_graph_relationship_kappa"]
     if stated < counted:
@@ -124,7 +125,7 @@ def kappas_of(c: Any, indexed: Any) -> dict[str, int | str]:
     used = _used(c, indexed)
     if isinstance(used, str):
         return dict.fromkeys(c.units, used)
-    if c.records == "groups":
+    if KINDS[c.records].holds_pairs:
         return _kappas_of_groups(c, used)
     found = kappa(used)
     counted: dict[str, int | str] = {unit: found.of(unit) for unit in UNITS}
@@ -202,7 +203,7 @@ def _used(c: Any, indexed: Any) -> Any:
         )
     if not NOISE_SOURCES.get(c.noise_source, False):
         return "the pairs were selected by the seed, which is not in the certificate"
-    size = c.plan.get("group_size") if c.records == "groups" else None
+    size = c.plan.get("group_size") if KINDS[c.records].holds_pairs else None
     try:
         # As a fit does.
         kept = select_pairs(indexed, c.selection["how"], random_state=0, group_size=size)

@@ -59,7 +59,7 @@ from pairveil.privacy.mechanisms import GAUSSIAN, Query
 from pairveil.privacy.noise import NoiseSource, SeededNoise, TrustedNoise
 from pairveil.privacy.profile import epsilon_of
 from pairveil.privacy.units import UNITS, Adjacency, Unit
-from pairveil.records.kinds import GROUPS, PAIRS
+from pairveil.records.kinds import KINDS, PAIRS
 
 # ---- charging a ledger ---------------------------------------------------------------------------
 
@@ -401,7 +401,7 @@ class PrivateLearner(WithoutData):
 
         Further parameters of ``fit`` are keyword parameters here.
         """
-        if getattr(data, "kind", None) == GROUPS.name:
+        if hasattr(data, "row") and data.row.holds_pairs:
             if y is not None:
                 raise InputError("groups hold the labels of the pairs inside them: leave y out")
             RawRows.of(self).table(None, data)
@@ -417,7 +417,7 @@ class PrivateLearner(WithoutData):
 
     def _material(self, given: Any, found: Resolved) -> Material:
         """Which records are used, and what each unit moves of them."""
-        if found.data.kind == PAIRS.name and given.select == "groups":
+        if KINDS[found.data.kind].pairwise and given.select == "groups":
             return cut_pairs(given, found)
         return material_of(given, found)
 

@@ -68,6 +68,7 @@ from pairveil.privacy.joint_certificate import (
 from pairveil.privacy.mechanisms import LAPLACE, Query
 from pairveil.privacy.units import UNITS, float_at_most, meanings_of
 from pairveil.records.identity import together_digest
+from pairveil.records.kinds import KINDS
 from pairveil.records.pairset import PairSet
 from pairveil.schema.schema import Schema
 
@@ -450,7 +451,7 @@ class PrivateMetricLearner(PrivateLearner, PairMetric):
         if raw.schema is not None:
             self.schema_ = raw.schema
         self.graphs_ = _graphs(prepared.material)
-        if prepared.material.kind == "people":
+        if KINDS[prepared.material.kind].alone:
             self.n_people_used_ = prepared.plan.n_records
         else:
             self.n_pairs_used_ = prepared.material.counts[1]

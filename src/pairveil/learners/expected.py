@@ -15,6 +15,7 @@ import numpy as np
 from pairveil.learners import expected_class_ranges, expected_ranges
 from pairveil.privacy.compose import mu_from_epsilon
 from pairveil.privacy.mechanisms import mechanism_named
+from pairveil.records.kinds import KINDS
 
 ENOUGH = 0.5
 
@@ -81,15 +82,17 @@ def was_measured(planned: Any) -> bool:
     plan = planned.plan
     if plan.get("n_components", 0) is not None:  # or not said: another learner's
         return False
-    if planned.records == "people":
+    if KINDS[planned.records].alone:
         return "n_classes" in plan
-    return planned.records == "pairs" and any(q["name"] == "gradients" for q in plan["releases"])
+    return KINDS[planned.records].pairwise and any(
+        q["name"] == "gradients" for q in plan["releases"]
+    )
 
 
 def knots_for(planned: Any) -> Sequence[tuple[float, float, float]]:
     """(signal, low, high) that were measured for its records and its kind of noise."""
     is_pure = mechanism_named(planned.mechanism).is_pure
-    if planned.records == "people":
+    if KINDS[planned.records].alone:
         return expected_class_ranges.PURE if is_pure else expected_class_ranges.WITH_DELTA
     return expected_ranges.PURE if is_pure else expected_ranges.WITH_DELTA
 
@@ -129,7 +132,7 @@ def gain_by_epsilon(
     """
     is_pure = mechanism_named(planned.mechanism).is_pure
     # What is asked of people follows epsilon: other noise would be another plan.
-    if planned.records != "pairs" or not was_measured(planned):
+    if not KINDS[planned.records].pairwise or not was_measured(planned):
         return ()
     if not is_pure and planned.mu() is None:
         return ()

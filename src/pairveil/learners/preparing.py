@@ -52,7 +52,7 @@ from pairveil.privacy.verdict import delta_too_large
 from pairveil.records.counted import CountedPairs
 from pairveil.records.groups import GroupSet, check_numbers, members_of
 from pairveil.records.identity import together_digest
-from pairveil.records.kinds import GROUPS, KINDS, PAIRS, Cost
+from pairveil.records.kinds import GROUPS, KINDS, Cost
 from pairveil.records.pairset import PairSet
 from pairveil.records.people import NO_CLASS, People
 from pairveil.records.records import Records
@@ -176,7 +176,7 @@ def material_of(given: Any, found: Resolved) -> Material:
             _selection("all", None, related),
         )
         return _with_facts(made, found)
-    if kind.graph == "pairs" and data.pairs is None:
+    if kind.on_pairs and data.pairs is None:
         # Nobody knows who is in which pair: somebody may be in all of them.
         unknown: dict[Unit, int] = {u: 1 if u == "pair" else data.n_records for u in UNITS}
         costs = kind.costs(unknown, l2=l2)
@@ -187,7 +187,7 @@ def material_of(given: Any, found: Resolved) -> Material:
     positions, rows = found.positions, chosen.rows
     if positions is not None:
         rows = np.sort(positions[rows]).astype(np.int64)
-    caveat = SELECTED_CAVEAT if kind.graph == "pairs" else SELECTED_TUPLES_CAVEAT
+    caveat = SELECTED_CAVEAT if kind.on_pairs else SELECTED_TUPLES_CAVEAT
     said = {
         ASSUMED_TOPOLOGY: found.inferred,
         PEOPLE_TOGETHER: getattr(data, "together", None) is not None,
@@ -226,7 +226,7 @@ def _selection(how: str, caveat: str | None, full_kappa: int) -> dict[str, Any]:
 def _chosen(given: Any, data: Any, entity_records: int | None) -> Chosen:
     """Which records are used, by who is in which of them alone, and kappa before and after."""
     seed = selection_seed(given.random_state)
-    if KINDS[data.kind].graph == "tuples":
+    if KINDS[data.kind].on_tuples:
         kept = select_tuples(data, given.select, random_state=seed)
         full = kappa_of_tuples(data)
         if len(kept) == data.n_records:
@@ -462,7 +462,7 @@ class Prepared:
         material, certificate = self.material, self.certificate
         return {
             "events": tuple(self.plan.events()),
-            "kappas": dict(material.kappas if material.kind == PAIRS.name else material.costs),
+            "kappas": dict(material.kappas if KINDS[material.kind].pairwise else material.costs),
             "delta_slack": 0.0 if certificate is None else certificate.delta_slack,
             "graph": self.graph,
             "meanings": material.meanings,

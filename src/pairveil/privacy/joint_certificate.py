@@ -113,8 +113,8 @@ def model_and_curve(model: Certificate, curve: Certificate) -> Certificate:
     Raises InputError: they are about records of other kinds, or mean something else by a person.
     """
     _refuse_search(model)
-    graphs = {KINDS[kind].graph for kind in model.costs or {PAIRS.name}}
-    if "error_curve" not in curve.plan or graphs != {"pairs"}:
+    on_pairs = all(KINDS[kind].on_pairs for kind in model.costs or {PAIRS.name})
+    if "error_curve" not in curve.plan or not on_pairs:
         raise InputError("only a model of pairs and an error curve have one certificate together")
     if (model.mechanism, curve.mechanism) != (GAUSSIAN.name, GAUSSIAN.name):
         raise InputError("only releases with Gaussian noise have one certificate; use a ledger")
@@ -132,14 +132,14 @@ def joint_certificate(model: Certificate, parts: Sequence[Measurement]) -> Certi
     _refuse_search(model)
     costs = dict(model.costs or {PAIRS.name: PAIRS.costs(model.kappas)})  # type: ignore[arg-type]
     # As a ledger adds them up: by a person's pairs unless all are over the very same pairs.
-    same = PAIRS.name in costs and all(one.same_pairs for one in parts)
+    same = any(KINDS[kind].pairwise for kind in costs) and all(one.same_pairs for one in parts)
     for kind in dict.fromkeys((*costs, *(one.kind for one in parts))):
         if KINDS[kind].graph is None:
             continue
         held = [{unit: cost.records for unit, cost in costs.get(kind, {}).items()}]
         held += [dict(one.sizes) for one in parts if one.kind == kind]
         sizes: dict[Unit, int] = {unit: max(one.get(unit, 1) for one in held) for unit in UNITS}
-        if KINDS[kind].graph == "tuples" or not same:
+        if KINDS[kind].on_tuples or not same:
             sizes["relationship"] = max(sizes["relationship"], sizes["person"])
         costs[kind] = KINDS[kind].costs(sizes)
     largest = {unit: max(by_unit[unit].records for by_unit in costs.values()) for unit in UNITS}

@@ -53,7 +53,8 @@ class Words:
     def of(cls, kind: str) -> Words:
         """The words of a kind of records; what its table leaves out is worded as for another kind."""
         table = dict(_TEXT[kind])
-        like = {} if kind == "pairs" else vars(cls.of(table.pop("like", "pairs")))
+        model = table.pop("like", "pairs")
+        like = vars(cls.of(model)) if model else {}
         lists = {name: tuple(said) for name, said in table.items() if isinstance(said, list)}
         tables = {
             name: {**like.get(name, {}), **said}

@@ -311,7 +311,11 @@ def _chains_of_thresholds(c: Certificate) -> list[str]:
     if any(same):
         # The fit's own pairs: as many, and no chain leaves them. Which pairs they were is the sender's word,
         # as kappa is.
-        if not all(same) or _kinds(c) != {PAIRS.name} or "search" in c.plan:
+        if (
+            not all(same)
+            or not all(KINDS[kind].pairwise for kind in _kinds(c))
+            or "search" in c.plan
+        ):
             return ["thresholds are said to be of the fit's own pairs, and cannot all be"]
         if any(t.get("n_pairs") != c.n_pairs_used for t in thresholds):
             return ["thresholds are said to be of the fit's own pairs, which are more or fewer"]
@@ -319,7 +323,7 @@ def _chains_of_thresholds(c: Certificate) -> list[str]:
         least["relationship"] = max(least["relationship"], c.kappas["person"])
     for kind, by_unit in (c.costs or {}).items():
         chained = by_unit["relationship"].records >= by_unit["person"].records
-        if KINDS[kind].graph == "tuples" and not chained:
+        if KINDS[kind].on_tuples and not chained:
             return ["chains of tuples and of the thresholds' pairs are not counted"]
     return [
         f"kappa of unit '{unit}' is below what the thresholds need"

@@ -142,6 +142,8 @@ class RecordKind:
         How many records a unit is in, where that follows from the kind. Other units are counted (kappa).
     graph : {'pairs', 'tuples'} or None
         What kappa is counted on. Chains of records run through all releases on one graph.
+    inside : str
+        What a record is a set of, where the numbers of a fit count that and not records.
     said : str
         What the contents of records are called.
     null : int
@@ -163,11 +165,42 @@ class RecordKind:
     parts: Mapping[Unit, Cost] = field(default_factory=dict)
     touches: Mapping[Unit, int] = field(default_factory=dict)
     graph: Literal["pairs", "tuples"] | None = None
+    inside: str = ""
     said: str = "labels"
     null: int = 0
     sizes: tuple[int, int] = (2, 2)
     own_rows: bool = False
     follow: Callable[[Any, Any], Any] | None = None
+
+    @property
+    def on_pairs(self) -> bool:
+        """Whether kappa is counted on a graph of pairs."""
+        return self.graph == "pairs"
+
+    @property
+    def on_tuples(self) -> bool:
+        """Whether kappa is counted on tuples of people."""
+        return self.graph == "tuples"
+
+    @property
+    def pairwise(self) -> bool:
+        """Whether a record is one pair, whose contribution follows from the rows of its two people."""
+        return self.on_pairs and not self.own_rows
+
+    @property
+    def holds_pairs(self) -> bool:
+        """Whether a record holds the labels of the pairs inside it."""
+        return bool(self.inside)
+
+    @property
+    def alone(self) -> bool:
+        """Whether a record is one person."""
+        return self.sizes == (1, 1)
+
+    @property
+    def counted(self) -> str:
+        """What the numbers of a fit count."""
+        return self.inside or self.name
 
     @property
     def counts(self) -> bool:
@@ -242,7 +275,7 @@ TUPLES = RecordKind(
 )
 GROUPS = RecordKind(
     "groups", "group", parts=dict.fromkeys(UNITS, _PART), touches=dict.fromkeys(UNITS, 1),
-    sizes=(2, 64), follow=_labels,
+    inside="pairs", sizes=(2, 64), follow=_labels,
 )  # fmt: skip
 PEOPLE = RecordKind(
     "people", "person", touches={"pair": 2, "relationship": 2, "person": 1}, said="classes",

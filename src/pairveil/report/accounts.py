@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pairveil.graph import GraphSummary
 from pairveil.privacy.events import event_from_dict
 from pairveil.privacy.verdict import records_of
+from pairveil.records.kinds import KINDS, PAIRS
 from pairveil.release.release import (
     CLUSTERS_FILE,
     CURVE_FILE,
@@ -32,9 +33,10 @@ if TYPE_CHECKING:
 def graph(data: ReportData) -> dict[str, Any]:
     """The busiest person before and after, everybody's number of pairs, and kappa."""
     certificate, summary = data.certificate, data.summary
-    if certificate is not None and certificate.records == "people":
+    kind = PAIRS if certificate is None else KINDS[certificate.records]
+    if certificate is not None and kind.alone:
         return {"people": number(certificate.n_pairs_used), "groups": None, "others": ""}
-    if certificate is not None and certificate.records == "groups":
+    if certificate is not None and kind.holds_pairs:
         plan = certificate.plan  # the sender's: whatever is no number is not shown
         count, size = (
             number(found) if isinstance(found, int) else "a few"
@@ -47,7 +49,7 @@ def graph(data: ReportData) -> dict[str, Any]:
             "given": number(certificate.n_pairs_given),
         }
         return {"people": None, "groups": entered, "others": ""}
-    if certificate is not None and certificate.records != "pairs":
+    if certificate is not None and not kind.pairwise:
         entered_as = counted(certificate.n_pairs_used, certificate)
         return {"people": None, "groups": None, "others": entered_as}
     before, after = summary.given, summary.used

@@ -18,6 +18,7 @@ from pairveil.privacy.verdict import (
     unit_name,
     verdict,
 )
+from pairveil.records.kinds import KINDS
 from pairveil.release.release import CURVE_FILE
 from pairveil.report.charts import Bar, Fact, Figure, horizontal_bars, hundred_guesses, table
 from pairveil.report.data import ReportData
@@ -143,7 +144,7 @@ def _facts(data: ReportData, certificate: Certificate) -> list[Fact]:
         ),
         Fact(
             "Pairs used"
-            if certificate.records == "groups"
+            if KINDS[certificate.records].holds_pairs
             else f"{records_of(certificate).capitalize()} used",
             number(used),
             "all that were given" if used == given else f"of {number(given)} given",

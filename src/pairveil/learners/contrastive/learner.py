@@ -18,7 +18,7 @@ from pairveil.learners.preparing import Material
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms import GAUSSIAN
 from pairveil.privacy.units import Adjacency, Unit
-from pairveil.records.kinds import GROUPS, PAIRS, PEOPLE
+from pairveil.records.kinds import GROUPS, KINDS, PAIRS, PEOPLE
 
 
 class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
@@ -160,7 +160,7 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
 
     def _recipe(self, given: Any, material: Material) -> Recipe:
         """What this learner asks of the data, from its parameters as plain numbers."""
-        if material.kind == PEOPLE.name:
+        if KINDS[material.kind].alone:
             return class_recipe(given, material)
         recipe = ContrastiveRecipe(
             n_components=given.n_components,
@@ -172,7 +172,7 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
             sample_rate=1.0 if given.sample_rate == "auto" else given.sample_rate,
             loss=given.loss,
         )
-        if material.kind != GROUPS.name:
+        if not KINDS[material.kind].holds_pairs:
             return recipe
         if given.margin == "private":
             raise InputError("margin='private' is for pairs: with groups give a number, or 'auto'")
