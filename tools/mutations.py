@@ -708,8 +708,8 @@ ACCOUNTING = [
     ),
     Mutation(
         "certificate: a threshold on other pairs is not chained",
-        "same = PAIRS.name in costs and all(one.same_pairs for one in parts)",
-        "same = PAIRS.name in costs and any(one.same_pairs for one in parts)",
+        "and all(one.same_pairs for one in parts)",
+        "and any(one.same_pairs for one in parts)",
         _in("test_private_thresholds"),
     ),
     Mutation(

@@ -90,7 +90,11 @@ def compared_names(code: str) -> list[int]:
             continue
         sides = [one.left, *one.comparators]
         parts = [part for side in sides for part in ast.walk(side)]
-        named = any(isinstance(part, ast.Constant) and part.value in KINDS for part in parts)
+        named = any(
+            isinstance(part, ast.Constant) and part.value in KINDS
+            for side in sides
+            for part in [side, *getattr(side, "elts", ())]
+        )
         last = {getattr(side, "attr", getattr(side, "id", None)) for side in sides}
         last |= {getattr(part.args[1], "value", None) for part in parts if _is_getattr(part)}
         of_row = any(

@@ -60,6 +60,7 @@ from pairveil.privacy.noise import NoiseSource, SeededNoise, TrustedNoise
 from pairveil.privacy.profile import epsilon_of
 from pairveil.privacy.units import UNITS, Adjacency, Unit
 from pairveil.records.kinds import KINDS, PAIRS
+from pairveil.records.records import Records
 
 # ---- charging a ledger ---------------------------------------------------------------------------
 
@@ -401,7 +402,7 @@ class PrivateLearner(WithoutData):
 
         Further parameters of ``fit`` are keyword parameters here.
         """
-        if hasattr(data, "row") and data.row.holds_pairs:
+        if isinstance(data, Records) and data.row.holds_pairs:
             if y is not None:
                 raise InputError("groups hold the labels of the pairs inside them: leave y out")
             RawRows.of(self).table(None, data)
