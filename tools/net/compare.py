@@ -22,6 +22,7 @@ import tomllib
 import venv
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
@@ -58,15 +59,17 @@ def reference_python(commit: str) -> Path:
     return python
 
 
-def run(python: Path, out: Path, words: list[str]) -> dict[str, Any]:
-    """What the scenarios give in one environment."""
+def run(python: Path, source: Path | None, words: list[str]) -> dict[str, Any]:
+    """What the scenarios give in one environment; ``source`` comes before what is installed there."""
     env = {**os.environ, "NET_STORED": str(ROOT / "tests" / "stored"), "OMP_NUM_THREADS": "1"}
     env.pop("PYTHONPATH", None)
-    script = HERE / "scenarios.py"
-    subprocess.run(
-        [str(python), "-P", str(script), str(out), *words], check=True, env=env, cwd=ROOT
-    )
-    found: dict[str, Any] = json.loads(out.read_text())
+    if source is not None:
+        env["PYTHONPATH"] = str(source)
+    with TemporaryDirectory() as folder:
+        out = Path(folder) / "found.json"
+        command = [str(python), "-P", str(HERE / "scenarios.py"), str(out), *words]
+        subprocess.run(command, check=True, env=env, cwd=ROOT)
+        found: dict[str, Any] = json.loads(out.read_text())
     return found
 
 
@@ -119,8 +122,8 @@ def main(words: list[str]) -> int:
     """Compare, print, and return 1 where something differs that nobody listed."""
     listed = tomllib.loads((HERE / "expected.toml").read_text(encoding="utf-8"))
     KEPT.mkdir(parents=True, exist_ok=True)
-    old = run(reference_python(listed["reference"]), KEPT / "reference.json", words)
-    new = run(Path(sys.executable), KEPT / "here.json", words)
+    old = run(reference_python(listed["reference"]), None, words)
+    new = run(Path(sys.executable), ROOT / "src", words)
     rules = listed.get("change", [])
     seen = [
         one
