@@ -62,19 +62,7 @@ class Loop:
 
 
 def lazy_njit(function: Callable[..., Any]) -> Loop:
-    """Decorator: ``njit(cache=True, nogil=True)`` where it is worth it.
-
-    Examples
-    --------
-    >>> @lazy_njit
-    ... def total(values):
-    ...     found = 0
-    ...     for value in values:
-    ...         found += value
-    ...     return found
-    >>> total.py_func([1, 2])
-    3
-    """
+    """Decorator: ``njit(cache=True, nogil=True)`` where it is worth it."""
     return Loop(function)
 
 

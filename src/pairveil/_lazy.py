@@ -15,28 +15,7 @@ def offered(
     moved: Mapping[str, str] | None = None,
     gone: Mapping[str, str] | None = None,
 ) -> Callable[[str], Any]:
-    """A package's ``__getattr__``.
-
-    Parameters
-    ----------
-    package : str
-    homes : mapping from module to str
-        The names that it offers from each module, with spaces between.
-    moved : mapping from package to str, optional
-        Names that stood here once, by where they are now.
-    gone : mapping from str to str, optional
-        Names that are no more, and what to use instead.
-
-    Examples
-    --------
-    >>> found = offered("shop", {"math": "pi"}, {"numpy.linalg": "norm"})
-    >>> round(found("pi"), 2)
-    3.14
-    >>> found("norm")
-    Traceback (most recent call last):
-    ...
-    AttributeError: 'norm' is in numpy.linalg now: from numpy.linalg import norm
-    """
+    """A package's ``__getattr__``."""
     place = {name: module for module, names in homes.items() for name in names.split()}
     now = {name: module for module, names in (moved or {}).items() for name in names.split()}
 

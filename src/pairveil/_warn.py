@@ -10,15 +10,7 @@ BETWEEN = {"pairveil", "sklearn"}  # scikit-learn's wrappers stand between a cal
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn at the nearest line outside this package.
-
-    Parameters
-    ----------
-    message : str
-        What is wrong and what to do.
-    category : type of Warning
-        One of `pairveil.errors`.
-    """
+    """Warn at the nearest line outside this package."""
     frame, level = sys._getframe(), 1
     while frame.f_back is not None and _is_between(frame):
         frame, level = frame.f_back, level + 1

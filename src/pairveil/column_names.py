@@ -45,12 +45,6 @@ def names_of(table: Any) -> tuple[str, ...] | None:
     """The column names of a pandas, polars or arrow table, or None where it has none.
 
     Columns that are merely numbered (0, 1, 2, ...), as pandas numbers them, have no names.
-
-    Examples
-    --------
-    >>> import numpy as np, pandas as pd
-    >>> names_of(pd.DataFrame({"age": [1.0], "dose": [2.0]})), names_of(np.eye(2))
-    (('age', 'dose'), None)
     """
     frame = frame_of(table, collect=False)
     names = [] if frame is None else frame.collect_schema().names()
@@ -60,27 +54,7 @@ def names_of(table: Any) -> tuple[str, ...] | None:
 
 
 def in_order(table: Any, names: Sequence[str] | None) -> Any:
-    """``table`` with its columns in the order of ``names``; a table without names is left as it is.
-
-    Parameters
-    ----------
-    table : array or table
-    names : sequence of str or None
-        The columns that are expected, in order; None where nobody knows them.
-
-    Raises InputError: its columns are not those.
-
-    Warns
-    -----
-    DataWarning
-        They are, but stood in another order.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> in_order(pd.DataFrame({"age": [1.0], "dose": [2.0]}), ["age", "dose"]).shape
-    (1, 2)
-    """
+    """``table`` with its columns in the order of ``names``; a table without names is left as it is."""
     frame = frame_of(table)
     if frame is None:
         return table
@@ -93,14 +67,7 @@ def in_order(table: Any, names: Sequence[str] | None) -> Any:
 
 
 def row_in_order(row: Any, names: Sequence[str] | None) -> Any:
-    """One person's row, in the order of ``names`` where it is a pandas row that names its values.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> row_in_order(pd.Series({"age": 1.0, "dose": 2.0}), ["dose", "age"]).tolist()
-    [2.0, 1.0]
-    """
+    """One person's row, in the order of ``names`` where it is a pandas row that names its values."""
     if names is None or not hasattr(row, "reindex") or not hasattr(row, "iloc"):
         return row
     found = tuple(map(str, row.index))
@@ -110,12 +77,7 @@ def row_in_order(row: Any, names: Sequence[str] | None) -> Any:
 
 
 def in_order_of(found: Sequence[str], names: Sequence[str] | None) -> None:
-    """Say so where columns that are read by name stand in another order in their file.
-
-    Examples
-    --------
-    >>> in_order_of(["id", "age", "ward", "dose"], ["age", "dose"])
-    """
+    """Say so where columns that are read by name stand in another order in their file."""
     place = {name: at for at, name in enumerate(found)}
     places = [place[name] for name in names or () if name in place]
     if places != sorted(places):
@@ -145,19 +107,6 @@ def arrow_cells(values: Any, name: str, kind: ColumnKind = "text") -> Any:
     """One column as an Arrow array; as text, cells of several kinds become text one by one.
 
     Arrow would guess a type from all cells together: then what one of them holds could stop a fit.
-
-    Parameters
-    ----------
-    values : series, array or list
-    name : str
-        The column, for messages.
-    kind : {'text', 'number'}
-        How it will be read.
-
-    Examples
-    --------
-    >>> arrow_cells([1, "b", None], "ward").to_pylist()
-    ['1', 'b', None]
     """
     import narwhals as nw
 
@@ -180,13 +129,7 @@ def arrow_cells(values: Any, name: str, kind: ColumnKind = "text") -> Any:
 
 
 def cell_text(value: Any) -> str | None:
-    """A cell as text: 1.0 and 1 are '1', true is 'true', nothing and NaN stay nothing.
-
-    Examples
-    --------
-    >>> cell_text(1.0), cell_text(True), cell_text("a"), cell_text(None)
-    ('1', 'true', 'a', None)
-    """
+    """A cell as text: 1.0 and 1 are '1', true is 'true', nothing and NaN stay nothing."""
     if value is None or value != value:
         return None
     if isinstance(value, bool):

@@ -27,13 +27,7 @@ class Busy(Exception):
 
 
 def draft_of(name: str) -> str | None:
-    """Which file or folder a name is a draft of, at work or left by a kill; None where it is no draft.
-
-    Examples
-    --------
-    >>> draft_of(".report.html.draft.html"), draft_of("report.html")
-    ('report.html', None)
-    """
+    """Which file or folder a name is a draft of, at work or left by a kill; None where it is no draft."""
     found = re.fullmatch(r"\.(.+)\.draft(\.[^/]*)?", name, re.DOTALL)
     return None if found is None else found[1]
 

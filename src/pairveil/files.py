@@ -52,13 +52,6 @@ def write_file(
     """Write a file whole or not at all; text is UTF-8. ``mode`` and ``new`` as in `file_draft`.
 
     Raises InputError: it cannot be written, with the reason.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_file(folder + "/a.txt", "whole").read_text()
-    'whole'
     """
     with file_draft(path, mode=mode, new=new) as draft:
         draft.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -71,23 +64,6 @@ def file_draft(path: str | Path, *, mode: int | None = None, new: bool = False) 
 
     Links are followed: the file that a link names is replaced, and the link stays. A file that is
     replaced keeps its permissions.
-
-    Parameters
-    ----------
-    path : path
-    mode : int, optional
-        Permissions, which the draft has too before anything is written to it.
-    new : bool
-        Refuse a name that is taken, by whomever and however late.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with file_draft(folder + "/a.txt") as draft:
-    ...         _ = draft.write_text("whole")
-    ...     sorted(os.listdir(folder))
-    ['a.txt']
     """
     target = _place_of(path)
     with _told(path):
@@ -115,15 +91,7 @@ def file_draft(path: str | Path, *, mode: int | None = None, new: bool = False) 
 
 
 def check_file(path: str | Path, room: int = 0) -> None:
-    """Refuse a path at which no file of ``room`` bytes can be written now; nothing stays behind.
-
-    Examples
-    --------
-    >>> check_file("/proc/report.html")
-    Traceback (most recent call last):
-    ...
-    pairveil.files.CannotWrite: /proc/report.html cannot be written: ...
-    """
+    """Refuse a path at which no file of ``room`` bytes can be written now; nothing stays behind."""
     target = _place_of(path)
     with _told(path):
         draft, lock = claim(target, target.suffix, folder=False)
@@ -152,16 +120,6 @@ class FolderDraft:
         Bytes to keep free for it.
 
     Raises InputError: it cannot be written, or another run is writing it.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with FolderDraft(folder + "/release", room=1000) as draft:
-    ...         draft.write("README.md", "whole")
-    ...         _ = draft.commit()
-    ...     os.listdir(folder), os.listdir(folder + "/release")
-    (['release'], ['README.md'])
     """
 
     def __init__(self, target: str | Path, room: int = 0) -> None:
@@ -246,16 +204,6 @@ def recover(target: str | Path) -> None:
     """Repair what a kill left where folders cannot be exchanged; changes nothing else.
 
     The draft was whole when the old folder was put aside, so it takes its place.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     os.makedirs(folder + "/.release.old")
-    ...     os.makedirs(folder + "/.release.draft")
-    ...     recover(folder + "/release")
-    ...     os.listdir(folder)
-    ['release']
     """
     place = Path(target).resolve()
     aside = _aside(place)

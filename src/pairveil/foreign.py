@@ -60,13 +60,6 @@ def read_regular(path: Path, most: int | None = MAX_BYTES) -> bytes:
     """The bytes of a regular file; a pipe, a device, a folder and one that is too large are refused.
 
     ``most``: bytes at most; None reads any size.
-
-    Examples
-    --------
-    >>> read_regular(Path("/dev/null"))
-    Traceback (most recent call last):
-    ...
-    pairveil.errors.InputError: /dev/null is not a regular file
     """
     try:
         # A pipe without a writer would block here, were it not for O_NONBLOCK.
@@ -93,26 +86,7 @@ def read_regular(path: Path, most: int | None = MAX_BYTES) -> bytes:
 def check_growth(
     title: str, size: int, decoded: int, times: int = MAX_GROWTH, free: int | None = None
 ) -> None:
-    """Refuse a file that would take far more memory than its size lets expect.
-
-    Parameters
-    ----------
-    title : str
-        What messages call it.
-    size : int
-        Bytes on disk.
-    decoded : int
-        Bytes that it declares, or took so far.
-    times, free : int
-        It may grow so many times, and in any case to so many bytes (`FREE_GROWTH`).
-
-    Examples
-    --------
-    >>> check_growth("people.npz", size=4_000_000, decoded=4_400_000_000)
-    Traceback (most recent call last):
-    ...
-    pairveil.errors.InputError: people.npz would grow to more than 100 times its size when it is read, ...
-    """
+    """Refuse a file that would take far more memory than its size lets expect."""
     if decoded > max(FREE_GROWTH if free is None else free, times * size):
         raise InputError(
             f"{title} would grow to more than {times} times its size when it is read, which no ordinary "
@@ -129,16 +103,7 @@ def check_archive(path: Path, source: Any, **limits: int) -> None:
 
 @contextmanager
 def taking_apart(title: str) -> Iterator[None]:
-    """Whatever a stranger's file makes our parsers raise ends in one sentence about the file.
-
-    Examples
-    --------
-    >>> with taking_apart("dedupe.json"):
-    ...     [][0]
-    Traceback (most recent call last):
-    ...
-    pairveil.errors.InputError: dedupe.json is not valid: it is damaged, lacks a field or holds one of ...
-    """
+    """Whatever a stranger's file makes our parsers raise ends in one sentence about the file."""
     try:
         yield
     except (PairveilError, Warning, OSError, MemoryError):
@@ -149,17 +114,7 @@ def taking_apart(title: str) -> Iterator[None]:
 
 
 def parse_toml(text: bytes, title: str) -> dict[str, Any]:
-    """TOML as Python data; InputError where it is not TOML, not UTF-8 or nested too deeply.
-
-    Examples
-    --------
-    >>> parse_toml(b"epsilon = 1.0", "pairveil.toml")
-    {'epsilon': 1.0}
-    >>> parse_toml(b"x = " + b"[" * 5000, "pairveil.toml")
-    Traceback (most recent call last):
-    ...
-    pairveil.errors.InputError: pairveil.toml is nested too deeply
-    """
+    """TOML as Python data; InputError where it is not TOML, not UTF-8 or nested too deeply."""
     try:
         return tomllib.loads(text.decode("utf-8-sig"))
     except UnicodeDecodeError:
@@ -174,15 +129,7 @@ def parse_toml(text: bytes, title: str) -> dict[str, Any]:
 
 
 def read_json(path: Path, title: str | None = None, most: int = MAX_BYTES) -> Any:
-    """`parse_json` of a regular file.
-
-    Parameters
-    ----------
-    title : str, optional
-        What messages call it; the path by default.
-    most : int
-        Bytes at most.
-    """
+    """`parse_json` of a regular file."""
     return parse_json(read_regular(path, most), str(path) if title is None else title, most)
 
 
@@ -194,31 +141,7 @@ def parse_json(
     depth: int = MAX_DEPTH,
     exact: bool = True,
 ) -> Any:
-    """JSON as Python data, refused when it is too large, too deep or not JSON.
-
-    Parameters
-    ----------
-    text : str or bytes
-        UTF-8 where it is bytes.
-    title : str
-        What messages call it: 'the certificate'.
-    most : int or None
-        Bytes (or characters) at most.
-    depth : int
-        Lists and objects inside one another at most.
-    exact : bool
-        Refuse whole numbers beyond 64 bits, NaN, infinity and names that occur twice in an object as well;
-        nothing of ours holds them.
-
-    Examples
-    --------
-    >>> parse_json('{"kappa": [1, 2]}', "the certificate")
-    {'kappa': [1, 2]}
-    >>> parse_json("[" * 200_000, "the certificate")
-    Traceback (most recent call last):
-    ...
-    pairveil.errors.InputError: the certificate is not valid: lists or objects are nested more than 32 deep
-    """
+    """JSON as Python data, refused when it is too large, too deep or not JSON."""
     if most is not None and len(text) > most:
         raise InputError(
             f"{title} is larger than {most // 2**20} MiB, which no file of its kind is"
@@ -292,24 +215,6 @@ def decode(data: object, shape: Any, title: str) -> Any:
 
     Missing and unknown fields, values of another kind and bools for numbers are told in a sentence that
     repeats nothing of the file but names that ``shape`` has as well.
-
-    Parameters
-    ----------
-    data : object
-        As `parse_json` returns it.
-    shape : type
-        A `msgspec.Struct` with ``forbid_unknown_fields``, or anything made of such.
-    title : str
-        What messages call it.
-
-    Examples
-    --------
-    >>> decode({"a": 1, "b": 2.5}, dict[str, float], "the table")
-    {'a': 1.0, 'b': 2.5}
-    >>> decode([1, True], list[int], "the table")
-    Traceback (most recent call last):
-    ...
-    pairveil.errors.InputError: the table is not valid: it must be a whole number in every place
     """
     if not isinstance(data, Mapping | list | tuple):
         raise InputError(f"{title} must be a JSON object")

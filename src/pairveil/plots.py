@@ -20,13 +20,7 @@ def new_axes() -> Any:
 
 
 def html_table(headings: Sequence[str], rows: Iterable[Sequence[object]], note: str = "") -> str:
-    """A table as HTML, every cell escaped; foreign text cannot act in it.
-
-    Examples
-    --------
-    >>> html_table(["unit"], [["<b>"]], note="so far")
-    '<table><tr><th>unit</th></tr><tr><td>&lt;b&gt;</td></tr></table><p>so far</p>'
-    """
+    """A table as HTML, every cell escaped; foreign text cannot act in it."""
     head = "".join(f"<th>{_safe(one)}</th>" for one in headings)
     body = "".join(
         "<tr>" + "".join(f"<td>{_safe(cell)}</td>" for cell in row) + "</tr>" for row in rows

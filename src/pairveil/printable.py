@@ -23,13 +23,6 @@ def printable(text: str, *, lines: bool = False) -> str:
 
     ``lines``: keep line breaks, tabs and wide spaces (text that is partly ours); otherwise they become
     spaces.
-
-    Examples
-    --------
-    >>> printable("safe\\x1b[2J\\u202egnp.exe")
-    'safe?[2J?gnp.exe'
-    >>> printable("Größe 身長\\nVerified")
-    'Größe 身長 Verified'
     """
     return _ODD.sub(_keep_lines if lines else _one_line, text)
 
@@ -48,13 +41,7 @@ def _one_line(found: re.Match[str]) -> str:
 
 
 def shortened(names: list[str] | tuple[str, ...], at_most: int = 20) -> str:
-    """A list of foreign names for a message: the first few, each on one line and not too long.
-
-    Examples
-    --------
-    >>> shortened(["age", "dose", "ward"], at_most=2)
-    'age, dose and 1 more'
-    """
+    """A list of foreign names for a message: the first few, each on one line and not too long."""
     shown = [name if len(name) <= 60 else f"{name[:59]}…" for name in names[:at_most]]
     more = len(names) - len(shown)
     return ", ".join(map(printable, shown)) + (f" and {more} more" if more else "")
@@ -74,22 +61,10 @@ _FORMULA, _ESCAPED = re.compile(FORMULA), re.compile("^'" + FORMULA[1:])
 
 
 def as_cell(text: str) -> str:
-    """Text as it is written into a CSV file.
-
-    Examples
-    --------
-    >>> as_cell("=cmd|' /C calc'!A0"), as_cell("age")
-    ("'=cmd|' /C calc'!A0", 'age')
-    """
+    """Text as it is written into a CSV file."""
     return f"'{text}" if _FORMULA.match(text) else text
 
 
 def from_cell(text: str) -> str:
-    """Text as it was before `as_cell`.
-
-    Examples
-    --------
-    >>> [from_cell(as_cell(text)) for text in ("=1", "'=1", "'tis", "-")]
-    ['=1', "'=1", "'tis", '-']
-    """
+    """Text as it was before `as_cell`."""
     return text[1:] if _ESCAPED.match(text) else text

@@ -60,13 +60,7 @@ DESIGNS = ("paths", "forest", "matching")
 
 
 def selection_named(how: object) -> Selection:
-    """The selection of that name.
-
-    Examples
-    --------
-    >>> selection_named("matching").limit
-    1
-    """
+    """The selection of that name."""
     if not isinstance(how, str) or how not in SELECTIONS:
         raise InputError(f"how must be one of {', '.join(SELECTIONS)}")
     return SELECTIONS[how]

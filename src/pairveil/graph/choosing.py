@@ -171,12 +171,6 @@ def share_of_pairs(
     """Ascending positions of a random share of the pairs.
 
     ``ends``: (K, 2) row numbers, K below 2**30.
-
-    Examples
-    --------
-    >>> few = np.array([[0, 1], [1, 2], [0, 2]])
-    >>> share_of_pairs(few, 3, np.random.default_rng(0)).tolist()
-    [0, 1, 2]
     """
     degree = np.zeros(n_people, dtype=np.int32)
     loops.count_pairs(ends, degree)
@@ -243,22 +237,6 @@ def select_together(
     """Which pairs to keep so that few of them touch one value: the selection among values, not people.
 
     Pairs of people who share a value come last: one for each value that no other pair touches.
-
-    Parameters
-    ----------
-    pairs : (K, 2) array of people, in canonical order
-    together : (n_people,) array
-        As `pairveil.records.identity.value_numbers` has it.
-    how, random_state
-        As for `select_pairs`.
-
-    Examples
-    --------
-    Two households, three pairs between them, one inside: a matching keeps one.
-
-    >>> pairs = np.array([[0, 1], [0, 2], [1, 2], [1, 3]])
-    >>> select_together(pairs, np.array([0, 0, 1, 1]), "matching", 0).tolist()
-    [1]
     """
     rule = selection_named(how)
     if not rule.thins:
@@ -340,22 +318,6 @@ def cut_into_groups(
     those inside, then who has fewest left elsewhere. A person's pairs are walked when she joins, and whoever
     is near is looked at ``size`` times: linear in pairs. Keeping the most pairs is NP-hard; this keeps
     separate cliques of that size whole, and of a long path five pairs in six (groups of 8).
-
-    Parameters
-    ----------
-    ends : integer array of shape (K, 2)
-        Pairs, each once.
-    rng : Generator
-        Breaks ties.
-
-    Returns ndarray of int64, shape (n_people,): each person's group; -1 for people in no group.
-
-    Examples
-    --------
-    >>> triangles = np.array([[0, 1], [0, 2], [1, 2], [3, 4], [3, 5], [4, 5], [2, 3]])
-    >>> groups = cut_into_groups(triangles, 6, 3, np.random.default_rng(0))
-    >>> len(set(groups[:3].tolist())), len(set(groups[3:].tolist())), groups[0] == groups[3]
-    (1, 1, np.False_)
     """
     shuffled = rng.permutation(n_people)
     pairs = shuffled[np.asarray(ends, dtype=np.int64)]
@@ -513,14 +475,6 @@ def recommended_selection(found: Mapping[str, Kappa]) -> str:
     relationship: it promises the same to a person, and more to a relationship.
 
     ``found``: of each selection, kappa of the pairs that it keeps.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> path = np.array([(i, i + 1) for i in range(9)])
-    >>> star = np.array([(0, i) for i in range(1, 9)])
-    >>> [recommended_selection(kappas_of_selections(pairs)) for pairs in (path, star)]
-    ['paths', 'forest']
     """
     most = max(one.n_pairs / one.person for one in found.values())
     near = [name for name, one in found.items() if one.n_pairs / one.person >= NEARLY * most]

@@ -26,22 +26,7 @@ _COUNT = struct.Struct("<Q")
 
 
 def graph_digest(data: Any, salt: bytes | None = None) -> str | None:
-    """A name for who is paired with whom in a PairSet; None where only row numbers are known.
-
-    Parameters
-    ----------
-    data : PairSet
-        Its ``ids`` and ``pairs`` are looked at.
-    salt : bytes, optional
-        At least 16 random bytes, kept by whoever may recompute the digest.
-
-    Examples
-    --------
-    >>> from pairveil import PairSet
-    >>> data = PairSet(np.eye(3), [[0, 1], [2, 1]], ids=["ann", "bob", "cid"])
-    >>> graph_digest(data) == digest_of(["cid", "bob", "ann"], [[1, 2], [1, 0]])
-    True
-    """
+    """A name for who is paired with whom in a PairSet; None where only row numbers are known."""
     ids = getattr(data, "ids", None)
     if ids is None or not hasattr(data, "pairs"):  # people without pairs have no graph
         return None
@@ -49,24 +34,7 @@ def graph_digest(data: Any, salt: bytes | None = None) -> str | None:
 
 
 def digest_of(ids: Any, pairs: Any, salt: bytes | None = None) -> str:
-    """The digest of pairs of ids, as 64 hexadecimal digits.
-
-    Parameters
-    ----------
-    ids : array of shape (n,)
-        Integers or text, each once.
-    pairs : integer array of shape (K, 2)
-        Row numbers in ``ids``.
-    salt : bytes, optional
-        See `graph_digest`.
-
-    Examples
-    --------
-    >>> digest_of([1, 2], [[0, 1]]) == digest_of(["1", "2"], [[0, 1]])
-    False
-    >>> digest_of([1, 2], [[0, 1]]) == digest_of([1, 2], [[0, 1]], salt=b"sixteen bytes...")
-    False
-    """
+    """The digest of pairs of ids, as 64 hexadecimal digits."""
     people, edges = _canonical(_typed(ids), as_index(pairs))
     content = b"".join([_FORMAT, *_names(people), _COUNT.pack(len(edges))])
     if salt is None:

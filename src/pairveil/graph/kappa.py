@@ -50,33 +50,12 @@ class Adjacency(NamedTuple):
 
 
 def checked_pairs(pairs: Any) -> NDArray[np.signedinteger]:
-    """The pairs of an array, or of an object with ``pairs``, as a C-ordered (K, 2) int32 or int64 array.
-
-    Examples
-    --------
-    >>> checked_pairs([(0, 1), (2, 2)])
-    Traceback (most recent call last):
-    pairveil.errors.InputError: 1 pair joins a person with herself (row 2). Remove it
-    """
+    """The pairs of an array, or of an object with ``pairs``, as a C-ordered (K, 2) int32 or int64 array."""
     return np.ascontiguousarray(check_members(getattr(pairs, "pairs", pairs), PAIRS))
 
 
 def build_adjacency(pairs: Any, n_people: int | None = None) -> Adjacency:
-    """Neighbour lists of the graph whose edges are the pairs, by a counting sort.
-
-    Parameters
-    ----------
-    pairs : (K, 2) array_like of integers, or a PairSet
-    n_people : int, optional
-        People are 0..n_people-1; by default up to the largest number seen. When the numbers are
-        sparse (the largest exceeds 4K + 65,536) people are renumbered in ascending order instead.
-
-    Examples
-    --------
-    >>> adjacency = build_adjacency([(0, 1), (2, 1)])
-    >>> adjacency.neighbours.tolist(), adjacency.offsets.tolist()
-    ([1, 0, 2, 1], [0, 1, 3, 4])
-    """
+    """Neighbour lists of the graph whose edges are the pairs, by a counting sort."""
     array = checked_pairs(pairs)
     largest = int(array.max())
     if n_people is not None and largest >= n_people:
@@ -99,14 +78,7 @@ def build_adjacency(pairs: Any, n_people: int | None = None) -> Adjacency:
 def compacted(
     array: NDArray[np.signedinteger],
 ) -> tuple[NDArray[np.signedinteger], NDArray[np.int32]]:
-    """Distinct people, ascending, and the pairs renumbered to positions in that list.
-
-    Examples
-    --------
-    >>> people, renumbered = compacted(np.array([[10**9, 7], [7, 50]]))
-    >>> people.tolist(), renumbered.tolist()
-    ([7, 50, 1000000000], [[2, 0], [0, 1]])
-    """
+    """Distinct people, ascending, and the pairs renumbered to positions in that list."""
     people = np.unique(array)
     renumbered = np.empty(array.shape, dtype=np.int32)
     for start in range(0, len(array), _CHUNK):
@@ -138,17 +110,7 @@ class Correlation(NamedTuple):
 
 
 def correlate(adjacency: Adjacency) -> Correlation:
-    """Run the search over all components.
-
-    Examples
-    --------
-    The bowtie: person 0 is in two triangles, degree 4 and two blocks.
-
-    >>> bowtie = [(0, 1), (1, 2), (0, 2), (0, 3), (3, 4), (0, 4)]
-    >>> found = correlate(build_adjacency(bowtie))
-    >>> found.b.tolist(), found.largest, found.second
-    ([3, 2, 2, 2, 2], 3, 2)
-    """
+    """Run the search over all components."""
     offsets = adjacency.offsets
     disc = np.zeros(adjacency.n, dtype=np.int32)
     record = np.empty((adjacency.n + 1, 4), dtype=offsets.dtype)
@@ -372,14 +334,7 @@ def members_of(tuples: Any) -> IntArray:
 
 
 def kappa_together(found: Kappa, pairs: NDArray[Any], together: NDArray[np.int64]) -> Kappa:
-    """The same numbers, with all pairs of one value in place of all pairs of one person.
-
-    Examples
-    --------
-    >>> pairs = np.array([[0, 1], [0, 2], [1, 3]])
-    >>> kappa_together(kappa(pairs), pairs, np.array([0, 0, 1, 2])).person
-    3
-    """
+    """The same numbers, with all pairs of one value in place of all pairs of one person."""
     values = together[pairs]
     once = np.where(
         values[:, 0] == values[:, 1], -1, values[:, 1]
@@ -394,21 +349,7 @@ TOP_RANKS = 10
 
 
 def graph_summary(kappa: Any, pairs: Any) -> GraphSummary:
-    """The counts of one graph.
-
-    Parameters
-    ----------
-    kappa : Kappa
-        What ``pairveil.kappa(pairs)`` returned.
-    pairs : (K, 2) integers, or an object with ``pairs``
-        The same pairs.
-
-    Examples
-    --------
-    >>> star = [(0, 1), (0, 2), (0, 3)]
-    >>> graph_summary(kappa(star), star).degrees
-    ((1, 3), (3, 1))
-    """
+    """The counts of one graph."""
     edges = np.asarray(getattr(pairs, "pairs", pairs))
     people, degrees = np.unique(edges, return_counts=True)
     numbers = getattr(kappa, "people", None)

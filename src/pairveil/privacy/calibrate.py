@@ -170,17 +170,7 @@ def _calibrate(
     *,
     exact: bool,
 ) -> float:
-    """The least noise found with which the event fits beside the others; 0 where epsilon is inf.
-
-    Parameters
-    ----------
-    made : callable
-        The event with some noise. It checks its own numbers.
-    enough : callable
-        Noise that suffices on its own, from how far the sums can move and epsilon.
-    exact : bool
-        Whether that is the least noise, up to rounding, when there are no other events.
-    """
+    """The least noise found with which the event fits beside the others; 0 where epsilon is inf."""
     epsilon, delta = _check_epsilon(epsilon), check_delta(delta)
     cost, others = cost_of(kappa), check_events(other_events)
     adjacency = check_adjacency(adjacency)

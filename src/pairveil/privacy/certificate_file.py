@@ -141,15 +141,7 @@ def check_header(format_: object, version_: object) -> None:
 
 
 def decoded(data: Any) -> dict[str, Any]:
-    """The fields of a certificate, each of its kind; anything else is refused.
-
-    Examples
-    --------
-    >>> decoded([])
-    Traceback (most recent call last):
-        ...
-    pairveil.errors.InputError: a certificate must be a JSON object
-    """
+    """The fields of a certificate, each of its kind; anything else is refused."""
     if not isinstance(data, Mapping):
         raise InputError("a certificate must be a JSON object")
     check_header(data.get("format"), data.get("version"))
@@ -172,13 +164,7 @@ def decoded(data: Any) -> dict[str, Any]:
 
 
 def encoded(value: Any) -> Any:
-    """Plain JSON-able data; infinity is the string 'inf'.
-
-    Examples
-    --------
-    >>> encoded({"epsilon": float("inf"), "public": ("who",)})
-    {'epsilon': 'inf', 'public': ['who']}
-    """
+    """Plain JSON-able data; infinity is the string 'inf'."""
     if isinstance(value, Cost):
         return value.to_dict()
     if isinstance(value, Mapping):
@@ -191,13 +177,7 @@ def encoded(value: Any) -> Any:
 
 
 def certificate_schema() -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of certificates.
-
-    Examples
-    --------
-    >>> certificate_schema()["properties"]["kappa"]["minimum"]
-    1
-    """
+    """The JSON Schema (draft 2020-12) of certificates."""
     _, parts = msgspec.json.schema_components((CertificateFields,), ref_template="#/$defs/{name}")
     whole = parts.pop(CertificateFields.__name__)
     for name, field in {

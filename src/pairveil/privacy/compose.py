@@ -81,20 +81,7 @@ def _profile(t: float, mu: float) -> float:
 
 
 def epsilon_from_mu(mu: float, delta: float) -> float:
-    """Return the smallest epsilon at which mu-GDP gives (epsilon, delta)-DP, rounded up.
-
-    Parameters
-    ----------
-    mu : float
-        l2 sensitivity divided by the noise's standard deviation, composed as a root of squares.
-    delta : float
-        In [0, 1). At 0 no finite epsilon exists unless ``mu`` is 0.
-
-    Examples
-    --------
-    >>> round(epsilon_from_mu(1.0, 1e-5), 4)
-    4.3772
-    """
+    """Return the smallest epsilon at which mu-GDP gives (epsilon, delta)-DP, rounded up."""
     if mu == 0.0:
         return 0.0
     if delta <= 0.0 or not math.isfinite(mu) or mu > 1e8:
@@ -115,20 +102,7 @@ def epsilon_from_mu(mu: float, delta: float) -> float:
 
 
 def delta_from_mu(mu: float, epsilon: float) -> float:
-    """Return the smallest delta at which mu-GDP gives (epsilon, delta)-DP, rounded up.
-
-    Parameters
-    ----------
-    mu : float
-        As in `epsilon_from_mu`.
-    epsilon : float
-        At least 0.
-
-    Examples
-    --------
-    >>> round(delta_from_mu(1.0, 0.0), 4)  # 2 Phi(1/2) - 1
-    0.3829
-    """
+    """Return the smallest delta at which mu-GDP gives (epsilon, delta)-DP, rounded up."""
     if mu == 0.0:
         return 0.0
     if not mu <= 1e8:
@@ -138,14 +112,7 @@ def delta_from_mu(mu: float, epsilon: float) -> float:
 
 @lru_cache(maxsize=256)  # thousands of evaluations, and every query of a plan asks for the same
 def mu_from_epsilon(epsilon: float, delta: float) -> float:
-    """Return the largest mu (rounded down) with ``epsilon_from_mu(mu, delta) <= epsilon``.
-
-    Examples
-    --------
-    >>> mu = mu_from_epsilon(1.0, 1e-5)
-    >>> epsilon_from_mu(mu, 1e-5) <= 1.0 < epsilon_from_mu(1.001 * mu, 1e-5)
-    True
-    """
+    """Return the largest mu (rounded down) with ``epsilon_from_mu(mu, delta) <= epsilon``."""
     if delta <= 0.0:
         return 0.0
     low, high = 0.0, 1.0
@@ -265,12 +232,6 @@ def sampled_counts(kappa: int, sample_rate: float, lost: float) -> tuple[Array, 
     The upper tail, at most ``lost``, is given up (H_alpha grows by at most that mass); the lower
     tail is moved up to the first count kept; more than 96 counts are merged, each moved to the
     largest of its group; more than 10^6 all go to kappa. All of it only increases H_alpha.
-
-    Examples
-    --------
-    >>> counts, weights, lost = sampled_counts(2, 0.5, 0.0)
-    >>> counts.tolist(), weights.round(12).tolist(), lost
-    ([0.0, 1.0, 2.0], [0.25, 0.5, 0.25], 0.0)
     """
     first, last = _likely_counts(kappa, sample_rate, lost)
     if sample_rate >= 1.0 or last - first > _MAX_COUNTS:
@@ -291,13 +252,7 @@ def sampled_counts(kappa: int, sample_rate: float, lost: float) -> tuple[Array, 
 def sampled_gaussian_pairs(
     kappa: int, sample_rate: float, noise_multiplier: float, *, replace: bool, lost: float
 ) -> tuple[GaussianPair, ...]:
-    """Return the dominating pairs of one step: both directions, or one when they coincide.
-
-    Examples
-    --------
-    >>> len(sampled_gaussian_pairs(3, 0.1, 2.0, replace=False, lost=0.0))
-    2
-    """
+    """Return the dominating pairs of one step: both directions, or one when they coincide."""
     counts, weights, given_up = sampled_counts(kappa, sample_rate, lost)
     means = counts / noise_multiplier
     if replace:
@@ -312,15 +267,6 @@ def on_grid(interval: float, first: int, probs: Array, infinite: float = 0.0) ->
     """Return the distribution with these masses from loss ``first * interval`` on, if they are all there.
 
     Mass that went astray (underflow, NaN) would count as no loss at all.
-
-    Examples
-    --------
-    >>> float(on_grid(0.1, 0, np.array([0.25, 0.25]), infinite=0.5).get_delta_for_epsilon(10.0))
-    0.5
-    >>> on_grid(0.1, 0, np.array([0.25, 0.25]))
-    Traceback (most recent call last):
-    ...
-    pairveil.privacy.compose.UnresolvableError: a part of the privacy losses was lost to rounding
     """
     if not float(probs.sum()) + infinite >= 1.0 - _MISSING:
         raise UnresolvableError("a part of the privacy losses was lost to rounding")
@@ -373,13 +319,6 @@ def discretise(pair: GaussianPair, interval: float, tail: float) -> DensePLDPmf:
     In every cell of the grid the mass of both mixtures is kept and spread onto the cell's two ends
     ('connect the dots', Doroshenko et al. 2022): (u - alpha l)_+ is sublinear in (u, l), so the
     spread only increases every H_alpha. At most about ``tail`` goes to infinite loss.
-
-    Examples
-    --------
-    >>> pair = sampled_gaussian_pairs(1, 1.0, 2.0, replace=False, lost=0.0)[0]
-    >>> delta = discretise(pair, 1e-3, 1e-15).get_delta_for_epsilon(1.0)
-    >>> round(float(delta), 5)  # exactly Phi(-1.75) - e Phi(-2.25)
-    0.00683
     """
     low, high = _range(pair, tail)
     ends = pair.loss(np.array([low, high]))[0]
@@ -409,12 +348,6 @@ def discretise_pure(epsilon: float, interval: float) -> DensePLDPmf:
 
     Kairouz, Oh and Viswanath 2015: losses +epsilon with probability e^epsilon/(1+e^epsilon), else
     -epsilon; each is spread onto its cell's two ends.
-
-    Examples
-    --------
-    >>> pmf = discretise_pure(0.5, 0.1)
-    >>> round(float(pmf.get_delta_for_epsilon(0.0)), 6)  # (e^0.5 - 1)/(e^0.5 + 1)
-    0.244919
     """
     if epsilon > MAX_LOSS or 2.0 * epsilon / interval > MAX_CELLS:
         raise UnresolvableError("the privacy losses do not fit a grid")
@@ -434,15 +367,7 @@ def discretise_pure(epsilon: float, interval: float) -> DensePLDPmf:
 
 
 def choice_delta(eta: float, epsilon: float) -> float:
-    """Return the smallest delta that holds at ``epsilon`` for every choice of range ``eta``.
-
-    Examples
-    --------
-    >>> choice_delta(1.0, 0.0) == math.tanh(0.25)
-    True
-    >>> choice_delta(1.0, 1.0), round(choice_delta(1.0, -2.0), 6)
-    (0.0, 0.864665)
-    """
+    """Return the smallest delta that holds at ``epsilon`` for every choice of range ``eta``."""
     if epsilon >= eta:
         return 0.0
     if epsilon <= -eta:
@@ -456,13 +381,6 @@ def choice_epsilon(eta: float, delta: float) -> float:
     """Return the epsilon >= 0 of one choice of range ``eta`` at ``delta``, rounded up.
 
     H(e^epsilon) = delta solved for epsilon: eta + 2 ln(1 - sqrt(delta (1 - e^(-eta)))).
-
-    Examples
-    --------
-    >>> round(choice_epsilon(0.102, 1e-5), 4), choice_epsilon(0.1, 0.0)
-    (0.1, 0.1)
-    >>> choice_epsilon(0.1, 0.03)  # delta is above tanh(0.025): the best guess gains nothing more
-    0.0
     """
     if delta == 0.0:
         return eta
@@ -475,13 +393,7 @@ def choice_epsilon(eta: float, delta: float) -> float:
 
 
 def choice_rho(eta: float) -> float:
-    """Return rho of zero-concentrated privacy: a choice of range ``eta`` is eta^2/8-zCDP.
-
-    Examples
-    --------
-    >>> choice_rho(0.5)
-    0.03125
-    """
+    """Return rho of zero-concentrated privacy: a choice of range ``eta`` is eta^2/8-zCDP."""
     return 0.125 * eta * eta
 
 
@@ -490,11 +402,6 @@ def epsilon_from_zcdp(rho: float, delta: float) -> float:
 
     Canonne, Kamath and Steinke 2020, Proposition 12: for each alpha > 1 the value below is an epsilon
     that holds; the search for the best alpha cannot make it unsound.
-
-    Examples
-    --------
-    >>> round(epsilon_from_zcdp(0.03125, 1e-5), 3)
-    1.012
     """
     if not 1e-200 < rho < math.inf:  # next to the floats' ends nothing below is sure
         return math.inf
@@ -513,13 +420,7 @@ def epsilon_from_zcdp(rho: float, delta: float) -> float:
 
 
 def choice_spread(eta: float) -> float:
-    """Return the symmetric KL divergence of the dominating pair, 2 (eta coth(eta/2) - 2).
-
-    Examples
-    --------
-    >>> round(choice_spread(1.0), 4), round(choice_spread(1e-6) * 1e12, 4)
-    (0.3279, 0.3333)
-    """
+    """Return the symmetric KL divergence of the dominating pair, 2 (eta coth(eta/2) - 2)."""
     if eta < 0.01:
         return eta * eta / 3.0  # the difference above cancels; off by less than 1e-5 of itself
     return 2.0 * (eta / math.tanh(0.5 * eta) - 2.0)
@@ -531,12 +432,6 @@ def discretise_choice(eta: float, interval: float) -> DensePLDPmf:
     In each cell [l, l + interval) both masses are kept and moved to its two ends ('connect the dots',
     Doroshenko et al. 2022). The masses of [a, b] under P and under Q have the ratio e^((a + b)/2), so a
     cell is split as one point at its middle would be: nothing cancels.
-
-    Examples
-    --------
-    >>> pmf = discretise_choice(0.5, 0.1)
-    >>> round(choice_delta(0.5, 0.25), 5), round(float(pmf.get_delta_for_epsilon(0.25)), 5)
-    (0.03509, 0.03649)
     """
     if eta > MAX_LOSS or 2.0 * eta / interval > MAX_CELLS:
         raise UnresolvableError("the privacy losses do not fit a grid")

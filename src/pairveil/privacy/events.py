@@ -78,13 +78,7 @@ class _Event:
         return float(getattr(self, self._noise_field()))
 
     def with_noise(self, noise: float) -> Self:
-        """The same answers with other noise.
-
-        Examples
-        --------
-        >>> LaplaceEvent(2.0, steps=3).with_noise(4.0)
-        LaplaceEvent(scale_multiplier=4.0, steps=3)
-        """
+        """The same answers with other noise."""
         return replace(self, **{self._noise_field(): noise})
 
     def _noise_field(self) -> str:
@@ -331,25 +325,13 @@ StoredEvent: Any = _Trial | _stored(BestOfEvent, trials=_Candidates)
 
 
 def event_from_dict(data: Mapping[str, Any]) -> Event:
-    """Rebuild an event from its dictionary; an unknown kind or field is an error, never skipped.
-
-    Examples
-    --------
-    >>> event_from_dict({"kind": "laplace", "scale_multiplier": 2.0, "steps": 3})
-    LaplaceEvent(scale_multiplier=2.0, steps=3)
-    """
+    """Rebuild an event from its dictionary; an unknown kind or field is an error, never skipped."""
     decode(data, StoredEvent, "a privacy event")
     return _KINDS[data["kind"]](**{name: one for name, one in data.items() if name != "kind"})
 
 
 def check_events(events: Iterable[Event]) -> tuple[Event, ...]:
-    """Return the events as a tuple; anything that is not a known event is refused.
-
-    Examples
-    --------
-    >>> check_events([LaplaceEvent(2.0)])
-    (LaplaceEvent(scale_multiplier=2.0, steps=1),)
-    """
+    """Return the events as a tuple; anything that is not a known event is refused."""
     checked = (events,) if isinstance(events, Event) else tuple(events)
     for event in checked:
         if type(event) not in _KINDS.values():
@@ -378,13 +360,7 @@ def check_kappa(kappa: object) -> int:
 
 
 def cost_of(group: int | Cost) -> Cost:
-    """A group size as a cost: that many pairs.
-
-    Examples
-    --------
-    >>> cost_of(3) == Cost(records=3)
-    True
-    """
+    """A group size as a cost: that many pairs."""
     return group if isinstance(group, Cost) else Cost(check_kappa(group))
 
 
@@ -394,15 +370,7 @@ def cost_by_event(group: Group, n_events: int) -> tuple[Cost, ...]:
 
 
 def larger(one: Group, other: Group) -> Group:
-    """A cost that covers both, event by event where there is one for each.
-
-    Examples
-    --------
-    >>> larger(2, 3)
-    3
-    >>> larger(Cost(1, 2.0, empties=False), 3)
-    Cost(records=3, zero_out=2.0, replace=2.0, empties=False)
-    """
+    """A cost that covers both, event by event where there is one for each."""
     if isinstance(one, int) and isinstance(other, int):
         return max(one, other)
     lengths = [len(group) for group in (one, other) if isinstance(group, tuple)]

@@ -38,21 +38,7 @@ def _width(n_entries: int, norm: Norm) -> float:
 def choose_grid(clip: float, n_entries: int, *, norm: Norm = "l2", n_pairs: int = 1 << 30) -> float:
     """Return the grid: a power of two that costs at most 2**-20 of the clip and cannot overflow.
 
-    Parameters
-    ----------
-    clip : float
-        One pair's clip bound.
-    n_entries : int
-        Entries of the released sum (components times features).
-    norm : {"l2", "l1"}
-        The norm of the clip: l2 for Gaussian noise, l1 for Laplace.
-    n_pairs : int, default 2**30
-        Most pairs that can be summed (public).
-
-    Examples
-    --------
-    >>> choose_grid(1.0, 100) == 2.0**-31
-    True
+    ``n_pairs``: most records that can be summed (public).
     """
     if not (math.isfinite(clip) and clip > 0.0):
         raise InputError("the clip bound must be finite and greater than 0")
@@ -73,14 +59,6 @@ def check_noise(noise_multiplier: float, n_entries: int, norm: Norm = "l2") -> N
 
     Less than a grid step is too little. Much noise makes the grid coarser, and the grid's own part of the
     sensitivity, a step an entry, then grows with the noise: beyond a point it cannot be had at all.
-
-    Examples
-    --------
-    >>> check_noise(1e6, 1000)
-    >>> check_noise(1e12, 1000, "l1")
-    Traceback (most recent call last):
-    ...
-    pairveil.errors.InputError: so small an epsilon or delta, or so large a kappa, asks for more ...
     """
     if not noise_multiplier >= 2.0 * choose_grid(1.0, 1):
         raise InputError(
@@ -101,20 +79,7 @@ def grid_sensitivity(
 
     The clip bound, plus the float64 error of a tile's sum in both worlds, plus half a grid step per
     entry in both worlds. Scale the noise by this instead of the clip. Replacing a pair moves the
-    sum by at most twice as much.
-
-    Parameters
-    ----------
-    clip, grid, n_entries, norm
-        As in `choose_grid`.
-    tile : int, default 4096
-        Most pairs per rounded partial sum.
-
-    Examples
-    --------
-    >>> bigger = grid_sensitivity(1.0, choose_grid(1.0, 100), 100)
-    >>> 1.0 < bigger < 1.0 + 2.0**-19
-    True
+    sum by at most twice as much. ``tile``: most records of a rounded partial sum.
     """
     if not 1 <= tile <= MAX_TILE:
         raise InputError(f"a tile must hold between 1 and {MAX_TILE} pairs")
@@ -124,13 +89,7 @@ def grid_sensitivity(
 
 
 def to_grid(partial_sum: NDArray[np.float64], grid: float) -> NDArray[np.int64]:
-    """Round one tile's partial sum to integer multiples of ``grid``.
-
-    Examples
-    --------
-    >>> to_grid(np.array([0.3, -1.0]), 0.25).tolist()
-    [1, -4]
-    """
+    """Round one tile's partial sum to integer multiples of ``grid``."""
     with np.errstate(over="ignore"):  # an overflow is caught below
         units = np.rint(partial_sum / grid)  # the grid is a power of two: the division is exact
     if not np.all(np.abs(units) < 2.0**62):  # also catches NaN
@@ -145,21 +104,8 @@ def delta_slack(n_samples: int, sigma_in_grid: float, *, shift: float = 10.0) ->
     post-processing, and the discrete Gaussian's probabilities differ from the rounded Gaussian's by
     a factor of at most exp(1/(8 s^2)) one way and exp(R^2/(24 s^2)) the other within R standard
     deviations, s = ``sigma_in_grid``. Over all samples this adds less than the value returned to
-    delta, at every epsilon.
-
-    Parameters
-    ----------
-    n_samples : int
-        Noise samples in the whole fit: entries times steps.
-    sigma_in_grid : float
-        The smallest noise standard deviation used, divided by its grid.
-    shift : float, default 10.0
-        At least kappa / noise_multiplier for the largest kappa that is reported.
-
-    Examples
-    --------
-    >>> delta_slack(100_000, 2.0**31) < 1e-11
-    True
+    delta, at every epsilon. ``shift`` is at least kappa / noise_multiplier for the largest kappa that is
+    reported, and ``n_samples`` counts entries times steps.
     """
     if n_samples < 0 or not sigma_in_grid >= 2.0 or not shift >= 0.0:
         raise InputError("discrete noise needs n_samples >= 0, sigma_in_grid >= 2 and shift >= 0")

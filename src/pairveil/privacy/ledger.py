@@ -97,13 +97,7 @@ class LedgerEntry:
                 raise InputError("a unit whose costs differ by event needs one cost for each event")
 
     def meaning(self, unit: str) -> str | None:
-        """What a unit means here; None where it is not known.
-
-        Examples
-        --------
-        >>> LedgerEntry((), {}, "", 0.0, "").meaning("person")
-        'single'
-        """
+        """What a unit means here; None where it is not known."""
         return None if self.meanings is None else self.meanings.get(unit, SINGLE)
 
     def to_dict(self) -> dict[str, Any]:
@@ -194,13 +188,6 @@ def ledger_lock(ledger: Path) -> Iterator[None]:
 
     Raises InputError: another process held it all the time, nothing can be written there, or the ledger
     has a second name.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder, ledger_lock(Path(folder, "budget.json")):
-    ...     os.listdir(folder)
-    ['budget.json.lock']
     """
     # A new lock object each time: threads of one process exclude each other too.
     lock = FileLock(f"{ledger}.lock")
@@ -309,15 +296,7 @@ def digest_of_ledger(body: Mapping[str, Any]) -> str:
 
 
 def read_ledger(path: Path) -> tuple[dict[str, Any], tuple[LedgerEntry, ...]]:
-    """Read a ledger file strictly: anything unexpected is an error.
-
-    Examples
-    --------
-    >>> read_ledger(Path("no-such-ledger.json"))
-    Traceback (most recent call last):
-    ...
-    pairveil.errors.InputError: the ledger at no-such-ledger.json has vanished; restore it from a backup
-    """
+    """Read a ledger file strictly: anything unexpected is an error."""
     if not path.exists():
         raise InputError(f"the ledger at {path} has vanished; restore it from a backup")
     title = f"the ledger at {path}"

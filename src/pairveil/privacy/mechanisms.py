@@ -58,11 +58,6 @@ class Budget(NamedTuple):
     kappa : int or Cost
         What one protected unit can move; a number is that of pairs.
     adjacency : {'zero-out', 'replace'}
-
-    Examples
-    --------
-    >>> Budget(1.0, 1e-5, 3, "replace").sensitivity
-    6.0
     """
 
     epsilon: float
@@ -151,13 +146,7 @@ _MOST_SAMPLES = 1 << 62  # of no fit; beyond the floats there is nothing to comp
 
 @dataclass(frozen=True)
 class Gaussian(Mechanism):
-    """Gaussian noise on every entry of a sum.
-
-    Examples
-    --------
-    >>> round(GAUSSIAN.multiplier(Budget(1.0, 1e-5, 1, "zero-out"), share=1.0), 2)
-    3.73
-    """
+    """Gaussian noise on every entry of a sum."""
 
     name: str = "gaussian"
     norm: Norm = "l2"
@@ -216,13 +205,7 @@ GAUSSIAN = Gaussian()
 
 @dataclass(frozen=True)
 class Laplace(Mechanism):
-    """Laplace noise on every entry of a sum.
-
-    Examples
-    --------
-    >>> round(LAPLACE.multiplier(Budget(0.5, 0.0, 2, "zero-out"), share=0.5, times=3), 6)
-    24.0
-    """
+    """Laplace noise on every entry of a sum."""
 
     name: str = "laplace"
     norm: Norm = "l1"
@@ -269,11 +252,6 @@ class Exponential(Mechanism):
 
     That is the largest of the scores with Gumbel noise of scale 1/eta on each of them, so a query's
     ``noise_multiplier`` is 1/eta. The norm is the range over the candidates (docs/theory/choice.md).
-
-    Examples
-    --------
-    >>> round(EXPONENTIAL.multiplier(Budget(0.5, 0.0, 2, "zero-out"), share=0.5, times=3), 6)
-    24.0
     """
 
     name: str = "exponential"
@@ -319,13 +297,7 @@ class Exponential(Mechanism):
 
     @staticmethod
     def eta(noise_multiplier: float) -> float:
-        """Range of the log-probabilities' change for one record; infinite without noise.
-
-        Examples
-        --------
-        >>> EXPONENTIAL.eta(4.0), EXPONENTIAL.eta(0.0)
-        (0.25, inf)
-        """
+        """Range of the log-probabilities' change for one record; infinite without noise."""
         return 1.0 / noise_multiplier if noise_multiplier else math.inf
 
 
@@ -346,13 +318,7 @@ __all__ = ["MECHANISMS", "NOISES", "Budget", "Drawn", "Mechanism", "Sampling", "
 
 
 def mechanism_named(name: object) -> Mechanism:
-    """The mechanism of that name.
-
-    Examples
-    --------
-    >>> mechanism_named("laplace").norm
-    'l1'
-    """
+    """The mechanism of that name."""
     if not isinstance(name, str) or name not in MECHANISMS:
         raise InputError(f"mechanism must be one of {', '.join(MECHANISMS)}")
     return MECHANISMS[name]
@@ -397,13 +363,6 @@ class Query:
         1 is the full batch.
     records : {'pairs', 'groups', 'people', 'choices', 'workers'}
         What is summed over; what a protected unit costs depends on it (`pairveil.privacy.events`).
-
-    Examples
-    --------
-    >>> Query("gradients", (2, 30), noise_multiplier=20.0, steps=100).event()
-    GaussianEvent(noise_multiplier=20.0, sample_rate=1.0, steps=100)
-    >>> Query("gradients", (2, 30), 8.0, steps=40, sampling="disjoint", sample_rate=0.1).event()
-    DisjointGaussianEvent(noise_multiplier=8.0, epochs=4)
     """
 
     name: str
@@ -474,12 +433,6 @@ class Query:
         """Rebuild a query from its public description, strictly in what its cost follows from.
 
         Descriptions of version 1 know pairs only and may not state their entries.
-
-        Examples
-        --------
-        >>> query = Query("gradients", (2, 30), 20.0, steps=100)
-        >>> Query.from_dict(query.to_dict()).event() == query.event()
-        True
         """
         found: QueryFields = decode(data, QueryFields, "a query of the plan")
         return cls(
@@ -494,28 +447,7 @@ _VERSION_1_DIRECTIONS = 10
 
 
 def slack_of_plan(plan: Mapping[str, Any], largest_kappa: int) -> float:
-    """What exact discrete noise can add to delta, over all queries of a plan.
-
-    Parameters
-    ----------
-    plan : mapping
-        Public description of the queries, as certificates hold it: each query with its ``mechanism``,
-        ``noise_multiplier``, ``steps`` and ``entries`` (numbers in one sum). Plans of version 0.1 do not
-        state the entries; they follow from its names and the numbers of features and components.
-    largest_kappa : int
-        The largest number of records that a reported unit touches.
-
-    Returns the sum of what each mechanism says of its own noise; 1, all there is, for a mechanism that is
-    unknown or has no proof.
-
-    Raises KeyError, TypeError, ValueError: the plan does not describe its releases.
-
-    Examples
-    --------
-    >>> release = {"mechanism": "gaussian", "noise_multiplier": 40.0, "steps": 100, "entries": 300}
-    >>> 0.0 < slack_of_plan({"releases": [release]}, largest_kappa=2) < 1e-12
-    True
-    """
+    """What exact discrete noise can add to delta, over all queries of a plan."""
     if largest_kappa > MAX_KAPPA:
         return 1.0
     drawn: dict[str, list[Drawn]] = {}

@@ -87,14 +87,6 @@ class SeededNoise:
 
     ``rng``: numpy Generator or RandomState, int or None; None draws a seed from the operating system; the
     noise is still floating-point noise.
-
-    Examples
-    --------
-    >>> a, b = SeededNoise(7), SeededNoise(7)
-    >>> bool((a.gaussian(np.zeros(3), 1.0) == b.gaussian(np.zeros(3), 1.0)).all())
-    True
-    >>> a.for_release
-    False
     """
 
     name = SEEDED_NOISE
@@ -122,13 +114,7 @@ class SeededNoise:
         return _on_grid(total, self._rng.laplace(0.0, scale, total.shape), grid)
 
     def sample(self, n: int, q: float) -> NDArray[np.int64]:
-        """Return a Poisson sample; small rates skip from hit to hit instead of asking every item.
-
-        Examples
-        --------
-        >>> SeededNoise(0).sample(5, 1.0).tolist()
-        [0, 1, 2, 3, 4]
-        """
+        """Return a Poisson sample; small rates skip from hit to hit instead of asking every item."""
         _check_sample(n, q)
         if q == 1.0:
             return np.arange(n, dtype=np.int64)
@@ -149,11 +135,6 @@ class SeededNoise:
         """Return an index c with probability proportional to exp(eta * scores[c] / unit).
 
         The largest of the scores with Gumbel noise, in floating point.
-
-        Examples
-        --------
-        >>> SeededNoise(0).choose(np.array([0, 5000, 0]), 0.5, unit=100)
-        1
         """
         whole = check_choice(scores, eta, unit)
         if math.isinf(eta):
@@ -176,13 +157,6 @@ class TrustedNoise:
 
     It holds no state, so that forked or copied processes never share a stream. The samplers are those of
     `pairveil.privacy.samplers` and `pairveil.privacy.samplers`; the tests hold them against OpenDP's.
-
-    Examples
-    --------
-    >>> source = TrustedNoise()
-    >>> noisy = source.gaussian(np.zeros(4, dtype=np.int64), scale=1.0, grid=2.0**-20)
-    >>> bool((noisy * 2**20 == np.rint(noisy * 2**20)).all())
-    True
     """
 
     name = TRUSTED_NOISE.format(sampler="compiled")
@@ -208,13 +182,7 @@ class TrustedNoise:
         return poisson_sample(n, q, process_keystream())
 
     def choose(self, scores: NDArray[Any], eta: float, unit: int = 1) -> int:
-        """Return an index c with probability proportional to exp(eta * scores[c] / unit), exactly.
-
-        Examples
-        --------
-        >>> TrustedNoise().choose(np.array([0, 5000, 0]), 0.5, unit=10)
-        1
-        """
+        """Return an index c with probability proportional to exp(eta * scores[c] / unit), exactly."""
         whole = check_choice(scores, eta, unit)
         return int(choose_exactly(whole, eta, unit, process_keystream())[0])
 

@@ -124,12 +124,6 @@ def epsilon_of_parts(
     """Return epsilon of several (events, kappa) parts released together.
 
     Each part keeps its own kappa: a unit may hold 1 pair of one fit and 13 of another.
-
-    Examples
-    --------
-    >>> from pairveil.privacy.events import LaplaceEvent
-    >>> epsilon_of_parts([([LaplaceEvent(10.0)], 1), ([LaplaceEvent(20.0)], 4)], delta=0.0)
-    0.3...
     """
     delta = check_delta(delta)
     composition = compose(parts, check_adjacency(adjacency))
@@ -310,20 +304,6 @@ def delta_of(
 
     An upper bound, exact for full-batch and disjoint Gaussian events. At epsilon 0 it bounds the total
     variation between what is seen of two neighbouring data sets.
-
-    Parameters
-    ----------
-    events, kappa, adjacency
-        As in `epsilon_of`.
-    epsilon : float
-        At least 0.
-
-    Examples
-    --------
-    >>> from pairveil.privacy.events import GaussianEvent
-    >>> plan = [GaussianEvent(noise_multiplier=4.0, steps=4)]
-    >>> round(delta_of(plan, epsilon=0.0, kappa=1, adjacency="replace"), 4)  # mu = 1
-    0.3829
     """
     if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not epsilon >= 0.0:
         raise InputError("epsilon must be a number of at least 0")
@@ -334,16 +314,7 @@ def delta_of(
 def mu_of(
     events: Iterable[Event], *, kappa: Group, adjacency: Adjacency = "zero-out"
 ) -> float | None:
-    """Return mu of events that are exactly mu-GDP together; None when they are not.
-
-    Examples
-    --------
-    >>> from pairveil.privacy.events import GaussianEvent, LaplaceEvent
-    >>> mu_of([GaussianEvent(noise_multiplier=4.0, steps=4)], kappa=1, adjacency="replace")
-    1.0
-    >>> mu_of([LaplaceEvent(10.0)], kappa=1) is None
-    True
-    """
+    """Return mu of events that are exactly mu-GDP together; None when they are not."""
     composition = compose([(events, kappa)], check_adjacency(adjacency))
     if composition is None or composition.searches:
         return None
@@ -650,40 +621,14 @@ def check_prior(prior: float) -> None:
 def best_guess_of(
     events: Sequence[Event], *, kappa: Group, prior: float = 0.5, delta_slack: float = 0.0
 ) -> float:
-    """How often the best possible guesser between two contents is right, at most.
-
-    Parameters
-    ----------
-    events, kappa
-        As in `pairveil.privacy.profile.epsilon_of`; the two contents are compared by replacing.
-    prior : float, default 0.5
-        How likely one of the two was before.
-    delta_slack : float, default 0.0
-        What exact discrete noise adds to delta.
-
-    Examples
-    --------
-    >>> from pairveil.privacy.events import GaussianEvent
-    >>> round(best_guess_of([GaussianEvent(2.0)], kappa=1), 4)  # Phi(1/2)
-    0.6915
-    >>> round(best_guess_of([GaussianEvent(2.0)], kappa=1, prior=0.01), 4)  # hardly more than 'no'
-    0.99
-    """
+    """How often the best possible guesser between two contents is right, at most."""
     return best_guess_of_parts([(events, kappa)], prior=prior, delta_slack=delta_slack)
 
 
 def best_guess_of_parts(
     parts: Iterable[Part], *, prior: float = 0.5, delta_slack: float = 0.0
 ) -> float:
-    """The same of several (events, kappa) parts released together.
-
-    Examples
-    --------
-    >>> from pairveil.privacy.events import GaussianEvent
-    >>> one, other = ([GaussianEvent(4.0)], 1), ([GaussianEvent(4.0)], 1)
-    >>> round(best_guess_of_parts([one, other]), 4)  # Phi(sqrt(2) / 4)
-    0.6382
-    """
+    """The same of several (events, kappa) parts released together."""
     check_prior(prior)
     rare = min(prior, 1.0 - prior)
     epsilon = max(math.log1p(-rare) - math.log(rare), 0.0)
@@ -694,15 +639,7 @@ def best_guess_of_parts(
 
 
 def tradeoff_of(events: Sequence[Event], *, kappa: Group, delta_slack: float = 0.0) -> Tradeoff:
-    """The trade-off curve of events for the contents of ``kappa`` pairs, replaced.
-
-    Examples
-    --------
-    >>> from pairveil.privacy.events import LaplaceEvent
-    >>> curve = tradeoff_of([LaplaceEvent(2.0)], kappa=1)  # pure epsilon 1
-    >>> round(float(curve.at(0.0)), 6), round(float(curve.at(1.0)), 6)
-    (1.0, 0.0)
-    """
+    """The trade-off curve of events for the contents of ``kappa`` pairs, replaced."""
 
     def profile(epsilon: float) -> float:
         found = delta_of(events, epsilon=epsilon, kappa=kappa, adjacency="replace")

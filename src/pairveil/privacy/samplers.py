@@ -90,15 +90,6 @@ class Keystream:
         False when the key was given.
     lock : threading.RLock
         To be held from ``unread`` to the last ``spend`` of one draw.
-
-    Examples
-    --------
-    >>> stream = Keystream()
-    >>> stream.refill()
-    >>> first = int(stream.unread()[0])
-    >>> stream.spend(1)
-    >>> stream.unread().size
-    16383
     """
 
     def __init__(self, key: bytes | None = None, block: int = 16384) -> None:
@@ -156,13 +147,7 @@ class Keystream:
 
 @lru_cache(maxsize=1)
 def process_keystream() -> Keystream:
-    """Return the stream of this process, so that who draws from it need not hold (or pickle) one.
-
-    Examples
-    --------
-    >>> process_keystream() is process_keystream()
-    True
-    """
+    """Return the stream of this process, so that who draws from it need not hold (or pickle) one."""
     return Keystream()
 
 
@@ -201,13 +186,7 @@ class CellTable(NamedTuple):
 
 
 def cell_length(p: int, q: int) -> int:
-    """Return L for sigma = p/q: the largest power of two with 48 L <= sigma, or 1.
-
-    Examples
-    --------
-    >>> cell_length(3, 1), cell_length(95, 1), cell_length(96, 1), cell_length(2**41, 2) == 2**34
-    (1, 1, 2, True)
-    """
+    """Return L for sigma = p/q: the largest power of two with 48 L <= sigma, or 1."""
     return 1 << max(0, (p // (_CELLS_PER_SIGMA * q)).bit_length() - 1)
 
 
@@ -283,23 +262,7 @@ def _cut(family: Family, p: int, q: int, width: int) -> tuple[list[int], list[in
 
 @lru_cache(maxsize=64)
 def cell_table(family: Family, p: int, q: int, width: int = 1) -> CellTable:
-    """Return the table for sigma = p/q, in lowest terms, with ``width`` digits of 64 bits.
-
-    Parameters
-    ----------
-    family : {"gaussian", "laplace"}
-        Which w.
-    p, q : int
-        The scale in grid units.
-    width : int, default=1
-        Digits of each end, at most 16: all of them tie with chance 2^-1000.
-
-    Examples
-    --------
-    >>> table = cell_table("gaussian", 3, 1)
-    >>> int(table.guide[0]), table.guide.size < 2**13
-    (0, True)
-    """
+    """Return the table for sigma = p/q, in grid units and lowest terms, with ``width`` digits of 64 bits."""
     if not (0 < p <= MAX_NUMERATOR and 0 < q <= MAX_DENOMINATOR):
         raise InputError("the scale must be p/q in (0, 2^50] with p <= 2^50 and q <= 2^57")
     if width > MAX_WIDTH:
@@ -487,13 +450,6 @@ def scale_above(scale: float) -> Fraction:
     """Return a ratio that the samplers take, not below ``scale`` and above it by 2^-48 of it at most.
 
     More noise than asked for is the safe side.
-
-    Examples
-    --------
-    >>> scale_above(1000.0)
-    Fraction(1000, 1)
-    >>> 0 <= scale_above(0.1) - Fraction(0.1) < 2**-50
-    True
     """
     if not 2.0**-4 <= scale <= 2.0**49:
         raise InputError("the scale must be between 2^-4 and 2^49 grid units")
@@ -506,21 +462,7 @@ def discrete_gaussian(
 ) -> Ints:
     """Draw integers with P(x) proportional to exp(-x^2 / (2 sigma^2)), exactly.
 
-    Parameters
-    ----------
-    sigma : int or Fraction
-        Scale in grid units, a ratio of integers, numerator at most 2^50. (The variance is slightly
-        below sigma^2; the guarantee of CKS 2020 is stated in sigma.)
-    size : int or tuple of int
-        Shape of the result.
-    keystream : Keystream
-        Where the bits come from.
-
-    Examples
-    --------
-    >>> noise = discrete_gaussian(2**40, (2, 3), Keystream())
-    >>> noise.shape, noise.dtype
-    ((2, 3), dtype('int64'))
+    The variance is slightly below sigma^2; the guarantee of CKS 2020 is stated in sigma.
     """
     return _draw("gaussian", sigma, size, keystream)
 
@@ -528,30 +470,13 @@ def discrete_gaussian(
 def discrete_laplace(
     scale: int | Fraction, size: int | tuple[int, ...], keystream: Keystream
 ) -> Ints:
-    """Draw integers with P(x) proportional to exp(-|x| / scale), exactly.
-
-    Parameters
-    ----------
-    scale, size, keystream
-        As in `discrete_gaussian`.
-
-    Examples
-    --------
-    >>> discrete_laplace(Fraction(1, 100), 4, Keystream())
-    array([0, 0, 0, 0])
-    """
+    """Draw integers with P(x) proportional to exp(-|x| / scale), exactly."""
     return _draw("laplace", scale, size, keystream)
 
 
 @lru_cache(maxsize=64)
 def hazard(rate: float) -> Fraction:
-    """Return the b/2^50 just below -ln(1 - rate): ``poisson_sample`` takes 1 - exp(-b/2^50).
-
-    Examples
-    --------
-    >>> 0.0 < 0.05 - -math.expm1(-hazard(0.05)) < 2**-49
-    True
-    """
+    """Return the b/2^50 just below -ln(1 - rate): ``poisson_sample`` takes 1 - exp(-b/2^50)."""
     with localcontext() as context:
         context.prec = 80  # ln is correctly rounded; the slack covers its last digits
         exact = -(1 - Decimal(rate)).ln() * 2**50 - Decimal(10) ** -40
@@ -566,22 +491,6 @@ def poisson_sample(n: int, rate: float, keystream: Keystream) -> Ints:
     1 - exp(-h) with h = ``hazard(rate)``: never above ``rate``, and less than 2^-50 below it. Account
     for ``rate``: a smaller chance is a thinned sample, which is never less private (a mixture with
     the case 'not chosen'; the hockey-stick divergence is jointly convex).
-
-    Parameters
-    ----------
-    n : int
-        Number of items, at most 2^48.
-    rate : float
-        In (0, 1]; 1 chooses every item and draws nothing.
-    keystream : Keystream
-        Where the bits come from.
-
-    Returns the chosen items, increasing.
-
-    Examples
-    --------
-    >>> poisson_sample(4, 1.0, Keystream())
-    array([0, 1, 2, 3])
     """
     if not 0 <= n <= MAX_ITEMS:
         raise InputError("n must be between 0 and 2^48")
@@ -702,13 +611,7 @@ def _fill_choices(out, done, words, scores, best, rate_whole, rate_part):  # typ
 
 
 def rate_below(eta: float, unit: int) -> int:
-    """Return floor(2^64 eta / unit): eta per step of a score, never rounded up.
-
-    Examples
-    --------
-    >>> rate_below(0.5, 2**20) == 2**43
-    True
-    """
+    """Return floor(2^64 eta / unit): eta per step of a score, never rounded up."""
     rate = math.floor(Fraction(eta) * 2**64 / unit)
     if not 1 <= rate < 2**127:
         raise InputError(
@@ -726,11 +629,6 @@ def check_choice(scores: ArrayLike, eta: float, unit: int) -> Ints:
     """Return the scores as 64-bit integers; refuse what cannot be chosen from exactly.
 
     Everything refused here is public: the scores' shape and type, eta and the unit.
-
-    Examples
-    --------
-    >>> check_choice([3, 1], 0.5, 1)
-    array([3, 1])
     """
     array: NDArray[Any] = np.asarray(scores)
     if array.ndim != 1 or not 1 <= array.size <= _MAX_CANDIDATES:
@@ -750,26 +648,8 @@ def choose_exactly(
 ) -> Ints:
     """Draw candidates with P(c) proportional to exp(eta u_c / unit), exactly and independently.
 
-    Parameters
-    ----------
-    scores : array of signed integers, shape (n_candidates,)
-        The sums u_c, see `whole_scores` for the contract under which a draw is a
-        ``ChoiceEvent(eta)``. Any 64-bit integers are handled exactly.
-    eta : float
-        The event's eta; rounded down to a multiple of unit/2^64. ``inf`` takes the first best one.
-    unit : int
-        What counts as 1: the largest range of one record's contributions.
-    keystream : Keystream
-        Where the bits come from.
-    count : int, default 1
-        Independent draws; each is an event of its own.
-
-    Returns ndarray of int64, shape (count,): indices of candidates.
-
-    Examples
-    --------
-    >>> choose_exactly([0, 10**6, -5], 1.0, 1, Keystream(), count=3)
-    array([1, 1, 1])
+    Each draw is a ``ChoiceEvent(eta)`` if one record's contributions have a range of ``unit`` at most
+    (`whole_scores`). eta is rounded down to a multiple of unit/2^64; ``inf`` takes the first best one.
     """
     whole = check_choice(scores, eta, unit)
     if math.isinf(eta):
@@ -795,24 +675,6 @@ def whole_scores(values: ArrayLike, signs: ArrayLike, unit: int) -> Ints:
     with no term for rounding, because each record is rounded by itself and integers are added exactly.
     Replacing a record (sign and values) has a range of at most 2 units; kappa records, kappa times that.
     Rounding a floating-point sum instead would add that sum's own rounding errors to the range.
-
-    Parameters
-    ----------
-    values : array of float, shape (n_records, n_candidates)
-        Clipped to [0, 1]; NaN counts as 0, so that no contents can stop a fit.
-    signs : array of int, shape (n_records,)
-        +1, -1 or 0 (a null record).
-    unit : int
-        At most 2^52, and n_records * unit at most 2^62.
-
-    Returns
-    -------
-    ndarray of int64, shape (n_candidates,)
-
-    Examples
-    --------
-    >>> whole_scores([[0.5, 1.0], [0.25, 0.0]], [1, -1], unit=8)
-    array([2, 8])
     """
     contributions = np.asarray(values, dtype=np.float64)
     directions = np.asarray(signs)

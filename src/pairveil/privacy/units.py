@@ -69,13 +69,7 @@ WORDS: dict[str, Words] = {kind: Words.of(kind) for kind in (*KINDS, "links")}
 
 
 def public_of(kinds: Iterable[str]) -> tuple[str, ...]:
-    """What a certificate about these kinds of records treats as public, each sentence once.
-
-    Examples
-    --------
-    >>> public_of(["people"])[2]
-    "the bound on the features' norm"
-    """
+    """What a certificate about these kinds of records treats as public, each sentence once."""
     return tuple(dict.fromkeys(said for kind in kinds for said in WORDS[kind].public))
 
 
@@ -120,14 +114,7 @@ SCORE_QUERY = "score counts"
 
 
 def float_at_most(value: SupportsFloat) -> float:
-    """A number as a float that is not above it: what was asked for is never exceeded by rounding.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> float_at_most(np.float32(1)), float_at_most(2**53 + 3) <= 2**53 + 3
-    (1.0, True)
-    """
+    """A number as a float that is not above it: what was asked for is never exceeded by rounding."""
     if isinstance(value, Integral):
         value = int(value)  # numpy would compare it as a float
     try:
@@ -139,13 +126,7 @@ def float_at_most(value: SupportsFloat) -> float:
 
 
 def round_up(value: float, digits: int = 4) -> str:
-    """A number for people, rounded so that no promise looks better than it is.
-
-    Examples
-    --------
-    >>> round_up(1.00049), round_up(0.99993), round_up(2.0), round_up(12345.6)
-    ('1.001', '1', '2', '12350')
-    """
+    """A number for people, rounded so that no promise looks better than it is."""
     if not math.isfinite(value) or value == 0:
         return f"{value:g}"
     if 0 < value < 1e-300:  # too small for a unit of its own
@@ -156,13 +137,7 @@ def round_up(value: float, digits: int = 4) -> str:
 
 
 def times_in_100(share: float) -> str:
-    """A bound on a share as 'so many times in 100', rounded up.
-
-    Examples
-    --------
-    >>> times_in_100(0.60563), times_in_100(0.7)
-    ('60.6', '70')
-    """
+    """A bound on a share as 'so many times in 100', rounded up."""
     return f"{math.ceil(1000 * share - 1e-9) / 10:g}"
 
 
@@ -177,24 +152,7 @@ UNNAMED = "together ?"
 def meanings_of(
     *, shares: bool = False, column: str | None = None, entity_records: int | None = None
 ) -> dict[str, str]:
-    """What units mean that are not `SINGLE`, as ledgers compare it.
-
-    Parameters
-    ----------
-    shares : bool
-        Whether a column says who changes together. That widens 'person'; a relationship stays one of two.
-    column : str, optional
-        Name of that column (`pairveil.records.identity.together_digest`), where people have names.
-    entity_records : int, optional
-        Records of one person, at most. With several a relationship is one of all records of two people.
-
-    Examples
-    --------
-    >>> meanings_of(), meanings_of(shares=True, column="ab12")
-    ({}, {'person': 'together ab12'})
-    >>> meanings_of(entity_records=1), meanings_of(entity_records=5)
-    ({}, {'relationship': 'entity 5', 'person': 'entity 5'})
-    """
+    """What units mean that are not `SINGLE`, as ledgers compare it."""
     if entity_records is not None and entity_records > 1:
         return dict.fromkeys(("relationship", "person"), f"entity {entity_records}")
     if shares:

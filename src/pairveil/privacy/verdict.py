@@ -39,23 +39,7 @@ class Releases:
 
 
 def releases_of(ledger: PrivacyLedger, planned: Mapping[str, Any] | None = None) -> Releases:
-    """All releases of a ledger together.
-
-    Parameters
-    ----------
-    planned : mapping, optional
-        What `PrivacyLedger.spend` would be given for one more, which is counted but not charged.
-
-    Examples
-    --------
-    >>> from pairveil.privacy.events import GaussianEvent
-    >>> from pairveil.privacy.ledger import PrivacyLedger
-    >>> ledger = PrivacyLedger(epsilon=3.0, delta=1e-5)
-    >>> for _ in range(3):
-    ...     _ = ledger.spend([GaussianEvent(8.0)], {"relationship": 1, "person": 2}, graph="May")
-    >>> {unit: round(share, 3) for unit, share in releases_of(ledger).best_guess.items()}
-    {'relationship': 0.586, 'person': 0.667}
-    """
+    """All releases of a ledger together."""
     if planned is not None:
         budget = (ledger.epsilon, ledger.delta)
         rehearsal = type(ledger)(*budget, unit=ledger.unit, adjacency=ledger.adjacency)
@@ -196,16 +180,6 @@ def delta_too_large(certificate: Certificate) -> str:
     """Why a certificate's delta protects nobody, and which one would; nothing where it is small enough.
 
     With a delta of 1 over the number of records, showing one of them outright would keep the promise.
-
-    Examples
-    --------
-    >>> from dataclasses import replace
-    >>> from pairveil.privacy.certificate import _example
-    >>> delta_too_large(_example())
-    ''
-    >>> print(delta_too_large(replace(_example(), delta=0.01)))
-    delta=0.01 is not below 1 / 500 pairs: a release could show one of them outright and still keep the
-    promise; choose delta=0.0001 or less
     """
     n = max(certificate.n_pairs_used, 1)
     if certificate.delta < 1 / n:
@@ -216,13 +190,7 @@ def delta_too_large(certificate: Certificate) -> str:
 
 
 def small_delta(n_records: int) -> float:
-    """A power of ten that is at most a tenth of 1 over the number of records.
-
-    Examples
-    --------
-    >>> small_delta(500), small_delta(150_000)
-    (0.0001, 1e-07)
-    """
+    """A power of ten that is at most a tenth of 1 over the number of records."""
     return float(f"1e-{math.ceil(math.log10(10 * n_records))}")
 
 

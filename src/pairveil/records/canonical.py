@@ -141,15 +141,7 @@ class Canonical(NamedTuple):
 
 
 def order_of_ids(ids: np.ndarray | None) -> np.ndarray | None:
-    """The people in the order of their ids; None where they are in it already, or have none.
-
-    Examples
-    --------
-    >>> order_of_ids(np.array([30, 4, 100])).tolist()
-    [1, 0, 2]
-    >>> order_of_ids(np.array(["ann", "bob"], dtype=object)) is None
-    True
-    """
+    """The people in the order of their ids; None where they are in it already, or have none."""
     if ids is None:
         return None
     column = as_arrow(ids)
@@ -162,13 +154,7 @@ def order_of_ids(ids: np.ndarray | None) -> np.ndarray | None:
 
 
 def ranks(order: np.ndarray | None) -> np.ndarray | None:
-    """The place of each person in an order of people.
-
-    Examples
-    --------
-    >>> ranks(np.array([2, 0, 1])).tolist()
-    [1, 2, 0]
-    """
+    """The place of each person in an order of people."""
     if order is None:
         return None
     places = np.empty(len(order), dtype=np.int64)
@@ -184,20 +170,8 @@ def records_of(
 ) -> Canonical:
     """Records in canonical order, each once. Arrays that are in it already are returned as they are.
 
-    Parameters
-    ----------
-    members : integer array of shape (K, m)
-        Nobody twice in a row, -1 for nobody; K below 2**31.
-    content : int8 array of shape (K,) or (K, c), optional
-    rank : integer array, optional
-        The place of each person in the order of people (`ranks`); by default her number.
-    kind : RecordKind
-
-    Examples
-    --------
-    >>> found = records_of(np.array([[2, 1], [1, 0], [1, 2]]), np.array([1, -1, -1], dtype=np.int8))
-    >>> found.members.tolist(), found.content.tolist(), found.positions.tolist()
-    ([[0, 1], [1, 2]], [-1, 0], [1, 0])
+    ``members`` has nobody twice in a row, -1 for nobody, and below 2**31 rows; ``rank`` is each person's
+    place in the order of people (`ranks`), by default her number.
     """
     if rank is None and is_canonical(members):
         return Canonical(members, content, None, 0, 0)
@@ -255,13 +229,7 @@ def _by_loops(pairs: np.ndarray, labels: np.ndarray | None, rank: np.ndarray | N
 
 
 def is_canonical(members: np.ndarray) -> bool:
-    """Whether every record has its lower people first and is greater than the one before it.
-
-    Examples
-    --------
-    >>> is_canonical(np.array([[0, 2], [1, 2]])), is_canonical(np.array([[0, 2], [0, 1]]))
-    (True, False)
-    """
+    """Whether every record has its lower people first and is greater than the one before it."""
     last: tuple[int, ...] = (0,)
     for block in row_blocks(len(members)):
         columns = list(members[block].T)
@@ -285,10 +253,6 @@ def say_merged(n_repeated: int, where: str = "", kind: RecordKind = PAIRS) -> No
     """Tell the operator that rows mention a record again, if any do; ``where`` names the rows.
 
     A private note: a file may be sorted by label, and then the number of a row tells a label.
-
-    Examples
-    --------
-    >>> say_merged(0)
     """
     if n_repeated:
         many = n_repeated > 1
@@ -300,12 +264,7 @@ def say_merged(n_repeated: int, where: str = "", kind: RecordKind = PAIRS) -> No
 
 
 def say_contrary(n_contrary: int, where: str = "", kind: RecordKind = PAIRS) -> None:
-    """Tell the operator that contents disagree, if any do; ``where`` names the rows.
-
-    Examples
-    --------
-    >>> say_contrary(0)
-    """
+    """Tell the operator that contents disagree, if any do; ``where`` names the rows."""
     if n_contrary:
         one = n_contrary == 1
         warn(

@@ -25,13 +25,6 @@ class IdColumn:
     ids join whether one file quotes them or not.
 
     ``title``: the column as messages call it.
-
-    Examples
-    --------
-    >>> ids = IdColumn("column 'id'")
-    >>> ids.add(pa.array(["7", "12"])); ids.add(pa.array(["007"]))
-    >>> ids.finish()
-    array(['7', '12', '007'], dtype=object)
     """
 
     def __init__(self, title: str) -> None:
@@ -71,11 +64,6 @@ def as_numpy(values: pa.Array) -> np.ndarray:
     """An arrow array without nulls as a NumPy array.
 
     pyarrow's own conversion loads pandas wherever that is installed, which takes longer than most commands.
-
-    Examples
-    --------
-    >>> as_numpy(pa.array([True, False])), as_numpy(pa.array([1, 2])[1:])
-    (array([ True, False]), array([2]))
     """
     kind = values.type
     if pa.types.is_boolean(kind) and not values.null_count:
@@ -97,13 +85,7 @@ def as_numpy(values: pa.Array) -> np.ndarray:
 
 
 def as_arrow(values: np.ndarray) -> pa.Array:
-    """A NumPy array as an arrow array of the type that pyarrow gives it; see `as_numpy`.
-
-    Examples
-    --------
-    >>> as_arrow(np.array(["ann", "Änne"], dtype=object)).to_pylist(), as_arrow(np.arange(2)).to_pylist()
-    (['ann', 'Änne'], [0, 1])
-    """
+    """A NumPy array as an arrow array of the type that pyarrow gives it; see `as_numpy`."""
     if values.ndim == 1 and values.dtype in (np.int64, np.int32):
         kind = pa.int64() if values.dtype == np.int64 else pa.int32()
         data = pa.py_buffer(np.ascontiguousarray(values))
@@ -183,13 +165,7 @@ def _integer_or_text(values: pa.Array, title: str) -> pa.Array:
 
 
 def as_ids(values: Any, title: str = "the ids") -> np.ndarray:
-    """Any one-dimensional sequence of ids as int64 or text.
-
-    Examples
-    --------
-    >>> as_ids([3, 4]), as_ids(["3", "4"]), as_ids(["a", "3"])
-    (array([3, 4]), array([3, 4]), array(['a', '3'], dtype=object))
-    """
+    """Any one-dimensional sequence of ids as int64 or text."""
     array = np.asarray(values)
     if array.ndim != 1:
         raise InputError(f"{title} must be one-dimensional")
@@ -213,14 +189,7 @@ def _arrow_chunks(array: np.ndarray) -> Iterator[pa.Array]:
 
 
 def numbered(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct ids in order of appearance, and which of them each row has.
-
-    Examples
-    --------
-    >>> distinct, rows = numbered(np.array(["b", "a", "b"], dtype=object))
-    >>> distinct.tolist(), rows.tolist()
-    (['b', 'a'], [0, 1, 0])
-    """
+    """The distinct ids in order of appearance, and which of them each row has."""
     encoded = [chunk.dictionary_encode() for chunk in _arrow_chunks(ids)]
     unified = pa.chunked_array(encoded).unify_dictionaries()
     distinct: np.ndarray = as_numpy(unified.chunk(0).dictionary)
@@ -235,34 +204,14 @@ def ids_as_text(ids: np.ndarray) -> np.ndarray:
 
 
 def same_kind(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Two arrays of ids, both integers or both text.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> same_kind(np.array([1, 2]), np.array(["1", "b"], dtype=object))
-    (array(['1', '2'], dtype=object), array(['1', 'b'], dtype=object))
-    """
+    """Two arrays of ids, both integers or both text."""
     if left.dtype.kind == right.dtype.kind:
         return left, right
     return ids_as_text(left), ids_as_text(right)
 
 
 def number_array(values: pa.Array, title: str, first_row: int) -> np.ndarray:
-    """A numeric arrow column as floats (float32 stays), a missing value as an error.
-
-    Parameters
-    ----------
-    title : str
-        The column as messages call it.
-    first_row : int
-        The number of rows before this batch, for messages.
-
-    Examples
-    --------
-    >>> number_array(pa.array([1, 2]), "column 'age'", 0)
-    array([1., 2.])
-    """
+    """A numeric arrow column as floats (float32 stays), a missing value as an error."""
     kind = values.type
     encoded = pa.types.is_dictionary(kind)
     if encoded:
@@ -291,13 +240,7 @@ def number_array(values: pa.Array, title: str, first_row: int) -> np.ndarray:
 
 
 def numbers_in(cells: pa.Array) -> np.ndarray:
-    """Cells of any kind as floats, NaN where there is no number; either decimal mark.
-
-    Examples
-    --------
-    >>> numbers_in(pa.array(["1,5", "2.5", "n/a", None]))
-    array([1.5, 2.5, nan, nan])
-    """
+    """Cells of any kind as floats, NaN where there is no number; either decimal mark."""
     if pa.types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
     try:
@@ -338,13 +281,6 @@ class LabelColumn:
         What 0 (and false and no) stands for; without it they are refused.
     column : str, optional
         The column's name: ``is_match`` and the like say what true means.
-
-    Examples
-    --------
-    >>> labels = LabelColumn()
-    >>> labels.add(pa.array(["same", "Different"])); labels.add(pa.array([1, -1]))
-    >>> labels.finish(rows=None)
-    array([ 1, -1,  1, -1], dtype=int8)
     """
 
     def __init__(self, zero_means: Meaning | None = None, column: str | None = None) -> None:
@@ -443,25 +379,13 @@ def _boolean_codes(column: str | None) -> tuple[int, int]:
 
 
 def says_labels(name: str) -> bool:
-    """Whether a column's name says that it holds labels.
-
-    Examples
-    --------
-    >>> says_labels("is_match"), says_labels("Label"), says_labels("judged_on")
-    (True, True, False)
-    """
+    """Whether a column's name says that it holds labels."""
     plain = name.strip().lower().replace("_", "-").replace(" ", "-").removeprefix("is-")
     return plain in {"label", "labels", "verdict"} | SIMILAR_WORDS | DISSIMILAR_WORDS
 
 
 def label_shares(cells: pa.Array) -> tuple[float, float]:
-    """Shares of cells that are words for similar or dissimilar, and that are labels of any kind.
-
-    Examples
-    --------
-    >>> label_shares(pa.array(["same", "0", "2024-05-01", "different"]))
-    (0.5, 0.75)
-    """
+    """Shares of cells that are words for similar or dissimilar, and that are labels of any kind."""
     column = LabelColumn()
     column.add(cells)
     codes = column.codes

@@ -42,11 +42,6 @@ class CountedPairs(Records):
         Where a column says which people change together: the number of each record's value.
     column : str or None
         The name of that column.
-
-    Examples
-    --------
-    >>> CountedPairs(np.array([[2], [0]]), np.array([1, -1], dtype=np.int8))
-    CountedPairs(2 pairs, 1 columns)
     """
 
     row = COUNTED_PAIRS
@@ -84,26 +79,7 @@ def counted_pairs(
     names: tuple[str, ...] | None = None,
     together: Mapping[Any, Any] | None = None,
 ) -> tuple[CountedPairs, np.ndarray]:
-    """Pairs in canonical order, each once, and where each was first among the rows given.
-
-    Parameters
-    ----------
-    values, labels
-        Checked already.
-    pairs : (K, 2) array of ids, optional
-        Integers or text. Without it the rows stay in their order; sums of whole numbers do not depend on it.
-    names : tuple of str, optional
-        Of the columns of ``values``.
-    together : mapping from id to value, optional
-        A public value of each person: see `PairSet`.
-
-    Examples
-    --------
-    >>> values, labels = np.array([[1], [0], [1]]), np.array([1, -1, 1], dtype=np.int8)
-    >>> data, positions = counted_pairs(values, labels, [["b", "c"], ["a", "b"], ["d", "a"]])
-    >>> data.pairs.tolist(), positions.tolist()
-    ([[0, 1], [0, 3], [1, 2]], [1, 2, 0])
-    """
+    """Pairs in canonical order, each once, and where each was first among the rows given."""
     if pairs is None:
         if together is not None:
             raise InputError("together goes with pairs, which name the people")
@@ -140,14 +116,7 @@ def _sharing(together: Mapping[Any, Any], ids: np.ndarray) -> tuple[np.ndarray, 
 
 
 def record_numbers(pairs: Any, n_pairs: int) -> tuple[np.ndarray, np.ndarray]:
-    """The records' ids in order, and each row's two records as places among them.
-
-    Examples
-    --------
-    >>> ids, ends = record_numbers([["b", "c"], ["a", "b"]], 2)
-    >>> ids.tolist(), ends.tolist()
-    (['a', 'b', 'c'], [[1, 2], [0, 1]])
-    """
+    """The records' ids in order, and each row's two records as places among them."""
     listed = np.asarray(pairs)
     if listed.shape != (n_pairs, 2):
         raise InputError(

@@ -41,16 +41,6 @@ class Problems:
     found : tuple of Problem
     left_out : tuple of (int, int)
         How many rows of people and of pairs were left out, by their ids alone.
-
-    Examples
-    --------
-    >>> people = FeatureTable(ids=["ann", "bob"], values=np.eye(2))
-    >>> listed = PairTable(left=["ann", "ann"], right=["bob", "ann"], labels=[1, 1])
-    >>> kept, problems = sifted(people, listed, leave_out=True)
-    >>> kept, problems.counts()
-    (PairTable(1 pairs, labelled), {'self_pairs': 1, 'people': 0, 'pairs': 1})
-    >>> print(problems)
-    pairs: 1 pair joins a person with herself (row 2)
     """
 
     found: tuple[Problem, ...] = ()
@@ -113,23 +103,7 @@ def sifted(
     leave_out: bool = False,
     told: Callable[[Problems], None] | None = None,
 ) -> tuple[PairTable, Problems]:
-    """Pairs that can be joined with people, and the list of all that is wrong with both tables.
-
-    Parameters
-    ----------
-    people : FeatureTable
-        As ``read_features(..., leave_out=True)`` gives it, where repeated ids are to be listed too.
-    pairs : PairTable
-    leave_out : bool
-        Leave out pairs of a person with herself and of somebody without features. False: refuse them.
-    told : callable, optional
-        Is given the list, before anything is refused.
-
-    Raises
-    ------
-    InputError
-        Something is wrong with ids, and ``leave_out`` is not said.
-    """
+    """Pairs that can be joined with people, and the list of all that is wrong with both tables."""
     assert pairs.rows is not None
     ends = look_up_some((pairs.left, pairs.right), people.ids)
     unknown = np.any(ends < 0, axis=1)

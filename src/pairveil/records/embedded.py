@@ -59,26 +59,13 @@ class EmbeddedData(NamedTuple):
 
 @cache
 def student_schema() -> Schema:
-    """The public facts of the students' columns: the questionnaire's bounds and categories.
-
-    Examples
-    --------
-    >>> len(student_schema().raw_names), student_schema().classes
-    (12, 'active')
-    """
+    """The public facts of the students' columns: the questionnaire's bounds and categories."""
     text = files("pairveil.records").joinpath("students.toml").read_text(encoding="utf-8")
     return Schema.from_dict(tomllib.loads(text), "students.toml")
 
 
 def student_table() -> dict[str, list[str | None]]:
-    """The students as they answered, by column; None where an answer is missing.
-
-    Examples
-    --------
-    >>> table = student_table()
-    >>> table["id"][0], table["age"][0], table["height"][0]
-    ('s1', '14', None)
-    """
+    """The students as they answered, by column; None where an answer is missing."""
     packed = files("pairveil.records").joinpath("students.csv.gz").read_bytes()
     names, *rows = csv.reader(gzip.decompress(packed).decode("utf-8").splitlines())
     columns = zip(*rows, strict=True)
@@ -109,13 +96,7 @@ def load_students() -> EmbeddedData:
 
 
 def patient_bounds() -> PublicBounds:
-    """The public bounds of the 30 patient columns, in scikit-learn's order.
-
-    Examples
-    --------
-    >>> patient_bounds().names[0], float(patient_bounds().upper[0])
-    ('mean radius', 29.0)
-    """
+    """The public bounds of the 30 patient columns, in scikit-learn's order."""
     columns = [(f"mean {name}", f"{name} error", f"worst {name}") for name in _PATIENT_RANGES]
     names = tuple(group[kind] for kind in range(3) for group in columns)
     pairs = np.array([ranges[kind] for kind in range(3) for ranges in _PATIENT_RANGES.values()])
@@ -137,13 +118,7 @@ def load_patients() -> EmbeddedData:
 
 
 def load_digits() -> EmbeddedData:
-    """1,797 handwritten digits of 8 x 8 pixels from 0 to 16, treated as people in tests.
-
-    Examples
-    --------
-    >>> load_digits().features
-    FeatureTable(1797 people, 64 features)
-    """
+    """1,797 handwritten digits of 8 x 8 pixels from 0 to 16, treated as people in tests."""
     from sklearn.datasets import load_digits as load
 
     names = tuple(f"pixel_{row}_{column}" for row in range(8) for column in range(8))

@@ -117,18 +117,7 @@ class TableSource:
         take: Callable[[pa.RecordBatch, int], None],
         what: str = "",
     ) -> list[np.ndarray]:
-        """Columns of ids, whole, in the order asked; batches with the others beside them go to ``take``.
-
-        Parameters
-        ----------
-        ids : sequence of str
-        others : mapping
-            From further columns to how they are read.
-        take : callable
-            Is given each batch, the columns of ids first, and the number of rows before it.
-        what : str
-            What a row is, in the plural, for the message of a table that has none.
-        """
+        """Columns of ids, whole, in the order asked; batches with the others beside them go to ``take``."""
         columns, n_rows = [IdColumn(f"column '{name}'") for name in ids], 0
         for batch in self.batches({**dict.fromkeys(ids, "text"), **others}):
             for column, cells in zip(columns, batch.columns, strict=False):
@@ -191,15 +180,7 @@ class TableSource:
 
 
 def require_file(path: str | Path) -> Path:
-    """The path of a file that exists and is not empty.
-
-    Examples
-    --------
-    >>> require_file("no-such-file.csv")
-    Traceback (most recent call last):
-    ...
-    pairveil.errors.InputError: there is no file no-such-file.csv
-    """
+    """The path of a file that exists and is not empty."""
     found = Path(path)
     if found == STDIN:
         if not _standard_input():
@@ -397,13 +378,7 @@ _NUMBER = re.compile(r"\s*[-+.]?\d.*")
 
 
 def file_suffix(path: Path) -> str:
-    """The suffix that tells the format: '.csv' for pairs.csv and for pairs.csv.gz.
-
-    Examples
-    --------
-    >>> file_suffix(Path("pairs.CSV.gz"))
-    '.csv'
-    """
+    """The suffix that tells the format: '.csv' for pairs.csv and for pairs.csv.gz."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] in COMPRESSED:
         suffixes.pop()
@@ -416,13 +391,7 @@ def is_table_file(path: Path) -> bool:
 
 
 def open_table(source: Any) -> TableSource:
-    """Open a CSV, TSV, Parquet or Excel file, ``-`` for standard input, or a pandas, polars or arrow table.
-
-    Examples
-    --------
-    >>> open_table({"left": [1, 2], "right": [2, 3]}).names
-    ('left', 'right')
-    """
+    """Open a CSV, TSV, Parquet or Excel file, ``-`` (standard input), or a pandas, polars or arrow table."""
     if not isinstance(source, str | Path):
         return _open_frame(source)
     path = require_file(source)
@@ -445,17 +414,7 @@ def open_table(source: Any) -> TableSource:
 
 
 def decimal_mark(source: str | Path) -> str:
-    """The decimal mark that a text file is likely to use: a comma where semicolons part its cells.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "people.csv"
-    ...     _ = path.write_text("id;age\\n1;30,5")
-    ...     decimal_mark(path)
-    ','
-    """
+    """The decimal mark that a text file is likely to use: a comma where semicolons part its cells."""
     path = require_file(source)
     suffix = file_suffix(path)
     if suffix not in _DELIMITERS and path != STDIN:
@@ -464,17 +423,7 @@ def decimal_mark(source: str | Path) -> str:
 
 
 def read_text(path: Path) -> str:
-    """A whole small text file, UTF-8 (a byte-order mark is dropped).
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "pairs.txt"
-    ...     _ = path.write_text("1 a b")
-    ...     read_text(path)
-    '1 a b'
-    """
+    """A whole small text file, UTF-8 (a byte-order mark is dropped)."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:

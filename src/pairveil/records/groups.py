@@ -26,13 +26,7 @@ _AT_ONCE = 1 << 21  # numbers of a tile's differences, so that they stay in the 
 
 
 def slots(size: int) -> tuple[IntArray, IntArray]:
-    """The places of each pair inside a group of ``size``: (0, 1), (0, 2), ..., (1, 2), ...
-
-    Examples
-    --------
-    >>> [ends.tolist() for ends in slots(3)]
-    [[0, 0, 1], [1, 2, 2]]
-    """
+    """The places of each pair inside a group of ``size``: (0, 1), (0, 2), ..., (1, 2), ..."""
     first, second = np.triu_indices(size, 1)
     return first.astype(np.int64), second.astype(np.int64)
 
@@ -182,15 +176,7 @@ class GroupSet(Records):
 
 
 def check_members(members: Any, n_people: int) -> IntArray:
-    """Refuse groups that overlap, hold fewer than two people or name nobody.
-
-    Examples
-    --------
-    >>> check_members([[0, 1], [1, 2]], n_people=3)
-    Traceback (most recent call last):
-    ...
-    pairveil.errors.InputError: groups overlap: somebody is in two groups, or twice in one...
-    """
+    """Refuse groups that overlap, hold fewer than two people or name nobody."""
     table = np.asarray(members)
     if table.ndim != 2 or table.dtype.kind not in "iu":
         raise InputError("groups must be an integer array of shape (n_groups, size): a row a group")
@@ -218,15 +204,7 @@ def check_members(members: Any, n_people: int) -> IntArray:
 
 
 def check_numbers(groups: Any, n_people: int) -> IntArray:
-    """One group number a person, at least 0, or -1 for none.
-
-    Examples
-    --------
-    >>> check_numbers([0, 0, 1], n_people=3)
-    Traceback (most recent call last):
-    ...
-    pairveil.errors.InputError: a group needs at least two people: 1 groups have fewer...
-    """
+    """One group number a person, at least 0, or -1 for none."""
     numbers = np.asarray(groups)
     if numbers.shape != (n_people,) or numbers.dtype.kind not in "iu":
         raise InputError(f"{n_people} people need {n_people} whole group numbers, one each")
@@ -248,13 +226,7 @@ def check_numbers(groups: Any, n_people: int) -> IntArray:
 
 
 def members_of(numbers: IntArray) -> tuple[IntArray, IntArray]:
-    """Rows of people from each person's group number, and each person's place in her group.
-
-    Examples
-    --------
-    >>> members_of(np.array([1, 0, -1, 1, 0, 1]))[0].tolist()
-    [[0, 3, 5], [1, 4, -1]]
-    """
+    """Rows of people from each person's group number, and each person's place in her group."""
     people = np.flatnonzero(numbers >= 0)
     names, group = np.unique(numbers[people], return_inverse=True)
     order = np.argsort(group, kind="stable")

@@ -40,22 +40,7 @@ class Guess(NamedTuple):
 
 
 def guess_types(source: Any, id: str, classes: str | None = None) -> dict[str, Guess]:
-    """The type of each column for a template: from kinds of values, never from the values themselves.
-
-    Parameters
-    ----------
-    source : path or DataFrame
-    id : str
-        The column of ids.
-    classes : str, optional
-        The column of classes.
-
-    Examples
-    --------
-    >>> guessed = guess_types({"id": [1], "age": [30.0], "visit": ["31.01.2020"]}, "id")
-    >>> guessed["age"].type, guessed["visit"]
-    ('number', Guess(type='date', format='%d.%m.%Y'))
-    """
+    """The type of each column for a template: from kinds of values, never from the values themselves."""
     table = open_table(source)
     marked = {id: Guess("id")}
     if classes == id:
@@ -103,17 +88,6 @@ def guess_label(source: Any, taken: Sequence[str] = ()) -> str | None:
     (same, different) come before numbers, since a count may be 0 or 1 as well. Nothing depends on what any
     label says, and on whether one cell is a label only where exactly half of the others are: a form shows
     the choice to the owner of the table, who confirms or corrects it before anything is read by it.
-
-    Parameters
-    ----------
-    source : path or DataFrame
-    taken : sequence of str
-        Columns that hold something else.
-
-    Examples
-    --------
-    >>> guess_label({"a": [1], "b": [2], "course": ["same"], "judged_on": ["2024-05-01"]})
-    'course'
     """
     table = open_table(source)
     names = [name for name in table.names if name not in taken]

@@ -38,13 +38,7 @@ from pairveil.records.validation import name_rows, refuse_self_pairs
 
 
 def folded_ids(ids: np.ndarray) -> np.ndarray:
-    """Ids without case, outer spaces and Unicode's compatibility forms; integers stay as they are.
-
-    Examples
-    --------
-    >>> folded_ids(np.array(["ann", "ANN ", "Ann"], dtype=object)).tolist()
-    ['ann', 'ann', 'ann']
-    """
+    """Ids without case, outer spaces and Unicode's compatibility forms; integers stay as they are."""
     if ids.dtype.kind != "O":
         return ids
     distinct, rows = numbered(ids)
@@ -53,13 +47,7 @@ def folded_ids(ids: np.ndarray) -> np.ndarray:
 
 
 def count_similar(*columns: np.ndarray) -> int:
-    """How many different ids agree with an earlier one once they are folded.
-
-    Examples
-    --------
-    >>> count_similar(np.array(["ann", "bob", "ann ", "ANN"], dtype=object))
-    2
-    """
+    """How many different ids agree with an earlier one once they are folded."""
     if any(ids.dtype.kind != "O" for ids in columns):
         return 0
     texts = [as_arrow(numbered(ids)[0]).cast(pa.large_string()) for ids in columns]
@@ -68,12 +56,7 @@ def count_similar(*columns: np.ndarray) -> int:
 
 
 def say_similar(what: str, *columns: np.ndarray) -> None:
-    """Warn, with their number, of ids that agree with another one once they are folded.
-
-    Examples
-    --------
-    >>> say_similar("the features", np.array([1, 2]))
-    """
+    """Warn, with their number, of ids that agree with another one once they are folded."""
     count = count_similar(*columns)
     if count:
         warn(
@@ -97,13 +80,7 @@ def _folded(texts: pa.Array) -> pa.Array:
 
 
 def folded(text: str) -> str:
-    """A text without case, outer spaces and Unicode's compatibility forms.
-
-    Examples
-    --------
-    >>> folded(" Mill Lane")
-    'mill lane'
-    """
+    """A text without case, outer spaces and Unicode's compatibility forms."""
     # Once more at the end: folding case can undo the normal form.
     plain = unicodedata.normalize("NFKC", text).strip().casefold()
     return unicodedata.normalize("NFKC", plain).strip()
@@ -118,11 +95,6 @@ def value_numbers(values: Any, n_people: int) -> NDArray[np.int64]:
     """Each person's value as a number; somebody without one (None, NaN, empty text) has a number of her own.
 
     ``values``: array_like of shape (n_people,); text or numbers, public.
-
-    Examples
-    --------
-    >>> value_numbers(["mill lane", None, "Mill Lane ", ""], 4).tolist()
-    [0, 1, 0, 2]
     """
     given = np.asarray(values, dtype=object)
     if given.shape != (n_people,):
@@ -150,19 +122,6 @@ def together_digest(ids: Any, together: Any) -> str | None:
 
     Only sets of two people or more count, by ids: what the values are called is not in it, and neither is
     anybody who stands alone. Whoever guesses the sets can confirm the guess; they are public.
-
-    Parameters
-    ----------
-    ids : array of shape (n,) or None
-        Of all people of the column, in pairs or not: two releases of one table then have one name.
-    together : int array of shape (n,)
-        As `value_numbers` has it.
-
-    Examples
-    --------
-    >>> one = together_digest(["ann", "bob", "cid"], np.array([0, 0, 1]))
-    >>> one == together_digest(["dan", "bob", "ann"], np.array([5, 7, 7]))
-    True
     """
     if ids is None:
         return None
@@ -183,11 +142,6 @@ def meant(text: str) -> Any:
     """What a text is compared by: neither case nor spaces, and 12.0 is 12.
 
     Two households taken for one cost noise; one taken for two would be promised too much.
-
-    Examples
-    --------
-    >>> meant("Mill Lane ") == meant("mill lane"), meant("12.0") == 12
-    (True, True)
     """
     plain = folded(text)
     try:
@@ -228,18 +182,6 @@ def index_pairs(table: PairTable, ids: np.ndarray | None = None) -> IndexedPairs
     numbered in the order of ids: enough for the graph, which needs no features.
 
     Raises InputError: a pair names somebody not in ``ids``; a person is paired with herself.
-
-    Warns
-    -----
-    PrivateNote
-        The same pair was there more than once, and was merged. Where its labels contradict each other,
-        its label is 0: it contributes nothing.
-
-    Examples
-    --------
-    >>> found = index_pairs(PairTable(left=["ann", "bob"], right=["bob", "cid"]))
-    >>> found.pairs.tolist(), found.ids.tolist()
-    ([[0, 1], [1, 2]], ['ann', 'bob', 'cid'])
     """
     assert table.rows is not None
     if ids is None:
@@ -277,25 +219,7 @@ def rows_of_ids(
     lines: np.ndarray,
     notes: Sequence[str] = (),
 ) -> np.ndarray:
-    """Row numbers among ``people`` of the ids in equally long columns, shape (K, number of columns).
-
-    Parameters
-    ----------
-    columns : sequence of arrays of ids
-        All integers, or all text.
-    what : str
-        What a row of the columns is called, in the plural.
-    lines : array of shape (K,)
-        The numbers by which messages name rows.
-    notes : sequence of str
-        Said with an error.
-
-    Examples
-    --------
-    >>> rows_of_ids([np.array([7, 9]), np.array([9, 8])], np.array([7, 8, 9]), "pairs", np.arange(2))
-    array([[0, 2],
-           [2, 1]], dtype=int32)
-    """
+    """Row numbers among ``people`` of the ids in equally long columns, shape (K, number of columns)."""
     found = look_up_some(columns, people)
     unknown = np.any(found < 0, axis=1)
     if unknown.any():

@@ -293,13 +293,7 @@ KINDS: dict[str, RecordKind] = {
 
 
 def units_of(kinds: Iterable[str]) -> tuple[Unit, ...]:
-    """What can be protected in records of these kinds; kinds with different units are never mixed.
-
-    Examples
-    --------
-    >>> units_of(["pairs", "people"]), units_of(["workers"])
-    (('pair', 'relationship', 'person'), ('choice', 'worker'))
-    """
+    """What can be protected in records of these kinds; kinds with different units are never mixed."""
     found = {KINDS[kind].units for kind in kinds}
     if len(found) != 1:
         raise InputError("records whose units are not the same have no promise in common")

@@ -115,21 +115,7 @@ class Layout(NamedTuple):
 
 
 def sniff_layout(source: Any, left: str = "left", right: str = "right") -> str:
-    """The layout of ``source``, by suffix, column names and first line.
-
-    Parameters
-    ----------
-    source : path, table or mapping
-    left, right : str
-        The id columns of a plain table: a table that has them is a plain table.
-
-    Raises InputError: it could be more than one, or none.
-
-    Examples
-    --------
-    >>> sniff_layout({"unique_id_l": [1], "unique_id_r": [2], "clerical_match_score": [1.0]})
-    'splink'
-    """
+    """The layout of ``source``, by suffix, column names and first line."""
     look = Look(source, left, right)
     for name in reversed(LAYOUTS):
         if LAYOUTS[name].is_seen(look):
@@ -241,19 +227,7 @@ def _lines(path: Path) -> Iterable[tuple[int, str]]:
 def of_lines(
     parse: Callable[[str], Pair | None], expected: str, item: str = "", *, headed: bool = False
 ) -> Callable[[Any, How], PairTable]:
-    """A reader of files with a pair on each line.
-
-    Parameters
-    ----------
-    parse : callable
-        From a line to its two ids and label; None where it is no such line.
-    expected : str
-        What a line should be, for messages.
-    item : str
-        What an id stands for, where that is no person.
-    headed : bool
-        The first line may be numbers alone: folds and pairs in each.
-    """
+    """A reader of files with a pair on each line."""
 
     def read(source: Any, how: How) -> PairTable:
         path = _file_of(source)

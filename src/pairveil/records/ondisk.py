@@ -26,13 +26,7 @@ from pairveil.records.tables import FeatureTable
 
 
 def is_array_file(path: Path) -> bool:
-    """Whether the suffix says .npy or .npz.
-
-    Examples
-    --------
-    >>> is_array_file(Path("people.npz")), is_array_file(Path("people.csv"))
-    (True, False)
-    """
+    """Whether the suffix says .npy or .npz."""
     return path.suffix.lower() in (".npy", ".npz")
 
 
@@ -40,15 +34,6 @@ def read_array_file(path: Path) -> FeatureTable:
     """Features of a .npy file (memory-mapped), a .npz file with ``X``, or a scipy sparse .npz file.
 
     Without an array ``ids`` the people are numbered from 0.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "people.npz"
-    ...     np.savez(path, X=np.eye(2), ids=np.array(["ann", "bob"]))
-    ...     read_array_file(path)
-    FeatureTable(2 people, 2 features)
     """
     if path.suffix.lower() == ".npy":
         values = _mapped(path)
@@ -148,35 +133,7 @@ def open_pairs(
     right: str = "right",
     label: str = "label",
 ) -> PairSet:
-    """A PairSet over files.
-
-    Parameters
-    ----------
-    features : path
-        A ``.npy`` array of shape (n, d), mapped; or ``.npz`` (dense ``X`` or scipy sparse), read.
-    pairs : path
-        Parquet (a file, or a folder of files in the order of their names) with two integer columns of row
-        numbers (from 0) and a label column of +1 (similar) and -1 (dissimilar); or a ``.npy`` array of
-        integers of shape (K, 2).
-    labels : path, optional
-        For ``.npy`` pairs: a ``.npy`` array of K numbers, +1 and -1; int8 is mapped.
-    left, right, label : str
-        Columns of the Parquet file.
-
-    Returns pairs of a Parquet file in canonical order, each once; a ``.npy`` file is mapped as it is.
-
-    Raises InputError: a file that is missing, of another kind, or whose numbers name nobody.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     np.save(f"{folder}/people.npy", np.eye(3, dtype=np.float32))
-    ...     np.save(f"{folder}/pairs.npy", np.array([[0, 1], [1, 2]], dtype=np.int32))
-    ...     np.save(f"{folder}/labels.npy", np.array([1, -1], dtype=np.int8))
-    ...     open_pairs(f"{folder}/people.npy", f"{folder}/pairs.npy", f"{folder}/labels.npy")
-    PairSet(3 people, 2 pairs, 3 features, labelled)
-    """
+    """A PairSet over files."""
     table = read_array_file(_existing(features)).values
     files = sorted(Path(pairs).glob("*.parquet")) or [_existing(pairs)]
     if (path := files[0]).suffix.lower() == ".npy":

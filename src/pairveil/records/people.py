@@ -28,11 +28,6 @@ class People(Records):
         Length of that list. Public: it must not be read off the classes of the people.
     ids : array of shape (n,), optional
     feature_names : sequence of str, optional
-
-    Examples
-    --------
-    >>> People(np.eye(3), [0, 1, 1], n_classes=2)
-    People(3 people of 2 classes, 3 features)
     """
 
     row = PEOPLE
@@ -68,31 +63,13 @@ class People(Records):
         return f"People({self.n_records} people of {self.n_classes} classes, {self.n_features} features)"
 
     def occupied(self, indices: Any) -> np.ndarray:
-        """Those of ``indices`` who have a class: others add nothing to any sum.
-
-        Examples
-        --------
-        >>> People(np.eye(3), [0, NO_CLASS, 1], n_classes=2).occupied(np.arange(3))
-        array([0, 2])
-        """
+        """Those of ``indices`` who have a class: others add nothing to any sum."""
         found: np.ndarray = np.asarray(indices)[self.classes[indices] != NO_CLASS]
         return found
 
 
 def class_numbers(y: Any, classes: Sequence[Any]) -> np.ndarray:
-    """Positions of each person's class in a public list; -1 where it is not in it.
-
-    Parameters
-    ----------
-    y : array of shape (n,)
-    classes : sequence
-        The public list, each class once.
-
-    Examples
-    --------
-    >>> class_numbers(["a", "b", "z"], ["a", "b"]).tolist()
-    [0, 1, -1]
-    """
+    """Positions of each person's class in a public list; -1 where it is not in it."""
     listed = list(classes)
     if len(set(listed)) != len(listed) or len(listed) < 2:
         raise InputError("classes must list each class once, and at least two")

@@ -110,11 +110,6 @@ def read_ids(source: Any, id: str = "id", merge_similar_ids: bool = False) -> Fe
     """People without their features, to look for what is wrong with ids before columns are described.
 
     Who is there twice is left out, and listed (`pairveil.records.dirt.sifted`).
-
-    Examples
-    --------
-    >>> read_ids({"id": ["ann", "bob", "ann"], "age": ["?", "7", "8"]}).ids.tolist()
-    ['bob']
     """
     ids = read_classes(source, id)
     return _table_of((ids, np.zeros((len(ids), 1)), None, ()), merge_similar_ids, leave_out=True)
@@ -193,20 +188,7 @@ def _read_raw(table: TableSource, id: str, schema: Schema) -> Read:
 
 
 def read_classes(source: Any, column: str) -> np.ndarray:
-    """The class of each person, in row order, to evaluate a metric with.
-
-    Parameters
-    ----------
-    source : path or DataFrame
-        As for `read_features`; for ``.npz`` the name of an array in it (``y``).
-
-    Returns integers, or text.
-
-    Examples
-    --------
-    >>> read_classes({"id": [1, 2], "ward": ["a", "b"]}, "ward")
-    array(['a', 'b'], dtype=object)
-    """
+    """The class of each person, in row order, to evaluate a metric with."""
     if isinstance(source, str | Path) and is_array_file(Path(source)):
         return read_array_column(require_file(source), column)
     table = open_table(source)
@@ -487,23 +469,7 @@ def read_pair_values(
     columns: Sequence[str] | None = None,
     ignored: Sequence[str] = (),
 ) -> PairValues:
-    """Read two id columns and numeric ones.
-
-    Parameters
-    ----------
-    source : path, DataFrame or mapping
-    left, right : str
-        The two id columns.
-    columns : sequence of str, optional
-        The numeric columns; by default all others.
-    ignored : sequence of str
-        Columns that are none of them, where ``columns`` is not given.
-
-    Examples
-    --------
-    >>> read_pair_values({"left": ["a"], "right": ["b"], "name": [2], "dob": [None]}).values
-    array([[ 2., nan]])
-    """
+    """Read two id columns and numeric ones."""
     table = open_table(source)
     if columns is None:
         aside = {left, right, *ignored}
@@ -542,12 +508,6 @@ def read_levels(source: Any, left: str, right: str, ignored: Sequence[str] = ())
 
     Where columns are called ``gamma_...`` those are the levels, under the names behind it, and Splink's id
     columns are known.
-
-    Examples
-    --------
-    >>> table = {"unique_id_l": ["a"], "unique_id_r": ["b"], "gamma_dob": [3], "mw_dob": [9.1]}
-    >>> read_levels(table, "left", "right").names
-    ('dob',)
     """
     names = open_table(source).names
     if left not in names and set(SPLINK[:2]) <= set(names):
@@ -561,11 +521,6 @@ def rows_of(wanted: PairTable, having: PairTable) -> np.ndarray:
     """Where each wanted pair stands in another table; (a, b) and (b, a) are the same pair.
 
     Raises InputError: a wanted pair is not there, or is there twice.
-
-    Examples
-    --------
-    >>> rows_of(PairTable([2], [1]), PairTable([3, 1], [1, 2])).tolist()
-    [1]
     """
     keys, twice = {}, 0
     for row, key in enumerate(_keys(having)):

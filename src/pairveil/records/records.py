@@ -182,27 +182,7 @@ class Records:
         return self._changed(**taken)
 
     def canonical(self) -> tuple[Self, np.ndarray | None]:
-        """The same records in canonical order (`pairveil.records.canonical`), and where each was first.
-
-        Returns
-        -------
-        (records, ndarray or None)
-            People by id, members and records ascending and each once; the position of each among the
-            records of this set. None where nothing had to move: then it is this very set.
-
-        Warns
-        -----
-        PrivateNote
-            The same record was there more than once.
-
-        Examples
-        --------
-        >>> from pairveil import PairSet
-        >>> data = PairSet(np.eye(3), [[2, 1], [1, 0]], [1, -1], ids=["zoe", "bob", "ann"])
-        >>> ordered, positions = data.canonical()
-        >>> ordered.pairs.tolist(), ordered.labels.tolist(), ordered.ids.tolist()
-        ([[0, 1], [1, 2]], [1, -1], ['ann', 'bob', 'zoe'])
-        """
+        """The same records in canonical order (`pairveil.records.canonical`), and where each was first."""
         people = order_of_ids(self.ids)
         if self.members is None:
             return (self if people is None else self.subset(people)), people

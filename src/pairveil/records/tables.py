@@ -174,13 +174,7 @@ class PairTable:
 
 
 def repeated_rows(ids: np.ndarray) -> np.ndarray:
-    """Positions of ids that stood before.
-
-    Examples
-    --------
-    >>> repeated_rows(np.array([7, 8, 7]))
-    array([2])
-    """
+    """Positions of ids that stood before."""
     if len(numbered(ids)[0]) == len(ids):
         return np.empty(0, dtype=np.int64)
     _, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
@@ -188,16 +182,7 @@ def repeated_rows(ids: np.ndarray) -> np.ndarray:
 
 
 def refuse_repeated(ids: np.ndarray) -> None:
-    """Raise InputError, with row numbers, if two people have one id.
-
-    Examples
-    --------
-    >>> refuse_repeated(np.array([7, 8, 7]))
-    Traceback (most recent call last):
-    ...
-    pairveil.errors.InputError: 1 row of the features repeats an id that another row has: row 3.
-    One row a person
-    """
+    """Raise InputError, with row numbers, if two people have one id."""
     again = repeated_rows(ids)
     if again.size:
         raise InputError(
@@ -212,16 +197,6 @@ def write_columns(path: str | Path, columns: Mapping[str, np.ndarray]) -> Path:
 
     In CSV, text that a spreadsheet would run as a formula gets an apostrophe in front, which our own readers
     take off again (`pairveil.printable`).
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> file = pathlib.Path(tempfile.mkdtemp()) / "pairs.csv"
-    >>> print(write_columns(file, {"left": np.array([0, 1]), "right": np.array([1, 2])}).read_text())
-    "left","right"
-    0,1
-    1,2
-    <BLANKLINE>
     """
     import pyarrow as pa
     import pyarrow.csv

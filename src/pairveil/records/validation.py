@@ -25,25 +25,13 @@ BLOCK_ROWS = 16_384
 
 
 def row_blocks(n_rows: int, size: int = BLOCK_ROWS) -> Iterator[slice]:
-    """Slices that cover ``range(n_rows)`` in order, each at most ``size`` long.
-
-    Examples
-    --------
-    >>> [(s.start, s.stop) for s in row_blocks(5, 2)]
-    [(0, 2), (2, 4), (4, 5)]
-    """
+    """Slices that cover ``range(n_rows)`` in order, each at most ``size`` long."""
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
 
 
 def name_rows(rows: Sequence[int] | np.ndarray) -> str:
-    """'row 3' or 'rows 3, 5, 8 and 4 more': how every message names rows.
-
-    Examples
-    --------
-    >>> name_rows([3]), name_rows([1, 2, 3, 5, 8, 9])
-    ('row 3', 'rows 1, 2, 3, 5, 8 and 1 more')
-    """
+    """'row 3' or 'rows 3, 5, 8 and 4 more': how every message names rows."""
     shown = [f"{int(row):d}" for row in rows[:5]]
     more = len(rows) - len(shown)
     if len(rows) == 1:
@@ -57,28 +45,7 @@ def name_column(column: int, names: Sequence[str] | None) -> str:
 
 
 def check_features(values: Any, names: Sequence[str] | None = None) -> Any:
-    """Features as a finite (n, d) float array or CSR matrix; float32 and float64 stay as they are.
-
-    Parameters
-    ----------
-    values : array or scipy sparse matrix of shape (n, d)
-    names : sequence of str, optional
-        Column names, for messages.
-
-    Raises InputError: not two-dimensional, not numeric, empty, or a NaN or infinity (column and row
-    named).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> check_features(np.ones((2, 3), dtype=np.float32)).dtype
-    dtype('float32')
-    >>> check_features(np.array([[1.0], [np.nan]]), names=["age"])
-    Traceback (most recent call last):
-    ...
-    pairveil.errors.InputError: the features hold a NaN, an infinity or a missing value:
-    column 'age', row 2. Fill it in or leave that person out
-    """
+    """Features as a finite (n, d) float array or CSR matrix; float32 and float64 stay as they are."""
     table: Any = as_csr(values) if scipy.sparse.issparse(values) else np.asarray(values)
     if table.ndim != 2:
         raise InputError(
@@ -126,14 +93,6 @@ def check_members(members: Any, kind: RecordKind, n_people: int | None = None) -
     """Members as a (K, m) integer array of row numbers of different people; int32 and int64 stay as they are.
 
     ``n_people``: how many people there are; None where nobody said.
-
-    Examples
-    --------
-    >>> from pairveil.records.kinds import PAIRS
-    >>> check_members([[0, 1], [2, 2]], PAIRS, n_people=3)
-    Traceback (most recent call last):
-    ...
-    pairveil.errors.InputError: 1 pair joins a person with herself (row 2). Remove it
     """
     (least, most), name = kind.sizes, kind.name
     m = f"{most}" if least == most else "m"
@@ -190,13 +149,7 @@ def refuse_self_pairs(pairs: np.ndarray, rows: np.ndarray | None = None) -> None
 
 
 def check_labels(labels: Any, n_pairs: int, rows: np.ndarray | None = None) -> np.ndarray:
-    """Labels as (K,) int8 in {+1 similar, -1 dissimilar}.
-
-    Examples
-    --------
-    >>> check_labels([1, -1], n_pairs=2)
-    array([ 1, -1], dtype=int8)
-    """
+    """Labels as (K,) int8 in {+1 similar, -1 dissimilar}."""
     values = np.asarray(labels)
     if values.shape != (n_pairs,):
         raise InputError(f"{n_pairs} pairs need {n_pairs} labels, one each; got {values.shape}")
@@ -213,13 +166,7 @@ def check_labels(labels: Any, n_pairs: int, rows: np.ndarray | None = None) -> n
 
 
 def neither(labels: np.ndarray) -> np.ndarray:
-    """Positions of the labels that are neither +1 nor -1, found block by block.
-
-    Examples
-    --------
-    >>> neither(np.array([1, 0, -1, 2])).tolist()
-    [1, 3]
-    """
+    """Positions of the labels that are neither +1 nor -1, found block by block."""
     found = [np.empty(0, dtype=np.int64)]
     for block in row_blocks(len(labels)):
         part = labels[block]
@@ -235,30 +182,7 @@ def _s(count: int) -> str:
 
 
 def clip_rows(values: Any, data_norm: float) -> tuple[Any, int]:
-    """Scale every row longer than ``data_norm`` (in l2) back to that length.
-
-    Parameters
-    ----------
-    values : ndarray or scipy sparse matrix of shape (n, d)
-        Finite float features.
-    data_norm : float
-        The public bound on a row's l2 norm.
-
-    Returns
-    -------
-    clipped : ndarray or scipy.sparse.csr_array
-        The same object where nothing had to be clipped.
-    n_clipped : int
-        How many rows were longer, beyond what rounding explains.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> clipped, n_clipped = clip_rows(np.array([[3.0, 4.0], [0.0, 0.5]]), data_norm=1.0)
-    >>> clipped.round(6), n_clipped
-    (array([[0.6, 0.8],
-           [0. , 0.5]]), 1)
-    """
+    """Scale every row longer than ``data_norm`` (in l2) back to that length."""
     bound = check_data_norm(data_norm)
     table: Any = as_csr(values) if scipy.sparse.issparse(values) else np.asarray(values)
     if table.dtype.kind != "f":
@@ -287,14 +211,7 @@ def clip_rows(values: Any, data_norm: float) -> tuple[Any, int]:
 
 
 def clip_rows_and_say_so(values: Any, data_norm: float) -> Any:
-    """`clip_rows`, with a `PrivateNote` that says how many rows were clipped.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> clip_rows_and_say_so(np.array([[0.6, 0.8]]), data_norm=1.0)
-    array([[0.6, 0.8]])
-    """
+    """`clip_rows`, with a `PrivateNote` that says how many rows were clipped."""
     clipped, n_clipped = clip_rows(values, data_norm)
     if n_clipped:
         n_rows = values.shape[0]
@@ -311,14 +228,7 @@ def clip_rows_and_say_so(values: Any, data_norm: float) -> Any:
 
 
 def row_norms(values: Any) -> np.ndarray:
-    """The l2 norm of every row, as float64, without overflow and block by block.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> row_norms(np.array([[3e200, 4e200]])) / 1e200
-    array([5.])
-    """
+    """The l2 norm of every row, as float64, without overflow and block by block."""
     n_rows = values.shape[0]
     norms = np.empty(n_rows)
     if scipy.sparse.issparse(values):

@@ -519,13 +519,7 @@ KINDS: Mapping[str, type[Column]] = {
 
 
 def column_of(name: str, table: Mapping[str, Any]) -> Column:
-    """A column from its table in the file; keys that its type does not have are refused.
-
-    Examples
-    --------
-    >>> column_of("age", {"type": "number", "bounds": [0, 120]}).is_complete
-    True
-    """
+    """A column from its table in the file; keys that its type does not have are refused."""
     stated = dict(table)
     type_ = stated.pop("type", None)
     if not isinstance(type_, str) or type_ not in KINDS:

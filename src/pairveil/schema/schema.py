@@ -240,12 +240,7 @@ def _column(name: Any, table: Any) -> Column:
 
 
 def say_counts(counts: Mapping[str, Counts]) -> None:
-    """Tell the operator how many cells were not taken as they stood, the worst columns first.
-
-    Examples
-    --------
-    >>> say_counts({"age": Counts()})
-    """
+    """Tell the operator how many cells were not taken as they stood, the worst columns first."""
     words = {
         "outside": "outside the bounds or categories (set to the bound, or to 'other')",
         "missing": "missing (the fill value stands in)",

@@ -105,22 +105,7 @@ def read_schema(path: str | Path) -> Schema:
 
 
 def template(types: Mapping[str, tuple[str, str]], title: str, decimal: str = ".") -> str:
-    """The text of a schema whose public facts are blank.
-
-    Parameters
-    ----------
-    types : mapping
-        From column to type and, for a date, how the table writes it, in the order of the table.
-    title : str
-        What the table is called.
-    decimal : {'.', ','}
-
-    Examples
-    --------
-    >>> made = template({"id": ("id", ""), "visit": ("date", "%d.%m.%Y")}, "people.csv")
-    >>> parse_toml(made.encode(), "people.toml")["columns"]["visit"]
-    {'type': 'date', 'bounds': [], 'format': '%d.%m.%Y'}
-    """
+    """The text of a schema whose public facts are blank."""
     clean = " ".join(title.split())
     parts = [HEAD.format(title=clean, version=VERSION, decimal=_quoted(decimal))]
     for name, (type_, format_) in types.items():
@@ -131,20 +116,7 @@ def template(types: Mapping[str, tuple[str, str]], title: str, decimal: str = ".
 
 
 def to_toml(schema: Schema) -> str:
-    """A schema as text that `read_schema` reads to the same schema.
-
-    Examples
-    --------
-    >>> from pairveil.schema.columns import NumberColumn
-    >>> print(to_toml(Schema((NumberColumn("age", bounds=(0, 120)),))))
-    version = 1
-    decimal = "."
-    <BLANKLINE>
-    [columns.age]
-    type = "number"
-    bounds = [0, 120]
-    <BLANKLINE>
-    """
+    """A schema as text that `read_schema` reads to the same schema."""
     data = schema.to_dict()
     lines = [f"version = {data['version']}", f"decimal = {_quoted(data['decimal'])}"]
     for name, table in data["columns"].items():
