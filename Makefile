@@ -15,7 +15,7 @@ help:  ## this list
 $(VENV)/.core: pyproject.toml constraints.txt
 	@echo "Setting up $(VENV) (once) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(PIP_INSTALL) -e .
+	@$(PIP_INSTALL) -e ".[learn]"
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt $(VENV)/.core

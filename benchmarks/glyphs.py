@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional as F
 
-from pairveil.release.exporters import need
+from pairveil._lazy import need
 
 SIDE = 16
 DIGITS = "0123456789"

@@ -32,7 +32,7 @@ def main() -> None:
     with TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         fresh = Path(folder) / "bin" / "python"
-        run(fresh, "-m", "pip", "install", "-q", "-c", "constraints.txt", wheel)
+        run(fresh, "-m", "pip", "install", "-q", "-c", "constraints.txt", f"{wheel}[learn]")
         run(fresh, "-m", "pip", "uninstall", "-q", "-y", "pip", "setuptools")
         run(
             sys.executable, "-m", "cyclonedx_py", "environment", fresh,

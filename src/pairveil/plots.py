@@ -6,17 +6,13 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-from pairveil.errors import InputError
+from pairveil._lazy import need
 from pairveil.printable import printable
 
 
 def new_axes() -> Any:
     """New axes of a new figure; says what to install where matplotlib is missing."""
-    try:
-        from matplotlib import pyplot
-    except ImportError:
-        raise InputError("pictures need matplotlib: pip install 'pairveil[plots]'") from None
-    return pyplot.subplots()[1]
+    return need("matplotlib.pyplot", "plots", "A picture").subplots()[1]
 
 
 def html_table(headings: Sequence[str], rows: Iterable[Sequence[object]], note: str = "") -> str:

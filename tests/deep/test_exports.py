@@ -58,6 +58,11 @@ def test_a_release_with_onnx_runs_without_the_modules_code(people, tmp_path):
     described = json.loads((folder / "network.json").read_text())
     assert len(described["onnx_sha256"]) == 64
     loaded = ReleasedNetwork.load(folder, conv())
+    assert loaded.verify()
+    readme = (folder / "README.md").read_text()  # what every release tells of itself
+    assert "pairveil certificate" in readme
+    assert "ReleasedNetwork.load" in readme
+    assert "`network.onnx`" in readme
     np.testing.assert_allclose(loaded.transform(X), made.transform(X))
     made.release(folder, overwrite=True)
     assert not (folder / "network.onnx").exists()

@@ -28,7 +28,8 @@ def test_every_dependency_has_an_exact_version_from_nowhere_in_particular():
     pinned = {normal(line.split("==")[0]) for line in lines}
     extras = PROJECT["project"]["optional-dependencies"].values()
     wanted = [*PROJECT["project"]["dependencies"], *(one for extra in extras for one in extra)]
-    assert {normal(re.match(r"[A-Za-z0-9_.-]+", one)[0]) for one in wanted} <= pinned
+    names = {normal(re.match(r"[A-Za-z0-9_.-]+", one)[0]) for one in wanted}
+    assert names - {"pairveil"} <= pinned  # an extra may bring another one
     assert "pairveil" not in pinned
 
 

@@ -23,6 +23,7 @@ from typing import Annotated, Any, Literal, Optional
 import typer
 
 from pairveil import __version__
+from pairveil._lazy import naming
 from pairveil.cli.studio import StudioJob
 from pairveil.cli.terminal import FINISHED, Terminal, say_error, say_note, spoken_warnings
 from pairveil.errors import BudgetError, InputError, PairveilError
@@ -70,7 +71,8 @@ def bound(kind: type[Job]) -> Callable[..., None]:
         root = context.find_root()
         if root.obj is not None and root.params.get("config") is None:
             say_found(root.obj, job, [name for name in by if by[name] == "DEFAULT_MAP"])
-        with spoken_warnings(job.quiet, listed=job.json and kind.notes_in_json) as notes:
+        listed = job.json and kind.notes_in_json
+        with spoken_warnings(job.quiet, listed=listed) as notes, naming("learn", kind.name):
             job.run(Terminal(job.json, job.quiet, notes))
 
     # typer reads the signature and, beside it, the annotations: both must show the options.

@@ -19,21 +19,15 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import nn
 
+from pairveil._lazy import need
 from pairveil.errors import InputError
-from pairveil.files import write_file
-from pairveil.foreign import read_json, read_regular
+from pairveil.files import FolderDraft, write_file
 from pairveil.privacy.certificate import Certificate
-from pairveil.release.exporters import ONNX_INPUT, ONNX_OPSET, ONNX_OUTPUT, need, to_dense
+from pairveil.release.exporters import ONNX_INPUT, ONNX_OPSET, ONNX_OUTPUT, to_dense
 from pairveil.release.metric import ReleasedMetric
 from pairveil.release.payloads import NETWORK_FORMAT as FORMAT
-from pairveil.release.release import (
-    CERTIFICATE_FILE,
-    NETWORK_ABOUT,
-    NETWORK_FILE,
-    NETWORK_ONNX,
-    SUMMARY_FILE,
-    reserve,
-)
+from pairveil.release.payloads import DescribedNetwork, NetworkRelease
+from pairveil.release.release import NETWORK_ABOUT, NETWORK_FILE, NETWORK_ONNX, About
 
 VERSION = 1
 _AT_ONCE = 1024
@@ -54,7 +48,7 @@ def embed(module: nn.Module, data: Any, shape: tuple[int, ...]) -> NDArray[np.fl
 
 
 @dataclass(frozen=True, eq=False)
-class ReleasedNetwork:
+class ReleasedNetwork(NetworkRelease):
     """A trained network and its certificate.
 
     Parameters
@@ -63,11 +57,14 @@ class ReleasedNetwork:
     certificate : Certificate or None
     shape : tuple of int
         Of one person's data.
+    onnx : bool
+        Whether its folder gets ``network.onnx``, which runs without the module's code.
     """
 
     module: nn.Module
     certificate: Certificate | None
     shape: tuple[int, ...]
+    onnx: bool = False
 
     def transform(self, data: Any) -> NDArray[np.float64]:
         """Embeddings of people, (n, k)."""
@@ -126,54 +123,63 @@ class ReleasedNetwork:
         bias = None if layer.bias is None else layer.bias.detach().cpu().numpy()
         return to_dense(ReleasedMetric(layer.weight.detach().cpu().numpy()), folder, bias=bias)
 
-    def save(
-        self,
-        folder: str | Path,
-        *,
-        overwrite: bool = False,
-        onnx: bool = False,
-        summary: str | None = None,
-    ) -> Path:
-        """Write the folder, whole or not at all.
-
-        Parameters
-        ----------
-        folder : path
-        overwrite : bool
-        onnx : bool
-            With ``network.onnx``, which runs without the module's code.
-        summary : str, optional
-            The text of ``summary.json``, which the report reads.
-        """
-        weights = save_tensors(
-            {
-                name: one.detach().cpu().clone(memory_format=torch.contiguous_format)
-                for name, one in self.module.state_dict().items()
-            }
+    def artefact(self) -> bytes:
+        """The weights, in safetensors."""
+        states = self.module.state_dict().items()
+        kept = {"memory_format": torch.contiguous_format}
+        weights: bytes = save_tensors(
+            {name: one.detach().cpu().clone(**kept) for name, one in states}
         )
-        digest = hashlib.sha256(weights).hexdigest()
-        described = {
+        return weights
+
+    def further(self, digest: str) -> dict[str, bytes | str]:
+        """The description, and ONNX where it was asked for."""
+        told = {
             "format": FORMAT,
             "version": VERSION,
             "shape": list(self.shape),
             "architecture": str(self.module),
-            "n_parameters": sum(one.numel() for one in self.module.parameters()),
+            "n_parameters": self.n_parameters,
             "sha256": digest,
         }
-        files = {NETWORK_FILE: weights}
-        if onnx:
-            files[NETWORK_ONNX] = onnx_bytes(self.module, self.shape)
-            described["onnx_sha256"] = hashlib.sha256(files[NETWORK_ONNX]).hexdigest()
-        files |= {NETWORK_ABOUT: (json.dumps(described, indent=2) + "\n").encode()}
-        if self.certificate is not None:
-            certificate = replace(self.certificate, metric_sha256=digest)
-            files[CERTIFICATE_FILE] = (certificate.to_json() + "\n").encode()
-        if summary is not None:
-            files[SUMMARY_FILE] = summary.encode()
-        return _write(Path(folder), files, overwrite)
+        files: dict[str, bytes | str] = {}
+        if self.onnx:
+            files[NETWORK_ONNX] = written = onnx_bytes(self.module, self.shape)
+            told["onnx_sha256"] = hashlib.sha256(written).hexdigest()
+        return files | {NETWORK_ABOUT: json.dumps(told, indent=2) + "\n"}
+
+    @property
+    def n_parameters(self) -> int:
+        """Numbers that were learned or stand still."""
+        return sum(one.numel() for one in self.module.parameters())
+
+    def about(self) -> About:
+        """What the weights are of, and how they come back into a module."""
+        shape, size = " x ".join(map(str, self.shape)), f"{self.n_parameters:,}"
+        return About(
+            "A network learned from records of people",
+            f"- `{NETWORK_FILE}`: its {size} weights. One person's data have the shape {shape}.\n"
+            f"- `{NETWORK_ABOUT}`: its layers, and the SHA-256 of the weights.",
+            _USE,
+            f"- `{NETWORK_ONNX}`: the network for ONNX runtimes; it needs no code of its module.\n"
+            if self.onnx
+            else "",
+        )
+
+    def save(self, folder: str | Path | FolderDraft, *, onnx: bool = False, **how: Any) -> Path:  # type: ignore[override]
+        """Write the folder, whole or not at all.
+
+        Parameters
+        ----------
+        folder, overwrite, summary
+            See `pairveil.release.release.Release.save`.
+        onnx : bool
+            With ``network.onnx``.
+        """
+        return super(ReleasedNetwork, replace(self, onnx=onnx or self.onnx)).save(folder, **how)
 
     @classmethod
-    def load(cls, folder: str | Path, module: nn.Module) -> ReleasedNetwork:
+    def load(cls, folder: str | Path, module: nn.Module) -> ReleasedNetwork:  # type: ignore[override]
         """Read a release into a module of the same architecture; nothing in the folder is run.
 
         Parameters
@@ -182,28 +188,20 @@ class ReleasedNetwork:
         module : torch.nn.Module
             Takes the weights; the description says which architecture they are of.
         """
-        place = Path(folder)
-        weights = read_regular(place / NETWORK_FILE)
-        described = read_json(place / NETWORK_ABOUT)
-        if not isinstance(described, dict) or described.get("format") != FORMAT:
-            raise InputError(f"{NETWORK_ABOUT} describes no released network")
-        digest = hashlib.sha256(weights).hexdigest()
-        if digest != described.get("sha256"):
-            raise InputError(f"{NETWORK_FILE} is not the file that {NETWORK_ABOUT} describes")
+        weights, file, certificate = cls.checked(folder)
+        told = DescribedNetwork.read(weights, file)
         try:
             module.load_state_dict(load_tensors(weights))
         except (RuntimeError, KeyError) as problem:
             raise InputError(f"the weights are of another architecture: {problem}") from None
-        certificate = None
-        if (place / CERTIFICATE_FILE).exists():
-            certificate = Certificate.from_json(
-                read_regular(place / CERTIFICATE_FILE).decode("utf-8")
-            )
-            if certificate.metric_sha256 != digest:
-                raise InputError(
-                    f"{NETWORK_FILE} is not the network of {CERTIFICATE_FILE} (its SHA-256 differs)"
-                )
-        return cls(module.eval(), certificate, tuple(described["shape"]))
+        return cls(module.eval(), certificate, told.shape)
+
+
+_USE = """\
+from pairveil.deep import ReleasedNetwork
+
+network = ReleasedNetwork.load("path/to/this/folder", module)   # a module of these layers
+network.transform(data)   # points whose Euclidean distance is the learned one"""
 
 
 def onnx_bytes(module: nn.Module, shape: tuple[int, ...]) -> bytes:
@@ -249,10 +247,3 @@ def onnx_bytes(module: nn.Module, shape: tuple[int, ...]) -> bytes:
 
 def _dtype(module: nn.Module) -> torch.dtype:
     return next((one.dtype for one in module.parameters()), torch.float32)
-
-
-def _write(folder: Path, files: dict[str, bytes], overwrite: bool) -> Path:
-    with reserve(folder, overwrite, sum(map(len, files.values()))) as draft:
-        for name, content in files.items():
-            draft.write(name, content)
-        return draft.commit()

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pairveil.errors import InputError
+from pairveil.errors import InputError, MissingExtraError
 from pairveil.jobs.job import FILES, RECEIVE, REPORT, Job, Telling, argument, option
 from pairveil.jobs.options import (
     FEATURES_HELP,
@@ -62,7 +62,11 @@ class CertificateJob(GraphOptions, Job):
             raise InputError(
                 f"{self.folder} has no certificate: this metric was not learned privately"
             )
-        result = found.verify()
+        try:
+            result = found.verify()
+        except MissingExtraError as problem:
+            known = "; ".join(failures) or f"the file is the certified one, {SIGNATURES[signature]}"
+            raise MissingExtraError(f"{known}. {problem}") from None
         if not result:
             failures.append("the certificate does not hold: " + "; ".join(result.problems))
         graph = self._recount(found) if self.pairs is not None and result else None

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from pairveil._lazy import need
 from pairveil._warn import warn
 from pairveil.errors import InputError, PrivateNote
 from pairveil.linkage.levels import random_pairs
@@ -104,8 +105,6 @@ class Case(NamedTuple):
 
 def closed_database() -> Any:
     """A database in memory that reaches nothing outside it."""
-    from pairveil.release.exporters import need
-
     duckdb = need("duckdb", "splink", "Splink settings")
     if int(duckdb.__version__.split(".")[0]) < DUCKDB:
         raise InputError(

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from pairveil._lazy import need
 from pairveil._warn import warn
 from pairveil.array_types import FloatArray
 from pairveil.errors import DataWarning, InputError
@@ -277,8 +278,6 @@ def check_loads(settings: dict[str, Any]) -> None:
 
     Raises InputError: without Splink's own words, which quote the file.
     """
-    from pairveil.release.exporters import need
-
     splink = need("splink", "splink", "Splink settings")
     with _silent():
         try:

@@ -15,6 +15,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
+from pairveil._lazy import naming
 from pairveil.errors import InputError
 from pairveil.foreign import parse_json
 from pairveil.plots import html_table, new_axes
@@ -220,9 +221,10 @@ class Certificate:
         kappa is that of the graph. Those are the sender's word (`pairveil certificate DIR --pairs` recounts
         kappa).
         """
-        from pairveil.privacy.verify import verify
+        with naming("verify", "Recomputing epsilon"):
+            from pairveil.privacy.verify import verify
 
-        return verify(self)
+            return verify(self)
 
     # ---- what the promise means to a person (docs/theory/accounting.md) ----------------------
 
@@ -246,7 +248,8 @@ class Certificate:
         >>> round(certificate.best_guess(), 3), round(certificate.best_guess("person"), 3)
         (0.599, 0.691)
         """
-        from pairveil.privacy.profile import best_guess_of
+        with naming("verify", "The best guess"):
+            from pairveil.privacy.profile import best_guess_of
 
         group, slack = self.group_of(unit), self.delta_slack
         return best_guess_of(self._events(), kappa=group, prior=prior, delta_slack=slack)

@@ -20,14 +20,13 @@ import json
 import pickle
 import re
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pairveil._lazy import need
 from pairveil.array_types import FloatArray
 from pairveil.errors import InputError
 from pairveil.files import FolderDraft, write_file
@@ -197,8 +196,6 @@ def _one_line(name: str) -> str:
 
 # ---- ONNX, CSV, a scikit-learn transformer, SQL, a Dense module ----------------------------------
 
-PYPI_NAMES = {"faiss": "faiss-cpu"}
-
 ONNX_INPUT, ONNX_OUTPUT = "features", "projected"
 
 # MatMul on doubles has been in the standard since opset 9; 17 is the first that every maintained
@@ -206,26 +203,6 @@ ONNX_INPUT, ONNX_OUTPUT = "features", "projected"
 ONNX_OPSET, ONNX_IR_VERSION = 17, 8
 
 ONNX_TEXT_OPSET, ONNX_TEXT_IR_VERSION = 20, 9  # the first that compares texts (onnxruntime 1.17)
-
-
-def need(package: str, extra: str, purpose: str) -> ModuleType:
-    """An optional package, or an error that says how to get it.
-
-    Examples
-    --------
-    >>> need("no_such_package", "onnx", "Writing ONNX")
-    Traceback (most recent call last):
-        ...
-    pairveil.errors.InputError: Writing ONNX needs the package no_such_package; install it with:
-    pip install "pairveil[onnx]"
-    """
-    try:
-        return import_module(package)
-    except ImportError:
-        wanted = f'"pairveil[{extra}]"' if extra else PYPI_NAMES.get(package, package)
-        raise InputError(
-            f"{purpose} needs the package {package}; install it with: pip install {wanted}"
-        ) from None
 
 
 def to_onnx(metric: ReleasedMetric, path: str | Path) -> Path:

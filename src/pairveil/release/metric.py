@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from pairveil.array_types import FloatArray
-from pairveil.errors import InputError
+from pairveil.errors import InputError, MissingExtraError
 from pairveil.files import FolderDraft
 from pairveil.foreign import parse_json
 from pairveil.plots import html_table, new_axes
@@ -58,7 +58,10 @@ def metric_html(metric: ReleasedMetric) -> str:
     more = len(heaviest) - len(rows)
     size = f"{metric.n_components} x {metric.n_features} matrix"
     rest = f"; {more} more columns" if more else ""
-    promise = "no certificate" if metric.certificate is None else metric.certificate.promise()
+    try:
+        promise = "no certificate" if metric.certificate is None else metric.certificate.promise()
+    except MissingExtraError as problem:  # a receiver who applies it
+        promise = str(problem)
     return html_table(["column", "weight in the metric"], rows, f"{size}{rest}. {promise}")
 
 
@@ -268,7 +271,7 @@ class ReleasedMetric(Release):
         """Refuse a file that is damaged or truncated."""
         _read_tensors(artefact, file)
 
-    def further(self) -> dict[str, bytes | str]:
+    def further(self, digest: str) -> dict[str, bytes | str]:  # noqa: ARG002
         """The schema as people read it."""
         return {} if self.schema is None else {SCHEMA_FILE: to_toml(self.schema)}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -201,19 +202,30 @@ def _numbers(values: Any, axes: int) -> FloatArray:
     return array
 
 
-# ---- a network as whoever has no torch sees it ----------------------------------------------------
+# ---- networks --------------------------------------------------------------------------------------
 
 NETWORK_FORMAT = "pairveil-network"
 
 
+class NetworkRelease(Release):
+    """Weights, and a description of what they are the weights of; what has torch is in `pairveil.deep`."""
+
+    file, what, most = NETWORK_FILE, "network", None
+
+    @classmethod
+    def check_whole(cls, artefact: bytes, file: Path) -> None:
+        """Refuse weights that the description is not about."""
+        stated = described(file.parent).get("sha256")
+        if stated is not None and stated != hashlib.sha256(artefact).hexdigest():
+            raise InputError(f"{file.name} is not the file that {NETWORK_ABOUT} describes")
+
+
 @dataclass(frozen=True)
-class DescribedNetwork(Release):
+class DescribedNetwork(NetworkRelease):
     """What a folder says of a network; ``pairveil.deep.ReleasedNetwork`` loads the weights.
 
     ``shape``: of one person's data.
     """
-
-    file, what = NETWORK_FILE, "network"
 
     shape: tuple[int, ...]
     n_parameters: int
@@ -223,11 +235,17 @@ class DescribedNetwork(Release):
     @classmethod
     def read(cls, artefact: bytes, file: Path) -> Self:  # noqa: ARG003
         """Read the description; the weights, which the certificate is about, are left alone."""
-        told = read_json(file.parent / NETWORK_ABOUT)
-        if not isinstance(told, dict) or told.get("format") != NETWORK_FORMAT:
-            raise InputError(f"{NETWORK_ABOUT} describes no released network")
+        told = described(file.parent)
         shape = told.get("shape")
         sizes: list[Any] = [*shape, told.get("n_parameters")] if isinstance(shape, list) else [None]
         if not all(isinstance(one, int) and 0 <= one < 2**53 for one in sizes):
             raise InputError(f"{NETWORK_ABOUT} lacks a size or holds one that is none")
         return cls(tuple(sizes[:-1]), sizes[-1], str(told.get("architecture", "")))
+
+
+def described(folder: Path) -> dict[str, Any]:
+    """What ``network.json`` says."""
+    told = read_json(folder / NETWORK_ABOUT)
+    if not isinstance(told, dict) or told.get("format") != NETWORK_FORMAT:
+        raise InputError(f"{NETWORK_ABOUT} describes no released network")
+    return told

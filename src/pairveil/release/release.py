@@ -173,9 +173,13 @@ class Release:
         """What the README tells of this kind of release."""
         raise NotImplementedError
 
-    def further(self) -> Mapping[str, bytes | str]:
-        """Other files of the folder, by name."""
+    def further(self, digest: str) -> Mapping[str, bytes | str]:  # noqa: ARG002
+        """Other files of the folder, by name; ``digest`` is the artefact's SHA-256."""
         return {}
+
+    def verify(self) -> bool:
+        """Whether there is a certificate, and every number of it that can be recomputed follows."""
+        return self.certificate is not None and bool(self.certificate.verify())
 
     def save(
         self,
@@ -209,12 +213,12 @@ class Release:
     def _files(self, summary: str | None) -> dict[str, bytes]:
         """Everything that goes into the folder."""
         artefact = self.artefact()
+        digest = hashlib.sha256(artefact).hexdigest()
         files: dict[str, bytes | str] = {self.file: artefact}
         if self.certificate is not None:
-            digest = hashlib.sha256(artefact).hexdigest()
             stated = replace(self.certificate, metric_sha256=digest)
             files[CERTIFICATE_FILE] = stated.to_json() + "\n"
-        files |= {README_FILE: self.readme(), **self.further()}
+        files |= {README_FILE: self.readme(), **self.further(digest)}
         if summary is not None:
             files[SUMMARY_FILE] = summary
         return {n: one.encode() if isinstance(one, str) else one for n, one in files.items()}
@@ -233,14 +237,19 @@ class Release:
         InputError
             When a file is missing, truncated, tampered with or of a newer version.
         """
+        artefact, file, certificate = cls.checked(folder)
+        found: Any = cls.read(artefact, file)
+        return replace(found, certificate=certificate)  # type: ignore[no-any-return]
+
+    @classmethod
+    def checked(cls, folder: str | Path) -> tuple[bytes, Path, Certificate | None]:
+        """The artefact's content and place, and the certificate that was made for it; see `load`."""
         file = Path(folder) / cls.file
         if not file.exists():
             raise InputError(f"{folder} holds no {cls.what}: {cls.file} is missing")
         artefact = read_regular(file, most=cls.most)
         cls.check_whole(artefact, file)
-        certificate = read_certificate(file.parent, file, artefact)
-        found: Any = cls.read(artefact, file)
-        return replace(found, certificate=certificate)  # type: ignore[no-any-return]
+        return artefact, file, read_certificate(file.parent, file, artefact)
 
     def readme(self) -> str:
         """The page that travels with the release."""

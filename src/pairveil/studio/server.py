@@ -8,6 +8,7 @@ import signal
 import socket
 from collections.abc import Callable
 
+from pairveil._lazy import naming
 from pairveil.errors import InputError
 from pairveil.studio.project import Project
 
@@ -25,13 +26,11 @@ def serve(project: Project, port: int, announce: Callable[[str], None]) -> None:
     announce : callable
         Gets the address, with its one-time token, when the server listens.
     """
-    try:
+    with naming("studio", "The studio"):
         import uvicorn
 
         from pairveil.studio.app import create_app
         from pairveil.studio.fitting import Fitting
-    except ImportError:
-        raise InputError("the studio needs more packages: pip install 'pairveil[studio]'") from None
     with socket.socket() as listening:
         # Not SO_REUSEPORT: nobody else may listen on this port and take our requests.
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairveil._lazy import naming
 from pairveil.array_types import IntArray
 from pairveil.engine import kernels
 from pairveil.engine import statistics as sums
@@ -161,10 +162,8 @@ def connected_client() -> Any:
 
     Raises InputError: dask.distributed is not installed, or no client is connected.
     """
-    try:
+    with naming("dask", "backend='dask'"):
         from distributed import get_client
-    except ImportError:
-        raise InputError("backend='dask' needs dask: pip install 'pairveil[dask]'") from None
     try:
         client = get_client()
     except ValueError:
@@ -185,10 +184,8 @@ def cluster(scheduler: str | None) -> Iterator[None]:
     if scheduler is None:
         yield
         return
-    try:
+    with naming("dask", "A cluster"):
         from distributed import Client
-    except ImportError:
-        raise InputError("a cluster needs dask: pip install 'pairveil[dask]'") from None
     try:
         client = Client(scheduler, timeout="10s")
     except (OSError, ValueError):
@@ -436,10 +433,8 @@ def _read_npy(path: str) -> NDArray[Any]:
 
 def _read_parquet(path: str, what: str) -> Any:
     """A Dask DataFrame over Parquet on any path that fsspec knows."""
-    try:
+    with naming("dask", "Parquet on a cluster"):
         import dask.dataframe as dd
-    except ImportError:
-        raise InputError("Parquet needs Dask's DataFrame: pip install 'pairveil[dask]'") from None
     _file_system(path)
     try:
         return dd.read_parquet(path)
