@@ -1,6 +1,6 @@
 """Triplets, tuplets and pairs side by side, at equal person-level epsilon.
 
-The protocol is that of docs/theory/protocol.md; gain kept is against LDA. All is drawn blind to labels:
+The protocol is that of docs/theory/learner.md; gain kept is against LDA. All is drawn blind to labels:
 pairs are a matching (one pair a person) or paths (two), tuples come from `sample_tuples`.
 
 Run it as ``python -m benchmarks.tuples --data DIR``.

@@ -1,6 +1,6 @@
 """`python -m benchmarks utility`: what accuracy is kept at which epsilon, with one set of defaults.
 
-The protocol is that of docs/theory/protocol.md. The reference of a data set is the better of our own
+The protocol is that of docs/theory/learner.md. The reference of a data set is the better of our own
 non-private learner on the paper's graph and scikit-learn's supervised learners, which see every
 training person's class.
 """

@@ -2,7 +2,7 @@
 
 InputPer perturbs every pair before anyone collects it; training is post-processing. With
 l1-normalised people two differences are at most 4 apart in l1, so Laplace noise of scale ``4 / epsilon_x``
-hides one; a flip with probability ``1/(1 + e^epsilon_y)`` hides the label (docs/theory/published.md).
+hides one; a flip with probability ``1/(1 + e^epsilon_y)`` hides the label (docs/theory/guarantee.md).
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from pairveil.errors import InputError
 from pairveil.files import file_draft
 from pairveil.records.embedded import load_digits, load_patients
 
-#: Training people and whether the majority class is downsampled first (docs/theory/protocol.md, step 2; the
+#: Training people and whether the majority class is downsampled first (docs/theory/learner.md, step 2; the
 #: paper's Table I: with E = 2V the number of positive pairs is the number of people).
 KNOWN = {
     "adult": (18_700, True),

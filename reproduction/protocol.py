@@ -1,6 +1,6 @@
 """How every experiment is set up: scaling, who trains, which pairs, how a metric is scored.
 
-The steps are those of docs/theory/protocol.md, in its order.
+The steps are those of docs/theory/learner.md, in its order.
 """
 
 from __future__ import annotations

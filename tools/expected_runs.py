@@ -4,7 +4,7 @@
 there are not run again. With ``--classes`` `fit_classes` is run and ``expected_classes.json`` filled;
 what there is to gain is taken from the first. `tools.expected_ranges` makes of them what ``plan`` and
 ``fit`` say is to be expected. The protocol is that of ``python -m benchmarks utility``
-(docs/theory/protocol.md), on seeds that chose no default.
+(docs/theory/learner.md), on seeds that chose no default.
 """
 
 from __future__ import annotations

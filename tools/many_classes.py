@@ -1,7 +1,7 @@
 """Tables with many classes or few people, drawn or rendered here, and what `fit_classes` keeps on them.
 
 They stand in for kinds of data that cannot be shipped: small images, speakers, leaves, wide tables of few
-people, a rare class. The protocol is that of docs/theory/protocol.md; the reference is the better of LDA and
+people, a rare class. The protocol is that of docs/theory/learner.md; the reference is the better of LDA and
 NCA. Prints one Markdown row a table::
 
     python -m tools.many_classes --first-seed 340 --seeds 10

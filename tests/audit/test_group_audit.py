@@ -42,7 +42,7 @@ def group_canary(adjacency="zero-out", n_others=400, n_features=3):
     B and C differ a little and are dissimilar: alone they push apart along one column. A is far from both
     and similar to B: with her the group pulls together along that column. Both contributions are clipped to
     the same length and point opposite ways, so A moves the sum of gradients by two clip bounds, whether she
-    is nulled or replaced (docs/theory/groups.md).
+    is nulled or replaced (docs/theory/records.md).
     """
     rng = np.random.default_rng(0)
     features = rng.choice([-1.0, 1.0], size=(3 * n_others + 3, n_features)) * SMALL

@@ -21,7 +21,7 @@ from pairveil.records.kinds import KINDS, PEOPLE, Cost
 from pairveil.records.people import NO_CLASS, People
 
 BETA, GAMMA = WEIGHTS[1] ** 2, WEIGHTS[2] ** 2
-# Class statistics, same class: beta^2 (2 - 2c) + gamma^2 (2 - 2c^2) at its largest c (docs/theory/people.md).
+# Class statistics, same class (docs/theory/records.md): beta^2 (2 - 2c) + gamma^2 (2 - 2c^2), largest c.
 WORST = -min(1.0, BETA / (2 * GAMMA))
 MOST_REPLACED = np.sqrt(BETA * (2 - 2 * WORST) + GAMMA * (2 - 2 * WORST**2))
 
@@ -163,7 +163,7 @@ def test_no_person_moves_a_sum_beyond_the_claim(case):
             assert replaced <= 2.0
             if norm == "l2" and isinstance(
                 statistic, ClassScatter
-            ):  # what docs/theory/people.md proves beyond what is charged
+            ):  # what docs/theory/records.md proves beyond what is charged
                 assert replaced <= max(MOST_REPLACED, np.sqrt(2)) + 0.03
 
 

@@ -19,19 +19,19 @@ def bound(target, runs, **options):
 
 
 def test_published_dpp_pays_for_every_row():
-    """docs/theory/published.md, Rows: at claimed 1.0 the cost is d'."""
+    """docs/theory/guarantee.md, Rows: at claimed 1.0 the cost is d'."""
     assert bound(published_dpp(1.0, 4, 3), 20_000).lower_bound >= 3.0
     one_row = bound(published_dpp(1.0, 1, 3), 10_000, confidence=0.999)
     assert 0.8 <= one_row.lower_bound <= 1.0
 
 
 def test_published_dpp_s_reads_its_noise_off_the_batch():
-    """docs/theory/published.md, Noise that follows the batch: no finite epsilon."""
+    """docs/theory/guarantee.md, Noise that follows the batch: no finite epsilon."""
     assert bound(published_dpp_s(1.0, 1, 10), 16_000).lower_bound >= 4.0
 
 
 def test_independent_staircases_cost_more_than_one():
-    """docs/theory/published.md, Staircase noise on vectors."""
+    """docs/theory/guarantee.md, Staircase noise on vectors."""
     assert bound(staircase_iid(1.0, 8), 800_000).lower_bound >= 3.0
     assert bound(staircase_iid(1.0, 1), 20_000, confidence=0.999).verdict == "consistent"
 

@@ -20,7 +20,7 @@ def shares(*parts: float) -> str:
 
 
 def farthest() -> float:
-    """Of two people of one class, in what they contribute to class statistics (docs/theory/people.md)."""
+    """Of two people of one class, in what they contribute to class statistics (docs/theory/records.md)."""
     _, b, c = (weight**2 for weight in classes.WEIGHTS)
     cosine = -b / (2 * c)
     return math.sqrt(b * (2 - 2 * cosine) + c * (2 - 2 * cosine**2))
@@ -41,11 +41,11 @@ def farthest() -> float:
             "theory/learner.md",
             f"({PAIRS.euclid} / SNR)² + ({PAIRS.scarce} d / K')⁴ + {PAIRS.evidence}² / (1 + z²)",
         ),
-        ("theory/people.md", f"gives a distance of {farthest():.2f}"),
-        ("theory/people.md", f"There are {classes.NUMBERS.steps} steps"),
-        ("theory/people.md", f"< s x_j <= {classes.WIDTH:.0f}t"),
-        ("theory/selection.md", f"takes {best_of._HULL_POINTS} points"),
-        ("theory/selection.md", f"in {curve.AUC_CELLS} public cells"),
+        ("theory/records.md", f"gives a distance of {farthest():.2f}"),
+        ("theory/learner.md", f"There are {classes.NUMBERS.steps} steps"),
+        ("theory/learner.md", f"< s x_j <= {classes.WIDTH:.0f}t"),
+        ("theory/accounting.md", f"takes {best_of._HULL_POINTS} points"),
+        ("theory/learner.md", f"in {curve.AUC_CELLS} public cells"),
         ("theory/accounting.md", f"{composition.MAX_DISTINCT} distinct sampled events"),
         ("theory/noise.md", f"tiles of {TILE:,} pairs"),
         ("guides/classes.md", f"n < {classes.NUMBERS.clear_statistics:.0f} sigma sqrt(d) / k"),

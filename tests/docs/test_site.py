@@ -95,7 +95,7 @@ def test_links_from_the_source_into_the_docs_lead_somewhere() -> None:
         for path in sources
         for page in re.findall(r"docs/[\w/-]+\.md", path.read_text("utf-8"))
     }
-    assert "docs/theory/sums.md" in named
+    assert "docs/theory/noise.md" in named
     assert [page for page in sorted(named) if not (ROOT / page).exists()] == []
 
 

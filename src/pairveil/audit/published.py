@@ -1,6 +1,6 @@
 """Algorithm 1 as the paper published it, and the noise that it compares: for measurement, not for release.
 
-It does not give the epsilon that it claims (docs/theory/published.md). Every mechanism says what it is
+It does not give the epsilon that it claims (docs/theory/guarantee.md). Every mechanism says what it is
 claimed to cost and what it does cost: ``epsilon_claimed`` is the budget it was asked to respect,
 ``epsilon_sound(d)`` the smallest epsilon that holds for d-dimensional values whose neighbours lie within
 ``sensitivity`` (in the norm ``norm``). Noise comes from a NumPy generator.
@@ -95,7 +95,7 @@ class ReducedLaplace(Laplace):
 
     The caller passes the sensitivity of *this* batch, so two neighbouring batches use two scales
     b < b', and the log ratio ``|x| (1/b - 1/b')`` has no bound over x: no finite epsilon holds
-    (docs/theory/published.md).
+    (docs/theory/guarantee.md).
 
     Examples
     --------
@@ -445,7 +445,7 @@ def _cost(s: Settings, mechanism: Mechanism | None, d: int, n_batches: int) -> t
     """Claimed and sound epsilon.
 
     Every row of W is a further answer about the same batch, so d' rows cost d' times
-    (docs/theory/published.md; sqrt(d') in the Gaussian case). kappa pairs may lie in kappa batches: a
+    (docs/theory/guarantee.md; sqrt(d') in the Gaussian case). kappa pairs may lie in kappa batches: a
     mechanism whose cost is linear in the shift pays the same in sum, another pays each time.
     """
     if mechanism is None:

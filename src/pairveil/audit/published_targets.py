@@ -5,7 +5,7 @@ of the two inputs was used. Staircase noise stands here as published, one coordi
 jointly as it must be for vectors: its density is constant on shells and falls by exp(-epsilon) from one
 to the next. Shell k holds ``k - 1 + gamma <= |x| / sensitivity < k + gamma`` (shell 0 starts at 0), so
 that a shift by the sensitivity crosses at most one edge. Independent coordinates under an l1 sensitivity
-may each cross an edge, and d edges cost d * epsilon (docs/theory/published.md).
+may each cross an edge, and d edges cost d * epsilon (docs/theory/guarantee.md).
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def staircase_iid(epsilon: float, n_features: int) -> Target:
     """Staircase noise on each coordinate, against a shift spread evenly over all of them.
 
     A shift of 1/d crosses an edge of the staircase in each coordinate with some probability, and
-    every crossing is worth epsilon: together up to d times that (docs/theory/published.md).
+    every crossing is worth epsilon: together up to d times that (docs/theory/guarantee.md).
     """
     mechanism = Staircase(epsilon)
     shift = np.full(n_features, 1.0 / n_features)

@@ -8,7 +8,7 @@ A last record that is not whole is cut off; anything else that is wrong with the
 The ledger's entry of a fit holds the checkpoint's name and its *mark*: the sha256 of the file up to the last
 answer that was used. A file may be resumed only if it begins with what was marked, and the mark moves
 before an answer is used. So one charge pays for one sequence of answers, whatever copies of the
-file there are: docs/theory/resuming.md has the argument and its limits.
+file there are: docs/theory/guarantee.md has the argument and its limits.
 """
 
 from __future__ import annotations

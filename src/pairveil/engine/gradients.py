@@ -7,7 +7,7 @@ about their mean for a group and from the anchor for a tuple. Lengths come from 
 
     ||G||_F^2 = sum_ij <U_i, U_j> <X_i, X_j>,        ||G||_1 <= sum_i ||U_i||_1 ||X_i||_1,
 
-and from one product of two lengths where X has one row (docs/theory: sums, groups, tuples).
+and from one product of two lengths where X has one row (docs/theory/noise.md).
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ def shrinking(U: FloatArray, rows: Any, clip: float, norm: Norm) -> FloatArray:
 def sensitivity_of_sets(
     clip: float, spread: float, shape: tuple[int, ...], norm: Norm, grid: float
 ) -> float:
-    """What one record with many rows moves of a rounded sum (docs/theory/groups.md, 'Rounding').
+    """What one record with many rows moves of a sum ('Records of several rows' of docs/theory/noise.md).
 
     The terms of a record add up to ``spread`` clip bounds at most before they cancel; a tile adds up
     `MOST_ROWS` terms of each of its TILE records, in both worlds, and is rounded to the grid once.

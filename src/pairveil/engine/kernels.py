@@ -2,7 +2,7 @@
 
 Pairs are taken in tiles. A tile's sum is two matrix products; it is rounded to whole multiples of the grid
 and added to 64-bit integers, so the total depends neither on the number of threads nor on the order of the
-tiles. Zeroing a pair changes one tile, by at most C + `tile_error_bound`: docs/theory/sums.md has the proof.
+tiles. Zeroing a pair changes one tile, by at most C + `tile_error_bound`: docs/theory/noise.md has the proof.
 
 A Poisson batch must not show whether a null pair was drawn, not even in the rounding of its neighbours. So
 each pair's contribution is cut to whole multiples of the grid on its own, and all that is added up are whole
@@ -48,7 +48,7 @@ def tile_error_bound(
 ) -> float:
     """By how much rounding enlarges what one pair moves of `clipped_sum` beyond ``clip``.
 
-    Points 1 to 3 of docs/theory/sums.md; ``dtype`` is that of the features, in which products are summed.
+    'Dense rows' of docs/theory/noise.md; ``dtype`` is that of the features, in which products are summed.
     """
     kind = np.finfo(dtype)
     unit = float(kind.eps) / 2

@@ -5,14 +5,14 @@ A loss of one pair that depends on W through its distance D = ||W dx||_2 alone h
     G = c (W dx) dx^T,    c = l'(D) / D,
 
 so a loss needs to say its value and ``c``; norms and clipped sums follow without ever forming G
-(docs/theory/sums.md): ``||G||_F = |c| D ||dx||_2`` and ``||G||_1 = |c| ||W dx||_1 ||dx||_1``.
+(docs/theory/noise.md): ``||G||_F = |c| D ||dx||_2`` and ``||G||_1 = |c| ||W dx||_1 ||dx||_1``.
 
 A loss f of the squared distances D_ij^2 = ||W (x_i - x_j)||^2 of a tuple has the gradient
 
     G = sum_{i<j} s_ij (W z_ij) z_ij^T,     s_ij = 2 df / dD_ij^2,     z_ij = x_i - x_j,
 
 so it needs to say its value and ``s``. All three here are made of comparisons (anchor, positive, negatives):
-members by role, the anchor first. G = W X^T L X with L the Laplacian of s (docs/theory/tuples.md).
+members by role, the anchor first. G = W X^T L X with L the Laplacian of s (docs/theory/noise.md).
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class ContrastiveLoss(PairLoss):
     def coefficient(self, distance: FloatArray, labels: NDArray[np.int8]) -> FloatArray:
         """1 for similar pairs; (D - m)/D for dissimilar ones within the margin; else 0.
 
-        At D = 0 the dissimilar loss has no gradient; 0 is chosen (docs/theory/sums.md).
+        At D = 0 the dissimilar loss has no gradient; 0 is chosen (docs/theory/noise.md).
         """
         pushed = (distance > 0) & (distance < self.margin)
         safe = np.where(pushed, distance, 1.0)

@@ -69,7 +69,7 @@ class Ask(NamedTuple):
         leave; at most one of them is allowed.
     choice : bool
         A noisy choice among that many candidates instead of a noisy sum: ``steps`` choices, each from all
-        records. Whether one is asked must follow from public numbers (docs/theory/choice.md).
+        records. Whether one is asked must follow from public numbers (docs/theory/accounting.md).
     steps, sampling, sample_rate
         As in `Query`.
     """

@@ -10,7 +10,7 @@ error (`pairveil.privacy.grid.grid_sensitivity`). That is the whole sensitivity 
 A noisy choice is made by *scores* of its candidates. Each record's contribution to each candidate is rounded
 to a whole multiple of a public unit by itself, and whole numbers are added exactly. So the range of what one
 record moves, over the candidates, is at most 1 to the last bit, however the records are cut into tiles
-(docs/theory/choice.md, section 5).
+(docs/theory/noise.md, 'Exact sampling').
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Error curves and pair AUCs on private labelled pairs, from one noisy histogram of their scores.
 
 The histogram is that of `pairveil.learners.histogram`, asked for by one query; rates, bands and AUCs are
-post-processing of it (docs/theory/linkage.md, docs/theory/selection.md).
+post-processing of it (docs/theory/learner.md, 'Operating points').
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Scores of a metric on people that were not used to learn it.
 
 Pair AUC is the metric-learning score; nearest-neighbour accuracy hardly depends on the metric on many
-tables, so it is only ever reported beside the Euclidean and an untrained metric (docs/theory/protocol.md).
+tables, so it is only ever reported beside the Euclidean and an untrained metric (docs/theory/learner.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""PrivateSearch: the best of several private fits, at one stated epsilon (docs/theory/selection.md).
+"""PrivateSearch: the best of several private fits, at one stated epsilon (docs/theory/accounting.md).
 
 What a private search asks, before anything is drawn: candidates, their trials' events, one certificate.
 """
@@ -208,7 +208,7 @@ def _told(value: Any) -> Any:
     return type(value).__name__ if isinstance(value, BaseEstimator) else str(value)
 
 
-# ---- the best of several private fits, at one stated epsilon (docs/theory/selection.md) ----------
+# ---- the best of several private fits, at one stated epsilon (docs/theory/accounting.md) ----------
 
 OF_THE_PROMISE = (
     "delta", "unit", "adjacency", "mechanism", "kappa", "data_norm", "accountant", "preprocessor",

@@ -18,7 +18,7 @@ how           pairs kept                            relationship    person
 ``all``       every pair                            of the graph    of the graph
 ============  ====================================  ==============  ========
 
-Groups are records themselves: a fit clips each as a whole (docs/theory/groups.md).
+Groups are records themselves: a fit clips each as a whole (docs/theory/records.md).
 
 `max_degree=k` lowers the person number further: a person's limit is the smaller of k and the kind's
 own limit (1 for a matching, 2 for paths, none for forest and all).

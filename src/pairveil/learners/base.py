@@ -7,7 +7,7 @@ docs/guides/new-learner.md.
 
 A ledger is charged for a fit once, however often it is killed and resumed. A fit with a checkpoint is charged
 when it starts. When it is resumed, the charge must be its own (the same events, kappas, graph and slack) and
-the checkpoint must begin with every answer that the ledger knows of (docs/theory/resuming.md).
+the checkpoint must begin with every answer that the ledger knows of (docs/theory/guarantee.md).
 """
 
 from __future__ import annotations

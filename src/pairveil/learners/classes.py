@@ -1,9 +1,9 @@
-"""A metric from people with one class each: `fit_classes`, and two recipes for it (docs/theory/people.md).
+"""A metric from people with one class each: `fit_classes`, and two recipes for it (docs/theory/learner.md).
 
 Columns are scaled by their noisy moments. A column of small spread may tell two classes apart better than all
 others, but the noise on its variance is as large as on that of any other; a noisy choice
-(docs/theory/choice.md) then names the column and its scale for the price of one number, by how many people
-each candidate puts into their class.
+(docs/theory/accounting.md) then names the column and its scale for the price of one number, by how many
+people each candidate puts into their class.
 
 *Statistics*: counts, sums and second moments of the scaled rows by class, in one sum. The metric (whitened
 directions between the classes, shrunk against noise and sampling error, and some Euclid) is post-processing.

@@ -50,7 +50,7 @@ def strength_of(planned: Any) -> float:
     power = sum(
         e.get("steps", 1) * (e.get("sample_rate", 1.0) / e["noise_multiplier"]) ** 2 for e in sums
     )
-    # A choice is worth mu = eta / 2 (docs/theory/choice.md, Proposition 3).
+    # A choice is worth mu = eta / 2 (docs/theory/accounting.md, Proposition 3).
     return math.sqrt(power + sum(e["steps"] * (e["eta"] / 2) ** 2 for e in choices))
 
 

@@ -3,7 +3,7 @@
 A pair falls into one cell of the public range of scores, of its label. With Laplace noise the cells are
 counted as they are: a pair moves them by 1 in l1. With Gaussian noise a pair adds a column of the square
 root of the matrix of ones below the diagonal instead: then every count above an edge, which adds up all cells
-above it, has little more noise than one cell (docs/theory/linkage.md). The rest is post-processing.
+above it, has little more noise than one cell (docs/theory/learner.md). The rest is post-processing.
 
 Counted exactly, `best_threshold` is metric-learn's calibration; `PrivateMetricLearner` counts with noise, a
 release of its own that is charged and certified with the metric. `pairveil.evaluation.curve` has curves and

@@ -278,7 +278,7 @@ def _of_entities(found: Kappa, pairs: Any, entity_records: int) -> Kappa:
 
     How two people relate is in every pair of a record of one with a record of the other, and chains run from
     record to record of a person in between; which records those are is private. All of them go through the
-    records of either of the two, so they are in no more pairs than a person is (docs/theory/linkage.md).
+    records of either of the two, so they are in no more pairs than a person is (docs/theory/records.md).
     """
     person = pairs_of_entity(pairs, entity_records)
     related = found.relationship if entity_records == 1 else max(found.relationship, person)

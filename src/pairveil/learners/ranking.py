@@ -2,7 +2,7 @@
 
 One noisy sum is released: chosen minus other, in the items' features, over all choices, where all choices
 of a worker are clipped as one record. Strengths, ranking and how sure it is are post-processing
-(`pairveil.learners.ranking`). What a worker and a choice can move is proved in docs/theory/choices.md.
+(`pairveil.learners.ranking`). What a worker and a choice can move is proved in docs/theory/records.md.
 
 From what is passed to a ranker's ``fit`` to `Choices` between items with public features.
 
@@ -12,7 +12,7 @@ In a logistic model of differences (Bradley-Terry, where items have no features)
 probability ``1 / (1 + exp(-<b, x>))`` for the public difference x of the two items' features. The sum of
 ``y x`` over all choices says all that the choices say about b, and everything else in the likelihood is
 public. So one noisy sum is enough: b is fitted to it by generalised least squares, with the noise in the
-weights and a prior that keeps items about which nothing was heard near the mean (docs/theory/choices.md).
+weights and a prior that keeps items about which nothing was heard near the mean (docs/theory/learner.md).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Levels of Splink's comparisons, computed from the two records of each pair and from nothing else.
 
 A settings file is a program: each level has a condition in SQL. The promise of a linkage model holds only if
-a pair's levels are a function of its own two records (docs/theory/linkage.md), and SQL can look at everybody:
+a pair's levels are a function of its own two records (docs/theory/records.md), and SQL can look at everybody:
 a window, a subquery, a term frequency, a file. So a condition is admitted by what it consists of, node by
 node and function by function, and everything that is not listed here is refused. The parser that is asked is
 DuckDB's own, the one that runs the condition. What is admitted is run in a database that is made for it: no

@@ -6,7 +6,7 @@ What a linkage model asks of labelled pairs: how often each comparison has each 
 
 A pair adds 1 to the cell of its label, for each comparison that is not null, and a little to the count of its
 label. No entry is negative and all are whole halves, so sums are exact in every order of the pairs. What one
-pair can move is proved in docs/theory/linkage.md.
+pair can move is proved in docs/theory/records.md.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def beyond_bound(entities: Any, pairs: Any, most: int) -> NDArray[np.bool_]:
     """Pairs with a record that is not among the first so many records of its entity, by id.
 
     Whether a record counts follows from its own entity's records alone, so emptying one entity empties pairs
-    of its own and brings no other pair back (docs/theory/linkage.md). A record without an entity, or of which
+    of its own and brings no other pair back (docs/theory/records.md). A record without an entity, or of which
     two are said, counts for nobody: that is private, and stops nothing.
 
     Parameters

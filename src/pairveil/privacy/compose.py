@@ -21,7 +21,7 @@ by one pair of densities with the profile
 
     H(e^epsilon) = (1 - e^((epsilon - eta)/2))^2 / (1 - e^(-eta))   for |epsilon| <= eta
 
-(docs/theory/choice.md, Theorem 2). Here ``eta`` is the whole range: kappa, and 2 for replace, are in it.
+(docs/theory/accounting.md, Theorem 2). Here ``eta`` is the whole range: kappa, and 2 for replace, are in it.
 """
 
 from __future__ import annotations

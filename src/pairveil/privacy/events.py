@@ -180,7 +180,7 @@ class ChoiceEvent(_Event):
 
     The scores u_c are sums of the pairs' contributions. Zeroing one pair out must move them by amounts
     that differ by at most 1 between candidates (for instance all one way, by 0 to 1); the accountant
-    takes twice that for replace, and kappa times that for kappa pairs (docs/theory/choice.md). A choice
+    takes twice that for replace, and kappa times that for kappa pairs (docs/theory/accounting.md). A choice
     by scores whose records are groups is charged as kappa=2 under zero-out. There is no sampling rate:
     choices are made from all pairs and never amplified.
 
@@ -232,7 +232,7 @@ class ChoiceEvent(_Event):
 
 @dataclass(frozen=True)
 class BestOfEvent:
-    """The best of a random number of trials, and nothing else of them (docs/theory/selection.md).
+    """The best of a random number of trials, and nothing else of them (docs/theory/accounting.md).
 
     The number of trials is geometric from 1 on and depends on no data; each trial takes one of the
     candidates, none for the data's sake, and its answers include the score that trials are compared by.

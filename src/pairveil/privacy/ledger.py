@@ -72,7 +72,7 @@ class LedgerEntry:
     """One spend: what was released, and what a unit can move of it (kappa, where records are pairs).
 
     ``checkpoint`` is there if the fit can be resumed: the name of its checkpoint, and a digest of that
-    file up to the last answer that was used (docs/theory/resuming.md says why).
+    file up to the last answer that was used (docs/theory/guarantee.md says why).
 
     ``meanings`` says what each unit means, `SINGLE` where it is not listed. None: a ledger of version 1 or 2
     did not keep it.

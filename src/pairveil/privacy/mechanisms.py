@@ -251,7 +251,7 @@ class Exponential(Mechanism):
     """The exponential mechanism: candidate c with probability proportional to exp(eta * u_c).
 
     That is the largest of the scores with Gumbel noise of scale 1/eta on each of them, so a query's
-    ``noise_multiplier`` is 1/eta. The norm is the range over the candidates (docs/theory/choice.md).
+    ``noise_multiplier`` is 1/eta. The norm is the range over the candidates (docs/theory/accounting.md).
     """
 
     name: str = "exponential"
@@ -292,7 +292,7 @@ class Exponential(Mechanism):
         raise RuntimeError("a choice has no noisy sum: ask the engine to choose")
 
     def slack(self, drawn: Sequence[Drawn], largest_kappa: int) -> float:  # noqa: ARG002
-        """The draw is exact and takes nothing off delta (docs/theory/choice.md, section 5)."""
+        """The draw is exact and takes nothing off delta (docs/theory/noise.md, 'Exact sampling')."""
         return 0.0
 
     @staticmethod

@@ -4,11 +4,11 @@ Full-batch and disjoint Gaussian events, Laplace events and one noisy choice hav
 Poisson-sampled Gaussian events, choices and mixed lists are composed as privacy loss distributions of the
 dominating pairs of `pairveil.privacy.compose`; every rounding is pessimistic, and the closed forms that
 ignore sampling remain as a second valid bound (the smaller of the two is returned, so an extreme kappa costs
-accuracy, never time or soundness). The proofs are in docs/theory/accounting.md and choice.md; one margin, for
+accuracy, never time or soundness). The proofs are in docs/theory/accounting.md; one margin, for
 the rounding of FFTs, is measured instead of proved (`_epsilon_on_grid`), and concerns what is composed on a
 grid only.
 
-Private selection, the best of a random number of trials (docs/theory/selection.md): with K geometric of mean
+Private selection, the best of a random number of trials (docs/theory/accounting.md): with K geometric of mean
 n, Q one trial and delta_Q its profile, for every epsilon e and every shift s with
 delta_Q(s) <= (exp(s) - 1) / (n - 1),
 

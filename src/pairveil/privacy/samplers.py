@@ -33,7 +33,7 @@ B = ``GUIDE_BITS`` and n_k = floor(2^B P_k (1 - alpha_k)):
     then, for each k, what is left of (k, no hit) and all of (k, hit).
 
 The first B bits of U decide when they are below G, by one look into ``guide``. Otherwise U is compared with
-the ends of the later intervals, digit by digit in base 2^64. docs/theory/exact-sampling.md has the proof,
+the ends of the later intervals, digit by digit in base 2^64. docs/theory/noise.md has the proof,
 which bits serve when, and why nothing overflows.
 
 **A noisy choice** is the index c with probability proportional to exp(eta u_c / unit). Scores u are integers,
@@ -45,7 +45,7 @@ never above eta.
 2. Return it with probability exp(-x), x = r (max u - u_c); otherwise start again at 1.
 
 Leaving out the candidates that were refused is another mechanism (permute-and-flip), whose range can be
-2 eta. Why the draw is exact, what its coins are and what its time tells: docs/theory/choice.md.
+2 eta. Why the draw is exact, what its coins are and what its time tells: docs/theory/noise.md.
 """
 
 from __future__ import annotations

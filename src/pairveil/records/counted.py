@@ -2,7 +2,7 @@
 
 A `PairSet` holds features of people and takes differences. Here a pair comes with its own row of values, and
 statistics count with it: contributions are never negative, which makes replacing a pair cheaper
-(docs/theory/linkage.md).
+(docs/theory/records.md).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """GroupSet: a record is a group of people, and all labelled pairs inside it are its contents.
 
 Groups are disjoint, so a pair, a relationship and a person are each in one record
-(docs/theory/groups.md). Who is in which group is public; features and labels are not.
+(docs/theory/records.md). Who is in which group is public; features and labels are not.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def budget_of(ledger: PrivacyLedger) -> Budget:
     """The ledger with the epsilon that each spending brought it to, and the day of each.
 
     The second at which a search began would, beside the age of the release's files, tell how many trials it
-    made, which must not leave (docs/theory/selection.md): so no hours are told, and of a search no day.
+    made, which must not leave (docs/theory/accounting.md): so no hours are told, and of a search no day.
 
     Examples
     --------

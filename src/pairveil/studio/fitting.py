@@ -1,7 +1,7 @@
 """The fit of a project: started as a command of its own, watched through its files, resumed after a kill.
 
 The process outlives a server that is killed, and a server that is started again finds it. Where both were
-killed the same command is run again: its checkpoint pays for nothing twice (docs/theory/resuming.md).
+killed the same command is run again: its checkpoint pays for nothing twice (docs/theory/guarantee.md).
 The process removes the tables itself when the release is made, for there may be no server then.
 """
 

@@ -4,7 +4,7 @@ Under 'worker' she prefers the same item again and again, so that her choices ad
 and are clipped to the bound: null, or turned round, they move the sum by all of their charge. A single
 'choice' inside a worker is worst where everybody was asked once (``asked=1``): turned round it moves the
 sum by 2 clips. As null it moves it by 1, of 2 charged: in l2 no choice inside a worker moves more
-(docs/theory/choices.md), and that is not relied on.
+(docs/theory/records.md), and that is not relied on.
 """
 
 from __future__ import annotations

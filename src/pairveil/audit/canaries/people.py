@@ -4,7 +4,7 @@ The others are many and small, in two classes, so that the released centre is ne
 is theirs. The canary is as long as a row may be: after scaling she is shortened to length 1, and her
 contribution is as long as the clip bound allows. Compared with null that moves every sum by all of its
 charge. Replaced by her opposite in the same class it moves class sums by twice their weight and nothing
-else: three quarters of the charge (docs/theory/people.md says what the most is).
+else: three quarters of the charge (docs/theory/records.md says what the most is).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The pair recipe on groups: every sum is over groups, and a group's contribution is the mean over its pairs.
 
 A person who changes may change everything in her group, so what counts is that a group contributes one vector
-of length at most C, before and after: it moves by 2C at most (docs/theory/groups.md). A mean of vectors of
+of length at most C, before and after: it moves by 2C at most (docs/theory/records.md). A mean of vectors of
 length at most C is one. It is taken over the pairs that are not null; how many those are is private, and may
 be used, since it only shapes that vector. Gradients are clipped group by group (`SetGradient`).
 """

@@ -522,7 +522,7 @@ class ColumnScores(Scores):
 
     A pair adds its kind's weight, at most 1, to every candidate (column j, threshold t) with ``|dx_j| > t``
     if it is dissimilar, and takes it off if it is similar: all one way. Thresholds are public and greater
-    than 0, so a null pair adds nothing (docs/theory/choice.md).
+    than 0, so a null pair adds nothing (docs/theory/accounting.md).
     """
 
     n_features: int
