@@ -18,7 +18,7 @@ from pairveil.deep import (  # noqa: E402
     from_indices,
     merge_adapters,
 )
-from pairveil.errors import InputError  # noqa: E402
+from pairveil.errors import InputError, PrivacyLeakWarning  # noqa: E402
 from pairveil.schema.columns import NumberColumn  # noqa: E402
 from pairveil.schema.schema import Schema  # noqa: E402
 
@@ -241,9 +241,11 @@ def test_the_package_itself(people):
 
 
 def test_indices_become_pairs_and_triplets(people):
-    pairs, y = from_indices(tuple(torch.tensor(one) for one in ([0, 1], [2, 3], [4], [5])))
+    with pytest.warns(PrivacyLeakWarning, match="if a miner or labels chose these indices"):
+        pairs, y = from_indices(tuple(torch.tensor(one) for one in ([0, 1], [2, 3], [4], [5])))
     assert (pairs.tolist(), y.tolist()) == ([[0, 2], [1, 3], [4, 5]], [1, 1, -1])
-    triplets, none = from_indices(([0], [1], [2]))
+    with pytest.warns(PrivacyLeakWarning, match="design_pairs or sample_tuples"):
+        triplets, none = from_indices(([0], [1], [2]))
     assert (triplets.tolist(), none) == ([[0, 1, 2]], None)
     for bad in (([0], [1]), ([0], [1], [2, 3]), ([0.5], [1], [2]), "abc"):
         with pytest.raises(InputError):

@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
+from pairveil._warn import warn
 from pairveil.array_types import IntArray
-from pairveil.errors import InputError
+from pairveil.errors import InputError, PrivacyLeakWarning
 from pairveil.records.kinds import KINDS, VACANT
 
 PairLoss = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -258,7 +259,7 @@ def from_indices(indices_tuple: Any) -> tuple[NDArray[np.int64], NDArray[np.int6
     """An ``indices_tuple`` as what `PrivateMetricTrainer.fit` takes: pairs and labels, or triplets and None.
 
     Who is paired with whom is public: indices that a miner found tell of data and are no pairs to promise
-    anything for.
+    anything for. Where they come from cannot be seen here, so a `PrivacyLeakWarning` says so.
 
     Parameters
     ----------
@@ -284,6 +285,11 @@ def from_indices(indices_tuple: Any) -> tuple[NDArray[np.int64], NDArray[np.int6
     together = (arrays,) if len(arrays) == 3 else (arrays[:2], arrays[2:])
     if any(len({len(one) for one in part}) != 1 for part in together):
         raise InputError("the arrays of indices_tuple must be as long as one another")
+    warn(
+        "who is paired with whom is taken to be public: if a miner or labels chose these indices, they tell "
+        "of data, and the certificate does not cover that; draw pairs with design_pairs or sample_tuples",
+        PrivacyLeakWarning,
+    )
     if len(arrays) == 3:
         return np.column_stack(arrays), None
     pairs = [np.column_stack(part) for part in together]

@@ -55,7 +55,7 @@ def select_pairs(
 
     Parameters
     ----------
-    pairs : (K, 2) array_like of integers, or a PairSet
+    pairs : (K, 2) array_like of integers or of text, or a PairSet
     how : {"paths", "forest", "matching", "groups", "all"}
         See the table of the module. Of a pair that occurs twice only the first mention is ever kept.
     max_degree : int, optional

@@ -11,6 +11,7 @@ At 10^8 pairs the arrays are what costs, so each exists once: the caller's pairs
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ from pairveil.errors import InputError
 from pairveil.graph import GraphSummary, RankedPerson, loops
 from pairveil.plots import html_table, new_axes
 from pairveil.records.kinds import PAIRS, TUPLES
-from pairveil.records.validation import check_members
+from pairveil.records.validation import check_members, is_text, without_levels
 
 _INT32_MAX = 2**31 - 1
 
@@ -41,7 +42,7 @@ class Adjacency(NamedTuple):
     offsets: NDArray[np.signedinteger]
     neighbours: NDArray[np.int32]
     multiplicity: int
-    people: NDArray[np.integer] | None = None
+    people: NDArray[Any] | None = None
 
     @property
     def n(self) -> int:
@@ -51,16 +52,26 @@ class Adjacency(NamedTuple):
 
 def checked_pairs(pairs: Any) -> NDArray[np.signedinteger]:
     """The pairs of an array, or of an object with ``pairs``, as a C-ordered (K, 2) int32 or int64 array."""
-    return np.ascontiguousarray(check_members(getattr(pairs, "pairs", pairs), PAIRS))
+    return _numbered(pairs)[0]
+
+
+def _numbered(pairs: Any) -> tuple[NDArray[np.signedinteger], NDArray[Any] | None]:
+    """The pairs as numbers of people, and the ascending names that are numbered, where they are text."""
+    given, names = without_levels(getattr(pairs, "pairs", pairs)), None
+    with suppress(ValueError):  # ragged: check_members says so
+        texts = np.asarray(given)
+        if is_text(texts) and all(isinstance(one, str) for one in texts.ravel().tolist()):
+            names, places = np.unique(texts, return_inverse=True)
+            given = places.reshape(texts.shape)
+    return np.ascontiguousarray(check_members(given, PAIRS)), names
 
 
 def build_adjacency(pairs: Any, n_people: int | None = None) -> Adjacency:
     """Neighbour lists of the graph whose edges are the pairs, by a counting sort."""
-    array = checked_pairs(pairs)
+    array, people = _numbered(pairs)
     largest = int(array.max())
     if n_people is not None and largest >= n_people:
         raise InputError(f"a person number in pairs is not below the {n_people} people there are")
-    people: NDArray[np.integer] | None = None
     if n_people is None and largest >= 4 * len(array) + 65_536:
         people, array = compacted(array)
         largest = len(people) - 1
@@ -147,7 +158,7 @@ class Kappa:
         b of every person: ``per_person[i]`` is person i's, 0 for a person without pairs. Where
         `people` is not None it is the person ``people[i]``'s.
     people : ndarray or None
-        The numbers of the people, ascending, when the numbers were too sparse to index by.
+        The people's names, or their numbers where those were too sparse to index by, ascending.
     """
 
     pair: int
@@ -158,7 +169,7 @@ class Kappa:
     n_people: int
     n_pairs: int
     per_person: NDArray[np.int32] = field(repr=False, compare=False)
-    people: NDArray[np.integer] | None = field(default=None, repr=False, compare=False)
+    people: NDArray[Any] | None = field(default=None, repr=False, compare=False)
 
     def of(self, unit: str) -> int:
         """The number for a protected unit: 'pair', 'relationship' or 'person'.
@@ -217,9 +228,9 @@ def kappa(pairs: Any) -> Kappa:
 
     Parameters
     ----------
-    pairs : (K, 2) array_like of integers, or a PairSet
+    pairs : (K, 2) array_like of integers or of text, or a PairSet
         People are numbered from 0; any integer dtype. Numbers far above the number of pairs are
-        compacted first. A pair given m times counts as m parallel pairs.
+        compacted first, and so are names. A pair given m times counts as m parallel pairs.
 
     Returns
     -------

@@ -13,13 +13,14 @@ the checkpoint must begin with every answer that the ledger knows of (docs/theor
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib import import_module
-from inspect import Parameter, signature
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, TypedDict
 from weakref import WeakSet
 
 import numpy as np
@@ -326,32 +327,87 @@ def _for_others(value: Any) -> Any:
 _CLONES: WeakSet[Any] = WeakSet()
 
 
+class Common(TypedDict, total=False):
+    """What every learner takes; see `PrivateLearner`."""
+
+    epsilon: float
+    delta: float
+    unit: Unit
+    select: str
+    kappa: int | Literal["auto"]
+    adjacency: Adjacency
+    mechanism: str
+    data_norm: float
+    accountant: PrivacyLedger | None
+    preprocessor: Any
+    backend: Literal["auto", "numpy", "dask"]
+    random_state: int | np.random.Generator | np.random.RandomState | None
+    schema: Any
+    bounds: Any
+
+
+def _parameters_of(learner: type[Any]) -> dict[str, Parameter]:
+    """Parameters of a learner by name; ``**common`` stands for those of the class above, by keyword."""
+    found: dict[str, Parameter] = {}
+    takers = [vars(kind)["__init__"] for kind in learner.__mro__ if "__init__" in vars(kind)]
+    for number, taker in enumerate(takers):
+        taken = list(signature(taker).parameters.values())[1:]
+        for one in taken:
+            if one.kind is not Parameter.VAR_KEYWORD:
+                kind = Parameter.KEYWORD_ONLY if number else one.kind
+                found.setdefault(one.name, one.replace(kind=kind))
+        if all(one.kind is not Parameter.VAR_KEYWORD for one in taken):
+            break
+    return found
+
+
 class PrivateLearner(WithoutData):
     """Base of the learners: from parameters and records to a certified model.
 
     Parameters
     ----------
-    epsilon, delta, unit, adjacency
-        The promise: budget of one fit, and what it protects.
-    select, kappa
-        Which of the given pairs are used, and how many of them one unit may touch.
-    mechanism, data_norm
-        Kind of noise; public bound on a person's l2 norm.
-    accountant, preprocessor, backend, random_state
-        Ledger, people's features, where sums are taken, and a seed for fits that are not released.
-    schema, bounds
-        Public facts by which raw rows become numbers (`pairveil.learners.inputs`).
+    epsilon : float, default 1.0
+        Privacy budget of one fit, for ``unit`` and ``adjacency``. ``inf`` is the non-private learner.
+    delta : float, default 1e-5
+        Must be well below 1 / number of records. Not used where the noise is pure.
+    unit : {'relationship', 'person', 'pair'}
+        What is protected; it decides kappa.
+    select : {'paths', 'forest', 'matching', 'groups', 'all'}
+        Which of the given records to use. Looks at who is in which of them only.
+    kappa : 'auto' or int
+        'auto' reads it off the graph of the used records; a number is refused when the graph needs more.
+    adjacency : {'zero-out', 'replace'}
+        What epsilon compares; the certificate states both.
+    mechanism : str
+        Kind of noise: 'gaussian', or 'laplace' for pure epsilon (`pairveil.privacy.mechanisms`).
+    data_norm : float, default 1.0
+        Public bound on a person's l2 norm; longer rows are clipped, with a warning.
+    accountant : PrivacyLedger or None
+        A budget across fits; charged before any noise is drawn.
+    preprocessor : array, DataFrame, sparse matrix or callable, optional
+        People's features, when records are given as row indices or ids.
+    backend : {'auto', 'numpy', 'dask'}
+        Where sums are taken: compiled loops, numpy, or the workers of the connected Dask cluster.
+    random_state : int, Generator, RandomState or None
+        None: exact noise from the operating system, a release. A seed: repeatable, not for release.
+    schema : Schema or path, optional
+        Public facts of raw columns (`pairveil.read_schema`): rows are then raw ones everywhere.
+    bounds : {column: (lower, upper)}, list of (lower, upper), PublicBounds or path, optional
+        Public bounds of columns that are numbers; values outside are set to them while learning.
 
     Notes
     -----
-    A learner with parameters of its own takes these as ``**common`` and hands them to ``super().__init__``.
+    A learner with parameters of its own takes these as ``**common: Unpack[Common]`` and hands them to
+    ``super().__init__``: its signature, its help and scikit-learn then show all of them by name.
     """
 
     learns_from: ClassVar[tuple[str, ...]] = ("pairs",)
     """What it can be fitted to: 'pairs' (FEATURES and PAIRS on the command line), 'classes' (FEATURES with a
     column of classes), or another kind that the learner documents. Audits play with the first."""
 
-    certificate_: Certificate | None
+    # None where epsilon is infinite: | Any spares everybody else a check for it.
+    certificate_: Certificate | Any
+    __signature__: ClassVar[Signature]
     kappa_: int
     noise_multiplier_: float
 
@@ -440,18 +496,17 @@ class PrivateLearner(WithoutData):
 
     # ---- what all of them have --------------------------------------------------------------------
 
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        cls.__signature__ = Signature(list(_parameters_of(cls).values()))
+        words = (PrivateLearner.__doc__ or "").partition("----------\n")[2].partition("\n\n")[0]
+        # A **common of the docstring gives way to the parameters that it stands for.
+        cls.__doc__ = re.sub(r" {4}\*\*common\n(?: {8}.*\n)*", f"{words}\n", cls.__doc__ or "")
+
     @classmethod
     def _get_param_names(cls) -> list[str]:
-        """scikit-learn's list of parameters; ``**common`` stands for those of the class above."""
-        names: set[str] = set()
-        for kind in cls.__mro__:
-            if "__init__" not in vars(kind):
-                continue
-            taken = list(signature(vars(kind)["__init__"]).parameters.values())[1:]
-            names.update(one.name for one in taken if one.kind is not Parameter.VAR_KEYWORD)
-            if all(one.kind is not Parameter.VAR_KEYWORD for one in taken):
-                break
-        return sorted(names)
+        """scikit-learn's list of parameters."""
+        return sorted(signature(cls).parameters)
 
     def __sklearn_clone__(self) -> Self:
         """A clone knows it is one: searches and cross-validation fit clones, and each fit spends."""

@@ -52,6 +52,7 @@ from pairveil.privacy.events import cost_of
 from pairveil.privacy.grid import Norm
 from pairveil.records.groups import check_numbers
 from pairveil.records.people import People
+from pairveil.records.records import Records
 
 # ---- columns -------------------------------------------------------------------------------------
 
@@ -839,6 +840,7 @@ class LearnsFromClasses(PrivateLearner):
 
     learns_from: ClassVar[tuple[str, ...]] = ("pairs", "classes")
 
+    classes: Sequence[Any] | None = None
     classes_: tuple[Any, ...]
 
     def _keep(self, model: Any, prepared: Prepared) -> None:
@@ -878,6 +880,42 @@ class LearnsFromClasses(PrivateLearner):
         facts = {name: found.facts[name] for name in ("classes", "public", "for_release")}
         chosen = SimpleNamespace(**{**vars(given), "select": "all"})
         return material_of(chosen, Resolved(*pairs.canonical(), facts=facts))
+
+    def prepare(self, pairs: Any, y: Any = None, **more: Any) -> Prepared:
+        """All of a fit that comes before its noise: which records, kappa, plan and certificate.
+
+        Parameters
+        ----------
+        pairs, y, **more
+            As for ``fit``; where ``classes`` are given, people and the class of each.
+        """
+        if self.classes is not None and not isinstance(pairs, Records | Prepared):
+            more = {"classes": self.classes, "groups": "auto"} | more
+        return super().prepare(pairs, y, **more)
+
+    def fit_transform(self, X: Any, y: Any = None, **watching: Any) -> FloatArray:
+        """Learn from people with a class each, and map them; for pipelines over people.
+
+        It needs ``classes``: pairs cannot be mapped, and without them the call is refused before anything is
+        spent. The metric is private. Other steps of a pipeline are not: a scaler has seen the people, and
+        whoever has a model of nearest neighbours has their rows.
+
+        Examples
+        --------
+        >>> from pairveil import DPPMetricLearner, load_patients
+        >>> from sklearn.neighbors import KNeighborsClassifier
+        >>> from sklearn.pipeline import make_pipeline
+        >>> patients = load_patients()
+        >>> learner = DPPMetricLearner(epsilon=4.0, unit="person", classes=["benign", "malignant"])
+        >>> people, y = patients.features.values, np.array(["malignant", "benign"])[patients.classes]
+        >>> model = make_pipeline(learner, KNeighborsClassifier()).fit(people, y)
+        >>> model.score(people, y) > 0.8
+        True
+        """
+        if self.classes is None or y is None or isinstance(X, Records):
+            return super().fit_transform(X, y)  # type: ignore[misc, no-any-return]
+        mapped: FloatArray = self.fit(X, y, **watching).transform(X)  # type: ignore[attr-defined]
+        return mapped
 
     def prepare_classes(
         self,

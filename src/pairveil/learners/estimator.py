@@ -118,7 +118,8 @@ class PairMetric(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
         X = in_order(X, names)
         array = X if sparse.issparse(X) else np.asarray(X)
         if array.ndim == 1:
-            points = lookup(without_ids(self.preprocessor), array, names)
+            rows = rows_of(array, self.preprocessor)
+            points = lookup(without_ids(self.preprocessor), rows, names)
         else:
             points = as_features(array)
         self._check_width(points.shape[1])
@@ -151,8 +152,8 @@ class PairMetric(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
         """
         raise InputError(
             "fit_transform cannot learn from pairs and map people in one call, and nothing was spent: call "
-            "fit(pairs, y), then transform(X) with one row a person; for a pipeline over people, export the "
-            "fitted metric (ReleasedMetric, to_sklearn)"
+            "fit(pairs, y), then transform(X) with one row a person; for a pipeline over people with classes "
+            "say DPPMetricLearner(classes=[...]), for a fitted metric use MetricTransformer"
         )
 
     def _set_names(self, names: tuple[str, ...] | None) -> None:
@@ -373,7 +374,8 @@ class PrivateMetricLearner(PrivateLearner, PairMetric):
 
     def __sklearn_clone__(self) -> Self:
         """A copy for a search; refused where the search would spend on scores that no fold can have."""
-        if math.isfinite(self.epsilon) and _predictions_are_scored():
+        of_pairs = getattr(self, "classes", None) is None  # else a pipeline's last step is scored
+        if of_pairs and math.isfinite(self.epsilon) and _predictions_are_scored():
             raise InputError(
                 "this scoring (as 'accuracy' does) needs predict, and predict needs a threshold that a "
                 "private fit does not set: score by 'roc_auc', or leave scoring out. Nothing was spent"
@@ -419,7 +421,7 @@ class PrivateMetricLearner(PrivateLearner, PairMetric):
         super().fit(prepared, **watching)
         given = prepared.material.given
         if prepared.certificate is None and isinstance(given, PairSet):
-            if isinstance(pairs, Prepared):
+            if isinstance(pairs, Prepared) or prepared.material.classes is not None:
                 given = given.with_features(given.features / getattr(self, "column_scale_", 1.0))
             else:  # rows as they were given, not as they were clipped
                 given = self._measured_pairs(pairs, y, warn=False)[0]

@@ -52,10 +52,11 @@ from pairveil.records.identity import value_numbers
 from pairveil.records.kinds import TUPLES
 from pairveil.records.pairset import PairSet
 from pairveil.records.people import NO_CLASS, People, class_numbers
+from pairveil.records.records import Records
 from pairveil.records.scaling import PublicBounds, scale_to_bounds
 from pairveil.records.tables import refuse_repeated
 from pairveil.records.tupleset import TupleSet, answered
-from pairveil.records.validation import check_members, neither
+from pairveil.records.validation import check_members, is_text, neither, without_levels
 from pairveil.schema.schema import Schema
 from pairveil.schema.toml import read_schema, to_toml
 
@@ -361,6 +362,11 @@ def _given(pairs: Any, y: ArrayLike | None, preprocessor: Any, ids: Any) -> tupl
             return pairs, False
         labels = as_labels(pairs.labels if y is None else y, pairs.n_pairs)
         return pairs.replace(labels=labels), False
+    if np.ndim(pairs) == 2 and np.shape(pairs)[1] != 2:
+        raise InputError(
+            f"pairs must have shape (n_pairs, 2); got {np.shape(pairs)}. People with a class each are for "
+            "fit_classes(X, y, classes), or for fit(X, y) of DPPMetricLearner(classes=[...])"
+        )
     array = as_pair_array(pairs)
     if len(array) == 0:
         raise InputError("there are no pairs to learn from")
@@ -382,7 +388,7 @@ def _given(pairs: Any, y: ArrayLike | None, preprocessor: Any, ids: Any) -> tupl
     return PairSet(features, array, labels, ids, names_of(preprocessor)), False
 
 
-def resolve_tuples(tuples: Any, y: Any, preprocessor: Any) -> TupleSet:
+def resolve_tuples(tuples: Any, y: Any, preprocessor: Any, ids: Any = None) -> TupleSet:
     """What was passed to ``fit`` as a TupleSet, in the order given.
 
     Parameters
@@ -391,6 +397,8 @@ def resolve_tuples(tuples: Any, y: Any, preprocessor: Any) -> TupleSet:
     y : array of shape (K,) or None
         The column of who is nearest to the one in column 0; None: column 1.
     preprocessor : array, table or callable
+    ids : array, optional
+        Names of the preprocessor's rows.
     """
     if isinstance(tuples, TupleSet):
         if y is not None:
@@ -411,7 +419,7 @@ def resolve_tuples(tuples: Any, y: Any, preprocessor: Any) -> TupleSet:
     features = as_features(table)
     members = check_members(array, TUPLES, features.shape[0])
     order = None if y is None else answered(y, members.shape)
-    return TupleSet(features, members, order, None, names_of(table))
+    return TupleSet(features, members, order, ids, names_of(table))
 
 
 def resolve_people(X: Any, y: Any, classes: Any, ids: Any, together: Any) -> Resolved:
@@ -487,7 +495,7 @@ ID = "id"
 
 
 def rows_of(pairs: Any, preprocessor: Any) -> Any:
-    """Pairs as row numbers where they are (K, 2) texts that name people; anything else as it is.
+    """Pairs, tuples or people as row numbers where they are texts that name people; anything else as it is.
 
     Examples
     --------
@@ -495,31 +503,33 @@ def rows_of(pairs: Any, preprocessor: Any) -> Any:
     >>> rows_of([["bob", "ann"]], pd.DataFrame({"age": [0.1, 0.2]}, index=["ann", "bob"]))
     array([[1, 0]])
     """
-    if isinstance(pairs, PairSet) or not hasattr(pairs, "__len__"):
+    if isinstance(pairs, Records) or sparse.issparse(pairs) or not hasattr(pairs, "__len__"):
         return pairs
+    pairs = without_levels(pairs)
     array = np.asarray(pairs)
-    texts = array.dtype.kind in "USOT" and array.ndim == 2 and array.shape[1] == 2
-    if not texts or not all(isinstance(one, str) for one in array.ravel()[:2].tolist()):
+    if array.ndim > 2 or not is_text(array):
         return pairs
+    what = "rows" if array.ndim == 1 else "pairs" if array.shape[1] == 2 else "tuples"
     known = ids_of(preprocessor)
     if known is None:
         raise InputError(
-            "pairs name people by text, but preprocessor does not: give it a text index (pandas) or a text "
+            f"{what} name people by text, but preprocessor does not: give it a text index (pandas) or a text "
             f"column '{ID}'"
         )
     refuse_repeated(known)
-    asked = ids_as_text(as_ids(array.ravel().astype(object), "pairs"))
+    asked = ids_as_text(as_ids(array.ravel().astype(object), what))
     found = pc.index_in(
         pa.array(asked, pa.large_string()), value_set=pa.array(known, pa.large_string())
     )
-    unknown = np.flatnonzero(found.is_null().to_numpy(zero_copy_only=False))
+    nobody = found.is_null().to_numpy(zero_copy_only=False).reshape(len(array), -1).any(axis=1)
+    unknown = np.flatnonzero(nobody)
     if unknown.size:
         raise InputError(
-            f"{len(set((unknown // 2).tolist()))} of {len(array)} pairs name an id without features (the "
-            f"first at position {unknown[0] // 2})"
+            f"{unknown.size} of {len(array)} {what} name an id without features (the first at position "
+            f"{unknown[0]})"
         )
     rows: NDArray[Any] = found.to_numpy(zero_copy_only=False).astype(np.int64)
-    return rows.reshape(-1, 2)
+    return rows.reshape(array.shape)
 
 
 OWN_ROWS = "rows "
@@ -653,11 +663,12 @@ class RawRows:
             schema.check()
         if isinstance(bounds, str | Path):
             bounds = PublicBounds.read(bounds)
-        if isinstance(bounds, Mapping):
-            bounds = _from_mapping(bounds)
+        if isinstance(bounds, Mapping | list | tuple | np.ndarray):
+            bounds = _from_pairs(bounds)
         if bounds is not None and not isinstance(bounds, PublicBounds):
             raise InputError(
-                "bounds must be {column: (lower, upper)}, PublicBounds or a file's path"
+                "bounds must be {column: (lower, upper)}, a list of (lower, upper), PublicBounds or a "
+                "file's path"
             )
         return cls(schema, bounds, getattr(learner, "data_norm", 1.0))
 
@@ -771,10 +782,14 @@ def _read_pair_set(data: PairSet, read: Any, schema: Schema | None) -> PairSet:
     return data.replace(features=as_features(read(table)), feature_names=names)
 
 
-def _from_mapping(bounds: Mapping[Any, Any]) -> PublicBounds:
-    for name, pair in bounds.items():
-        if not (isinstance(pair, list | tuple) and len(pair) == 2):
-            raise InputError(f"the bounds of '{name}' must be (lower, upper)")
-    names = tuple(map(str, bounds))
-    ends = [list(side) for side in zip(*bounds.values(), strict=True)]
-    return PublicBounds(np.array(ends[0], dtype=object), np.array(ends[1], dtype=object), names)
+def _from_pairs(bounds: Any) -> PublicBounds:
+    """Bounds from (lower, upper) by column name, or one for each column in order."""
+    named = bounds if isinstance(bounds, Mapping) else {None: None}
+    given = bounds if isinstance(bounds, Mapping) else dict(enumerate(bounds, start=1))
+    for name, pair in given.items():
+        if np.shape(pair) != (2,):
+            column = f"column {name}" if named is not bounds else f"'{name}'"
+            raise InputError(f"the bounds of {column} must be (lower, upper)")
+    names = tuple(map(str, bounds)) if named is bounds else None
+    ends = np.array([list(pair) for pair in given.values()], dtype=object).reshape(-1, 2)
+    return PublicBounds(ends[:, 0], ends[:, 1], names)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from pairveil.engine.losses import TUPLE_LOSSES, TupleLoss
 from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.engine.statistics import Statistic, shrink
 from pairveil.errors import InputError
+from pairveil.learners.base import Common
 from pairveil.learners.estimator import PrivateMetricLearner
 from pairveil.learners.fitted import fitted
 from pairveil.learners.inputs import (
@@ -39,8 +40,11 @@ from pairveil.learners.inputs import (
     check_bound,
     check_choice,
     check_components,
+    ids_of,
     is_whole,
     resolve_tuples,
+    rows_of,
+    without_ids,
 )
 from pairveil.learners.matrices import (
     scale_of,
@@ -405,6 +409,15 @@ def blend_of(W: FloatArray, trust: float) -> float:
 MARGIN = 1.0
 
 
+class TupleParameters(Common, total=False):
+    """What both learners take; see `DPPTripletLearner`."""
+
+    margin: float
+    n_components: int | None
+    n_steps: int | Literal["auto"]
+    max_grad_norm: float | Literal["auto"]
+
+
 class _TupleLearner(PrivateMetricLearner):
     """What both learners share: from tuples to a certified metric."""
 
@@ -419,7 +432,7 @@ class _TupleLearner(PrivateMetricLearner):
         n_components: int | None = None,
         n_steps: int | Literal["auto"] = "auto",
         max_grad_norm: float | Literal["auto"] = "auto",
-        **common: Any,
+        **common: Unpack[Common],
     ) -> None:
         super().__init__(**common)
         self.margin = margin
@@ -448,8 +461,9 @@ class _TupleLearner(PrivateMetricLearner):
 
     def _resolve(self, given: Any, data: Any, y: Any) -> Resolved:
         del given
-        table = RawRows.of(self).table(self.preprocessor, data)
-        return Resolved(resolve_tuples(data, y, table))
+        named, people = rows_of(data, self.preprocessor), without_ids(self.preprocessor)
+        table = RawRows.of(self).table(people, data)
+        return Resolved(resolve_tuples(named, y, table, ids_of(self.preprocessor)))
 
     def _material(self, given: Any, found: Resolved) -> Material:
         return super()._material(given, Resolved(*self._cut(given, found.data).canonical()))
@@ -535,9 +549,10 @@ class DPPTupletLearner(_TupleLearner):
     C : int or None
         Use tuples as (C+1)-tuplets: the anchor, the positive and the first C - 1 negatives (for 'pairs':
         the first C pairs). None uses all members.
+    margin, n_components, n_steps, max_grad_norm
+        As for `DPPTripletLearner`.
     **common
-        ``margin``, ``n_components``, ``n_steps``, ``max_grad_norm`` and what every learner takes, as for
-        `DPPTripletLearner`.
+        As for every learner, see `DPPTripletLearner`.
 
     Attributes
     ----------
@@ -560,7 +575,7 @@ class DPPTupletLearner(_TupleLearner):
         self,
         loss: Literal["tuplet", "pairs", "triplet"] = "tuplet",
         C: int | None = None,
-        **common: Any,
+        **common: Unpack[TupleParameters],
     ) -> None:
         super().__init__(**common)
         self.loss = loss

@@ -89,6 +89,30 @@ def _refuse_value(row: int, column: int, names: Sequence[str] | None) -> None:
     )
 
 
+def without_levels(members: Any) -> Any:
+    """A MultiIndex of pandas, as recordlinkage has pairs, as an array; anything else as it is.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> without_levels(pd.MultiIndex.from_tuples([("a", "b"), ("b", "c")])).tolist()
+    [['a', 'b'], ['b', 'c']]
+    """
+    return members.to_frame(index=False).to_numpy() if hasattr(members, "levels") else members
+
+
+def is_text(array: np.ndarray) -> bool:
+    """Whether an array holds text; of objects the first two say so.
+
+    Examples
+    --------
+    >>> is_text(np.array(["a", "b"])), is_text(np.array([1, 2]))
+    (True, False)
+    """
+    some = array.ravel()[:2].tolist() if array.dtype.kind in "UOT" else []
+    return bool(some) and all(isinstance(one, str) for one in some)
+
+
 def check_members(members: Any, kind: RecordKind, n_people: int | None = None) -> np.ndarray:
     """Members as a (K, m) integer array of row numbers of different people; int32 and int64 stay as they are.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -69,9 +70,12 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
     schema : Schema or path, optional
         Public facts of raw columns (`pairveil.read_schema`): rows are then raw ones everywhere, in fits and
         in `transform`, and ``components_`` takes the numbers in [0, 1] that the schema makes.
-    bounds : {column: (lower, upper)}, PublicBounds or path, optional
+    bounds : {column: (lower, upper)}, list of (lower, upper), PublicBounds or path, optional
         Public bounds of columns that are numbers: values outside are set to them while learning, and
         ``components_`` takes the raw columns.
+    classes : sequence, optional
+        The public list of classes. ``fit(X, y)`` then takes people with a class each, as `fit_classes` does,
+        so that the learner stands in a scikit-learn pipeline over people.
 
     Attributes
     ----------
@@ -129,6 +133,7 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
         verbose: int = 0,
         schema: Any = None,
         bounds: Any = None,
+        classes: Sequence[Any] | None = None,
     ) -> None:
         super().__init__(
             epsilon, delta, unit, select, kappa, adjacency, mechanism, data_norm, accountant, preprocessor,
@@ -143,6 +148,7 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
         self.learning_rate = learning_rate
         self.sampling = sampling
         self.verbose = verbose
+        self.classes = classes
 
     def _check(self, given: Any, n_features: int) -> None:
         check_choice("sampling", given.sampling, ("poisson", "disjoint"))
