@@ -1,4 +1,4 @@
-"""Pairs in LFW's format, and a promise about people instead of images; see docs/guides/faces.md.
+"""Pairs in LFW's format, and a promise about people instead of images; see docs/guides/record-linkage.md.
 
 Run it: python examples/faces.py
 """

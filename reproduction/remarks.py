@@ -88,7 +88,7 @@ def tuples_of_people() -> Finding:
     ]
     worst = max(query.ratio for one in found for query in one.queries)
     return Finding(
-        f"private learners from triplets and tuplets exist (docs/guides/tuples.md); on their worst case "
+        f"private learners from triplets and tuplets exist (docs/guides/classes.md); on their worst case "
         "no query "
         f"moves by more than {worst:.3f} of its charge. A record then tells of three people or more",
         all(one.verdict == "consistent" for one in found),

@@ -19,7 +19,6 @@ from pairveil.errors import BudgetError
 RUN_WHOLE = {
     "docs/tutorial.md",
     "docs/guides/record-linkage.md",
-    "docs/guides/faces.md",
     "docs/guides/new-learner.md",
     "docs/guides/any-trainer.md",
 }

@@ -213,7 +213,7 @@ MOST_FEATURES = 1024
 SIDE = 0.5  # weight of the survey's length and count beside the columns
 
 
-_MEASURED = "guides/tuples.md"
+_MEASURED = "guides/classes.md"
 
 
 @dataclass(frozen=True)
