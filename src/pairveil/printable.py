@@ -47,6 +47,11 @@ def shortened(names: list[str] | tuple[str, ...], at_most: int = 20) -> str:
     return ", ".join(map(printable, shown)) + (f" and {more} more" if more else "")
 
 
+def many(n: int, one: str, several: str) -> str:
+    """A number with words that agree with it: '1 pair joins', '3 pairs join'."""
+    return f"{n} {one if n == 1 else several}"
+
+
 # ---- text in CSV files that a spreadsheet would run ---------------------------------------------------
 #
 # A cell that begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return is a formula to Excel and its

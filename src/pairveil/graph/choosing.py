@@ -160,8 +160,6 @@ def _chosen(
 # PLENTY * n_people pairs on average. Who is paired with whom is public; labels and features are not seen.
 
 PLENTY = 16
-
-
 MANY = 1 << 22  # below, all pairs are looked at: memory is no matter
 
 
@@ -456,8 +454,6 @@ def sample_tuples(
 
 # What groups of people keep of the gain has not been measured: they are not compared.
 SELECTIONS_OF_PAIRS = tuple(name for name, rule in SELECTIONS.items() if rule.people is None)
-
-
 NEARLY = 0.9
 
 

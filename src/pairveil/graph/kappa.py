@@ -26,8 +26,6 @@ from pairveil.records.kinds import PAIRS, TUPLES
 from pairveil.records.validation import check_members, is_text, without_levels
 
 _INT32_MAX = 2**31 - 1
-
-
 _CHUNK = 1 << 22  # rows renumbered at a time: bounds the scratch memory of searchsorted
 
 

@@ -28,7 +28,6 @@ from pairveil.privacy.units import Adjacency
 from pairveil.records.kinds import Cost
 
 _WASTE = 1e-3  # stop when less than this share of epsilon is left unused
-
 _LARGEST = 1e15  # no noise beyond this is meant seriously
 
 

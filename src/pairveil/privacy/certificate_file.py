@@ -32,9 +32,7 @@ from pairveil.privacy.units import (
 from pairveil.records.kinds import KINDS, Cost, CostFields
 
 FORMAT = "pairveil-certificate"
-
 VERSION = 2
-
 VERSIONS = (1, VERSION)
 """Versions that are read: 1 knows no other records than pairs."""
 
@@ -45,7 +43,6 @@ _BY_UNIT = {
     ]
 }
 _BY_ADJACENCY = {"required": list(ADJACENCIES), "maxProperties": len(ADJACENCIES)}
-
 Real = Annotated[float, Meta(ge=0)]
 Epsilon = Real | Literal["inf"]
 Size = Annotated[int, Meta(ge=0)]

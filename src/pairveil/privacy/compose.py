@@ -60,7 +60,6 @@ if TYPE_CHECKING:
 # ---- Gaussian noise in closed form ---------------------------------------------------------------
 
 _SAFE = 1e-12  # relative rounding towards the safe side, well above the evaluation's own error
-
 _TINY_MU = 1e-3
 
 
@@ -135,7 +134,6 @@ def mu_from_epsilon(epsilon: float, delta: float) -> float:
 # ---- dominating pairs and their losses on a grid, rounded pessimistically ------------------------
 
 Array = NDArray[np.float64]
-
 INVERSION_ERROR = 1e-11
 """Largest error of a grid loss, added to epsilon once per discretised step by the accountant."""
 
@@ -143,13 +141,9 @@ MAX_LOSS = 500.0
 """Beyond this loss exp() of the opposite tail underflows; the accountant then uses closed forms."""
 
 _MAX_COMPONENTS = 96
-
 _MAX_COUNTS = 10**6  # beyond, sampling is ignored: the counts would fill the memory
-
 MAX_CELLS = 1 << 18
-
 _CHUNK = 1 << 20
-
 _MISSING = 1e-10  # mass that rounding may cost a distribution; far less is seen
 
 
@@ -458,7 +452,6 @@ Part = tuple[Iterable[Event], Group]
 """Events, and what a protected unit can do to their records."""
 
 _LEAST_MU = 1e-150  # its square is a float
-
 MAX_DISTINCT = 128
 """Distinct sampled events, Laplace events and choices, of each kind, that are composed on a grid (about 10
 ms each). Of more, those that cost least are composed by a cheaper and larger bound: sampling ignored for

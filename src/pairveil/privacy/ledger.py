@@ -248,9 +248,7 @@ def _acquire(lock: FileLock, ledger: Path) -> None:
 # ---- a ledger as a file --------------------------------------------------------------------------
 
 _FORMAT = "pairveil-ledger"
-
 _VERSION = 3
-
 _WITHOUT_MEANINGS = (1, 2)
 """Versions whose entries do not say what a unit means."""
 

@@ -79,7 +79,6 @@ ACCURACY = 0.1
 0.1 % of epsilon (each step's loss gains variance d^2/6, like a Gaussian step of mu^2 = d^2/6)."""
 
 _TRUNCATION = 1e-6  # share of delta spent, per step, on each kind of truncation
-
 _SPREAD = 1e-28, 1600.0
 """mu^2 for which a grid is made; below epsilon is 0, above some thousand, by the closed form as well."""
 
@@ -413,9 +412,7 @@ def _profile_on_grid(composition: Composition) -> tuple[DensePLDPmf, ...]:
 # ---- the best of a random number of trials -------------------------------------------------------
 
 _LARGEST_SHIFT = 600.0  # exp of it is a float
-
 _HULL_POINTS = 192  # of the profile: more would change the third digit of a composition
-
 _LEAST_DELTA = 1e-13  # of a trial: the grid's own error is not far below
 
 
@@ -533,9 +530,7 @@ def _hull(epsilon: NDArray[np.float64], delta: NDArray[np.float64]) -> Atoms:
 # ---- how often the best possible guesser can be right --------------------------------------------
 
 _POINTS = 257  # of the profile: the curve is then off by less than 1e-3
-
 _NEGLIGIBLE = 1e-7  # where the profile is this small, a larger epsilon adds nothing to the curve
-
 _ROUNDING = 1e-12
 
 

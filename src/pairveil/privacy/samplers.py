@@ -69,7 +69,6 @@ from pairveil.errors import InputError
 # ---- random bits ---------------------------------------------------------------------------------
 
 KEY_BYTES = 32
-
 _ROOM = 64  # words that a draw left behind: more are rare, and get a place of their own
 
 
@@ -158,21 +157,15 @@ if hasattr(os, "register_at_fork"):
 # ---- tables: [0, 1) cut so that the first bits of a number mostly decide -------------------------
 
 Family = Literal["gaussian", "laplace"]
-
 Words = NDArray[np.uint64]
-
 GUIDE_BITS = 13
-
 MAX_NUMERATOR = 1 << 50
-
 MAX_DENOMINATOR = 1 << 57
-
 MAX_WIDTH = 16
 
 # Large cells mean many hits, small ones many intervals that the guide cannot decide. Cells between
 # sigma/96 and sigma/48 are near the least of the sum (L being a power of two, a factor 2 is open).
 _CELLS_PER_SIGMA = 48
-
 _GUARD_BITS, _SLACK_BITS, _START_BITS = 128, 64, 11
 
 
@@ -288,13 +281,9 @@ def cell_table(family: Family, p: int, q: int, width: int = 1) -> CellTable:
 # ---- discrete noise and Poisson samples at compiled speed -----------------------------------------
 
 Ints = NDArray[np.int64]
-
 MAX_ITEMS = 1 << 48
-
 _EXHAUSTED, _TIED = -1, -2
-
 _ALL_ONES = np.uint64(2**64 - 1)
-
 _ONE, _TWO, _WORD = np.uint64(1), np.uint64(2), np.uint64(64)
 
 # Places in the table's `numbers`.
@@ -521,11 +510,8 @@ MAX_UNIT = 1 << 52
 """Up to here a float64 in [0, 1] times the unit is rounded to an integer that is at most the unit."""
 
 _MAX_CANDIDATES = 1 << 32
-
 _MAX_TOTAL = 1 << 62
-
 _HALF_ONES = np.uint64(2**32 - 1)
-
 _NONE, _HALF = np.uint64(0), np.uint64(32)
 
 

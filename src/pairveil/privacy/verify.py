@@ -52,9 +52,7 @@ SENDERS_WORD = (
 )
 
 _UNDERSTATED = 1e-6  # relative: other machines round differently
-
 _OVERSTATED = 2e-2  # a larger epsilon than needed is safe, but not this fit's
-
 _SLACK_ROUNDING = 1e-5  # relative: version 0.1 counted the enlarged sensitivity in
 
 

@@ -27,6 +27,7 @@ import pyarrow.compute as pc
 from pairveil._compiled import lazy_njit
 from pairveil._warn import warn
 from pairveil.errors import PrivateNote
+from pairveil.printable import many
 from pairveil.records.columns import as_arrow, as_numpy
 from pairveil.records.kinds import PAIRS, VACANT, RecordKind
 from pairveil.records.validation import row_blocks
@@ -255,22 +256,22 @@ def say_merged(n_repeated: int, where: str = "", kind: RecordKind = PAIRS) -> No
     A private note: a file may be sorted by label, and then the number of a row tells a label.
     """
     if n_repeated:
-        many = n_repeated > 1
-        warn(
-            f"{n_repeated} {kind.name if many else kind.one} appeared before and "
-            f"{'were' if many else 'was'} merged{where}",
-            PrivateNote,
+        said = many(
+            n_repeated,
+            f"{kind.one} appeared before and was",
+            f"{kind.name} appeared before and were",
         )
+        warn(f"{said} merged{where}", PrivateNote)
 
 
 def say_contrary(n_contrary: int, where: str = "", kind: RecordKind = PAIRS) -> None:
     """Tell the operator that contents disagree, if any do; ``where`` names the rows."""
     if n_contrary:
-        one = n_contrary == 1
+        have = many(n_contrary, f"{kind.one} has", f"{kind.name} have")
+        contribute = "contributes" if n_contrary == 1 else "contribute"
         warn(
-            f"{n_contrary} {kind.one if one else kind.name} {'has' if one else 'have'} contradicting "
-            f"{kind.said}{where} and contribute{'s' if one else ''} nothing. Decide which holds, or remove "
-            f"the {kind.one}",
+            f"{have} contradicting {kind.said}{where} and {contribute} nothing. Decide which holds, "
+            f"or remove the {kind.one}",
             PrivateNote,
         )
 

@@ -1,14 +1,19 @@
-"""Columns as arrays: ids, numbers and labels; by arrow and numpy, without a Python object per row."""
+"""Columns as arrays: ids, numbers and labels; by arrow and numpy, without a Python object per row.
+
+A table is read a batch at a time, each column by a reader of its own kind: ``add`` takes a batch's cells and
+the number of rows before them, ``finish`` gives the whole column.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Literal
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pairveil.column_names import ColumnKind
 from pairveil.errors import InputError
 from pairveil.records.validation import name_rows
 
@@ -16,6 +21,18 @@ NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 """What a number looks like in a cell."""
 _FEW = 20_000
 _CHUNK_ROWS = 8192
+
+
+class ColumnReader(Protocol):
+    """Reads one column, batch by batch."""
+
+    kind: ColumnKind
+
+    def add(self, values: pa.Array, first_row: int) -> None:
+        """Add one batch."""
+
+    def finish(self) -> np.ndarray:
+        """The whole column."""
 
 
 class IdColumn:
@@ -27,12 +44,13 @@ class IdColumn:
     ``title``: the column as messages call it.
     """
 
+    kind: ColumnKind = "text"
+
     def __init__(self, title: str) -> None:
         self._title = title
         self._chunks: list[pa.Array] = []
-        self._n_rows = 0
 
-    def add(self, values: pa.Array) -> None:
+    def add(self, values: pa.Array, first_row: int = 0) -> None:
         """Add one batch. A dictionary is resolved entry by entry, not row by row."""
         ids: pa.Array
         if pa.types.is_dictionary(values.type):
@@ -48,8 +66,7 @@ class IdColumn:
             missing = _is_missing(values, ids)
         empty = np.flatnonzero(missing)
         if empty.size:
-            raise InputError(f"{self._title} is empty in {name_rows(empty + 1 + self._n_rows)}")
-        self._n_rows += len(values)
+            raise InputError(f"{self._title} is empty in {name_rows(empty + 1 + first_row)}")
         self._chunks.append(ids.dictionary_encode() if pa.types.is_large_string(ids.type) else ids)
 
     def finish(self) -> np.ndarray:
@@ -210,33 +227,48 @@ def same_kind(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return ids_as_text(left), ids_as_text(right)
 
 
-def number_array(values: pa.Array, title: str, first_row: int) -> np.ndarray:
-    """A numeric arrow column as floats (float32 stays), a missing value as an error."""
-    kind = values.type
-    encoded = pa.types.is_dictionary(kind)
-    if encoded:
-        kind = kind.value_type
-    numeric = (
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_boolean(kind)
-        or pa.types.is_null(kind)
-    )
-    if not numeric:
-        raise InputError(f"{title} is not numeric. Exclude it, or name the columns to use")
-    if encoded:
-        values = values.dictionary_decode()
-    if values.null_count:
-        missing = np.flatnonzero(as_numpy(values.is_null()))
-        raise InputError(
-            "the features hold a NaN, an infinity or a missing value: "
-            f"{title}, row {first_row + int(missing[0]) + 1}. Fill it in or leave that person out"
-        )
-    target = np.float32 if kind in (pa.float16(), pa.float32()) else np.float64
-    if pa.types.is_decimal(kind):
-        values = values.cast(pa.float64())
-    return np.asarray(as_numpy(values), dtype=target)
+class CellColumn:
+    """Gathers a column of which each batch's cells become an array by a function."""
+
+    def __init__(self, kind: ColumnKind, read: Callable[[pa.Array, int], np.ndarray]) -> None:
+        self.kind, self._read = kind, read
+        self._parts: list[np.ndarray] = []
+
+    def add(self, values: pa.Array, first_row: int) -> None:
+        """Add one batch."""
+        self._parts.append(self._read(values, first_row))
+
+    def finish(self) -> np.ndarray:
+        """The whole column."""
+        return np.concatenate(self._parts)
+
+
+def numbers(name: str, *, gaps: bool = False) -> CellColumn:
+    """Reads a numeric column as floats (float32 stays); a missing value is an error, or NaN with ``gaps``."""
+
+    def read(values: pa.Array, first_row: int) -> np.ndarray:
+        if pa.types.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        kind = values.type
+        whole = pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)
+        if not (whole or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+            raise InputError(
+                f"column '{name}' is not numeric. Exclude it, or name the columns to use"
+            )
+        if gaps:
+            return as_numpy(values.cast(pa.float64()).fill_null(np.nan))
+        if values.null_count:
+            row = first_row + int(np.flatnonzero(as_numpy(values.is_null()))[0]) + 1
+            raise InputError(
+                "the features hold a NaN, an infinity or a missing value: "
+                f"column '{name}', row {row}. Fill it in or leave that person out"
+            )
+        if pa.types.is_decimal(kind):
+            values = values.cast(pa.float64())
+        target = np.float32 if kind in (pa.float16(), pa.float32()) else np.float64
+        return np.asarray(as_numpy(values), dtype=target)
+
+    return CellColumn("number", read)
 
 
 def numbers_in(cells: pa.Array) -> np.ndarray:
@@ -283,6 +315,8 @@ class LabelColumn:
         The column's name: ``is_match`` and the like say what true means.
     """
 
+    kind: ColumnKind = "text"
+
     def __init__(self, zero_means: Meaning | None = None, column: str | None = None) -> None:
         if zero_means not in (None, "similar", "dissimilar"):
             raise InputError("zero_means must be 'similar' or 'dissimilar'")
@@ -291,7 +325,7 @@ class LabelColumn:
         self._true_code, self._false_code = _boolean_codes(column)
         self._codes: list[np.ndarray] = []
 
-    def add(self, values: pa.Array) -> None:
+    def add(self, values: pa.Array, first_row: int = 0) -> None:  # noqa: ARG002
         """Add one batch: integers, floats, booleans or text."""
         try:
             values.validate(

@@ -11,13 +11,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 
 from pairveil._warn import warn
 from pairveil.errors import InputError, PrivateNote
 from pairveil.records.canonical import order_of_ids, ranks, records_of, say_merged
-from pairveil.records.columns import as_arrow, as_ids, as_numpy, ids_as_text, numbered
-from pairveil.records.identity import say_similar, together_digest, value_numbers
+from pairveil.records.columns import as_ids, numbered
+from pairveil.records.identity import look_up_some, say_similar, together_digest, value_numbers
 from pairveil.records.kinds import COUNTED_PAIRS
 from pairveil.records.records import Records, face
 from pairveil.records.tables import refuse_repeated
@@ -109,10 +108,10 @@ def _sharing(together: Mapping[Any, Any], ids: np.ndarray) -> tuple[np.ndarray, 
     people = as_ids(np.array(list(together), dtype=object), "the ids of together")
     refuse_repeated(people)
     values = value_numbers(list(together.values()), len(people))
-    rows = pc.index_in(as_arrow(ids_as_text(ids)), value_set=as_arrow(ids_as_text(people)))
-    if rows.null_count:
-        raise InputError(f"together has no value for {rows.null_count} people of the pairs")
-    return values[as_numpy(rows)], together_digest(people, values)
+    rows = look_up_some((ids,), people)[:, 0]
+    if unknown := np.count_nonzero(rows < 0):
+        raise InputError(f"together has no value for {unknown} people of the pairs")
+    return values[rows], together_digest(people, values)
 
 
 def record_numbers(pairs: Any, n_pairs: int) -> tuple[np.ndarray, np.ndarray]:

@@ -22,11 +22,11 @@ import pyarrow.compute as pc
 
 from pairveil.errors import InputError
 from pairveil.files import file_draft
-from pairveil.printable import as_cell
+from pairveil.printable import as_cell, many
 from pairveil.records.columns import as_arrow, as_numpy, numbered
 from pairveil.records.identity import look_up_some, unknown_ids
-from pairveil.records.tables import FeatureTable, PairTable, Problem
-from pairveil.records.validation import name_rows
+from pairveil.records.tables import FeatureTable, PairTable, Problem, repeated_ids
+from pairveil.records.validation import name_rows, self_pairs
 
 STRUCTURAL = ("repeated id", "self-pair", "unknown id")
 """Kinds of problems that follow from ids alone."""
@@ -65,9 +65,7 @@ class Problems:
     def left_out_in_words(self) -> str:
         """How many people and pairs were left out."""
         n_people, n_pairs = self.left_out
-        return (
-            f"{n_pairs} pair{'s' * (n_pairs != 1)}, {n_people} row{'s' * (n_people != 1)} of people"
-        )
+        return f"{many(n_pairs, 'pair', 'pairs')}, {many(n_people, 'row', 'rows')} of people"
 
     def refuse(self) -> None:
         """Raise InputError where something is wrong with ids: everything in one message."""
@@ -150,18 +148,19 @@ def _spaces(
 
 def _sentence(problem: Problem) -> str:
     """A problem for people."""
-    n, where, s = problem.count, name_rows(problem.rows), "" if problem.count == 1 else "s"
+    n, rows, where = problem.count, problem.rows, name_rows(problem.rows)
     if problem.said:
         return problem.said
     if problem.kind == "repeated id":
-        return f"{n} row{s} of the features repeat{'s' if n == 1 else ''} an id that another row has: {where}"
+        return repeated_ids(rows)
     if problem.kind == "self-pair":
-        return (
-            f"{n} pair{s} join{'s' if n == 1 else ''} a person with "
-            f"{'herself' if n == 1 else 'themselves'} ({where})"
-        )
+        return self_pairs(rows)
     if problem.kind == "label":
-        return f"{n} label{s} cannot be read ({where}): such a pair stays and contributes nothing"
+        labels = many(n, "label", "labels")
+        return f"{labels} cannot be read ({where}): such a pair stays and contributes nothing"
     if problem.kind == "cell":
-        return f"column '{problem.column}': {n} cell{s} cannot be read ({where}); the fill value stands in"
-    return f"{n} id{s} of the {problem.table} with spaces around ({where})"
+        cells = many(n, "cell", "cells")
+        return (
+            f"column '{problem.column}': {cells} cannot be read ({where}); the fill value stands in"
+        )
+    return f"{many(n, 'id', 'ids')} of the {problem.table} with spaces around ({where})"

@@ -32,12 +32,11 @@ from pairveil.column_names import ColumnKind, arrow_cells, columns_of
 from pairveil.errors import InputError
 from pairveil.foreign import check_archive, check_growth
 from pairveil.printable import FORMULA, from_cell, shortened
-from pairveil.records.columns import IdColumn
+from pairveil.records.columns import ColumnReader, IdColumn
 
 # ---- What readers need of a table, and what users are told of a file that is not a table ---------
 
 COMPRESSED = (".gz", ".bz2", ".zst")
-
 STDIN = Path("-")
 
 
@@ -110,25 +109,25 @@ class TableSource:
     headless: bool = False
     has_header: bool = False
 
-    def gather(
-        self,
-        ids: Sequence[str],
-        others: Mapping[str, ColumnKind],
-        take: Callable[[pa.RecordBatch, int], None],
-        what: str = "",
+    def read(
+        self, ids: Sequence[str], others: Mapping[str, ColumnReader] | None = None, what: str = ""
     ) -> list[np.ndarray]:
-        """Columns of ids, whole, in the order asked; batches with the others beside them go to ``take``."""
-        columns, n_rows = [IdColumn(f"column '{name}'") for name in ids], 0
-        for batch in self.batches({**dict.fromkeys(ids, "text"), **others}):
-            for column, cells in zip(columns, batch.columns, strict=False):
-                column.add(cells)
-            take(batch, n_rows)
+        """Columns of ids and others, whole, in the order asked.
+
+        ``what``: a row in the plural, for the message of a table that has none.
+        """
+        columns: dict[str, ColumnReader] = {name: IdColumn(f"column '{name}'") for name in ids}
+        columns |= others or {}
+        n_rows = 0
+        for batch in self.batches({name: one.kind for name, one in columns.items()}):
+            for column, cells in zip(columns.values(), batch.columns, strict=True):
+                column.add(cells, n_rows)
             n_rows += batch.num_rows
         if not n_rows:
             raise InputError(
                 f"{self.title}: there are no {what}" if what else f"{self.title} has no rows"
             )
-        return [column.finish() for column in columns]
+        return [column.finish() for column in columns.values()]
 
     def require(
         self,
@@ -278,7 +277,6 @@ def _explain(message: str, path: Path, names: Sequence[str] | None) -> InputErro
 # ---- Excel files: the first sheet as a table, its first row being the names of the columns -------
 
 EXCEL = (".xlsx", ".xlsm")
-
 _TIMES, _FREE = 40, 16 * 2**20
 """A sheet's text is read at some MB a second, and is 15 to 25 times as long as its file."""
 
@@ -360,20 +358,14 @@ def _text(value: Any) -> str:
 __all__ = ["ColumnKind", "TableSource", "open_table", "read_text", "require_file"]
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
-
 _PARQUET = (".parquet", ".pq")
-
 _SPREADSHEETS = (".xls", ".xlsb", ".ods", ".numbers")
-
 _BATCH_ROWS = 131_072
 
 # A CSV row must fit a block: room for a hundred thousand columns.
 _BLOCK_BYTES = 1 << 23
-
 _NO_NUMBER = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "n/a")
-
 _DECIMAL = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?inf$"
-
 _NUMBER = re.compile(r"\s*[-+.]?\d.*")
 
 

@@ -181,20 +181,11 @@ def check_members(members: Any, n_people: int) -> IntArray:
     if table.ndim != 2 or table.dtype.kind not in "iu":
         raise InputError("groups must be an integer array of shape (n_groups, size): a row a group")
     found = table.astype(np.int64)
-    if len(found) == 0:
-        raise InputError("there are no groups to learn from")
+    _check_sizes(np.count_nonzero(found != VACANT, axis=1))
     if found.min() < VACANT or found.max() >= n_people:
         raise InputError(
             f"a group names somebody outside the {n_people} people (rows count from 0)"
         )
-    sizes = np.count_nonzero(found != VACANT, axis=1)
-    small = np.flatnonzero(sizes < 2)
-    if small.size:
-        raise InputError(
-            f"a group needs at least two people: {small.size} groups have fewer, the first in row {small[0]}"
-        )
-    if found.shape[1] > MOST_PEOPLE:
-        raise InputError(f"a group may have at most {MOST_PEOPLE} people; cut it into smaller ones")
     if np.bincount(found[found != VACANT], minlength=1).max() > 1:
         raise InputError(
             "groups overlap: somebody is in two groups, or twice in one, and would be protected by half; put "
@@ -204,25 +195,30 @@ def check_members(members: Any, n_people: int) -> IntArray:
 
 
 def check_numbers(groups: Any, n_people: int) -> IntArray:
-    """One group number a person, at least 0, or -1 for none."""
+    """One group number a person, at least 0 and without gaps, or -1 for none."""
     numbers = np.asarray(groups)
     if numbers.shape != (n_people,) or numbers.dtype.kind not in "iu":
         raise InputError(f"{n_people} people need {n_people} whole group numbers, one each")
-    if numbers.size == 0 or numbers.max() < 0:
-        raise InputError("there are no groups to learn from")
-    if numbers.min() < VACANT:
+    if numbers.size and numbers.min() < VACANT:
         raise InputError("group numbers start at 0; -1 is no group")
     names, tight = np.unique(numbers, return_inverse=True)
-    numbers = tight.reshape(n_people).astype(np.int64) - (1 if names[0] < 0 else 0)
-    sizes = np.bincount(numbers[numbers >= 0])
-    if sizes.min() < 2:
+    numbers = tight.reshape(n_people).astype(np.int64) - np.count_nonzero(names < 0)
+    _check_sizes(np.bincount(numbers[numbers >= 0]))
+    return numbers
+
+
+def _check_sizes(sizes: IntArray) -> None:
+    """Refuse groups of which there are none, and people too few or too many for the proof."""
+    if not sizes.size:
+        raise InputError("there are no groups to learn from")
+    if small := np.count_nonzero(sizes < FEWEST_PEOPLE):
         raise InputError(
-            f"a group needs at least two people: {np.count_nonzero(sizes < 2)} groups have fewer; give "
-            "their people no group (-1, or an empty cell) to leave them out"
+            f"a group needs at least two people: {small} groups have fewer, the first at position "
+            f"{int(np.argmax(sizes < FEWEST_PEOPLE))}; give their people no group (-1, or an empty cell) to "
+            "leave them out"
         )
     if sizes.max() > MOST_PEOPLE:
         raise InputError(f"a group may have at most {MOST_PEOPLE} people; cut it into smaller ones")
-    return numbers
 
 
 def members_of(numbers: IntArray) -> tuple[IntArray, IntArray]:
@@ -240,12 +236,11 @@ def members_of(numbers: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def _checked_labels(labels: Any, members: IntArray) -> NDArray[np.int8]:
-    wanted = (len(members), members.shape[1] * (members.shape[1] - 1) // 2)
-    found = np.asarray(labels)
+    first, second = slots(members.shape[1])
+    wanted, found = (len(members), len(first)), np.asarray(labels)
     if found.shape != wanted or found.dtype.kind not in "iuf":
         raise InputError(f"groups of this shape need labels of shape {wanted}; got {found.shape}")
     if not np.isin(found, (-1, 0, 1)).all():
         raise InputError("labels must be +1 (similar), -1 (dissimilar) or 0 (null)")
-    first, second = slots(members.shape[1])
     vacant = (members[:, first] == VACANT) | (members[:, second] == VACANT)
     return np.where(vacant, NULL, found).astype(np.int8)

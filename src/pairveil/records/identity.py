@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from pairveil._warn import warn
 from pairveil.errors import IdentityWarning, InputError
+from pairveil.printable import many
 from pairveil.records.canonical import (
     NULL,
     order_of_ids,
@@ -59,10 +60,11 @@ def say_similar(what: str, *columns: np.ndarray) -> None:
     """Warn, with their number, of ids that agree with another one once they are folded."""
     count = count_similar(*columns)
     if count:
+        differ = many(count, f"id of {what} differs", f"ids of {what} differ")
         warn(
-            f"{count} id{' of' if count == 1 else 's of'} {what} differ{'s' if count == 1 else ''} from "
-            "another one only in case, outer spaces or Unicode form, and each counts as a person of its own: "
-            "if they are the same people, kappa is too small; merge_similar_ids=True takes them as one",
+            f"{differ} from another one only in case, outer spaces or Unicode form, and each counts as a "
+            "person of its own: if they are the same people, kappa is too small; merge_similar_ids=True "
+            "takes them as one",
             IdentityWarning,
         )
 

@@ -16,10 +16,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pairveil.column_names import ColumnKind
 from pairveil.errors import InputError
 from pairveil.foreign import parse_json
-from pairveil.records.columns import LabelColumn, Meaning, as_ids, ids_as_text, numbers_in
+from pairveil.records.columns import (
+    CellColumn,
+    LabelColumn,
+    Meaning,
+    as_ids,
+    ids_as_text,
+    numbers_in,
+)
 from pairveil.records.files import file_suffix, is_table_file, open_table, read_text, require_file
 from pairveil.records.tables import PairTable
 from pairveil.records.validation import name_rows
@@ -135,20 +141,13 @@ def _read_table(source: Any, how: How) -> PairTable:
     """A plain table: two columns of ids, one of labels."""
     table = open_table(source)
     label = how.label if how.require_labels or how.label in table.names else None
-    wanted: dict[str, ColumnKind] = {how.left: "text", how.right: "text"}
-    if label is not None:
-        wanted[label] = "text"
-    if len(wanted) < (2 if label is None else 3):
+    wanted = [how.left, how.right, *([] if label is None else [label])]
+    if len(set(wanted)) < len(wanted):
         raise InputError("left, right and label must be different columns")
-    table.require(list(wanted), "Name them with left=, right= and label=", (["id"], "people"))
-    labels = None if label is None else LabelColumn(how.zero_means, label)
-
-    def add_labels(batch: Any, _: int) -> None:
-        if labels is not None:
-            labels.add(batch.column(2))
-
-    left, right = table.gather([how.left, how.right], wanted, add_labels, "pairs")
-    return _labelled(left, right, None if labels is None else labels.finish())
+    table.require(wanted, "Name them with left=, right= and label=", (["id"], "people"))
+    labels = {} if label is None else {label: LabelColumn(how.zero_means, label)}
+    left, right, *known = table.read(wanted[:2], labels, "pairs")
+    return _labelled(left, right, known[0] if known else None)
 
 
 def _is_splink(look: Look) -> bool:
@@ -175,22 +174,20 @@ def _read_splink(source: Any, how: How) -> PairTable:
     ends = [str(left), str(right)]
     table.require([*ends, *([score] if score else [])], "Name them with left=, right= and label=")
     sets = SPLINK_SETS if set(SPLINK_SETS) <= set(table.names) else ()
-    names, labels = [*ends, *sets], []
-    wanted: dict[str, ColumnKind] = {score: "text"} if score else {}
-
-    def add_labels(batch: Any, _: int) -> None:
-        if score:
-            scores = numbers_in(batch.column(score))
-            known = (scores >= 0) & (scores <= 1)  # a score is a probability
-            labels.append(np.where(known, np.where(scores >= how.threshold, 1, -1), 0))
-
-    ids = dict(zip(names, table.gather(names, wanted, add_labels, "pairs"), strict=True))
+    names = [*ends, *sets]
+    asked = {score: CellColumn("text", lambda cells, _: numbers_in(cells))} if score else {}
+    found = table.read(names, asked, "pairs")
+    ids = dict(zip(names, found, strict=False))
     notes: tuple[str, ...] = (f"Scores of at least {how.threshold:g} are similar",) if score else ()
     if sets and len(np.unique(np.concatenate([ids[name] for name in sets]))) > 1:
         for name, origin in zip(ends, sets, strict=True):
             ids[name] = ids_as_text(ids[origin]) + "-__-" + ids_as_text(ids[name])
         notes += ("There are several source datasets, so ids were read as dataset-__-id",)
-    known = np.concatenate(labels).astype(np.int8) if labels else None
+    known = None
+    if score:
+        scores = found[-1]  # a score is a probability
+        clear = (scores >= 0) & (scores <= 1)
+        known = np.where(clear, np.where(scores >= how.threshold, 1, -1), 0).astype(np.int8)
     if known is not None and 2 * np.count_nonzero(known) < len(known):
         raise InputError(
             f"column '{score}': a score is a number between 0 and 1; not so in "

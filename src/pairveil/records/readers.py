@@ -5,7 +5,6 @@ All read a batch at a time into arrays; no Python object is made per row of numb
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -20,15 +19,15 @@ from pairveil._warn import warn
 from pairveil.column_names import ColumnKind
 from pairveil.errors import InputError, PrivateNote
 from pairveil.foreign import taking_apart
-from pairveil.records.columns import Meaning, ids_as_text, number_array
+from pairveil.records.columns import CellColumn, Meaning, ids_as_text, numbers, numbers_in
 from pairveil.records.files import TableSource, open_table, require_file
 from pairveil.records.identity import folded_ids, look_up, rows_of_ids, say_similar
 from pairveil.records.layouts import LAYOUTS, SPLINK, How, sniff_layout
 from pairveil.records.ondisk import is_array_file, read_array_column, read_array_file
 from pairveil.records.tables import FeatureTable, PairTable, Problem, repeated_rows
 from pairveil.records.validation import name_rows
-from pairveil.schema.columns import Counts
-from pairveil.schema.schema import Schema, say_counts
+from pairveil.schema.columns import Column, Counts
+from pairveil.schema.schema import Schema, plain_cells, say_counts
 
 if TYPE_CHECKING:  # they load more than counting pairs needs
     from pairveil.records.groups import GroupSet
@@ -148,14 +147,28 @@ def _read_numbers(
         raise InputError("columns must name each feature column once, and none that is left out")
     if not names:
         raise InputError(f"{table.title} has no feature columns beside '{id}'")
-    blocks: list[np.ndarray] = []
+    ids, *values = table.read([id], {name: numbers(name) for name in names})
+    return ids, np.column_stack(values), tuple(names), ()
 
-    def add_numbers(batch: Any, n_rows: int) -> None:
-        arrays = [number_array(batch.column(name), f"column '{name}'", n_rows) for name in names]
-        blocks.append(np.column_stack(arrays))
 
-    ids = table.gather([id], dict.fromkeys(names, "number"), add_numbers)
-    return ids[0], np.concatenate(blocks), tuple(names), ()
+class _Encoded:
+    """Reads a raw column by its schema."""
+
+    kind: ColumnKind = "text"  # what is no number is missing, and stops nobody
+
+    def __init__(self, column: Column, decimal: str) -> None:
+        self._column, self._decimal = column, decimal
+        self._blocks: list[np.ndarray] = []
+        self.counts = Counts()
+
+    def add(self, values: pa.Array, first_row: int) -> None:
+        cells = plain_cells(values, self._column.name)
+        block, found = self._column.encode(cells, self._decimal)
+        self._blocks.append(block)
+        self.counts = found.after(self.counts, first_row)
+
+    def finish(self) -> np.ndarray:
+        return np.concatenate(self._blocks)
 
 
 def _read_raw(table: TableSource, id: str, schema: Schema) -> Read:
@@ -167,24 +180,16 @@ def _read_raw(table: TableSource, id: str, schema: Schema) -> Read:
         )
     how_to_name = "Name the id column with id=, and the columns as the schema does"
     table.require([id, *raw], how_to_name, PAIR_COLUMNS)
-    blocks: list[np.ndarray] = []
-    counts: dict[str, Counts] = defaultdict(Counts)
-
-    def add_encoded(batch: Any, n_rows: int) -> None:
-        block, found = schema.encode(batch)
-        blocks.append(block)
-        for name, some in found.items():
-            counts[name] = some.after(counts[name], n_rows)
-
-    # All as text: what is no number is missing, and stops nobody.
-    ids = table.gather([id], dict.fromkeys(raw, "text"), add_encoded)
+    columns = {one.name: _Encoded(one, schema.decimal) for one in schema.features}
+    ids, *blocks = table.read([id], columns)
+    counts = {name: one.counts for name, one in columns.items()}
     say_counts(counts)
     problems = tuple(
         Problem("people", "cell", np.array(one.where) + 1, name, n_cells=one.unreadable)
         for name, one in counts.items()
         if one.unreadable
     )
-    return ids[0], np.concatenate(blocks), schema.feature_names, problems
+    return ids, np.concatenate(blocks, axis=1), schema.feature_names, problems
 
 
 def read_classes(source: Any, column: str) -> np.ndarray:
@@ -193,7 +198,7 @@ def read_classes(source: Any, column: str) -> np.ndarray:
         return read_array_column(require_file(source), column)
     table = open_table(source)
     table.require([column], "Name one of these")
-    return table.gather([column], {}, lambda _batch, _n_rows: None)[0]
+    return table.read([column])[0]
 
 
 # ---- pairs -------------------------------------------------------------------------------------------
@@ -402,14 +407,9 @@ def read_tuples(
     table = open_table(source)
     by_answer = ANSWER in table.names
     columns = _columns_of_tuples(table, by_answer)
-    answers: list[float] = []
-
-    def add_answers(batch: Any, _: int) -> None:
-        if by_answer:
-            answers.extend(map(_number, batch.column(ANSWER).to_pylist()))
-
-    wanted: dict[str, ColumnKind] = {ANSWER: "text"} if by_answer else {}
-    ids = table.gather(columns, wanted, add_answers, "tuples")
+    answers = CellColumn("text", lambda cells, _: numbers_in(cells))
+    ids = table.read(columns, {ANSWER: answers} if by_answer else {}, "tuples")
+    answered_by = ids.pop() if by_answer else None
     if merge_similar_ids:
         ids = [folded_ids(one) for one in ids]
     else:
@@ -418,7 +418,7 @@ def read_tuples(
         ids = [ids_as_text(one) for one in ids]
     rows = np.arange(1, len(ids[0]) + 1)
     members = rows_of_ids(ids, features.ids, "tuples", rows).astype(np.int64)
-    order = answered(answers, members.shape) if by_answer else None
+    order = None if answered_by is None else answered(answered_by, members.shape)
     return TupleSet(features.values, members, order, features.ids, features.names)
 
 
@@ -431,14 +431,6 @@ def _columns_of_tuples(table: TableSource, by_answer: bool) -> list[str]:
         wanted = f"{CANDIDATE}1, {CANDIDATE}2, ... and {ANSWER}" if by_answer else NEGATIVE
         raise InputError(f"{table.title} lacks columns of ids: {', '.join(first)}, {wanted}")
     return [*first, *others]
-
-
-def _number(answer: Any) -> float:
-    """An answer as a number; what is none is private contents, and names no column."""
-    try:
-        return float(answer)
-    except (TypeError, ValueError):
-        return 0.0
 
 
 # ---- numbers of pairs: comparison levels, a score --------------------------------------------------------
@@ -476,28 +468,12 @@ def read_pair_values(
         columns = [name for name in table.names if name not in aside]
     if not columns:
         raise InputError(f"{table.title} has no column beside the ids")
-    wanted: dict[str, ColumnKind] = {left: "text", right: "text"}
-    wanted |= dict.fromkeys(columns, "number")  # type: ignore[arg-type]
-    if len(wanted) < 2 + len(columns):
+    if len({left, right, *columns}) < 2 + len(columns):
         raise InputError("the two id columns and the columns of numbers must be different")
-    table.require(list(wanted), "Name the ids with left= and right=")
-    parts: list[np.ndarray] = []
-
-    def add_values(batch: Any, n_rows: int) -> None:
-        cells = [_numbers(batch.column(name), name, n_rows) for name in columns]
-        parts.append(np.column_stack(cells))
-
-    ends = table.gather([left, right], wanted, add_values, "pairs")
-    return PairValues(PairTable(ends[0], ends[1]), tuple(columns), np.concatenate(parts))
-
-
-def _numbers(column: pa.Array, name: str, row: int) -> np.ndarray:
-    filled = column.fill_null(float("nan")) if pa.types.is_floating(column.type) else column
-    if filled.null_count and pa.types.is_integer(column.type):
-        filled = column.cast(pa.float64()).fill_null(float("nan"))
-    if pa.types.is_null(column.type):
-        return np.full(len(column), np.nan)
-    return number_array(filled, f"column '{name}'", row).astype(np.float64)
+    table.require([left, right, *columns], "Name the ids with left= and right=")
+    cells = {name: numbers(name, gaps=True) for name in columns}
+    lefts, rights, *values = table.read([left, right], cells, "pairs")
+    return PairValues(PairTable(lefts, rights), tuple(columns), np.column_stack(values))
 
 
 GAMMA = "gamma_"

@@ -14,7 +14,7 @@ import numpy as np
 
 from pairveil.errors import InputError
 from pairveil.files import file_draft
-from pairveil.printable import FORMULA, as_cell
+from pairveil.printable import FORMULA, as_cell, many
 from pairveil.records.columns import as_ids, numbered, same_kind
 from pairveil.records.validation import check_features, check_labels, name_rows
 
@@ -181,15 +181,17 @@ def repeated_rows(ids: np.ndarray) -> np.ndarray:
     return np.flatnonzero(first[inverse] != np.arange(len(ids)))
 
 
+def repeated_ids(rows: np.ndarray) -> str:
+    """Which rows of people repeat an id, in words."""
+    said = many(len(rows), "row of the features repeats", "rows of the features repeat")
+    return f"{said} an id that another row has: {name_rows(rows)}"
+
+
 def refuse_repeated(ids: np.ndarray) -> None:
     """Raise InputError, with row numbers, if two people have one id."""
     again = repeated_rows(ids)
     if again.size:
-        raise InputError(
-            f"{again.size} row{'s' if again.size > 1 else ''} of the features repeat"
-            f"{'' if again.size > 1 else 's'} an id that another row has: {name_rows(again + 1)}. "
-            "One row a person"
-        )
+        raise InputError(f"{repeated_ids(again + 1)}. One row a person")
 
 
 def write_columns(path: str | Path, columns: Mapping[str, np.ndarray]) -> Path:

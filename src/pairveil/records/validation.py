@@ -18,6 +18,7 @@ import scipy  # its parts load on first use: who only counts pairs needs no spar
 from pairveil._warn import warn
 from pairveil.errors import InputError, PrivateNote
 from pairveil.foreign import as_csr
+from pairveil.printable import many
 from pairveil.records.kinds import RecordKind
 
 # Rows looked at together: bounds the memory that a check needs, whatever the table's size.
@@ -141,7 +142,7 @@ def check_members(members: Any, kind: RecordKind, n_people: int | None = None) -
         if n_people is not None:
             those = f"the {n_people} people"
         raise InputError(
-            f"{bad.size} {kind.one}{_s(bad.size)} point{'s' if bad.size == 1 else ''} outside {those} "
+            f"{many(bad.size, f'{kind.one} points', f'{kind.one}s point')} outside {those} "
             f"({name_rows(bad + 1)}); people are counted from 0"
         )
     if table.dtype not in (np.int32, np.int64):
@@ -153,23 +154,24 @@ def check_members(members: Any, kind: RecordKind, n_people: int | None = None) -
     twice = np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
     if twice.size:
         raise InputError(
-            f"{twice.size} {kind.one}{_s(twice.size)} name{'s' if twice.size == 1 else ''} a person twice "
+            f"{many(twice.size, f'{kind.one} names', f'{kind.one}s name')} a person twice "
             f"({name_rows(twice + 1)}). Everybody is in a {kind.one} once at most"
         )
     return table
+
+
+def self_pairs(rows: np.ndarray) -> str:
+    """Which rows join a person with herself, in words."""
+    one, several = "pair joins a person with herself", "pairs join a person with themselves"
+    return f"{many(len(rows), one, several)} ({name_rows(rows)})"
 
 
 def refuse_self_pairs(pairs: np.ndarray, rows: np.ndarray | None = None) -> None:
     """Raise InputError, with row numbers (by default 1, 2, ...), if a pair joins a person with herself."""
     selves = np.flatnonzero(pairs[:, 0] == pairs[:, 1])
     if selves.size:
-        one = selves.size == 1
-        named = selves + 1 if rows is None else rows[selves]
-        raise InputError(
-            f"{selves.size} pair{_s(selves.size)} join{'s' if one else ''} a person with "
-            f"{'herself' if one else 'themselves'} ({name_rows(named)}). "
-            f"Remove {'it' if one else 'them'}"
-        )
+        said = self_pairs(selves + 1 if rows is None else rows[selves])
+        raise InputError(f"{said}. Remove {'it' if selves.size == 1 else 'them'}")
 
 
 def check_labels(labels: Any, n_pairs: int, rows: np.ndarray | None = None) -> np.ndarray:
@@ -183,8 +185,7 @@ def check_labels(labels: Any, n_pairs: int, rows: np.ndarray | None = None) -> n
     if bad.size:
         named = bad + 1 if rows is None else rows[bad]
         raise InputError(
-            f"{bad.size} label{_s(bad.size)} not +1 (similar) or -1 (dissimilar): "
-            f"{name_rows(named)}"
+            f"{many(bad.size, 'label', 'labels')} not +1 (similar) or -1 (dissimilar): {name_rows(named)}"
         )
     return values.astype(np.int8, copy=False)
 
@@ -196,10 +197,6 @@ def neither(labels: np.ndarray) -> np.ndarray:
         part = labels[block]
         found.append(block.start + np.flatnonzero((part != 1) & (part != -1)))
     return np.concatenate(found)
-
-
-def _s(count: int) -> str:
-    return "" if count == 1 else "s"
 
 
 # ---- clipping -----------------------------------------------------------------------------------

@@ -88,23 +88,15 @@ def as_date(value: Any) -> Any:
 # ---- One column of a schema: what may be in it, and how it becomes numbers in [0, 1] -------------
 
 OTHER = "other"
-
 GAPS = ("", "-", "--", ".", "?", "na", "n/a", "n.a.", "nan", "null", "none", "missing")
 """How a gap is written, in lower case. A category may be called so; a number or a date cannot."""
 
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
-
 _ISO = "%Y-%m-%d"
-
 _LARGEST = 1e300
-
 SCALES = ("linear", "log")
-
 _EPOCH = datetime.date(1970, 1, 1)
-
 _SECONDS_A_DAY = 86_400
-
-
 MOST_PLACES = 1_000
 
 

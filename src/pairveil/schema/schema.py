@@ -268,7 +268,7 @@ def _cells_of(table: Any, wanted: tuple[str, ...]) -> dict[str, Any]:
         raise InputError(
             f"the table lacks {len(missing)} of the schema's columns: {shortened(missing)}"
         )
-    return {name: _plain_cells(arrow_cells(columns[name], name), name) for name in wanted}
+    return {name: plain_cells(arrow_cells(columns[name], name), name) for name in wanted}
 
 
 def _columns_of_array(table: Any, wanted: tuple[str, ...]) -> dict[str, Any]:
@@ -281,7 +281,7 @@ def _columns_of_array(table: Any, wanted: tuple[str, ...]) -> dict[str, Any]:
     return {name: array[:, at] for at, name in enumerate(wanted)}
 
 
-def _plain_cells(cells: Any, name: str) -> Any:
+def plain_cells(cells: Any, name: str) -> Any:
     """Cells without a dictionary, of a type that every formula knows."""
     import pyarrow as pa
 
