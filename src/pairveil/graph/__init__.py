@@ -20,26 +20,13 @@ NO_LIMIT = 2**31 - 1
 
 
 class Selection(NamedTuple):
-    """A rule for which pairs to use; it looks at who is paired with whom, and at nothing else.
+    """A rule for which pairs to use; it looks at who is paired with whom, and at nothing else."""
 
-    Attributes
-    ----------
-    says : str
-        What it is, for people.
-    limit : int
-        Most pairs of one person.
-    acyclic : bool
-        Whether no chain of kept pairs leads back to where it began.
-    spans : bool
-        Whether it then grows beyond paths until everybody who can be is tied in.
-    people : int or None
-        Most people of a group, where pairs are cut into groups that are records.
-    """
-
-    says: str
-    limit: int = NO_LIMIT
-    acyclic: bool = False
-    spans: bool = False
+    says: str  # what it is, for people
+    limit: int = NO_LIMIT  # most pairs of one person
+    acyclic: bool = False  # whether no chain of kept pairs leads back to where it began
+    spans: bool = False  # whether it then grows beyond paths until everybody who can be is tied in
+    # Most people of a group, where pairs are cut into groups that are records
     people: int | None = None
 
     @property
@@ -77,25 +64,15 @@ class RankedPerson:
 
 @dataclass(frozen=True)
 class GraphSummary:
-    """The shape of one set of pairs: counts only, with nobody named.
-
-    Attributes
-    ----------
-    n_people, n_pairs : int
-    kappa : mapping
-        Keys pair, relationship, paper_bound, person, intransitive.
-    degrees, b : tuple of (value, people)
-        How many people have which degree, and which b; ascending, no zero counts.
-    top : tuple of RankedPerson
-        The people with the largest b, ties by degree.
-    """
+    """The shape of one set of pairs: counts only, with nobody named."""
 
     n_people: int
     n_pairs: int
-    kappa: Mapping[str, int]
+    kappa: Mapping[str, int]  # keys pair, relationship, paper_bound, person, intransitive
+    # How many people have which degree, and which b; ascending, no zero counts
     degrees: tuple[tuple[int, int], ...]
     b: tuple[tuple[int, int], ...]
-    top: tuple[RankedPerson, ...]
+    top: tuple[RankedPerson, ...]  # the people with the largest b, ties by degree
 
 
 __all__ = ["Kappa", "kappa_of_tuples", "select_tuples"]

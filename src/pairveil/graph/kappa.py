@@ -97,24 +97,15 @@ def compacted(
 
 
 class Correlation(NamedTuple):
-    """What one search says about every person and about the whole graph.
+    """What one search says about every person and about the whole graph."""
 
-    Attributes
-    ----------
-    b : ndarray of int32, shape (n,)
-        degree - blocks + 1; 0 for a person without pairs.
-    largest, second, bridged : int
-        The two largest b, and the largest min(b(p), b(c)) over blocks {p, c} of two people (0 when
-        there is none).
-    max_degree, n_connected : int
-        The largest degree, and how many people have a pair.
-    """
-
-    b: NDArray[np.int32]
+    b: NDArray[np.int32]  # (n,): degree - blocks + 1; 0 for a person without pairs
+    # The two largest b, and the largest min(b(p), b(c)) over blocks {p, c} of two people (0 when there is
+    # none)
     largest: int
     second: int
     bridged: int
-    max_degree: int
+    max_degree: int  # the largest degree, and how many people have a pair
     n_connected: int
 
 

@@ -31,30 +31,16 @@ from pairveil.records.kinds import COUNTED_PAIRS, KINDS, PAIRS
 
 @dataclass(frozen=True)
 class Measurement:
-    """A histogram of scores with noise, as the certificate of a model takes it in.
+    """A histogram of scores with noise, as the certificate of a model takes it in."""
 
-    Parameters
-    ----------
-    kind : str
-        Of its records.
-    sizes : mapping
-        How many of them each unit holds.
-    queries, events : sequences of dict
-        As certificates list them.
-    about : dict
-        What the plan says of its pairs.
-    noise_source : str
-        Name of the source that its noise came from, which need not be the fit's.
-    same_pairs : bool
-        Whether its pairs are known to be the very pairs of the fit: then no chain runs from one to the other.
-    """
-
-    kind: str
-    sizes: Mapping[Unit, int]
-    queries: Sequence[Mapping[str, Any]]
+    kind: str  # of its records
+    sizes: Mapping[Unit, int]  # how many of them each unit holds
+    queries: Sequence[Mapping[str, Any]]  # as certificates list them
     events: Sequence[Mapping[str, Any]]
-    about: Mapping[str, Any]
-    noise_source: str
+    about: Mapping[str, Any]  # what the plan says of its pairs
+    noise_source: str  # name of the source that its noise came from, which need not be the fit's
+    # Whether its pairs are known to be the very pairs of the fit: then no chain runs from one to the
+    # other
     same_pairs: bool = False
     for_release: bool = True
     public: Sequence[str] = ()

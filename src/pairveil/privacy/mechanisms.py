@@ -50,20 +50,12 @@ ROUNDING = 1 + 1e-9
 
 
 class Budget(NamedTuple):
-    """What a fit may spend, and what a protected unit can move.
-
-    Attributes
-    ----------
-    epsilon, delta : float
-    kappa : int or Cost
-        What one protected unit can move; a number is that of pairs.
-    adjacency : {'zero-out', 'replace'}
-    """
+    """What a fit may spend, and what a protected unit can move."""
 
     epsilon: float
     delta: float
-    kappa: int | Cost
-    adjacency: Adjacency
+    kappa: int | Cost  # what one protected unit can move; a number is that of pairs
+    adjacency: Adjacency  # {'zero-out', 'replace'}
 
     @property
     def sensitivity(self) -> float:
@@ -342,36 +334,24 @@ class QueryFields(Struct):
 
 @dataclass(frozen=True)
 class Query:
-    """A sequence of noisy sums over records, or of choices by them, all with one noise multiplier.
+    """A sequence of noisy sums over records, or of choices by them, all with one noise multiplier."""
 
-    Parameters
-    ----------
-    name : str
-        What is asked, for people.
-    shape : tuple of int
-        Of each answer; an answer may have fewer numbers, never more. Of a choice: its candidates.
-    noise_multiplier : float
-        Noise scale in units of one record's clip bound: a standard deviation (Gaussian) or a scale
-        (Laplace); of a choice 1/eta. 0 is no noise. Because of this unit the bound itself may follow from
-        earlier answers.
-    steps : int
-        How many sums.
-    sampling : {'poisson', 'disjoint'}
-        Each record enters a sum with probability ``sample_rate`` on its own; or the records are dealt
-        into ``1 / sample_rate`` batches, by their position alone, and every batch is used once an epoch.
-    sample_rate : float
-        1 is the full batch.
-    records : {'pairs', 'groups', 'people', 'choices', 'workers'}
-        What is summed over; what a protected unit costs depends on it (`pairveil.privacy.events`).
-    """
-
-    name: str
+    name: str  # what is asked, for people
+    # Of each answer; an answer may have fewer numbers, never more. Of a choice: its candidates.
     shape: tuple[int, ...]
+    # Noise scale in units of one record's clip bound: a standard deviation (Gaussian) or a scale
+    # (Laplace); of a choice 1/eta. 0 is no noise. Because of this unit the bound itself may follow from
+    # earlier answers.
     noise_multiplier: float
-    steps: int = 1
+    steps: int = 1  # how many sums
     mechanism: Mechanism = GAUSSIAN
+    # {'poisson', 'disjoint'}: each record enters a sum with probability ``sample_rate`` on its own; or
+    # the records are dealt into ``1 / sample_rate`` batches, by their position alone, and every batch is
+    # used once an epoch
     sampling: Sampling = "poisson"
-    sample_rate: float = 1.0
+    sample_rate: float = 1.0  # 1 is the full batch
+    # {'pairs', 'groups', 'people', 'choices', 'workers'}: what is summed over; what a protected unit
+    # costs depends on it (`pairveil.privacy.events`)
     records: str = "pairs"
 
     def __post_init__(self) -> None:

@@ -24,17 +24,11 @@ WEAK = 0.99  # whoever guesses right more often than this is as good as sure
 
 @dataclass(frozen=True)
 class Releases:
-    """What a ledger says of all releases that were charged to it, one after the other.
-
-    Attributes
-    ----------
-    count : int
-    best_guess : mapping
-        Of each unit, how often the best guesser who sees all of them is right, at most; None where they
-        have no promise in common.
-    """
+    """What a ledger says of all releases that were charged to it, one after the other."""
 
     count: int
+    # Of each unit, how often the best guesser who sees all of them is right, at most; None where they
+    # have no promise in common
     best_guess: Mapping[str, float | None]
 
 
@@ -59,45 +53,24 @@ def releases_of(ledger: PrivacyLedger, planned: Mapping[str, Any] | None = None)
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a release may be used, and what can be guessed from it.
-
-    Attributes
-    ----------
-    usable : bool
-    reasons : tuple of str
-        Why it must not be used.
-    checked : str
-        What was checked, in a few words.
-    in_100 : mapping
-        Of each unit, how many of 100 guesses are right at most, all releases of the ledger together; None
-        where nothing is promised. Empty where the release must not be used.
-    releases : int or None
-        How many releases that counts; None where no ledger is stated.
-    left_out : int
-        Records that had an answer and were not used.
-    open_in_100 : int or None
-        How many of 100 guesses may be right at least for someone who knows those answers: along a minimum
-        cut of all that was given, and other cuts may open more. No bound.
-    headline : str
-    about : mapping
-        Of each unit, what the number means.
-    left_out_means : str
-        What someone who knows the answers left out may learn; empty where none were.
-    limits : tuple of str
-        Who may learn more, and which releases are counted.
-    """
+    """Whether a release may be used, and what can be guessed from it."""
 
     usable: bool
-    reasons: tuple[str, ...]
-    checked: str
+    reasons: tuple[str, ...]  # why it must not be used
+    checked: str  # what was checked, in a few words
+    # Of each unit, how many of 100 guesses are right at most, all releases of the ledger together; None
+    # where nothing is promised. Empty where the release must not be used.
     in_100: Mapping[str, int | None] = field(default_factory=dict)
-    releases: int | None = None
-    left_out: int = 0
+    releases: int | None = None  # how many releases that counts; None where no ledger is stated
+    left_out: int = 0  # records that had an answer and were not used
+    # How many of 100 guesses may be right at least for someone who knows those answers: along a minimum
+    # cut of all that was given, and other cuts may open more. No bound.
     open_in_100: int | None = None
     headline: str = "Do not use."
-    about: Mapping[str, str] = field(default_factory=dict)
+    about: Mapping[str, str] = field(default_factory=dict)  # of each unit, what the number means
+    # What someone who knows the answers left out may learn; empty where none were
     left_out_means: str = ""
-    limits: tuple[str, ...] = ()
+    limits: tuple[str, ...] = ()  # who may learn more, and which releases are counted
 
     @property
     def sentences(self) -> tuple[str, ...]:

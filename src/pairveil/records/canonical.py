@@ -114,26 +114,15 @@ _FAR = np.iinfo(np.int64).max  # where nobody sits: behind everybody
 
 
 class Canonical(NamedTuple):
-    """Each record once, in canonical order.
+    """Each record once, in canonical order."""
 
-    Attributes
-    ----------
-    members : ndarray of shape (K, m)
-        People by their place in the canonical order; the lower one first.
-    content : ndarray or None
-    positions : ndarray of shape (K,) or None
-        Where each record is first mentioned among the rows given; None where every row is where it was.
-    n_repeated : int
-        Rows that mention a record again.
-    n_contrary : int
-        Records whose mentions have different contents.
-    """
-
-    members: np.ndarray
+    members: np.ndarray  # (K, m): people by their place in the canonical order; the lower one first
     content: np.ndarray | None
+    # (K,): where each record is first mentioned among the rows given; None where every row is where it
+    # was
     positions: np.ndarray | None
-    n_repeated: int
-    n_contrary: int
+    n_repeated: int  # rows that mention a record again
+    n_contrary: int  # records whose mentions have different contents
 
     def rows(self, chosen: np.ndarray) -> np.ndarray:
         """Ascending positions, among the rows given, of some of the records."""

@@ -34,16 +34,10 @@ STRUCTURAL = ("repeated id", "self-pair", "unknown id")
 
 @dataclass(frozen=True)
 class Problems:
-    """All that is wrong with a table of people and one of pairs.
-
-    Parameters
-    ----------
-    found : tuple of Problem
-    left_out : tuple of (int, int)
-        How many rows of people and of pairs were left out, by their ids alone.
-    """
+    """All that is wrong with a table of people and one of pairs."""
 
     found: tuple[Problem, ...] = ()
+    # How many rows of people and of pairs were left out, by their ids alone
     left_out: tuple[int, int] = (0, 0)
 
     def __str__(self) -> str:

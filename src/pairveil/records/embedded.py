@@ -40,14 +40,7 @@ _PATIENT_RANGES = {
 
 
 class EmbeddedData(NamedTuple):
-    """People with features of l2 norm at most 1, and the class of each.
-
-    Attributes
-    ----------
-    features : FeatureTable
-    classes : ndarray of int
-    class_names : tuple of str
-    """
+    """People with features of l2 norm at most 1, and the class of each."""
 
     features: FeatureTable
     classes: np.ndarray
@@ -166,20 +159,11 @@ _SYLLABLES = np.array(
 
 
 class LinkageRecords(NamedTuple):
-    """Records of people, with who is who.
-
-    Attributes
-    ----------
-    ids : array of str
-    columns : dict of lists
-        Texts by column; None where nothing is known.
-    entities : array of str
-        Whose record each is: the truth that clerks would find.
-    """
+    """Records of people, with who is who."""
 
     ids: NDArray[Any]
-    columns: dict[str, list[str | None]]
-    entities: NDArray[Any]
+    columns: dict[str, list[str | None]]  # texts by column; None where nothing is known
+    entities: NDArray[Any]  # whose record each is: the truth that clerks would find
 
     def labels(self, pairs: Any) -> NDArray[np.int8]:
         """+1 where both records of a pair (row numbers) are one person's, else -1."""

@@ -87,26 +87,15 @@ class _Decompressed(io.RawIOBase):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TableSource:
-    """A table that can be read a batch at a time.
+    """A table that can be read a batch at a time."""
 
-    Attributes
-    ----------
-    title : str
-        What messages call it: the file's name, or 'the table'.
-    names : tuple of str
-        Its columns.
-    batches : callable
-        ``batches({column: kind})`` yields record batches of those columns, in that order.
-    headless : bool
-        The first row looks like data: its cells must not be quoted as column names.
-    has_header : bool
-        The names are the first row of a text file, which may have been data after all.
-    """
-
-    title: str
-    names: tuple[str, ...]
+    title: str  # what messages call it: the file's name, or 'the table'
+    names: tuple[str, ...]  # its columns
+    # ``batches({column: kind})`` yields record batches of those columns, in that order
     batches: Callable[[Mapping[str, ColumnKind]], Iterator[pa.RecordBatch]]
+    # The first row looks like data: its cells must not be quoted as column names
     headless: bool = False
+    # The names are the first row of a text file, which may have been data after all
     has_header: bool = False
 
     def read(

@@ -157,23 +157,13 @@ def meant(text: str) -> Any:
 
 
 class IndexedPairs(NamedTuple):
-    """Pairs as row numbers of people, each pair once.
+    """Pairs as row numbers of people, each pair once."""
 
-    Attributes
-    ----------
-    pairs : ndarray of shape (K, 2)
-        People as positions in ``ids``.
-    labels : ndarray of int8 or None
-    ids : ndarray
-        The people.
-    positions : ndarray of shape (K,)
-        Where each pair stands in the `PairTable` (its first mention), ascending: pairs stay in the order
-        of the table. What depends on an order takes the canonical one (`pairveil.records.canonical`).
-    """
-
-    pairs: np.ndarray
+    pairs: np.ndarray  # (K, 2): people as positions in ``ids``
     labels: np.ndarray | None
-    ids: np.ndarray
+    ids: np.ndarray  # the people
+    # (K,): where each pair stands in the `PairTable` (its first mention), ascending: pairs stay in the
+    # order of the table. What depends on an order takes the canonical one (`pairveil.records.canonical`).
     positions: np.ndarray
 
 

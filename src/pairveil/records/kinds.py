@@ -49,28 +49,21 @@ class CostFields(Struct, forbid_unknown_fields=True, rename={"zero_out": "zero-o
 class Cost:
     """What one protected unit can move.
 
-    Parameters
-    ----------
-    records : int
-        Records that hold contents of the unit: kappa, where records are pairs.
-    zero_out, replace : float
-        How far the contribution of each of them moves, in units of the clip bound, when the unit's
-        contents become null and when they become others. A contribution is a vector of length at most 1,
-        so 2 is always enough.
-    empties : bool
-        Whether a null unit empties its records. A pair does. A person who leaves a group of people does
-        not: the others' contribution stays, changed, and Poisson samples must be accounted as replaced
-        ones.
-
     Examples
     --------
     >>> Cost(records=3).sensitivity("replace"), Cost(1, zero_out=2.0, empties=False).sensitivity("zero-out")
     (6.0, 2.0)
     """
 
-    records: int
+    records: int  # records that hold contents of the unit: kappa, where records are pairs
+    # How far the contribution of each of them moves, in units of the clip bound, when the unit's contents
+    # become null and when they become others. A contribution is a vector of length at most 1, so 2 is
+    # always enough.
     zero_out: float = 1.0
     replace: float = 2.0
+    # Whether a null unit empties its records. A pair does. A person who leaves a group of people does
+    # not: the others' contribution stays, changed, and Poisson samples must be accounted as replaced
+    # ones.
     empties: bool = True
 
     def __post_init__(self) -> None:
@@ -122,54 +115,31 @@ class Cost:
 
 @dataclass(frozen=True)
 class RecordKind:
-    """One row of the table.
+    """One row of the table."""
 
-    Attributes
-    ----------
-    name : str
-        As queries and certificates have it: what records are called, in the plural.
-    one : str
-        What one record is called.
-    units : tuple of str
-        What can be protected. Kinds with different units are never mixed.
-    cost : Cost
-        What one record moves when all of its contents change, in l2.
-    other_norms : Cost or None
-        The same in l1 and in the range of a choice, where that is more.
-    parts : mapping from unit to Cost
-        Units that are a part of a record: the rest of its contents stays.
-    touches : mapping from unit to int
-        How many records a unit is in, where that follows from the kind. Other units are counted (kappa).
-    graph : {'pairs', 'tuples'} or None
-        What kappa is counted on. Chains of records run through all releases on one graph.
-    inside : str
-        What a record is a set of, where the numbers of a fit count that and not records.
-    said : str
-        What the contents of records are called.
-    null : int
-        The content of a record that contributes nothing.
-    sizes : (int, int)
-        Fewest and most people of a record.
-    own_rows : bool
-        Whether a record has a row of features of its own, and no people whose rows it looks up.
-    follow : callable or None
-        Contents of records, (K, c), whose members move: the member at column ``sort[k, i]`` comes to i.
-        None where contents do not depend on who stands where.
-    """
-
-    name: str
-    one: str
+    name: str  # as queries and certificates have it: what records are called, in the plural
+    one: str  # what one record is called
+    # What can be protected. Kinds with different units are never mixed.
     units: tuple[Unit, ...] = UNITS
-    cost: Cost = Cost(1)
+    cost: Cost = Cost(1)  # what one record moves when all of its contents change, in l2
+    # The same in l1 and in the range of a choice, where that is more
     other_norms: Cost | None = None
+    # Units that are a part of a record: the rest of its contents stays
     parts: Mapping[Unit, Cost] = field(default_factory=dict)
+    # How many records a unit is in, where that follows from the kind. Other units are counted (kappa).
     touches: Mapping[Unit, int] = field(default_factory=dict)
+    # {'pairs', 'tuples'}: what kappa is counted on. Chains of records run through all releases on one
+    # graph.
     graph: Literal["pairs", "tuples"] | None = None
+    # What a record is a set of, where the numbers of a fit count that and not records
     inside: str = ""
-    said: str = "labels"
-    null: int = 0
-    sizes: tuple[int, int] = (2, 2)
+    said: str = "labels"  # what the contents of records are called
+    null: int = 0  # the content of a record that contributes nothing
+    sizes: tuple[int, int] = (2, 2)  # fewest and most people of a record
+    # Whether a record has a row of features of its own, and no people whose rows it looks up
     own_rows: bool = False
+    # Contents of records, (K, c), whose members move: the member at column ``sort[k, i]`` comes to i.
+    # None where contents do not depend on who stands where.
     follow: Callable[[Any, Any], Any] | None = None
 
     @property

@@ -102,22 +102,13 @@ class Look:
 
 
 class Layout(NamedTuple):
-    """One way to write pairs.
+    """One way to write pairs."""
 
-    Attributes
-    ----------
-    looks, note : str
-        What such a file looks like, and what a user should know of it, in Markdown: a table of the docs.
-    is_seen : callable
-        Whether a `Look` is at this layout, without any doubt.
-    read : callable
-        The pairs of a source, as `How` says.
-    """
-
+    # What such a file looks like, and what a user should know of it, in Markdown: a table of the docs
     looks: str
     note: str
-    is_seen: Callable[[Look], bool]
-    read: Callable[[Any, How], PairTable]
+    is_seen: Callable[[Look], bool]  # whether a `Look` is at this layout, without any doubt
+    read: Callable[[Any, How], PairTable]  # the pairs of a source, as `How` says
 
 
 def sniff_layout(source: Any, left: str = "left", right: str = "right") -> str:

@@ -437,21 +437,11 @@ def _columns_of_tuples(table: TableSource, by_answer: bool) -> list[str]:
 
 
 class PairValues(NamedTuple):
-    """Numbers of pairs, row by row.
+    """Numbers of pairs, row by row."""
 
-    Attributes
-    ----------
-    pairs : PairTable
-        Without labels.
-    names : tuple of str
-        Of the columns.
-    values : float array of shape (K, C)
-        NaN where a cell is empty.
-    """
-
-    pairs: PairTable
-    names: tuple[str, ...]
-    values: np.ndarray
+    pairs: PairTable  # without labels
+    names: tuple[str, ...]  # of the columns
+    values: np.ndarray  # (K, C): NaN where a cell is empty
 
 
 def read_pair_values(

@@ -21,29 +21,14 @@ from pairveil.records.validation import check_features, check_labels, name_rows
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """One kind of problem of a table: in which rows, never with which values.
+    """One kind of problem of a table: in which rows, never with which values."""
 
-    Parameters
-    ----------
-    table : {'people', 'pairs'}
-    kind : str
-        'repeated id', 'self-pair', 'unknown id', 'label', 'cell' or 'spaces'.
-    rows : array of int
-        Row numbers as messages name them; of cells the first thousand.
-    column : str
-        Where it is about one column.
-    said : str
-        A sentence of its own.
-    n_cells : int
-        How many cells, where ``rows`` are the first of them only.
-    """
-
-    table: str
-    kind: str
-    rows: np.ndarray
-    column: str = ""
-    said: str = ""
-    n_cells: int = 0
+    table: str  # {'people', 'pairs'}
+    kind: str  # 'repeated id', 'self-pair', 'unknown id', 'label', 'cell' or 'spaces'
+    rows: np.ndarray  # row numbers as messages name them; of cells the first thousand
+    column: str = ""  # where it is about one column
+    said: str = ""  # A sentence of its own
+    n_cells: int = 0  # how many cells, where ``rows`` are the first of them only
 
     @property
     def count(self) -> int:

@@ -127,15 +127,9 @@ class Numpy:
 
 @dataclass(frozen=True)
 class Column:
-    """A column that makes no feature: ``id``, ``class`` or ``skip``; base of those that make some.
+    """A column that makes no feature: ``id``, ``class`` or ``skip``; base of those that make some."""
 
-    Parameters
-    ----------
-    name : str
-        As the table calls it.
-    """
-
-    name: str
+    name: str  # as the table calls it
     type: str = "skip"
     keys: ClassVar[tuple[str, ...]] = ()
     blank: ClassVar[str | None] = None  # what must be filled in by hand
