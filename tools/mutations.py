@@ -864,10 +864,8 @@ COUNTS = [
 READING = [
     Mutation(
         "notes: rows of repeated pairs may become part of an output",
-        """ merged{where}",
-            PrivateNote,""",
-        """ merged{where}",
-            UserWarning,""",
+        'merged{where}", PrivateNote)',
+        'merged{where}", UserWarning)',
         _in("test_resolving"),
     ),
     Mutation(
