@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from pairveil import drafts, files
+from pairveil import files
 from pairveil.errors import InputError
 from pairveil.files import FolderDraft, check_file, file_draft, recover, write_file
 
@@ -169,7 +169,7 @@ def test_an_old_folder_comes_back_where_no_draft_is_left(tmp_path):
 
 
 def test_without_locks_drafts_have_names_of_their_own(tmp_path, monkeypatch):
-    monkeypatch.setattr(drafts, "fcntl", None)
+    monkeypatch.setattr(files, "fcntl", None)
     write_file(tmp_path / "a.npz", "whole")
     committed(tmp_path / "release", "old")
     with FolderDraft(tmp_path / "release") as draft:

@@ -442,14 +442,7 @@ class PrivacyLedger:
         file = Path(path).resolve()
         if not file.exists():
             raise InputError(f"there is no ledger at {file}")
-        budget, _ = read_ledger(file)
-        return cls(
-            budget["epsilon"],
-            budget["delta"],
-            path=file,
-            unit=budget["unit"],
-            adjacency=budget["adjacency"],
-        )
+        return cls(path=file, **read_ledger(file)[0])
 
     @property
     def entries(self) -> tuple[LedgerEntry, ...]:
@@ -702,12 +695,7 @@ class PrivacyLedger:
                 yield
 
     def _budget(self) -> dict[str, Any]:
-        return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "unit": self.unit,
-            "adjacency": self.adjacency,
-        }
+        return {name: getattr(self, name) for name in BudgetFields.__struct_fields__}
 
     def _create_or_join(self) -> None:
         assert self.path is not None

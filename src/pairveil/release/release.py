@@ -16,9 +16,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
-from pairveil.drafts import draft_of
 from pairveil.errors import InputError
-from pairveil.files import FolderDraft, recover
+from pairveil.files import FolderDraft, draft_of, recover
 from pairveil.foreign import MAX_BYTES, parse_json, read_regular
 from pairveil.privacy.certificate import Certificate
 

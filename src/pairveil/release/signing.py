@@ -19,9 +19,8 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from pairveil.drafts import is_draft
 from pairveil.errors import InputError
-from pairveil.files import file_draft, write_file
+from pairveil.files import draft_of, file_draft, write_file
 from pairveil.foreign import parse_json, read_regular
 from pairveil.release.release import (
     ARTEFACT_FILES,
@@ -214,7 +213,9 @@ def _stated(payload: bytes, source: Path) -> tuple[dict[str, str], str | None]:
 
 def _digests(folder: Path) -> dict[str, str]:
     """The SHA-256 of every file to be signed: not the signature itself, and no draft of ours."""
-    names = {name for name in _files(folder) - {SIGNATURE_FILE} if not is_draft(Path(name).name)}
+    names = {
+        name for name in _files(folder) - {SIGNATURE_FILE} if draft_of(Path(name).name) is None
+    }
     return {name: _sha256(folder / name) for name in sorted(names)}
 
 
