@@ -183,7 +183,7 @@ def _used(c: Any, indexed: Any) -> Any:
     """The pairs that all queries were about, by the same public rule; why not, where they cannot be told."""
     from pairveil.graph.choosing import select_pairs
 
-    kinds = {"pairs"} if c.costs is None else set(c.costs)
+    kinds = set(c.costs_of)
     if "search" in c.plan:
         return "which pairs a search held out for its scores is not told"
     if not kinds <= _OF_PAIRS or len(kinds) > 1:

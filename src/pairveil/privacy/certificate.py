@@ -303,6 +303,11 @@ class Certificate:
         return UNITS if self.costs is None else units_of(self.costs)
 
     @property
+    def costs_of(self) -> Mapping[str, Mapping[Unit, Cost]]:
+        """What each unit can move of each kind of records; version 1 knows pairs alone, and states kappas."""
+        return self.costs or {PAIRS.name: PAIRS.costs(self.kappas)}  # type: ignore[arg-type]
+
+    @property
     def records(self) -> str:
         """What the fit learned from: 'pairs', 'groups', 'people', 'choices' or 'workers'.
 

@@ -99,7 +99,7 @@ def model_and_curve(model: Certificate, curve: Certificate) -> Certificate:
     Raises InputError: they are about records of other kinds, or mean something else by a person.
     """
     _refuse_search(model)
-    on_pairs = all(KINDS[kind].on_pairs for kind in model.costs or {PAIRS.name})
+    on_pairs = all(KINDS[kind].on_pairs for kind in model.costs_of)
     if "error_curve" not in curve.plan or not on_pairs:
         raise InputError("only a model of pairs and an error curve have one certificate together")
     if (model.mechanism, curve.mechanism) != (GAUSSIAN.name, GAUSSIAN.name):
@@ -116,7 +116,7 @@ def joint_certificate(model: Certificate, parts: Sequence[Measurement]) -> Certi
     It is for release only if every part is, and says so if anybody's identity was guessed.
     """
     _refuse_search(model)
-    costs = dict(model.costs or {PAIRS.name: PAIRS.costs(model.kappas)})  # type: ignore[arg-type]
+    costs = dict(model.costs_of)
     # As a ledger adds them up: by a person's pairs unless all are over the very same pairs.
     same = any(KINDS[kind].pairwise for kind in costs) and all(one.same_pairs for one in parts)
     for kind in dict.fromkeys((*costs, *(one.kind for one in parts))):

@@ -37,7 +37,7 @@ from pairveil.privacy.units import (
     Unit,
     public_of,
 )
-from pairveil.records.kinds import KINDS, PAIRS
+from pairveil.records.kinds import KINDS
 
 RECOMPUTED = (
     "every epsilon, from the stated noise and kappa",
@@ -201,8 +201,8 @@ def _said(c: Certificate) -> list[str]:
 
 
 def _kinds(c: Certificate) -> set[str]:
-    """The kinds of records that anything was asked about; every certificate of version 1 is about pairs."""
-    return {PAIRS.name} if c.costs is None else set(c.costs)
+    """The kinds of records that anything was asked about."""
+    return set(c.costs_of)
 
 
 def _is_count(value: object) -> TypeGuard[int]:
@@ -263,10 +263,8 @@ def _group_sizes(c: Certificate) -> list[str]:
 
 def _kappas_of_graph(c: Certificate) -> Mapping[str, int] | None:
     """How many pairs each unit holds, or tuples where there are no pairs; None where there are neither."""
-    if c.costs is None:
-        return c.kappas
     for graph in ("pairs", "tuples"):
-        if of := [c.costs[kind] for kind in c.costs if KINDS[kind].graph == graph]:
+        if of := [by_unit for kind, by_unit in c.costs_of.items() if KINDS[kind].graph == graph]:
             return {unit: max(by_unit[unit].records for by_unit in of) for unit in UNITS}
     return None
 
@@ -325,10 +323,8 @@ def _chains_of_thresholds(c: Certificate) -> list[str]:
 
 def _costs(c: Certificate) -> list[str]:
     """No record is said to move less than is proved for its kind, and kappas are its counts."""
-    if c.costs is None:
-        return []
     problems = []
-    for kind, by_unit in c.costs.items():
+    for kind, by_unit in c.costs_of.items():
         for unit, cost in by_unit.items():
             least = KINDS[kind].moves(unit, l2=_is_gaussian(c))
             less = any(cost.moved(a) < least.moved(a) for a in ADJACENCIES)
@@ -337,11 +333,11 @@ def _costs(c: Certificate) -> list[str]:
             if cost.records < KINDS[kind].touches.get(unit, 1):
                 problems.append(f"unit '{unit}' holds more {kind} than is stated")
     used = {r.get("records", "pairs") for r in _releases(c) if isinstance(r, Mapping)}
-    if used and used != set(c.costs):
+    if used and used != _kinds(c):
         problems.append("costs are not stated for exactly the records that the plan asks about")
-    kinds = used & set(c.costs) or set(c.costs)
+    kinds = used & _kinds(c) or _kinds(c)
     for unit in c.units:
-        if c.kappas[unit] != max(c.costs[kind][unit].records for kind in kinds):
+        if c.kappas[unit] != max(c.costs_of[kind][unit].records for kind in kinds):
             problems.append(f"kappa of unit '{unit}' is not the number of records that it costs")
     return problems
 
