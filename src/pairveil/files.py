@@ -115,18 +115,10 @@ def check_file(path: str | Path, room: int = 0) -> None:
 class FolderDraft:
     """A folder that appears under its name whole or not at all.
 
-    Making one proves that the folder can be written, and keeps room for it on the disk: make it before
-    anything is spent on what goes into it.
-
-    Parameters
-    ----------
-    target : path
-        Where the folder will be; folders above it are made. A folder that is there is replaced as a
-        whole by `commit`, so the caller decides first whether it may be.
-    room : int
-        Bytes to keep free for it.
-
-    Raises InputError: it cannot be written, or another run is writing it.
+    Making one proves that it can be written, makes the folders above it and keeps ``room`` bytes free for
+    it: make it before anything is spent on what goes into it. A folder that is there is replaced as a whole
+    by `commit`, so the caller decides first whether it may be. InputError: it cannot be written, or another
+    run is writing it.
     """
 
     def __init__(self, target: str | Path, room: int = 0) -> None:

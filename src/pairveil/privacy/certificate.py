@@ -153,33 +153,12 @@ class Certificate:
     ) -> Certificate:
         """Compute every epsilon of the events and return the certificate.
 
-        Parameters
-        ----------
-        events : iterable of events
-            Everything that was released with noise, training and margin and counts alike.
-        delta, unit, adjacency
-            What the fit was calibrated for.
-        kappas : mapping
-            kappa of each of the three units in the graph of the pairs that were used.
-        mechanism : str
-            One of `pairveil.privacy.mechanisms.NOISES`.
-        n_pairs_given, n_pairs_used : int
-        selection : mapping
-            ``how``, ``caveat`` (a sentence or None), ``full_graph_relationship_kappa``.
-        noise_source : str
-            The ``name`` of the noise source.
-        for_release : bool
-            False when seeded.
-        delta_slack : float, default 0.0
-            Part of delta that discrete noise takes (`pairveil.privacy.grid.delta_slack`); the
-            epsilons hold at ``delta`` with it included.
-        public : iterable of str, optional
-            Sentences on what else is public, added to the usual ones.
-        plan : mapping, optional
-            Public parameters of the training.
-        costs : mapping, optional
-            For each kind of records, what each unit can move of them; by default records are pairs, and a
-            unit empties or replaces its kappa of them.
+        ``events`` are everything that was released with noise, training and margin and counts alike;
+        ``kappas`` count the records of each unit among those that were used; ``selection`` has ``how``,
+        ``caveat`` (a sentence or None) and ``full_graph_relationship_kappa``. The epsilons hold at
+        ``delta`` with ``delta_slack`` included, the part that discrete noise takes. ``costs`` say, for each
+        kind of records, what each unit can move of them; by default records are pairs, and a unit empties
+        or replaces its kappa of them. ``public`` sentences are added to the usual.
         """
         checked = check_events(events)
         if not checked:

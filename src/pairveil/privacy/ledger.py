@@ -595,29 +595,9 @@ class PrivacyLedger:
     def advance(self, name: str, known: str, reached: str) -> None:
         """Record, durably, how far a charged fit has come; costs nothing.
 
-        Of two runs that resume from the same place one gets through and the other is refused: a charge
-        pays for one sequence of answers.
-
-        Parameters
-        ----------
-        name : str
-            Of the fit's checkpoint.
-        known, reached : str
-            Digests of the checkpoint as this ledger must know it, and as it is now.
-
-        Raises
-        ------
-        InputError
-            The ledger knows another digest, or no such fit.
-
-        Examples
-        --------
-        >>> from pairveil.privacy.events import LaplaceEvent
-        >>> ledger = PrivacyLedger(epsilon=1.0, delta=1e-5, unit="person")
-        >>> _ = ledger.spend([LaplaceEvent(5.0)], kappas=1, checkpoint=("fit", "a"))
-        >>> ledger.advance("fit", "a", "b")
-        >>> ledger.entries[0].checkpoint
-        ('fit', 'b')
+        Of two runs that resume from the same place one gets through and the other is refused: a charge pays
+        for one sequence of answers. ``known`` and ``reached`` are digests of the fit's checkpoint as this
+        ledger must know it, and as it is now.
         """
         with self._locked():
             entries = list(self.entries)

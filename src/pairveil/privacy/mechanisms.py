@@ -76,29 +76,15 @@ class Drawn(NamedTuple):
 
 
 class Mechanism(ABC):
-    """A kind of noise on clipped sums.
+    """A kind of noise on clipped sums. Everything that depends on the kind is asked of this object."""
 
-    Everything that depends on the kind is asked of this object: nobody compares names.
-
-    Attributes
-    ----------
-    name : str
-        What users and certificates call it.
-    norm : {'l1', 'l2', 'range'}
-        The norm in which a record's contribution is clipped.
-    is_pure : bool
-        Whether it gives epsilon at delta = 0.
-    deviation : float
-        Standard deviation of noise of scale 1.
-    on_sums : bool
-        Whether a learner can be given it as ``mechanism=``, for the noise on its sums.
-    """
-
-    name: str
-    norm: Norm
-    is_pure: bool
-    deviation: float
-    on_sums: bool = True
+    name: str  # what users and certificates call it
+    norm: Norm  # in which a record's contribution is clipped
+    is_pure: bool  # whether it gives epsilon at delta = 0
+    deviation: float  # standard deviation of noise of scale 1
+    on_sums: bool = (
+        True  # whether a learner can be given it as ``mechanism=``, for noise on its sums
+    )
 
     @abstractmethod
     def check(self, query: Query) -> None:
@@ -121,12 +107,7 @@ class Mechanism(ABC):
     def slack(self, drawn: Sequence[Drawn], largest_kappa: int) -> float:  # noqa: ARG002
         """The part of delta that its exact noise uses, over all draws; 1 (all there is) without a proof.
 
-        Parameters
-        ----------
-        drawn : sequence of Drawn
-            All noise of this kind in one plan.
-        largest_kappa : int
-            The largest number of records that a reported unit touches.
+        ``largest_kappa``: the largest number of records that a reported unit touches.
         """
         return 1.0
 

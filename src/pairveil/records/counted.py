@@ -25,22 +25,9 @@ from pairveil.records.tables import refuse_repeated
 class CountedPairs(Records):
     """Pairs of records with a row of values each, in canonical order; `counted_pairs` makes them.
 
-    Parameters
-    ----------
-    values : array of shape (K, C)
-        Contents of each pair.
-    labels : int8 array of shape (K,)
-        +1 match, -1 no match, 0 null: such a pair contributes nothing.
-    pairs : integer array of shape (K, 2) or None
-        Row numbers in ``ids``; None where nobody said who is compared with whom.
-    ids : array or None
-        The records.
-    feature_names : tuple of str or None
-        Names of the columns of ``values``.
-    together : int array or None
-        Where a column says which people change together: the number of each record's value.
-    column : str or None
-        The name of that column.
+    ``pairs`` are row numbers in ``ids``, and None where nobody said who is compared with whom; ``together``
+    has the number of each record's value in the column that says which people change together, ``column``
+    its name.
     """
 
     row = COUNTED_PAIRS

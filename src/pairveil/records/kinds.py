@@ -193,19 +193,8 @@ class RecordKind:
     ) -> dict[Unit, Cost]:
         """What each unit moves, from how many records it is in; by default as many as `touches` says.
 
-        Parameters
-        ----------
-        kappas : mapping from unit to int, optional
-            For units that are counted.
-        l2 : bool
-            Whether all noise is Gaussian, which is scaled to the l2 norm.
-
-        Examples
-        --------
-        >>> PAIRS.costs({"pair": 1, "relationship": 1, "person": 2})["person"].sensitivity("replace")
-        4.0
-        >>> PEOPLE.costs()["relationship"].records
-        2
+        ``kappas`` are for units that are counted; ``l2``: whether all noise is Gaussian, which is scaled to
+        that norm.
         """
         counted = {**self.touches, **(kappas or {})}
         return {

@@ -156,12 +156,9 @@ class Column:
     def formulas(self, cell: Any, maths: Any = Numpy) -> list[Any]:  # noqa: ARG002
         """Its features, in order, as formulas of one raw cell.
 
-        Parameters
-        ----------
-        cell : numpy array or `pairveil.release.projector.Term`
-            A number (of days since 1970, for a date), or a text without spaces around it.
-        maths
-            Has ``missing``, ``where``, ``clip`` and ``log``, and for texts ``equals``.
+        ``cell`` is a number (of days since 1970, for a date) or a text without spaces around it, as an
+        array or as a `pairveil.release.projector.Term`; ``maths`` has ``missing``, ``where``, ``clip``,
+        ``log`` and ``equals``.
         """
         return []
 
@@ -221,34 +218,11 @@ class _Encoded(Column):
 class NumberColumn(_Encoded):
     """A number between two public bounds.
 
-    Parameters
-    ----------
-    name : str
-    bounds : (float, float)
-        The lowest and highest value that is possible; empty where nobody has filled it in yet.
-    fill : float, optional
-        Stands in for a missing value; the middle of the scale by default.
-    indicator : bool
-        A second column that is 1 where the value is missing.
-    unit : str
-        For readers.
-    scale : {'linear', 'log'}
-        'log' for values that differ by factors, as laboratory values do: the logarithm is taken after the
-        value was set to its bounds, and lies on [0, 1] between those of the bounds.
-    offset : float, optional
-        Is added before the logarithm, so that 0 has one; the lower bound plus this must be above 0.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> age = NumberColumn("age", bounds=(0, 120))
-    >>> age.encode(pa.array(["30", "999", "x"]), ".")
-    (array([[0.25],
-           [1.  ],
-           [0.5 ]]), Counts(outside=1, missing=0, unreadable=1, where=(2,)))
-    >>> NumberColumn("crp", bounds=(0.1, 1000), scale="log").encode(pa.array([1, 100]), ".")[0]
-    array([[0.25],
-           [0.75]])
+    ``bounds`` are the lowest and highest value that is possible, empty where nobody has filled them in yet;
+    ``fill`` stands in for a missing value, the middle of the scale by default; ``unit`` is for readers.
+    Scale 'log' is for values that differ by factors, as laboratory values do: the logarithm is taken after
+    the value was set to its bounds, and lies on [0, 1] between those of the bounds. ``offset`` is added
+    before the logarithm, so that 0 has one; the lower bound plus this must be above 0.
     """
 
     type: str = "number"
@@ -351,24 +325,9 @@ class NumberColumn(_Encoded):
 
 @dataclass(frozen=True)
 class DateColumn(NumberColumn):
-    """A date between two public dates, by days.
+    """A date between two public dates, by days; ``bounds`` are dates, or text YYYY-MM-DD.
 
-    Parameters
-    ----------
-    name : str
-    bounds : (date, date)
-        Dates, or text YYYY-MM-DD.
-    format : str
-        How the table writes dates, as ``strptime`` spells it; ISO (YYYY-MM-DD) by default. A time is cut off.
-    fill, indicator
-        As for numbers.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> visit = DateColumn("visit", bounds=("2020-01-01", "2020-01-11"))
-    >>> visit.encode(pa.array(["2020-01-02"]), ".")[0]
-    array([[0.1]])
+    ``format`` says how the table writes dates, as ``strptime`` spells it; ISO by default. A time is cut off.
     """
 
     type: str = "date"
@@ -416,27 +375,10 @@ class DateColumn(NumberColumn):
 
 @dataclass(frozen=True)
 class CategoryColumn(_Encoded):
-    """One of some public categories; what is none of them is 'other'.
+    """One of some public categories, all that are possible; what is none of them is 'other'.
 
-    Parameters
-    ----------
-    name : str
-    categories : sequence of str
-        All that are possible, from a code book. One called ``other`` takes what is none of them.
-    fill : str, optional
-        The category that stands in for a missing value; 'other' by default.
-    indicator : bool
-        A further column that is 1 where the value is missing.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> ward = CategoryColumn("ward", categories=("a", "b"))
-    >>> ward.feature_names
-    ('ward=a', 'ward=b', 'ward=other')
-    >>> ward.encode(pa.array(["b", "zzz"]), ".")[0]
-    array([[0., 1., 0.],
-           [0., 0., 1.]])
+    A category called ``other`` takes what is none of them; ``fill`` is the one that stands in for a missing
+    value, 'other' by default.
     """
 
     type: str = "category"

@@ -108,12 +108,6 @@ class Schema:
         """Numbers on a linear scale whose public bounds lie a factor of 100 or more apart.
 
         On such a scale most of the range is spent on few people; `scale = "log"` may suit them better.
-
-        Examples
-        --------
-        >>> from pairveil.schema.columns import NumberColumn
-        >>> Schema((NumberColumn("crp", bounds=(0.1, 500)), NumberColumn("age", bounds=(1, 99)))).wide
-        ('crp',)
         """
         return tuple(
             column.name
@@ -138,15 +132,7 @@ class Schema:
         return self
 
     def only(self, columns: Sequence[str] | None = None, exclude: Iterable[str] = ()) -> Schema:
-        """A schema of some of the columns; the others are skipped.
-
-        Examples
-        --------
-        >>> from pairveil.schema.columns import NumberColumn
-        >>> both = Schema((NumberColumn("a", bounds=(0, 1)), NumberColumn("b", bounds=(0, 1))))
-        >>> both.only(["b"]).raw_names
-        ('b',)
-        """
+        """A schema of some of the columns; the others are skipped."""
         known, left_out = set(self.raw_names), set(exclude)
         wanted = known if columns is None else set(columns)
         unknown = sorted((wanted - known) | (left_out - {one.name for one in self.columns}))
