@@ -56,9 +56,9 @@ def picture(folder: Path) -> str:
         return ["like patients closer than unlike ones:", f"{100 * score:.0f} times in 100"]
 
     panels: list[tuple[float, str, list[str], Chart, float]] = [
-        (26, "Plain distance", told(plain), scatter(points, "before", title=""), 0.62),
+        (26, "Plain distance", told(plain), scatter(points, "before"), 0.62),
         (346, f"Learned at epsilon {number(certificate.epsilon)}", told(ours),
-         scatter(points, "after", title=""), 0.62),
+         scatter(points, "after"), 0.62),
         (680, f"Best guess: {right} of 100 right",
          ["green: what a coin gets right,", "orange: what the release adds, at most"],
          hundred_guesses(right), 0.7),

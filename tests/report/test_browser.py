@@ -26,7 +26,6 @@ from pairveil.learners.ranking import PrivatePreferenceRanker
 from pairveil.linkage import PrivateLinkageModel
 from pairveil.release.payloads import DescribedNetwork
 from pairveil.report.page import write
-from pairveil.report.results import view_of
 from pairveil.report.summaries import read_release, with_curve
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
@@ -211,9 +210,9 @@ def test_other_kinds_of_release_fit_every_screen(browser, full_data, tmp_path: P
     people = learner.prepare_classes(np.zeros((90, 3)), ["a", "b", "c"] * 30, ["a", "b", "c"])
     network = DescribedNetwork((3, 224, 224), 10**7, "Sequential(\n" + 3 * ("x" * 300 + "\n") + ")")
     for data in (
-        replace(full_data, certificate=ranking, answer=view_of(strengths)),
+        replace(full_data, certificate=ranking, answer=strengths),
         replace(full_data, certificate=learner.certify(people)),
-        replace(full_data, answer=view_of(network)),
+        replace(full_data, answer=network),
     ):
         _open(browser, write(data, tmp_path / "report.html"))
         assert browser.get_log("browser") == []

@@ -16,8 +16,8 @@ from pairveil.errors import InputError
 from pairveil.learners.expected import expected_gain, gain_by_epsilon
 from pairveil.privacy.certificate import Certificate
 from pairveil.report.data import PublicTest, Score, Summary
+from pairveil.report.facts import SCORES, read_evaluation
 from pairveil.report.page import render
-from pairveil.report.quality import SCORES, evaluated, read_evaluation
 
 PAIRS = design_pairs(400, random_state=0)
 LINE = ((0.0, 0.0), (1.0, 1.0))
@@ -112,9 +112,9 @@ def scored(tmp_path: Path) -> tuple[Path, dict, Certificate]:
 def test_a_charged_evaluation_is_shown_with_its_cost(scored, full_data) -> None:
     file, _, release = scored
     found = read_evaluation(file, release)
-    assert "epsilon 0.5" in evaluated(found.score, found.certificate)["cost"]
     bare = replace(full_data, summary=replace(full_data.summary, utility=None))
     page = render(replace(bare, evaluation=found))
+    assert "This measurement cost epsilon 0.5 for one relationship" in page
     assert "81.0" in page
     assert "81 in 100" in page
     assert "No curve is shown" not in page

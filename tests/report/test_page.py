@@ -15,18 +15,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from pairveil import DPPMetricLearner, GroupSet, design_groups, error_curve
+from pairveil import DPPMetricLearner, GroupSet, ReleasedMetric, Schema, design_groups, error_curve
 from pairveil.errors import InputError
 from pairveil.learners.ranking import PrivatePreferenceRanker
 from pairveil.privacy.units import WORDS
-from pairveil.report import accounts
+from pairveil.report import facts
 from pairveil.report.charts import bin_counts, hundred_guesses, nice_ticks
 from pairveil.report.data import Cover, Evaluation, PublicTest, ReportData, Score, Summary
+from pairveil.report.facts import PLAIN, verdict_of
 from pairveil.report.page import render, write
-from pairveil.report.promise import verdict_of
-from pairveil.report.quality import PLAIN
 from pairveil.report.summaries import metric_shape, read_release
 from pairveil.report.words import at_most, cost, plain_public
+from pairveil.schema.columns import CategoryColumn, NumberColumn
 
 CSS = files("pairveil.report").joinpath("assets/page.css").read_text(encoding="utf-8")
 SHAPE = metric_shape([[1.0, 2.0]], ("age", "bmi"))
@@ -226,10 +226,11 @@ def test_a_network_has_a_page_without_torch(full_data, tmp_path: Path) -> None:
 def test_the_best_of_several_fits_is_said_to_be_that(full_data) -> None:
     one = full_data.certificate.events[0]
     search = {"kind": "best-of", "mean_trials": 6, "slack": 0.0, "trials": [[one], [one]]}
-    found = accounts.noise(replace(full_data.certificate, events=(search,)))
-    assert "6 were made on average" in found["search"]
-    assert len(found["table"].rows) == 2
-    assert accounts.noise(full_data.certificate)["search"] == ""
+    best = replace(full_data.certificate, events=(search,))
+    page = Outline(render(replace(full_data, certificate=best))).text
+    assert "6 were made on average" in page
+    assert len(facts.asked_of(best)) == 2
+    assert "were made on average" not in render(full_data)
 
 
 def test_releases_are_named(full_data) -> None:
@@ -350,6 +351,33 @@ def test_the_first_screen_gives_all_that_is_signed_for(full_data) -> None:
     assert "Numbers check out: every epsilon was recomputed" in first
     assert "no signature was checked for this page" in page
     assert "For release" not in page
+
+
+def test_what_is_signed_lists_the_data_that_were_used(full_data, tmp_path: Path) -> None:
+    """Columns as people know them, not as they were split; on paper too, where no table behind a chart is."""
+    ward = CategoryColumn("ward", categories=("A", "B", "C"), fill="A")
+    schema = Schema((NumberColumn("age", bounds=(0.0, 120.0), fill=40.0), ward))
+    n_features = len(schema.feature_names)
+    metric = ReleasedMetric(np.arange(1.0, n_features + 1)[None], schema=schema)
+    metric.save(tmp_path / "release")
+    shape = read_release(tmp_path / "release").metric
+    page = " ".join(Outline(render(replace(full_data, metric=shape))).text.split())
+    assert re.search("Data used ?age, ward ?Budget set by ?Decision", page)
+    assert f"The rule uses 2 of your columns ({n_features} after splitting categories)" in page
+
+
+def test_the_page_says_what_it_cannot_prove(full_data) -> None:
+    page = " ".join(Outline(render(full_data)).text.split())
+    assert "This file cannot prove that the noise was added; you trust the signer" in page
+    assert "becomes 86.8 % sure; on average, 59.4 %" in page.replace("\u00a0", " ")
+    assert (
+        "No number is right for every release" in page
+    )  # nor does the page say which is acceptable
+    bounded = page[page.index("One pair is better protected") :]
+    assert bounded.startswith("One pair is better protected than a whole person.")
+    alike = dict.fromkeys(full_data.certificate.kappas, 1)
+    certificate = replace(full_data.certificate, kappas=alike, costs=None)
+    assert "better protected" not in render(replace(full_data, certificate=certificate))
 
 
 def test_where_nothing_was_left_out_nothing_is_said_of_it(full_data) -> None:

@@ -269,8 +269,8 @@ def write_page(
     that was learned from is looked at. ``name``: of the folder that is shown, where it is a draft still.
     """
     from pairveil.report.data import Cover
+    from pairveil.report.facts import read_evaluation
     from pairveil.report.page import write
-    from pairveil.report.quality import read_evaluation
     from pairveil.report.summaries import read_release, with_curve
 
     said = said or PageOptions()

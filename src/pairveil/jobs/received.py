@@ -259,7 +259,7 @@ class ReportJob(PageOptions, IdOption, Job):
     def work(self, tell: Telling) -> None:
         """Read the release, recompute, and write the page."""
         from pairveil.release.release import REPORT_FILE, check_unsigned
-        from pairveil.report.promise import verdict_of
+        from pairveil.report.facts import verdict_of
 
         check_unsigned(self.folder, self.folder / REPORT_FILE if self.out is None else self.out)
         about: dict[str, Any] = {

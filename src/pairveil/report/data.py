@@ -24,12 +24,12 @@ from pairveil.errors import InputError
 from pairveil.foreign import parse_json, read_regular, taking_apart
 from pairveil.graph import GraphSummary
 from pairveil.release.release import SUMMARY_FILE
+from pairveil.report.words import in_bits
 
 if TYPE_CHECKING:
     from pairveil.audit.auditor import Finding
     from pairveil.privacy.certificate import Certificate
     from pairveil.release.curve import ErrorCurve
-    from pairveil.report.results import AnswerView, WeightRow
 
 # ---- plain data, so that nothing here can reach pairs or a learner -------------------------------
 
@@ -236,12 +236,49 @@ class MetricShape:
         How much of the matrix's squared length each feature has, largest first, a thousand at most.
     rest : float
         The share of the features that are not listed; all shares sum to 1.
+    columns : tuple of str
+        The columns of a raw row, where they have names.
     """
 
     n_components: int
     n_features: int
     weights: tuple[tuple[str, float], ...]
     rest: float = 0.0
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class WeightRow:
+    """One level of one comparison of a linkage model.
+
+    Attributes
+    ----------
+    comparison : str
+    level, n_levels : int
+        0 is the least agreement.
+    bits : float
+        log2(m / u).
+    noise : float or None
+        How far the noise moves it, in bits: a standard deviation to first order. None: not known.
+    """
+
+    comparison: str
+    level: int
+    n_levels: int
+    bits: float
+    noise: float | None
+
+    @property
+    def words(self) -> str:
+        """How well it agrees."""
+        if self.level == self.n_levels - 1:
+            return "agrees best"
+        return f"level {self.level}" if self.level else "does not agree"
+
+    @property
+    def shown(self) -> str:
+        """Bits, with their noise where it is known."""
+        return in_bits(self.bits, self.noise)
 
 
 @dataclass(frozen=True)
@@ -316,8 +353,8 @@ class ReportData:
         The day, for the foot of the page.
     linkage : tuple of WeightRow
         Match weights, where the release is a linkage model.
-    answer : AnswerView or None
-        Where the release is a ranking or clusters.
+    answer : ReleasedRanking, ReleasedClusters or DescribedNetwork, or None
+        Where the release is one.
     prior : float
         Of the linkage model.
     curve : ErrorCurve or None
@@ -354,7 +391,7 @@ class ReportData:
     expected: tuple[tuple[float, float, float], ...] = ()
     evaluation: Evaluation | None = None
     audit: Finding | None = None
-    answer: AnswerView | None = None
+    answer: Any = None
 
 
 # ---- ``summary.json``: written whole, and read strictly, since it may come from anybody ----------

@@ -1,14 +1,15 @@
 """The page that is signed: one HTML file that needs nothing else.
 
-The modules beside this one prepare data; what is where on the page is decided in ``templates/``.
-
-The template engine, set up once for report and studio: escapes everything, knows no missing name.
+Words and layout are in ``templates/``, which see plain data (`pairveil.report.data`), what follows from it
+(`pairveil.report.facts`) and the charts. The template engine is set up once for report and studio: it
+escapes everything and knows no missing name.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import math
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
@@ -20,12 +21,13 @@ from markupsafe import Markup
 
 from pairveil.files import write_file
 from pairveil.printable import printable
+from pairveil.privacy.certificate import one_number
+from pairveil.privacy.verdict import Releases, kind_of, records_of, unit_name
+from pairveil.records.kinds import KINDS
 from pairveil.release.release import CURVE_FILE
-from pairveil.report import accounts, promise, quality
+from pairveil.report import charts, facts
 from pairveil.report.data import ReportData
-from pairveil.report.results import operating, waterfall_figure, weights_figure
-
-# ---- escapes everything, knows no missing name ---------------------------------------------------
+from pairveil.report.words import FILTERS
 
 
 def shown(value: Any) -> Any:
@@ -52,24 +54,25 @@ def environment(*packages: str) -> Environment:
     >>> environment("report").from_string("{{ name }}").render(name="<script>")
     '&lt;script&gt;'
     """
-    loaders = {name: PackageLoader(f"pairveil.{name}") for name in packages}
-    return Environment(
-        loader=PrefixLoader(loaders),
+    made = Environment(
+        loader=PrefixLoader({name: PackageLoader(f"pairveil.{name}") for name in packages}),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.filters |= {one.__name__: one for one in FILTERS}
+    made.globals |= {"charts": charts, "facts": facts, "kinds": KINDS, "infinity": math.inf}
+    made.globals |= {one.__name__: one for one in (kind_of, one_number, records_of, unit_name)}
+    return made
 
 
 @cache
 def asset(package: str, name: str) -> str:
     """A style sheet or script of a package, as text that templates keep as it is."""
-    text = (
-        files(f"pairveil.{package}").joinpath("assets").joinpath(name).read_text(encoding="utf-8")
-    )
-    return Markup(text)  # ours, and not made of anything that came in
+    file = files(f"pairveil.{package}").joinpath("assets").joinpath(name)
+    return Markup(file.read_text(encoding="utf-8"))  # ours, and not made of anything that came in
 
 
 def shell(package: str, kind: str) -> dict[str, Any]:
@@ -99,26 +102,32 @@ def digest(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-# ---- The page that is signed: one HTML file that needs nothing else ------------------------------
+def first_screen(data: ReportData, releases: Releases | None = None) -> dict[str, Any]:
+    """The verdict and what templates need to explain it; the studio shows it too.
 
-SECTIONS = (
-    ("promise", "Promise"),
-    ("limits", "Not promised"),
-    ("protected", "Who is protected"),
-    ("graph", "Learned from"),
-    ("quality", "Quality"),
-    ("noise", "Noise and budget"),
-    ("recompute", "Recompute"),
-    ("signoff", "Sign-off"),
-)
+    A certificate that does not hold is not shown.
+    """
+    found = facts.verdict_of(data, releases)
+    certificate = None if data.problems else data.certificate
+    bounds = {unit: times for unit, times in found.in_100.items() if times is not None}
+    return {
+        "data": data,
+        "certificate": certificate,
+        "verdict": found,
+        "usable": found.usable and certificate is not None,
+        "calm": found.usable and certificate is not None and certificate.unit in bounds,
+        "worst": max(bounds, key=lambda unit: bounds[unit], default=None),
+        "what": _what(data),
+    }
 
-UNCERTIFIED = ("promise", "limits", "quality", "signoff")
-"""What there is to say of a release that promises nothing, or whose certificate does not hold."""
 
-
-def _sections(is_metric: bool) -> list[tuple[str, str]]:
-    other = {} if is_metric else {"quality": "Result"}
-    return [(name, other.get(name, words)) for name, words in SECTIONS]
+def _what(data: ReportData) -> str:
+    """What was released: metric, linkage, curve, ranking, clusters or network."""
+    if data.answer is not None:
+        return str(data.answer.what)
+    if data.linkage:
+        return "linkage"
+    return "curve" if data.file == CURVE_FILE else "metric"
 
 
 def render(data: ReportData) -> str:
@@ -132,44 +141,8 @@ def render(data: ReportData) -> str:
     >>> page.startswith("<!doctype html>"), "promises nothing" in page
     (True, True)
     """
-    return environment("report").get_template("report/page.html").render(context(data))
-
-
-def context(data: ReportData) -> dict[str, Any]:
-    """Everything that the templates show, prepared."""
-    certificate = None if data.problems else data.certificate  # what does not hold is not shown
-    first = promise.first_screen(data)
-    is_metric = not data.linkage and data.file != CURVE_FILE and data.answer is None
-    return {
-        **shell("report", "privacy report"),
-        "title": data.cover.title or data.summary.title or _title(data),
-        "cover": data.cover,
-        "made": data.made,
-        "sections": [one for one in _sections(is_metric) if certificate is not None or one[0] in UNCERTIFIED],
-        "status": first["verdict"].checked,
-        "status_is_good": first["calm"],
-        "first": first,
-        "limits": promise.limits(data),
-        "protected": promise.protected(certificate, data.audit) if certificate is not None else None,
-        "graph": accounts.graph(data),
-        "quality": quality.quality(data),
-        "answer": data.answer,
-        "linkage": weights_figure(data.linkage) if data.linkage else None,
-        "waterfall": waterfall_figure(data.linkage, data.prior) if data.linkage else None,
-        "operating": operating(data) if data.curve else None,
-        "is_metric": is_metric,
-        "noise": accounts.noise(certificate) if certificate is not None else None,
-        "budget": accounts.budget(data.summary.budget),
-        "recompute": accounts.recompute(data, certificate) if certificate is not None else None,
-    }  # fmt: skip
-
-
-def _title(data: ReportData) -> str:
-    if data.answer is not None:
-        return data.answer.title
-    if data.linkage:
-        return "A linkage model"
-    return "An operating point" if data.file == CURVE_FILE else "A learned distance metric"
+    template = environment("report").get_template("report/page.html")
+    return template.render(shell("report", "privacy report"), **first_screen(data))
 
 
 def write(data: ReportData, path: str | Path) -> Path:

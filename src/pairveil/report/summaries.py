@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date
@@ -13,10 +14,19 @@ import numpy as np
 from pairveil.errors import InputError
 from pairveil.privacy.events import BestOfEvent
 from pairveil.privacy.verdict import releases_of
-from pairveil.report.data import Budget, LedgerEntry, MetricShape, ReportData, Summary, read_summary
+from pairveil.report.data import (
+    Budget,
+    LedgerEntry,
+    MetricShape,
+    ReportData,
+    Summary,
+    WeightRow,
+    read_summary,
+)
 
 if TYPE_CHECKING:
     from pairveil.privacy.ledger import PrivacyLedger
+    from pairveil.release.linkage import ReleasedLinkage
 
 MAX_LISTED = 1000  # features on the page, by weight: a release may have millions
 
@@ -59,6 +69,30 @@ def metric_shape(
         weights=listed,
         rest=max(0.0, 1.0 - float(shares[order].sum())) if len(order) < len(shares) else 0.0,
     )
+
+
+def weight_rows(model: ReleasedLinkage) -> tuple[WeightRow, ...]:
+    """Weights of a released model, and how far its noise moves each.
+
+    Examples
+    --------
+    >>> from pairveil.release.linkage import ReleasedLinkage
+    >>> m, u = (np.array([0.2, 0.8]),), (np.array([0.9, 0.1]),)
+    >>> rows = weight_rows(ReleasedLinkage(m, u, 0.5, count_noise=5.0, n_behind=((500, 400),)))
+    >>> [(row.level, round(row.bits, 2), round(row.noise, 2)) for row in rows]
+    [(0, -2.17, 0.07), (1, 3.0, 0.18)]
+    """
+    rows = []
+    for c, (name, m, u) in enumerate(zip(model.shown_names, model.m, model.u, strict=True)):
+        for level in range(len(m)):
+            noise = None
+            if model.n_behind is not None:
+                # log2(count) moves by noise / (count ln 2); a count of a given u does not move.
+                counts = zip((m[level], u[level]), model.n_behind[c], strict=True)
+                parts = [model.count_noise / (share * n) for share, n in counts if n > 0]
+                noise = math.hypot(*parts) / math.log(2)
+            rows.append(WeightRow(name, level, len(m), math.log2(m[level] / u[level]), noise))
+    return tuple(rows)
 
 
 def budget_of(ledger: PrivacyLedger) -> Budget:
@@ -118,20 +152,19 @@ def read_release(folder: str | Path) -> ReportData:
     from pairveil.release.linkage import ReleasedLinkage
     from pairveil.release.metric import ReleasedMetric
     from pairveil.release.release import load_release
-    from pairveil.report.results import view_of, weight_rows
 
     released = load_release(folder)
     certificate = released.certificate
     parts: dict[str, Any] = {"metric": metric_shape([[1.0]])}
     if isinstance(released, ReleasedMetric):
         matrix = (released.components, released.feature_names, released.column_scale)
-        parts["metric"] = metric_shape(*matrix)
+        parts["metric"] = replace(metric_shape(*matrix), columns=released.raw_names or ())
     elif isinstance(released, ReleasedLinkage):
         parts |= {"linkage": weight_rows(released), "prior": released.prior}
     elif isinstance(released, ErrorCurve):
         parts |= {"curve": released}
     else:
-        parts |= {"answer": view_of(released)}
+        parts |= {"answer": released}
     return ReportData(
         certificate=certificate,
         **parts,

@@ -1,16 +1,14 @@
-"""Privacy numbers in plain words."""
+"""Privacy numbers in plain words: the filters of the templates."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+import shlex
 
 from pairveil.privacy.units import WORDS, round_up
-from pairveil.privacy.verdict import records_of
-from pairveil.records.kinds import KINDS, UNITS
 
-if TYPE_CHECKING:
-    from pairveil.privacy.certificate import Certificate
+NO_BOUND = "no bound"
+NBSP = "\u00a0"  # a number and its sign stay on one line
 
 _PLAIN = {
     said: plain
@@ -25,14 +23,10 @@ def plain_public(said: str, records: str) -> str:
 
     Examples
     --------
-    >>> plain_public("the records that each unit touches, the clip bound and the noise scale", "people")
-    'how many people one protected fact touches, and how much noise was added'
+    >>> plain_public("the bound on the features' norm", "people")
+    "the limit on the size of a person's features"
     """
     return _PLAIN[said].format(records) if said in _PLAIN else said
-
-
-NO_BOUND = "no bound"
-NBSP = "\u00a0"  # a number and its sign stay on one line
 
 
 def number(value: float) -> str:
@@ -92,18 +86,37 @@ def at_most(share: float) -> str:
 
 
 def odds_factor(epsilon: float) -> str:
-    """By how much the odds between two stories can change: exp(epsilon).
+    """By how much the odds between two stories can change: exp(epsilon), rounded up.
 
     Examples
     --------
-    >>> odds_factor(1.0), odds_factor(40.0)
-    ('2.72', 'no real bound')
+    >>> odds_factor(1.0), odds_factor(9.0)
+    ('2.72', '8,104')
     """
-    if epsilon > 30.0:
-        return "no real bound"
     factor = math.exp(epsilon)
-    # Rounded up: a bound must not look smaller than it is.
     return f"{math.ceil(factor):,}" if factor >= 1000 else round_up(factor, 3)
+
+
+def odds(epsilon: float) -> str:
+    """exp(epsilon), to one digit.
+
+    Examples
+    --------
+    >>> odds(1.0)
+    '2.7'
+    """
+    return f"{math.exp(epsilon):,.1f}"
+
+
+def sure(epsilon: float) -> float:
+    """How sure someone undecided can become in the worst case, but for delta.
+
+    Examples
+    --------
+    >>> round(sure(1.0), 3)
+    0.732
+    """
+    return 1 / (1 + math.exp(-epsilon))
 
 
 def one_in(delta: float) -> str:
@@ -119,39 +132,60 @@ def one_in(delta: float) -> str:
     return "none" if delta <= 0 else f"1 in {round(1 / delta):,}"
 
 
-def _is_metric(certificate: Certificate) -> bool:
-    other = {"n_clusters", "linkage", "error_curve"} & set(certificate.plan)
-    return not other and KINDS[certificate.records].units == UNITS
+def in_100(share: float, digits: int = 0) -> str:
+    """A share as so many of a hundred.
+
+    Examples
+    --------
+    >>> in_100(0.8761), in_100(0.8761, 1)
+    ('88', '87.6')
+    """
+    return f"{100 * share:.{digits}f}"
 
 
-def one_record(certificate: Certificate) -> str:
-    """What one of the certificate's records is called."""
-    return certificate.words.record
+def span(low: float, high: float) -> str:
+    """Between which shares, in per cent.
+
+    Examples
+    --------
+    >>> span(0.0123456, 0.2)
+    '1.23 to 20 %'
+    """
+    return f"{100 * low:.3g} to {100 * high:.3g} %"
 
 
-def counted(count: int, certificate: Certificate) -> str:
-    """So many of the certificate's records, with their name."""
-    return f"{number(count)} {one_record(certificate) if count == 1 else records_of(certificate)}"
+def in_bits(bits: float, noise: float | None = None) -> str:
+    """Evidence with its sign, and with its noise where it is known.
+
+    Examples
+    --------
+    >>> in_bits(-0.02), in_bits(2.25, 0.044), in_bits(0.6, 12.2)
+    ('0.0', '+2.2 ± 0.04', '+0.6 ± 12')
+    """
+    shown = f"{bits:+.1f}"
+    shown = "0.0" if shown in ("+0.0", "-0.0") else shown
+    if not noise:
+        return shown
+    return f"{shown} ± {noise:.0f}" if noise >= 10 else f"{shown} ± {noise:.1g}"
 
 
-def caveats(certificate: Certificate | None) -> list[str]:
-    """What the promise does not cover, beside what the verdict says of it."""
-    if certificate is None:
-        return [
-            "Nothing is promised: treat this release as you treat the data it was learned from."
-        ]
-    found = [certificate.words.structure]
-    if certificate.delta > 0:
-        found.append(
-            f"The limits may fail with a probability of about {one_in(certificate.delta)}; the guesses in "
-            "100 include that."
-        )
-    if _is_metric(certificate):
-        found.append(
-            "The recipient's own lists of people, compared with this metric, are not protected by it."
-        )
-    found += [
-        "Releases from the same people that are not in the sender's ledger are not counted.",
-        "Every bound was proved, not measured; the true loss may be smaller.",
-    ]
-    return found
+def short(name: str, longest: int = 23) -> str:
+    """A name that fits beside a bar.
+
+    Examples
+    --------
+    >>> short("age"), len(short("a" * 99))
+    ('age', 23)
+    """
+    return name if len(name) <= longest else f"{name[: longest - 11]}…{name[-10:]}"
+
+
+def quoted(name: str) -> str:
+    """A name as a shell takes it."""
+    return shlex.quote(name)
+
+
+FILTERS = (
+    quoted, repr, plain_public, number, cost, percent, at_most, odds_factor, odds, sure, one_in, in_100, span,
+    in_bits, short,
+)  # fmt: skip

@@ -18,10 +18,8 @@ from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.units import WORDS
 from pairveil.privacy.verdict import Releases
-from pairveil.report import promise
-from pairveil.report.charts import hundred_guesses, star, table
 from pairveil.report.data import MetricShape, ReportData
-from pairveil.report.words import cost, number
+from pairveil.report.page import first_screen
 from pairveil.schema.toml import read_schema
 from pairveil.studio.commands import EPSILONS, delta_of
 from pairveil.studio.forms import TYPES, check_classes, fields_of
@@ -219,51 +217,29 @@ def plan_page(project: Project) -> dict[str, Any]:
         "delta": delta_of(project),
         "units": [(unit, meanings[unit], unit == shown) for unit in units],
         "graph": None if project.by_classes else _graph(rows, kappa, plan["recommended"]["select"]),
-        "icons": hundred_guesses(61),
     }
 
 
 def _graph(rows: list[dict[str, Any]], kappa: dict[str, Any], recommended: str) -> dict[str, Any]:
     """How the pairs hang together, before and after each selection."""
     given = kappa["kappa"]
-    kept = [row for row in rows if row["unit"] == "relationship"]
-    counts = {row["select"]: row["n_pairs_used"] for row in kept}
-    person = {row["select"]: row["kappa"] for row in rows if row["unit"] == "person"}
+    rows_of: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        rows_of.setdefault(row["select"], {})[row["unit"]] = row
+    counts = [("as given", kappa["n_pairs"], given["relationship"], given["person"])]
+    for name, by in rows_of.items():
+        kept = by["relationship"]
+        counts.append(
+            (f"selection '{name}'", kept["n_pairs_used"], kept["kappa"], by["person"]["kappa"])
+        )
     return {
-        "selects": [(name, SELECTIONS[name].says) for name in counts if name in SELECTIONS],
-        "before": star(
-            given["person"], title="Before: the person in most pairs.", strong=False
-        ),
-        "after": star(
-            person.get(recommended, 2),
-            title="After: the person in most pairs.",
-            strong=True,
-        ),
-        "counts": table(
-            f"{number(kappa['n_pairs'])} pairs of {number(kappa['n_people'])} people: how many pairs count "
-            "together (kappa), and what is left",
-            ("", "pairs", "for a relationship", "for a person"),
-            [
-                _as_given(kappa),
-                *(_selected(rows, name) for name in counts),
-            ],
-        ),
-    }  # fmt: skip
-
-
-def _as_given(kappa: dict[str, Any]) -> tuple[str, str, str, str]:
-    by = kappa["kappa"]
-    return "as given", number(kappa["n_pairs"]), number(by["relationship"]), number(by["person"])
-
-
-def _selected(rows: list[dict[str, Any]], select: str) -> tuple[str, str, str, str]:
-    mine = {row["unit"]: row for row in rows if row["select"] == select}
-    return (
-        f"selection '{select}'",
-        number(mine["relationship"]["n_pairs_used"]),
-        number(mine["relationship"]["kappa"]),
-        number(mine["person"]["kappa"]),
-    )
+        "selects": [(name, SELECTIONS[name].says) for name in rows_of if name in SELECTIONS],
+        "before": given["person"],
+        "after": rows_of.get(recommended, {}).get("person", {}).get("kappa", 2),
+        "n_pairs": kappa["n_pairs"],
+        "n_people": kappa["n_people"],
+        "counts": counts,
+    }
 
 
 def _charged(row: dict[str, Any], unit: str) -> float:
@@ -293,11 +269,7 @@ def confirm_page(project: Project) -> dict[str, Any]:
     data = ReportData(certificate, MetricShape(features, features, (("", 1.0),)))
     together = content.get("releases")
     return {
-        "first": promise.first_screen(data, None if together is None else Releases(**together)),
-        "limits": promise.limits(data),
-        "protected": promise.protected(certificate),
-        "epsilon": cost(certificate.epsilon),
-        "unit": certificate.unit,
+        **first_screen(data, None if together is None else Releases(**together)),
         "budget": budget(project),
         "shown": shown(project),
     }
@@ -319,7 +291,7 @@ def done_page(project: Project) -> dict[str, Any]:
     data = read_release(project.release)
     files = sorted(file.name for file in project.release.iterdir() if file.is_file())
     return {
-        "first": promise.first_screen(data),
+        **first_screen(data),
         "files": files,
         "folder": str(project.release),
         "ledger": str(project.ledger),
