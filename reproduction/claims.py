@@ -6,8 +6,8 @@ and its verdict is the same on every graph or 'depends on the graph' (`verdicts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
 
@@ -24,7 +24,10 @@ Results = Mapping[str, Mapping[str, Rows]]
 
 @dataclass(frozen=True)
 class Claim:
-    """One sentence; ``figure`` names the experiment whose rows ``check`` reads ("": by computation)."""
+    """One sentence; ``figure`` names the experiment whose rows ``check`` reads ("": by computation).
+
+    ``only`` says which of its cells: column -> values.
+    """
 
     id: str
     kind: Kind
@@ -32,6 +35,11 @@ class Claim:
     sentence: str
     check: Callable[..., Finding]
     figure: str = ""
+    only: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+
+    def reads(self, key: Mapping[str, Any]) -> bool:
+        """Whether ``check`` looks at this cell of its figure."""
+        return all(key.get(name) in values for name, values in self.only.items())
 
     def decide(self, results: Results) -> dict[str, Any]:
         """What was measured and the verdict, on each graph and in all; plain data for JSON."""
@@ -164,33 +172,46 @@ CLAIMS: tuple[Claim, ...] = (
           rules.input_us, "accuracy"),
     Claim("little-lost", "figures", "Abstract",
           "Accuracy declines less than 0.01 throughout all benchmark data sets at epsilon 4.",
-          rules.little_lost, "accuracy"),
+          rules.little_lost, "accuracy",
+          {"epsilon": ("none", 4.0), "method": ("nonpriv", "untrained", "dpp", "dpp-s")}),
     Claim("scdf", "figures", "Section VII-C",
-          "SCDF converges faster than Lap.", rules.scdf_faster, "mechanisms"),
+          "SCDF converges faster than Lap.", rules.scdf_faster, "mechanisms",
+          {"method": ("Lap", "SCDF")}),
     Claim("lap-s", "figures", "Section VII-C",
-          "Lap-S converges fastest of all mechanisms.", rules.reduced_fastest, "mechanisms"),
+          "Lap-S converges fastest of all mechanisms.", rules.reduced_fastest, "mechanisms",
+          {"method": ("Lap", "Lap-S", "SCDF", "Duchi")}),
     Claim("duchi-worst", "figures", "Section VII-C",
-          "Duchi performs worst.", rules.duchi_worst, "mechanisms"),
+          "Duchi performs worst.", rules.duchi_worst, "mechanisms",
+          {"method": ("Lap", "Lap-S", "SCDF", "Duchi")}),
     Claim("h-half", "figures", "Section VII-D",
-          "The objective converges faster when h = 0.5.", rules.h_half, "parameters"),
+          "The objective converges faster when h = 0.5.", rules.h_half, "parameters",
+          {"panel": ("h",)}),
     Claim("h-between", "figures", "Section VII-D",
-          "Either a smaller or larger h is slower.", rules.h_between, "parameters"),
+          "Either a smaller or larger h is slower.", rules.h_between, "parameters",
+          {"panel": ("h",)}),
     Claim("h-two", "figures", "Section VII-D",
-          "With h = 2 the objective first increases and then decreases.", rules.h_two, "parameters"),
+          "With h = 2 the objective first increases and then decreases.", rules.h_two, "parameters",
+          {"panel": ("h",)}),
     Claim("batch", "figures", "Section VII-D",
           "|B| = 50 reaches the lowest objective within the limited epochs.",
-          rules.batch_fifty, "parameters"),
+          rules.batch_fifty, "parameters",
+          {"panel": ("batch_size",)}),
     Claim("rho-two", "figures", "Section VII-D",
-          "rho = 2 obtains the best accuracy.", rules.rho_two, "parameters"),
+          "rho = 2 obtains the best accuracy.", rules.rho_two, "parameters",
+          {"panel": ("rho",)}),
     Claim("rho-one", "figures", "Section VII-D",
-          "The accuracy of rho = 1 is only slightly lower than the best.", rules.rho_one, "parameters"),
+          "The accuracy of rho = 1 is only slightly lower than the best.", rules.rho_one, "parameters",
+          {"panel": ("rho",)}),
     Claim("d-sixteen", "figures", "Section VII-D",
-          "The highest accuracy is obtained when d' = 16.", rules.d_sixteen, "parameters"),
+          "The highest accuracy is obtained when d' = 16.", rules.d_sixteen, "parameters",
+          {"panel": ("n_components",)}),
     Claim("d-full", "figures", "Section VII-D",
-          "d' = 32, without reduction, is close to the best.", rules.d_full, "parameters"),
+          "d' = 32, without reduction, is close to the best.", rules.d_full, "parameters",
+          {"panel": ("n_components",)}),
     Claim("d-variance", "figures", "Section VII-D",
           "With the decrease of dimension the variance of the accuracy increases significantly.",
-          rules.d_variance, "parameters"),
+          rules.d_variance, "parameters",
+          {"panel": ("n_components",)}),
     # ours
     Claim("margin", "ours", "Section VII-B",
           "Is a margin free that is read off the pairs?", theorems.margin_from_pairs),

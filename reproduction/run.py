@@ -5,7 +5,7 @@ page and figures.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 from pairveil import __version__
 from pairveil.errors import InputError
 from pairveil.files import write_file
-from reproduction.cells import Progress, Rows, run_cells, write_table, write_whole
+from reproduction.cells import Key, Progress, Rows, run_cells, write_table, write_whole
 from reproduction.claims import decide_all
 from reproduction.data import available, load
 from reproduction.data import download as fetch_benchmarks
@@ -25,7 +25,6 @@ from reproduction.experiments import (
     FIGURES,
     FULL,
     GRAPHS,
-    OPTIONS,
     QUICK,
     Setting,
     keys_of,
@@ -33,11 +32,9 @@ from reproduction.experiments import (
 )
 from reproduction.page import page
 from reproduction.protocol import GraphKind
-from reproduction.steelman import search, search_cells
+from reproduction.steelman import ON_FIGURES, Effort, defend, search
 
 EXPERIMENTS = (*FIGURES, "ours", "steelman")
-#: Quick: the search climbs these options only.
-QUICK_OPTIONS = {name: OPTIONS[name] for name in ("graph", "start")}
 
 
 def reproduce(
@@ -97,9 +94,10 @@ def reproduce(
     size, where = (QUICK if quick else FULL), str(data) if data is not None else None
     fill = partial(run_cells, measure, out=folder, data=where, jobs=jobs, progress=progress)
 
-    def rows_of(figure: str, setting: Setting, of: Sequence[int], searching: bool = False) -> Rows:
-        keys = keys_of(figure, setting, sets, of, size)
-        return fill(search_cells(keys) if searching else keys)
+    def rows_of(
+        figure: str, setting: Setting, of: Sequence[int], keep: Callable[[Key], bool] = bool
+    ) -> Rows:
+        return fill([key for key in keys_of(figure, setting, sets, of, size) if keep(key)])
 
     results: dict[str, dict[str, Rows]] = {
         figure: {graph: rows_of(figure, Setting(graph=graph), range(seeds)) for graph in graphs}
@@ -111,13 +109,16 @@ def reproduce(
             "sets": sets, "version": __version__, "quick": quick, "people": size.people,
         },
         "claims": decide_all(results),
-        "steelman": None,
+        "steelman": None, "defence": {},
         "scores": _scores(results.get("accuracy", {})),
     }  # fmt: skip
     if "ours" in chosen:
         found["scores"] += _scores({"paths": rows_of("ours", Setting(), range(seeds))})
     if "steelman" in chosen:
-        found["steelman"] = search(seeds, rows_of, QUICK_OPTIONS if quick else OPTIONS)
+        effort = Effort(3, 1, 1, 1) if quick else Effort()
+        found["steelman"], tried = search(seeds, rows_of, sets, effort=effort)
+        defended = [c for c in ON_FIGURES if c.only or c.figure == "toy"]
+        found["defence"] = defend(defended, seeds, rows_of, tried, effort)
     files = _files(results, folder)
     found = _with_earlier(found, folder / "claims.json")
     write_whole(folder / "claims.json", json.dumps(found, indent=1))
@@ -185,5 +186,6 @@ def _with_earlier(found: dict[str, Any], path: Path) -> dict[str, Any]:
         **found,
         "claims": claims,
         "steelman": found["steelman"] or earlier["steelman"],
+        "defence": found["defence"] or earlier.get("defence", {}),
         "scores": found["scores"] + scores,
     }
