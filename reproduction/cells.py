@@ -54,12 +54,6 @@ def run_cells(
     return [_read(cell_path(folder, key)) for key in keys]
 
 
-def finished(keys: Sequence[Key], out: Path) -> Rows | None:
-    """All these cells where every one was measured before, else None."""
-    paths = [cell_path(out / "cells", key) for key in keys]
-    return [_read(path) for path in paths] if all(path.exists() for path in paths) else None
-
-
 def cell_path(folder: Path, key: Key) -> Path:
     """The file of a cell: named after everything the cell depends on, this version included."""
     text = json.dumps({**key, "pairveil": __version__}, sort_keys=True)

@@ -132,8 +132,8 @@ class _Sweep(NamedTuple):
 
 
 @lru_cache(maxsize=1)
-def _sweep() -> _Sweep:
-    """All connected graphs on up to four people and 60 random ones on five to seven."""
+def small_graphs() -> list[Edges]:
+    """All connected graphs on up to four people and the connected ones of 60 on five to seven."""
     graphs = []
     for n in (2, 3, 4):
         every = list(itertools.combinations(range(n), 2))
@@ -145,7 +145,12 @@ def _sweep() -> _Sweep:
         every = list(itertools.combinations(range(n), 2))
         keep = rng.permutation(len(every))[: int(rng.integers(n - 1, min(11, len(every))))]
         graphs.append([every[i] for i in keep])
-    graphs = [g for g in graphs if _connected(g)]
+    return [g for g in graphs if _connected(g)]
+
+
+@lru_cache(maxsize=1)
+def _sweep() -> _Sweep:
+    graphs = small_graphs()
     counts = np.zeros(4, dtype=int)
     above = wide = loose = low = high = 0
     for g in graphs:
@@ -155,11 +160,18 @@ def _sweep() -> _Sweep:
         above += exact > found.paper_bound
         wide += found.paper_bound > found.person
         loose += found.paper_bound > exact
-        people = sorted({v for edge in g for v in edge})
-        for s, t in itertools.permutations(people, 2):
-            counts += _target(g, s, t, int(found.per_person[s]))
+        counts += sum(targets_of(g).values())
     targets, over, equal, strict = counts.tolist()
     return _Sweep(len(graphs), targets, over, equal, strict, above, wide, loose, low, high)
+
+
+def targets_of(edges: Edges) -> dict[tuple[int, int], NDArray[np.int64]]:
+    """What each ordered couple of a graph says of Proposition 1 (`_target`)."""
+    bound = kappa(edges).per_person
+    people = sorted({v for edge in edges for v in edge})
+    return {
+        (s, t): _target(edges, s, t, int(bound[s])) for s, t in itertools.permutations(people, 2)
+    }
 
 
 def _connected(edges: list[tuple[int, int]]) -> bool:
@@ -305,8 +317,7 @@ def cycle_reveals() -> Finding:
     rank = int(np.linalg.matrix_rank(incidence))
     return Finding(
         f"a triangle's differences determine {rank} of 3 unknowns: moving all three people together "
-        "changes none of "
-        "them. The last difference follows from the others, no person's features do",
+        "changes none of them. The last difference follows from the others, no person's features do",
         not same and rank == 3,
     )
 

@@ -62,8 +62,7 @@ def matching_attack() -> Finding:
             right[variant] += gaps[0] < gaps[1]
     return Finding(
         f"{right['nonpriv']} of {TARGETS} relationships are told by matching the metric without privacy; "
-        "with noise "
-        f"(DPP, claimed 1) {right['dpp']}",
+        f"with noise (DPP, claimed 1) {right['dpp']}",
         right["nonpriv"] == TARGETS,
     )
 
@@ -74,8 +73,7 @@ def edge_privacy() -> Finding:
     together = group * (answer.log_mass(1, 1) - answer.log_mass(1, -1))
     return Finding(
         f"in a clique of four {group} pairs tell of one relationship: edge DP at 1 leaves log odds of "
-        f"{together:.2f}. "
-        "Edge DP for groups of kappa is applicable, and is what DPP defines",
+        f"{together:.2f}. Edge DP for groups of kappa is applicable, and is what DPP defines",
         together > answer.epsilon + 1e-9,
     )
 
@@ -88,9 +86,8 @@ def tuples_of_people() -> Finding:
     ]
     worst = max(query.ratio for one in found for query in one.queries)
     return Finding(
-        f"private learners from triplets and tuplets exist (docs/guides/classes.md); on their worst case "
-        "no query "
-        f"moves by more than {worst:.3f} of its charge. A record then tells of three people or more",
+        "private learners from triplets and tuplets exist (docs/guides/classes.md); on their worst case no "
+        f"query moves by more than {worst:.3f} of its charge. A record then tells of three people or more",
         all(one.verdict == "consistent" for one in found),
     )
 
@@ -162,8 +159,7 @@ def xing_method() -> Finding:
     gains = [learned(4.0, seed) - euclid for seed in range(20)]
     return Finding(
         f"its projection needs noisy sums only, {steps + 1} answers: pair AUC on patients above Euclid's "
-        f"{euclid:.3f} by "
-        f"{pm(gains)} at (4, 1e-5), by {learned(np.inf, 0) - euclid:+.3f} without privacy",
+        f"{euclid:.3f} by {pm(gains)} at (4, 1e-5), by {learned(np.inf, 0) - euclid:+.3f} without privacy",
         False if positive(gains) else None,
     )
 
@@ -184,9 +180,8 @@ def any_optimiser() -> Finding:
     ]
     worst = max(query.ratio for one in found for query in one.queries)
     return Finding(
-        f"solved here: {', '.join(algorithms)} ask one engine for noisy sums under a plan; no query "
-        "moves by more than "
-        f"{worst:.3f} of its charge (docs/guides/any-optimiser.md)",
+        f"solved here: {', '.join(algorithms)} ask one engine for noisy sums under a plan; no query moves "
+        f"by more than {worst:.3f} of its charge (docs/guides/any-optimiser.md)",
         all(one.verdict == "consistent" for one in found),
     )
 
@@ -229,9 +224,8 @@ def intransitive_relations() -> Finding:
     known = (people[0] - people[1]) + (people[1] - people[2])
     error = float(np.abs(known - (people[0] - people[2])).max())
     return Finding(
-        f"on a triangle that count is {count}: hide one pair, and the differences of the other two add "
-        "up to its own "
-        f"(error {error:.0e}); labels are covered, features are not",
+        f"on a triangle that count is {count}: hide one pair, and the differences of the other two add up "
+        f"to its own (error {error:.0e}); labels are covered, features are not",
         count > 1 or error > 1e-9,
     )
 
@@ -274,7 +268,6 @@ def crowd_preferences() -> Finding:
     private, plain = np.mean(tau, axis=0)
     return Finding(
         f"a worker's choices move the sum by {worst:.3f} of the charge; Kendall's tau {private:.3f} at "
-        "worker-level "
-        f"epsilon 1, {plain:.3f} without privacy",
+        f"worker-level epsilon 1, {plain:.3f} without privacy",
         worst <= 1 + 1e-9 and private > plain - 0.05,
     )

@@ -19,6 +19,7 @@ from reproduction.cells import Key, Progress, Rows, run_cells, write_table, writ
 from reproduction.claims import decide_all
 from reproduction.data import available, load
 from reproduction.data import download as fetch_benchmarks
+from reproduction.defence import defences
 from reproduction.drawing import FIGURES as DRAWN
 from reproduction.drawing import require_plots, save
 from reproduction.experiments import (
@@ -30,11 +31,14 @@ from reproduction.experiments import (
     keys_of,
     measure,
 )
+from reproduction.field import bounds_table, node_dp
 from reproduction.page import page
 from reproduction.protocol import GraphKind
 from reproduction.steelman import ON_FIGURES, Effort, defend, search
 
-EXPERIMENTS = (*FIGURES, "ours", "steelman")
+EXPERIMENTS = (*FIGURES, "ours", "field", "steelman")
+#: Repeats of the bounds beside each other: they differ by far more than repeats do.
+BOUNDS = 5
 
 
 def reproduce(
@@ -55,7 +59,8 @@ def reproduce(
     Parameters
     ----------
     names : str or sequence of str
-        ``toy``, ``accuracy``, ``mechanisms``, ``parameters``, ``ours``, ``steelman`` or ``all``.
+        ``toy``, ``accuracy``, ``mechanisms``, ``parameters``, ``ours``, ``field``, ``steelman`` or ``all``;
+        ``page`` runs no experiment and writes the page anew from what is kept.
     data : path, optional
         Folder of benchmark files; default PAIRVEIL_DATA, else the embedded tables.
     out : path
@@ -71,7 +76,8 @@ def reproduce(
         Worker processes.
     progress : callable (done, total, text), optional
     claims_page : path, optional
-        Write the Markdown page here too, and the figures it names into a folder beside it.
+        Write the Markdown page here too, and beside it the figures it names and a ``.json`` that holds what
+        the page shows: a later run keeps from it what it does not run itself.
     download : bool
         Fetch Adult and Bank from OpenML into ``data`` first, where they are missing.
 
@@ -109,18 +115,25 @@ def reproduce(
             "sets": sets, "version": __version__, "quick": quick, "people": size.people,
         },
         "claims": decide_all(results),
-        "steelman": None, "defence": {},
+        "steelman": None, "defence": {}, "field": None,
+        "readings": defences(),
         "scores": _scores(results.get("accuracy", {})),
     }  # fmt: skip
     if "ours" in chosen:
         found["scores"] += _scores({"paths": rows_of("ours", Setting(), range(seeds))})
+    if "field" in chosen:
+        few = range(min(seeds, BOUNDS))
+        rows = [row for graph in graphs for row in rows_of("bounds", Setting(graph=graph), few)]
+        found["field"] = {"noise": node_dp(), "bounds": bounds_table(rows)}
     if "steelman" in chosen:
         effort = Effort(3, 1, 1, 1) if quick else Effort()
         found["steelman"], tried = search(seeds, rows_of, sets, effort=effort)
         defended = [c for c in ON_FIGURES if c.only or c.figure == "toy"]
         found["defence"] = defend(defended, seeds, rows_of, tried, effort)
     files = _files(results, folder)
-    found = _with_earlier(found, folder / "claims.json")
+    kept = [folder / "claims.json"]
+    kept += [Path(claims_page).with_suffix(".json")] if claims_page is not None else []
+    found = _with_earlier(found, kept)
     write_whole(folder / "claims.json", json.dumps(found, indent=1))
     write_whole(folder / "paper-claims.md", page(found))
     if claims_page is not None:
@@ -129,6 +142,7 @@ def reproduce(
         beside.mkdir(parents=True, exist_ok=True)
         for name in (f for f in files if f.endswith(".png")):
             write_file(beside / name, (folder / name).read_bytes())
+        write_whole(target.with_suffix(".json"), json.dumps(found, indent=1))
         write_whole(target, page(found, figures=f"{beside.name}/"))
     return {"out": str(folder), **found, "files": [*files, "claims.json", "paper-claims.md"]}
 
@@ -137,8 +151,8 @@ def _chosen(names: str | Sequence[str]) -> list[str]:
     wanted = [names] if isinstance(names, str) else list(names)
     if "all" in wanted or not wanted:
         return list(EXPERIMENTS)
-    if any(name not in EXPERIMENTS for name in wanted):
-        raise InputError(f"choose experiments from {', '.join(EXPERIMENTS)} or all")
+    if any(name not in (*EXPERIMENTS, "page") for name in wanted):
+        raise InputError(f"choose experiments from {', '.join(EXPERIMENTS)}, all or page")
     return wanted
 
 
@@ -170,9 +184,10 @@ def _scores(by_graph: Mapping[str, Rows]) -> Rows:
     return table
 
 
-def _with_earlier(found: dict[str, Any], path: Path) -> dict[str, Any]:
-    """What was not run now is kept from an earlier run of the same size on the same data."""
-    earlier = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+def _with_earlier(found: dict[str, Any], paths: Sequence[Path]) -> dict[str, Any]:
+    """What was not run now is kept from the last run of the same size on the same data."""
+    path = next((path for path in paths if path.exists()), None)
+    earlier = json.loads(path.read_text(encoding="utf-8")) if path is not None else {}
     if earlier.get("about") != found["about"]:
         return found
     before = {claim["id"]: claim for claim in earlier["claims"]}
@@ -182,10 +197,5 @@ def _with_earlier(found: dict[str, Any], path: Path) -> dict[str, Any]:
     ]
     ran = {(row["graph"], row["data"]) for row in found["scores"]}
     scores = [row for row in earlier["scores"] if (row["graph"], row["data"]) not in ran]
-    return {
-        **found,
-        "claims": claims,
-        "steelman": found["steelman"] or earlier["steelman"],
-        "defence": found["defence"] or earlier.get("defence", {}),
-        "scores": found["scores"] + scores,
-    }
+    kept = {name: found[name] or earlier[name] for name in ("steelman", "defence", "field")}
+    return {**found, **kept, "claims": claims, "scores": scores + found["scores"]}

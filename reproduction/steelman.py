@@ -32,9 +32,9 @@ SKETCHED, HARD = "bank", "adult"
 class Effort(NamedTuple):
     """How many settings are drawn, how many of them are finalists, and the repeats of both stages."""
 
-    drawn: int = 20
+    drawn: int = 14
     finalists: int = 2
-    sketch: int = 2
+    sketch: int = 1
     final: int = 2
 
 

@@ -84,7 +84,7 @@ def theorem_2() -> Finding:
     return _neighbours("theorem 2", "", but)
 
 
-def _relabelled(rows: int, epsilon: float) -> float:
+def relabelled(rows: int, epsilon: float) -> float:
     """Log-density ratio that relabelling one pair causes when each row gets its own noise."""
     h, margin, W = 0.5, 100.0, np.full((rows, 1), 10.0)
     dx, mechanism, total = np.ones((1, 1)), Laplace(epsilon), 0.0
@@ -98,12 +98,11 @@ def _relabelled(rows: int, epsilon: float) -> float:
 
 def noise_of_theorem_1() -> Finding:
     """Is row-by-row noise of scale 2 kappa h/(|B| eps) epsilon-private?"""
-    costs = {rows: _relabelled(rows, 1.0) for rows in (1, 2, 4, 16)}
+    costs = {rows: relabelled(rows, 1.0) for rows in (1, 2, 4, 16)}
     text = ", ".join(f"d' = {rows}: {cost:.2f}" for rows, cost in costs.items())
     return Finding(
-        f"relabelling one pair changes the log density of one step, claimed at most 1, by {text}: each "
-        "row is a "
-        "further answer about the same batch",
+        f"relabelling one pair changes the log density of one step, claimed at most 1, by {text}: each row "
+        "is a further answer about the same batch",
         max(costs.values()) <= 1 + 1e-9,
     )
 
@@ -183,9 +182,8 @@ def parallel_composition() -> Finding:
         )
         costs[mechanism.name] = group * each
     return Finding(
-        f"{group} pairs in {group} batches cost {costs['Lap']:.2f} epsilon in sum (Laplace, one row); "
-        "with a staircase, "
-        f"which Fig. 9 also uses, {costs['SCDF-joint']:.2f}",
+        f"{group} pairs in {group} batches cost {costs['Lap']:.2f} epsilon in sum (Laplace, one row); with "
+        f"a staircase, which Fig. 9 also uses, {costs['SCDF-joint']:.2f}",
         costs["Lap"] <= epsilon + 1e-9,
     )
 
@@ -199,8 +197,7 @@ def step_sizes() -> Finding:
     grows = float(usual_square[5_000:].sum())  # ln 2 for every doubling: no limit
     return Finding(
         f"as written eta is 1/sqrt(tau!) and all steps sum to {first:.2f}; as 1/sqrt(tau) the squares of "
-        "steps 5,001 to "
-        f"10,000 still add {grows:.2f}: each reading breaks one condition",
+        f"steps 5,001 to 10,000 still add {grows:.2f}: each reading breaks one condition",
         left > 1e-3 or grows < 1e-3,
     )
 
@@ -215,10 +212,8 @@ def laplace_variance() -> Finding:
     duchi = Duchi(epsilon).variance(1, 2.0)
     return Finding(
         f"noise of scale 2 kappa h/(|B| eps) has {true[1] / said:.0f} times that at kappa 1, "
-        f"{true[13] / said:.0f} at 13. "
-        f"The slip goes into the ratio too: {duchi / said:,.0f} by the paper's two formulas, "
-        f"{duchi / true[1]:,.0f} and "
-        f"{duchi / true[13]:,.0f} by the true one",
+        f"{true[13] / said:.0f} at 13. The slip goes into the ratio too: {duchi / said:,.0f} by the "
+        f"paper's two formulas, {duchi / true[1]:,.0f} and {duchi / true[13]:,.0f} by the true one",
         math.isclose(said, true[1]),
     )
 
@@ -243,8 +238,7 @@ def margin_from_pairs() -> Finding:
     )  # all batches, in noise scales
     return Finding(
         f"of {n:,} dissimilar pairs one becomes null: the mean distance moves every other batch, and an "
-        "epoch's log "
-        f"density changes by {others:.2f} more than the 1 that is claimed",
+        f"epoch's log density changes by {others:.2f} more than the 1 that is claimed",
         others <= 0,
     )
 
@@ -262,17 +256,23 @@ def noise_follows_sensitivity() -> Finding:
     )
 
 
-def full_batch_peak() -> Finding:
-    """'Clearly we have g' = h if full batch gradient descent is applied'."""
-    rng, h = np.random.default_rng(6), 0.5
+def toy_peaks(h: float) -> list[float]:
+    """The largest clipped gradient of each row over all pairs of the toy."""
+    rng = np.random.default_rng(6)
     X, classes = strips(rng)
     graph = acyclic_pairs(classes, rng)
     dx = X[graph.pairs[:, 0]] - X[graph.pairs[:, 1]]
     W = rng.normal(scale=0.7, size=(2, 2))
     y = (graph.labels < 0).astype(np.float64)
-    peaks = [float(np.abs(row_gradients(W, r, dx, y, 1.0, h)).sum(axis=1).max()) for r in (0, 1)]
+    return [float(np.abs(row_gradients(W, r, dx, y, 1.0, h)).sum(axis=1).max()) for r in (0, 1)]
+
+
+def full_batch_peak() -> Finding:
+    """'Clearly we have g' = h if full batch gradient descent is applied'."""
+    h = 0.5
+    peaks = toy_peaks(h)
     return Finding(
-        f"all {len(dx)} pairs of the toy together have peaks {peaks[0]:.3f} and {peaks[1]:.3f}, h = {h}",
+        f"all 150 pairs of the toy together have peaks {peaks[0]:.3f} and {peaks[1]:.3f}, h = {h}",
         all(math.isclose(peak, h) for peak in peaks),
     )
 
@@ -289,8 +289,7 @@ def classic_gaussian() -> Finding:
     ]
     return Finding(
         f"one answer, delta {delta:g}: true up to {broken[0]:.1f}, beyond every epsilon of the text; the "
-        "rows cost "
-        "sqrt(d') on top",
+        "rows cost sqrt(d') on top",
         broken[0] > max(named),
     )
 
@@ -300,8 +299,7 @@ def input_correlation() -> Finding:
     answer, group = Warner(1.0), 4
     together = group * (answer.log_mass(1, 1) - answer.log_mass(1, -1))
     return Finding(
-        f"{group} labels that follow from one relationship shift an attacker's log odds by "
-        f"{together:.2f} at a claimed "
-        f"{answer.epsilon:g}",
+        f"{group} labels that follow from one relationship shift an attacker's log odds by {together:.2f} "
+        f"at a claimed {answer.epsilon:g}",
         together <= answer.epsilon + 1e-9,
     )

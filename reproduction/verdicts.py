@@ -112,10 +112,7 @@ def tally(cases: Sequence[ArrayLike]) -> str:
     """The worst case with its interval, and how many are clear either way."""
     sides = [positive(case) for case in cases]
     worst = min(cases, key=lambda case: mean_and_half_width(case)[0])
-    return (
-        f"worst of {len(cases)} cases {pm(worst)}; {sides.count(True)} clear, "
-        f"{sides.count(False)} against"
-    )
+    return f"worst of {len(cases)} cases {pm(worst)}; {sides.count(True)} clear, {sides.count(False)} against"
 
 
 def pick(rows: Rows, **where: Any) -> list[Mapping[str, Any]]:

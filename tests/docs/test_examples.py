@@ -15,6 +15,7 @@ SAYS = {
     "faces.py": r"count images, not people.*at most 3 pairs.*epsilon (4\.00|3\.9\d)",
     "budget.py": r"fit 1 done: epsilon 0\.7.*fit 2 done: epsilon 1\.0.*fit 3 refused.*cost 2\.",
     "choosing_pairs.py": r"all +20\d\d +11 .*forest +\d+ +1 .*paths +\d+ +1 .*matching +\d+ +1 ",
+    "substitution.py": r"opposite vectors +0\.7032\n.*replace +0\.7032\n.* 0\.66.*il +2\.84.*PLD +2\.84",
     "service.py": r"distance of two people: \d\.\d+.*component,age,bmi,pressure\nmetric\.sql",
 }
 

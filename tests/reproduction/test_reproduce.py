@@ -12,14 +12,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from reproduction.cells import cell_path, run_cells, write_table
+from reproduction.claims import CLAIMS
 from reproduction.data import load
 from reproduction.experiments import QUICK, Setting, keys_of, measure, start
+from reproduction.field import greedy_bound, node_dp
 from reproduction.protocol import make_split
 from reproduction.run import reproduce
 
 from pairveil.errors import InputError
 from reproduction import run, steelman
 
+SETS = {"breast_cancer": 569}
 SMALL = replace(QUICK, people=200, test_pairs=500, knn_people=60)
 
 
@@ -64,18 +67,76 @@ def test_every_figure_runs_on_both_graphs_and_is_kept_by_later_runs(tmp_path):
 def test_the_steelman_chooses_on_one_half_of_the_seeds_and_reports_on_the_other(tmp_path):
     asked = []
 
-    def rows_of(figure, setting, seeds, searching):
-        asked.append((setting, tuple(seeds), searching))
-        keys = keys_of(figure, setting, {"breast_cancer": 569}, seeds, SMALL)
-        return run_cells(measure, steelman.search_cells(keys) if searching else keys, tmp_path)
+    def rows_of(figure, setting, seeds, keep=bool):
+        keys = [k for k in keys_of(figure, setting, SETS, seeds, SMALL) if keep(k)]
+        asked.append((setting, tuple(seeds)))
+        return run_cells(measure, keys, tmp_path)
 
-    found = steelman.search(4, rows_of, {"graph": ("random", "even"), "start": ("identity",)})
-    assert found["tried"] == 3
-    assert {seeds for _, seeds, searching in asked if searching} == {(0, 1)}
-    last = {(str(setting), seeds) for setting, seeds, searching in asked if not searching}
-    assert last == {(found["setting"], (2, 3))}
-    assert found["met"] == max(found["settings"].values())
-    assert found["findings"]["rises"]["repeats"] == 2
+    effort = steelman.Effort(drawn=1, finalists=1, sketch=1, final=1)
+    options = {"graph": ("random", "even"), "start": ("identity",), "epochs": (1,)}
+    found, tried = steelman.search(6, rows_of, SETS, options, effort)
+    assert len(tried) == 3
+    assert {len(seeds) for _, seeds in asked} == {1, 3}
+    assert {seeds for _, seeds in asked} == {(0,), (1,), (3, 4, 5)}
+    assert {str(s) for s, seeds in asked if seeds == (3, 4, 5)} == {found["setting"]}
+    assert found["met"] == found["finalists"][found["setting"]] == max(found["finalists"].values())
+    assert found["findings"]["rises"]["repeats"] == 3
+    defended = [claim for claim in CLAIMS if claim.id in ("h-two", "little-lost")]
+    for claim in defended:
+        one = steelman.defend([claim], 6, rows_of, tried, effort)[claim.id]
+        best = max(tried, key=lambda s, i=claim.id: tried[s][i])
+        assert (one["setting"], one["repeats"]) == (str(best), 3)
+
+
+def test_the_composed_setting_takes_each_option_where_it_did_best():
+    good = {"a": 1.0, "b": 1.0}
+    bad = {"a": -1.0, "b": 1.0}
+    settings = [
+        Setting(graph="even", start="pca"), Setting(graph="random", start="pca"),
+        Setting(graph="even", start="identity"), Setting(graph="random", start="identity", epochs=1),
+    ]  # fmt: skip
+    tried = dict(zip(settings, (good, bad, good, bad), strict=True))
+    assert steelman.composed(tried).graph == "even"
+    assert steelman.composed(tried).epochs == 3
+    assert steelman.met(bad) == (1, -1.0)
+
+
+def test_what_is_kept_beside_the_page_is_not_run_again(tmp_path):
+    page = tmp_path / "docs" / "paper-claims.md"
+    go(["toy"], tmp_path / "out", claims_page=page)
+    before = page.read_text(encoding="utf-8")
+    again = go(["page"], tmp_path / "elsewhere", claims_page=page)  # its cells are gone
+    assert page.read_text(encoding="utf-8") == before
+    assert {c["verdict"] for c in again["claims"] if c["figure"] == "toy"} != {"not run"}
+
+
+def test_the_field_keeps_one_pair_of_a_person(tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "node_dp", lambda: node_dp(["mag_cn"]))
+    found = go(["field"], tmp_path / "out", graphs=("random",))["field"]
+    (line,) = found["bounds"]
+    assert line["greedy_kept"] <= line["matching_kept"] <= line["people"] / 2
+    text = (tmp_path / "out" / "paper-claims.md").read_text(encoding="utf-8")
+    assert "| mag_cn | adaptive | 10 | 0.541 |" in text
+
+
+def test_node_dp_is_accounted_as_published_and_by_pairs_alone():
+    ten, four = node_dp(["mag_cn"])
+    assert ten["renyi"] == pytest.approx(10, abs=1.0)  # its sizes after capping are not published
+    assert four["renyi"] == pytest.approx(4, abs=0.6)
+    for row in (ten, four):
+        assert row["pairs_only"] < row["grid"] < row["renyi"]
+        assert row["noise_needed"] < row["noise"]
+
+
+def test_the_greedy_bound_is_a_matching_that_cannot_grow():
+    rng = np.random.default_rng(0)
+    pairs = rng.integers(60, size=(150, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    kept = pairs[greedy_bound(pairs, rounds=60)]
+    used = np.bincount(kept.ravel(), minlength=60)
+    assert used.max() == 1
+    assert (used[pairs] > 0).any(axis=1).all()
+    assert len(greedy_bound(pairs, rounds=1)) < len(kept)
 
 
 def test_a_whole_identity_or_pca_start_is_the_euclidean_metric():
