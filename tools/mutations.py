@@ -273,8 +273,8 @@ CLIP = [
 NOISE = [
     Mutation(
         "noise: half of what the plan names",
-        "draw(self._noise, total, query.noise_multiplier * moved, grid)",
-        "draw(self._noise, total, 0.5 * query.noise_multiplier * moved, grid)",
+        "return query.noise_multiplier * moved",
+        "return 0.5 * query.noise_multiplier * moved",
         _in("test_exact_audit", "test_learner_target"),
     ),
     Mutation(
@@ -1036,7 +1036,77 @@ COPIES = [
     ),
 ]
 
+PARTIES = [
+    Mutation(
+        "parties: a mask is used for every answer",
+        'nonce = bytes(4) + number.to_bytes(12, "little")',
+        "nonce = bytes(16)",
+        _in("test_party_sums"),
+    ),
+    Mutation(
+        "parties: two fits under one roster share their masks",
+        "secret = HKDF(SHA256(), 32, salt, about).derive(shared)",
+        "secret = HKDF(SHA256(), 32, None, about).derive(shared)",
+        _in("test_party_sums"),
+    ),
+    Mutation(
+        "parties: one party adds no noise",
+        "if self._shares is not None:",
+        "if self._shares is not None and self._masks._secrets[-1][1]:",
+        _in("test_party_sums"),
+    ),
+    Mutation(
+        "parties: the noise of all is enough only if nobody takes its own off",
+        "scale / math.sqrt(shares)",
+        "scale / math.sqrt(shares + 1)",
+        _in("test_party_sums"),
+    ),
+    Mutation(
+        "parties: a total is told after a party has left",
+        "            total += self._share(name, channel, size)\n",
+        "            try:\n                total += self._share(name, channel, size)\n"
+        "            except PartyError:\n                continue\n",
+        _in("test_party_fits"),
+    ),
+    Mutation(
+        "parties: the tails of the noise are not kept free",
+        "if sums + TAILS * n_parties * deviation / math.sqrt(shares) >= 2.0**63:",
+        "if sums >= 2.0**63:",
+        _in("test_party_sums"),
+    ),
+    Mutation(
+        "parties: a sum of discrete Gaussians is charged as one",
+        "apart = n_samples * 5.0 * (shares - 1)",
+        "apart = n_samples * 0.0 * (shares - 1)",
+        _in("test_party_sums"),
+    ),
+    Mutation(
+        "parties: a party sums at whatever noise the coordinator states",
+        "if not scale <= asked.scale <= scale * (1 + 10 * MARGIN):",
+        "if not asked.scale <= scale * (1 + 10 * MARGIN):",
+        _in("test_party_fits"),
+    ),
+    Mutation(
+        "parties: somebody in the pairs of all parties is counted at one",
+        'person = sum(one["person"] for one in kappas)',
+        'person = max(one["person"] for one in kappas)',
+        _in("test_party_fits"),
+    ),
+    Mutation(
+        "parties: a relationship through all parties is counted as the sum of its parts",
+        '"relationship": person, "person": person}',
+        '"relationship": sum(one["relationship"] for one in kappas), "person": person}',
+        _in("test_party_fits"),
+    ),
+    Mutation(
+        "parties: a certificate may forget that a coordinator saw totals",
+        'if c.for_release and (c.noise_source == PARTIES_NOISE) != (parties.noise == "parties"):',
+        "if False:",
+        _in("test_party_fits"),
+    ),
+]
+
 MUTATIONS = [
     *SENSITIVITY, *CLIP, *NOISE, *CHOICES, *KAPPA, *EVENTS, *ACCOUNTING, *COUNTS, *READING, *SELECTION,
-    *VERDICT, *COPIES,
+    *VERDICT, *COPIES, *PARTIES,
 ]  # fmt: skip

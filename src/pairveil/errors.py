@@ -37,6 +37,10 @@ class ClusterError(PairveilError):
     """A Dask cluster went away during a fit; the command line exits with 2."""
 
 
+class PartyError(PairveilError):
+    """A party or the coordinator of a joint fit left, or said what nobody can go on with; exits with 2."""
+
+
 class PairveilWarning(UserWarning):
     """Base of every warning that pairveil gives."""
 

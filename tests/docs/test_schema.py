@@ -55,7 +55,7 @@ def test_the_schema_is_one_and_names_every_field() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     names = {field.name for field in fields(Certificate)}
     assert set(SCHEMA["properties"]) == names
-    assert names - set(SCHEMA["required"]) == {"graph_digest", "costs"}
+    assert names - set(SCHEMA["required"]) == {"graph_digest", "costs", "parties"}
     assert SCHEMA["properties"]["format"]["const"] == FORMAT
     assert SCHEMA["properties"]["version"]["enum"][-1] == VERSION
 

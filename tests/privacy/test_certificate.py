@@ -16,7 +16,7 @@ from pairveil.errors import InputError
 from pairveil.privacy.certificate import Certificate, all_epsilons
 from pairveil.privacy.events import GaussianEvent, LaplaceEvent
 from pairveil.privacy.mechanisms import slack_of_plan
-from pairveil.privacy.noise import SeededNoise, TrustedNoise
+from pairveil.privacy.noise import PartiesNoise, SeededNoise, TrustedNoise
 from pairveil.privacy.profile import epsilon_of
 from pairveil.privacy.units import (
     ASSUMED_TOPOLOGY,
@@ -343,6 +343,7 @@ def test_every_source_of_noise_is_known():
     assert {
         SeededNoise.name: False,
         TrustedNoise.name: True,
+        PartiesNoise.name: True,
         TRUSTED_NOISE.format(sampler="opendp"): True,  # in certificates of version 0.1
     } == NOISE_SOURCES
 

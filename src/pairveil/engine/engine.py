@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.array_types import FloatArray
-from pairveil.engine.backends.local import Backend, Local
+from pairveil.engine.backends.local import Backend, Local, NoisyBackend, batch_of
 from pairveil.engine.checkpoint import Checkpoint
 from pairveil.engine.gradients import SetGradient
 from pairveil.engine.kernels import SMALL_BATCH
@@ -94,14 +94,20 @@ class Engine:
         if kept is not None:
             noisy = kept.released(place, query.name, statistic.shape)
         if noisy is None:
-            grid = self._grid(query, statistic)
-            total = self._add_up(query, statistic, self._batch(query, step), grid)
-            noisy = self._add_noise(query, statistic, total, grid)
+            noisy = self._noisy_sum(query, statistic, step)
             if kept is not None:
                 kept.keep(query.name, noisy)
         if self._on_answer is not None:
             self._on_answer(query, statistic, noisy)
         return noisy
+
+    def _noisy_sum(self, query: Query, statistic: Statistic, step: int) -> FloatArray:
+        grid = self._grid(query, statistic)
+        scale = self._scale(query, statistic, grid)
+        if isinstance(self._backend, NoisyBackend):
+            return self._backend.noisy_sum(query, statistic, step, grid, scale, self._noise)
+        rows = batch_of(query, step, self._backend.n_records, self._noise)
+        return self._add_noise(query, self._add_up(query, statistic, rows, grid), scale, grid)
 
     def choose(self, query: Query, scores: Scores) -> int:
         """One candidate, drawn with probability proportional to exp(eta * its score), over all records.
@@ -151,7 +157,9 @@ class Engine:
     def _descend(self, query: Query, gradient: SetGradient, rate: float, steps: int) -> FloatArray:
         expected = query.sample_rate * self._backend.n_records
         together = 1
-        if query.is_sampled and expected <= SMALL_BATCH and self._checkpoint is None:
+        small = query.is_sampled and expected <= SMALL_BATCH
+        # A backend that adds noise itself makes its answers one by one.
+        if small and self._checkpoint is None and not isinstance(self._backend, NoisyBackend):
             together = max(1, MOST_AT_ONCE // max(math.prod(gradient.shape), SMALL_BATCH))
         while steps > 0:
             now = min(steps, together)
@@ -171,7 +179,8 @@ class Engine:
         drawn = self._noise.sample(n * steps, query.sample_rate)
         edges = np.searchsorted(drawn, n * np.arange(steps + 1))
         rows, shape = drawn % n, (steps, *gradient.shape)
-        noise = self._add_noise(query, gradient, np.zeros(shape, dtype=np.int64), grid)
+        nothing = np.zeros(shape, dtype=np.int64)
+        noise = self._add_noise(query, nothing, self._scale(query, gradient, grid), grid)
         if isinstance(self._backend, Local) and self._backend.descends(gradient):
             moved, noisy = self._backend.descend(gradient, (rows, edges), noise, rate, norm, grid)
             for one in noisy if self._on_answer is not None else ():
@@ -225,24 +234,19 @@ class Engine:
         norm = query.mechanism.norm
         return self._backend.add_up(rows, statistic, norm, grid, separately=query.is_sampled)
 
+    def _scale(self, query: Query, statistic: Statistic, grid: float) -> float:
+        """Scale of the noise; it follows what one record can move the integer sum, not the clip alone."""
+        if query.noise_multiplier == 0:
+            return 0.0
+        moved = statistic.sensitivity(query.mechanism.norm, grid, self._backend.dtype)
+        return query.noise_multiplier * moved
+
     def _add_noise(
-        self, query: Query, statistic: Statistic, total: NDArray[np.int64], grid: float
+        self, query: Query, total: NDArray[np.int64], scale: float, grid: float
     ) -> FloatArray:
         if query.noise_multiplier == 0:
             return total.astype(np.float64) * grid
-        # The noise is scaled to what one record can move the integer sum, not to the clip bound alone.
-        moved = statistic.sensitivity(query.mechanism.norm, grid, self._backend.dtype)
-        return query.mechanism.draw(self._noise, total, query.noise_multiplier * moved, grid)
-
-    def _batch(self, query: Query, step: int) -> NDArray[np.int64] | None:
-        """Which records enter this sum, chosen without looking at them; None is all."""
-        n = self._backend.n_records
-        if query.is_sampled:
-            return self._noise.sample(n, query.sample_rate)
-        if query.n_batches == 1:
-            return None
-        # Dealt like cards, by position: disjoint, the same every epoch, and blind to the contents.
-        return np.arange(step % query.n_batches, n, query.n_batches)
+        return query.mechanism.draw(self._noise, total, scale, grid)
 
     def followed(self, queries: Iterable[Query]) -> bool:
         """Whether exactly these queries were answered."""

@@ -46,6 +46,8 @@ class Setting(NamedTuple):
         Public bound on a person's l2 norm.
     mechanism : Mechanism
     records : {'pairs', 'groups', 'people', 'choices', 'workers'}
+    choices : bool
+        Whether a noisy choice can be asked: not of several parties, whose scores nobody may see.
     """
 
     budget: Budget
@@ -54,6 +56,7 @@ class Setting(NamedTuple):
     data_norm: float = 1.0
     mechanism: Mechanism = GAUSSIAN
     records: str = "pairs"
+    choices: bool = True
 
 
 class Ask(NamedTuple):
@@ -199,7 +202,13 @@ def make_plan(recipe: Recipe, setting: Setting) -> Plan:
 
 
 def plan_within(
-    recipe: Recipe, setting: Setting, delta: float, largest_kappa: int, *, exact: bool
+    recipe: Recipe,
+    setting: Setting,
+    delta: float,
+    largest_kappa: int,
+    *,
+    exact: bool,
+    shares: int = 1,
 ) -> tuple[Plan, float]:
     """A plan that costs at most the epsilon asked for, and the part of delta that its exact noise uses.
 
@@ -213,6 +222,8 @@ def plan_within(
         Of all units that are reported.
     exact : bool
         Whether noise is drawn exactly, which takes a part of delta.
+    shares : int
+        How many draws make up the noise (`pairveil.privacy.grid.delta_slack`).
 
     Raises InputError: no exact noise serves this epsilon and delta, or sums would leave 64-bit integers.
     """
@@ -224,7 +235,7 @@ def plan_within(
             return plan, 0.0
         slack = 0.0
         if exact:
-            slack = slack_of_plan(plan.to_dict(), largest_kappa)
+            slack = slack_of_plan(plan.to_dict(), largest_kappa, shares)
             if slack > SLACK_SHARE * delta or not _is_drawable(plan):
                 raise _refusal(recipe, setting, delta, largest_kappa)
         for query in plan.queries:
@@ -301,6 +312,11 @@ def _turn(ask: Ask) -> int:
 
 def _query(ask: Ask, setting: Setting, others: list[Event], *, last: bool) -> Query:
     budget = setting.budget
+    if ask.choice and not setting.choices:
+        raise InputError(
+            f"this learner asks for a noisy choice ('{ask.name}'), for which there is no proof where several "
+            "parties learn together: choose a learner that asks for sums alone"
+        )
     mechanism = EXPONENTIAL if ask.choice else setting.mechanism
     kind = (ask.steps, mechanism, ask.sampling, ask.sample_rate, setting.records)
     silent = Query(ask.name, ask.shape, 0.0, *kind)  # refuses what has no proof

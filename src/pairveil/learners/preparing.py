@@ -20,6 +20,7 @@ from scipy.sparse.csgraph import connected_components
 
 from pairveil._warn import warn
 from pairveil.engine.backends.local import Chosen, choose, clipped
+from pairveil.engine.backends.parties import JointRecords, check_room
 from pairveil.engine.plan import SLACK_SHARE, Plan, Recipe, Setting, plan_within
 from pairveil.errors import DataWarning, InputError
 from pairveil.graph.choosing import (
@@ -32,6 +33,7 @@ from pairveil.graph.choosing import (
 from pairveil.graph.kappa import Kappa, kappa, kappa_of_tuples
 from pairveil.learners.inputs import Resolved, is_whole, name_of_pairs
 from pairveil.privacy.certificate import Certificate
+from pairveil.privacy.certificate_file import parties_of
 from pairveil.privacy.mechanisms import Budget, mechanism_named
 from pairveil.privacy.noise import NoiseSource
 from pairveil.privacy.units import (
@@ -90,6 +92,8 @@ class Material:
         Records of one person, at most, where people have several.
     about : object
         What else is public of them and a recipe takes: the items of a ranking, the points of a clustering.
+    parties : mapping or None
+        Where several parties hold them: who, as certificates state it.
     """
 
     given: Any
@@ -106,6 +110,7 @@ class Material:
     together: NDArray[np.int64] | None = None
     entity_records: int | None = None
     about: Any = None
+    parties: Mapping[str, Any] | None = None
 
     @property
     def kind(self) -> str:
@@ -455,7 +460,8 @@ class Prepared:
     @property
     def graph(self) -> str | None:
         """A name for who is paired with whom, where it is known."""
-        return name_of_pairs(self.material.used, self.secret)
+        used = self.material.used
+        return used.graph if isinstance(used, JointRecords) else name_of_pairs(used, self.secret)
 
     def cost(self) -> dict[str, Any]:
         """What a ledger is charged for the fit; where records are pairs kappa is the cost of a unit."""
@@ -484,7 +490,17 @@ def prepare(recipe: Recipe, given: Any, material: Material, noise: NoiseSource) 
     left = delta * (1 - SLACK_SHARE) if noise.for_release else delta
     setting = setting_of(given, material, left)
     largest = max(cost.records for cost in costs.values())
-    plan, slack = plan_within(recipe, setting, delta, largest, exact=noise.for_release)
+    parties = parties_of(material.parties)
+    if parties is not None and (mechanism.is_pure or not setting.budget.is_private):
+        raise InputError(
+            "several parties learn together with Gaussian noise and a finite epsilon: no sum of their noise "
+            "gives pure epsilon"
+        )
+    shares = 1 if parties is None else parties.shares
+    exact = noise.for_release
+    plan, slack = plan_within(recipe, setting, delta, largest, exact=exact, shares=shares)
+    if parties is not None:
+        check_room(plan, len(parties.who), shares)
     certificate = None
     if setting.budget.is_private:
         certificate = Certificate.issue(
@@ -503,6 +519,7 @@ def prepare(recipe: Recipe, given: Any, material: Material, noise: NoiseSource) 
             public=material.public,
             plan=plan.to_dict(),
             costs={material.kind: costs},
+            parties=material.parties,
         )
         refuse_large_delta(certificate)
         _warn(n, plan)
@@ -525,6 +542,7 @@ def setting_of(given: Any, material: Material, delta: float) -> Setting:
         data_norm=given.data_norm,
         mechanism=mechanism_named(given.mechanism),
         records=material.kind,
+        choices=material.parties is None,
     )
 
 

@@ -27,6 +27,7 @@ from pairveil.privacy.certificate_file import (
     check_header,
     decoded,
     encoded,
+    parties_of,
 )
 from pairveil.privacy.events import Event, GaussianEvent, Group, check_events, event_from_dict
 from pairveil.privacy.mechanisms import MECHANISMS, NOISES
@@ -96,6 +97,7 @@ class Certificate:
     metric_sha256: str | None = None
     graph_digest: str | None = None
     costs: Mapping[str, Mapping[Unit, Cost]] | None = None
+    parties: Mapping[str, Any] | None = None
     format: str = FORMAT
     version: int = VERSION
 
@@ -128,6 +130,7 @@ class Certificate:
             raise InputError("the certificate states costs of unknown records or units")
         if any(set(by) != set(ADJACENCIES) for by in self.epsilons.values()):
             raise InputError(f"the certificate must state every epsilon for {ADJACENCIES}")
+        parties_of(self.parties)
         if self.for_release and not math.isfinite(self.epsilon):
             raise InputError("a fit without a finite epsilon cannot be certified for release")
 
@@ -150,6 +153,7 @@ class Certificate:
         public: Iterable[str] = (),
         plan: Mapping[str, Any] | None = None,
         costs: Mapping[str, Mapping[Unit, Cost]] | None = None,
+        parties: Mapping[str, Any] | None = None,
     ) -> Certificate:
         """Compute every epsilon of the events and return the certificate.
 
@@ -158,7 +162,8 @@ class Certificate:
         ``caveat`` (a sentence or None) and ``full_graph_relationship_kappa``. The epsilons hold at
         ``delta`` with ``delta_slack`` included, the part that discrete noise takes. ``costs`` say, for each
         kind of records, what each unit can move of them; by default records are pairs, and a unit empties
-        or replaces its kappa of them. ``public`` sentences are added to the usual.
+        or replaces its kappa of them. ``public`` sentences are added to the usual. ``parties``
+        say who learned it together (`pairveil.privacy.certificate_file.PartiesFields`).
         """
         checked = check_events(events)
         if not checked:
@@ -191,6 +196,7 @@ class Certificate:
             plan=dict(plan or {}),
             versions=dict(_versions()),
             costs=by_kind,
+            parties=parties,
         )
 
     def verify(self) -> VerificationResult:
@@ -349,6 +355,7 @@ class Certificate:
             PROMISE["weak" if share > 0.99 else "guess"].format_map(found),
             PROMISE["same" if alike else "both"].format_map(found),
             words.not_protected,
+            _together(self.parties),
             _caveat(self.selection),
         ]
         # The caveat is the sender's text: nothing in it may speak to a terminal.
@@ -474,6 +481,15 @@ def one_number(certificate: Certificate) -> bool:
     stated = {epsilon for by in certificate.epsilons.values() for epsilon in by.values()}
     kind = KINDS[certificate.records]
     return set(kind.parts) == set(kind.units) and len(stated) == 1
+
+
+def _together(stated: Mapping[str, Any] | None) -> str:
+    """Against whom the promise of several parties holds."""
+    parties = parties_of(stated)
+    if parties is None:
+        return ""
+    said = PROMISE["parties" if parties.noise == "parties" else "coordinator"]
+    return said.format(n=len(parties.who), t=parties.colluders)
 
 
 def _caveat(selection: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, get_args
 
 import msgspec
@@ -76,6 +76,30 @@ class PlanFields(Struct):
     n_components: int | None = None
 
 
+class PartyFields(Struct, forbid_unknown_fields=True):
+    """One party's public numbers: kappas of the pairs that are used, counted in its own graph."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=40)]
+    n_pairs_given: Kappa
+    n_pairs_used: Kappa
+    kappas: dict[str, Kappa]
+
+
+class PartiesFields(Struct, forbid_unknown_fields=True):
+    """Who learned this together, and whom the promise holds against."""
+
+    who: Annotated[list[PartyFields], Meta(min_length=2)]
+    kappa_rule: Literal["union", "sum", "disjoint"]
+    noise: Literal["parties", "coordinator"]
+    colluders: Size
+    secrecy: Literal["computational"]
+
+    @property
+    def shares(self) -> int:
+        """How many shares of noise are enough: those of the parties that do not collude."""
+        return len(self.who) - self.colluders if self.noise == "parties" else 1
+
+
 class CertificateFields(Struct, forbid_unknown_fields=True, kw_only=True):
     """All fields, and what kind of value each of them is; ``words.toml`` says what they mean."""
 
@@ -102,6 +126,7 @@ class CertificateFields(Struct, forbid_unknown_fields=True, kw_only=True):
     metric_sha256: str | None
     graph_digest: str | None = None
     costs: dict[str, Costs] | None = None
+    parties: PartiesFields | None = None
 
 
 # What the schema says of a field beyond its kind. Verification looks deeper and says it in sentences.
@@ -125,8 +150,39 @@ _NARROWER: dict[str, dict[str, Any]] = {
     "costs": {"minProperties": 1, "propertyNames": {"enum": list(KINDS)}},
 }
 
-OPTIONAL = ("graph_digest", "costs")
+OPTIONAL = ("graph_digest", "costs", "parties")
 """Absent from a file where there is none of it. So files of version 1 stay readable."""
+
+
+def joint_kappas(rule: str, kappas: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """The least that kappa of each unit can be for several parties together, from their own kappas.
+
+    Without shared ids a person may be in the pairs of all parties, and a relationship may run through all of
+    them: both are bounded by the sum of the person kappas. A union that was counted is at least the largest.
+
+    Parameters
+    ----------
+    rule : {'union', 'sum', 'disjoint'}
+    kappas : sequence of mappings from unit to kappa
+
+    Examples
+    --------
+    >>> path = {"pair": 1, "relationship": 1, "person": 2}
+    >>> joint_kappas("sum", [path, path]), joint_kappas("disjoint", [path, path]) == path
+    ({'pair': 2, 'relationship': 4, 'person': 4}, True)
+    """
+    if rule != "sum":
+        return {unit: max(one[unit] for one in kappas) for unit in UNITS}
+    person = sum(one["person"] for one in kappas)
+    return {"pair": sum(one["pair"] for one in kappas), "relationship": person, "person": person}
+
+
+def parties_of(stated: Any) -> PartiesFields | None:
+    """What a certificate says of several parties; None where there is one."""
+    if stated is None:
+        return None
+    found: PartiesFields = decode(stated, PartiesFields, "the certificate's parties")
+    return found
 
 
 def check_header(format_: object, version_: object) -> None:
@@ -145,6 +201,8 @@ def decoded(data: Any) -> dict[str, Any]:
     found: CertificateFields = decode(data, CertificateFields, "the certificate")
     if found.version == 1 and found.costs is not None:
         raise InputError("a certificate of version 1 has no costs")
+    if found.version == 1 and found.parties is not None:
+        raise InputError("a certificate of version 1 has no parties")
     values = dict(data)
     for name in ("epsilon", "delta", "delta_slack"):
         values[name] = float(getattr(found, name))

@@ -97,7 +97,9 @@ def to_grid(partial_sum: NDArray[np.float64], grid: float) -> NDArray[np.int64]:
     return units.astype(np.int64)
 
 
-def delta_slack(n_samples: int, sigma_in_grid: float, *, shift: float = 10.0) -> float:
+def delta_slack(
+    n_samples: int, sigma_in_grid: float, *, shift: float = 10.0, shares: int = 1
+) -> float:
     """Return what exact discrete Gaussian noise costs in delta, compared with continuous noise.
 
     Accounting is done for continuous Gaussian noise. Rounding such noise to the grid is
@@ -105,8 +107,16 @@ def delta_slack(n_samples: int, sigma_in_grid: float, *, shift: float = 10.0) ->
     a factor of at most exp(1/(8 s^2)) one way and exp(R^2/(24 s^2)) the other within R standard
     deviations, s = ``sigma_in_grid``. Over all samples this adds less than the value returned to
     delta, at every epsilon. ``shift`` is at least kappa / noise_multiplier for the largest kappa that is
-    reported, and ``n_samples`` counts entries times steps.
+    reported, and ``n_samples`` counts entries times steps. ``shares`` is how many
+    independent discrete Gaussians of equal variance add up to each sample (docs/theory/parties.md).
+
+    Examples
+    --------
+    >>> delta_slack(100_000, 2.0**31, shares=30) == delta_slack(100_000, 2.0**31) < 1e-11
+    True
     """
+    if shares < 1:
+        raise InputError("noise has at least one share")
     if n_samples < 0 or not sigma_in_grid >= 2.0 or not shift >= 0.0:
         raise InputError("discrete noise needs n_samples >= 0, sigma_in_grid >= 2 and shift >= 0")
     radius = 20.0 + 2.0 * shift
@@ -114,6 +124,11 @@ def delta_slack(n_samples: int, sigma_in_grid: float, *, shift: float = 10.0) ->
     above = n_samples / (8.0 * variance)
     # The discrete normaliser is 1 + 2 sum_k exp(-2 pi^2 s^2 k^2), below 1 + 3 exp(-2 pi^2 s^2).
     below = n_samples * (radius**2 / (24.0 * variance) + 3.0 * math.exp(-19.7 * variance))
+    if variance < 4.0 * shares:
+        return 1.0  # shares of less than two steps are not proved
+    # Each of shares - 1 convolutions moves a log-probability by at most 5 exp(-pi^2 * a share's variance).
+    apart = n_samples * 5.0 * (shares - 1) * math.exp(-9.86 * variance / shares)
+    above, below = above + apart, below + apart
     if above + below > 1.0:
         return 1.0
     tail = n_samples * 2.0 * math.exp(-200.0)

@@ -104,10 +104,11 @@ class Mechanism(ABC):
     ) -> NDArray[np.float64]:
         """The total, in whole multiples of the grid, with noise of this scale on every entry."""
 
-    def slack(self, drawn: Sequence[Drawn], largest_kappa: int) -> float:  # noqa: ARG002
+    def slack(self, drawn: Sequence[Drawn], largest_kappa: int, shares: int = 1) -> float:  # noqa: ARG002
         """The part of delta that its exact noise uses, over all draws; 1 (all there is) without a proof.
 
         ``largest_kappa``: the largest number of records that a reported unit touches.
+        ``shares``: how many independent draws, each of a share of the variance, make up the noise.
         """
         return 1.0
 
@@ -152,7 +153,7 @@ class Gaussian(Mechanism):
         """Exact discrete Gaussian noise where the source is trusted."""
         return noise.gaussian(total, scale, grid)
 
-    def slack(self, drawn: Sequence[Drawn], largest_kappa: int) -> float:
+    def slack(self, drawn: Sequence[Drawn], largest_kappa: int, shares: int = 1) -> float:
         """Discrete instead of continuous noise (docs/theory/noise.md); 1 where it is too small for its grid.
 
         Not twice kappa for replace: both worlds are compared with the one in which these records are null,
@@ -168,7 +169,7 @@ class Gaussian(Mechanism):
         shift = Cost(largest_kappa).sensitivity("zero-out") / least
         if finest < 2.0 or not shift < 1e100:
             return 1.0
-        return delta_slack(samples, finest, shift=max(10.0, shift))
+        return delta_slack(samples, finest, shift=max(10.0, shift), shares=shares)
 
 
 GAUSSIAN = Gaussian()
@@ -209,9 +210,9 @@ class Laplace(Mechanism):
         """Exact discrete Laplace noise where the source is trusted."""
         return noise.laplace(total, scale, grid)
 
-    def slack(self, drawn: Sequence[Drawn], largest_kappa: int) -> float:  # noqa: ARG002
-        """Exact discrete Laplace noise is pure epsilon as it stands (docs/theory/noise.md)."""
-        return 0.0
+    def slack(self, drawn: Sequence[Drawn], largest_kappa: int, shares: int = 1) -> float:  # noqa: ARG002
+        """Exact discrete Laplace noise is pure epsilon as it stands (docs/theory/noise.md), in one share."""
+        return 0.0 if shares == 1 else 1.0
 
 
 LAPLACE = Laplace()
@@ -264,9 +265,9 @@ class Exponential(Mechanism):
         del noise, total, scale, grid
         raise RuntimeError("a choice has no noisy sum: ask the engine to choose")
 
-    def slack(self, drawn: Sequence[Drawn], largest_kappa: int) -> float:  # noqa: ARG002
-        """The draw is exact and takes nothing off delta (docs/theory/noise.md, 'Exact sampling')."""
-        return 0.0
+    def slack(self, drawn: Sequence[Drawn], largest_kappa: int, shares: int = 1) -> float:  # noqa: ARG002
+        """One exact draw takes nothing off delta (docs/theory/noise.md, 'Exact sampling')."""
+        return 0.0 if shares == 1 else 1.0
 
     @staticmethod
     def eta(noise_multiplier: float) -> float:
@@ -407,8 +408,8 @@ class Query:
 _VERSION_1_DIRECTIONS = 10
 
 
-def slack_of_plan(plan: Mapping[str, Any], largest_kappa: int) -> float:
-    """What exact discrete noise can add to delta, over all queries of a plan."""
+def slack_of_plan(plan: Mapping[str, Any], largest_kappa: int, shares: int = 1) -> float:
+    """What exact discrete noise, in so many shares, can add to delta over all queries of a plan."""
     if largest_kappa > MAX_KAPPA:
         return 1.0
     drawn: dict[str, list[Drawn]] = {}
@@ -418,7 +419,7 @@ def slack_of_plan(plan: Mapping[str, Any], largest_kappa: int) -> float:
         drawn.setdefault(release["mechanism"], []).append(noise)
     if not all(name in MECHANISMS for name in drawn):
         return 1.0
-    taken = sum(MECHANISMS[name].slack(noise, largest_kappa) for name, noise in drawn.items())
+    taken = sum(MECHANISMS[name].slack(one, largest_kappa, shares) for name, one in drawn.items())
     return min(taken, 1.0)
 
 

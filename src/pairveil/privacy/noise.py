@@ -28,7 +28,7 @@ from pairveil.privacy.samplers import (
     rate_below,
     scale_above,
 )
-from pairveil.privacy.units import SEEDED_NOISE, TRUSTED_NOISE
+from pairveil.privacy.units import PARTIES_NOISE, SEEDED_NOISE, TRUSTED_NOISE
 
 _MAX_SCALE = 2.0**49  # in grid units: what the compiled sampler takes; 2**14 of it fit 64 bits
 _LEAST, _MOST = -(2**63), 2**63 - 1
@@ -185,6 +185,12 @@ class TrustedNoise:
         """Return an index c with probability proportional to exp(eta * scores[c] / unit), exactly."""
         whole = check_choice(scores, eta, unit)
         return int(choose_exactly(whole, eta, unit, process_keystream())[0])
+
+
+class PartiesNoise(TrustedNoise):
+    """The same at each of several parties, which draw a share of the noise each (docs/theory/parties.md)."""
+
+    name = PARTIES_NOISE
 
 
 def _exact(

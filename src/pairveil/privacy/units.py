@@ -83,6 +83,12 @@ DECLARED_KAPPA: str = _TEXT["said"]["declared_kappa"]
 """Said where the user gave kappa instead of having it read off the graph."""
 SEARCHED: str = _TEXT["said"]["searched"]
 """What every certificate of a private search says."""
+PARTIES: str = _TEXT["said"]["parties"]
+"""What every certificate of several parties says."""
+KAPPA_RULES: dict[str, str] = {
+    rule: _TEXT["said"][f"parties_{rule}"] for rule in ("union", "sum", "disjoint")
+}
+"""How kappa follows from that of several parties, and what is said of it."""
 SELECTED_CAVEAT, SELECTED_TUPLES_CAVEAT = WORDS["pairs"].dropped, WORDS["tuples"].dropped
 """Said where labelled pairs, or tuples with answers, were dropped."""
 
@@ -97,15 +103,19 @@ ASSUMED_CLASSES = UNFIT["classes"]["said"]
 """Said where nobody gave the list of classes."""
 ASSUMED_LEVELS = UNFIT["levels"]["said"]
 """Said where nobody gave the number of levels."""
+REHEARSED = UNFIT["rehearsal"]["said"]
+"""Said where several parties were played by one machine."""
 ASSUMED_TOPOLOGY = UNFIT["topology"]["said"]
 """Said where nobody told who is who. The kappas then hold for rows, not for people."""
 
 SEEDED_NOISE = "seeded NumPy floating-point noise"
 TRUSTED_NOISE = "operating-system entropy, exact discrete noise ({sampler} sampler)"
+PARTIES_NOISE = "operating-system entropy, exact discrete noise, a share of it from each party"
 NOISE_SOURCES: dict[str, bool] = {
     SEEDED_NOISE: False,
     TRUSTED_NOISE.format(sampler="compiled"): True,
     TRUSTED_NOISE.format(sampler="opendp"): True,
+    PARTIES_NOISE: True,
 }
 """The sources of noise that a certificate may name, and whether their noise is fit for a release."""
 

@@ -15,6 +15,7 @@ from typing import Any, TypeGuard
 from pairveil.errors import InputError
 from pairveil.graph import SELECTIONS
 from pairveil.privacy.certificate import Certificate, all_epsilons
+from pairveil.privacy.certificate_file import joint_kappas, parties_of
 from pairveil.privacy.events import (
     BestOfEvent,
     ChoiceEvent,
@@ -22,11 +23,14 @@ from pairveil.privacy.events import (
     Event,
     GaussianEvent,
 )
-from pairveil.privacy.mechanisms import Query, mechanism_named, slack_of_plan
+from pairveil.privacy.mechanisms import GAUSSIAN, Query, mechanism_named, slack_of_plan
 from pairveil.privacy.units import (
     ADJACENCIES,
     DECLARED_KAPPA,
+    KAPPA_RULES,
     NOISE_SOURCES,
+    PARTIES,
+    PARTIES_NOISE,
     POINTS_ARE_PUBLIC,
     SCORE_QUERY,
     SEARCHED,
@@ -220,7 +224,9 @@ def _noise(c: Certificate) -> list[str]:
     if not _releases(c):
         return []
     try:
-        needed = slack_of_plan(c.plan, max(c.kappas.values()))
+        parties = parties_of(c.parties)
+        shares = 1 if parties is None else parties.shares
+        needed = slack_of_plan(c.plan, max(c.kappas.values()), max(1, shares))
     except (KeyError, TypeError, ValueError, ArithmeticError, InputError):
         return ["the plan does not describe its releases"]
     # Of a search it is added to each trial's delta, before the bound of the best.
@@ -232,6 +238,39 @@ def _noise(c: Certificate) -> list[str]:
             f"and {stated:.3g} is set aside"
         ]
     return []
+
+
+def _parties(c: Certificate) -> list[str]:
+    """What is said of several parties goes together, and kappas follow from theirs by the stated rule."""
+    parties = parties_of(c.parties)
+    if parties is None:
+        alone = c.noise_source != PARTIES_NOISE and PARTIES not in c.public
+        return [] if alone else ["parties took part, and it is not said which"]
+    problems = []
+    if not {PARTIES, KAPPA_RULES[parties.kappa_rule]} <= set(c.public):
+        problems.append("it is not said what several parties make public")
+    least = 1 if parties.noise == "parties" else 0
+    if not least <= parties.colluders < len(parties.who):
+        problems.append(
+            "so many colluders leave no noise that they do not know, or too few are stated"
+        )
+    if c.for_release and (c.noise_source == PARTIES_NOISE) != (parties.noise == "parties"):
+        problems.append("it is not clear whether the parties or a coordinator drew the noise")
+    if {one.get("mechanism") for one in _releases(c)} != {GAUSSIAN.name}:
+        problems.append(
+            "several parties have a proof for Gaussian noise on sums, and for nothing else"
+        )
+    if not all(KINDS[kind].pairwise for kind in c.costs or {}):
+        problems.append("several parties learn from pairs, and from nothing else")
+    for count in ("n_pairs_given", "n_pairs_used"):
+        if getattr(c, count) != sum(getattr(one, count) for one in parties.who):
+            problems.append("the numbers of pairs are not those of all parties together")
+    if any(set(one.kappas) != set(c.units) for one in parties.who):
+        return [*problems, "a party does not state its kappas"]
+    wanted = joint_kappas(parties.kappa_rule, [one.kappas for one in parties.who])
+    if any(c.kappas[unit] < wanted[unit] for unit in c.units):
+        problems.append("kappa is below what follows from those of the parties")
+    return problems
 
 
 def _is_declared(c: Certificate, unit: Unit) -> bool:
@@ -384,5 +423,6 @@ CHECKS: tuple[Callable[[Certificate], list[str]], ...] = (
     _group_sizes,
     _chains_of_thresholds,
     _costs,
+    _parties,
     _epsilon,
 )

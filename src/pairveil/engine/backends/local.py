@@ -23,6 +23,8 @@ from pairveil.errors import InputError
 from pairveil.graph.choosing import select_pairs, select_together
 from pairveil.graph.kappa import Kappa, kappa, kappa_together
 from pairveil.privacy.grid import Norm
+from pairveil.privacy.mechanisms import Query
+from pairveil.privacy.noise import NoiseSource
 from pairveil.records.records import Records
 from pairveil.records.validation import clip_rows_and_say_so
 
@@ -56,6 +58,46 @@ class Backend(Protocol):
     ) -> IntArray:
         """The sum over some records (None: all), as `pairveil.engine.statistics.clipped_sum` gives it."""
         ...
+
+
+class NoisyBackend:
+    """A backend whose sums come with their noise, because nobody may see them without (several parties)."""
+
+    n_records: int
+    records: str
+    dtype: Any = np.float64
+
+    def noisy_sum(
+        self,
+        query: Query,
+        statistic: Statistic,
+        step: int,
+        grid: float,
+        scale: float,
+        noise: NoiseSource,
+    ) -> FloatArray:
+        """One answer of a query: the sum of its batch number ``step``, with noise of this scale."""
+        raise NotImplementedError
+
+    def add_up(self, *asked: Any, **options: Any) -> IntArray:
+        """Not there: whatever needs sums without noise, as a noisy choice does, cannot be answered."""
+        del asked, options
+        raise InputError(
+            "several parties answer sums with noise on them and nothing else: no sum can be had without, and "
+            "no noisy choice"
+        )
+
+
+def batch_of(
+    query: Query, step: int, n_records: int, noise: NoiseSource
+) -> NDArray[np.int64] | None:
+    """Which records enter this sum, chosen without looking at them; None is all."""
+    if query.is_sampled:
+        return noise.sample(n_records, query.sample_rate)
+    if query.n_batches == 1:
+        return None
+    # Dealt like cards, by position: disjoint, the same every epoch, and blind to the contents.
+    return np.arange(step % query.n_batches, n_records, query.n_batches)
 
 
 class Local:
@@ -186,6 +228,9 @@ def backend_for(records: Any, name: str) -> Backend:
 
     Workers build their parts here: what they cannot read is said before anything is charged.
     """
+    own = getattr(records, "backend", None)
+    if isinstance(own, NoisyBackend):  # records of several parties, which are not here
+        return own
     if name == "dask":
         if not isinstance(records, Records):
             kind = getattr(records, "kind", "these records")

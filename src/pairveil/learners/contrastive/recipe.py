@@ -106,6 +106,8 @@ def starts_by_choice(setting: Setting, faint: float | None = None) -> bool:
     >>> [starts_by_choice(setting) for setting in at]
     [False, True]
     """
+    if not setting.choices:  # several parties: sums alone
+        return False
     if setting.n_records < NUMBERS.few_pairs or setting.n_features < NUMBERS.directions:
         return False
     if faint is None:

@@ -1,0 +1,311 @@
+"""Sums over the records of several parties: nobody sees another's, and the noise is drawn in shares.
+
+Parties and coordinator run the same recipe on the same released answers, so each of them knows which sum is
+next: nobody is asked for anything but what it has planned itself. For each answer a party sums its clipped
+contributions to whole numbers, adds its share of the noise, and masks the result modulo 2^64 with words that
+it shares with each other party, added by one of the two and taken off by the other. The coordinator adds the
+masked sums; the masks cancel, and what is left is the noisy total. The proof is docs/theory/parties.md.
+
+There is no repeat. Whoever leaves, is late or sends anything else ends the fit, and no total is formed of
+fewer than all sums: without the masks of one of them it would be a uniformly distributed number anyway.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NoReturn
+
+import numpy as np
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from numpy.typing import NDArray
+
+from pairveil.array_types import FloatArray
+from pairveil.engine.backends.local import Backend, NoisyBackend, batch_of
+from pairveil.engine.backends.messages import Channel, Question, Share, Total, receive, send
+from pairveil.engine.plan import Plan
+from pairveil.engine.statistics import Statistic
+from pairveil.errors import InputError, PartyError
+from pairveil.privacy.grid import MAX_NOISE_IN_GRID, choose_grid
+from pairveil.privacy.mechanisms import Query
+from pairveil.privacy.noise import NoiseSource
+from pairveil.records.kinds import PAIRS
+
+Words = NDArray[np.uint64]
+
+MARGIN = 1e-6
+"""Noise of a release is larger by so much than its plan asks for: parties whose machines round otherwise come
+to a scale that is a little off, and must find the stated one large enough for their own sums."""
+
+TAILS = 40.0
+"""Deviations of noise that are kept free in 64 bits: beyond them there is a chance of exp(-800)."""
+
+
+def check_room(plan: Plan, n_parties: int, shares: int) -> None:
+    """Refuse, while nothing is charged, what 64 bits cannot hold: all sums and the tails of all noise.
+
+    Parameters
+    ----------
+    plan : Plan
+    n_parties : int
+        Each of which adds a share of the noise.
+    shares : int
+        How many shares are as much noise as the plan asks for.
+
+    Examples
+    --------
+    >>> check_room(Plan((Query("sums", (4,), 20.0),), n_records=900, n_features=2), 3, shares=2)
+    """
+    clip = math.nextafter(2.0, 0.0)  # just below a power of two the grid is finest for its size
+    for query in plan.queries:
+        norm, entries = query.mechanism.norm, query.n_entries
+        grid = choose_grid(clip, entries, norm=norm, n_pairs=plan.n_records)
+        sums = plan.n_records * clip / grid
+        deviation = 1.01 * min(query.noise_multiplier * clip / grid, MAX_NOISE_IN_GRID)
+        if sums + TAILS * n_parties * deviation / math.sqrt(shares) >= 2.0**63:
+            raise InputError(
+                "so many parties, pairs or so much noise do not fit into exact 64-bit sums: let fewer "
+                "parties take part, state fewer colluders, or choose a larger epsilon"
+            )
+
+
+class Masks:
+    """What a party adds to its sums, so that only the total of all parties tells anything.
+
+    Parameters
+    ----------
+    key : X25519PrivateKey
+        Made for this fit alone.
+    roster : mapping from name to public key
+        Of all parties.
+    name : str
+        This party's own.
+    session : bytes
+        Of this fit; masks follow from it and from the whole roster.
+
+    Examples
+    --------
+    >>> keys = [X25519PrivateKey.generate() for _ in range(3)]
+    >>> roster = {f"{i}": key.public_key().public_bytes_raw() for i, key in enumerate(keys)}
+    >>> masks = [Masks(key, roster, f"{i}", bytes(32)) for i, key in enumerate(keys)]
+    >>> sum(one.mask(0, 2) for one in masks)
+    array([0, 0], dtype=uint64)
+    """
+
+    def __init__(
+        self, key: X25519PrivateKey, roster: Mapping[str, bytes], name: str, session: bytes
+    ) -> None:
+        own = key.public_key().public_bytes_raw()
+        if roster.get(name) != own or len(set(roster.values())) < len(roster):
+            raise PartyError("the coordinator lists other keys than the parties sent")
+        salt, self._secrets = salt_of(roster, session), list[tuple[bytes, bool]]()
+        for other, public in sorted(roster.items()):
+            if other == name:
+                continue
+            try:
+                shared = key.exchange(X25519PublicKey.from_public_bytes(public))
+            except ValueError:
+                raise PartyError(f"party '{other}' sent a key that is none") from None
+            about = b"pairveil parties masks 1" + min(own, public) + max(own, public)
+            secret = HKDF(SHA256(), 32, salt, about).derive(shared)
+            self._secrets.append((secret, own < public))
+        self._next = 0
+
+    def mask(self, number: int, size: int) -> Words:
+        """The words of answer ``number``; each is asked for once, in order."""
+        if number != self._next:
+            raise RuntimeError(
+                "a mask is used once: two sums under one would show their difference"
+            )
+        self._next += 1
+        total = np.zeros(size, dtype=np.uint64)
+        for secret, added in self._secrets:
+            # 32 bits of counter, which starts at 0, and 96 of nonce.
+            nonce = bytes(4) + number.to_bytes(12, "little")
+            stream = Cipher(algorithms.ChaCha20(secret, nonce), mode=None).encryptor()
+            words = np.frombuffer(stream.update(bytes(8 * size)), dtype="<u8").astype(np.uint64)
+            total = total + words if added else total - words
+        return total
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("masks cannot be copied or pickled: each is used once")
+
+
+def salt_of(roster: Mapping[str, bytes], session: bytes) -> bytes:
+    """A name for one fit of these parties with these keys, in which all masks are salted."""
+    digest = hashlib.sha256(session)
+    for name, key in sorted(roster.items()):
+        digest.update(len(name).to_bytes(4, "little") + name.encode() + key)
+    return digest.digest()
+
+
+@dataclass(frozen=True)
+class JointRecords:
+    """What is public of the records of several parties, in place of records; none are here.
+
+    Attributes
+    ----------
+    n_records, n_features : int
+        Of all parties together; columns of each of them.
+    feature_names : tuple of str or None
+    graph : str
+        A name for who is paired with whom at all parties, by which ledgers know the same pairs again.
+    backend : NoisyBackend or None
+        Where they are summed.
+    """
+
+    n_records: int
+    n_features: int
+    feature_names: tuple[str, ...] | None
+    graph: str
+    backend: NoisyBackend | None = None
+    kind: str = PAIRS.name
+
+
+class Gathering(NoisyBackend):
+    """The coordinator's side: adds masked sums up, and tells everybody the noisy total.
+
+    Parameters
+    ----------
+    channels : mapping from name to Channel
+        Of all parties.
+    n_records : int
+        Of all parties together.
+    in_shares : bool
+        The parties draw the noise; else it is drawn here, by whoever then sees totals without noise.
+    records : str
+        Kind of the records.
+    """
+
+    def __init__(
+        self,
+        channels: Mapping[str, Channel],
+        n_records: int,
+        *,
+        in_shares: bool,
+        records: str = "pairs",
+    ) -> None:
+        self.n_records, self.records = n_records, records
+        self._channels, self._in_shares, self._round = dict(channels), in_shares, 0
+
+    def noisy_sum(
+        self,
+        query: Query,
+        statistic: Statistic,
+        step: int,
+        grid: float,
+        scale: float,
+        noise: NoiseSource,
+    ) -> FloatArray:
+        """Ask every party for its masked sum; add them; tell the total."""
+        del step
+        size = math.prod(statistic.shape)
+        stated = scale * (1 + MARGIN) if noise.for_release else scale
+        asked = Question(self._round, query.name, size, _exponent(grid), stated)
+        for name, channel in self._channels.items():
+            send(channel, asked, _party(name))
+        total = np.zeros(size, dtype=np.uint64)
+        for name, channel in self._channels.items():
+            total += self._share(name, channel, size)
+        whole = total.view(np.int64).reshape(statistic.shape)
+        if self._in_shares:
+            noisy = whole.astype(np.float64) * grid
+        else:
+            noisy = query.mechanism.draw(noise, whole, stated, grid)
+        told = Total(self._round, noisy.astype("<f8").tobytes())
+        for name, channel in self._channels.items():
+            send(channel, told, _party(name))
+        self._round += 1
+        return noisy
+
+    def _share(self, name: str, channel: Channel, size: int) -> Words:
+        share = receive(channel, Share, _party(name), 8 * size + 100)
+        if share.round != self._round or len(share.words) != 8 * size:
+            raise PartyError(f"{_party(name)} sent a sum for another answer than was asked for")
+        return np.frombuffer(share.words, dtype="<u8").astype(np.uint64)
+
+
+class OneOfSeveral(NoisyBackend):
+    """A party's side: sums its own records, adds its share of the noise, masks, and learns the total.
+
+    Parameters
+    ----------
+    channel : Channel
+        To the coordinator.
+    own : Backend
+        Where this party's records are.
+    masks : Masks
+    n_records : int
+        Of all parties together.
+    shares : int or None
+        How many shares are as much noise as the plan asks for; None: the coordinator draws it.
+    """
+
+    def __init__(
+        self, channel: Channel, own: Backend, masks: Masks, n_records: int, shares: int | None
+    ) -> None:
+        self.n_records, self.records = n_records, own.records
+        self._channel, self._own, self._masks, self._shares = channel, own, masks, shares
+        self._round = 0
+
+    def noisy_sum(
+        self,
+        query: Query,
+        statistic: Statistic,
+        step: int,
+        grid: float,
+        scale: float,
+        noise: NoiseSource,
+    ) -> FloatArray:
+        """Take part in one answer; a question that this party would not ask itself ends the fit."""
+        size = math.prod(statistic.shape)
+        asked = receive(self._channel, Question, COORDINATOR)
+        mine = (self._round, query.name, size, _exponent(grid))
+        if (asked.round, asked.name, asked.entries, asked.exponent) != mine:
+            raise PartyError("the coordinator asks for another sum than the plan of this party")
+        if not scale <= asked.scale <= scale * (1 + 10 * MARGIN):
+            raise PartyError("the coordinator states other noise than this party's sums need")
+        rows = batch_of(query, step, self._own.n_records, noise)
+        norm, apart = query.mechanism.norm, query.is_sampled
+        total = self._own.add_up(rows, statistic, norm, grid, separately=apart)
+        words = total.ravel().view(np.uint64)
+        if self._shares is not None:
+            words = words + _noise_share(query, size, asked.scale, self._shares, grid, noise)
+        masked = words + self._masks.mask(self._round, size)
+        send(self._channel, Share(self._round, masked.astype("<u8").tobytes()), COORDINATOR)
+        told = receive(self._channel, Total, COORDINATOR, 8 * size + 100)
+        if told.round != self._round or len(told.numbers) != 8 * size:
+            raise PartyError("the coordinator told the total of another answer")
+        self._round += 1
+        noisy = np.frombuffer(told.numbers, dtype="<f8").astype(np.float64)
+        if not np.isfinite(noisy).all():
+            raise PartyError("the coordinator told a total that is no number")
+        return noisy.reshape(statistic.shape)
+
+
+def _noise_share(
+    query: Query, size: int, scale: float, shares: int, grid: float, noise: NoiseSource
+) -> Words:
+    """Whole numbers with a ``shares``-th of the variance; so many of them are as much noise as is needed."""
+    part = (
+        scale / math.sqrt(shares) * (1 + 4 * sys.float_info.epsilon)
+    )  # not below, whatever rounding does
+    drawn = query.mechanism.draw(noise, np.zeros(size, dtype=np.int64), part, grid) / grid
+    return drawn.astype(np.int64).view(np.uint64)
+
+
+COORDINATOR = "the coordinator"
+
+
+def _party(name: str) -> str:
+    return f"party '{name}'"
+
+
+def _exponent(grid: float) -> int:
+    return math.frexp(grid)[1] - 1

@@ -1,0 +1,453 @@
+"""Fits of several parties: the same as one over all pairs, certified as what they are, refused in time."""
+
+import json
+import threading
+from dataclasses import replace
+from functools import partial
+
+import msgspec
+import numpy as np
+import pytest
+from joint import Watched, hospital, hospitals
+from jsonschema import Draft202012Validator
+
+from pairveil import Certificate, DPPMetricLearner, PairSet, PrivacyLedger
+from pairveil.engine.backends import messages as wire
+from pairveil.errors import BudgetError, InputError, PartyError
+from pairveil.graph.kappa import kappa
+from pairveil.learners.tuples import DPPTripletLearner
+from pairveil.parties import Consent, Party, coordinate, simulate, take_part, terms_for
+from pairveil.parties.agreement import own_material, trust_of
+from pairveil.parties.rehearsal import line
+from pairveil.privacy.certificate_file import certificate_schema
+from pairveil.privacy.units import PARTIES_NOISE, REHEARSED
+
+QUICK = {"n_steps": 3, "select": "all"}
+KEY = b"k" * 32
+
+
+def of(parts):
+    """All pairs of several hospitals as one."""
+    first = np.cumsum([0, *(part.n_people for part in parts)])
+    return PairSet(
+        np.vstack([part.features for part in parts]),
+        np.vstack([part.pairs + first[i] for i, part in enumerate(parts)]),
+        np.concatenate([part.labels for part in parts]),
+        ids=np.concatenate([part.ids for part in parts]),
+    )
+
+
+def fit_for_real(parts, learner, *, consents=None, names=None, ledgers=None, change=None, **terms):
+    """A fit that is no rehearsal: the coordinator's result, and each party's result or problem."""
+    proposed = terms_for(learner, len(parts), **terms)
+    rule = proposed.kappa_rule
+    usual = Consent(10.0, 1e-4, rules=(rule,), trusts_coordinator=proposed.noise == "coordinator")
+    lines = [line(10.0) for _ in parts]
+    results = [None] * len(parts)
+
+    def run(i):
+        party = Party(
+            name=(names or "ABCDEFGH")[i],
+            material=partial(own_material, pairs=parts[i]),
+            consent=(consents or {}).get(i, usual),
+            ledger=None if ledgers is None else ledgers[i],
+            graph_key=KEY,
+        )
+        end = lines[i][1] if change is None else change(i, lines[i][1])
+        try:
+            results[i] = take_part(end, party)
+        except Exception as problem:
+            results[i] = problem
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(len(parts))]
+    for thread in threads:
+        thread.start()
+    try:
+        found = coordinate(proposed, [ends[0] for ends in lines])
+    except Exception as problem:
+        found = problem
+    for thread in threads:
+        thread.join()
+    return found, results
+
+
+@pytest.fixture(scope="module")
+def released():
+    return fit_for_real(hospitals(3), DPPMetricLearner(**QUICK), kappa_rule="disjoint")
+
+
+@pytest.mark.parametrize("sampling", [{}, {"sampling": "disjoint", "sample_rate": 1.0}])
+def test_with_a_coordinators_noise_it_is_the_fit_of_all_pairs_bit_for_bit(sampling):
+    """Whole tiles of 1,024 pairs, so that the same floating-point sums are rounded."""
+    parts = hospitals(3, n_pairs=1024)
+    learner = DPPMetricLearner(random_state=5, **QUICK, **sampling)
+    joint = simulate(learner, parts, noise="coordinator", kappa_rule="disjoint")
+    alone = DPPMetricLearner(random_state=5, **QUICK, **sampling).fit(of(parts))
+    assert (joint.learner.components_ == alone.components_).all()
+    assert (joint.components == alone.components_).all()
+    ours, theirs = joint.certificate, alone.certificate_
+    assert ours.epsilons == theirs.epsilons
+    assert ours.events == theirs.events
+    assert ours.parties["noise"] == "coordinator"
+    assert theirs.parties is None
+    assert "nothing is promised against the coordinator" in ours.promise()
+    assert "parties" not in theirs.to_dict()
+
+
+def test_sampled_batches_are_drawn_by_each_party_and_tell_the_same():
+    parts = hospitals(2, n_pairs=400)
+    learner = DPPMetricLearner(random_state=5, sample_rate=0.2, n_steps=5, epsilon=5.0)
+    joint = simulate(learner, parts, noise="parties", kappa_rule="disjoint")
+    assert any(event.get("sample_rate") == 0.2 for event in joint.certificate.events)
+    assert joint.certificate.verify()
+
+
+def test_a_release_of_several_parties_says_whom_it_holds_against(released):
+    joint, parties = released
+    certificate = joint.certificate
+    assert certificate.for_release
+    assert certificate.verify().problems == ()
+    assert certificate.noise_source == PARTIES_NOISE
+    assert certificate.parties["colluders"] == 1
+    assert [one["name"] for one in certificate.parties["who"]] == ["A", "B", "C"]
+    assert "together with any 1 of the parties" in certificate.promise()
+    assert "of any 2 of the 3 parties suffices" in trust_of(certificate)
+    assert Certificate.from_json(certificate.to_json()) == certificate
+    Draft202012Validator(certificate_schema()).validate(json.loads(certificate.to_json()))
+    for party in parties:
+        assert party.fingerprint == joint.fingerprint
+        assert party.finished.certificate == joint.finished.certificate
+        assert np.allclose(party.learner.components_, joint.components)
+    local = DPPMetricLearner(**QUICK).fit(of(hospitals(3))).certificate_
+    assert local.parties is None
+    assert local.epsilons == certificate.epsilons
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"colluders": 3}, "so many colluders"),
+        ({"colluders": 0}, "too few are stated"),
+        ({"noise": "coordinator"}, "who drew|drew the noise"),
+        ({"kappa_rule": "sum"}, "kappa is below|several parties make public"),
+    ],
+)
+def test_a_changed_statement_about_parties_does_not_verify(released, change, problem):
+    certificate = released[0].certificate
+    changed = replace(certificate, parties={**certificate.parties, **change})
+    assert any(part in one for one in changed.verify().problems for part in problem.split("|")), (
+        changed.verify().problems
+    )
+
+
+def test_who_took_part_cannot_be_left_out_or_made_smaller(released):
+    certificate = released[0].certificate
+    assert not replace(certificate, parties=None).verify()
+    who = certificate.parties["who"]
+    fewer = replace(certificate, parties={**certificate.parties, "who": who[:2]})
+    assert any("numbers of pairs" in one for one in fewer.verify().problems)
+    larger = [{**one, "kappas": {**one["kappas"], "person": 7}} for one in who]
+    small = replace(certificate, parties={**certificate.parties, "who": larger})
+    assert any("kappa is below" in one for one in small.verify().problems)
+    with pytest.raises(InputError, match="parties"):
+        replace(certificate, parties={"who": []})
+
+
+def path(ids, seed=0):
+    """A path through some people, by their ids."""
+    rng = np.random.default_rng(seed)
+    people = rng.uniform(-0.5, 0.5, size=(len(ids), 3))
+    pairs = np.stack([np.arange(len(ids) - 1), np.arange(1, len(ids))], axis=1)
+    return PairSet(people, pairs, rng.choice([-1, 1], len(pairs)), ids=np.array(ids))
+
+
+def test_kappa_of_people_in_two_institutions():
+    """Two paths, kappa 1 each, whose union has a minimum cut of 4 between some two people."""
+    n = 60
+    rng = np.random.default_rng(1)
+    one, other = list(range(n)), rng.permutation(n).tolist()
+    paths = [path(one), path(other)]
+    union = kappa(np.vstack([p.ids[p.pairs] for p in paths]))
+    assert [kappa(p.pairs).relationship for p in paths] == [1, 1]
+    assert union.relationship == 4
+    learner = DPPMetricLearner(epsilon=15.0, random_state=0, **QUICK)
+    summed = simulate(learner, paths, kappa_rule="sum").certificate
+    assert summed.kappas == {"pair": 2, "relationship": 4, "person": 4}
+    counted = simulate(learner, paths, kappa_rule="union", graph_key=KEY).certificate
+    assert counted.kappas == {unit: union.of(unit) for unit in ("pair", "relationship", "person")}
+    assert counted.verify().problems == summed.verify().problems == ()
+    apart = [path(one), path([i + n for i in other])]
+    assert simulate(learner, apart, kappa_rule="disjoint").certificate.kappas["person"] == 2
+    assert simulate(learner, apart, kappa_rule="union", graph_key=KEY).certificate.kappas == {
+        "pair": 1, "relationship": 1, "person": 2,
+    }  # fmt: skip
+
+
+def test_selected_pairs_are_counted_and_their_caveat_is_said():
+    rng = np.random.default_rng(0)
+    people = rng.uniform(-0.5, 0.5, size=(40, 3))
+    pairs = np.array([(i, j) for i in range(40) for j in range(i + 1, 40) if (i + j) % 3 == 0])
+    full = PairSet(people, pairs, rng.choice([-1, 1], len(pairs)), ids=np.arange(40))
+    learner = DPPMetricLearner(epsilon=15.0, random_state=0, n_steps=3, select="paths")
+    for rule in ("union", "sum", "disjoint"):
+        certificate = simulate(
+            learner, [full, path(range(50))], kappa_rule=rule, graph_key=KEY
+        ).certificate
+        assert certificate.verify().problems == ()
+        assert certificate.n_pairs_used < certificate.n_pairs_given
+        assert certificate.selection["caveat"]
+
+
+def test_a_rehearsal_is_not_for_release():
+    learner = DPPMetricLearner(**QUICK)
+    certificate = simulate(learner, hospitals(2), kappa_rule="disjoint").certificate
+    assert not certificate.for_release
+    assert REHEARSED in certificate.public
+    assert "rehearsed on one machine" in certificate.promise()
+    assert certificate.verify()
+
+
+def test_every_party_is_charged_the_joint_fit_before_its_first_sum():
+    parts, seen = hospitals(3), []
+    ledgers = [PrivacyLedger(3.0, 1e-5) for _ in parts]
+
+    class Spying(Watched):
+        def send(self, message):
+            if msgspec.msgpack.decode(message)["kind"] == "share":
+                seen.append(min(len(ledger.entries) for ledger in ledgers if ledger is self.ledger))
+            super().send(message)
+
+    def change(i, end):
+        spying = Spying(end)
+        spying.ledger = ledgers[i]
+        return spying
+
+    joint, _ = fit_for_real(parts, DPPMetricLearner(**QUICK), ledgers=ledgers, change=change)
+    assert set(seen) == {1}
+    for ledger in ledgers:
+        (entry,) = ledger.entries
+        assert ledger.spent() == pytest.approx(joint.certificate.epsilon)
+        assert entry.kappas["person"] == joint.certificate.kappas["person"] == 3
+    assert len({ledger.entries[0].graph for ledger in ledgers}) == 1
+
+
+def test_a_ledger_that_does_not_allow_it_stops_the_fit_before_anybody_is_charged():
+    ledgers = [PrivacyLedger(3.0, 1e-5), PrivacyLedger(0.1, 1e-5), PrivacyLedger(3.0, 1e-5)]
+    problem, parties = fit_for_real(hospitals(3), DPPMetricLearner(**QUICK), ledgers=ledgers)
+    assert isinstance(problem, PartyError)
+    assert "party 'B' ended the fit: its ledger does not allow" in str(problem)
+    assert isinstance(parties[1], BudgetError)
+    assert "party 'B'" in str(parties[0])
+    assert "no ledger was charged" in str(parties[0])
+    assert not any(ledger.entries for ledger in ledgers)
+
+
+@pytest.mark.parametrize(
+    ("consent", "reason"),
+    [
+        ({"epsilon": 0.5}, "it allows epsilon 0.5 at most"),
+        ({"delta": 1e-7}, "it allows delta 1e-07 at most"),
+        ({"unit": "person"}, "it asks for unit 'person'"),
+        ({"rules": ("sum",)}, "it does not agree to kappa by 'disjoint'"),
+        ({"colluders": 2}, "it asks for 2 colluders at least"),
+        ({"schema": "[age]"}, "it has another schema"),
+        ({"rehearsal": True}, "a rehearsal is no fit"),
+    ],
+)
+def test_terms_that_a_party_does_not_consent_to_end_it_before_any_charge(consent, reason):
+    usual = Consent(10.0, 1e-4, rules=("disjoint",))
+    ledgers = [PrivacyLedger(3.0, 1e-5) for _ in range(2)]
+    problem, parties = fit_for_real(
+        hospitals(2), DPPMetricLearner(**QUICK), kappa_rule="disjoint", ledgers=ledgers,
+        consents={1: replace(usual, **consent)},
+    )  # fmt: skip
+    assert reason in str(problem)
+    assert reason in str(parties[1])
+    assert not any(ledger.entries for ledger in ledgers)
+
+
+def test_what_parties_bring_must_go_together():
+    learner = DPPMetricLearner(**QUICK)
+    problem, _ = fit_for_real([hospital(0), hospital(9000, n_features=3)], learner)
+    assert "party 'B' has other columns than party 'A'" in str(problem)
+    problem, _ = fit_for_real(hospitals(2), learner, names=["A", "A"])
+    assert "two parties call themselves 'A'" in str(problem)
+    problem, _ = fit_for_real(
+        hospitals(2), learner, noise="coordinator", consents={0: Consent(10.0, 1e-4)}
+    )
+    assert "does not trust the coordinator" in str(problem)
+    bare = hospital(0)
+    without = PairSet(bare.features, bare.pairs, bare.labels)
+    problem, _ = fit_for_real([without, hospital(9000)], learner, kappa_rule="union")
+    assert "no key to hash the ids" in str(problem)
+
+
+class Meddling(Watched):
+    """Sends something else in place of the share number ``at``."""
+
+    def __init__(self, end, at, instead):
+        super().__init__(end)
+        self.left, self.instead = at, instead
+
+    def send(self, message):
+        if msgspec.msgpack.decode(message)["kind"] == "share":
+            if self.left == 0:
+                self.instead(self, message)
+                return
+            self.left -= 1
+        super().send(message)
+
+
+def leaves(meddling, message):
+    del message
+    meddling.close()
+    raise OSError
+
+
+def garbles(meddling, message):
+    del message
+    meddling.end.send(b"\xc1 nothing of ours")
+
+
+def shortens(meddling, message):
+    share = msgspec.msgpack.decode(message)
+    meddling.end.send(msgspec.msgpack.encode(share | {"words": share["words"][:-8]}))
+
+
+def repeats(meddling, message):
+    share = msgspec.msgpack.decode(message)
+    meddling.end.send(msgspec.msgpack.encode(share | {"round": 0}))
+
+
+def speaks_out_of_turn(meddling, message):
+    del message
+    meddling.end.send(msgspec.msgpack.encode(wire.Begin()))
+
+
+@pytest.mark.parametrize(
+    ("instead", "reason"),
+    [
+        (leaves, "party 'B' went away"),
+        (garbles, "party 'B' sent what is no message"),
+        (shortens, "party 'B' sent a sum for another answer"),
+        (repeats, "party 'B' sent a sum for another answer"),
+        (speaks_out_of_turn, "party 'B' sent another message than its turn"),
+    ],
+)
+def test_whoever_leaves_or_garbles_ends_the_fit_and_no_total_is_formed(instead, reason):
+    ledgers = [PrivacyLedger(3.0, 1e-5) for _ in range(3)]
+    received = []
+
+    class Listening(Watched):
+        def receive(self, most):
+            found = super().receive(most)
+            received.append(msgspec.msgpack.decode(found)["kind"])
+            return found
+
+    def change(i, end):
+        return Meddling(end, 2, instead) if i == 1 else Listening(end) if i == 0 else end
+
+    problem, parties = fit_for_real(
+        hospitals(3), DPPMetricLearner(**QUICK), ledgers=ledgers, change=change
+    )
+    assert isinstance(problem, PartyError)
+    assert reason in str(problem)
+    assert received.count("question") == 3
+    assert received.count("total") == 2  # of the answers before, and none since
+    assert reason in str(parties[0])
+    assert "the ledger was charged for this fit and stays charged" in str(parties[0])
+    assert all(len(ledger.entries) == 1 for ledger in ledgers)
+
+
+def test_a_late_party_ends_the_fit():
+    parts = hospitals(2)
+    terms = terms_for(DPPMetricLearner(**QUICK), 2)
+    lines = [line(0.3) for _ in parts]  # nobody joins
+    with pytest.raises(PartyError, match="party 1 sent nothing in time"):
+        coordinate(terms, [ends[0] for ends in lines])
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "reason"),
+    [
+        ("scale", lambda scale: scale / 2, "other noise than this party's sums need"),
+        ("scale", lambda scale: 2 * scale, "other noise than this party's sums need"),
+        ("name", lambda name: name + "?", "another sum than the plan of this party"),
+        ("round", lambda number: number + 1, "another sum than the plan of this party"),
+        ("exponent", lambda number: number + 1, "another sum than the plan of this party"),
+        ("entries", lambda number: number + 1, "another sum than the plan of this party"),
+    ],
+)
+def test_a_party_sums_nothing_that_it_would_not_ask_itself(field, value, reason):
+    class Asked(Watched):
+        def receive(self, most):
+            found = msgspec.msgpack.decode(super().receive(most))
+            if found["kind"] == "question":
+                found[field] = value(found[field])
+            return msgspec.msgpack.encode(found)
+
+    sent = []
+
+    def change(i, end):
+        asked = Asked(end) if i == 0 else end
+        sent.append(asked)
+        return asked
+
+    _, parties = fit_for_real(hospitals(2), DPPMetricLearner(**QUICK), change=change)
+    assert reason in str(parties[0])
+    watched = next(one for one in sent if isinstance(one, Asked))
+    assert "share" not in [msgspec.msgpack.decode(one)["kind"] for one in watched.sent]
+
+
+def test_a_roster_or_a_result_that_does_not_follow_is_refused():
+    def changing(kind, how):
+        class Changed(Watched):
+            def receive(self, most):
+                found = msgspec.msgpack.decode(super().receive(most))
+                return msgspec.msgpack.encode(how(found) if found["kind"] == kind else found)
+
+        return lambda i, end: Changed(end) if i == 0 else end
+
+    def told(kind, how):
+        learner = DPPMetricLearner(**QUICK)
+        return str(fit_for_real(hospitals(2), learner, change=changing(kind, how))[1][0])
+
+    smaller = {"pair": 1, "relationship": 1, "person": 1}
+    assert "smaller kappa" in told("roster", lambda found: found | {"kappas_used": smaller})
+    assert "another plan" in told("roster", lambda found: found | {"promise": "0" * 64})
+    twice = told("roster", lambda found: found | {"who": found["who"][1:] * 2})
+    assert "other parties or numbers" in twice
+    zeros = told("finished", lambda found: found | {"components": bytes(len(found["components"]))})
+    assert "another metric" in zeros
+
+
+def test_what_has_no_proof_for_several_parties_is_refused_beforehand():
+    parts = hospitals(2)
+    for learner, reason in [
+        (
+            DPPMetricLearner(mechanism="laplace", **QUICK),
+            "no sum of their noise gives pure epsilon",
+        ),
+        (DPPMetricLearner(epsilon=np.inf, **QUICK), "finite epsilon"),
+        (DPPMetricLearner(select="groups"), "learn from single pairs"),
+    ]:
+        with pytest.raises((InputError, PartyError), match=reason):
+            simulate(learner, parts)
+    for colluders in (0, 2):
+        with pytest.raises(InputError, match="colluders must be at least 1 and fewer"):
+            terms_for(DPPMetricLearner(), 2, colluders=colluders)
+    with pytest.raises(InputError, match="leave kappa='auto'"):
+        terms_for(DPPMetricLearner(kappa=3), 2)
+    with pytest.raises((InputError, PartyError)):
+        simulate(DPPTripletLearner(random_state=0), parts)
+
+
+def test_where_one_party_would_choose_a_column_several_ask_for_sums():
+    """At this epsilon a fit of one party starts by a noisy choice, for which several have no proof."""
+    parts = hospitals(2, n_pairs=1100, n_features=12)
+    learner = DPPMetricLearner(epsilon=0.1, random_state=0, **QUICK)
+    alone = learner.certify(of(parts))
+    joint = simulate(learner, parts, kappa_rule="disjoint").certificate
+    assert "start" in [query["name"] for query in alone.plan["releases"]]
+    assert [query["name"] for query in joint.plan["releases"]] == ["survey", "signal", "gradients"]
+    assert joint.verify()
