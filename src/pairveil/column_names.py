@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from pairveil._lazy import need
 from pairveil._warn import warn
 from pairveil.errors import DataWarning, InputError
 from pairveil.printable import shortened
@@ -28,8 +29,7 @@ def frame_of(table: Any, *, collect: bool = True) -> Any:
     """
     if isinstance(table, Mapping | Sequence) or hasattr(table, "__array_interface__"):
         return None
-    import narwhals as nw
-
+    nw = need("narwhals", "tables", "A table")
     if hasattr(table, "num_rows") and not hasattr(table, "to_batches"):  # an Arrow batch
         table = _arrow().Table.from_batches([table])
     try:
@@ -108,9 +108,7 @@ def arrow_cells(values: Any, name: str, kind: ColumnKind = "text") -> Any:
 
     Arrow would guess a type from all cells together: then what one of them holds could stop a fit.
     """
-    import narwhals as nw
-
-    pa = _arrow()
+    nw, pa = need("narwhals", "tables", "A table"), _arrow()
     series = nw.from_native(values, pass_through=True, allow_series=True)
     is_series = isinstance(series, nw.Series)
     mixed = series.dtype == nw.Object if is_series else _is_loose(values)
@@ -147,9 +145,8 @@ def _is_loose(values: Any) -> bool:
 
 
 def _arrow() -> Any:
-    import pyarrow  # slow to import, and who receives a release of plain numbers needs none of it
-
-    return pyarrow
+    # Slow to import, and who receives a release of plain numbers needs none of it.
+    return need("pyarrow", "tables", "A table")
 
 
 def _order(found: tuple[str, ...], names: tuple[str, ...]) -> list[int]:

@@ -21,7 +21,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pairveil import ReleasedMetric
+from pairveil import ReleasedMetric, ReleasedRanking
 from pairveil.errors import DataWarning, InputError
 from pairveil.records.readers import read_features
 from pairveil.release import exporters
@@ -290,6 +290,15 @@ def test_bad_matrices_and_places_are_refused_before_writing(tmp_path: Path, writ
     with pytest.raises(InputError, match="does not exist"):
         write(METRIC, tmp_path / "nowhere" / "out")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_release_is_exported_as_what_it_can_be(tmp_path: Path) -> None:
+    written = NAMED.export("csv", tmp_path / "metric.csv")
+    assert written.read_bytes() == exporters.to_csv(NAMED, tmp_path / "again.csv").read_bytes()
+    with pytest.raises(InputError, match="as onnx, csv, sklearn, sql, dense"):
+        NAMED.export("excel", tmp_path / "metric.xlsx")
+    with pytest.raises(InputError, match="in no other format"):
+        ReleasedRanking(strengths=[0.5, -0.5]).export("csv", tmp_path / "ranking.csv")
 
 
 # ---- raw rows: every export gives the distances of ReleasedMetric -------------------------------

@@ -8,9 +8,10 @@ import sys
 import numpy as np
 import pytest
 
-from pairveil import DPPMetricLearner
+from pairveil import DPPMetricLearner, ReleasedMetric, Schema
 from pairveil.linkage import ReleasedLinkage
 from pairveil.release.signing import new_key, sign
+from pairveil.schema.columns import NumberColumn
 
 LEARNING = (
     "scipy", "sklearn", "numba", "llvmlite", "pyarrow", "narwhals", "dp_accounting", "jinja2", "pandas",
@@ -69,6 +70,21 @@ from pairveil.linkage import ReleasedLinkage
 print(ReleasedLinkage.load(sys.argv[1]).match_weights([[1]]).round(1))
 """
     assert receive(code, tmp_path / "link").stdout == "[3.]\n"
+
+
+def test_raw_rows_need_tables_and_say_so(tmp_path):
+    schema = Schema((NumberColumn("age", bounds=(0.0, 100.0), fill=50.0),))
+    metric = ReleasedMetric(np.eye(len(schema.feature_names)), schema=schema)
+    metric.save(tmp_path / "raw")
+    code = """
+from pairveil import ReleasedMetric
+metric = ReleasedMetric.load(sys.argv[1])
+try:
+    metric.transform({"age": [20]})
+except ImportError as problem:
+    print(problem)
+"""
+    assert 'pip install "pairveil[tables]"' in receive(code, tmp_path / "raw").stdout
 
 
 def test_a_name_that_needs_more_says_which_extra():

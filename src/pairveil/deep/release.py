@@ -103,6 +103,14 @@ class ReleasedNetwork(NetworkRelease):
             raise InputError(f"the head does not fit on the encoder: {problem}") from None
         return cls(module, head.certificate_ if fitted else head.certificate, tuple(shape))
 
+    formats = ("onnx", "dense")
+
+    def export(self, to: str, path: str | Path) -> Path:
+        """Write it in one of its formats, by `to_onnx` or `to_dense`."""
+        if to not in self.formats:
+            return super().export(to, path)
+        return self.to_onnx(path) if to == "onnx" else self.to_dense(path)
+
     def to_onnx(self, path: str | Path) -> Path:
         """Write ``features (n, ...) -> projected (n, k)`` as ONNX (``pip install 'pairveil[onnx]'``)."""
         return write_file(path, onnx_bytes(self.module, self.shape))

@@ -329,11 +329,10 @@ class ExportJob(Job):
 
     def work(self, tell: Telling) -> None:
         """Load, and write."""
-        from pairveil.release.exporters import export
         from pairveil.release.metric import ReleasedMetric
 
         metric = ReleasedMetric.load(self.folder)
-        file = export(metric, self.to, self.out)
+        file = metric.export(self.to, self.out)
         rows = "" if metric.schema is None else ", of raw rows (the schema is inside)"
         size = f"{metric.n_components} x {metric.n_features}"
         tell.say(f"{size} metric as {self.to}{rows}: {file}")

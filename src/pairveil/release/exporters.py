@@ -31,7 +31,6 @@ from pairveil.array_types import FloatArray
 from pairveil.errors import InputError
 from pairveil.files import FolderDraft, write_file
 from pairveil.printable import as_cell
-from pairveil.release import FORMATS
 from pairveil.release.metric import ReleasedMetric, as_released
 from pairveil.release.projector import OnnxMaths, SqlMaths, Term, quoted
 from pairveil.schema.schema import Schema
@@ -374,14 +373,6 @@ def to_dense(metric: ReleasedMetric, path: str | Path, *, bias: ArrayLike | None
         draft.write("config.json", json.dumps(config, indent=2) + "\n")
         draft.write("model.safetensors", save(held))
         return draft.commit()
-
-
-def export(metric: ReleasedMetric, to: str, path: str | Path) -> Path:
-    """Write a released metric in one of the `pairveil.release.FORMATS`."""
-    if to not in FORMATS:
-        raise InputError(f"a metric can be exported as {', '.join(FORMATS)}")
-    written: Path = globals()[f"to_{to}"](metric, path)
-    return written
 
 
 def matrix_alone(metric: ReleasedMetric, what: str) -> FloatArray:

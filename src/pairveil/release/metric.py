@@ -23,6 +23,7 @@ from pairveil.foreign import parse_json
 from pairveil.plots import html_table, new_axes
 from pairveil.printable import printable
 from pairveil.privacy.certificate import Certificate
+from pairveil.release import FORMATS
 from pairveil.release.projector import numbers_of
 from pairveil.release.release import METRIC_FILE, ROOM, SCHEMA_FILE, About, Release, reserve
 from pairveil.schema.schema import Schema
@@ -31,6 +32,30 @@ from pairveil.schema.toml import read_schema, to_toml
 # ---- which columns weigh how much, in place of a matrix of numbers -------------------------------
 
 _SHOWN = 10
+
+
+def column_shares(components: Any, column_scale: Any = None) -> FloatArray:
+    """Share of each column in the trace of L^T L, on the scale that it had during learning.
+
+    Without dividing by the public factors a column of small numbers would look important for its unit alone;
+    one with factor 0 was constant and has no part. Scaled to 1 before squaring: the squares of what somebody
+    else released may not fit a float.
+
+    Examples
+    --------
+    >>> column_shares([[3.0, 4.0]])
+    array([0.36, 0.64])
+    """
+    matrix = np.asarray(components, dtype=np.float64)
+    if column_scale is not None:
+        scale = np.asarray(column_scale, dtype=np.float64)
+        with np.errstate(over="ignore"):
+            matrix = np.divide(matrix, scale, out=np.zeros_like(matrix), where=scale != 0)
+        matrix = np.nan_to_num(matrix)  # what overflowed weighs as much as a float can say
+    matrix = matrix / (float(np.abs(matrix).max()) or 1.0)
+    squares = np.einsum("ij,ij->j", matrix, matrix)
+    shares: FloatArray = squares / max(squares.sum(), np.finfo(float).tiny)
+    return shares
 
 
 def column_weights(metric: ReleasedMetric) -> dict[str, float]:
@@ -42,10 +67,7 @@ def column_weights(metric: ReleasedMetric) -> dict[str, float]:
     >>> column_weights(ReleasedMetric([[3.0, 0.0], [0.0, 1.0]], feature_names=("a", "b")))
     {'a': 0.9, 'b': 0.1}
     """
-    scale = np.ones(metric.n_features) if metric.column_scale is None else metric.column_scale
-    unscaled = metric.components / np.where(scale > 0, scale, 1.0)
-    squares = np.sum(unscaled**2, axis=0)
-    shares = squares / max(float(squares.sum()), 1e-300)
+    shares = column_shares(metric.components, metric.column_scale)
     names = metric.feature_names or tuple(f"column {at}" for at in range(metric.n_features))
     return dict(zip(names, shares.tolist(), strict=True))
 
@@ -116,7 +138,7 @@ class ReleasedMetric(Release):
     array([3.])
     """
 
-    file, what, most = METRIC_FILE, "release", None
+    file, what, most, formats = METRIC_FILE, "release", None, FORMATS
 
     components: FloatArray
     certificate: Certificate | None = None

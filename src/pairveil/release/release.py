@@ -152,6 +152,8 @@ class Release:
     """The artefact's file, and what people call it."""
     most: ClassVar[int | None] = MAX_BYTES
     """Bytes of an artefact that is read; None: any number."""
+    formats: ClassVar[tuple[str, ...]] = ()
+    """What it can be exported as."""
 
     certificate: Certificate | None
 
@@ -179,6 +181,19 @@ class Release:
     def verify(self) -> bool:
         """Whether there is a certificate, and every number of it that can be recomputed follows."""
         return self.certificate is not None and bool(self.certificate.verify())
+
+    def export(self, to: str, path: str | Path) -> Path:
+        """Write it in one of its `formats`, for those who do not use pairveil.
+
+        Every export is made by `pairveil.release.exporters` and takes the rows that the release takes.
+
+        Raises InputError: there is no such format of it, or the format cannot hold it.
+        """
+        if to not in self.formats:
+            known = f"as {', '.join(self.formats)}" if self.formats else "in no other format"
+            raise InputError(f"this {self.what} can be exported {known}")
+        written: Path = getattr(import_module("pairveil.release.exporters"), f"to_{to}")(self, path)
+        return written
 
     def save(
         self,

@@ -14,6 +14,7 @@ import numpy as np
 from pairveil.errors import InputError
 from pairveil.privacy.events import BestOfEvent
 from pairveil.privacy.verdict import releases_of
+from pairveil.release.metric import ReleasedMetric, column_shares
 from pairveil.report.data import (
     Budget,
     LedgerEntry,
@@ -34,38 +35,22 @@ MAX_LISTED = 1000  # features on the page, by weight: a release may have million
 def metric_shape(
     components: Any, feature_names: tuple[str, ...] | None = None, column_scale: Any = None
 ) -> MetricShape:
-    """The matrix's size and which features it weighs, on the scale they had during learning.
-
-    Parameters
-    ----------
-    components : array of shape (n_components, n_features)
-    column_scale : array of shape (n_features,), optional
-        Public factors that are part of ``components``; without dividing by them a column of small
-        numbers would look important for its unit alone.
+    """The matrix's size and which features it weighs; see `column_shares`.
 
     Examples
     --------
     >>> metric_shape([[3.0, 4.0]], ("age", "bmi")).weights
     (('bmi', 0.64), ('age', 0.36))
     """
-    matrix = np.asarray(components, dtype=np.float64)
-    if column_scale is not None:
-        scale = np.asarray(column_scale, dtype=np.float64)
-        # A column with factor 0 was constant: it has no part in the metric.
-        with np.errstate(over="ignore"):
-            matrix = np.divide(matrix, scale, out=np.zeros_like(matrix), where=scale != 0)
-        matrix = np.nan_to_num(matrix)  # what overflowed weighs as much as a float can say
-    # Scaled to 1 first: the squares of what somebody else released may not fit a float.
-    largest = float(np.abs(matrix).max())
-    squares = np.einsum("ij,ij->j", matrix / (largest or 1.0), matrix / (largest or 1.0))
-    shares = squares / max(squares.sum(), np.finfo(float).tiny)
+    rows, columns = np.shape(components)
+    shares = column_shares(components, column_scale)
     order = np.argsort(-shares, kind="stable")[:MAX_LISTED]
     listed = tuple(
         (feature_names[i] if feature_names else f"feature {i + 1}", float(shares[i])) for i in order
     )
     return MetricShape(
-        n_components=matrix.shape[0],
-        n_features=matrix.shape[1],
+        n_components=rows,
+        n_features=columns,
         weights=listed,
         rest=max(0.0, 1.0 - float(shares[order].sum())) if len(order) < len(shares) else 0.0,
     )
@@ -150,7 +135,6 @@ def read_release(folder: str | Path) -> ReportData:
     """
     from pairveil.release.curve import ErrorCurve
     from pairveil.release.linkage import ReleasedLinkage
-    from pairveil.release.metric import ReleasedMetric
     from pairveil.release.release import load_release
 
     released = load_release(folder)

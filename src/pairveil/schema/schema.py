@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pairveil._lazy import need
 from pairveil._warn import warn
 from pairveil.array_types import FloatArray
 from pairveil.column_names import arrow_cells, columns_of
@@ -180,6 +181,7 @@ class Schema:
     def encode(self, table: Any) -> tuple[FloatArray, dict[str, Counts]]:
         """What `apply` returns, and what was counted in each column; says nothing."""
         self.check()
+        need("pyarrow", "tables", "A release that reads raw rows by its schema")
         cells = _cells_of(table, self.raw_names)
         blocks, counts = [], {}
         for column in self.features:
