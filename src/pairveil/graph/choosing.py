@@ -101,7 +101,9 @@ def select_pairs(
         says = "max_degree must be a whole number of at least 1, or None"
         limit = min(limit, _whole(max_degree, 1, 2**63, says))
     rank = ranks(order_of_ids(getattr(pairs, "ids", None)))
-    ends = _checked(pairs)
+    ends = checked_pairs(pairs)
+    if len(ends) >= NO_LIMIT // 2:
+        raise InputError("more than 2**30 pairs: choose within parts of the graph")
     if rank is None and int(ends.max()) > 4 * len(ends) + 65_536:  # sparse numbers: renumber
         ends = compacted(ends)[1]
     records = records_of(ends, rank=rank)
@@ -199,14 +201,6 @@ def generator_of(random_state: int | np.random.Generator | None) -> np.random.Ge
     if isinstance(random_state, (int, np.integer)) and random_state < 0:
         raise InputError("random_state must not be negative")
     return np.random.default_rng(random_state)
-
-
-def _checked(pairs: Any) -> NDArray[Any]:
-    """The pairs as int32 or int64 numbers of different people."""
-    ends = checked_pairs(pairs)
-    if len(ends) >= NO_LIMIT // 2:
-        raise InputError("more than 2**30 pairs: choose within parts of the graph")
-    return ends
 
 
 def _renumbered(ends: NDArray[Any]) -> tuple[NDArray[np.int32], int]:

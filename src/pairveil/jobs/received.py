@@ -156,9 +156,10 @@ def in_short(judged: Any, certificate: Any) -> str:
     >>> in_short(Verdict(True, (), "", {"relationship": 61, "person": 71}), _example())
     'At most 61 in 100 for a relationship, 71 for a person. A coin gets 50.'
     """
-    from pairveil.privacy.verdict import unit_name
 
-    named = {unit_name(certificate, unit): times for unit, times in judged.in_100.items()}
+    named = {
+        certificate.words.called.get(unit, unit): times for unit, times in judged.in_100.items()
+    }
     bounds = [f"{times} for a {name}" for name, times in named.items() if times is not None]
     none = [f"a {name}" for name, times in named.items() if times is None]
     several = f"All {judged.releases} releases together: at" if (judged.releases or 0) > 1 else "At"

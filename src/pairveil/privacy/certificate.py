@@ -307,9 +307,14 @@ class Certificate:
         return kind if kind in KINDS else "pairs"
 
     @property
+    def worded_as(self) -> str:
+        """Its kind of records; pairs of public points are links, whose labels alone are private."""
+        return "links" if POINTS_ARE_PUBLIC in self.public else self.records
+
+    @property
     def words(self) -> Words:
-        """How its records are worded; pairs of public points are links."""
-        return WORDS["links" if POINTS_ARE_PUBLIC in self.public else self.records]
+        """How its records are worded."""
+        return WORDS[self.worded_as]
 
     def group_of(self, unit: Unit | None = None) -> Group:
         """What one unit can move: its kappa (version 1), or its cost in each event."""

@@ -13,7 +13,7 @@ What a unit can move of each kind of records is a `Cost` (`pairveil.records.kind
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from numbers import Integral, Real
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args, get_type_hints
@@ -33,20 +33,32 @@ MAX_CANDIDATES = 64
 Noise = Annotated[float, Meta(ge=0)]
 Count = Annotated[int, Meta(ge=1, le=MAX_STEPS)]
 Share = Annotated[float, Meta(gt=0, le=1)]
+Eta = Annotated[float, Meta(gt=0)]
 
 
-def _check_noise(value: object, name: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise InputError(f"{name} must be a number, not {type(value).__name__}")
-    if not 0.0 <= float(value) < math.inf:
-        raise InputError(f"{name} must be finite and at least 0 (0: no noise, epsilon is inf)")
+_RULES: dict[str, tuple[Any, Callable[[Any], bool], str]] = {
+    "Noise": (
+        Real,
+        lambda v: 0.0 <= v < math.inf,
+        "finite and at least 0 (0: no noise, epsilon is inf)",
+    ),
+    "Eta": (Real, lambda v: v > 0.0, "greater than 0 (inf: no noise, epsilon is inf)"),
+    "Share": (Real, lambda v: 0.0 < v <= 1.0, "in (0, 1]"),
+    "Count": (Integral, lambda v: 1 <= v <= MAX_STEPS, f"between 1 and {MAX_STEPS}"),
+}
+"""What a number of each kind is; a NaN is none of them."""
 
 
-def _check_count(value: object, name: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise InputError(f"{name} must be an integer, not {type(value).__name__}")
-    if not 1 <= int(value) <= MAX_STEPS:
-        raise InputError(f"{name} must be between 1 and {MAX_STEPS}")
+def _checked(value: Any, kind: str, name: str) -> Any:
+    """A number that its kind allows, as Python's own: equal events are equal as JSON too."""
+    number, holds, says = _RULES[kind]
+    if isinstance(value, bool) or not isinstance(value, number):
+        wanted = "an integer" if number is Integral else "a number"
+        raise InputError(f"{name} must be {wanted}, not {type(value).__name__}")
+    plain = (int if number is Integral else float)(value)
+    if not holds(plain):
+        raise InputError(f"{name} must be {says}")
+    return plain
 
 
 @dataclass(frozen=True)
@@ -64,13 +76,8 @@ class _Event:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value = getattr(self, field.name)
-            if field.type == "Count":
-                _check_count(value, field.name)
-            elif field.type == "Noise":
-                _check_noise(value, field.name)
-            # Not numpy's numbers: equal events are equal as JSON too.
-            object.__setattr__(self, field.name, (int if field.type == "Count" else float)(value))
+            value = _checked(getattr(self, field.name), str(field.type), field.name)
+            object.__setattr__(self, field.name, value)
 
     @property
     def noise(self) -> float:
@@ -113,13 +120,6 @@ class GaussianEvent(_Event):
     noise_multiplier: Noise
     sample_rate: Share = 1.0
     steps: Count = 1
-
-    def __post_init__(self) -> None:
-        if isinstance(self.sample_rate, bool) or not isinstance(self.sample_rate, Real):
-            raise InputError("sample_rate must be a number in (0, 1]")
-        if not 0.0 < float(self.sample_rate) <= 1.0:
-            raise InputError("sample_rate must be in (0, 1]")
-        super().__post_init__()
 
 
 @dataclass(frozen=True)
@@ -202,17 +202,13 @@ class ChoiceEvent(_Event):
     is_pure = True
     is_choice = True
     words = "a noisy choice among candidates"
-    eta: float
+    eta: Eta
     steps: Count = 1
 
     def __post_init__(self) -> None:
         if isinstance(self.eta, str) and self.eta == "inf":
             # As `to_dict` writes it: JSON has no infinity.
             object.__setattr__(self, "eta", math.inf)
-        if isinstance(self.eta, bool) or not isinstance(self.eta, Real):
-            raise InputError(f"eta must be a number, not {type(self.eta).__name__}")
-        if not float(self.eta) > 0.0:
-            raise InputError("eta must be greater than 0 (inf: no noise, epsilon is inf)")
         super().__post_init__()
 
     @property
@@ -260,8 +256,6 @@ class BestOfEvent:
     trials: tuple[tuple[Event, ...], ...]
 
     def __post_init__(self) -> None:
-        _check_count(self.mean_trials, "mean_trials")
-        _check_noise(self.slack, "slack")
         listed = isinstance(self.trials, list | tuple) and self.trials
         if not (listed and all(isinstance(one, list | tuple) and one for one in self.trials)):
             raise InputError("a 'best-of' event must list the events of a trial of each candidate")
@@ -273,8 +267,8 @@ class BestOfEvent:
         )
         if any(isinstance(event, BestOfEvent) for one in trials for event in one):
             raise InputError("a trial holds no selection of its own")
-        object.__setattr__(self, "mean_trials", int(self.mean_trials))
-        object.__setattr__(self, "slack", float(self.slack))
+        object.__setattr__(self, "mean_trials", _checked(self.mean_trials, "Count", "mean_trials"))
+        object.__setattr__(self, "slack", _checked(self.slack, "Noise", "slack"))
         object.__setattr__(self, "trials", trials)
 
     @property
@@ -315,7 +309,7 @@ _Trial: Any = (
     _stored(GaussianEvent)
     | _stored(DisjointGaussianEvent)
     | _stored(LaplaceEvent)
-    | _stored(ChoiceEvent, eta=Annotated[float, Meta(gt=0)] | Literal["inf"])
+    | _stored(ChoiceEvent, eta=Eta | Literal["inf"])
 )
 _Candidates: Any = Annotated[
     list[Annotated[list[_Trial], Meta(min_length=1)]], Meta(min_length=1, max_length=MAX_CANDIDATES)

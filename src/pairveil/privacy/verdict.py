@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pairveil.errors import InputError
-from pairveil.privacy.units import PEOPLE_TOGETHER, POINTS_ARE_PUBLIC, UNFIT, VERDICT, Unit
+from pairveil.privacy.units import PEOPLE_TOGETHER, UNFIT, VERDICT, Unit
 
 if TYPE_CHECKING:
     from pairveil.privacy.certificate import Certificate
@@ -142,7 +142,7 @@ def verdict(
         about={unit: _about(made, certificate, unit) for unit in in_100},
         left_out_means="" if open_in_100 is None else _left_out(made, certificate),
         limits=(
-            certificate.words.limits.format(records_of(certificate)),
+            certificate.words.limits.format(certificate.words.records),
             *([] if beside is None else [VERDICT["measured"]]),
             _counted(count),
         ),
@@ -158,7 +158,7 @@ def delta_too_large(certificate: Certificate) -> str:
     if certificate.delta < 1 / n:
         return ""
     return VERDICT["large_delta"].format(
-        delta=certificate.delta, n=n, records=records_of(certificate), smaller=small_delta(n)
+        delta=certificate.delta, n=n, records=certificate.words.records, smaller=small_delta(n)
     )
 
 
@@ -168,8 +168,8 @@ def small_delta(n_records: int) -> float:
 
 
 def kind_of(certificate: Certificate) -> str:
-    """The kind of the records; pairs of public points are links, whose labels alone are private."""
-    return "links" if POINTS_ARE_PUBLIC in certificate.public else certificate.records
+    """The kind of the records, as it is worded."""
+    return certificate.worded_as
 
 
 def records_of(certificate: Certificate) -> str:
@@ -241,7 +241,7 @@ def _full_kappa(certificate: Certificate) -> int:
 
 
 def _headline(found: Verdict, certificate: Certificate) -> str:
-    called = {unit: unit_name(certificate, unit) for unit in found.in_100}
+    called = {unit: certificate.words.called.get(unit, unit) for unit in found.in_100}
     bounds = [(called[unit], times) for unit, times in found.in_100.items() if times is not None]
     none = [f"one {called[unit]}" for unit, times in found.in_100.items() if times is None]
     several = f"All {found.releases} releases together: " if (found.releases or 0) > 1 else ""
@@ -269,7 +269,7 @@ def _about(found: Verdict, certificate: Certificate, unit: str) -> str:
 
 
 def _left_out(found: Verdict, certificate: Certificate) -> str:
-    records, full = records_of(certificate), _full_kappa(certificate)
+    records, full = certificate.words.records, _full_kappa(certificate)
     dropped = f"{found.left_out:,} {records if found.left_out > 1 else certificate.words.record}"
     why = VERDICT["left_out_why"].format(full=full, records=records) if full > 1 else ""
     return VERDICT["left_out"].format(dropped=dropped, times=found.open_in_100, why=why)

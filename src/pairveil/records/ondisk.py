@@ -20,7 +20,7 @@ import scipy  # as in `validation`
 
 from pairveil.errors import InputError
 from pairveil.foreign import check_archive, check_growth, taking_apart
-from pairveil.records.files import check_parquet
+from pairveil.records.files import check_parquet, require_file
 from pairveil.records.pairset import PairSet
 from pairveil.records.tables import FeatureTable
 
@@ -134,10 +134,12 @@ def open_pairs(
     label: str = "label",
 ) -> PairSet:
     """A PairSet over files."""
-    table = read_array_file(_existing(features)).values
-    files = sorted(Path(pairs).glob("*.parquet")) or [_existing(pairs)]
+    table = read_array_file(require_file(features)).values
+    files = sorted(Path(pairs).glob("*.parquet")) or [require_file(pairs)]
     if (path := files[0]).suffix.lower() == ".npy":
-        return PairSet(table, _mapped(path), None if labels is None else _mapped(_existing(labels)))
+        return PairSet(
+            table, _mapped(path), None if labels is None else _mapped(require_file(labels))
+        )
     if labels is not None:
         raise InputError(
             "labels of a Parquet file are one of its columns; leave the third file out"
@@ -146,13 +148,6 @@ def open_pairs(
     parts = [_read_parquet(file, (left, right, label)) for file in files]
     ends, marks = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
     return PairSet(table, ends, marks).canonical()[0]
-
-
-def _existing(path: str | Path) -> Path:
-    found = Path(path)
-    if not found.is_file():
-        raise InputError(f"there is no file {found.name} at that place")
-    return found
 
 
 def _read_parquet(path: Path, columns: tuple[str, str, str]) -> tuple[np.ndarray, np.ndarray]:

@@ -19,6 +19,7 @@ from pairveil._warn import warn
 from pairveil.column_names import ColumnKind
 from pairveil.errors import InputError, PrivateNote
 from pairveil.foreign import taking_apart
+from pairveil.printable import many
 from pairveil.records.columns import CellColumn, Meaning, ids_as_text, numbers, numbers_in
 from pairveil.records.files import TableSource, open_table, require_file
 from pairveil.records.identity import folded_ids, look_up, rows_of_ids, say_similar
@@ -284,10 +285,11 @@ def read_pairs(
 def say_null(table: PairTable) -> None:
     """Tell the operator how many labels could not be read, if any; a private note, as their rows are."""
     if table.null is not None and table.rows is not None:
-        rows, many = table.rows[table.null], int(table.null.sum()) > 1
+        rows = table.rows[table.null]
+        labels = many(len(rows), "label", "labels")
         warn(
-            f"{len(rows)} label{'s' * many} cannot be read ({name_rows(rows)}): such a pair stays in its "
-            "place and contributes nothing",
+            f"{labels} cannot be read ({name_rows(rows)}): such a pair stays in its place and contributes "
+            "nothing",
             PrivateNote,
         )
 

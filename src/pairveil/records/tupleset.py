@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairveil._warn import warn
 from pairveil.array_types import IntArray
 from pairveil.errors import InputError, PrivateNote
+from pairveil.printable import many
 from pairveil.records.kinds import TUPLES
 from pairveil.records.records import Records, face
 from pairveil.records.validation import check_features, check_members
@@ -136,7 +137,10 @@ def _checked_order(order: Any, shape: tuple[int, int]) -> Orders:
         )
     valid = is_order(values)
     meant = (values >= 0).any(axis=1)  # a row of -1 says that it is null
-    _say_null(int((~valid & meant).sum()), "an order of roles that makes no sense")
+    if count := int((~valid & meant).sum()):
+        have = many(count, "tuple has", "tuples have")
+        nothing = "contributes nothing" if count == 1 else "contribute nothing"
+        warn(f"{have} an order of roles that makes no sense and {nothing}", PrivateNote)
     return np.where(valid[:, None], values, ABSENT).astype(np.int8)
 
 
@@ -150,15 +154,6 @@ def is_order(order: NDArray[Any]) -> NDArray[np.bool_]:
     distinct = ((ordered[:, 1:] != ordered[:, :-1]) | (ordered[:, 1:] < 0)).all(axis=1)
     found: NDArray[np.bool_] = inside & packed & distinct & (played.sum(axis=1) >= FEWEST)
     return found
-
-
-def _say_null(count: int, why: str) -> None:
-    if count:
-        one = count == 1
-        warn(
-            f"{count} tuple{' has' if one else 's have'} {why} and contribute{'s' if one else ''} nothing",
-            PrivateNote,
-        )
 
 
 def order_of_classes(classes: IntArray, *, pairs: bool = False) -> Orders:
@@ -221,12 +216,8 @@ def answered(y: Any, shape: tuple[int, ...]) -> Orders:
         )
     valid = np.isin(given, np.arange(1, m))
     if not valid.all():
-        count = int((~valid).sum())
-        warn(
-            f"{count} answer{'s' * (count > 1)} name{'' if count > 1 else 's'} no column from 1 to {m - 1}: "
-            "such a tuple contributes nothing",
-            PrivateNote,
-        )
+        names = many(int((~valid).sum()), "answer names", "answers name")
+        warn(f"{names} no column from 1 to {m - 1}: such a tuple contributes nothing", PrivateNote)
     chosen = np.where(valid, given, 1).astype(np.int64)
     order = np.tile(np.arange(m), (n, 1))
     # The positive comes to place 1; those before it move back by one.
