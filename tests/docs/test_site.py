@@ -88,6 +88,34 @@ def test_nothing_refers_to_what_is_not_in_the_repository() -> None:
     assert found == []
 
 
+def test_code_that_a_theorem_names_exists() -> None:
+    """Each proof names the module, class or function that rests on it: `package.module.name`, or a name."""
+    roots = (ROOT / "src/pairveil", ROOT / "reproduction")
+    code = {path: path.read_text("utf-8") for root in roots for path in root.rglob("*.py")}
+    named = {
+        name
+        for page in (ROOT / "docs/theory").glob("*.md")
+        for name in re.findall(r"`([A-Za-z_][\w.]*)`", page.read_text("utf-8"))
+    } - {"os.urandom", "torch.func"}
+    assert {"privacy.compose", "grid_sensitivity", "learners.ranking.NetChoices"} <= named
+    assert [name for name in sorted(named) if not _is_in(code, name)] == []
+
+
+def _is_in(code: dict[Path, str], name: str) -> bool:
+    """Whether a module or package, a name in a module, or a name anywhere is there."""
+    modules = {path.with_suffix("").as_posix() for path in code}
+    modules |= {path.parent.as_posix() for path in code}
+
+    def is_module(dotted: str) -> bool:
+        return any(one.endswith("/" + dotted.replace(".", "/")) for one in modules)
+
+    home, _, last = name.rpartition(".")
+    at = "/" + home.replace(".", "/") + ".py"
+    searched = [text for path, text in code.items() if path.as_posix().endswith(at)]
+    made = re.compile(rf"(def|class) {last}\b|^ *{last}\b[^=\n]*[=:]", re.M)
+    return is_module(name) or any(made.search(text) for text in searched or code.values())
+
+
 def test_links_from_the_source_into_the_docs_lead_somewhere() -> None:
     sources = [*(ROOT / "src").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
     named = {
