@@ -73,8 +73,8 @@ def utility(
         ),
     ] = False,
     first_seed: Annotated[
-        int, typer.Option("--first-seed", min=0, help="Those below 300 chose the defaults.")
-    ] = 300,
+        int, typer.Option("--first-seed", min=0, help="Those below 9100 may have chosen defaults.")
+    ] = 9100,
     out: OutFolder = None,
     json_: JsonFlag = False,
     quiet: QuietFlag = False,
@@ -107,7 +107,7 @@ def tables(
         str, typer.Option("--half", help="selection (defaults are chosen on it) or report.")
     ] = "report",
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Repeats.")] = 3,
-    first_seed: Annotated[int, typer.Option("--first-seed", min=0)] = 8000,
+    first_seed: Annotated[int, typer.Option("--first-seed", min=0)] = 9100,
     only: Annotated[str, typer.Option("--only", help="Tables whose name holds this.")] = "",
     before: Annotated[
         Path | None, typer.Option("--before", exists=True, help="An earlier run to stand beside.")

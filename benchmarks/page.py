@@ -13,6 +13,7 @@ from typing import Any
 
 from reproduction.cells import write_whole
 
+from benchmarks.tables import HALVES, HARM, number, of, read, summary
 from pairveil.errors import InputError
 
 TARGETS = {
@@ -23,12 +24,13 @@ TARGETS = {
     ("paths, pure epsilon", 1.0): 0.6,
 }
 SMALL_TARGETS = {("breast_cancer", "paths", 1.0): 0.8, ("digits", "paths", 4.0): 0.3}
+NAMES = {half: {table.name for table in of(half)} for half in HALVES}
 BY_HAND = "<!-- by hand: what stands below is kept -->"
 INTRODUCTION = """# Benchmarks
 
 This page says what is kept, how fast it is, and which command measures it: one table for each question.
 
-The first five tables are written by `make bench` from `benchmarks/results/*.json`
+The first six tables are written by `make bench` from `benchmarks/results/*.json`
 (`python -m benchmarks.page`). The machine was shared: compare times as ratios within one run.
 """
 
@@ -50,6 +52,8 @@ def write_page(results: str | Path, page: str | Path) -> Path:
         file = folder / f"{name}.json"
         if file.exists():
             parts.append(section(json.loads(file.read_text(encoding="utf-8"))))
+    if (folder / "tables.jsonl").exists():
+        parts.insert(2, tables_section(read(folder / "tables.jsonl")))
     if len(parts) == 1:
         raise InputError(f"{folder} holds no results; run python -m benchmarks first")
     before = target.read_text(encoding="utf-8") if target.exists() else ""
@@ -75,8 +79,8 @@ def utility_section(result: Mapping[str, Any]) -> str:
         f"zero-out, delta {result['delta']:g} (pure epsilon: 0). Gain kept is (AUC - Euclid) / "
         "(reference - Euclid), the mean with the half width of its 95 % interval. AUC is of "
         "class-balanced pairs of test people; the reference is the best of our non-private learner on "
-        "the paper's graph, LDA and NCA. **Bold** is below its target. Seeds start at 300; defaults "
-        "were chosen on others.",
+        "the paper's graph, LDA and NCA. **Bold** is below its target. Seeds start at "
+        f"{result['first_seed']}; defaults were chosen on others.",
         "",
         _row(["setting", "unit", "epsilon", *names]),
         _row(["---"] * (3 + len(names))),
@@ -93,6 +97,31 @@ def utility_section(result: Mapping[str, Any]) -> str:
             )
             cells.append(_gain(by_key[name, method, epsilon], wanted))
         lines.append(_row([method, unit, f"{epsilon:g}", *cells]))
+    return "\n".join([*lines, ""])
+
+
+def tables_section(rows: Sequence[dict[str, Any]]) -> str:
+    """Gain kept on many tables, in both halves, and how many of them end below Euclid."""
+    halves = [[row for row in rows if row["table"] in NAMES[half]] for half in HALVES]
+    tables, seeds = (
+        [len({row[key] for row in half}) for half in halves] for key in ("table", "seed")
+    )
+    titles = ("gain kept", "real harmed", "drawn harmed", "worst mean", "worst draw")
+    lines = [
+        "## Many tables",
+        "",
+        "`python -m benchmarks tables`: the half on which rules are chosen / the half on which they are "
+        f"reported ({tables[0]} and {tables[1]} tables, {seeds[0]} and {seeds[1]} seeds from "
+        f"{min(row['seed'] for row in rows)}). Mean gain kept against LDA; tables of 300 pairs or more "
+        f"whose mean ends more than {HARM:g} of AUC below Euclid; the worst mean and draw. 'No "
+        "information': labels at random.",
+        "",
+        _row(["epsilon", *titles]),
+        _row(["---"] * (1 + len(titles))),
+    ]
+    for both in zip(*map(summary, halves), strict=True):
+        shown = [" / ".join(number(one[title]) for one in both) for title in titles]
+        lines.append(_row([both[0]["cell"], *shown]))
     return "\n".join([*lines, ""])
 
 

@@ -287,20 +287,21 @@ def gains(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, tuple[float, fl
 
 
 def summary(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """By cell: mean gain kept over tables, tables whose mean ends below Euclid, the worst mean and draw."""
+    """By cell: mean gain kept; of tables of `FEW_PAIRS` or more, those below Euclid, worst mean and draw."""
     kinds = {row["table"]: row["drawn"] for row in rows if row["pairs"] >= FEW_PAIRS}
     lines = []
     for cell, tables in gains(rows).items():
         kept = np.array([one[0] for one in tables.values()])
-        harmed = [kinds[name] for name, one in tables.items() if name in kinds and one[1] < -HARM]
+        judged = {name: one for name, one in tables.items() if name in kinds}
+        harmed = [kinds[name] for name, one in judged.items() if one[1] < -HARM]
         lines.append(
             {
                 "cell": cell,
                 "gain kept": float(np.nanmean(kept)),
                 "real harmed": harmed.count(False),
                 "drawn harmed": harmed.count(True),
-                "worst mean": min(one[1] for one in tables.values()),
-                "worst draw": min(one[2] for one in tables.values()),
+                "worst mean": min((one[1] for one in judged.values()), default=math.nan),
+                "worst draw": min((one[2] for one in judged.values()), default=math.nan),
             }
         )
     return lines
@@ -314,7 +315,7 @@ def markdown(rows: Sequence[dict[str, Any]], before: Sequence[dict[str, Any]] = 
     for line in lines:
         was = old.get(line["cell"], {})
         cells = [
-            (f"{_number(was[head])} -> " if was else "") + _number(line[head]) for head in heads[1:]
+            (f"{number(was[head])} -> " if was else "") + number(line[head]) for head in heads[1:]
         ]
         said.append("| " + " | ".join([line["cell"], *cells]) + " |")
     return "\n".join(said)
@@ -326,12 +327,13 @@ def table_by_table(rows: Sequence[dict[str, Any]], before: Sequence[dict[str, An
     cells = list(runs[-1])
     said = ["| table | " + " | ".join(cells) + " |", "|---" * (len(cells) + 1) + "|"]
     for name in runs[-1][cells[0]]:
-        shown = [" -> ".join(_number(run[cell][name][0]) for run in runs) for cell in cells]
+        shown = [" -> ".join(number(run[cell][name][0]) for run in runs) for cell in cells]
         said.append("| " + " | ".join([name, *shown]) + " |")
     return "\n".join(said)
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """A count, or a figure to three places."""
     return str(value) if isinstance(value, int) else f"{value:.3f}"
 
 

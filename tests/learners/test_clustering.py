@@ -14,7 +14,7 @@ from pairveil.audit.exact_audit import audit_exactly, measure
 from pairveil.errors import PrivateNote
 from pairveil.learners import LEARNERS, learner_class
 from pairveil.learners.clustering import (
-    METRIC_SHARE,
+    NUMBERS,
     LinkVotes,
     candidates,
     choose,
@@ -279,4 +279,4 @@ def test_it_is_registered_and_known_to_scikit_learn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fitted()
-    assert METRIC_SHARE == 0.5
+    assert NUMBERS.metric_share == 0.5

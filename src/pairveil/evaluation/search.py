@@ -305,12 +305,12 @@ class PrivateSearch(WithoutData):
         self._check()
         train, labels, *held_out = split_pairs(pairs, y, float(self.test_share), self.random_state)
         settings = [self._setting(params) for params in ParameterGrid(self.grid)]
-        test, guessed = self.learner._measured_pairs(*held_out, warn=False)
+        test = self.learner._read_pairs(*held_out, learning=False, quiet=True)
         first = [(params, one, one.prepare(train, labels)) for params, one in settings]
         if not all(KINDS[prepared.material.kind].pairwise for _, _, prepared in first):
             raise InputError("a search is among fits to pairs; select='groups' is not one")
-        whole = self.learner._measured_pairs(pairs, y, warn=False)[0]
-        return self._within_budget(first, test, kappa_of(whole).relationship, guessed)
+        whole = self.learner._read_pairs(pairs, y, learning=False, quiet=True).data
+        return self._within_budget(first, test.data, kappa_of(whole).relationship, test.inferred)
 
     def certify(self, pairs: Any, y: ArrayLike | None = None) -> Certificate | None:
         """The certificate that ``fit`` would issue for a split of this size; spends nothing."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import re
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib import import_module
@@ -33,7 +34,7 @@ from pairveil.engine.backends.local import backend_for, check_backend
 from pairveil.engine.checkpoint import Checkpoint, Content, Hold, fit_digest, name_of, read
 from pairveil.engine.engine import Engine, OnAnswer
 from pairveil.engine.plan import Recipe
-from pairveil.errors import ClusterError, InputError, PrivacyLeakWarning
+from pairveil.errors import ClusterError, InputError, PairveilWarning, PrivacyLeakWarning
 from pairveil.learners.inputs import (
     OWN_ROWS,
     RawRows,
@@ -71,20 +72,6 @@ def charge(ledger: PrivacyLedger | None, prepared: Prepared, saved: Checkpoint |
 
     A killed fit has spent, never the other way round. A fit without noise costs infinitely much, so a ledger
     refuses it.
-
-    Parameters
-    ----------
-    ledger : PrivacyLedger or None
-        None keeps no account.
-    saved : Checkpoint or None
-        Tells the ledger of each answer from here on, before it is used.
-
-    Raises
-    ------
-    BudgetError
-        The budget does not allow it.
-    InputError
-        The checkpoint is not what the ledger knows of it.
     """
     if ledger is None:
         return
@@ -115,13 +102,7 @@ def check_resumable(ledger: PrivacyLedger | None, prepared: Prepared, path: Path
 
 
 def how_to_resume(ledger: PrivacyLedger | None, saved: Checkpoint | None) -> str:
-    """What a fit that was stopped has been charged, and how it is resumed: for people.
-
-    Examples
-    --------
-    >>> how_to_resume(None, None)
-    'No ledger was charged. Run it again; with checkpoint=FILE it can be resumed next time'
-    """
+    """What a fit that was stopped has been charged, and how it is resumed: for people."""
     if saved is not None:
         charged = "" if ledger is None else "The ledger was charged for this fit, once. "
         more = "" if ledger is None else ", and charges nothing more"
@@ -181,15 +162,6 @@ def most_rows(recipe: Recipe, n_features: int) -> int:
 
     A recipe that can tell has ``most_rows(n_features)``; others return ``n_components`` rows if they have
     such a parameter, or a square matrix.
-
-    Examples
-    --------
-    >>> from pairveil.learners.contrastive.recipe import ContrastiveRecipe
-    >>> from pairveil.learners.classes import ScatterRecipe
-    >>> most_rows(ContrastiveRecipe(), 30), most_rows(ContrastiveRecipe(), 10_000)
-    (30, 10)
-    >>> most_rows(ScatterRecipe(2, n_components=3), 30), most_rows(ScatterRecipe(2), 30)
-    (3, 30)
     """
     own = getattr(recipe, "most_rows", None)
     if own is not None:
@@ -198,13 +170,7 @@ def most_rows(recipe: Recipe, n_features: int) -> int:
 
 
 def checkpoint_bytes(plan: Mapping[str, Any]) -> int:
-    """Bytes of the checkpoint of a whole fit, at most; ``plan`` is that of the certificate of any learner.
-
-    Examples
-    --------
-    >>> checkpoint_bytes({"releases": [{"entries": 300, "steps": 100}]})
-    281000
-    """
+    """Bytes of the checkpoint of a whole fit, at most; ``plan`` is that of the certificate of any learner."""
     queries = plan["releases"]
     total: int = _FIRST_LINE + sum(
         query["steps"] * (8 * query["entries"] + _RECORD) for query in queries
@@ -463,11 +429,19 @@ class PrivateLearner(WithoutData):
                 raise InputError("groups hold the labels of the pairs inside them: leave y out")
             RawRows.of(self).table(None, data)
             return Resolved(data.canonical()[0])
-        table = self.preprocessor
-        named, people = rows_of(data, table), without_ids(table)
-        read, preprocessor = RawRows.of(self).inputs(named, people, learning=True)
-        found = resolve_training(read, y, preprocessor, ids=ids_of(table))
+        found = self._read_pairs(data, y, learning=True)
         return found._replace(secret=own_secret(self, data, guessed=found.inferred))
+
+    def _read_pairs(self, pairs: Any, y: Any, *, learning: bool, quiet: bool = False) -> Resolved:
+        """Labelled pairs whose rows are as this learner sees them, or as its metric takes them."""
+        if quiet:  # said already
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", PairveilWarning)
+                return self._read_pairs(pairs, y, learning=learning)
+        table = self.preprocessor
+        named, people = rows_of(pairs, table), without_ids(table)
+        read, preprocessor = RawRows.of(self).inputs(named, people, learning=learning)
+        return resolve_training(read, y, preprocessor, ids=ids_of(table))
 
     def _check(self, given: Any, n_features: int) -> None:
         """Refuse senseless values of the learner's own parameters, before anything is spent."""

@@ -59,46 +59,70 @@ from pairveil.records.records import Records
 Numbers = NDArray[np.int32]
 
 
-_MEASURED = "guides/classes.md"
+_FROM = "benchmarks.md, people with classes"
 
 
 @dataclass(frozen=True)
 class ClassNumbers:
     """The fitted numbers of `fit_classes`; deviations are those of the noise."""
 
-    columns_share: float = fitted(0.12, "part of the budget for the columns' scale", _MEASURED)
-    choosing_shares: tuple[float, float] = fitted(
-        (0.10, 0.10), "the same, and for a choice, where one is made", _MEASURED
+    columns_share: float = fitted(
+        0.12, "part of the budget for the columns' scale", _FROM, 0.005, -0.015
+    )
+    choosing_share: float = fitted(
+        0.1, "part for the columns, and for the choice, where one is made", _FROM, -0.045, 0.011
     )
     clear_vector: float = fitted(
-        1000.0, "people / noise vector from which no column is chosen", _MEASURED
+        1000.0, "people / noise vector from which no column is chosen", _FROM, 0.0, 0.0
     )
-    lucky_gap: float = fitted(3.0, "deviations below which class counts are equal", _MEASURED)
-    least_class: float = fitted(0.1, "least part of the people that a class would have", _MEASURED)
-    hidden: float = fitted(3.0, "deviations below which a variance is not known", _MEASURED)
-    centred: float = fitted(1.5, "most levels that the mean of a hidden column is", _MEASURED)
-    stretch: float = fitted(1.8, "factor of the chosen column, if hidden", _MEASURED)
+    lucky_gap: float = fitted(
+        3.0, "deviations below which class counts are equal", _FROM, -0.052, 0.002
+    )
+    centred: float = fitted(
+        1.5, "most levels that the mean of a hidden column is", _FROM, -0.019, 0.019
+    )
+    stretch: float = fitted(1.8, "factor of the chosen column, if hidden", _FROM, 0.011, -0.023)
     scaled_by: float = fitted(
-        0.8, "columns are divided by this power of their deviation", _MEASURED
+        0.8, "columns are divided by this power of their deviation", _FROM, 0.01, -0.091
     )
-    least_variance: float = fitted(0.01, "least part of the mean variance", _MEASURED)
-    ridge: float = fitted(0.3, "part of the noise's largest eigenvalue that is added", _MEASURED)
-    least_euclid: float = fitted(0.07, "least part of Euclid in the metric", _MEASURED)
-    luck: float = fitted(2.0, "deviations by which a direction must stand out", _MEASURED)
-    luck_of_all: float = fitted(3.0, "the same for all directions together", _MEASURED)
-    clear_statistics: float = fitted(800.0, "people / noise and class, statistics from", _MEASURED)
-    few_columns: int = fitted(8, "columns below which many classes take statistics", _MEASURED)
-    steps: int = fitted(20, "steps", _MEASURED)
-    separation_share: float = fitted(0.07, "part of the budget for the separation", _MEASURED)
-    reach: float = fitted(0.3, "typical lengths at which rows of steps are clipped", _MEASURED)
-    clip: float = fitted(0.4, "clip of a residual, which is 1 long at the start", _MEASURED)
-    step: float = fitted(0.2, "a step's size times the noise on a mean", _MEASURED)
-    steps_within: tuple[float, float] = fitted((1.0, 8.0), "least and largest step", _MEASURED)
-    steps_luck: float = fitted(2.5, "deviations by which classes must be apart", _MEASURED)
-    least_size: float = fitted(0.05, "least mean square place that is believed", _MEASURED)
+    least_euclid: float = fitted(0.07, "least part of Euclid in the metric", _FROM, 0.001, -0.004)
+    luck: float = fitted(
+        2.0, "deviations by which a direction must stand out", _FROM, -0.012, 0.017
+    )
+    luck_of_all: float = fitted(3.0, "the same for all directions together", _FROM, 0.001, -0.009)
+    clear_statistics: float = fitted(
+        800.0, "people / noise and class, statistics from", _FROM, 0.008, -0.07
+    )
+    few_columns: int = fitted(
+        8, "columns below which many classes take statistics", _FROM, -0.008, -0.026
+    )
+    steps: int = fitted(20, "steps", _FROM, -0.099, -0.052)
+    separation_share: float = fitted(
+        0.07, "part of the budget for the separation", _FROM, -0.039, 0.028
+    )
+    reach: float = fitted(
+        0.3, "typical lengths at which rows of steps are clipped", _FROM, -0.004, -0.034
+    )
+    clip: float = fitted(
+        0.4, "clip of a residual, which is 1 long at the start", _FROM, -0.004, -0.02
+    )
+    step: float = fitted(0.2, "a step's size times the noise on a mean", _FROM, 0.016, -0.126)
+    most_step: float = fitted(8.0, "largest step", _FROM, 0.01, -0.036)
+    least_radius: float = fitted(
+        0.4, "typical lengths at which noisy rows are cut", _FROM, 0.0, -0.035
+    )
+    steps_luck: float = fitted(
+        2.5, "deviations by which classes must be apart", _FROM, 0.027, -0.077
+    )
 
 
 NUMBERS = ClassNumbers()
+
+# Not fitted: halved or doubled, none of these moves the mean gain (`tools.constants`). Guards: the least
+# part of the people that a class has, of the mean variance that a column has, of the mean square place.
+LEAST_CLASS, LEAST_VARIANCE, LEAST_SIZE = 0.1, 0.01, 0.05
+HIDDEN = 3.0  # deviations of the noise below which a variance is not known
+RIDGE = 0.3  # part of the noise's largest eigenvalue that is added to all
 
 LEVELS = tuple(2.0**-i for i in range(1, 8))
 """Of a column's size, in units of the public bound on a row's norm."""
@@ -139,7 +163,7 @@ def shrunk(values: FloatArray, noise: float, n: int) -> tuple[FloatArray, float]
     mean = max(float(values.mean()), _TINY)
     by_chance = noise**2 * d * (d + 1) / 2 + (d * mean) ** 2 / n
     drawn = min(1.0, by_chance / max(float(((values - mean) ** 2).sum()), _TINY**2))
-    floor = NUMBERS.ridge * noise * math.sqrt(2 * d) + mean * math.sqrt(d / n) + _TINY
+    floor = RIDGE * noise * math.sqrt(2 * d) + mean * math.sqrt(d / n) + _TINY
     return np.maximum((1 - drawn) * values + drawn * mean, 0.0) + floor, floor
 
 
@@ -148,21 +172,12 @@ class ColumnMoments(Statistic):
     """First and second moments of each column, and class counts where a choice is to be balanced by them.
 
     A person's contribution is (u, u^2, e_c / 2) with ||u|| <= 1 and e_c the indicator of her class.
-
-    Parameters
-    ----------
-    data_norm : float
-        Public; u is the row divided by it.
-    clip : float
-        `bound` of the query's norm.
-    n_classes : int
-        Classes that are counted; 0 for none.
     """
 
     n_features: int
-    data_norm: float
-    clip: float
-    n_classes: int = 0
+    data_norm: float  # public; u is the row divided by it
+    clip: float  # `bound` of the query's norm
+    n_classes: int = 0  # classes that are counted; 0 for none
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -197,24 +212,11 @@ class ClassWindows(Scores):
     Candidate (level t, side s, class c, column j) says 'who has t < s x_j <= 4 t is of class c, and everybody
     else of the other'. A person adds her weight to each candidate that is right about her and nothing to the
     others: between 0 and 1 to all, so the range of what she moves is at most 1.
-
-    Parameters
-    ----------
-    levels : tuple of float
-        Public, greater than 0.
-    weights : (float, float)
-        Of people of the first and the second class, at most 1.
-
-    Examples
-    --------
-    >>> scores = ClassWindows(3, (0.5, 0.25), (1.0, 1.0))
-    >>> scores.shape, scores.candidate(13)
-    ((24,), (1, 0.25))
     """
 
     n_features: int
-    levels: tuple[float, ...]
-    weights: tuple[float, float]
+    levels: tuple[float, ...]  # public, greater than 0
+    weights: tuple[float, float]  # of people of the first and the second class, at most 1
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -242,15 +244,7 @@ class ClassWindows(Scores):
 
 
 def chooses_column(setting: Setting, n_classes: int) -> bool:
-    """Whether a column is chosen; from public numbers alone, as the proof of composition demands.
-
-    Examples
-    --------
-    >>> from pairveil.privacy.mechanisms import Budget
-    >>> at = [Setting(Budget(e, 1e-5, 1, "zero-out"), 8_000, 30) for e in (8.0, 1.0)]
-    >>> [chooses_column(setting, n_classes=2) for setting in at]
-    [False, True]
-    """
+    """Whether a column is chosen; from public numbers alone, as the proof of composition demands."""
     return n_classes == 2 and starts_by_choice(setting, NUMBERS.clear_vector)
 
 
@@ -261,28 +255,19 @@ def ask_columns(setting: Setting, n_classes: int, *, counted: bool = False) -> t
     if not choosing:
         return (Ask("columns", (entries,), NUMBERS.columns_share),)
     return (
-        Ask("columns", (entries,), NUMBERS.choosing_shares[0]),
-        Ask("chosen column", (4 * len(LEVELS) * d,), NUMBERS.choosing_shares[1], choice=True),
+        Ask("columns", (entries,), NUMBERS.choosing_share),
+        Ask("chosen column", (4 * len(LEVELS) * d,), NUMBERS.choosing_share, choice=True),
     )
 
 
 @dataclass(frozen=True)
 class Columns:
-    """What the first answers say of the columns, in units of the data norm.
-
-    Attributes
-    ----------
-    mean, factors : arrays of shape (n_features,)
-    spread : float
-        Mean squared distance from the mean.
-    weights : array of shape (n_classes,)
-        That make the classes equal, where they were counted.
-    """
+    """What the first answers say of the columns, in units of the data norm."""
 
     mean: FloatArray
     factors: FloatArray
-    spread: float
-    weights: FloatArray
+    spread: float  # mean squared distance from the mean
+    weights: FloatArray  # that make the classes equal, where they were counted
 
 
 def find_columns(plan: Plan, engine: Engine, reach: float) -> Columns:
@@ -300,11 +285,11 @@ def find_columns(plan: Plan, engine: Engine, reach: float) -> Columns:
     mean = np.clip(answer[:d], -1.0, 1.0)
     found = answer[d : 2 * d] - mean**2
     spread = float(max(found.sum(), noise * math.sqrt(d), _TINY))
-    variance = np.maximum(found, max(noise, NUMBERS.least_variance * spread / d))
+    variance = np.maximum(found, max(noise, LEAST_VARIANCE * spread / d))
     stretch = np.ones(d)
     if "chosen column" in plan:
         column, level = choose_column(plan, engine, weights)
-        if found[column] < NUMBERS.hidden * noise:
+        if found[column] < HIDDEN * noise:
             # The moments only say that it varies less than the noise; the level says how much.
             variance[column] = min(variance[column], level**2)
             mean[column] = np.clip(mean[column], -NUMBERS.centred * level, NUMBERS.centred * level)
@@ -327,18 +312,27 @@ def balanced(parts: FloatArray, noise: float) -> FloatArray:
     """Weights that make classes equal, or a window that puts all into the largest one would win.
 
     Classes that noise may have made unequal are taken to be equal.
-
-    Examples
-    --------
-    >>> balanced(np.array([0.75, 0.25]), 0.0), balanced(np.array([0.6, 0.4]), 0.1)
-    (array([0.33333333, 1.        ]), array([1., 1.]))
     """
     if not len(parts):
         return np.ones(0)
     away = parts - parts.mean()
     surely = np.copysign(np.maximum(np.abs(away) - NUMBERS.lucky_gap * noise / 2, 0.0), away)
-    found = np.maximum(1 + len(parts) * surely, NUMBERS.least_class)
+    found = np.maximum(1 + len(parts) * surely, LEAST_CLASS)
     return np.asarray(found.min() / found)
+
+
+@dataclass(frozen=True)
+class _ClassRecipe:
+    """What both recipes have."""
+
+    n_classes: int  # public
+    n_components: int | None = (
+        None  # None: the whole blended metric; a number: its first directions
+    )
+
+    def options(self) -> dict[str, Any]:
+        """For the certificate."""
+        return {"n_components": self.n_components, "n_classes": self.n_classes}
 
 
 # ---- statistics by class -------------------------------------------------------------------------
@@ -354,19 +348,12 @@ class ClassScatter(Statistic):
     A person's contribution is ``(a e_c, b z e_c, c S(z))``: z is her row, moved, scaled and brought to length
     1 at most, e_c the indicator of her class and S(z) the upper triangle of z z^T, off the diagonal times
     sqrt(2), so that ||S(z)|| = ||z||^2. Somebody without a class contributes nothing.
-
-    Parameters
-    ----------
-    centre, factors : arrays of shape (n_features,)
-        Public or released: ``z = (x - centre) * factors``.
-    clip : float
-        `bound` of the query's norm.
     """
 
     n_classes: int
-    centre: FloatArray
+    centre: FloatArray  # public or released: ``z = (x - centre) * factors``
     factors: FloatArray
-    clip: float
+    clip: float  # `bound` of the query's norm
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -406,30 +393,14 @@ class ClassScatter(Statistic):
 
 
 def entries(n_classes: int, n_features: int) -> int:
-    """Numbers in the class statistics.
-
-    Examples
-    --------
-    >>> entries(2, 30)
-    527
-    """
+    """Numbers in the class statistics."""
     return n_classes * (1 + n_features) + n_features * (n_features + 1) // 2
 
 
 @dataclass(frozen=True)
-class ScatterRecipe:
-    """Statistics of people, and a discriminant metric made of them.
+class ScatterRecipe(_ClassRecipe):
+    """Statistics of people, and a discriminant metric made of them."""
 
-    Parameters
-    ----------
-    n_classes : int
-        Public.
-    n_components : int or None
-        None returns the whole blended metric, a number its leading directions.
-    """
-
-    n_classes: int
-    n_components: int | None = None
     headline = "class statistics"
 
     def ask(self, setting: Setting) -> tuple[Ask, ...]:
@@ -444,10 +415,6 @@ class ScatterRecipe:
         rest = 1 - sum(ask.share for ask in first)
         return (*first, Ask("class statistics", (entries(self.n_classes, d),), rest))
 
-    def options(self) -> dict[str, Any]:
-        """For the certificate."""
-        return {"n_components": self.n_components, "n_classes": self.n_classes}
-
     def run(self, plan: Plan, engine: Engine) -> FloatArray:
         """Ask both, and make a metric of the answers."""
         query, d, n = plan["class statistics"], plan.n_features, plan.n_records
@@ -459,22 +426,16 @@ class ScatterRecipe:
         parts = statistic.parted(engine.answer(query, statistic))
         noise = query.noise_std(clip)
         metric = discriminant(*parts, n=plan.n_records, noise=noise, columns=columns)
-        if self.n_components is not None:
-            metric = metric[: self.n_components]
-        return metric / plan.data_norm
+        return metric[: self.n_components] / plan.data_norm
 
 
 def radius(noise: float) -> float:
     """Where rows are shortened, in typical lengths: the more noise, the nearer to directions alone.
 
     ``noise``: length of the noise on a mean over all people, for contributions of length 1.
-
-    Examples
-    --------
-    >>> [round(radius(noise), 2) for noise in (0.0, 0.003, 1.0)]
-    [1.2, 0.82, 0.4]
     """
-    return 0.4 + 0.8 * float(np.clip(math.log10(0.01 / max(noise, 1e-9)), 0.0, 1.0))
+    silence = float(np.clip(math.log10(0.01 / max(noise, 1e-9)), 0.0, 1.0))
+    return NUMBERS.least_radius + 0.8 * silence
 
 
 def discriminant(
@@ -488,14 +449,8 @@ def discriminant(
 ) -> FloatArray:
     """The metric of noisy class statistics: whitened directions between classes, and Euclid.
 
-    Parameters
-    ----------
-    counts, sums, moments : arrays of shape (k,), (k, d), (d, d)
-        Of rows z = (u - mean) * factors.
-    n : int
-        People.
-    noise : float
-        Standard deviation of the noise on each weighted entry.
+    Statistics are those of rows z = (u - mean) * factors of n people, with noise of that standard deviation
+    on each weighted entry.
 
     Returns a (d, d) array for rows u, leading directions first.
     """
@@ -558,19 +513,6 @@ def learns_from_pairs(setting: Setting, n_classes: int) -> bool:
     Measured in docs/guides/classes.md. For a person sums over people win. A fact about two people costs them
     two records and paths of pairs one, and then two classes are told apart better by pairs. More columns than
     statistics can take go to pairs as well.
-
-    Parameters
-    ----------
-    setting : Setting
-        Of the people.
-    n_classes : int
-
-    Examples
-    --------
-    >>> from pairveil.privacy.mechanisms import Budget
-    >>> at = [Setting(Budget(1.0, 1e-5, kappa, "zero-out"), 398, 30) for kappa in (1, 2)]
-    >>> [learns_from_pairs(setting, n_classes=2) for setting in at]
-    [False, True]
     """
     if setting.n_features > MOST_FEATURES:
         return True
@@ -578,15 +520,7 @@ def learns_from_pairs(setting: Setting, n_classes: int) -> bool:
 
 
 def learns_in_steps(setting: Setting, n_classes: int) -> bool:
-    """Whether classes are told apart in steps rather than by statistics; from public numbers alone.
-
-    Examples
-    --------
-    >>> from pairveil.privacy.mechanisms import Budget
-    >>> at = [Setting(Budget(1.0, 1e-5, 1, "zero-out"), n, 30) for n in (398, 100_000)]
-    >>> [learns_in_steps(setting, n_classes=k) for setting in at for k in (2, 10)]
-    [True, True, False, False]
-    """
+    """Whether classes are told apart in steps rather than by statistics; from public numbers alone."""
     if setting.mechanism.is_pure:  # pure epsilon pays for each step in full
         return False
     if n_classes > 2 and setting.n_features < NUMBERS.few_columns:
@@ -604,15 +538,9 @@ def class_recipe(given: Any, people: Material) -> Recipe:
 
 @dataclass(frozen=True)
 class Rows:
-    """How a person's row becomes z, of length 1 at most in the norm of the query.
+    """How a person's row becomes z, of length 1 at most in the norm of the query."""
 
-    Parameters
-    ----------
-    centre, factors : arrays of shape (n_features,)
-        Released.
-    """
-
-    centre: FloatArray
+    centre: FloatArray  # released
     factors: FloatArray
 
     def scaled(self, rows: Any, norm: Norm) -> FloatArray:
@@ -633,11 +561,6 @@ def corners(n_classes: int) -> FloatArray:
     """Where the classes shall lie: corners of a regular simplex, of length 1; -1 and 1 for two classes.
 
     A last row of zeros is for nobody's class, which is number -1.
-
-    Examples
-    --------
-    >>> corners(2).ravel().round(3)
-    array([-1.,  1.,  0.])
     """
     row, column = np.indices((n_classes, n_classes - 1))
     steps = np.where(row <= column, -1.0, np.where(row == column + 1, column + 1.0, 0.0))
@@ -647,19 +570,11 @@ def corners(n_classes: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class ClassResiduals(Statistic):
-    """The sum of clipped residuals: a person contributes v r z^T; ||r|| <= clip, 0 <= v <= 1, ||z|| <= 1.
-
-    Parameters
-    ----------
-    w : array of shape (n_classes - 1, n_features + 1)
-        Released, or zero.
-    weights : array of shape (n_classes,)
-        v, of people of each class: at most 1.
-    """
+    """The sum of clipped residuals: a person contributes v r z^T; ||r|| <= clip, 0 <= v <= 1, ||z|| <= 1."""
 
     rows: Rows
-    w: FloatArray
-    weights: FloatArray
+    w: FloatArray  # released, or zero
+    weights: FloatArray  # v, of people of each class: at most 1
     clip: float
 
     @property
@@ -681,17 +596,11 @@ class Separation(Statistic):
     """How far the classes are apart: a person contributes (t.p, p.p / 3, p / 3, t / 3).
 
     t is her class's corner and p her place: w z, brought to length 1 at most.
-
-    Parameters
-    ----------
-    w : array of shape (n_classes - 1, n_features)
-    clip : float
-        `bound` of the query's norm.
     """
 
     rows: Rows
     w: FloatArray
-    clip: float
+    clip: float  # `bound` of the query's norm
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -715,19 +624,9 @@ class Separation(Statistic):
 
 
 @dataclass(frozen=True)
-class StepsRecipe:
-    """Directions between classes, by noisy steps, and some Euclid.
+class StepsRecipe(_ClassRecipe):
+    """Directions between classes, by noisy steps, and some Euclid."""
 
-    Parameters
-    ----------
-    n_classes : int
-        Public.
-    n_components : int or None
-        None returns the whole blended metric, a number its leading directions.
-    """
-
-    n_classes: int
-    n_components: int | None = None
     headline = "class steps"
 
     def ask(self, setting: Setting) -> tuple[Ask, ...]:
@@ -740,10 +639,6 @@ class StepsRecipe:
             Ask("class steps", (k - 1, d + 1), rest, NUMBERS.steps),
             Ask("separation", (2 * k,), NUMBERS.separation_share),
         )
-
-    def options(self) -> dict[str, Any]:
-        """For the certificate."""
-        return {"n_components": self.n_components, "n_classes": self.n_classes}
 
     def run(self, plan: Plan, engine: Engine) -> FloatArray:
         """Scale the columns, walk, and blend what the walk is worth with Euclid."""
@@ -762,7 +657,8 @@ def walk(plan: Plan, engine: Engine, rows: Rows, weights: FloatArray) -> tuple[F
     # People who count in full: class c has a part proportional to 1 / v_c of them, and a weight of v_c.
     mass = plan.n_records * k / float(np.sum(1 / weights))
     noise = query.noise_std(1.0) / math.sqrt(query.steps) * math.sqrt(d * (k - 1)) / mass
-    rate = float(np.clip(NUMBERS.step / max(noise, 1e-12), *NUMBERS.steps_within))
+    rate = NUMBERS.step / max(noise, 1e-12)
+    rate = float(np.clip(rate, 1.0, NUMBERS.most_step))
     w = total = np.zeros((k - 1, d + 1))
     for step in range(query.steps):
         answer = engine.answer(query, ClassResiduals(rows, w, weights, NUMBERS.clip))
@@ -779,13 +675,8 @@ def take_separation(
 
     Asked by cov(t, p) / var(t), how far w puts people towards their corners: with classes of unequal size
     E[t.p] alone is not 0 where w says nothing. Of it is trusted what luck does not explain; and where places
-    are longer than that, which least squares would not make them, the rest is noise in w.
-
-    Parameters
-    ----------
-    w : array of shape (n_classes - 1, n_features)
-    walked : float
-        How far w can have gone along one residual: the sizes of its steps, added up.
+    are longer than that, which least squares would not make them, the rest is noise in w. ``walked``: how far
+    w can have gone along one residual, the sizes of its steps added up.
     """
     query, n, (others, d) = plan["separation"], plan.n_records, w.shape
     clip = Separation.bound(query.mechanism.norm, others + 1)
@@ -805,7 +696,7 @@ def take_separation(
     freedom = min(float(d), walked)
     by_fit = (freedom + NUMBERS.steps_luck * math.sqrt(2 * freedom / others)) / of_people
     by_luck = NUMBERS.steps_luck * math.hypot(noise, (of_people * others) ** -0.5) + by_fit
-    size = float(max(answer[1] / ASIDE - place @ place, apart, NUMBERS.least_size))
+    size = float(max(answer[1] / ASIDE - place @ place, apart, LEAST_SIZE))
     trusted = 1 - (by_luck / apart) ** 2 if apart > by_luck else 0.0
     return size, trusted * apart / size
 

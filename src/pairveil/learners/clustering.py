@@ -28,6 +28,7 @@ from pairveil.engine.statistics import TILE, Statistic
 from pairveil.errors import DataWarning, InputError, PrivateNote
 from pairveil.learners.base import PrivateLearner
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe
+from pairveil.learners.fitted import fitted
 from pairveil.learners.inputs import Resolved, as_features, is_whole
 from pairveil.learners.preparing import Material, Prepared
 from pairveil.privacy.grid import Norm, to_grid
@@ -38,53 +39,38 @@ from pairveil.records.pairset import PairSet
 
 # ---- clusterings of the public points ------------------------------------------------------------
 
-MOST_DIRECTIONS = 32
+_FROM = "benchmarks.md, clusters"
 
-BLENDS = (0.5, 1.0)
-"""Parts of the released metric beside Euclid."""
 
-NEIGHBOURS = 10
+@dataclass(frozen=True)
+class ClusterNumbers:
+    """The fitted numbers of constrained clustering."""
+
+    metric_share: float = fitted(0.5, "part of the budget for the metric", _FROM, -0.022, 0.006)
+    outside: float = fitted(0.05, "part of the points longer than 1", _FROM, -0.02, 0.001)
+
+
+NUMBERS = ClusterNumbers()
+
+# Not fitted: half or double moves nothing. Deviations of noise that links must be able to make; round part of
+# the spread within clusters; part of the metric beside Euclid; neighbours of a point in the graph.
+HEARD, RIDGE, BLEND, NEIGHBOURS = 0.5, 0.2, 0.5, 10
+# How long is searched: leading directions and turns of rounding clusters, at most; starts of each k-means.
+DIRECTIONS, TURNS, STARTS = 32, 10, 4
 
 MOST_SPECTRAL = 5000
 """Points above which the neighbourhood graph's coordinates take too long."""
 
-STARTS = 4
-
-TURNS = 10
-
-RIDGE = 0.2
-"""Part of a round matrix in the spread within clusters."""
-
 
 def most_candidates(n_features: int) -> int:
-    """How many clusterings there are at most, from public numbers.
-
-    Examples
-    --------
-    >>> most_candidates(4)
-    11
-    """
-    return 1 + 1 + 2 * len(_widths(n_features)) + len(BLENDS) + 1
+    """How many clusterings there are at most, from public numbers."""
+    return 1 + 1 + 2 * len(_widths(n_features)) + 2 + 1
 
 
 def candidates(
     points: FloatArray, metric: FloatArray | None, n_clusters: int, *, spectral: bool
 ) -> tuple[list[str], IntArray]:
-    """Different clusterings of the same points and what they are called; the first is plain k-means.
-
-    Parameters
-    ----------
-    points : array of shape (n, d)
-        Public.
-    metric : array of shape (k, d) or None
-        Released.
-
-    Returns
-    -------
-    names : list of str
-    labels : integer array of shape (n_candidates, n)
-        Each clustering once.
-    """
+    """Different clusterings of the same points and what they are called; the first is plain k-means."""
     named: dict[bytes, tuple[str, IntArray]] = {}
     for name, space in _spaces(points, metric, n_clusters, spectral=spectral):
         labels = in_order_of_first(k_means(space, n_clusters))
@@ -104,13 +90,7 @@ def k_means(space: FloatArray, n_clusters: int) -> IntArray:
 
 
 def in_order_of_first(labels: IntArray) -> IntArray:
-    """The same clustering, clusters numbered by their first point.
-
-    Examples
-    --------
-    >>> in_order_of_first(np.array([2, 0, 2, 1])).tolist()
-    [0, 1, 0, 2]
-    """
+    """The same clustering, clusters numbered by their first point."""
     _, first, where = np.unique(labels, return_index=True, return_inverse=True)
     rank = np.argsort(np.argsort(first))
     return np.asarray(rank[where.ravel()], dtype=np.int64)
@@ -128,7 +108,7 @@ def _spaces(
         yield f"{width} directions, equal spread", u[:, :width]
     if metric is not None:
         learned = _unit(plain @ metric.T)
-        for part in BLENDS:
+        for part in (BLEND, 1.0):
             blended = np.hstack([np.sqrt(1 - part) * plain, np.sqrt(part) * learned])
             yield f"{part:g} private metric", blended
     if spectral and n_clusters + 1 < len(points) <= MOST_SPECTRAL:
@@ -153,7 +133,7 @@ def _evened(points: FloatArray, n_clusters: int) -> FloatArray:
 
 
 def _widths(n_features: int) -> list[int]:
-    return [2**p for p in range(20) if 2**p <= min(n_features, MOST_DIRECTIONS)]
+    return [2**p for p in range(20) if 2**p <= min(n_features, DIRECTIONS)]
 
 
 def _unit(rows: FloatArray) -> FloatArray:
@@ -176,15 +156,6 @@ def _neighbourhoods(points: FloatArray, n_clusters: int) -> FloatArray:
 
 
 # ---- what the links are asked --------------------------------------------------------------------
-
-METRIC_SHARE = 0.5
-"""Part of the budget that the private metric is worth; the counts get the rest."""
-
-TYPICAL = 0.95
-"""The points are scaled so that this part of them is not longer than 1."""
-
-HEARD = 0.5
-"""Deviations of a lead's noise that the links must be able to make, or plain k-means stays."""
 
 
 @dataclass(frozen=True)
@@ -230,14 +201,7 @@ def together_of(labels: IntArray, links: IntArray) -> FloatArray:
 
 
 def votes_of(labels: IntArray, links: IntArray, norm: Norm) -> tuple[FloatArray, float]:
-    """Rows of `LinkVotes` and what they were divided by.
-
-    Examples
-    --------
-    >>> votes, longest = votes_of(np.array([[0, 0, 1], [0, 1, 1]]), np.array([[0, 1], [0, 2]]), "l1")
-    >>> votes.round(3).tolist(), longest
-    ([[0.5, -0.5], [0.0, 0.0]], 2.0)
-    """
+    """Rows of `LinkVotes` and what they were divided by."""
     together = together_of(labels, links)
     apart = together - together.mean(axis=1, keepdims=True)
     lengths = np.abs(apart).sum(axis=1) if norm == "l1" else np.sqrt((apart**2).sum(axis=1))
@@ -252,21 +216,6 @@ def choose(agreement: FloatArray, together: FloatArray, noise: float) -> int:
     in a lead drowns even that, plain k-means stays. Otherwise each clustering speaks with weight exp(count /
     noise), and the one is taken that says most nearly the same of the links as all of them together: a
     clustering unlike all others is not taken on the noise's word. Without noise that is the largest count.
-
-    Parameters
-    ----------
-    agreement : array of shape (n_candidates,)
-        Released.
-    together : array of shape (n_links, n_candidates)
-        `together_of`; public.
-    noise : float
-        Standard deviation of the noise in one of the counts; public.
-
-    Examples
-    --------
-    >>> together = together_of(np.array([[0, 0, 1], [0, 1, 1]]), np.array([[0, 1], [1, 2]]))
-    >>> [choose(np.array([0.0, 2.0]), together, noise) for noise in (0.0, 1.0, 9.0)]
-    [1, 1, 0]
     """
     if noise == 0:
         return int(np.argmax(agreement))
@@ -288,21 +237,11 @@ class Clustered:
 
 @dataclass(frozen=True)
 class LinkedRecipe:
-    """A metric from the links, clusterings of the public points, and a noisy count for each of them.
+    """A metric from the links, clusterings of the public points, and a noisy count for each of them."""
 
-    Parameters
-    ----------
-    shown : array of shape (n, d)
-        The points as they were given. Public.
-    points : array of shape (n, d)
-        The points on one scale, as records have them.
-    links : array of shape (n_links, 2)
-        Public: which points are linked, not how.
-    """
-
-    shown: FloatArray
-    points: FloatArray
-    links: IntArray
+    shown: FloatArray  # the points as they were given. Public
+    points: FloatArray  # the points on one scale, as records have them
+    links: IntArray  # public: which points are linked, not how
     n_clusters: int
     spectral: bool
     metric: ContrastiveRecipe = field(default_factory=ContrastiveRecipe)
@@ -310,9 +249,11 @@ class LinkedRecipe:
 
     def ask(self, setting: Setting) -> tuple[Ask, ...]:
         """What the metric asks, for its part of the budget, and the counts."""
-        metric = [ask._replace(share=METRIC_SHARE * ask.share) for ask in self.metric.ask(setting)]
+        metric = [
+            ask._replace(share=NUMBERS.metric_share * ask.share) for ask in self.metric.ask(setting)
+        ]
         most = most_candidates(setting.n_features)
-        return (*metric, Ask("votes", (most,), 1 - METRIC_SHARE))
+        return (*metric, Ask("votes", (most,), 1 - NUMBERS.metric_share))
 
     def options(self) -> dict[str, Any]:
         """For the certificate."""
@@ -353,7 +294,7 @@ def on_one_scale(points: FloatArray) -> FloatArray:
     spread = points.std(axis=0)
     rows = (points - points.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     lengths = np.sqrt((rows**2).sum(axis=1))
-    typical = max(float(np.quantile(lengths, TYPICAL)), 1e-300)
+    typical = max(float(np.quantile(lengths, 1 - NUMBERS.outside)), 1e-300)
     return np.asarray(rows / np.maximum(lengths, typical)[:, None] * (1 - 1e-12))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import sys
-import warnings
 from collections.abc import Callable, Mapping
 from html import escape
 from typing import Any, Self
@@ -30,7 +29,7 @@ from pairveil.array_types import FloatArray
 from pairveil.column_names import in_order, names_of, row_in_order
 from pairveil.engine.backends.local import check_backend, kappa_of
 from pairveil.engine.engine import Engine
-from pairveil.errors import InputError, PairveilWarning
+from pairveil.errors import InputError
 from pairveil.graph import GraphSummary
 from pairveil.graph.kappa import graph_summary
 from pairveil.learners.base import PrivateLearner, WithoutData
@@ -47,12 +46,10 @@ from pairveil.learners.inputs import (
     as_labels,
     as_pair_array,
     fitted_to,
-    ids_of,
     is_number,
     lookup,
     name_of_pairs,
     own_secret,
-    resolve_training,
     rows_of,
     without_ids,
 )
@@ -320,13 +317,7 @@ class PairMetric(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
 
 def check_calibration(params: Mapping[str, Any] | None) -> dict[str, Any]:
-    """``calibration_params`` of ``fit``, refused before the fit where no threshold can be chosen by them.
-
-    Examples
-    --------
-    >>> check_calibration({"strategy": "max_tpr", "min_rate": 0.9})
-    {'strategy': 'max_tpr', 'min_rate': 0.9}
-    """
+    """``calibration_params`` of ``fit``, refused before the fit where no threshold can be chosen by them."""
     stated = dict(params or {})
     unknown = sorted(set(stated) - {"strategy", "min_rate", "beta"})
     if unknown:
@@ -424,7 +415,7 @@ class PrivateMetricLearner(PrivateLearner, PairMetric):
             if isinstance(pairs, Prepared) or prepared.material.classes is not None:
                 given = given.with_features(given.features / getattr(self, "column_scale_", 1.0))
             else:  # rows as they were given, not as they were clipped
-                given = self._measured_pairs(pairs, y, warn=False)[0]
+                given = self._read_pairs(pairs, y, learning=False, quiet=True).data
             self._threshold_by_fit(given, params)
         return self
 
@@ -472,17 +463,6 @@ class PrivateMetricLearner(PrivateLearner, PairMetric):
         for name in ("threshold_", "match_odds_", "threshold_certificate_", "_threshold_choices"):
             self.__dict__.pop(name, None)
 
-    def _measured_pairs(self, pairs: Any, y: Any, *, warn: bool = True) -> tuple[PairSet, bool]:
-        """Labelled pairs whose rows are as the metric takes them, and whether people were guessed."""
-        table = self.preprocessor
-        named, people = rows_of(pairs, table), without_ids(table)
-        read, preprocessor = RawRows.of(self).inputs(named, people, learning=False)
-        with warnings.catch_warnings():
-            if not warn:  # said already
-                warnings.simplefilter("ignore", PairveilWarning)
-            found = resolve_training(read, y, preprocessor, ids=ids_of(table))
-        return found.data, found.inferred
-
     def calibrate_threshold(
         self,
         pairs_valid: Any,
@@ -525,7 +505,8 @@ class PrivateMetricLearner(PrivateLearner, PairMetric):
             raise InputError("epsilon must be a number above 0, not infinite")
         epsilon = float_at_most(epsilon)  # numpy's short floats round in their own way
         check_strategy(strategy, min_rate)  # before anything is spent on it
-        data, guessed = self._measured_pairs(pairs_valid, y_valid)
+        found = self._read_pairs(pairs_valid, y_valid, learning=False)
+        data, guessed = found.data, found.inferred
         shares = data.together is not None
         column = together_digest(data.ids, data.together) if shares else None
         meanings = meanings_of(shares=shares, column=column)

@@ -62,13 +62,7 @@ def signal_of(planned: Any) -> float:
 
 
 def range_at(knots: Sequence[tuple[float, float, float]], signal: float) -> tuple[float, float]:
-    """Both ends at a signal, between knots by its logarithm, to five per cent.
-
-    Examples
-    --------
-    >>> range_at(((8.0, 0.0, 0.2), (32.0, 0.0, 0.8)), 16.0)
-    (0.0, 0.5)
-    """
+    """Both ends at a signal, between knots by its logarithm, to five per cent."""
     at, *ends = np.array(knots).T
     low, high = (float(np.interp(math.log2(signal), np.log2(at), end)) for end in ends)
     return round(20 * low) / 20, round(20 * high) / 20
@@ -98,16 +92,7 @@ def knots_for(planned: Any) -> Sequence[tuple[float, float, float]]:
 
 
 def expected_gain(planned: Any) -> ExpectedGain:
-    """What to expect of a planned fit, from its certificate; 0 to 1 where no such fits were run.
-
-    Examples
-    --------
-    >>> from pairveil import DPPMetricLearner, design_pairs
-    >>> import numpy as np
-    >>> X = np.zeros((2000, 5)); pairs = design_pairs(2000, random_state=0)
-    >>> expected_gain(DPPMetricLearner(epsilon=4.0, preprocessor=X).certify(pairs, np.ones(len(pairs))))
-    ExpectedGain(signal=8..., low=0.75, high=1.0)
-    """
+    """What to expect of a planned fit, from its certificate; 0 to 1 where no such fits were run."""
     signal = signal_of(planned)
     if not was_measured(planned):
         return ExpectedGain(signal, 0.0, 1.0)
@@ -120,15 +105,6 @@ def gain_by_epsilon(
     """(epsilon, low, high) of the same plan with other noise; none where no such fits were run.
 
     The signal grows as the strength of the budget: as epsilon of a pure plan, as mu of a Gaussian one.
-
-    Examples
-    --------
-    >>> from pairveil import DPPMetricLearner, design_pairs
-    >>> import numpy as np
-    >>> X = np.zeros((2000, 5)); pairs = design_pairs(2000, random_state=0)
-    >>> planned = DPPMetricLearner(epsilon=4.0, preprocessor=X).certify(pairs, np.ones(len(pairs)))
-    >>> [low for _, low, _ in gain_by_epsilon(planned, (0.1, 4.0))]
-    [0.0, 0.75]
     """
     is_pure = mechanism_named(planned.mechanism).is_pure
     # What is asked of people follows epsilon: other noise would be another plan.

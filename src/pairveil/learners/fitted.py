@@ -11,20 +11,11 @@ from typing import Any, NamedTuple
 
 
 class Fitted(NamedTuple):
-    """What is known about a number.
-
-    Attributes
-    ----------
-    meaning : str
-    origin : str
-        Where the value comes from.
-    halved, doubled : float or None
-        Change of the mean gain kept; None where it was not measured.
-    """
+    """What is known about a number."""
 
     meaning: str
-    origin: str
-    halved: float | None
+    origin: str  # where the value comes from
+    halved: float | None  # change of the mean gain kept; None where it was not measured
     doubled: float | None
 
 

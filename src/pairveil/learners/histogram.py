@@ -34,15 +34,7 @@ _EXACT = 2.0**20
 
 @cache
 def root(n_cells: int) -> FloatArray:
-    """The Toeplitz square root of the matrix of ones on and below the diagonal, rounded down.
-
-    Examples
-    --------
-    >>> (root(3) @ root(3)).round(5)
-    array([[1., 0., 0.],
-           [1., 1., 0.],
-           [1., 1., 1.]])
-    """
+    """The Toeplitz square root of the matrix of ones on and below the diagonal, rounded down."""
     coefficients = np.ones(n_cells)
     for k in range(1, n_cells):
         coefficients[k] = coefficients[k - 1] * (2 * k - 1) / (2 * k)  # binomial(2k, k) / 4^k
@@ -62,21 +54,11 @@ def decoder(n_cells: int, norm: Norm = "l2") -> FloatArray:
 
 @dataclass(frozen=True)
 class ScoreCounts(Statistic):
-    """How many pairs of each label are in each cell: as they are for l1, by columns of `root` for l2.
+    """How many pairs of each label are in each cell: as they are for l1, by columns of `root` for l2."""
 
-    Parameters
-    ----------
-    n_cells : int
-        Equal cells of the public range of scores.
-    clip : float
-        Length of the longest contribution, in the query's norm: one column for each score.
-    n_scores : int
-        Scores of each pair, one a system.
-    """
-
-    n_cells: int
-    clip: float
-    n_scores: int = 1
+    n_cells: int  # equal cells of the public range of scores
+    clip: float  # length of the longest contribution, in the query's norm
+    n_scores: int = 1  # scores of each pair, one a system
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -109,19 +91,12 @@ class ScoreCounts(Statistic):
 
 @dataclass(frozen=True)
 class DistanceCounts(ScoreCounts):
-    """The counts of pairs of people by how near they are under a metric, in cells as they are.
-
-    Parameters
-    ----------
-    components : array of shape (k, d)
-    longest : float
-        Public bound on distances.
-    """
+    """The counts of pairs of people by how near they are under a metric, in cells as they are."""
 
     n_cells: int = 64
     clip: float = 1.0  # a pair adds one to one cell, in l1 and in l2
     components: Any = None
-    longest: float = 1.0
+    longest: float = 1.0  # public bound on distances
 
     @property
     def edges(self) -> FloatArray:
@@ -139,13 +114,7 @@ class DistanceCounts(ScoreCounts):
 def cells_of(
     scores: FloatArray, score_range: tuple[float, float], n_cells: int
 ) -> NDArray[np.int64]:
-    """The cell of each score, counted from the top of the range; a cell holds its lower edge.
-
-    Examples
-    --------
-    >>> cells_of(np.array([0.0, 0.5, 0.74, 1.0]), (0.0, 1.0), 4).tolist()
-    [3, 1, 1, 0]
-    """
+    """The cell of each score, counted from the top of the range; a cell holds its lower edge."""
     edges = edges_of(score_range, n_cells)
     above = np.searchsorted(edges, scores, side="right") - 1
     return np.asarray(n_cells - 1 - np.clip(above, 0, n_cells - 1), dtype=np.int64)
@@ -173,23 +142,10 @@ def best_threshold(
     min_rate: float | None = None,
     beta: float = 1.0,
 ) -> float:
-    """The distance up to which pairs are called similar.
+    """The distance up to which pairs are called similar, from exact or noisy pairs of each kind per cell.
 
-    Parameters
-    ----------
-    edges : array of shape (n,)
-        Increasing; calling 'similar' all pairs with distance <= edges[i] accepts cells 0..i.
-    similar, dissimilar : arrays of shape (n,)
-        Pairs of each kind per cell, exact or noisy.
-    strategy, min_rate, beta
-        As in ``calibrate_threshold``. Where no edge reaches ``min_rate``, the threshold accepts nobody
-        ('max_tpr') or everybody ('max_tnr').
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> best_threshold(np.array([0.1, 0.2, 0.3]), np.array([5, 4, 0]), np.array([0, 1, 9]))
-    0.2
+    Edges increase: calling similar what is no farther than edges[i] accepts cells 0 to i. Where no edge
+    reaches ``min_rate``, the threshold accepts nobody ('max_tpr') or everybody ('max_tnr').
     """
     check_strategy(strategy, min_rate)
     accepted_similar = np.cumsum(np.maximum(similar, 0.0))
@@ -230,21 +186,9 @@ def match_odds(
 ) -> tuple[float, float]:
     """Log odds of 'similar' as ``a - b distance^2``, by logistic regression on counts, exact or noisy.
 
-    ``b`` is not below 0: farther pairs are never likelier to be similar.
-
-    Parameters
-    ----------
-    edges, similar, dissimilar
-        As in `best_threshold`; a cell's distance is the middle between its edges.
-    noise : float
-        Scale of the noise on each count. Cells below `STANDS_OUT` scales are left out: there are many of
-        them, far away, and noise that is cut off at 0 biases the odds towards even.
-
-    Examples
-    --------
-    >>> a, b = match_odds(np.array([1.0, 2.0]), np.array([75, 25]), np.array([25, 75]))
-    >>> round(a - b * 0.25, 2), round(a - b * 2.25, 2)
-    (1.1, -1.1)
+    ``b`` is not below 0: farther pairs are never likelier to be similar. A cell's distance is the middle
+    between its edges. Cells below `STANDS_OUT` scales of the noise are left out: there are many of them, far
+    away, and noise that is cut off at 0 biases the odds towards even.
     """
     middle = (edges + np.concatenate([[0.0], edges[:-1]])) / 2
     scale = max(float(edges[-1]) ** 2, 1e-300)
@@ -266,12 +210,7 @@ def match_odds(
 
 
 def check_strategy(strategy: object, min_rate: float | None) -> None:
-    """Refuse what no threshold can be chosen by.
-
-    Examples
-    --------
-    >>> check_strategy("accuracy", None)
-    """
+    """Refuse what no threshold can be chosen by."""
     if strategy not in get_args(Strategy):
         raise InputError("strategy must be 'accuracy', 'f_beta', 'max_tpr' or 'max_tnr'")
     needs_rate = strategy in ("max_tpr", "max_tnr")

@@ -81,13 +81,6 @@ def plain_parameters(learner: Any) -> Any:
     """The parameters of a learner, as attributes; numbers are Python's own.
 
     ``learner``: its parameters need not have been checked: what is no real number stays as it is.
-
-    Examples
-    --------
-    >>> from pairveil import DPPMetricLearner
-    >>> parameters = plain_parameters(DPPMetricLearner(epsilon=np.float32(1), n_steps=np.int8(9)))
-    >>> parameters.epsilon, parameters.n_steps, parameters.margin
-    (1.0, 9, 'auto')
     """
     parameters = learner.get_params(deep=False)
     return SimpleNamespace(
@@ -104,15 +97,7 @@ def _plain(value: Any, *, limit: bool) -> Any:
 
 
 def check_epsilon(epsilon: Any) -> None:
-    """Refuse a plain epsilon that is no number above 0, or so far out that it is a slip of the hand.
-
-    Examples
-    --------
-    >>> check_epsilon(1e9)
-    Traceback (most recent call last):
-    ...
-    pairveil.errors.InputError: epsilon=1e+09 is too large: it would promise nothing ...
-    """
+    """Refuse a plain epsilon that is no number above 0, or so far out that it is a slip of the hand."""
     number = isinstance(epsilon, int | float) and not isinstance(epsilon, bool)
     if not (number and epsilon > 0):
         raise InputError("epsilon must be a number above 0 (float('inf') for no privacy)")
@@ -147,12 +132,7 @@ def check_common(given: Any, units: tuple[str, ...] = UNITS) -> None:
 
 
 def check_components(k: Any, n_features: int) -> None:
-    """Refuse a number of components that no metric over so many features has; None is all of them.
-
-    Examples
-    --------
-    >>> check_components(2, n_features=3)
-    """
+    """Refuse a number of components that no metric over so many features has; None is all of them."""
     if k is not None and not (is_whole(k) and 1 <= k <= n_features):
         raise InputError(
             f"n_components must be None or from 1 to {n_features}, the number of features"
@@ -160,12 +140,7 @@ def check_components(k: Any, n_features: int) -> None:
 
 
 def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    """Refuse what is none of the names allowed.
-
-    Examples
-    --------
-    >>> check_choice("unit", "pair", UNITS)
-    """
+    """Refuse what is none of the names allowed."""
     if value not in allowed:
         raise InputError(f"{name} must be one of {', '.join(allowed)}")
 
@@ -177,13 +152,7 @@ def check_bound(name: str, value: object) -> None:
 
 
 def is_number(value: object) -> bool:
-    """Whether a value is a real number, Python's or numpy's; NaN, True and False are not.
-
-    Examples
-    --------
-    >>> is_number(0.5), is_number("1"), is_number(float("nan"))
-    (True, False, False)
-    """
+    """Whether a value is a real number, Python's or numpy's; NaN, True and False are not."""
     return (
         isinstance(value, int | float | np.integer | np.floating)
         and not isinstance(value, bool)
@@ -192,13 +161,7 @@ def is_number(value: object) -> bool:
 
 
 def is_whole(value: object) -> bool:
-    """Whether a value is a whole number; True and False are not.
-
-    Examples
-    --------
-    >>> is_whole(3), is_whole(3.0), is_whole(True)
-    (True, False, False)
-    """
+    """Whether a value is a whole number; True and False are not."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
@@ -318,27 +281,15 @@ def people_of_rows(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]
 
 
 class Resolved(NamedTuple):
-    """What a fit learns from, in canonical order.
-
-    Attributes
-    ----------
-    data : records
-    positions : int array or None
-        Of each record among those given; None: where they were.
-    inferred : bool
-        Whether the topology had to be read off equal rows.
-    facts : mapping
-        What else is known of them: attributes of `pairveil.learners.preparing.Material` (``public`` and
-        ``for_release`` add to its own), ``kappas`` of units that no graph tells.
-    secret : bytes or None
-        What pairs of row numbers are named with (`own_secret`).
-    """
+    """What a fit learns from, in canonical order."""
 
     data: Any
-    positions: NDArray[Any] | None = None
-    inferred: bool = False
+    positions: NDArray[Any] | None = None  # of each record among those given; None: where they were
+    inferred: bool = False  # whether the topology had to be read off equal rows
+    # What else is known of them: attributes of `pairveil.learners.preparing.Material` (``public``
+    # and ``for_release`` add to its own), ``kappas`` of units that no graph tells
     facts: Mapping[str, Any] = {}
-    secret: bytes | None = None
+    secret: bytes | None = None  # what pairs of row numbers are named with (`own_secret`)
 
 
 def resolve_training(
@@ -391,14 +342,7 @@ def _given(pairs: Any, y: ArrayLike | None, preprocessor: Any, ids: Any) -> tupl
 def resolve_tuples(tuples: Any, y: Any, preprocessor: Any, ids: Any = None) -> TupleSet:
     """What was passed to ``fit`` as a TupleSet, in the order given.
 
-    Parameters
-    ----------
-    tuples : TupleSet, or (K, m) row numbers with a preprocessor
-    y : array of shape (K,) or None
-        The column of who is nearest to the one in column 0; None: column 1.
-    preprocessor : array, table or callable
-    ids : array, optional
-        Names of the preprocessor's rows.
+    y: the column of who is nearest to the one in column 0; None: column 1.
     """
     if isinstance(tuples, TupleSet):
         if y is not None:
@@ -495,14 +439,7 @@ ID = "id"
 
 
 def rows_of(pairs: Any, preprocessor: Any) -> Any:
-    """Pairs, tuples or people as row numbers where they are texts that name people; anything else as it is.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> rows_of([["bob", "ann"]], pd.DataFrame({"age": [0.1, 0.2]}, index=["ann", "bob"]))
-    array([[1, 0]])
-    """
+    """Pairs, tuples or people as row numbers where text names people; anything else as it is."""
     if isinstance(pairs, Records) or sparse.issparse(pairs) or not hasattr(pairs, "__len__"):
         return pairs
     pairs = without_levels(pairs)
@@ -553,14 +490,6 @@ def own_secret(learner: Any, pairs: Any, *, guessed: bool) -> bytes | None:
     learner, the same object and the same row numbers, and a copy, a clone, another process or another table
     makes other names, which are added up as different pairs are. Who writes other people into the rows of an
     array between two fits renames them, as who gives old ids to others does.
-
-    Parameters
-    ----------
-    learner : object
-    pairs : object
-        As they were given.
-    guessed : bool
-        Whether people were recognised by equal rows, which are rows of no table.
     """
     table = pairs.features if isinstance(pairs, PairSet) else learner.preprocessor
     if guessed or table is None or callable(table):
@@ -578,15 +507,7 @@ def own_secret(learner: Any, pairs: Any, *, guessed: bool) -> bytes | None:
 
 
 def name_of_pairs(used: Any, secret: bytes | None) -> str | None:
-    """A name for who is paired with whom, by which a ledger knows the very same pairs; None: not known.
-
-    Parameters
-    ----------
-    used : records
-        In canonical order.
-    secret : bytes or None
-        Of `own_secret`, for pairs of people without ids.
-    """
+    """A name for who is paired with whom, by which a ledger knows the very same pairs; None: not known."""
     named = graph_digest(used)
     if named is not None or secret is None or not isinstance(used, PairSet):
         return named
@@ -604,15 +525,7 @@ def fitted_to(learner: Any) -> tuple[str | None, Mapping[str, str] | None]:
 
 
 def ids_of(table: Any) -> NDArray[Any] | None:
-    """The ids of a table's rows, or None where it names nobody.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> ids_of(pd.DataFrame({"age": [1, 2]}))
-    >>> ids_of(pd.DataFrame({"age": [1, 2]}, index=pd.Index([7, 9], name="id")))
-    array([7, 9])
-    """
+    """The ids of a table's rows, or None where it names nobody."""
     column = _text_column(table)
     if column is not None:
         return column
@@ -723,15 +636,7 @@ class RawRows:
         return table if self.bounds is None else in_order(table, self.bounds.names)
 
     def inputs(self, pairs: Any, preprocessor: Any, *, learning: bool) -> tuple[Any, Any]:
-        """Pairs and preprocessor as the resolver takes them, their rows read.
-
-        Parameters
-        ----------
-        pairs, preprocessor
-            As for ``fit``.
-        learning : bool
-            For the learner, or for the metric.
-        """
+        """Pairs and preprocessor as the resolver takes them, their rows read."""
         if self.is_plain:
             return pairs, preprocessor
         read = self.learned if learning else self.measured
@@ -744,13 +649,7 @@ class RawRows:
         return pairs, _read_table(preprocessor, read)
 
     def table(self, preprocessor: Any, records: Any) -> Any:
-        """A preprocessor whose rows are read for learning, for records that are row numbers into it.
-
-        Parameters
-        ----------
-        preprocessor : array, table or callable
-        records : row numbers, or records that hold their features
-        """
+        """A preprocessor whose rows are read for learning, for records that are row numbers into it."""
         if self.is_plain:
             return preprocessor
         if hasattr(records, "features"):

@@ -40,28 +40,14 @@ def signed(rows: FloatArray) -> FloatArray:
 
 
 def shrink_singular_values(W: FloatArray, threshold: float) -> FloatArray:
-    """Proximal step of the nuclear norm.
-
-    Examples
-    --------
-    >>> shrink_singular_values(np.diag([3.0, 0.5]), 1.0)
-    array([[2., 0.],
-           [0., 0.]])
-    """
+    """Proximal step of the nuclear norm."""
     U, s, Vt = np.linalg.svd(W, full_matrices=False)
     shrunk: FloatArray = (U * np.maximum(s - threshold, 0.0)) @ Vt
     return shrunk
 
 
 def shrink_columns(W: FloatArray, threshold: float) -> FloatArray:
-    """Proximal step of the group lasso over columns.
-
-    Examples
-    --------
-    >>> shrink_columns(np.array([[3.0, 0.5], [4.0, 0.0]]), 1.0)
-    array([[2.4, 0. ],
-           [3.2, 0. ]])
-    """
+    """Proximal step of the group lasso over columns."""
     lengths = np.linalg.norm(W, axis=0)
     shrunk: FloatArray = W * np.maximum(0.0, 1 - threshold / np.maximum(lengths, 1e-300))
     return shrunk
@@ -72,12 +58,6 @@ def across(Vt: FloatArray) -> FloatArray:
 
     The rows behind the k-th of the reflection that maps the first k axes onto the rows: one product of a
     d x k matrix with its transpose, where a decomposition of a d x d matrix would take minutes.
-
-    Examples
-    --------
-    >>> across(np.array([[0.6, 0.8, 0.0]])).round(12)
-    array([[-0.8,  0.6,  0. ],
-           [ 0. ,  0. ,  1. ]])
     """
     k, d = Vt.shape
     left, sigma, right = np.linalg.svd(Vt[:, :k].T)
@@ -95,12 +75,6 @@ def with_euclid(learned: FloatArray, euclid: float) -> FloatArray:
 
     Its singular values are those of ``learned`` and ``euclid``, as hypotenuses, and ``euclid`` across: no
     square matrix is decomposed.
-
-    Examples
-    --------
-    >>> with_euclid(np.array([[0.0, 2.0]]), 1.0).round(3)
-    array([[-0.   ,  2.236],
-           [ 1.   ,  0.   ]])
     """
     _, s, Vt = np.linalg.svd(learned, full_matrices=False)
     components: FloatArray = np.concatenate(

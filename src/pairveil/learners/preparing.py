@@ -31,6 +31,7 @@ from pairveil.graph.choosing import (
     select_tuples,
 )
 from pairveil.graph.kappa import Kappa, kappa, kappa_of_tuples
+from pairveil.learners.fitted import fitted
 from pairveil.learners.inputs import Resolved, is_whole, name_of_pairs
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.certificate_file import parties_of
@@ -64,53 +65,27 @@ from pairveil.records.records import Records
 
 @dataclass(frozen=True)
 class Material:
-    """Records that are ready to be learned from; only what is public of them was looked at.
+    """Records that are ready to be learned from; only what is public of them was looked at."""
 
-    Attributes
-    ----------
-    given, used : records
-        All of them, and those that are used, in canonical order.
-    used_rows : int array or range
-        Positions of the used ones among those given to ``fit``, ascending; of groups, those of their pairs.
-    costs : mapping
-        What each unit can move of these records.
-    selection : mapping
-        How they were selected, for the certificate.
-    public : tuple of str
-        Sentences on what else is public.
-    for_release : bool
-        False where something private had to be guessed.
-    given_kappa, used_kappa : Kappa or None
-        Numbers of the graphs of all pairs and of the used ones, where there is a graph.
-    classes : tuple or None
-        The public list of classes, where people have one each.
-    group_limit : int or None
-        Most people that a group was allowed, where pairs were cut into groups.
-    together : int array or None
-        Where a column says which people change together: the number of each one's value.
-    entity_records : int or None
-        Records of one person, at most, where people have several.
-    about : object
-        What else is public of them and a recipe takes: the items of a ranking, the points of a clustering.
-    parties : mapping or None
-        Where several parties hold them: who, as certificates state it.
-    """
-
-    given: Any
+    given: Any  # all of them, and those that are used, in canonical order
     used: Any
+    # Positions of the used ones among those given to ``fit``, ascending; of groups, those of their pairs
     used_rows: NDArray[np.int64] | range
-    costs: Mapping[Unit, Cost]
-    selection: Mapping[str, Any]
-    public: tuple[str, ...] = ()
-    for_release: bool = True
+    costs: Mapping[Unit, Cost]  # what each unit can move of these records
+    selection: Mapping[str, Any]  # how they were selected, for the certificate
+    public: tuple[str, ...] = ()  # sentences on what else is public
+    for_release: bool = True  # false where something private had to be guessed
+    # Numbers of the graphs of all pairs and of the used ones, where there is a graph
     given_kappa: Kappa | None = None
     used_kappa: Kappa | None = None
-    classes: tuple[Any, ...] | None = None
-    group_limit: int | None = None
+    classes: tuple[Any, ...] | None = None  # the public list of classes, where people have one each
+    group_limit: int | None = None  # most people of a group, where pairs were cut into groups
+    # Where a column says which people change together: the number of each one's value
     together: NDArray[np.int64] | None = None
-    entity_records: int | None = None
+    entity_records: int | None = None  # records of one person, at most, where people have several
+    # What else is public and a recipe takes: the items of a ranking, the points of a clustering
     about: Any = None
-    parties: Mapping[str, Any] | None = None
+    parties: Mapping[str, Any] | None = None  # where several hold them, as certificates state it
 
     @property
     def kind(self) -> str:
@@ -157,16 +132,7 @@ def _size(records: Any) -> int:
 
 
 def material_of(given: Any, found: Resolved) -> Material:
-    """Records made ready: rows clipped, records selected and kappa counted where they have a graph.
-
-    Parameters
-    ----------
-    given : parameters
-        Plain and checked: unit, mechanism, data_norm; select, kappa and random_state where records have a
-        graph.
-    found : Resolved
-        In canonical order.
-    """
+    """Records made ready: rows clipped, records selected and kappa counted where they have a graph."""
     data = found.data
     if isinstance(data, Records) and not isinstance(data, CountedPairs):  # people's rows
         data = clipped(data, given.data_norm)
@@ -291,13 +257,7 @@ def _of_entities(found: Kappa, pairs: Any, entity_records: int) -> Kappa:
 
 
 def pairs_of_entity(pairs: Any, entity_records: int) -> int:
-    """The most pairs that so many records are in: those with the most pairs each, at worst.
-
-    Examples
-    --------
-    >>> pairs_of_entity(np.array([[0, 1], [1, 2], [2, 3]]), 2)
-    3
-    """
+    """The most pairs that so many records are in: those with the most pairs each, at worst."""
     degrees = np.sort(np.bincount(np.asarray(pairs).ravel()))[::-1]
     return int(min(degrees[:entity_records].sum(), len(pairs)))
 
@@ -330,8 +290,22 @@ def check_entity_records(records: Any, pairs: Any) -> None:
 
 # ---- groups cut out of pairs; pairs and groups of people with classes ----------------------------
 
-SIZES = (3, 8)
-GROUPS_PER_NOISE = 20.0
+_FROM = "benchmarks.md, people with classes"
+
+
+@dataclass(frozen=True)
+class GroupNumbers:
+    """The fitted numbers of groups, beside those of pairs."""
+
+    least_people: int = fitted(3, "people of a group, at least", _FROM, 0.03, -0.108)
+    groups_per_noise: float = fitted(20.0, "groups / length of the noise", _FROM, -0.093, 0.008)
+    clip_power: float = fitted(
+        0.25, "clip bound / this power of a group's pairs", _FROM, -0.016, 0.025
+    )
+
+
+NUMBERS = GroupNumbers()
+MOST_PEOPLE = 8  # of a group; half or double moves nothing
 
 
 def cut_pairs(given: Any, found: Resolved) -> Material:
@@ -375,16 +349,16 @@ def usual_size(given: Any, data: Any) -> int:
     """Most people of a group, from public numbers alone: smaller groups where the noise is larger.
 
     Large groups average sampling error away, but leave few records against the noise. So many people that
-    groups stay `GROUPS_PER_NOISE` times as many as the noise is long in one direction; within `SIZES`.
+    groups stay many times as many as the noise is long in one direction.
     """
     delta = 0.0 if mechanism_named(given.mechanism).is_pure else given.delta
     budget = Budget(given.epsilon, delta, GROUPS.costs()[given.unit], given.adjacency)
     if not budget.is_private:
-        return SIZES[1]
+        return MOST_PEOPLE
     noise = mechanism_named(given.mechanism).multiplier(budget, 1.0)
     people = len(np.unique(data.pairs))
-    wanted = people / (noise * math.sqrt(data.n_features)) / GROUPS_PER_NOISE
-    return int(np.clip(round(min(wanted, SIZES[1])), *SIZES))
+    wanted = people / (noise * math.sqrt(data.n_features)) / NUMBERS.groups_per_noise
+    return int(np.clip(round(min(wanted, MOST_PEOPLE)), NUMBERS.least_people, MOST_PEOPLE))
 
 
 def components(ends: NDArray[Any], n_people: int) -> NDArray[np.int64]:
@@ -431,30 +405,17 @@ _TOO_FEW = dict.fromkeys(("choices", "workers"), "the ranking will be mostly cha
 
 @dataclass(frozen=True)
 class Prepared:
-    """A fit that is ready to start.
-
-    Attributes
-    ----------
-    material : Material
-    recipe : Recipe
-    plan : Plan
-    certificate : Certificate or None
-        None when epsilon is infinite.
-    noise : NoiseSource
-        Where sampling and noise will come from.
-    about : str
-        What the answers depend on, is public, and is not in the plan: a schema, a metric that is measured,
-        a network's first weights. A checkpoint is of this and of nothing else.
-    secret : bytes or None
-        What pairs of row numbers are named with (`own_secret`).
-    """
+    """A fit that is ready to start."""
 
     material: Material
     recipe: Recipe
     plan: Plan
-    certificate: Certificate | None
-    noise: NoiseSource
+    certificate: Certificate | None  # None when epsilon is infinite
+    noise: NoiseSource  # where sampling and noise will come from
+    # What the answers depend on, is public, and is not in the plan: a schema, a metric that is
+    # measured, a network's first weights. A checkpoint is of this and of nothing else
     about: str = ""
+    # What pairs of row numbers are named with (`own_secret`)
     secret: bytes | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -476,15 +437,7 @@ class Prepared:
 
 
 def prepare(recipe: Recipe, given: Any, material: Material, noise: NoiseSource) -> Prepared:
-    """Plan and certify a fit.
-
-    Parameters
-    ----------
-    given : parameters
-        Plain and checked: epsilon, delta, unit, adjacency, mechanism, data_norm.
-    noise : NoiseSource
-        Says whether the fit is for release.
-    """
+    """Plan and certify a fit."""
     mechanism, costs, n = mechanism_named(given.mechanism), material.costs, material.used.n_records
     delta = 0.0 if mechanism.is_pure else given.delta
     left = delta * (1 - SLACK_SHARE) if noise.for_release else delta

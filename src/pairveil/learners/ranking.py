@@ -1,12 +1,8 @@
 """PrivatePreferenceRanker: a ranking of items from workers' choices, under differential privacy.
 
 One noisy sum is released: chosen minus other, in the items' features, over all choices, where all choices
-of a worker are clipped as one record. Strengths, ranking and how sure it is are post-processing
-(`pairveil.learners.ranking`). What a worker and a choice can move is proved in docs/theory/records.md.
-
-From what is passed to a ranker's ``fit`` to `Choices` between items with public features.
-
-From a noisy sum of choices to strengths of the items, with how sure they are: post-processing.
+of a worker are clipped as one record. Strengths, ranking and how sure it is are post-processing. What a
+worker and a choice can move is proved in docs/theory/records.md.
 
 In a logistic model of differences (Bradley-Terry, where items have no features) a choice is +1 with
 probability ``1 / (1 + exp(-<b, x>))`` for the public difference x of the two items' features. The sum of
@@ -33,6 +29,7 @@ from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.engine.statistics import Statistic, row_norms, shrink
 from pairveil.errors import DataWarning, IdentityWarning, InputError, PrivateNote
 from pairveil.learners.base import PrivateLearner
+from pairveil.learners.fitted import fitted
 from pairveil.learners.inputs import Resolved, as_features, check_bound, is_number, is_whole
 from pairveil.learners.preparing import Material, Prepared
 from pairveil.privacy.grid import Norm
@@ -43,7 +40,7 @@ from pairveil.records.choices import Choices
 from pairveil.records.identity import count_similar
 from pairveil.records.kinds import CHOICES, WORKERS
 
-# ---- From what is passed to a ranker's ``fit`` to `Choices` between items with public featu ------
+# ---- what is passed to ``fit``: choices between items with public features -----------------------
 
 COLUMNS = ("worker", "chosen", "other")
 """The columns of a table of choices."""
@@ -53,30 +50,15 @@ MOST_FEATURES = 4096
 
 
 class Items(NamedTuple):
-    """The items, which are public.
+    """The items, which are public."""
 
-    Attributes
-    ----------
-    names : tuple or None
-        What choices call them; None: row numbers.
-    features : array of shape (n_items, d), or sparse ones on the diagonal
-    featured : bool
-        Whether they have features.
-    """
-
-    names: tuple[Any, ...] | None
+    names: tuple[Any, ...] | None  # what choices call them; None: row numbers
     features: Any
-    featured: bool
+    featured: bool  # whether they have features
 
 
 def as_items(items: Any) -> Items:
-    """Items from their number, a list of names, or a table of features.
-
-    Examples
-    --------
-    >>> as_items(["tea", "coffee"]).names, as_items(3).features.shape
-    (('tea', 'coffee'), (3, 3))
-    """
+    """Items from their number, a list of names, or a table of features."""
     if is_whole(items):
         return _bare(int(items), None)
     if hasattr(items, "index") and hasattr(
@@ -124,13 +106,7 @@ def _finite(features: Any) -> FloatArray:
 
 
 def as_choices(choices: Any, items: Items, by: Any) -> Choices:
-    """Choices from a table with columns worker, chosen, other, or from an array of such rows.
-
-    Parameters
-    ----------
-    choices : Choices, DataFrame or array of shape (K, 3)
-    by : {'worker', 'choice'}
-    """
+    """Choices from a table with columns worker, chosen, other, or from an array of such rows."""
     if isinstance(choices, Choices):
         return replace(choices, features=items.features, by=by, weights=None)
     if hasattr(choices, "columns"):
@@ -214,12 +190,6 @@ def record_weights(choices: Choices, norm: str, loud: float, *, private: bool) -
 
     A record's length is guessed from what was asked: ``loud`` times that of choices made by a coin, or that
     of all its differences laid end to end where that is less.
-
-    Parameters
-    ----------
-    norm : {'l2', 'l1'}
-    private : bool
-        Without privacy nothing is shortened and all choices count the same.
     """
     apart, edges = choices.differences(), choices.edges()
     squares = apart.multiply(apart).tocsr() if sparse.issparse(apart) else apart**2
@@ -245,7 +215,7 @@ def record_weights(choices: Choices, norm: str, loud: float, *, private: bool) -
     return weights
 
 
-# ---- post-processing -----------------------------------------------------------------------------
+# ---- from the noisy sum to strengths, and how sure they are --------------------------------------
 
 STEPS = 100
 """Most Newton steps; they stop when nothing moves."""
@@ -256,18 +226,10 @@ DRAWS = 10_000
 
 @dataclass(frozen=True)
 class Asked:
-    """What is public about all choices together: which differences were asked for, and with what weight.
+    """What is public about all choices together: which differences were asked for, and with what weight."""
 
-    Attributes
-    ----------
-    differences : array or sparse matrix of shape (P, d)
-        Each pair of items once.
-    weight, square : arrays of shape (P,)
-        Sum of the public weights of its choices, and of their squares.
-    """
-
-    differences: Any
-    weight: FloatArray
+    differences: Any  # each pair of items once
+    weight: FloatArray  # sum of the public weights of its choices, and of their squares
     square: FloatArray
 
     def moments(self, b: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -291,23 +253,7 @@ class Asked:
 def fit_strengths(
     asked: Asked, answer: FloatArray, noise: float, prior_std: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Coefficients and their covariance, from the noisy sum of ``weight y x`` over all choices.
-
-    Parameters
-    ----------
-    answer : array of shape (d,)
-    noise : float
-        Standard deviation of the noise on each entry.
-    prior_std : float
-        Standard deviation of the coefficients before anything is heard.
-
-    Examples
-    --------
-    >>> asked = Asked(np.array([[1.0, -1.0]]), np.array([100.0]), np.array([100.0]))
-    >>> b, _ = fit_strengths(asked, np.array([50.0, -50.0]), noise=0.0, prior_std=100.0)
-    >>> round(float(b[0] - b[1]), 2)        # log(75 / 25)
-    1.1
-    """
+    """Coefficients and their covariance, from the noisy sum of ``weight y x`` over all choices."""
     d = len(answer)
     b, prior = np.zeros(d), np.eye(d) / prior_std**2
     precision = prior
@@ -336,18 +282,7 @@ def rank_sets(
     interval, all of them hold together, and an item's best rank is one more than the number of items above
     it for certain.
 
-    Parameters
-    ----------
-    strengths : array of shape (n,)
-    covariance : array of shape (n, n)
-
     Returns two integer arrays of shape (n,), low and high; ranks count from 1, the best.
-
-    Examples
-    --------
-    >>> low, high = rank_sets(np.array([3.0, 0.0, 0.1]), 0.01 * np.eye(3), confidence=0.95)
-    >>> low.tolist(), high.tolist()
-    ([1, 2, 2], [1, 3, 3])
     """
     n = len(strengths)
     variances = np.diag(covariance)
@@ -374,10 +309,23 @@ def _critical(covariance: FloatArray, spread: FloatArray, confidence: float) -> 
     return float(np.quantile(largest, confidence))
 
 
-# ---- a ranking of items from workers' choices, under differential privacy ------------------------
+# ---- the learner ---------------------------------------------------------------------------------
 
-LOUD = 1.0
-"""Where a worker's choices are clipped, in lengths of as many choices by coin."""
+
+@dataclass(frozen=True)
+class RankingNumbers:
+    """The fitted number of rankings."""
+
+    coin_lengths: float = fitted(
+        1.0,
+        "clip of a worker, in lengths of choices by coin",
+        "benchmarks.md, rankings",
+        0.0,
+        -0.032,
+    )
+
+
+NUMBERS = RankingNumbers()
 
 MOST_RANKED = 2000
 """Confidence sets compare every two items: above so many items there are none."""
@@ -421,18 +369,11 @@ class Ranked(NamedTuple):
 
 @dataclass(frozen=True)
 class RankingRecipe:
-    """One noisy sum, and coefficients fitted to it.
+    """One noisy sum, and coefficients fitted to it."""
 
-    Parameters
-    ----------
-    asked : Asked
-        What is public about the choices.
-    back : array of shape (n_features, n_features) or None
-        From coefficients to those of the items' own features; None where items have no features.
-    """
-
-    asked: Asked
+    asked: Asked  # what is public about the choices
     items: Items
+    # From coefficients to those of the items' own features; None where items have no features
     back: FloatArray | None
     prior_std: float
     headline = "choices"
@@ -597,7 +538,7 @@ class PrivatePreferenceRanker(PrivateLearner):
             data, back = whitened(data)
         norm = mechanism_named(given.mechanism).norm
         private = given.epsilon != float("inf")
-        weights = record_weights(data, norm, LOUD, private=private)
+        weights = record_weights(data, norm, NUMBERS.coin_lengths, private=private)
         data = replace(data, weights=weights)
         kappas = {"worker": data.most_of_a_worker} if data.by == "choice" else {}
         about = (_asked(data, weights), found, back)

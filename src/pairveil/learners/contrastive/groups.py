@@ -18,6 +18,7 @@ from pairveil.engine.engine import Engine
 from pairveil.engine.gradients import SetGradient
 from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.engine.statistics import TILE, Labels, Statistic
+from pairveil.learners import preparing
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe
 from pairveil.privacy.grid import UNIT_ROUNDOFF, Norm
 from pairveil.privacy.mechanisms import Query
@@ -45,16 +46,7 @@ class GroupMean(Statistic):
         return self.of.shape
 
     def tile_sum(self, people: Any, labels: Labels, norm: Norm) -> FloatArray:  # type: ignore[override]
-        """Sum of the means.
-
-        Parameters
-        ----------
-        people : array of shape (g, m, d)
-            The groups' people.
-        labels : array of shape (g, m (m - 1) / 2)
-            Of the pairs inside; 0 is null.
-        norm : {'l2', 'l1'}
-        """
+        """Sum of the means."""
         if people.shape[1] > self.size:
             raise ValueError("`sensitivity` is that of smaller groups: GroupMean(..., size=m)")
         first, second = slots(people.shape[1])
@@ -76,10 +68,6 @@ class GroupMean(Statistic):
         return super().sensitivity(norm, grid, dtype) + 2 * gamma * TILE * terms
 
 
-CLIP_POWER = 0.25
-"""A group's clip bound is divided by this power of its effective pairs; .5 harms where signal is small."""
-
-
 class _OfGroups:
     """An engine that is asked for sums over ``each`` pairs of every group, and makes them of means."""
 
@@ -91,7 +79,7 @@ class _OfGroups:
         return self._each * self._engine.answer(self._plan[query.name], mean)
 
     def descend(self, query: Query, gradient: SetGradient, rate: float, steps: int) -> FloatArray:
-        clip = gradient.clip / self._each**CLIP_POWER
+        clip = gradient.clip / self._each**preparing.NUMBERS.clip_power
         gradient = replace(gradient, clip=clip, size=self._size)
         return self._engine.descend(self._plan[query.name], gradient, rate * self._each, steps)
 
@@ -102,19 +90,12 @@ class GroupRecipe(ContrastiveRecipe):
 
     A group counts as many pairs as it has beyond a tree through its people, and one for the tree: pairs along
     a tree share people without showing the same label twice, and kept more of the gain as one.
-
-    Parameters
-    ----------
-    size, n_groups, n_pairs : int
-        Most people of a group, groups, and pairs in all of them. Public.
-    n_classes : int or None
-        The public number of classes, where people have one each.
     """
 
-    size: int = 2
+    size: int = 2  # most people of a group, groups, and pairs in all of them. Public
     n_groups: int = 1
     n_pairs: int = 1
-    n_classes: int | None = None
+    n_classes: int | None = None  # the public number of classes, where people have one each
 
     def ask(self, setting: Setting) -> tuple[Ask, ...]:
         """As of pairs, without a choice, to whose scores a group would add those of many pairs."""
@@ -131,7 +112,9 @@ class GroupRecipe(ContrastiveRecipe):
     def run(self, plan: Plan, engine: Engine) -> FloatArray:
         """The components of a metric, array of shape (n_components, n_features)."""
         each = max(1.0, self.n_pairs / self.n_groups - self.size + 2)
-        louder = {"gradients": each ** (1 - CLIP_POWER)}  # relative to the clip bound
+        louder = {
+            "gradients": each ** (1 - preparing.NUMBERS.clip_power)
+        }  # relative to the clip bound
         queries = tuple(
             replace(one, noise_multiplier=one.noise_multiplier * louder.get(one.name, each))
             for one in plan.queries

@@ -81,14 +81,7 @@ _TINY, _ROUNDING = 1e-12, 1e-7  # a difference of squares near 0 loses half its 
 
 
 def public_signal(setting: Setting) -> float:
-    """Records over the length of the noise on one number a column, in the norm of the mechanism.
-
-    Examples
-    --------
-    >>> from pairveil.privacy.mechanisms import Budget
-    >>> round(public_signal(Setting(Budget(1.0, 1e-5, 1, "zero-out"), 8_000, 30)))
-    392
-    """
+    """Records over the length of the noise on one number a column, in the norm of the mechanism."""
     if not setting.budget.is_private:
         return math.inf
     d = setting.n_features
@@ -97,15 +90,7 @@ def public_signal(setting: Setting) -> float:
 
 
 def starts_by_choice(setting: Setting, faint: float | None = None) -> bool:
-    """Whether one chosen column is a better start than a noisy vector, which pays for d numbers.
-
-    Examples
-    --------
-    >>> from pairveil.privacy.mechanisms import Budget
-    >>> at = [Setting(Budget(e, 1e-5, 1, "zero-out"), 8_000, 30) for e in (1.0, 0.1)]
-    >>> [starts_by_choice(setting) for setting in at]
-    [False, True]
-    """
+    """Whether one chosen column is a better start than a noisy vector, which pays for d numbers."""
     if not setting.choices:  # several parties: sums alone
         return False
     if setting.n_records < NUMBERS.few_pairs or setting.n_features < NUMBERS.directions:
@@ -343,23 +328,12 @@ def part_within(length: float, way: FloatArray) -> float:
 
     Few long steps overshoot along a column that a choice put on a large scale: W jumps to and fro, and the
     average of the iterates is nothing. A W of the margin's length puts typical differences at the margin.
-
-    Examples
-    --------
-    >>> part_within(1.0, np.array([[3.0, 4.0]])), part_within(9.0, np.array([[3.0, 4.0]]))
-    (0.2, 1.0)
     """
     return min(1.0, length / max(float(np.linalg.norm(way)), _TINY))
 
 
 def usual_clip(signal: float) -> float:
-    """Clip bound of a pair's gradient.
-
-    Examples
-    --------
-    >>> [usual_clip(signal) for signal in (15.0, 1000.0)]
-    [0.1, 0.4]
-    """
+    """Clip bound of a pair's gradient."""
     return min(NUMBERS.clip, signal / NUMBERS.unclipped)
 
 
@@ -394,11 +368,6 @@ def euclid_weight(signal: float, columns: float, z: float) -> float:
 
     Three reasons to doubt what was learned, as if their errors were independent: noise on the descent, many
     columns for each effective pair, and a start no longer than noise makes it (``z`` 0, or not known).
-
-    Examples
-    --------
-    >>> round(euclid_weight(signal=9.0, columns=0.07, z=6.0), 3)
-    0.124
     """
     by_evidence = NUMBERS.evidence / math.hypot(1, z)
     return math.hypot(NUMBERS.euclid / signal, (NUMBERS.scarce * columns) ** 2, by_evidence)
