@@ -604,8 +604,8 @@ ACCOUNTING = [
     ),
     Mutation(
         "accounting: one direction only",
-        "return (0,) if all(len(ways) == 1 for ways, _ in pairs) else (0, 1)",
-        "return (0,) if all(len(ways) == 1 for ways, _ in pairs) else (1,)",
+        "for way in ((0, 1) if both else (0,))",
+        "for way in ((1,) if both else (0,))",
         _in("test_accounting", "test_accounting_oracle"),
     ),
     Mutation(

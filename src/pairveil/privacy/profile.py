@@ -32,7 +32,7 @@ Exact discrete noise adds its slack to every delta. Every rounding is to the att
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -166,34 +166,49 @@ def _epsilon_on_grid(composition: Composition, delta: float, closed: float) -> f
     usable = delta - (1e-14 + 2e-15 * steps)
     if usable < 0.5 * delta or composition.too_long:
         return math.inf
-    tail = _TRUNCATION * delta / steps
-    pairs = dominating_pairs(composition, tail)
-    best, coarsest = math.inf, 0.0
-    closed = min(closed, 1e9)
-    mu = grid_mu(composition, pairs)
-    if mu is None:
-        return math.inf
+    tail, best, closed = _TRUNCATION * delta / steps, math.inf, min(closed, 1e9)
+
+    def judged() -> tuple[float, bool]:
+        # A heavy-tailed loss makes the first guess of mu too large: judge by the epsilon found.
+        return mu_from_epsilon(min(best, closed), delta), best < math.inf
+
+    for losses in _composed_on_grids(composition, tail, ACCURACY, judged):
+        found = max(_smallest_epsilon(pmf, usable, closed) for pmf in losses)
+        best = min(best, found + steps * INVERSION_ERROR)
+    return best
+
+
+def _composed_on_grids(
+    composition: Composition, tail: float, accuracy: float, judged: Callable[[], tuple[float, bool]]
+) -> Iterator[tuple[DensePLDPmf, ...]]:
+    """The composed losses, one for each direction, on finer and finer grids; none where none fits.
+
+    ``judged``: mu by what was composed last, and whether that serves; a grid for no much smaller mu is the
+    last.
+    """
+    steps, pairs = composition.grid_steps, dominating_pairs(composition, tail)
+    spread = _spread(composition, pairs)
+    if not _SPREAD[0] <= spread <= _SPREAD[1]:
+        return
+    both = any(len(ways) > 1 for ways, _ in pairs)  # else the directions coincide
+    mu, coarsest, serves = math.sqrt(spread), 0.0, False
     for _ in range(8):
-        interval = max(ACCURACY * mu / math.sqrt(steps), coarsest)
+        interval = max(accuracy * mu / math.sqrt(steps), coarsest)
         try:
-            found = max(
-                _smallest_epsilon(
-                    compose_direction(composition, pairs, way, interval, tail), usable, closed
-                )
-                for way in ways_of(pairs)
+            losses = tuple(
+                compose_direction(composition, pairs, way, interval, tail)
+                for way in ((0, 1) if both else (0,))
             )
         except UnresolvableError:
-            if best < math.inf:
-                break
+            if serves:
+                return
             coarsest = 4.0 * interval  # a coarse grid is still a bound
             continue
-        best = min(best, found + steps * INVERSION_ERROR)
-        # A heavy-tailed loss makes the first guess of mu too large: judge by the epsilon found.
-        wanted = mu_from_epsilon(min(best, closed), delta)
-        if mu <= 1.3 * wanted or coarsest > 0.0:
-            break
-        mu = wanted
-    return best
+        yield losses
+        better, serves = judged()
+        if mu <= 1.3 * better or coarsest > 0.0 or better <= 0.0:
+            return
+        mu = better
 
 
 def dominating_pairs(
@@ -210,26 +225,13 @@ def dominating_pairs(
     return pairs
 
 
-def ways_of(pairs: Sequence[tuple[tuple[GaussianPair, ...], int]]) -> tuple[int, ...]:
-    """The directions to compose: both, or one where they coincide."""
-    return (0,) if all(len(ways) == 1 for ways, _ in pairs) else (0, 1)
-
-
-def grid_mu(
-    composition: Composition, pairs: Sequence[tuple[tuple[GaussianPair, ...], int]]
-) -> float | None:
-    """The mu that the first grid is made for; None where floats hold no such grid."""
-    found = _spread(composition, pairs)
-    return math.sqrt(found) if _SPREAD[0] <= found <= _SPREAD[1] else None
-
-
 def _spread(
     composition: Composition, pairs: Sequence[tuple[tuple[GaussianPair, ...], int]]
 ) -> float:
     """Guess the mu^2 of the whole composition: the symmetric KL divergence, exact for Gaussians."""
     total = math.fsum(t * epsilon * math.tanh(epsilon / 2.0) for epsilon, t in composition.pure)
     total += math.fsum(t * choice_spread(eta) for eta, t in composition.choices)
-    total += math.fsum(one.spread() for one in _searches(composition))
+    total += math.fsum(one.spread() for one in map(atoms_of_best, composition.searches))
     for ways, steps in pairs:
         pair = ways[0]
         far = float(pair.upper_means.max()) + 6.0
@@ -239,12 +241,6 @@ def _spread(
         step = (x[1] - x[0]) / math.sqrt(2.0 * math.pi)
         total += steps * step * float(density @ pair.loss(x)[0])
     return total
-
-
-def _searches(composition: Composition) -> list[Atoms]:
-    """Dominating pairs of the searches; each is its own mirror image."""
-
-    return [atoms_of_best(search) for search in composition.searches]
 
 
 def compose_direction(
@@ -260,7 +256,7 @@ def compose_direction(
         factors.append(_power(discretise(ways[min(way, len(ways) - 1)], interval, tail), steps))
     factors += [_power(discretise_pure(e, interval), steps) for e, steps in composition.pure]
     factors += [_power(discretise_choice(e, interval), steps) for e, steps in composition.choices]
-    factors += [one.on_grid(interval) for one in _searches(composition)]
+    factors += [one.on_grid(interval) for one in map(atoms_of_best, composition.searches)]
     whole = factors[0]
     for factor in factors[1:]:
         whole = whole.compose(factor, tail_mass_truncation=tail)
@@ -380,32 +376,16 @@ def _profile_on_grid(composition: Composition) -> tuple[DensePLDPmf, ...]:
     if composition.too_long:
         return ()
     steps = composition.grid_steps
-    tail = _TAIL / steps
-    pairs = dominating_pairs(composition, tail)
-    mu, coarsest = grid_mu(composition, pairs), 0.0
-    if mu is None:
-        return ()
-    found: tuple[DensePLDPmf, ...] = ()
-    if not 1e-100 < mu < 1e100:
-        return found  # losses too small or too large for a grid of floats: the closed form serves
     accuracy = ACCURACY / 5.0 if steps <= 1000 else ACCURACY  # few steps: a fine grid is cheap
-    for _ in range(8):
-        interval = max(accuracy * mu / math.sqrt(steps), coarsest)
-        try:
-            found = tuple(
-                compose_direction(composition, pairs, way, interval, tail) for way in ways_of(pairs)
-            )
-        except UnresolvableError:
-            if found:
-                break
-            coarsest = 4.0 * interval
-            continue
+    found: tuple[DensePLDPmf, ...] = ()
+
+    def judged() -> tuple[float, bool]:
         # As in `_epsilon_on_grid`: a heavy tail makes mu too large, and the grid too coarse at 0.
         at_zero = max(float(pmf.get_delta_for_epsilon(0.0)) for pmf in found)
-        wanted = 2.0 * float(ndtri(0.5 + 0.5 * min(at_zero, 1.0 - 1e-12)))
-        if mu <= 1.3 * wanted or coarsest > 0.0 or wanted <= 0.0:
-            break
-        mu = wanted
+        return 2.0 * float(ndtri(0.5 + 0.5 * min(at_zero, 1.0 - 1e-12))), True
+
+    for losses in _composed_on_grids(composition, _TAIL / steps, accuracy, judged):
+        found = losses
     return found
 
 
