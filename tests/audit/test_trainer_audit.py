@@ -13,10 +13,12 @@ from reproduction.trainers import (
     published,
 )
 
-from pairveil.audit.trainer_audit import TrainerFinding, audit_trainer, load_trainer
+from pairveil.audit.auditor import Finding
+from pairveil.audit.trainer_audit import Level, TrainerFinding, audit_trainer, load_trainer
 from pairveil.audit.worst_case import worst_case
 from pairveil.cli.app import main as run_main
 from pairveil.errors import InputError
+from pairveil.report.trainer_audit import render
 
 
 def verdicts(trainer, delta, **options):
@@ -211,3 +213,19 @@ def test_the_command_finds_a_trainer_in_the_working_folder(tmp_path, monkeypatch
     captured = capsys.readouterr()
     assert "no function 'nothing'" in captured.err
     assert "Traceback" not in captured.err
+
+
+@pytest.mark.parametrize(
+    ("mode", "bound", "verdict", "said"),
+    [
+        ("many-run", 0.4, "consistent", "No more than the claimed epsilon of 1 was seen."),
+        ("many-run", 1.4, "consistent", "was seen, but within chance: repeat it with more runs."),
+        ("one-run", 2.4, "violated", "For one person epsilon is at least 2.40. Claimed is 1."),
+    ],
+)
+def test_the_page_says_what_was_seen(mode, bound, verdict, said):
+    seen = Finding("t", 1.0, bound, 0.95, 60, verdict, 0.0, "512", "replace", "nothing")
+    page = render(TrainerFinding("train", 1.0, 0.0, (Level("person", 4, mode, seen),)), ["audit"])
+    assert said in page
+    assert ("512 secrets" in page) == (mode == "one-run")
+    assert ("Claim refuted" in page) == (verdict == "violated")
