@@ -366,6 +366,27 @@ def test_what_is_signed_lists_the_data_that_were_used(full_data, tmp_path: Path)
     assert f"The rule uses 2 of your columns ({n_features} after splitting categories)" in page
 
 
+def test_several_parties_are_named_and_whom_the_promise_holds_against(full_data) -> None:
+    kappas = {"pair": 1, "relationship": 1, "person": 2}
+    who = [
+        {"name": f"{EVIL}{i}"[:40], "n_pairs_given": 600, "n_pairs_used": 280, "kappas": kappas}
+        for i in range(3)
+    ]
+    parties = {"who": who, "kappa_rule": "sum", "noise": "parties", "colluders": 1,
+               "secrecy": "computational"}  # fmt: skip
+    joint = replace(full_data.certificate, parties=parties)
+    page = " ".join(Outline(render(replace(full_data, certificate=joint))).text.split())
+    assert "3 parties learned this together" in page
+    assert "hold against the coordinator together with any 1 of the parties" in page
+    assert "Kappa of all together is the sum of the parties' kappas of a person" in page
+    assert page.count(who[0]["name"]) == 3
+    trusted = replace(joint, parties={**parties, "noise": "coordinator", "colluders": 2})
+    assert "Nothing is promised against the coordinator" in render(
+        replace(full_data, certificate=trusted)
+    )
+    assert "learned this together" not in render(full_data)
+
+
 def test_the_page_says_what_it_cannot_prove(full_data) -> None:
     page = " ".join(Outline(render(full_data)).text.split())
     assert "This file cannot prove that the noise was added; you trust the signer" in page
