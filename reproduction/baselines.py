@@ -8,7 +8,8 @@ hides one; a flip with probability ``1/(1 + e^epsilon_y)`` hides the label (docs
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -172,17 +173,11 @@ class Warner:
         return 4 * p * (1 - p) / (1 - 2 * p) ** 2
 
 
-@dataclass(frozen=True)
-class PerturbedPairs:
-    """Pairs as a collector sees them.
-
-    ``dx``: noisy differences; ``labels``: answers in {+1, -1}; ``label_estimates``: the same,
-    unbiased for the true labels; ``epsilon_x + epsilon_y`` is the cost of one pair.
-    """
+class PerturbedPairs(NamedTuple):
+    """Pairs as a collector sees them: noisy differences, answers in {+1, -1}, and what each costs."""
 
     dx: FloatArray
     labels: NDArray[np.int8]
-    label_estimates: FloatArray
     epsilon_x: float
     epsilon_y: float
 
@@ -220,13 +215,8 @@ def perturb_pairs(
     noise = Laplace(epsilon * feature_share)
     response = Warner(epsilon * (1 - feature_share))
     answers = response.sample(rng, np.asarray(labels, dtype=np.int8))
-    return PerturbedPairs(
-        dx=noise.sample(rng, dx, DIFFERENCE_SENSITIVITY),
-        labels=answers,
-        label_estimates=response.debiased(answers),
-        epsilon_x=noise.epsilon,
-        epsilon_y=response.epsilon,
-    )
+    seen = noise.sample(rng, dx, DIFFERENCE_SENSITIVITY)
+    return PerturbedPairs(seen, answers, noise.epsilon, response.epsilon)
 
 
 def input_perturbation(
@@ -236,27 +226,13 @@ def input_perturbation(
     settings: Settings,
     random_state: int | np.random.Generator | None = None,
     start: FloatArray | None = None,
-    *,
-    feature_share: float = 0.5,
-    debias: bool = False,
 ) -> PublishedResult:
-    """Perturb the pairs, then train the non-private algorithm on what is left.
+    """Perturb the pairs, then train the non-private algorithm (`algorithm1`) on what is left.
 
     The margin comes from the noisy pairs (or from ``settings.margin``). ``epsilon_claimed`` is the
     cost of one pair, ``epsilon_sound`` that of ``settings.kappa`` pairs: the paper says that no
     consideration is needed for correlated pairs, but kappa noisy copies of one relationship cost
     kappa times one.
-
-    Parameters
-    ----------
-    X, pairs, labels, random_state, start
-        As for :func:`algorithm1`.
-    settings : Settings
-        ``variant`` is ignored.
-    feature_share : float
-        Share of epsilon spent on the features.
-    debias : bool
-        Train on unbiased label estimates instead of the answers themselves.
 
     Examples
     --------
@@ -270,15 +246,9 @@ def input_perturbation(
     """
     rng = np.random.default_rng(random_state)
     rows, index = unit_rows(X), np.asarray(pairs, dtype=np.int64)
-    seen = perturb_pairs(
-        rows[index[:, 0]] - rows[index[:, 1]],
-        labels,
-        settings.epsilon,
-        feature_share=feature_share,
-        random_state=rng,
-    )
-    # the paper's y is 0 for +1 and 1 for -1; debiased, it leaves [0, 1]
-    y = (1.0 - (seen.label_estimates if debias else seen.labels)) / 2
+    dx = rows[index[:, 0]] - rows[index[:, 1]]
+    seen = perturb_pairs(dx, labels, settings.epsilon, random_state=rng)
+    y = (1.0 - seen.labels) / 2  # the paper's y is 0 for +1 and 1 for -1
     result = train(seen.dx, y, replace(settings, variant="nonpriv", mechanism=None), rng, start)
     sound = settings.kappa * settings.epsilon
     warnings.warn(

@@ -53,7 +53,7 @@ def page(found: dict[str, Any], figures: str = "") -> str:
             drawn = {c["figure"]: sorted(c["on"]) for c in rerun if c["on"]}
             names = [f"{figure}-{graph}" for figure, of in drawn.items() for graph in of]
             parts += ["Drawings: " + ", ".join(f"[{n}]({figures}{n}.png)" for n in names), ""]
-    parts += [*_steelman(steelman), *_defence(found)]
+    parts += [*_steelman(claims, steelman), *_defence(found)]
     parts += [*_scores(found["scores"]), *_field(found["field"])]
     return "\n".join(parts)
 
@@ -106,13 +106,12 @@ def _on(finding: dict[str, Any] | None) -> str:
     return f"*{finding['verdict']}*, {finding['repeats']} repeats: {finding['measured']}"
 
 
-def _steelman(found: dict[str, Any] | None) -> list[str]:
+def _steelman(claims: Sequence[dict[str, Any]], found: dict[str, Any] | None) -> list[str]:
     if found is None:
         return []
+    theirs = [found["findings"][c["id"]] for c in claims if c["kind"] == "figures"]
     grid = "; ".join(f"{name}: {', '.join(map(str, values))}" for name, values in OPTIONS.items())
-    judged = [
-        f["verdict"] for f in found["findings"].values() if f["verdict"] != "not testable here"
-    ]
+    judged = [f["verdict"] for f in theirs if f["verdict"] != "not testable here"]
     counts = ", ".join(f"{judged.count(v)} {v}" for v in dict.fromkeys(judged))
     return [
         "## Steelman",
@@ -120,10 +119,10 @@ def _steelman(found: dict[str, Any] | None) -> list[str]:
         f"Which single setting meets most of the figures? The grid is joint ({grid}; d' 0 is d). "
         f"{len(found['sketches'])} settings, both bases and a random draw, were sketched on "
         f"{found['sketched_on']}, {_repeats(found['sketch_repeats'])}, epsilons 0.5 and 4 of Fig. 8 and 1 of "
-        f"Fig. 9: the means met {min(found['sketches'].values())} to {max(found['sketches'].values())} of 22 "
-        f"claims. {len(found['finalists'])} finalists, the best sketches and the setting made of the values "
-        f"that did best in their mean, ran on all sets, {_repeats(found['final_repeats'])}. Chosen: "
-        f"**{found['setting']}** ({found['met']} claims met in the mean). Judged by the page's rules on "
+        f"Fig. 9: the means met {min(found['sketches'].values())} to {max(found['sketches'].values())} of "
+        f"{len(judged)} claims. {len(found['finalists'])} finalists, the best sketches and the setting made "
+        f"of the values that did best in their mean, ran on all sets, {_repeats(found['final_repeats'])}. "
+        f"Chosen: **{found['setting']}** ({found['met']} claims met in the mean). Judged by the page's rules on "
         f"{_repeats(found['reported_on'])} of the other half of the seeds, in the tables: {counts}.",
         "",
     ]  # fmt: skip
