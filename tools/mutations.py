@@ -933,6 +933,57 @@ SELECTION = [
     ),
 ]
 
+SCORED = [
+    Mutation(
+        "score: pairs across the parts are learned from",
+        "return np.flatnonzero(first > end), np.flatnonzero(last <= end)",
+        "return np.flatnonzero(last > end), np.flatnonzero(last <= end)",
+        _in("test_held_out"),
+    ),
+    Mutation(
+        "score: people who change together are put into both parts",
+        "who = np.asarray(pairs) if together is None else np.asarray(together)[np.asarray(pairs)]",
+        "who = np.asarray(pairs)",
+        _in("test_held_out"),
+    ),
+    Mutation(
+        "score: kappa is counted in what is learned from alone",
+        "found = kappa_of(both)",
+        "found = kappa_of(used.subset(learned))",
+        _in("test_held_out"),
+    ),
+    Mutation(
+        "score: pairs that are declared to change together may be in both parts",
+        'if learner.kappa != "auto":',
+        "if False:",
+        _in("test_held_out"),
+    ),
+    Mutation(
+        "score: what it costs those who are scored is not counted",
+        "for part in event.parts]",
+        "for part in event.parts[:1]]",
+        _in("test_parallel"),
+    ),
+    Mutation(
+        "parts: beside other releases one of them is composed",
+        "return tuple(one for part, _ in (most, *others) for one in part)",
+        "return most[0]",
+        _in("test_parallel"),
+    ),
+    Mutation(
+        "parts: a fit cut in two passes for a fit and its score",
+        "if named != [False] * (len(named) - 1) + [True] or len(named) < 2:",
+        "if len(named) < 2:",
+        _in("test_held_out"),
+    ),
+    Mutation(
+        "score: a resumed fit draws it anew",
+        "Engine(planned.prepared.material.used, self.noise, checkpoint=saved)",
+        "Engine(planned.prepared.material.used, self.noise)",
+        _in("test_held_out"),
+    ),
+]
+
 VERDICT = [
     Mutation(
         "verdict: the headline forgets the ledger's other releases",
@@ -1108,5 +1159,5 @@ PARTIES = [
 
 MUTATIONS = [
     *SENSITIVITY, *CLIP, *NOISE, *CHOICES, *KAPPA, *EVENTS, *ACCOUNTING, *COUNTS, *READING, *SELECTION,
-    *VERDICT, *COPIES, *PARTIES,
+    *SCORED, *VERDICT, *COPIES, *PARTIES,
 ]  # fmt: skip

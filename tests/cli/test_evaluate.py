@@ -105,7 +105,7 @@ def test_a_killed_evaluation_resumes_with_one_charge(held_out, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(command, "_shown", killed)
+        patch.setattr(command, "shown_auc", killed)
         assert run_here(*paid, cwd=held_out).code != 0
     assert (held_out / "counts").exists()
     made = ReleasedMetric.load(held_out / "release")

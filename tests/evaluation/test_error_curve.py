@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from pairveil import ErrorCurve, InputError, PrivacyLedger, error_curve
 from pairveil.cli.app import app
+from pairveil.cli.terminal import FINISHED
 from pairveil.engine.statistics import clipped_sum
 from pairveil.errors import GuaranteeWarning
 from pairveil.learners.histogram import ScoreCounts, cells_of, decoder, root
@@ -472,7 +473,10 @@ def test_a_killed_threshold_resumes_with_one_charge_and_another_rate_costs_nothi
              "--checkpoint", tmp_path / "counts"]  # fmt: skip
 
     def run(*more):
-        return CliRunner().invoke(app, [str(one) for one in (*words, *more)])
+        done = CliRunner().invoke(app, [str(one) for one in (*words, *more)])
+        while FINISHED:  # as `main` does when the process ends
+            FINISHED.pop().remove()
+        return done
 
     saved = ErrorCurve.save
 

@@ -187,11 +187,14 @@ def released_plan(certificate: Certificate) -> Target:
         queries = [Query.from_dict(one) for one in certificate.plan.get("releases", ())]
     except TypeError:
         raise InputError("the plan does not describe its queries") from None
+    events = list(certificate.events)
+    if "score" in certificate.plan:  # nobody is in what was scored too
+        queries, events = queries[:-1], list(events[0]["parts"][0])
     adjacency, group = certificate.adjacency, certificate.group_of()
     costs = set(group) if isinstance(group, tuple) else {cost_of(group)}
     moved = {cost.moved(adjacency) for cost in costs}
     plain = len(costs) == 1 and moved <= {1.0, 2.0} and certificate.unit in UNITS
-    if not plain or [query.event().to_dict() for query in queries] != list(certificate.events):
+    if not plain or [query.event().to_dict() for query in queries] != events:
         raise InputError(
             "this release is not made of plain sums over pairs, people or groups: "
             "`pairveil audit --learner NAME` audits its learner"

@@ -151,6 +151,7 @@ class Checkpoint:
         assert self._hold is not None
         self.path = self._hold.path
         self._ledger: PrivacyLedger | None = None
+        self._before = 0  # answers of engines that are done
         try:
             digest = fit_digest(plan, pairs, about)
             if not self.path.exists():
@@ -174,11 +175,15 @@ class Checkpoint:
         """From now on no sum is used before the ledger that was charged knows of it."""
         self._ledger = ledger
 
+    def go_on(self, answers: int) -> None:
+        """Another engine of the same fit comes now, after one with so many answers."""
+        self._before = answers
+
     def released(self, place: int, name: str, shape: tuple[int, ...]) -> FloatArray | None:
         """The answer at a place of the fit, if it was given already."""
-        if place >= len(self.content.sums):
+        if self._before + place >= len(self.content.sums):
             return None
-        kept, value = self.content.sums[place]
+        kept, value = self.content.sums[self._before + place]
         if kept != name or value.shape != shape:
             raise InputError(f"this checkpoint does not follow the plan; {_ANEW}")
         return value

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy  # its parts load on first use
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 from sklearn.isotonic import IsotonicRegression
@@ -204,12 +205,15 @@ class ScorePlan(NamedTuple):
 
     def auc(self, accountant: PrivacyLedger | None = None, checkpoint: Any = None) -> PairAuc:
         """`counts`, as AUCs with intervals."""
-        released = self.counts(accountant, checkpoint)
+        return self.aucs(self.counts(accountant, checkpoint))
+
+    def aucs(self, released: NoisyScores) -> PairAuc:
+        """AUCs of what was released; post-processing."""
         aucs = tuple(
             auc_of(released, score, self.confidence, self.share)
             for score in range(self.counter.n_scores)
         )
-        return PairAuc(aucs, self.confidence, self.share, self.counter.certificate_)
+        return PairAuc(aucs, self.confidence, self.share, self.prepared.certificate)
 
 
 def plan_scores(
@@ -527,6 +531,45 @@ def plan_auc(
     )  # fmt: skip
 
 
+def plan_comparison(
+    values: Any,
+    ends: NDArray[np.integer[Any]],
+    labels: ArrayLike,
+    pairs: Any,
+    components: Any = None,
+    column_scale: Any = None,
+    data_norm: float = 1.0,
+    **promise: Any,
+) -> ScorePlan:
+    """The evaluation of a metric and of plain distance on the same pairs.
+
+    Parameters
+    ----------
+    values : (n, d) array or sparse matrix
+        People's rows as the metric takes them.
+    ends : (K, 2) array
+        Rows of ``values``.
+    labels, pairs
+        As for `private_pair_auc`; a label of 0 is null.
+    components : array or None
+        The metric; None where it is not learned yet, which has the same plan.
+    column_scale, data_norm
+        The factor that brings each column to scale, and how long a row may then be.
+    **promise
+        As for `plan_auc`.
+    """
+    matrix = np.zeros((1, values.shape[1])) if components is None else np.asarray(components)
+    scale = np.ones(values.shape[1]) if column_scale is None else np.asarray(column_scale)
+    lengths, step = np.zeros((len(ends), 2)), max(1, 2_000_000 // values.shape[1])
+    for start in range(0, len(ends), step):
+        some = ends[start : start + step]
+        gap = values[some[:, 0]] - values[some[:, 1]]
+        of_both = lengths_of(gap @ matrix.T), lengths_of(gap * scale)
+        lengths[start : start + step] = np.column_stack(of_both)
+    longest = [longest_distance(matrix, column_scale, data_norm), 2 * data_norm]
+    return plan_auc(lengths, labels, pairs, longest=longest, null=True, **promise)
+
+
 def _cells(distances: ArrayLike, longest: ArrayLike) -> NDArray[np.int64]:
     """The cell of each distance, on a public scale of logarithms; 0 holds the shortest."""
     lengths = np.asarray(distances, dtype=np.float64)
@@ -548,7 +591,10 @@ def lengths_of(gaps: Any) -> FloatArray:
     >>> lengths_of([[3.0, 4.0], [float("inf"), float("nan")]])
     array([ 5., inf])
     """
-    found = np.linalg.norm(np.asarray(gaps), axis=1)
+    if scipy.sparse.issparse(gaps):
+        found = np.asarray(scipy.sparse.linalg.norm(gaps.tocsr(), axis=1))
+    else:
+        found = np.linalg.norm(np.asarray(gaps, dtype=np.float64), axis=1)
     return np.where(np.isnan(found), np.inf, found)
 
 

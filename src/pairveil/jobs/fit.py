@@ -75,6 +75,11 @@ _NOT_TUNED = {
     "killed stays charged and starts anew",
     "dask": "a search is summed and released on this machine, as one",
     "audit": "the attack is on the plan of a single fit",
+    "score": "a search scores its trials, and releases the best score",
+}
+_NOT_SCORED = {
+    "kappa": "pairs that are declared to change together may be of people on both sides",
+    "dask": "the pairs held out are scored on this machine",
 }
 
 
@@ -214,8 +219,8 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, PageOptions, Job):
     name: ClassVar = "fit"
     panel: ClassVar = RELEASE
     shown: ClassVar = (
-        "out", "schema", "classes", "id", "epsilon", "delta", "unit", "ledger", "budget", "checkpoint",
-        "dry_run", "report", "overwrite", "json", "quiet",
+        "out", "schema", "classes", "id", "epsilon", "delta", "unit", "score", "ledger", "budget",
+        "checkpoint", "dry_run", "report", "overwrite", "json", "quiet",
     )  # fmt: skip
 
     out: Path = option(Path("release"), "Folder for the release.", "-o")
@@ -244,6 +249,13 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, PageOptions, Job):
         "best by a noisy score on pairs held out: one charge for all of it. OPTION=A,B,C",
         panel=PRIVACY,
     )
+    score: float | None = option(
+        None,
+        "Keep some people out of learning and score the metric on their pairs, for this epsilon of theirs: "
+        "part of --epsilon, in the same certificate.",
+        panel=PRIVACY,
+        label="Score it on people kept out of learning",
+    )
     dask: str | None = option(
         None,
         "Sum on the Dask cluster at this address (pip install 'pairveil[dask]'); its workers read FEATURES "
@@ -268,9 +280,11 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, PageOptions, Job):
                 raise InputError(
                     "--tune compares fits to single pairs: it goes with PAIRS and no groups"
                 )
-            for one, why in _NOT_TUNED.items():
-                if self.is_set(one):
-                    raise InputError(f"--{one} does not go with --tune: {why}")
+            self._refuse_beside("--tune", _NOT_TUNED)
+        if self.score is not None:
+            if not of.records.pairwise or self.select == "groups":
+                raise InputError("--score is of single pairs: it goes with PAIRS and no groups")
+            self._refuse_beside("--score", _NOT_SCORED)
         self.check_page(self.tested, Path(self.features))
         if any(self.is_set(one.name) for one in fields(PageOptions)) and not self.report:
             raise InputError("options of the report go with --report")
@@ -290,6 +304,11 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, PageOptions, Job):
         self.check_scaling(self.features, self.schema)
         self.check_spending()
         return far
+
+    def _refuse_beside(self, option: str, others: Mapping[str, str]) -> None:
+        for one, why in others.items():
+            if self.is_set(one):
+                raise InputError(f"--{one} does not go with {option}: {why}")
 
     def read(self, of: Source, far: bool) -> Training:
         """What is learned from."""
@@ -321,8 +340,13 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, PageOptions, Job):
         if self.checkpoint is not None:  # which must go with the ledger
             model.accountant = self.open_ledger(look=True)
         prepared = training.prepare(model)
+        if self.score is not None:
+            from pairveil.evaluation.held_out import with_score
+
+            prepared = with_score(model, prepared, epsilon=self.score)
         if self.checkpoint is not None:
-            prepared = about(prepared, *_read_by(training, self.bounds))
+            by = _read_by(training, self.bounds)
+            prepared = about(prepared, *by, *([prepared.about] if self.score else []))
             model.certify(prepared, checkpoint=self.checkpoint)
         if self.audit:
             from pairveil.audit.plan_targets import released_plan
@@ -409,7 +433,8 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, PageOptions, Job):
                     write_page(charge.draft.folder, self, **page)
             finally:  # what was paid for is kept where its report fails; the same command makes that up
                 commit(charge.draft, self.overwrite)
-            self.tell_made(certificate, model, charge.ledger, tell, _left_out(training))
+            more = _left_out(training) | _scored(fitted, tell)
+            self.tell_made(certificate, model, charge.ledger, tell, more)
 
     def tell_made(
         self, certificate: Any, model: Any, ledger: Any, tell: Telling, more: Mapping[str, Any]
@@ -436,6 +461,26 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, PageOptions, Job):
 def _left_out(training: Training) -> dict[str, Any]:
     """What was left out by ids alone, for the JSON of a fit that was asked to."""
     return {} if training.left_out is None else {"left_out": dict(training.left_out)}
+
+
+def _scored(fitted: Any, tell: Telling) -> dict[str, Any]:
+    """How well the metric does on the pairs held out, where it was scored."""
+    from pairveil.jobs.measure import shown_auc
+
+    found = getattr(fitted, "score_", None)
+    if found is None:
+        return {}
+    spent = found.certificate
+    ours, plain = (
+        f"{100 * one.value:.0f} times in 100 ({100 * one.low:.0f} to {100 * one.high:.0f})"
+        for one in found.aucs
+    )
+    tell.say(
+        f"Score: of two pairs of people kept out of learning, one alike and one not, the metric puts the "
+        f"right one closer {ours}, plain distance {plain}; {spent.n_pairs_used:,} pairs, "
+        f"{found.confidence:.0%} confidence, noise included."
+    )
+    return {"score": {**shown_auc(found, spent.n_pairs_used), "epsilon": spent.epsilon}}
 
 
 def _read_by(training: Training, bounds: Path | None) -> list[Any]:
@@ -473,10 +518,10 @@ def _save(learner: Any, training: Training, draft: Any, digest: str | None) -> A
 
 def expected_effect(planned: Any) -> str:
     """One line on what to expect of a planned fit, from its certificate."""
-    from pairveil.learners.expected import expected_gain
+    from pairveil.learners.expected import expected_gain, n_learned
 
     gain = expected_gain(planned)
-    used, features = planned.n_pairs_used, planned.plan["n_features"]
+    used, features = n_learned(planned), planned.plan["n_features"]
     return (
         f"Expected effect: {used:,} {planned.records} against this noise and {features} features give a "
         f"signal of {gain.signal:,.0f}. {gain.said(planned.records)}"
@@ -511,8 +556,14 @@ def tell_plan(tell: Telling, planned: Any, headline: str, *, expected: bool = Tr
         f"{line}.",
         f"Noise: '{headline}' is asked {asked}, with noise on each entry "
         f"{main['noise_multiplier']:.3g} times the most that one {one} can add; other queries: "
-        f"{len(planned.events) - 1}.",
+        f"{len(planned.plan['releases']) - 1}.",
     )
+    if "score" in planned.plan:
+        held_out = planned.plan["score"]["n_pairs"]
+        tell.say(
+            f"{held_out:,} of these pairs, of people kept out of learning, are scored. Nobody is in both "
+            f"parts, so nobody pays for both."
+        )
     tell_epsilons(tell, planned)
     from pairveil.learners.expected import was_measured
 

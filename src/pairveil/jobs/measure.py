@@ -394,10 +394,13 @@ class EvaluateJob(TogetherOption, IdOption, PairOptions, Spending, Job):
         self._on_private_pairs(ReleasedMetric.load(self.folder), Path(self.pairs), tell)
 
     def _on_private_pairs(self, metric: Any, pairs: Path, tell: Telling) -> None:
+        from pairveil.evaluation.curve import plan_comparison
+
         placed = read_placed(metric, self.features, pairs, self.id, self, self.together)
-        planned = _planned(
-            metric, placed, {"unit": self.unit, **self.parameters, **placed.together}
-        )
+        planned = plan_comparison(
+            placed.values, placed.pairs, placed.labels, placed.ids, metric.components, metric.column_scale,
+            norm_of(metric.certificate), unit=self.unit, **self.parameters, **placed.together,
+        )  # fmt: skip
         sha256 = None if metric.certificate is None else metric.certificate.metric_sha256
         planned = planned._replace(prepared=about(planned.prepared, sha256))
         promised(planned.prepared)
@@ -407,8 +410,12 @@ class EvaluateJob(TogetherOption, IdOption, PairOptions, Spending, Job):
         with self.charged(planned.prepared, tell) as charge:
             found = planned.auc(charge.ledger, charge.held)
             judged = judge(found.certificate, charge.ledger)
-            shown = _shown(found, len(placed.pairs))
-            shown |= {"metric_sha256": sha256, "verdict": asdict(judged)}
+            shown = shown_auc(found, len(placed.pairs)) | {
+                "knn_accuracy": None,  # of people with classes only
+                "certificate": promised(planned.prepared).to_dict(),
+                "metric_sha256": sha256,
+                "verdict": asdict(judged),
+            }
             if self.out is not None:
                 write_json(self.out, shown)
             self._tell(shown, found, tell)
@@ -469,21 +476,8 @@ def _count(pairs: str | None) -> int:
     return found
 
 
-def _planned(metric: Any, placed: Any, promise: dict[str, Any]) -> Any:
-    """The evaluation of the metric and of Euclid, on the same pairs."""
-    from pairveil.evaluation.curve import lengths_of, longest_distance, plan_auc
-
-    scale = np.ones(metric.n_features) if metric.column_scale is None else metric.column_scale
-    norm = norm_of(metric.certificate)
-    gap = placed.values[placed.pairs[:, 0]] - placed.values[placed.pairs[:, 1]]
-    lengths = [lengths_of(gap @ metric.components.T), lengths_of(gap * scale)]
-    longest = [longest_distance(metric.components, metric.column_scale, norm), 2 * norm]
-    return plan_auc(
-        np.column_stack(lengths), placed.labels, placed.ids, longest=longest, null=True, **promise
-    )
-
-
-def _shown(found: Any, n_pairs: int) -> dict[str, Any]:
+def shown_auc(found: Any, n_pairs: int) -> dict[str, Any]:
+    """Scores of a metric and of plain distance on private pairs, for JSON."""
     learned, euclid = found.aucs
     return {
         "pair_auc": learned.value,
@@ -492,9 +486,7 @@ def _shown(found: Any, n_pairs: int) -> dict[str, Any]:
         "euclidean_pair_auc": euclid.value,
         "euclidean_pair_auc_low": euclid.low,
         "euclidean_pair_auc_high": euclid.high,
-        "knn_accuracy": None,  # of people with classes only
         "n_pairs": n_pairs,
         "confidence": found.confidence,
         "effective_share": found.effective_share,
-        "certificate": found.certificate.to_dict(),
     }

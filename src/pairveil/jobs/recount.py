@@ -181,6 +181,8 @@ def _kappas_of_groups(c: Any, used: Any) -> dict[str, int | str]:
 
 def _used(c: Any, indexed: Any) -> Any:
     """The pairs that all queries were about, by the same public rule; why not, where they cannot be told."""
+    import numpy as np
+
     from pairveil.graph.choosing import select_pairs
 
     kinds = set(c.costs_of)
@@ -195,7 +197,7 @@ def _used(c: Any, indexed: Any) -> Any:
         return (
             "a threshold or an error curve was measured on other pairs, which are not in this file"
         )
-    if c.selection["how"] == "all":
+    if c.selection["how"] == "all" and "score" not in c.plan:
         return indexed.pairs
     if PEOPLE_TOGETHER in c.public:
         return (
@@ -207,9 +209,15 @@ def _used(c: Any, indexed: Any) -> Any:
     try:
         # As a fit does.
         kept = select_pairs(indexed, c.selection["how"], random_state=0, group_size=size)
-        if len(kept) == c.n_pairs_used:
-            return indexed.pairs[kept]
-    except InputError:  # the sender's words make no sense
+        used = indexed.pairs[kept]
+        if "score" in c.plan:
+            from pairveil.evaluation.held_out import split_people
+
+            parts = split_people(used, min(c.plan["score"]["n_pairs"], len(used)), seed=0)
+            used = used[np.sort(np.concatenate(parts))]
+        if len(used) == c.n_pairs_used:
+            return used
+    except (InputError, KeyError, TypeError, ValueError):  # the sender's words make no sense
         pass
     return "the selection could not be made again (another version's, perhaps)"
 

@@ -633,6 +633,7 @@ class PrivateLearner(WithoutData):
             self.kappa_ = prepared.material.kappas[self._protected()]
             self.noise_multiplier_ = prepared.plan[prepared.recipe.headline].noise_multiplier
             self._keep(model, prepared)
+            prepared.finish(self, saved)
         except BaseException as problem:
             if saved is not None:
                 saved.close()

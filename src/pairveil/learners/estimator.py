@@ -342,7 +342,7 @@ def _vector(person: Any) -> FloatArray:
 
 # ---- private learners of a metric ----------------------------------------------------------------
 
-OF_A_FIT = ("n_pairs_used_", "used_pairs_", "n_people_used_")
+OF_A_FIT = ("n_pairs_used_", "used_pairs_", "n_people_used_", "score_")
 
 
 class PrivateMetricLearner(PrivateLearner, PairMetric):

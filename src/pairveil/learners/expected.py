@@ -42,8 +42,9 @@ class ExpectedGain(NamedTuple):
 
 def strength_of(planned: Any) -> float:
     """What the whole budget would be as one sum: mu of a Gaussian one, epsilon of a pure one."""
-    sums = [e for e in planned.events if e["kind"] != "choice"]
-    choices = [e for e in planned.events if e["kind"] == "choice"]
+    events = planned.events[0]["parts"][0] if "score" in planned.plan else planned.events
+    sums = [e for e in events if e["kind"] != "choice"]
+    choices = [e for e in events if e["kind"] == "choice"]
     if mechanism_named(planned.mechanism).is_pure:
         spent = sum(e["steps"] / e["scale_multiplier"] for e in sums)
         return float(spent + sum(e["steps"] * e["eta"] for e in choices))
@@ -54,10 +55,15 @@ def strength_of(planned: Any) -> float:
     return math.sqrt(power + sum(e["steps"] * (e["eta"] / 2) ** 2 for e in choices))
 
 
+def n_learned(planned: Any) -> int:
+    """How many of the used records were learned from: not those that were scored."""
+    return int(planned.n_pairs_used - planned.plan.get("score", {}).get("n_pairs", 0))
+
+
 def signal_of(planned: Any) -> float:
     """Pairs times the strength of the budget, over the root of the number of columns; all of it is public."""
     # Where records are groups, noise is added to those.
-    records = planned.plan.get("n_groups", planned.n_pairs_used)
+    records = planned.plan.get("n_groups", n_learned(planned))
     return float(records * strength_of(planned) / math.sqrt(planned.plan["n_features"]))
 
 

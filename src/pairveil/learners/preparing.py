@@ -435,6 +435,9 @@ class Prepared:
             "meanings": material.meanings,
         }
 
+    def finish(self, learner: Any, saved: Any) -> None:
+        """What else this was charged for, once the model is kept: of a fit alone nothing."""
+
 
 def prepare(recipe: Recipe, given: Any, material: Material, noise: NoiseSource) -> Prepared:
     """Plan and certify a fit."""

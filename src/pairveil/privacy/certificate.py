@@ -359,6 +359,7 @@ class Certificate:
             PROMISE["private"].format_map(found),
             PROMISE["weak" if share > 0.99 else "guess"].format_map(found),
             PROMISE["same" if alike else "both"].format_map(found),
+            PROMISE["scored"] if "score" in self.plan else "",
             words.not_protected,
             _together(self.parties),
             _caveat(self.selection),

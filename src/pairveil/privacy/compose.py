@@ -27,7 +27,7 @@ by one pair of densities with the profile
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -49,10 +49,12 @@ from pairveil.privacy.events import (
     GaussianEvent,
     Group,
     LaplaceEvent,
+    ParallelEvent,
     check_events,
     cost_by_event,
 )
 from pairveil.privacy.units import Adjacency
+from pairveil.records.kinds import Cost
 
 if TYPE_CHECKING:
     from dp_accounting.pld.pld_pmf import DensePLDPmf
@@ -496,6 +498,11 @@ class Composition:
     searches: tuple[Search, ...] = ()
 
     @property
+    def is_gaussian(self) -> bool:
+        """Whether there is nothing but full Gaussian sums."""
+        return not (self.sampled or self.pure or self.choices or self.searches)
+
+    @property
     def grid_steps(self) -> int:
         """How many distributions are discretised (full-batch Gaussian events make one)."""
         steps = sum(steps for _, steps in (*self.pure, *self.choices))
@@ -541,6 +548,42 @@ def check_delta(delta: object) -> float:
     return float(delta)
 
 
+def compositions(parts: Iterable[Part], adjacency: Adjacency) -> list[Composition | None]:
+    """What the events amount to for units here and there: the worst of these is the bound.
+
+    One event of several parts alone has one composition for each part. Beside other releases, which may
+    have been made in the light of its answers, a single composition covers all its parts.
+    """
+    listed = [(check_events(events), group) for events, group in parts]
+    events = [event for checked, _ in listed for event in checked]
+    if len(events) == 1 and isinstance(events[0], ParallelEvent):
+        ((_, group),) = [one for one in listed if one[0]]
+        (cost,) = cost_by_event(group, 1)
+        return [compose([(part, (cost,) * len(part))], adjacency) for part in events[0].parts]
+    return [compose(listed, adjacency)]
+
+
+def _covering(
+    event: ParallelEvent, cost: Cost, adjacency: Adjacency
+) -> tuple[Event, ...] | Fraction | None:
+    """Events that cost as much as any of the parts, whatever they are composed with, or a pure epsilon.
+
+    A part with nothing but Gaussian noise is covered by one with as much of it. Pure parts are covered by the
+    largest epsilon. Where neither holds, all parts are composed, as if a unit were in each of them. None:
+    there is no finite epsilon.
+    """
+    found = [(part, compose([(part, (cost,) * len(part))], adjacency)) for part in event.parts]
+    known = [(part, one) for part, one in found if one is not None]
+    if len(known) < len(found):
+        return None
+    if event.is_pure:
+        total = max(one.pure_total + one.choices_total for _, one in known) * (1.0 + 1e-15)
+        return Fraction(total) if math.isfinite(total) else None
+    most = max(known, key=lambda both: both[1].mu_squared)
+    others = [both for both in known if both is not most and not both[1].is_gaussian]
+    return tuple(one for part, _ in (most, *others) for one in part)
+
+
 def compose(parts: Iterable[Part], adjacency: Adjacency) -> Composition | None:
     """Merge like events; None when one of them has no noise at all, or too little for any finite epsilon."""
     mu_squared: list[float] = []
@@ -550,7 +593,18 @@ def compose(parts: Iterable[Part], adjacency: Adjacency) -> Composition | None:
     searches: list[Search] = []
     for events, group in parts:
         checked = check_events(events)
-        for event, cost in zip(checked, cost_by_event(group, len(checked)), strict=True):
+        waiting = deque(zip(checked, cost_by_event(group, len(checked)), strict=True))
+        while waiting:
+            event, cost = waiting.popleft()
+            if isinstance(event, ParallelEvent):
+                covering = _covering(event, cost, adjacency)
+                if covering is None:
+                    return None
+                if isinstance(covering, Fraction):
+                    pure[covering] += 1
+                else:
+                    waiting.extend((one, cost) for one in covering)
+                continue
             if isinstance(event, BestOfEvent):
                 trials = [compose([(trial, cost)], adjacency) for trial in event.trials]
                 if None in trials:

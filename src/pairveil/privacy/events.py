@@ -261,12 +261,7 @@ class BestOfEvent:
             raise InputError("a 'best-of' event must list the events of a trial of each candidate")
         if len(self.trials) > MAX_CANDIDATES:
             raise InputError(f"a selection is among {MAX_CANDIDATES} candidates at most")
-        trials = tuple(
-            check_events(event_from_dict(e) if isinstance(e, Mapping) else e for e in one)
-            for one in self.trials
-        )
-        if any(isinstance(event, BestOfEvent) for one in trials for event in one):
-            raise InputError("a trial holds no selection of its own")
+        trials = tuple(_plain_events(one) for one in self.trials)
         object.__setattr__(self, "mean_trials", _checked(self.mean_trials, "Count", "mean_trials"))
         object.__setattr__(self, "slack", _checked(self.slack, "Noise", "slack"))
         object.__setattr__(self, "trials", trials)
@@ -292,7 +287,63 @@ class BestOfEvent:
         }
 
 
-Event = GaussianEvent | DisjointGaussianEvent | LaplaceEvent | ChoiceEvent | BestOfEvent
+@dataclass(frozen=True)
+class ParallelEvent:
+    """Parts that were asked of different people: no unit is in more than one (docs/theory/guarantee.md).
+
+    A later part may depend on the answers of an earlier one. The unit costs what the dearest part does.
+
+    Parameters
+    ----------
+    parts : tuple of tuples of events
+        Everything that was asked of each part.
+
+    Examples
+    --------
+    >>> ParallelEvent(((LaplaceEvent(20.0),), (LaplaceEvent(60.0),))).noise
+    20.0
+    """
+
+    kind: ClassVar[str] = "parallel"
+    is_choice: ClassVar[bool] = False
+    words: ClassVar[str] = "parts that were asked of different people"
+    parts: tuple[tuple[Event, ...], ...]
+
+    def __post_init__(self) -> None:
+        listed = isinstance(self.parts, list | tuple) and 2 <= len(self.parts) <= MAX_CANDIDATES
+        if not (listed and all(isinstance(one, list | tuple) and one for one in self.parts)):
+            raise InputError("a 'parallel' event must list the events of two parts or more")
+        object.__setattr__(self, "parts", tuple(_plain_events(one) for one in self.parts))
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether it has an epsilon at delta 0: all its events have."""
+        return all(event.is_pure for one in self.parts for event in one)
+
+    @property
+    def noise(self) -> float:
+        """The least noise of any of its events."""
+        return min(event.noise for one in self.parts for event in one)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the event as JSON-able data with its kind."""
+        return {
+            "kind": self.kind,
+            "parts": [[event.to_dict() for event in one] for one in self.parts],
+        }
+
+
+def _plain_events(listed: Iterable[Any]) -> tuple[Event, ...]:
+    """The events inside another one, which are none of several events themselves."""
+    found = check_events(event_from_dict(e) if isinstance(e, Mapping) else e for e in listed)
+    if any(isinstance(event, BestOfEvent | ParallelEvent) for event in found):
+        raise InputError("a trial or a part holds no selection and no parts of its own")
+    return found
+
+
+Event = (
+    GaussianEvent | DisjointGaussianEvent | LaplaceEvent | ChoiceEvent | BestOfEvent | ParallelEvent
+)
 
 _KINDS: dict[str, type[Event]] = {cls.kind: cls for cls in get_args(Event)}
 
@@ -314,7 +365,9 @@ _Trial: Any = (
 _Candidates: Any = Annotated[
     list[Annotated[list[_Trial], Meta(min_length=1)]], Meta(min_length=1, max_length=MAX_CANDIDATES)
 ]
-StoredEvent: Any = _Trial | _stored(BestOfEvent, trials=_Candidates)
+StoredEvent: Any = (
+    _Trial | _stored(BestOfEvent, trials=_Candidates) | _stored(ParallelEvent, parts=_Candidates)
+)
 """Any event as certificates and ledgers have it."""
 
 

@@ -212,6 +212,11 @@ def meanings_of_certificate(certificate: Certificate) -> dict[str, str]:
 
 def _refuse_search(certificate: Certificate) -> None:
     """Refuse what is to stand beside the best of several fits in one certificate: none could be checked."""
+    if "score" in certificate.plan:
+        raise InputError(
+            "the metric has a score in its certificate, which stands alone: charge both to a ledger, which "
+            "says what they cost together"
+        )
     if "search" in certificate.plan:
         raise InputError(
             "the metric is the best of a search, and its certificate stands alone: charge both to a ledger, "

@@ -57,7 +57,7 @@ from pairveil.privacy.compose import (
     choice_delta,
     choice_epsilon,
     choice_spread,
-    compose,
+    compositions,
     delta_from_mu,
     discretise,
     discretise_choice,
@@ -125,8 +125,10 @@ def epsilon_of_parts(
     Each part keeps its own kappa: a unit may hold 1 pair of one fit and 13 of another.
     """
     delta = check_delta(delta)
-    composition = compose(parts, check_adjacency(adjacency))
-    return math.inf if composition is None else epsilon_of_composition(composition, delta)
+    return max(
+        math.inf if one is None else epsilon_of_composition(one, delta)
+        for one in compositions(parts, check_adjacency(adjacency))
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -302,20 +304,26 @@ def delta_of(
     """
     if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not epsilon >= 0.0:
         raise InputError("epsilon must be a number of at least 0")
-    composition = compose([(events, kappa)], check_adjacency(adjacency))
-    return 1.0 if composition is None else delta_of_composition(composition, float(epsilon))
+    return _worst_delta([(events, kappa)], check_adjacency(adjacency), float(epsilon))
+
+
+def _worst_delta(parts: Iterable[Part], adjacency: Adjacency, epsilon: float) -> float:
+    return max(
+        1.0 if one is None else delta_of_composition(one, epsilon)
+        for one in compositions(parts, adjacency)
+    )
 
 
 def mu_of(
     events: Iterable[Event], *, kappa: Group, adjacency: Adjacency = "zero-out"
 ) -> float | None:
     """Return mu of events that are exactly mu-GDP together; None when they are not."""
-    composition = compose([(events, kappa)], check_adjacency(adjacency))
-    if composition is None or composition.searches:
-        return None
-    if composition.sampled or composition.pure or composition.choices:
-        return None
-    return math.sqrt(composition.mu_squared)
+    squares = [0.0]
+    for one in compositions([(events, kappa)], check_adjacency(adjacency)):
+        if one is None or not one.is_gaussian:
+            return None
+        squares.append(one.mu_squared)
+    return math.sqrt(max(squares))
 
 
 def delta_of_composition(composition: Composition, epsilon: float) -> float:
@@ -607,9 +615,7 @@ def best_guess_of_parts(
     check_prior(prior)
     rare = min(prior, 1.0 - prior)
     epsilon = max(math.log1p(-rare) - math.log(rare), 0.0)
-    composition = compose(parts, "replace")
-    delta = 1.0 if composition is None else delta_of_composition(composition, epsilon)
-    delta = min(1.0, delta + delta_slack)
+    delta = min(1.0, _worst_delta(parts, "replace", epsilon) + delta_slack)
     return min(1.0, ((1.0 - rare) + rare * delta) * (1.0 + _ROUNDING))
 
 

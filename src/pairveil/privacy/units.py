@@ -89,6 +89,8 @@ KAPPA_RULES: dict[str, str] = {
     rule: _TEXT["said"][f"parties_{rule}"] for rule in ("union", "sum", "disjoint")
 }
 """How kappa follows from that of several parties, and what is said of it."""
+SCORED_APART: str = _TEXT["said"]["scored_apart"]
+"""What every certificate says whose score is of people who were not learned from."""
 SELECTED_CAVEAT, SELECTED_TUPLES_CAVEAT = WORDS["pairs"].dropped, WORDS["tuples"].dropped
 """Said where labelled pairs, or tuples with answers, were dropped."""
 

@@ -22,6 +22,7 @@ from pairveil.privacy.events import (
     DisjointGaussianEvent,
     Event,
     GaussianEvent,
+    ParallelEvent,
 )
 from pairveil.privacy.mechanisms import GAUSSIAN, Query, mechanism_named, slack_of_plan
 from pairveil.privacy.units import (
@@ -33,6 +34,7 @@ from pairveil.privacy.units import (
     PARTIES_NOISE,
     POINTS_ARE_PUBLIC,
     SCORE_QUERY,
+    SCORED_APART,
     SEARCHED,
     UNFIT,
     UNITS,
@@ -41,7 +43,7 @@ from pairveil.privacy.units import (
     Unit,
     public_of,
 )
-from pairveil.records.kinds import KINDS
+from pairveil.records.kinds import KINDS, PAIRS
 
 RECOMPUTED = (
     "every epsilon, from the stated noise and kappa",
@@ -90,8 +92,10 @@ def _headline(c: Certificate) -> list[str]:
             problems.append(f"for release, but {one['reason']}")
     if "search" in c.plan and SEARCHED not in c.public:
         problems.append("it is the best of several fits, and it is not said what that makes public")
-    if "search" in c.plan and len(_kinds(c)) > 1:  # its one event has one cost
-        problems.append("a search is charged for one kind of records, and several are stated")
+    if "score" in c.plan and SCORED_APART not in c.public:
+        problems.append("some people were scored, and it is not said what that means")
+    if {"score", "search"} & set(c.plan) and len(_kinds(c)) > 1:  # its one event has one cost
+        problems.append("one event is charged for one kind of records, and several are stated")
     return problems
 
 
@@ -124,6 +128,8 @@ def _events(c: Certificate) -> list[str]:
         goes = any(not event.is_pure or isinstance(event, ChoiceEvent) for event in events)
     if not goes:
         problems.append("the mechanism or delta does not go with the events")
+    if "score" not in c.plan and any(isinstance(event, ParallelEvent) for event in events):
+        problems.append("parts are charged as of different people, and the plan has no such parts")
     releases = _releases(c)
     if not releases and (c.for_release or c.metric_sha256 is not None):
         problems.append("the plan does not list its releases")
@@ -144,6 +150,8 @@ def _events_of_plan(c: Certificate, releases: list[Any]) -> list[Event]:
     search = c.plan.get("search")
     if len(events) < len(found):
         return []
+    if "score" in c.plan:
+        return _events_of_parts(c, events)
     if search is None:
         return events
     try:
@@ -159,6 +167,22 @@ def _events_of_plan(c: Certificate, releases: list[Any]) -> list[Event]:
     except (InputError, KeyError, TypeError, ValueError):
         return []
     return [event] if ends[-1] == len(events) else []
+
+
+def _events_of_parts(c: Certificate, events: list[Event]) -> list[Event]:
+    """A fit, and last the one query that scores it; a fit cut in two would pay for one half."""
+    named = [one["name"] == SCORE_QUERY for one in _releases(c)]
+    about = c.plan["score"]
+    held_out = about.get("n_pairs") if isinstance(about, Mapping) else None
+    if named != [False] * (len(named) - 1) + [True] or len(named) < 2:
+        return []
+    # Of other records a unit may be in both parts, as may pairs that are declared to change together.
+    alone = _kinds(c) == {PAIRS.name} and not {"search", "thresholds"} & set(c.plan)
+    if not alone or c.parties is not None or DECLARED_KAPPA in c.public:
+        return []
+    if not _is_count(held_out) or held_out >= c.n_pairs_used:
+        return []
+    return [ParallelEvent((tuple(events[:-1]), (events[-1],)))]
 
 
 def _event_of(release: Any) -> Event | None:
@@ -196,8 +220,11 @@ def _said(c: Certificate) -> list[str]:
         return problems
     used = graph["relationship"]
     # A search divides the pairs between fits and scores: kappas are of either part, `full` is of both.
-    divided = "search" in c.plan
-    if (how == "all" and not all_used) or (not dropped and full > used and not divided):
+    divided = "search" in c.plan or "score" in c.plan
+    divided_all = "score" in c.plan  # pairs across are dropped, whatever was selected
+    if (how == "all" and not all_used and not divided_all) or (
+        not dropped and full > used and not divided
+    ):
         problems.append("all pairs are said to be used, but the numbers say that some were dropped")
     if full < used and not _thresholds(c) and not _is_declared(c, "relationship"):
         problems.append("no graph has a kappa below that of a part of its pairs")
@@ -223,10 +250,13 @@ def _noise(c: Certificate) -> list[str]:
         return [unfit] if c.for_release else []
     if not _releases(c):
         return []
+    parts = [c.plan]
+    if "score" in c.plan:  # of what a unit is in: the fit, or the query that scores it
+        parts = [{**c.plan, "releases": one} for one in (_releases(c)[:-1], _releases(c)[-1:])]
     try:
         parties = parties_of(c.parties)
-        shares = 1 if parties is None else parties.shares
-        needed = slack_of_plan(c.plan, max(c.kappas.values()), max(1, shares))
+        shares = max(1, 1 if parties is None else parties.shares)
+        needed = max(slack_of_plan(one, max(c.kappas.values()), shares) for one in parts)
     except (KeyError, TypeError, ValueError, ArithmeticError, InputError):
         return ["the plan does not describe its releases"]
     # Of a search it is added to each trial's delta, before the bound of the best.

@@ -90,7 +90,8 @@ def asked_of(certificate: Certificate) -> list[Asked]:
     """Everything that was asked; of a search, what a trial of each candidate asks."""
     events: list[Any] = []
     for event in certificate.events:
-        events += [e for trial in event["trials"] for e in trial] if "trials" in event else [event]
+        for one in event.get("trials", event.get("parts", [[event]])):  # of a search, of parts
+            events += one
     queries = certificate.plan.get("releases")
     if not isinstance(queries, list | tuple) or len(queries) != len(events):
         queries = [{}] * len(events)  # the plan is the sender's: whatever is no number is not shown

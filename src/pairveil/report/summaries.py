@@ -20,6 +20,7 @@ from pairveil.report.data import (
     LedgerEntry,
     MetricShape,
     ReportData,
+    Score,
     Summary,
     WeightRow,
     read_summary,
@@ -119,7 +120,17 @@ def summary_of(learner: Any, **parts: Any) -> Summary:
     """
     budget = None if learner.accountant is None else budget_of(learner.accountant)
     used, given = getattr(learner, "graphs_", (None, None))  # a metric's
-    return Summary(used=used, given=given, budget=budget, **parts)
+    score = score_of(getattr(learner, "score_", None))
+    return Summary(used=used, given=given, budget=budget, score=score, **parts)
+
+
+def score_of(found: Any) -> Score | None:
+    """A score on pairs that were held out, as the page has it; ``found``: a learner's ``score_``."""
+    if found is None:
+        return None
+    metric, plain = (tuple(map(float, one)) for one in found.aucs)
+    spent = found.certificate
+    return Score(metric, plain, spent.n_pairs_used, found.confidence, spent.epsilon)  # type: ignore[arg-type]
 
 
 def summary_text(learner: Any) -> str | None:
