@@ -220,7 +220,7 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, PageOptions, Job):
     panel: ClassVar = RELEASE
     shown: ClassVar = (
         "out", "schema", "classes", "id", "epsilon", "delta", "unit", "score", "ledger", "budget",
-        "checkpoint", "dry_run", "report", "overwrite", "json", "quiet",
+        "checkpoint", "dry_run", "report", "overwrite", "json",
     )  # fmt: skip
 
     out: Path = option(Path("release"), "Folder for the release.", "-o")
