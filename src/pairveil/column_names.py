@@ -31,7 +31,7 @@ def frame_of(table: Any, *, collect: bool = True) -> Any:
         return None
     nw = need("narwhals", "tables", "A table")
     if hasattr(table, "num_rows") and not hasattr(table, "to_batches"):  # an Arrow batch
-        table = _arrow().Table.from_batches([table])
+        table = arrow()[0].Table.from_batches([table])
     try:
         found = nw.from_native(table, pass_through=True)
     except nw.exceptions.DuplicateError:
@@ -108,7 +108,7 @@ def arrow_cells(values: Any, name: str, kind: ColumnKind = "text") -> Any:
 
     Arrow would guess a type from all cells together: then what one of them holds could stop a fit.
     """
-    nw, pa = need("narwhals", "tables", "A table"), _arrow()
+    nw, pa = need("narwhals", "tables", "A table"), arrow()[0]
     series = nw.from_native(values, pass_through=True, allow_series=True)
     is_series = isinstance(series, nw.Series)
     mixed = series.dtype == nw.Object if is_series else _is_loose(values)
@@ -144,9 +144,9 @@ def _is_loose(values: Any) -> bool:
     )
 
 
-def _arrow() -> Any:
-    # Slow to import, and who receives a release of plain numbers needs none of it.
-    return need("pyarrow", "tables", "A table")
+def arrow() -> tuple[Any, Any]:
+    """pyarrow and its functions; slow to import, and whoever receives plain numbers needs neither."""
+    return need("pyarrow", "tables", "A table"), need("pyarrow.compute", "tables", "A table")
 
 
 def _order(found: tuple[str, ...], names: tuple[str, ...]) -> list[int]:

@@ -33,6 +33,7 @@ from pairveil.errors import InputError
 from pairveil.foreign import check_archive, check_growth
 from pairveil.printable import FORMULA, from_cell, shortened
 from pairveil.records.columns import ColumnReader, IdColumn
+from pairveil.schema.columns import is_text
 
 # ---- What readers need of a table, and what users are told of a file that is not a table ---------
 
@@ -529,7 +530,7 @@ def _open_parquet(path: Path) -> TableSource:
         # Text comes as a dictionary, as most Parquet files hold it: written out, a file of kilobytes can
         # take gigabytes.
         schema = file.schema_arrow
-        text = [name for name in wanted if _is_text(schema.field(name).type)]
+        text = [name for name in wanted if is_text(schema.field(name).type)]
         with no_quoting(path, None):
             encoded = pq.ParquetFile(_parquet(path), memory_map=True, read_dictionary=text)
             # iter_batches returns columns in the file's order: put them in the asked order.
@@ -550,10 +551,6 @@ def check_parquet(metadata: Any, title: str, size: int) -> None:
 
 def _parquet(path: Path) -> Any:
     return opened(path) if path == STDIN else path
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _open_frame(source: Any, title: str = "the table") -> TableSource:

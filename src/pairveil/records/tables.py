@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from pairveil.errors import InputError
 from pairveil.files import file_draft
@@ -185,7 +187,6 @@ def write_columns(path: str | Path, columns: Mapping[str, np.ndarray]) -> Path:
     In CSV, text that a spreadsheet would run as a formula gets an apostrophe in front, which our own readers
     take off again (`pairveil.printable`).
     """
-    import pyarrow as pa
     import pyarrow.csv
     import pyarrow.parquet  # slow to import, and readers do not need them here
 
@@ -205,9 +206,6 @@ def write_columns(path: str | Path, columns: Mapping[str, np.ndarray]) -> Path:
 
 
 def _without_formulas(table: Any) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     columns = [
         pc.replace_substring_regex(column, f"({FORMULA})", r"'\1")
         if pa.types.is_string(column.type) or pa.types.is_large_string(column.type)

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.array_types import FloatArray
-from pairveil.column_names import cell_text
+from pairveil.column_names import arrow, cell_text
 from pairveil.errors import InputError
 
 # ---- Raw cells of a table as texts, numbers or dates ---------------------------------------------
@@ -31,9 +31,7 @@ from pairveil.errors import InputError
 
 def category_cells(cells: Any) -> Any:
     """Cells as texts, as `cell_text` writes them."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
+    pa, pc = arrow()
     if pa.types.is_floating(cells.type) or pa.types.is_decimal(cells.type):
         numbers = [None if cell is None else float(cell) for cell in cells.to_pylist()]
         return pa.array(map(cell_text, numbers), pa.large_string())
@@ -42,8 +40,7 @@ def category_cells(cells: Any) -> Any:
 
 def floats(cells: Any, name: str) -> FloatArray:
     """Cells as numbers, NaN where there is none."""
-    import pyarrow as pa
-
+    pa, _ = arrow()
     try:
         numbers = cells if pa.types.is_float64(cells.type) else cells.cast(pa.float64(), safe=False)
     except pa.ArrowException:
@@ -58,9 +55,7 @@ def floats(cells: Any, name: str) -> FloatArray:
 
 def _is_some(text: Any) -> NDArray[np.bool_]:
     """Which cells hold something that is no word for a gap."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
+    pa, pc = arrow()
     gaps = pa.array(GAPS, text.type)
     gap = pc.is_in(pc.utf8_lower(pc.fill_null(text, "")), value_set=gaps)
     return ~np.asarray(gap.to_numpy(zero_copy_only=False), dtype=bool)
@@ -68,8 +63,7 @@ def _is_some(text: Any) -> NDArray[np.bool_]:
 
 def is_text(kind: Any) -> bool:
     """Whether a type of Arrow is text."""
-    import pyarrow as pa
-
+    pa, _ = arrow()
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
@@ -307,9 +301,7 @@ class NumberColumn(_Encoded):
 
     def _read(self, cells: Any, decimal: str) -> tuple[FloatArray, Any]:
         """Floats, NaN where nothing can be read, and in which cells something stands."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
+        pa, pc = arrow()
         kind = cells.type
         if pa.types.is_temporal(kind):
             raise _wrong(self.name, "the table holds dates or times there, the schema says number")
@@ -351,9 +343,7 @@ class DateColumn(NumberColumn):
         return float((value - _EPOCH).days)
 
     def _read(self, cells: Any, decimal: str) -> tuple[FloatArray, Any]:  # noqa: ARG002
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
+        pa, pc = arrow()
         kind = cells.type
         if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
             seconds = cells.cast(pa.timestamp("s"), safe=False)
@@ -407,9 +397,7 @@ class CategoryColumn(_Encoded):
 
     def encode(self, cells: Any, decimal: str) -> tuple[FloatArray, Counts]:  # noqa: ARG002
         """One 1 in each row."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
+        pa, pc = arrow()
         levels = self.levels
         text = category_cells(cells)
         at = pc.fill_null(pc.index_in(text, value_set=pa.array(levels, pa.large_string())), -1)

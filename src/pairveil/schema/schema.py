@@ -12,7 +12,7 @@ import numpy as np
 from pairveil._lazy import need
 from pairveil._warn import warn
 from pairveil.array_types import FloatArray
-from pairveil.column_names import arrow_cells, columns_of
+from pairveil.column_names import arrow, arrow_cells, columns_of
 from pairveil.errors import InputError, PrivateNote
 from pairveil.printable import shortened
 from pairveil.schema.columns import Column, Counts, NumberColumn, column_of
@@ -271,8 +271,7 @@ def _columns_of_array(table: Any, wanted: tuple[str, ...]) -> dict[str, Any]:
 
 def plain_cells(cells: Any, name: str) -> Any:
     """Cells without a dictionary, of a type that every formula knows."""
-    import pyarrow as pa
-
+    pa, _ = arrow()
     if pa.types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
     if pa.types.is_string_view(cells.type) or pa.types.is_null(cells.type):
