@@ -129,20 +129,10 @@ def case_of(
     database: Any, levels: Sequence[Mapping[str, Any]], columns: Mapping[str, str], title: str,
     frequencies: str = "tf_",
 ) -> Case:  # fmt: skip
-    """The levels of a comparison as one CASE, checked.
+    """The levels of a comparison, from the best to ELSE, as one CASE, checked; ``title`` is for messages.
 
-    Parameters
-    ----------
-    database : duckdb connection
-        That of `closed_database`.
-    levels : list of dict
-        Splink's, from the best to ELSE.
-    columns : mapping
-        The records' columns, by their names in lower case.
-    title : str
-        What messages call the comparison.
-    frequencies : str
-        What names of term frequencies begin with.
+    ``columns``: the records', by their names in lower case. ``frequencies``: how names of term frequencies
+    begin.
 
     Examples
     --------
@@ -318,19 +308,9 @@ def quoted(name: str) -> str:
 class Compared:
     """Records and checked conditions in a closed database.
 
-    Parameters
-    ----------
-    comparisons : list of lists of dict
-        Splink's levels of each comparison.
-    tables : mapping
-        Records by the name of their table: arrow tables or DuckDB's relations.
-    key, source : str
-        The column with a record's id, and that with its table's name, if there is one.
-    frequencies : str
-        What names of term frequencies begin with.
-    link : str
-        Splink's ``link_type``. Of several tables an id is unique within its own: it becomes ``table-__-id``,
-        as labels have it.
+    ``tables`` are arrow tables or DuckDB's relations by name, ``key`` and ``source`` the columns with a
+    record's id and its table's name. Of several tables (``link``) an id is unique within its own: it becomes
+    ``table-__-id``, as labels have it.
 
     Examples
     --------

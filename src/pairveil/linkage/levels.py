@@ -169,18 +169,9 @@ def belief(size: int, *, matches: bool) -> FloatArray:
 
 
 def shrunk(counts: FloatArray, noise: float, total: float, *, matches: bool) -> FloatArray:
-    """Counts of the levels of one comparison, less their noise: m or u is their shares.
+    """Noisy counts of the levels of one comparison, less their noise: m or u is their shares.
 
-    Parameters
-    ----------
-    counts : array of shape (n_levels,)
-        Noisy.
-    noise : float
-        Standard deviation of the noise on each.
-    total : float
-        About how many labels of this kind there are, above 0.
-    matches : bool
-        Of matches or of other pairs.
+    ``noise``: its standard deviation on each. ``total``: about how many labels of this kind there are.
 
     Examples
     --------

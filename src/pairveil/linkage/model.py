@@ -39,7 +39,13 @@ from pairveil.records.canonical import NULL
 from pairveil.records.counted import counted_pairs, record_numbers
 from pairveil.records.identity import meant
 from pairveil.records.kinds import COUNTED_PAIRS
-from pairveil.release.linkage import ReleasedLinkage, as_levels, match_weights, place
+from pairveil.release.linkage import (
+    ReleasedLinkage,
+    as_levels,
+    match_weights,
+    place,
+    probabilities,
+)
 
 # ---- levels, the number of levels, entities, and u -----------------------------------------------
 
@@ -76,33 +82,17 @@ def check_u(u: Any, n_levels: Sequence[int]) -> list[FloatArray]:
     """Probabilities of the levels of pairs that do not match, as given: positive, each sums to 1."""
     if not isinstance(u, list | tuple) or len(u) != len(n_levels):
         raise InputError(f"u must be a list of {len(n_levels)} arrays, one for each comparison")
-    found = []
-    for number, (given, size) in enumerate(zip(u, n_levels, strict=True), start=1):
-        try:
-            array = np.asarray(given, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InputError(f"u of comparison {number} must hold numbers") from None
-        if array.shape != (size,) or not np.all(np.isfinite(array) & (array > 0)):
-            raise InputError(f"u of comparison {number} must hold {size} numbers above 0")
-        if abs(array.sum() - 1) > 1e-6:
-            raise InputError(f"u of comparison {number} must sum to 1")
-        found.append(array / array.sum())
-    return found
+    titles = (f"u of comparison {number}" for number in range(1, len(u) + 1))
+    found = map(probabilities, u, titles, n_levels)
+    return [one / one.sum() for one in found]
 
 
 def beyond_bound(entities: Any, pairs: Any, most: int) -> NDArray[np.bool_]:
-    """Pairs with a record that is not among the first so many records of its entity, by id.
+    """Pairs with a record that is not among the first ``most`` records of its entity (private), by id.
 
     Whether a record counts follows from its own entity's records alone, so emptying one entity empties pairs
     of its own and brings no other pair back (docs/theory/records.md). A record without an entity, or of which
     two are said, counts for nobody: that is private, and stops nothing.
-
-    Parameters
-    ----------
-    entities : (K, 2) array
-        The entity of both records of each pair (private).
-    pairs : (K, 2) integer array
-        The records, numbered in the order of their ids.
 
     Examples
     --------
@@ -151,21 +141,11 @@ QUERY = "level counts"
 
 @dataclass(frozen=True)
 class LevelCounts(Statistic):
-    """Counts of levels by label, as one long vector.
+    """Counts of levels by label, as one long vector."""
 
-    Parameters
-    ----------
-    n_levels : tuple of int
-        Levels of each comparison (public).
-    matches_only : bool
-        Count the levels of matches alone, where those of other pairs are known already.
-    clip : float
-        `bound` of the query's norm.
-    """
-
-    n_levels: tuple[int, ...]
-    matches_only: bool
-    clip: float
+    n_levels: tuple[int, ...]  # of each comparison (public)
+    matches_only: bool  # those of other pairs are known already
+    clip: float  # `bound` of the query's norm
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -198,34 +178,21 @@ class LevelCounts(Statistic):
 
 @dataclass(frozen=True)
 class NoisyCounts:
-    """What was released, in plain counts.
+    """What was released, in plain counts."""
 
-    Attributes
-    ----------
-    matches, others : list of arrays
-        Counts of the levels of each comparison; ``others`` is empty where they were not asked for.
-    labels : array of shape (2,)
-        Matches and non-matches.
-    noise : float
-        Standard deviation of the noise on a count of levels; on those of labels it is twice that.
-    """
-
-    matches: list[FloatArray]
-    others: list[FloatArray]
-    labels: FloatArray
-    noise: float
+    matches: list[FloatArray]  # of the levels of each comparison
+    others: list[FloatArray]  # empty where they were not asked for
+    labels: FloatArray  # matches and non-matches
+    noise: float  # standard deviation on a count of levels; on those of labels it is twice that
 
 
 @dataclass(frozen=True)
 class CountRecipe:
-    """One query: all counts together.
-
-    ``told``: further public parameters, for the certificate.
-    """
+    """One query: all counts together."""
 
     n_levels: tuple[int, ...]
     matches_only: bool = False
-    told: tuple[tuple[str, Any], ...] = ()
+    told: tuple[tuple[str, Any], ...] = ()  # further public parameters, for the certificate
     headline = QUERY
 
     def ask(self, setting: Setting) -> tuple[Ask, ...]:

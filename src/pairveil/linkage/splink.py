@@ -89,19 +89,7 @@ def to_splink(
     names: Sequence[str] | None = None,
     prior: float | None = None,
 ) -> dict[str, Any]:
-    """Settings with m and u written in and fixed, for ``Linker(records, settings)``.
-
-    Parameters
-    ----------
-    m, u : lists of arrays
-        Probabilities by level, the best last.
-    settings : dict, path, SettingsCreator or Linker
-    names : sequence of str, optional
-        Names of the comparisons; they are matched by ``output_column_name``, without names by their order.
-    prior : float, optional
-        For ``probability_two_random_records_match``; left as it is without one, with a `DataWarning` where
-        it is Splink's default, which nobody chose.
-    """
+    """`PrivateLinkageModel.to_splink` of m and u by level, the best last; ``names`` are the comparisons'."""
     found = settings_of(settings)
     comparisons = _comparisons(found)
     places = _places(levels_of_settings(found), m, names)

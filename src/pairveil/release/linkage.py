@@ -57,7 +57,10 @@ class ReleasedLinkage(JsonRelease):
     def __post_init__(self) -> None:
         tables = {}
         for which in ("m", "u"):
-            tables[which] = tuple(_probabilities(one) for one in getattr(self, which))
+            given = enumerate(getattr(self, which), start=1)
+            tables[which] = tuple(
+                probabilities(one, f"{which} of comparison {i}") for i, one in given
+            )
             object.__setattr__(self, which, tables[which])
         sizes = [len(one) for one in tables["m"]]
         if not sizes or sizes != [len(one) for one in tables["u"]]:
@@ -190,15 +193,19 @@ def place(where: IntArray) -> str:
     return f"row {where[0] + 1}, column {where[1] + 1}"
 
 
-def _probabilities(values: Any) -> FloatArray:
+def probabilities(values: Any, what: str, size: int | None = None) -> FloatArray:
+    """Probabilities of the levels of one comparison; ``what`` says of which, ``size`` how many there are."""
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError("m and u must be lists of numbers") from None
-    if array.ndim != 1 or array.size == 0 or not np.all((array > 0) & (array <= 1)):
-        raise InputError("m and u must hold probabilities above 0 for each level")
+        raise InputError(f"{what} must hold numbers") from None
+    fits = array.ndim == 1 and array.size > 0 and size in (None, array.size)
+    if not fits or not np.all((array > 0) & (array <= 1)):
+        raise InputError(
+            f"{what} must hold {size or 'its'} probabilities above 0, one for each level"
+        )
     if abs(float(array.sum()) - 1) > 1e-6:
-        raise InputError("m and u of each comparison must sum to 1")
+        raise InputError(f"{what} must sum to 1")
     return array
 
 

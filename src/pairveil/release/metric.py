@@ -38,8 +38,8 @@ def column_shares(components: Any, column_scale: Any = None) -> FloatArray:
     """Share of each column in the trace of L^T L, on the scale that it had during learning.
 
     Without dividing by the public factors a column of small numbers would look important for its unit alone;
-    one with factor 0 was constant and has no part. Scaled to 1 before squaring: the squares of what somebody
-    else released may not fit a float.
+    one with factor 0 was constant and has no part. Scaled by a power of two before squaring: the squares of
+    what somebody else released may not fit a float.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def column_shares(components: Any, column_scale: Any = None) -> FloatArray:
         with np.errstate(over="ignore"):
             matrix = np.divide(matrix, scale, out=np.zeros_like(matrix), where=scale != 0)
         matrix = np.nan_to_num(matrix)  # what overflowed weighs as much as a float can say
-    matrix = matrix / (float(np.abs(matrix).max()) or 1.0)
+    matrix = np.ldexp(matrix, -int(np.frexp(np.abs(matrix).max())[1]))
     squares = np.einsum("ij,ij->j", matrix, matrix)
     shares: FloatArray = squares / max(squares.sum(), np.finfo(float).tiny)
     return shares

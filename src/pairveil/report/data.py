@@ -227,46 +227,24 @@ class Summary:
 
 @dataclass(frozen=True)
 class MetricShape:
-    """The released matrix as the page shows it.
-
-    Attributes
-    ----------
-    n_components, n_features : int
-    weights : tuple of (feature name, share)
-        How much of the matrix's squared length each feature has, largest first, a thousand at most.
-    rest : float
-        The share of the features that are not listed; all shares sum to 1.
-    columns : tuple of str
-        The columns of a raw row, where they have names.
-    """
+    """The released matrix as the page shows it; a thousand features are listed at most."""
 
     n_components: int
     n_features: int
-    weights: tuple[tuple[str, float], ...]
-    rest: float = 0.0
-    columns: tuple[str, ...] = ()
+    weights: tuple[tuple[str, float], ...]  # feature and share of the squared length, largest first
+    rest: float = 0.0  # share of the features that are not listed; all sum to 1
+    columns: tuple[str, ...] = ()  # of a raw row, where they have names
 
 
 @dataclass(frozen=True)
 class WeightRow:
-    """One level of one comparison of a linkage model.
-
-    Attributes
-    ----------
-    comparison : str
-    level, n_levels : int
-        0 is the least agreement.
-    bits : float
-        log2(m / u).
-    noise : float or None
-        How far the noise moves it, in bits: a standard deviation to first order. None: not known.
-    """
+    """One level of one comparison of a linkage model."""
 
     comparison: str
-    level: int
+    level: int  # 0 is the least agreement
     n_levels: int
-    bits: float
-    noise: float | None
+    bits: float  # log2(m / u)
+    noise: float | None  # how far the noise moves it: a standard deviation; None: not known
 
     @property
     def words(self) -> str:
@@ -283,31 +261,18 @@ class WeightRow:
 
 @dataclass(frozen=True)
 class PublicTest:
-    """How well the metric tells people of a public table apart; nothing private is in it.
+    """How often people of different classes are farther apart than of one class; nothing private is in it."""
 
-    Attributes
-    ----------
-    note : str
-        Which people, in a few words.
-    n_people, n_pairs : int
-        People of the table, and random pairs of them that were scored.
-    score, plain : float
-        Of 1: how often two people of different classes are farther apart than two of one class, by this
-        metric and by plain distance.
-    curve, plain_curve : tuple of (share wrongly taken for alike, share rightly found)
-        Ascending from (0, 0) to (1, 1).
-    reference : float or None
-        The score of a metric learned, without privacy, from the public people themselves.
-    """
-
-    note: str
+    note: str  # which people, in a few words
     n_people: int
-    n_pairs: int
+    n_pairs: int  # random pairs that were scored
     score: float
     plain: float
-    curve: tuple[tuple[float, float], ...]
+    curve: tuple[
+        tuple[float, float], ...
+    ]  # (wrongly taken for alike, rightly found), from (0, 0) to (1, 1)
     plain_curve: tuple[tuple[float, float], ...]
-    reference: float | None = None
+    reference: float | None = None  # of a metric learned from the public people themselves
 
     @property
     def gain_kept(self) -> float | None:
@@ -337,61 +302,26 @@ class Cover:
 
 @dataclass(frozen=True)
 class ReportData:
-    """Everything `pairveil.report.page.render` needs.
+    """Everything `pairveil.report.page.render` needs."""
 
-    Attributes
-    ----------
-    certificate : Certificate or None
-        None for a metric that promises nothing; the page then says so at the top.
-    metric : MetricShape
-    summary : Summary
-    folder : str
-        How the commands on the page name the release folder.
-    problems : tuple of str or None
-        What `Certificate.verify` found when the page was made; None when it was not asked.
-    made : str
-        The day, for the foot of the page.
-    linkage : tuple of WeightRow
-        Match weights, where the release is a linkage model.
-    answer : ReleasedRanking, ReleasedClusters or DescribedNetwork, or None
-        Where the release is one.
-    prior : float
-        Of the linkage model.
-    curve : ErrorCurve or None
-        The operating point: the release itself, or one that was made for it.
-    together : Certificate or None
-        What the model and the curve made for it cost together.
-    file : str
-        What the certificate is about.
-    cover : Cover
-        The sender's own words.
-    public_test : PublicTest or None
-        Scores on a public table.
-    expected : tuple of (epsilon, low, high)
-        Range of the gain to expect with the same plan at other epsilons, from public numbers.
-    evaluation : Evaluation or None
-        Scores on private pairs that were paid for.
-    audit : Finding or None
-        What an attack on the plan saw.
-    """
-
-    certificate: Certificate | None
+    certificate: Certificate | None  # None for a metric that promises nothing
     metric: MetricShape
     summary: Summary = field(default_factory=Summary)
-    folder: str = "RELEASE"
-    problems: tuple[str, ...] | None = None
-    made: str = ""
-    linkage: tuple[WeightRow, ...] = ()
-    prior: float = 0.5
-    curve: ErrorCurve | None = None
-    together: Certificate | None = None
-    file: str = "metric.safetensors"
-    cover: Cover = field(default_factory=Cover)
-    public_test: PublicTest | None = None
+    folder: str = "RELEASE"  # how commands on the page name it
+    problems: tuple[str, ...] | None = None  # what `verify` found; None: not asked
+    made: str = ""  # the day
+    linkage: tuple[WeightRow, ...] = ()  # match weights of a linkage model
+    prior: float = 0.5  # of the linkage model
+    curve: ErrorCurve | None = None  # the operating point: the release, or made for it
+    together: Certificate | None = None  # cost of model and curve
+    file: str = "metric.safetensors"  # what the certificate is about
+    cover: Cover = field(default_factory=Cover)  # the sender's own words
+    public_test: PublicTest | None = None  # scores on a public table
+    # (epsilon, low, high): the range of the gain to expect with the same plan at other epsilons
     expected: tuple[tuple[float, float, float], ...] = ()
-    evaluation: Evaluation | None = None
-    audit: Finding | None = None
-    answer: Any = None
+    evaluation: Evaluation | None = None  # scores on private pairs that were paid for
+    audit: Finding | None = None  # what an attack on the plan saw
+    answer: Any = None  # a released ranking, clusters or network
 
 
 # ---- ``summary.json``: written whole, and read strictly, since it may come from anybody ----------

@@ -114,7 +114,7 @@ def sure(epsilon: float) -> float:
     Examples
     --------
     >>> round(sure(1.0), 3)
-    0.732
+    0.731
     """
     return 1 / (1 + math.exp(-epsilon))
 
