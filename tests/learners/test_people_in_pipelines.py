@@ -23,6 +23,7 @@ from pairveil import (
     InputError,
     PrivacyLeakWarning,
     PrivacyLedger,
+    PrivateConstrainedKMeans,
     design_pairs,
     kappa,
     sample_tuples,
@@ -134,6 +135,19 @@ def test_people_and_tuples_are_named_by_text():
     np.testing.assert_array_equal(made[0].components_, made[1].components_)
     with pytest.raises(InputError, match="tuples name people by text, but preprocessor does not"):
         DPPTripletLearner(preprocessor=X).fit(IDS[tuples])
+
+
+def test_links_of_a_clustering_are_named_by_text():
+    some = LABELS > 0
+    made = [
+        PrivateConstrainedKMeans(2, epsilon=8.0, spectral=False, random_state=0).fit(
+            FRAME, ml=named[some], cl=named[~some]
+        )
+        for named in (PAIRS, IDS[PAIRS])
+    ]
+    np.testing.assert_array_equal(made[0].labels_, made[1].labels_)
+    with pytest.raises(InputError, match="pairs name people by text, but X does not"):
+        PrivateConstrainedKMeans(2).fit(X, ml=IDS[PAIRS])
 
 
 # ---- bounds and parameters -------------------------------------------------------------------------

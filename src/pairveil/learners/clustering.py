@@ -29,7 +29,7 @@ from pairveil.errors import DataWarning, InputError, PrivateNote
 from pairveil.learners.base import PrivateLearner
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe
 from pairveil.learners.fitted import fitted
-from pairveil.learners.inputs import Resolved, as_features, is_whole
+from pairveil.learners.inputs import Resolved, as_features, is_whole, rows_of, without_ids
 from pairveil.learners.preparing import Material, Prepared
 from pairveil.privacy.grid import Norm, to_grid
 from pairveil.privacy.ledger import PrivacyLedger
@@ -429,9 +429,9 @@ class PrivateConstrainedKMeans(PrivateLearner):
             The points. Public.
         y : ignored
         ml, cl : arrays of shape (m, 2)
-            Row numbers of points that belong together, and of points that do not. Which of the two lists a
-            link is in is private, and so is how long each list is; a link in both lists contributes
-            nothing.
+            Row numbers (or, of a table that names its rows by text, names) of points that belong together,
+            and of points that do not. Which of the two lists a link is in is private, and so is how long each
+            list is; a link in both lists contributes nothing.
         **watching
             ``on_step``, ``on_answer``, ``checkpoint`` and ``keep_checkpoint`` as for other learners.
 
@@ -452,8 +452,10 @@ class PrivateConstrainedKMeans(PrivateLearner):
         """The links; a PairSet holds points on one scale and labelled links, for auditors."""
         del y
         links = data if isinstance(data, PairSet) else None
-        points = _checked_points(data if links is None else links.features, given.n_clusters)
+        table = without_ids(data) if links is None else links.features
+        points = _checked_points(table, given.n_clusters)
         if links is None:
+            ml, cl = (rows_of(one, data, "X") for one in (ml, cl))
             links = links_between(on_one_scale(points), ml, cl)
         count_contradictions(links)
         return Resolved(
@@ -477,7 +479,7 @@ class PrivateConstrainedKMeans(PrivateLearner):
     def predict(self, X: Any) -> IntArray:
         """The nearest of ``cluster_centers_`` for each row."""
         check_is_fitted(self, "cluster_centers_")
-        rows = as_features(X)
+        rows = as_features(without_ids(X))
         rows = np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
         if rows.shape[1] != self.cluster_centers_.shape[1]:
             raise InputError(f"X must have {self.cluster_centers_.shape[1]} columns")

@@ -438,7 +438,7 @@ def _distinct(people: People) -> People:
 ID = "id"
 
 
-def rows_of(pairs: Any, preprocessor: Any) -> Any:
+def rows_of(pairs: Any, table: Any, called: str = "preprocessor") -> Any:
     """Pairs, tuples or people as row numbers where text names people; anything else as it is."""
     if isinstance(pairs, Records) or sparse.issparse(pairs) or not hasattr(pairs, "__len__"):
         return pairs
@@ -447,10 +447,10 @@ def rows_of(pairs: Any, preprocessor: Any) -> Any:
     if array.ndim > 2 or not is_text(array):
         return pairs
     what = "rows" if array.ndim == 1 else "pairs" if array.shape[1] == 2 else "tuples"
-    known = ids_of(preprocessor)
+    known = ids_of(table)
     if known is None:
         raise InputError(
-            f"{what} name people by text, but preprocessor does not: give it a text index (pandas) or a text "
+            f"{what} name people by text, but {called} does not: give it a text index (pandas) or a text "
             f"column '{ID}'"
         )
     refuse_repeated(known)
