@@ -118,7 +118,7 @@ def networks() -> Finding:
     return Finding(
         f"kappa pairs move a lot by {worst['whole']:.3f} kappa clips when a pair is clipped whole, by "
         f"{worst['branches']:.2f} when each branch is clipped, as hooks for one input do "
-        "(docs/guides/siamese.md)",
+        "(docs/guides/networks.md)",
         worst["whole"] <= 1 + 1e-9,
     )
 
@@ -181,7 +181,7 @@ def any_optimiser() -> Finding:
     worst = max(query.ratio for one in found for query in one.queries)
     return Finding(
         f"solved here: {', '.join(algorithms)} ask one engine for noisy sums under a plan; no query moves "
-        f"by more than {worst:.3f} of its charge (docs/guides/any-optimiser.md)",
+        f"by more than {worst:.3f} of its charge (examples/any_optimiser.py)",
         all(one.verdict == "consistent" for one in found),
     )
 

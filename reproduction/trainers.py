@@ -1,7 +1,7 @@
 """Trainers of pairs by other ways, for `pairveil audit --trainer`: each claims epsilon 1 at delta 1e-5 or 0.
 
 They are written as people write them, with their mistakes; the audit is to find these
-(docs/guides/any-trainer.md).
+(docs/guides/new-learner.md).
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def test_one_run_leaves_the_tightest_honest_trainer_alone(delta):
 
 
 def test_trainers_of_other_libraries_are_right_for_pairs_alone():
-    """Their figures are in docs/guides/any-trainer.md; here that they run, where they are installed."""
+    """Their figures are in docs/guides/new-learner.md; here that they run, where they are installed."""
     data = worst_case("person", 8, 3, "zero-out", 60).first
     for package, trainer, size in (
         ("opacus", opacus_pairs, 12),

@@ -14,6 +14,8 @@ SAYS = {
     "record_linkage.py": r"kappa 1, certificate holds: True.*name .*bits.*match from .* spent 3\.",
     "faces.py": r"count images, not people.*at most 3 pairs.*epsilon (4\.00|3\.9\d)",
     "budget.py": r"fit 1 done: epsilon 0\.7.*fit 2 done: epsilon 1\.0.*fit 3 refused.*cost 2\.",
+    "any_optimiser.py": r"0\.9\d without privacy, 0\.8[4-9] at epsilon 4.*holds: True"
+    r".*audit: consistent.*moves (1\.000|0\.99\d).*the plan allows no further answer",
     "choosing_pairs.py": r"all +20\d\d +11 .*forest +\d+ +1 .*paths +\d+ +1 .*matching +\d+ +1 ",
     "substitution.py": r"opposite vectors +0\.7032\n.*replace +0\.7032\n.* 0\.66.*il +2\.84.*PLD +2\.84",
     "service.py": r"distance of two people: \d\.\d+.*component,age,bmi,pressure\nmetric\.sql",

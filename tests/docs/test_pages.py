@@ -20,10 +20,9 @@ RUN_WHOLE = {
     "docs/tutorial.md",
     "docs/guides/record-linkage.md",
     "docs/guides/new-learner.md",
-    "docs/guides/any-trainer.md",
 }
 # Pages about an extra, which is tested where it is installed.
-NEEDS = {"docs/guides/siamese.md": "torch"}
+NEEDS = {"docs/guides/networks.md": "torch"}
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 

@@ -179,10 +179,11 @@ class ReleasedNetwork(NetworkRelease):
 
         Parameters
         ----------
-        folder, overwrite, summary
-            See `pairveil.release.release.Release.save`.
+        folder : path
         onnx : bool
             With ``network.onnx``.
+        **how
+            ``overwrite`` and ``summary``, as for `pairveil.release.release.Release.save`.
         """
         return super(ReleasedNetwork, replace(self, onnx=onnx or self.onnx)).save(folder, **how)
 
