@@ -105,7 +105,7 @@ def test_pages_load_nothing_from_elsewhere(client) -> None:
 
 def test_without_the_extra_the_command_says_what_to_install(project, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    with pytest.raises(InputError, match=r"pip install 'pairveil\[studio\]'"):
+    with pytest.raises(InputError, match=r'pip install "pairveil\[studio\]"'):
         serve(project, 0, print)
 
 
