@@ -88,6 +88,22 @@ def test_the_steelman_chooses_on_one_half_of_the_seeds_and_reports_on_the_other(
         assert (one["setting"], one["repeats"]) == (str(best), 3)
 
 
+def test_a_steelman_run_fills_its_column_and_the_second_reader_s_table(tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "Effort", lambda *_: steelman.Effort(0, 1, 1, 1))
+    go(["toy"], tmp_path, graphs=("even",))
+    found = go(["steelman"], tmp_path)
+    by_id = {claim["id"]: claim for claim in found["claims"]}
+    unmet = {i for i, claim in by_id.items() if claim["verdict"] != "holds"}
+    assert set(found["defence"]) <= unmet
+    assert {"h-half", "little-lost"} <= set(found["defence"])
+    text = (tmp_path / "paper-claims.md").read_text(encoding="utf-8")
+    assert f"Settings tried in all: {found['steelman']['tried']}" in text
+    for claim in by_id.values():
+        if claim["kind"] == "figures":
+            line = next(row for row in text.splitlines() if row.startswith(f"| {claim['id']} |"))
+            assert not line.endswith("not run |")
+
+
 def test_the_composed_setting_takes_each_option_where_it_did_best():
     good = {"a": 1.0, "b": 1.0}
     bad = {"a": -1.0, "b": 1.0}
