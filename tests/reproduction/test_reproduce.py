@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -89,19 +90,31 @@ def test_the_steelman_chooses_on_one_half_of_the_seeds_and_reports_on_the_other(
 
 
 def test_a_steelman_run_fills_its_column_and_the_second_reader_s_table(tmp_path, monkeypatch):
-    monkeypatch.setattr(run, "Effort", lambda *_: steelman.Effort(0, 1, 1, 1))
+    finding = {"measured": "made up", "verdict": "holds", "favour": 1.0, "repeats": 7}
+    best = {
+        "setting": "a setting", "tried": 9, "met": 3, "sketched_on": "x", "sketch_repeats": 1,
+        "final_repeats": 2, "reported_on": 7, "sketches": {"a setting": 4}, "finalists": {"a setting": 5},
+        "findings": {c.id: {**finding, "verdict": "not decided"} for c in CLAIMS if c.figure},
+    }  # fmt: skip
+    monkeypatch.setattr(run, "search", lambda *_, **__: (best, {}))
+    monkeypatch.setattr(
+        run, "defend", lambda own, *_: {c.id: {**finding, "setting": "its own"} for c in own}
+    )
     go(["toy"], tmp_path, graphs=("even",))
     found = go(["steelman"], tmp_path)
-    by_id = {claim["id"]: claim for claim in found["claims"]}
-    unmet = {i for i, claim in by_id.items() if claim["verdict"] != "holds"}
-    assert set(found["defence"]) <= unmet
+    held = {claim["id"] for claim in found["claims"] if claim["verdict"] == "holds"}
+    assert "toy-sensitivity" in held
     assert {"h-half", "little-lost"} <= set(found["defence"])
+    assert not set(found["defence"]) & {*held, "rises"}
     text = (tmp_path / "paper-claims.md").read_text(encoding="utf-8")
-    assert f"Settings tried in all: {found['steelman']['tried']}" in text
-    for claim in by_id.values():
-        if claim["kind"] == "figures":
-            line = next(row for row in text.splitlines() if row.startswith(f"| {claim['id']} |"))
-            assert not line.endswith("not run |")
+    assert "Settings tried in all: 9" in text
+    assert "| h-half | not run | its own | *holds*, 7 repeats: made up |" in text
+    assert "| rises | not run | the steelman's | *not decided*, 7 repeats: made up |" in text
+    true, left = re.search(
+        r"makes true\*\*: (.*)\. \*\*None was found for\*\*: (.*)\.", text
+    ).groups()
+    assert set(true.split(", ")) == set(found["defence"])
+    assert "rises" in left.split(", ")
 
 
 def test_the_composed_setting_takes_each_option_where_it_did_best():
