@@ -135,7 +135,7 @@ def _repeats(n: int) -> str:
 
 def _defence(found: dict[str, Any]) -> list[str]:
     """The second reader: a reading of each refuted sentence, and a setting for each claim of a figure."""
-    rows, true = [], []
+    rows, true, open_ = [], [], []
     for c in found["claims"]:
         if c["kind"] != "figures" or c["verdict"] in ("holds", "not testable here"):
             continue
@@ -146,6 +146,12 @@ def _defence(found: dict[str, Any]) -> list[str]:
             (one for one in tried if one["verdict"] == "holds"), tried[0] if tried else None
         )
         true += [c["id"]] if best is not None and best["verdict"] == "holds" else []
+        if (
+            c["verdict"] == "does not hold"
+            and best is not None
+            and best["verdict"] == "not decided"
+        ):
+            open_.append(c["id"])
         rows.append((c["id"], c["verdict"], best["setting"] if best else "", _on(best)))
     left = [row[0] for row in rows if row[0] not in true]
     readings = [(d["claim"], d["reading"], d["outcome"]) for d in found["readings"]]
@@ -162,7 +168,7 @@ def _defence(found: dict[str, Any]) -> list[str]:
         "is also shown where it meets a claim that its own setting does not.",
         "",
         f"**A fair choice makes true**: {', '.join(true) or 'none'}. **None was found for**: "
-        f"{', '.join(left) or 'none'}.",
+        f"{', '.join(left) or 'none'}. **No longer refuted, if not true**: {', '.join(open_) or 'none'}.",
         "",
         *_table(("claim", "verdict", "most favourable setting", "on the other half"), rows),
     ]
