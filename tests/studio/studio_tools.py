@@ -90,6 +90,7 @@ CHOICE = {
     "unit": "relationship",
     "select": "paths",
     "title": "Doses & <b>ages</b>",
+    "score": "yes",
 }
 
 

@@ -195,6 +195,7 @@ def test_from_two_raw_tables_to_a_verified_release(browser, tables, tmp_path: Pa
         said = _move_the_slider(browser)
         _look(browser, "3-privacy")
         _find(browser, "#title").send_keys("Doses and ages")
+        _press(browser, "[name=score]")
         _press(browser, "button.main")
 
         _wait_for(browser, "/confirm")
@@ -208,11 +209,17 @@ def test_from_two_raw_tables_to_a_verified_release(browser, tables, tmp_path: Pa
         browser.refresh()  # reloaded in mid-fit
         _wait_for(browser, "/done")
         assert "Numbers check out: every epsilon was recomputed" in _find(browser, "main").text
+        assert "people kept out of learning" in _find(browser, "main").text
+        _press(browser, "form[action=sign] button")
+        _wait_for(browser, "/done")
+        assert "It is signed" in _find(browser, "main").text
         _look(browser, "5-release")
+        assert not any(word in _find(browser, "body").text for word in ("--", "pairveil sign"))
         _press(browser, "a[href='report']")
         _wait_for(browser, "/report")
         assert _find(browser, "#promise .large").is_displayed()
         assert _find(browser, "h1").text == "Doses and ages"
+        _receive(browser, home, folder)
         said = [entry["message"] for entry in browser.get_log("browser")]
         quiet = [line for line in said if "favicon" not in line and not line.startswith("chrome")]
         assert quiet == []
@@ -225,6 +232,24 @@ def test_from_two_raw_tables_to_a_verified_release(browser, tables, tmp_path: Pa
     assert metric.certificate.verify()
     assert len(PrivacyLedger.open(folder / "ledger.json").entries) == 1
     assert not list(folder.glob("people.*"))
+
+
+def _receive(browser: Any, home: str, folder: Path) -> None:
+    """What was made and signed, read as whoever gets it would: by the sender's public key."""
+    studio = browser.current_url.rpartition("/")[0]
+    assert studio.startswith(home)
+    browser.get(f"{studio}/read")
+    _find(browser, "#signer").send_keys(str(folder / "sender.pem.pub"))
+    every = [str(file) for file in (folder / "release").iterdir()]
+    _find(browser, "#release").send_keys("\n".join(every))
+    until = time.monotonic() + 60
+    while not (said := _find(browser, "#state-release").text).startswith("Signed by the holder"):
+        assert time.monotonic() < until, said
+        time.sleep(0.1)
+    _look(browser, "6-read")
+    _press(browser, "#to-report a")
+    _wait_for(browser, "/read/report")
+    assert _find(browser, "#promise .large").is_displayed()
 
 
 def _move_the_slider(browser: Any) -> dict[str, str]:

@@ -17,6 +17,8 @@ from typing import Any
 
 import httpx
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from studio_tools import (
     CHOICE,
     COLUMNS,
@@ -189,7 +191,7 @@ def test_a_table_too_wide_for_a_page_is_refused_with_a_way_out(client, project, 
     answer = client.put("/files/people", content=wide + b"\n", headers=headers)
     assert answer.status_code == 400
     assert "2,001 columns" in answer.json()["problem"]
-    assert "pairveil schema" in answer.json()["problem"]
+    assert "choose a table with fewer" in answer.json()["problem"]
     assert list(project.folder.iterdir()) == []
     at("schema")
     page = client.post("/schema", data={f"x-{i}": "" for i in range(60_000)})
@@ -290,6 +292,9 @@ def test_from_raw_tables_to_a_verified_release(client, project, at) -> None:
     assert "script-src 'sha256-" in report.headers["content-security-policy"]
     archive = zipfile.ZipFile(io.BytesIO(client.get("/release.zip").content))
     assert "release/metric.safetensors" in archive.namelist()
+    assert "people kept out of learning" in page
+    assert metric.certificate.plan["score"]["n_pairs"] > 0
+    _sign_and_receive(client)
     # A second confirmation, from a tab that was left open, spends nothing.
     client.post("/confirm", data={"shown": shown, "read": "yes"})
     assert len(PrivacyLedger.open(project.ledger).entries) == 1
@@ -297,6 +302,34 @@ def test_from_raw_tables_to_a_verified_release(client, project, at) -> None:
     assert step(client.get("/")) == "files"
     assert (project.folder / "release-1" / "metric.safetensors").is_file()
     assert project.ledger.is_file()
+
+
+def _sign_and_receive(client) -> None:
+    """By a button; whoever gets the release checks it by the key, in the studio too."""
+    assert client.get("/sender.pub").status_code == 404
+    page = client.post("/sign")
+    assert step(page) == "done"
+    assert "It is signed" in page.text
+    key, sent = client.get("/sender.pub").content, client.get("/release.zip").content
+    assert b"PUBLIC KEY" in key
+
+    def received(signer: bytes | None) -> Any:
+        client.delete("/read")
+        if signer is not None:
+            assert client.put("/read/key", content=signer).status_code == 200
+        client.put("/read/file", content=sent, headers={"x-file-name": "release.zip"})
+        return client.post("/read/report")
+
+    assert "by whom was not checked" in received(None).json()["signature"]
+    assert "Signed by the holder of this key" in received(key).json()["signature"]
+    other = Ed25519PrivateKey.generate().public_key()
+    wrong = other.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    for signer in (wrong, b"no key"):
+        refused = received(signer)
+        assert refused.status_code == 400
+        assert "/" not in refused.json()["problem"].replace("and/or", "")
+        assert client.get("/read/report").status_code == 404
+    assert client.put("/read/key", content=b"x" * 20_000).status_code == 400
 
 
 def test_two_tabs_cannot_confirm_what_was_not_shown(client, project, at, monkeypatch) -> None:

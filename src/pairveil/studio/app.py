@@ -246,6 +246,26 @@ class Studio:
             content, media_type="application/zip", headers={"Content-Disposition": name}
         )
 
+    async def sign(self, _: Request) -> Response:
+        """Sign the release with the studio's own key, which is made where there is none."""
+        from pairveil.release import signing
+
+        async with self._one:
+            if self.fitting.state() != "done":
+                return _go(pages.reached(self.project, self.fitting.state()))
+            if not self.project.public_key.exists():
+                await asyncio.to_thread(signing.new_key, self.project.key)
+            await asyncio.to_thread(signing.sign, self.project.release, self.project.key)
+        return _go("done")
+
+    async def sender(self, _: Request) -> Response:
+        """The public key, for those who check the signature."""
+        if not self.project.public_key.is_file():
+            return PlainTextResponse("Nothing was signed yet.", 404)
+        name = 'attachment; filename="sender.pub"'
+        content = self.project.public_key.read_bytes()
+        return Response(content, media_type="text/plain", headers={"Content-Disposition": name})
+
     async def report(self, _: Request) -> Response:
         """The report, under its own policy."""
         file = self.project.release / "report.html"
@@ -339,6 +359,8 @@ def create_app(project: Project, token: str | None = None, port: int = 8765) -> 
         Route("/status", studio.status),
         Route("/done", studio.done),
         Route("/release.zip", studio.release),
+        Route("/sign", studio.sign, methods=["POST"]),
+        Route("/sender.pub", studio.sender),
         Route("/report", studio.report),
         Route("/over", studio.over, methods=["POST"]),
         Route("/assets/{name}", studio.asset),

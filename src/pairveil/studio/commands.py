@@ -84,6 +84,8 @@ def fit_job(project: Project, *, dry_run: bool) -> FitJob:
         {"dry_run": True} if dry_run else {"checkpoint": project.checkpoint} | cover
     )
     how |= {} if project.by_classes else {"select": said.select}
+    if said.score and not project.by_classes:
+        how["score"] = said.epsilon  # of other people: a smaller one would save nothing
     how |= {} if project.ledger.exists() else {"budget": project.budget}
     return FitJob(
         **training(project),

@@ -36,13 +36,13 @@ async def read_form(request: Request) -> dict[str, str]:
     async for piece in request.stream():
         body += piece
         if len(body) > MOST_BYTES:
-            raise InputError("the form is too long: write schema.toml with an editor instead")
+            raise InputError("the form is too long: leave columns out of the table")
     try:
         pairs = parse_qsl(
             body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=50_000
         )
     except ValueError:
-        raise InputError("the form has too many fields: use the command line for it") from None
+        raise InputError("the form has too many fields: leave columns out of the table") from None
     return dict(pairs)
 
 
@@ -80,7 +80,7 @@ def with_choice(settings: Settings, form: Mapping[str, str]) -> Settings:
     if unit not in get_args(Unit) or select not in SELECTIONS:
         raise InputError("choose what is protected and which pairs are used")
     cover: dict[str, Any] = {
-        n: text(form, n) for n in ("title", "institution", "purpose", "recipient", "audit")
+        n: text(form, n) for n in ("title", "institution", "purpose", "recipient", "audit", "score")
     }
     return replace(settings, epsilon=epsilon, unit=unit, select=select, **cover)
 

@@ -93,11 +93,34 @@ def on_the_page(problem: str, project: Project) -> str:
         problem = re.sub(rf"{option}(?![\w-])", f"the field '{field}'", problem)
     for said, meant in _ON_PAGES.items():
         problem = problem.replace(said, meant)
+    problem = _without_commands(problem)
     for which in TABLES:
         file = project.table(which)
         if file is not None:
             problem = problem.replace(file.name, getattr(project.settings, f"{which}_name"))
     return problem
+
+
+_COMMAND = re.compile(r"`pairveil |(?<![\w-])--[a-z]|\bpairveil [a-z]+ ")
+
+
+def _without_commands(said: str) -> str:
+    """What was said, without the parts that only help those who type commands.
+
+    Examples
+    --------
+    >>> _without_commands("the ledger exists; leave --budget out. Nothing was spent")
+    'the ledger exists. Nothing was spent'
+    >>> _without_commands("use --seed")
+    'use --seed'
+    """
+    sentences = []
+    for sentence in re.split(r"(?<=[.?!]) +", said):
+        parts = re.split(r"(?=[;:(,] )|(?<=\))", sentence)
+        kept = "".join(part for part in parts if not _COMMAND.search(part))
+        end = "." if sentence.endswith(".") and kept and not kept.endswith(".") else ""
+        sentences.append(f"{kept}{end}")
+    return " ".join(one for one in sentences if one) or said
 
 
 # ---- pages ----------------------------------------------------------------------------------------
@@ -286,6 +309,7 @@ def shown(project: Project) -> str:
 
 def done_page(project: Project) -> dict[str, Any]:
     """Where the release is, and which commands use it."""
+    from pairveil.release.signing import is_signed
     from pairveil.report.summaries import read_release
 
     data = read_release(project.release)
@@ -295,5 +319,8 @@ def done_page(project: Project) -> dict[str, Any]:
         "files": files,
         "folder": str(project.release),
         "ledger": str(project.ledger),
+        "key": str(project.key),
+        "signed": is_signed(project.release),
+        "score": data.summary.score,
         "uploads_left": any(project.table(which) for which in TABLES),
     }

@@ -9,6 +9,7 @@
 ``fit.checkpoint``        of a fit in progress: the same command resumes it
 ``fit.json``, ``fit.log``  the command of the fit, and what it said
 ``release/``              the release and its report
+``sender.pem``, ``sender.pem.pub``  the key that releases are signed with, and what receivers check it by
 ``.received/``            files of a release that is being read
 ========================  ============================================================================
 """
@@ -64,6 +65,7 @@ class Settings:
     purpose: str = ""
     recipient: str = ""
     audit: str = ""  # "yes": the report shows an attack on this plan
+    score: str = ""  # "yes": some people are kept out of learning, and the metric is scored on them
 
 
 class Project:
@@ -125,6 +127,16 @@ class Project:
         return self.folder / "fit.checkpoint"
 
     @property
+    def key(self) -> Path:
+        """The private key that releases are signed with; receivers get the public one beside it."""
+        return self.folder / "sender.pem"
+
+    @property
+    def public_key(self) -> Path:
+        """What receivers check signatures by."""
+        return self.folder / "sender.pem.pub"
+
+    @property
     def is_released(self) -> bool:
         """Whether the release is there, whole."""
         return (self.release / "certificate.json").is_file()
@@ -165,7 +177,7 @@ class Project:
                     size += len(piece)
                     if size > MOST_BYTES:
                         raise InputError(
-                            "the file is larger than 4 GB: use the command line for it"
+                            "the file is larger than 4 GB, which is more than the studio takes"
                         )
                     file.write(piece)
             if size == 0:
@@ -295,6 +307,6 @@ def check_width(n_columns: int) -> None:
     """Refuse a table whose form no browser would show."""
     if n_columns > MOST_COLUMNS:
         raise InputError(
-            f"the table has {n_columns:,} columns, and a page shows {MOST_COLUMNS:,} at most: use the "
-            "command line for it (`pairveil schema` writes the schema to fill in, `pairveil fit` learns)"
+            f"the table has {n_columns:,} columns, and the studio shows {MOST_COLUMNS:,} at most: choose a "
+            "table with fewer"
         )

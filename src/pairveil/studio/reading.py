@@ -20,6 +20,7 @@ from pairveil.studio import commands
 
 MOST_BYTES = 1 << 30
 MOST_FILES = 100
+MOST_OF_A_KEY = 1 << 14
 _UNREADABLE = (
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, NotImplementedError, RuntimeError, OSError, EOFError,
     ValueError,
@@ -47,6 +48,7 @@ class Reading:
         return [
             Route("/read", self.show, methods=["GET", "DELETE"]),
             Route("/read/file", self.take, methods=["PUT"]),
+            Route("/read/key", self.take_key, methods=["PUT"]),
             Route("/read/report", self.report, methods=["GET", "POST"]),
         ]
 
@@ -62,6 +64,38 @@ class Reading:
     def forget(self) -> None:
         """Remove what was received."""
         shutil.rmtree(self._folder, ignore_errors=True)
+        for ending in (".pub", ".html"):
+            self._beside(ending).unlink(missing_ok=True)
+
+    def _beside(self, ending: str) -> Path:
+        """The sender's public key, or the page: what is signed is the folder as it is."""
+        return self._folder.with_name(f"{self._folder.name}{ending}")
+
+    async def take_key(self, request: Request) -> Response:
+        """Receive the public key of the sender."""
+        held = bytearray()
+        async for piece in request.stream():
+            held += piece
+            if len(held) > MOST_OF_A_KEY:
+                return JSONResponse({"problem": "that is no public key"}, 400)
+        self._beside(".pub").write_bytes(bytes(held))
+        return JSONResponse({})
+
+    def _signature(self) -> str:
+        """Whether the release is signed, and by whom, as far as a key tells.
+
+        Raises InputError: there is a key, and its holder did not sign the release as it is.
+        """
+        from pairveil.release.signing import check_signature, is_signed
+
+        if self._beside(".pub").exists():
+            when = check_signature(self._folder, self._beside(".pub")).signed_at
+            return (
+                f"Signed by the holder of this key, on {when or 'a date that it does not state'}."
+            )
+        if is_signed(self._folder):
+            return "Signed, but by whom was not checked: that takes the sender's public key."
+        return "Not signed: nothing shows whom it is from."
 
     async def take(self, request: Request) -> Response:
         """Receive one file of a release, or all of them as a zip file."""
@@ -80,7 +114,7 @@ class Reading:
             async for piece in content:
                 size += len(piece)
                 if size > MOST_BYTES:
-                    raise InputError("a release of more than 1 GB: use `pairveil report` for it")
+                    raise InputError("a release of more than 1 GB is more than the studio takes")
                 file.write(piece)
         if name.endswith(".zip"):
             unpack(self._folder / name)
@@ -89,15 +123,17 @@ class Reading:
         """Make the page of what was received (POST), then show it."""
         if request.method == "POST":
             try:
-                out = self._folder / ".page.html"
+                signature = self._signature()
+                out = self._beside(".html")  # a page in the folder would break its signature
                 await commands.ask(["report", str(self._folder), "--out", str(out)])
                 self._report = out.read_bytes()
             except PairveilError as problem:
-                said = str(problem).replace(str(self._folder), "what was sent")
+                said = str(problem).replace(str(self._beside(".pub")), "this key")
+                said = said.replace(str(self._folder), "what was sent")
                 return JSONResponse({"problem": said}, 400)
             finally:
                 self.forget()
-            return JSONResponse({})
+            return JSONResponse({"signature": signature})
         if not self._report:
             return PlainTextResponse("There is no report yet.", 404)
         return report_page(self._report)

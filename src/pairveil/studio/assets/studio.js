@@ -75,14 +75,20 @@
     const state = document.getElementById("state-release");
     const send = async (path, options) => {
       const answer = await fetch(path, options);
-      if (!answer.ok) throw new Error((await answer.json()).problem);
+      const said = await answer.json();
+      if (!answer.ok) throw new Error(said.problem);
+      return said;
     };
     try {
       state.textContent = "Reading …";
+      document.getElementById("to-report").hidden = true;
       await send("read", { method: "DELETE" });
+      const key = document.getElementById("signer").files[0];
+      if (key) await send("read/key", { method: "PUT", body: key });
       for (const file of release.files) await send("read/file", { method: "PUT", body: file, headers: { "X-File-Name": encodeURIComponent(file.name) } });
-      await send("read/report", { method: "POST" });
-      location.assign("read/report");
+      const found = await send("read/report", { method: "POST" });
+      state.textContent = found.signature;
+      document.getElementById("to-report").hidden = false;
     } catch (problem) {
       state.textContent = problem.message || "The studio does not answer. Is it still running?";
     }
