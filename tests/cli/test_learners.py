@@ -147,7 +147,7 @@ WRONG = {
     "goes with --classes": ["people.csv", "pairs.csv", "--class-list", "x,y"],
     "no column 'wart'": ["people.csv", "--classes", "wart"],
     "no Dask scheduler answers": ["people.csv", *LISTED, "--dask", "nothing://nowhere:1"],
-    "Invalid value": ["people.csv", "pairs.csv", "--learner", "rumour"],
+    "learner must be one of": ["people.csv", "pairs.csv", "--learner", "rumour"],
 }  # fmt: skip
 
 
@@ -309,3 +309,47 @@ def test_people_of_a_household_count_as_one_person(folder: Path, tmp_path: Path)
     )
     assert wrong.code == 2
     assert "--together" in wrong.err
+
+
+OWN = """
+import numpy as np
+from pairveil.engine.plan import Ask
+from pairveil.learners.estimator import PrivateMetricLearner
+from learners import StatisticsLearner
+
+class Mine(StatisticsLearner):
+    pass
+"""
+
+
+def test_a_learner_of_ones_own_is_named_by_its_module_and_its_parameters_are_set(folder, tmp_path):
+    """As somebody types it who has mine.py in the folder where she works."""
+    (tmp_path / "mine.py").write_text(OWN)
+    words = ["fit", folder / "people.csv", folder / "pairs.csv", "--no-scale", "--exclude", "ward"]
+    done = run_here(*words, "--learner", "mine:Mine", "--out", "r", "--json", cwd=tmp_path)
+    assert done.json["certificate"]["epsilon"] <= 1
+    usual = run_here(*words, "--set", "n-steps=7", "--dry-run", "--json", cwd=tmp_path).json
+    steps = [one["steps"] for one in usual["certificate"]["plan"]["releases"]]
+    assert 7 in steps
+    for more, problem in (
+        (["--learner", "mine:Other"], "module 'mine' has no class 'Other'"),
+        (["--learner", "other"], "learner must be one of contrastive"),
+        (["--set", "frob=1"], "learner 'contrastive' has no parameter 'frob'"),
+        (["--set", "epsilon=9"], "for what has no option of its own"),
+        (["--set", "n_steps"], "--set takes NAME=VALUE"),
+        (["--set", "n_steps=1", "--set", "n-steps=2"], "twice"),
+    ):
+        refused = run_here(*words, *more, "--out", "s", cwd=tmp_path)
+        assert refused.code == 2
+        assert problem in " ".join(refused.err.split()), refused.err
+    assert not (tmp_path / "s").exists()
+
+
+def test_no_file_in_the_folder_says_whose_code_is_run(folder, tmp_path):
+    (tmp_path / "mine.py").write_text("raise SystemExit('ran')")
+    (tmp_path / "pairveil.toml").write_text('[fit]\nlearner = "mine:Mine"\n')
+    words = ["fit", folder / "people.csv", folder / "pairs.csv", "--no-scale", "--exclude", "ward"]
+    done = run_here(*words, "--dry-run", cwd=tmp_path)
+    assert done.code == 2
+    assert "ran" not in done.err.split()
+    assert "type it" in done.err

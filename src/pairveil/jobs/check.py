@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 from pairveil.audit.targets import TARGETS
 from pairveil.errors import InputError
 from pairveil.jobs.job import CHECK, Job, Telling, option
-from pairveil.learners import DEFAULT_LEARNER, LEARNERS
+from pairveil.learners import DEFAULT_LEARNER
 from pairveil.privacy.mechanisms import NOISES
 
 QUICK_RUNS = 1600
@@ -100,7 +100,10 @@ class AuditJob(Job):
         False, "One fit, no statistics: each query's largest move over its charge."
     )
     learner: str = option(
-        DEFAULT_LEARNER, "Which learner, for --target learner.", choices=tuple(LEARNERS)
+        DEFAULT_LEARNER,
+        "For --target learner: contrastive, triplet, tuplet, ranking, clustering, one that a package brings, "
+        "or module:Class.",
+        typed=True,
     )
     classes: bool = option(False, "Audit its fit of people with classes.")
     mechanism: str | None = option(

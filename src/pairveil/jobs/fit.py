@@ -22,6 +22,7 @@ from pairveil.jobs.job import (
 )
 from pairveil.jobs.options import (
     FEATURES_HELP,
+    LEARNER_HELP,
     PURE,
     PageOptions,
     PairOptions,
@@ -94,7 +95,7 @@ class TrainingOptions(PeopleOptions, PairOptions):
         "tuplet; none with --classes.",
         None,
     )
-    learner: str = option(DEFAULT_LEARNER, "Which learner.", choices=tuple(LEARNERS))
+    learner: str = option(DEFAULT_LEARNER, LEARNER_HELP)
     classes: str | None = option(
         None,
         "Column of FEATURES with each person's class: learn from people, without PAIRS. [default: the "
@@ -118,6 +119,10 @@ class TrainingOptions(PeopleOptions, PairOptions):
     def source(self, typed: Collection[str]) -> Source:
         """The files and what of them is learned from; refuses options that were typed and say nothing."""
         schema = self.schema if self.pairs is None else None
+        if ":" in self.learner and "learner" not in typed:
+            raise InputError(
+                "--learner module:Class runs what it names: type it, no file may set it"
+            )
         classes, public = marked_classes(schema, self.classes, self.class_list)
         kind = input_of(self.learner, self.pairs, classes)
         if kind != "classes" and self.class_list is not None:
@@ -243,6 +248,9 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, PageOptions, Job):
         panel=PRIVACY,
     )
     n_components: int | None = option(None, "Dimensions. [default: all, blended]", min=1)
+    sets: list[str] | None = option(
+        None, "Any other parameter of the learner (repeatable). NAME=VALUE", "--set"
+    )
     tune: list[str] | None = option(
         None,
         "Try these values of an option of the learner (repeatable; epsilon and learner too) and release the "
@@ -331,9 +339,17 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, PageOptions, Job):
             "data_norm": self.data_norm,
             "backend": "auto" if self.dask is None else "dask",
         }
+        said = read_settings(self.sets or ())
+        if known := sorted(
+            set(said) & {*options, "accountant", "preprocessor", "schema", "bounds"}
+        ):
+            raise InputError(f"--set is for what has no option of its own, as {known[0]} has")
+        if lacking := sorted(set(said) - set(learner_class(self.learner)._get_param_names())):
+            raise InputError(f"--set: learner '{self.learner}' has no parameter '{lacking[0]}'")
+        options, typed = options | said, self.typed | set(said)
         if self.tune:
-            return make_search(self.tune, self.learner, options, self.typed)
-        return make_learner(self.learner, options, self.typed)
+            return make_search(self.tune, self.learner, options, typed)
+        return make_learner(self.learner, options, typed)
 
     def prepare(self, model: Any, training: Training) -> Any:
         """The one plan of this fit: what is summed, charged and certified."""
@@ -630,6 +646,26 @@ def read_grid(tuned: Sequence[str]) -> dict[str, list[Any]]:
     return grid
 
 
+def read_settings(said: Sequence[str]) -> dict[str, Any]:
+    """Parameters of a learner, as --set gives them.
+
+    Examples
+    --------
+    >>> read_settings(["margin=private", "n-steps=20"])
+    {'margin': 'private', 'n_steps': 20}
+    """
+    found: dict[str, Any] = {}
+    for words in said:
+        name, equals, value = words.partition("=")
+        name = name.strip().replace("-", "_")
+        if not (name and equals and value.strip()):
+            raise InputError("--set takes NAME=VALUE: --set margin=private")
+        if name in found:
+            raise InputError(f"--set names '{name}' twice")
+        found[name] = _value(value.strip())
+    return found
+
+
 def _value(text: str) -> Any:
     """A number where it is one, None for 'none', else the text."""
     for kind in (int, float):
@@ -679,7 +715,6 @@ def found(search: Any) -> dict[str, Any]:
     options = dict(search.best_params_)
     if "learner" in options:
         kind = type(options["learner"]).__name__
-        options["learner"] = next(
-            name for name, path in LEARNERS.items() if path.endswith(f":{kind}")
-        )
+        named = (name for name, path in LEARNERS.items() if path.endswith(f":{kind}"))
+        options["learner"] = next(named, kind)
     return {"options": options, "score": search.best_score_}

@@ -19,6 +19,7 @@ LAYOUT_NAMES = ("auto", "table", "splink", "dedupe", "lfw", "voxceleb", "links")
 """Those of `records.layouts.LAYOUTS`, which takes a library of tables to load."""
 PURE = f"Pure epsilon (no delta): {', '.join(n for n in NOISES if MECHANISMS[n].is_pure)}."
 PAIRS_HELP = "Pairs of people: CSV, Parquet or another tool's file."
+LEARNER_HELP = "Which learner: contrastive, triplet, tuplet, one that an installed package brings, or module:Class."
 FEATURES_HELP = "People's features: CSV or Parquet, a row each."
 
 
