@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal
 from pairveil.audit.targets import TARGETS
 from pairveil.errors import InputError
 from pairveil.jobs.job import CHECK, Job, Telling, option
+from pairveil.jobs.options import LEARNER_HELP, check_learner
 from pairveil.learners import DEFAULT_LEARNER
 from pairveil.privacy.mechanisms import NOISES
 
@@ -99,12 +100,7 @@ class AuditJob(Job):
     exact: bool = option(
         False, "One fit, no statistics: each query's largest move over its charge."
     )
-    learner: str = option(
-        DEFAULT_LEARNER,
-        "For --target learner: contrastive, triplet, tuplet, ranking, clustering, one that a package brings, "
-        "or module:Class.",
-        typed=True,
-    )
+    learner: str = option(DEFAULT_LEARNER, f"For --target learner. {LEARNER_HELP}")
     classes: bool = option(False, "Audit its fit of people with classes.")
     mechanism: str | None = option(
         None, "Noise of an --exact audit; without it both are audited.", choices=tuple(NOISES)
@@ -120,6 +116,7 @@ class AuditJob(Job):
 
     def work(self, tell: Telling) -> None:
         """Refuse what does not go together, then audit a trainer, exactly, or by many runs."""
+        check_learner(self.learner, self.typed)
         others = self.exact or self.classes or self.target != "learner"
         if self.trainer is not None:
             if others or self.learner != DEFAULT_LEARNER:

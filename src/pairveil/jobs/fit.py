@@ -28,6 +28,7 @@ from pairveil.jobs.options import (
     PairOptions,
     PeopleOptions,
     ScalingOptions,
+    check_learner,
     selection,
     write_page,
 )
@@ -119,10 +120,7 @@ class TrainingOptions(PeopleOptions, PairOptions):
     def source(self, typed: Collection[str]) -> Source:
         """The files and what of them is learned from; refuses options that were typed and say nothing."""
         schema = self.schema if self.pairs is None else None
-        if ":" in self.learner and "learner" not in typed:
-            raise InputError(
-                "--learner module:Class runs what it names: type it, no file may set it"
-            )
+        check_learner(self.learner, typed)
         classes, public = marked_classes(schema, self.classes, self.class_list)
         kind = input_of(self.learner, self.pairs, classes)
         if kind != "classes" and self.class_list is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import filecmp
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,8 +20,16 @@ LAYOUT_NAMES = ("auto", "table", "splink", "dedupe", "lfw", "voxceleb", "links")
 """Those of `records.layouts.LAYOUTS`, which takes a library of tables to load."""
 PURE = f"Pure epsilon (no delta): {', '.join(n for n in NOISES if MECHANISMS[n].is_pure)}."
 PAIRS_HELP = "Pairs of people: CSV, Parquet or another tool's file."
-LEARNER_HELP = "Which learner: contrastive, triplet, tuplet, one that an installed package brings, or module:Class."
+LEARNER_HELP = (
+    "Which learner: one of pairveil's, one that an installed package brings, or module:Class."
+)
 FEATURES_HELP = "People's features: CSV or Parquet, a row each."
+
+
+def check_learner(name: str, typed: Collection[str]) -> None:
+    """Refuse to run code that nobody typed the name of."""
+    if ":" in name and "learner" not in typed:
+        raise InputError("--learner module:Class runs what it names: type it, no file may set it")
 
 
 def listed(names: list[str] | None) -> list[str] | None:
