@@ -19,7 +19,7 @@ from pairveil.graph.kappa import build_adjacency, checked_pairs
         ([(0, 1, 2)], r"\(K, 2\)"),
         ([(0, 1), (2,)], r"\(K, 2\)"),
         ([(0.0, 1.0)], "integer"),
-        ([("a", "b")], "integer"),
+        ([("a", None)], "integer"),
         ([(True, False)], "integer"),
         ([(0, 1), (3, -1)], r"1 pair points outside .*negative.*\(row 2\)"),
         ([(0, 1), (2, 3), (4, 4)], r"1 pair joins a person with herself \(row 3\)"),
@@ -29,6 +29,10 @@ from pairveil.graph.kappa import build_adjacency, checked_pairs
 def test_bad_input_is_refused_in_words(pairs, says):
     with pytest.raises(InputError, match=says):
         checked_pairs(pairs)
+
+
+def test_people_may_be_named_by_text():
+    assert checked_pairs([("b", "a"), ("b", "c")]).tolist() == [[1, 0], [1, 2]]
 
 
 def test_message_does_not_repeat_a_persons_number():
