@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -135,6 +136,41 @@ def tables(
     print(many.markdown(rows, old))
     if each:
         print(many.table_by_table(rows, old))
+
+
+@app.command("parties")
+def parties(
+    data: DataFolder = None,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Repeats.")] = 5,
+    people: Annotated[int, typer.Option("--people", min=50, help="People of a hospital.")] = 2000,
+    out: Annotated[Path | None, typer.Option("--out", help="File for the result.")] = None,
+    json_: JsonFlag = False,
+    quiet: QuietFlag = False,
+) -> None:
+    """Several institutions: overhead, bytes, and what three hospitals gain by learning together.
+
+    Example: `python -m benchmarks parties --seeds 5 --data ../shared/data`
+    """
+    from benchmarks.parties import run
+
+    result = run(data, seeds, people, _progress(json_ or quiet))
+    if out is not None:
+        out.write_text(json.dumps(result, indent=1), encoding="utf-8")
+    columns: dict[str, Column] = {
+        "parties": "parties",
+        "seconds a fit": "{seconds:.2f}".format_map,
+        "ms an answer": lambda row: f"{1000 * row['per_answer']:.2f}",
+        "bytes sent by each": "{bytes_sent:,}".format_map,
+        "bytes got by each": "{bytes_got:,}".format_map,
+    }
+    _show(result, "Parties that learn together", columns, json_, quiet)
+    ways: dict[str, Column] = {
+        "table": "dataset",
+        "epsilon": "epsilon",
+        "who learns": "way",
+        "pair AUC": "{pair_auc:.3f} ± {interval:.3f}".format_map,
+    }
+    _show({"rows": result["utility"]}, f"{seeds} seeds", ways, False, quiet or json_)
 
 
 @app.command("kappa")

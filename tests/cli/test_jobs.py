@@ -81,7 +81,7 @@ def test_commands_stand_by_what_they_are_for(tmp_path: Path) -> None:
     page = run("--help", cwd=tmp_path).out
     panels = dict(re.findall(r"─ (\w+) ─+╮\n(.*?)╰", page, re.S))
     wanted = {
-        "Release": "demo studio schema plan fit link threshold evaluate",
+        "Release": "demo studio schema plan fit party federate link threshold evaluate",
         "Receive": "certificate report transform export sign",
         "Pairs": "kappa select design account",
         "Check": "attack audit",

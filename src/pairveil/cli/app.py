@@ -35,6 +35,7 @@ from pairveil.jobs.job import Job, about_of, heading, hints_of, is_path, options
 from pairveil.jobs.link import LinkJob
 from pairveil.jobs.measure import EvaluateJob, ThresholdJob
 from pairveil.jobs.pairs import AccountJob, DesignJob, KappaJob, SelectJob
+from pairveil.jobs.parties import FederateJob, PartyJob
 from pairveil.jobs.plan import PlanJob, SchemaJob
 from pairveil.jobs.received import (
     CertificateJob,
@@ -47,7 +48,7 @@ from pairveil.jobs.received import (
 # ---- a job as a command --------------------------------------------------------------------------
 
 JOBS: tuple[type[Job], ...] = (
-    DemoJob, StudioJob, SchemaJob, PlanJob, FitJob, LinkJob, ThresholdJob, EvaluateJob,
+    DemoJob, StudioJob, SchemaJob, PlanJob, FitJob, PartyJob, FederateJob, LinkJob, ThresholdJob, EvaluateJob,
     CertificateJob, ReportJob, TransformJob, ExportJob, SignJob,
     KappaJob, SelectJob, DesignJob, AccountJob,
     AttackJob, AuditJob,

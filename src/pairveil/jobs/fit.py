@@ -32,6 +32,7 @@ from pairveil.jobs.options import (
     selection,
     write_page,
 )
+from pairveil.jobs.parties import CoordinatorOptions, coordinate_fit
 from pairveil.jobs.reading import (
     Source,
     Training,
@@ -195,7 +196,7 @@ def make_learner(name: str, options: Mapping[str, Any], typed: Collection[str]) 
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitJob(TrainingOptions, ScalingOptions, Spending, PageOptions, Job):
+class FitJob(TrainingOptions, ScalingOptions, Spending, CoordinatorOptions, PageOptions, Job):
     """Learn a private metric from people's features and labelled pairs, or their classes, and release it.
 
     Says what it will spend before it spends it. Nothing is written unless all of it is.
@@ -216,6 +217,8 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, PageOptions, Job):
 
     Example: `pairveil fit people.csv triples.csv --schema schema.toml --learner triplet --unit person`
 
+    Example: `pairveil fit --parties 3 --listen 10.0.0.5:8788 --schema schema.toml --out release/`
+
     Example: `pairveil fit s3://b/people.npy s3://b/pairs --no-scale --dask tcp://10.0.0.5:8786`
     """
 
@@ -226,6 +229,7 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, PageOptions, Job):
         "checkpoint", "dry_run", "report", "overwrite", "json",
     )  # fmt: skip
 
+    features: str = argument("FEATURES", FEATURES_HELP, None)  # none with --parties
     out: Path = option(Path("release"), "Folder for the release.", "-o")
     unit: Literal["pair", "relationship", "person"] | None = option(
         None, "What is protected. [default: relationship; with --classes: person]", panel=PRIVACY
@@ -381,6 +385,13 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, PageOptions, Job):
 
     def work(self, tell: Telling) -> None:
         """Read, prepare once, show, and unless it is a dry run learn and release."""
+        if self.parties is not None:
+            coordinate_fit(replace(self, unit=self.unit or "relationship"), tell)
+            return
+        if self.features is None:
+            raise InputError("FEATURES are missing: people's features, a row each")
+        if said := sorted(one.name for one in fields(CoordinatorOptions) if self.is_set(one.name)):
+            raise InputError(f"--{said[0].replace('_', '-')} goes with --parties")
         of = self.source(self.typed)
         usual: Any = "person" if of.kind == "classes" else "relationship"
         job = replace(self, unit=self.unit or usual, classes=of.classes, given=self.typed)

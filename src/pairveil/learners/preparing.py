@@ -439,6 +439,12 @@ class Prepared:
         """What else this was charged for, once the model is kept: of a fit alone nothing."""
 
 
+PARTIES_NEED = (
+    "several parties learn together with Gaussian noise and a finite epsilon: no sum of their noise gives "
+    "pure epsilon"
+)
+
+
 def prepare(recipe: Recipe, given: Any, material: Material, noise: NoiseSource) -> Prepared:
     """Plan and certify a fit."""
     mechanism, costs, n = mechanism_named(given.mechanism), material.costs, material.used.n_records
@@ -448,10 +454,7 @@ def prepare(recipe: Recipe, given: Any, material: Material, noise: NoiseSource) 
     largest = max(cost.records for cost in costs.values())
     parties = parties_of(material.parties)
     if parties is not None and (mechanism.is_pure or not setting.budget.is_private):
-        raise InputError(
-            "several parties learn together with Gaussian noise and a finite epsilon: no sum of their noise "
-            "gives pure epsilon"
-        )
+        raise InputError(PARTIES_NEED)
     shares = 1 if parties is None else parties.shares
     exact = noise.for_release
     plan, slack = plan_within(recipe, setting, delta, largest, exact=exact, shares=shares)

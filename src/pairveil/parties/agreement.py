@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import math
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -40,10 +41,11 @@ from pairveil.errors import BudgetError, InputError, PartyError
 from pairveil.graph.digest import graph_digest
 from pairveil.graph.kappa import kappa
 from pairveil.learners import LEARNERS, learner_class
-from pairveil.learners.preparing import Material, Prepared, prepare
+from pairveil.learners.preparing import PARTIES_NEED, Material, Prepared, prepare
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.certificate_file import joint_kappas, parties_of
 from pairveil.privacy.ledger import PrivacyLedger
+from pairveil.privacy.mechanisms import GAUSSIAN, mechanism_named
 from pairveil.privacy.noise import NoiseSource, PartiesNoise, SeededNoise, TrustedNoise
 from pairveil.privacy.units import KAPPA_RULES, PARTIES, REHEARSED, SELECTED_CAVEAT, UNITS
 from pairveil.records.kinds import KINDS, PAIRS
@@ -113,6 +115,9 @@ def terms_for(
         raise InputError(
             "several parties share options that are numbers or words: random_state too"
         )
+    pure = mechanism_named(plain.get("mechanism", GAUSSIAN.name)).is_pure
+    if pure or not math.isfinite(learner.epsilon):
+        raise InputError(PARTIES_NEED)
     if n_parties < 2:
         raise InputError("several parties are two at least; `pairveil fit` is for one")
     least = 1 if noise == "parties" else 0
@@ -344,8 +349,6 @@ class Party:
         Charged before the first sum.
     graph_key : bytes or None
         Of the hash of ids, shared by the parties and not with the coordinator.
-    token : bytes
-        What the coordinator admits parties by.
     columns : sequence of str or None
         Names of the columns, where the records do not know them.
     """
@@ -355,7 +358,6 @@ class Party:
     consent: Consent
     ledger: PrivacyLedger | None = None
     graph_key: bytes | None = field(default=None, repr=False)
-    token: bytes = field(default=b"", repr=False)
     columns: Sequence[str] | None = None
 
 
@@ -381,12 +383,15 @@ class Joint:
         Of the roster: the same for everybody, or the coordinator told parties different keys.
     finished : Finished
         What the coordinator releases.
+    columns : tuple of str or None
+        Names of the columns, as the parties state them.
     """
 
     learner: Any
     certificate: Certificate
     fingerprint: str
     finished: wire.Finished
+    columns: tuple[str, ...] | None = None
 
     @property
     def components(self) -> FloatArray:
@@ -395,7 +400,12 @@ class Joint:
         return np.frombuffer(self.finished.components, dtype="<f8").reshape(rows, -1).astype(float)
 
 
-def take_part(channel: Channel, party: Party, on_step: OnStep | None = None) -> Joint:
+def take_part(
+    channel: Channel,
+    party: Party,
+    on_step: OnStep | None = None,
+    agreed: Callable[[Prepared, str], None] | None = None,
+) -> Joint:
     """Agree, be charged, and learn; refuses before it is charged whatever the party does not consent to.
 
     Raises
@@ -408,14 +418,19 @@ def take_part(channel: Channel, party: Party, on_step: OnStep | None = None) -> 
     charged = 0 if party.ledger is None else len(party.ledger.entries)
     try:
         with _refusing([channel]):
-            return _take_part(channel, party, on_step)
+            return _take_part(channel, party, on_step, agreed)
     except PartyError as problem:
         now = charged if party.ledger is None else len(party.ledger.entries)
         said = "the ledger was charged for this fit and stays charged" if now > charged else ""
         raise PartyError(f"{problem}; {said or 'no ledger was charged'}") from None
 
 
-def _take_part(channel: Channel, party: Party, on_step: OnStep | None) -> Joint:
+def _take_part(
+    channel: Channel,
+    party: Party,
+    on_step: OnStep | None,
+    agreed: Callable[[Prepared, str], None] | None,
+) -> Joint:
     terms = receive(channel, wire.Terms, COORDINATOR)
     party.consent.check(terms)
     learner = learner_of(terms, party.ledger)
@@ -440,6 +455,9 @@ def _take_part(channel: Channel, party: Party, on_step: OnStep | None) -> Joint:
         )
     if party.ledger is not None:
         party.ledger.quote(**prepared.cost())  # refuses while nobody was charged
+    fingerprint = salt_of(keys, terms.session).hex()[:16]
+    if agreed is not None:
+        agreed(prepared, fingerprint)
     send(channel, wire.Ready(promise_of(prepared)), COORDINATOR)
     receive(channel, wire.Begin, COORDINATOR)
     learner.fit(prepared, on_step=on_step)  # charges first
@@ -449,7 +467,7 @@ def _take_part(channel: Channel, party: Party, on_step: OnStep | None) -> Joint:
     certificate = Certificate.from_json(finished.certificate)
     if digest_of_certificate(certificate) != roster.promise:
         raise PartyError("the coordinator finished with another certificate than was agreed on")
-    joint = Joint(learner, certificate, salt_of(keys, terms.session).hex()[:16], finished)
+    joint = Joint(learner, certificate, fingerprint, finished, records.feature_names)
     ours = learner.components_
     if len(finished.components) != 8 * ours.size or not np.allclose(
         joint.components, ours, rtol=1e-6, atol=1e-6 * float(np.abs(ours).max())
@@ -496,7 +514,6 @@ def _joining(party: Party, terms: wire.Terms, material: Material, key: bytes) ->
         bits = np.packbits(taken).tobytes()
     return wire.Joining(
         name=party.name,
-        token=party.token,
         key=key,
         columns=None if columns is None else list(columns),
         n_features=used.n_features,
@@ -542,9 +559,8 @@ def coordinate(
     terms: wire.Terms,
     channels: Sequence[Channel],
     *,
-    token: bytes = b"",
     on_step: OnStep | None = None,
-    agreed: Callable[[Prepared], None] | None = None,
+    agreed: Callable[[Prepared, str], None] | None = None,
 ) -> Joint:
     """Bring parties together and learn from their masked sums.
 
@@ -554,25 +570,22 @@ def coordinate(
         Of `terms_for`.
     channels : sequence of Channel
         One to each party, in any order.
-    token : bytes
-        What parties are admitted by.
     on_step : callable, optional
         As for ``fit``.
     agreed : callable, optional
-        Called with the prepared fit once everybody is ready, before anybody is charged.
+        Called with the prepared fit and the roster's fingerprint, before anybody is charged.
 
     Raises PartyError: somebody left, or said what cannot be gone on with; the message names who.
     """
     with _refusing(channels):
-        return _coordinate(terms, channels, token, on_step, agreed)
+        return _coordinate(terms, channels, on_step, agreed)
 
 
 def _coordinate(
     terms: wire.Terms,
     channels: Sequence[Channel],
-    token: bytes,
     on_step: OnStep | None,
-    agreed: Callable[[Prepared], None] | None,
+    agreed: Callable[[Prepared, str], None] | None,
 ) -> Joint:
     if len(channels) != terms.n_parties:
         raise InputError(f"{terms.n_parties} parties were announced, and {len(channels)} are there")
@@ -584,7 +597,7 @@ def _coordinate(
         receive(channel, wire.Joining, f"party {place}", most)
         for place, channel in enumerate(channels, 1)
     ]
-    _check_joined(joined, token)
+    _check_joined(joined)
     by_name = {one.name: channel for one, channel in zip(joined, channels, strict=True)}
     given, used = _together(terms, joined)
     n_records = sum(one.n_pairs_used for one in joined)
@@ -605,8 +618,9 @@ def _coordinate(
         ready = receive(channel, wire.Ready, f"party '{name}'")
         if ready.promise != roster.promise:
             raise Disagreement(f"party '{name}' comes to another plan or certificate")
+    fingerprint = salt_of({one.name: one.key for one in who}, terms.session).hex()[:16]
     if agreed is not None:
-        agreed(prepared)
+        agreed(prepared, fingerprint)
     for name, channel in by_name.items():
         send(channel, wire.Begin(), f"party '{name}'")
     learner.fit(prepared, on_step=on_step)
@@ -616,16 +630,13 @@ def _coordinate(
     )
     for name, channel in by_name.items():
         send(channel, finished, f"party '{name}'")
-    fingerprint = salt_of({one.name: one.key for one in who}, terms.session).hex()[:16]
-    return Joint(learner, certificate, fingerprint, finished)
+    return Joint(learner, certificate, fingerprint, finished, records.feature_names)
 
 
-def _check_joined(joined: Sequence[wire.Joining], token: bytes) -> None:
-    """Refuse strangers, two of one name, and tables whose columns are not the same."""
+def _check_joined(joined: Sequence[wire.Joining]) -> None:
+    """Refuse two of one name, and tables whose columns are not the same."""
     first, names = joined[0], [one.name for one in joined]
     for one in joined:
-        if not hmac.compare_digest(one.token, token):
-            raise Disagreement(f"party '{one.name}' was not invited: its --join is of another fit")
         if names.count(one.name) > 1:
             raise Disagreement(f"two parties call themselves '{one.name}': choose other names")
         if (one.n_features, one.columns) != (first.n_features, first.columns):

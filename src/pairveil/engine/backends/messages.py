@@ -60,7 +60,6 @@ class Joining(Message):
     """What a party answers: its public key and its public numbers."""
 
     name: Name
-    token: Annotated[bytes, Meta(max_length=64)]
     key: Key
     columns: Annotated[list[Annotated[str, Meta(max_length=500)]], Meta(max_length=100_000)] | None
     n_features: Count

@@ -1,0 +1,274 @@
+"""Channels over TLS: one connection from each party to the coordinator, whose key an invitation pins.
+
+The coordinator makes a key for one fit and prints an *invitation*: where it listens, the SHA-256 of its
+certificate, and a token. Whoever holds it can join, and knows whom it speaks to. Nothing else is trusted:
+no authority, no name. Messages are framed by their length, which is bounded before anything is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from pairveil.errors import InputError, PartyError
+
+_TOKEN = 16  # bytes
+_INVITATION = re.compile(
+    r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+):(?P<port>\d{1,5})/(?P<pin>[0-9a-f]{64})\.(?P<token>[0-9a-f]{32})"
+)
+
+
+@dataclass(frozen=True)
+class Invitation:
+    """Where a coordinator listens, and how each side knows the other.
+
+    Examples
+    --------
+    >>> one = Invitation("10.0.0.5", 8788, b"p" * 32, b"t" * 16)
+    >>> Invitation.read(str(one)) == one
+    True
+    >>> Invitation.read("10.0.0.5:8788")
+    Traceback (most recent call last):
+    ...
+    pairveil.errors.InputError: --join takes the whole line that the coordinator printed: HOST:PORT/...
+    """
+
+    host: str
+    port: int
+    pin: bytes
+    token: bytes = field(repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}/{self.pin.hex()}.{self.token.hex()}"
+
+    @classmethod
+    def read(cls, text: str) -> Invitation:
+        """The invitation that a line says."""
+        found = _INVITATION.fullmatch(text.strip())
+        if found is None or not 0 < int(found["port"]) < 65536:
+            raise InputError(
+                "--join takes the whole line that the coordinator printed: HOST:PORT/KEY.TOKEN"
+            )
+        pin, token = bytes.fromhex(found["pin"]), bytes.fromhex(found["token"])
+        return cls(found["host"], int(found["port"]), pin, token)
+
+
+class TlsChannel:
+    """Messages over one TLS connection; each waits as long as it was told to, and no longer."""
+
+    def __init__(self, connection: ssl.SSLSocket, patience: float) -> None:
+        self._connection, self._patience = connection, patience
+        connection.settimeout(patience)
+        # A total and the next question are two short messages: the second must not wait for an answer.
+        with suppress(OSError):  # it may be gone already, which the next message will find
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def send(self, message: bytes) -> None:
+        """Hand a message over."""
+        self._connection.sendall(len(message).to_bytes(4, "big") + message)
+
+    def receive(self, most: int) -> bytes:
+        """The next message, of at most so many bytes."""
+        until = time.monotonic() + self._patience
+        length = int.from_bytes(self._exactly(4, until), "big")
+        if length > most:
+            raise EOFError
+        return self._exactly(length, until)
+
+    def close(self) -> None:
+        """End the connection."""
+        try:
+            with suppress(OSError):
+                self._connection.shutdown(socket.SHUT_RDWR)
+        finally:
+            self._connection.close()
+
+    def _exactly(self, size: int, until: float) -> bytes:
+        found = bytearray()
+        while len(found) < size:
+            left = until - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            self._connection.settimeout(left)
+            part = self._connection.recv(min(size - len(found), 1 << 20))
+            if not part:
+                raise EOFError
+            found += part
+        self._connection.settimeout(self._patience)
+        return bytes(found)
+
+
+class Listener:
+    """A coordinator's ear: admits parties that hold its invitation.
+
+    Attributes
+    ----------
+    invitation : Invitation
+        To be sent to the parties by a way that strangers do not read.
+    """
+
+    def __init__(
+        self, server: socket.socket, context: ssl.SSLContext, invitation: Invitation
+    ) -> None:
+        self._server, self._context, self.invitation = server, context, invitation
+
+    def admit(self, n_parties: int, patience: float, wait: float) -> list[TlsChannel]:
+        """Channels to so many parties; whoever holds no invitation is sent away.
+
+        Parameters
+        ----------
+        n_parties : int
+        patience : float
+            Seconds that a message may take.
+        wait : float
+            Seconds until all must have joined.
+
+        Raises PartyError: too few have joined in time.
+        """
+        found: list[TlsChannel] = []
+        until = time.monotonic() + wait
+        while len(found) < n_parties:
+            left = until - time.monotonic()
+            try:
+                if left <= 0:
+                    raise TimeoutError
+                self._server.settimeout(left)
+                raw = self._server.accept()[0]
+            except TimeoutError:
+                for channel in found:
+                    channel.close()
+                raise PartyError(
+                    f"{len(found)} of {n_parties} parties joined in {wait:g} seconds: nothing was charged"
+                ) from None
+            admitted = self._admitted(raw, patience)
+            if admitted is not None:
+                found.append(admitted)
+        return found
+
+    def _admitted(self, raw: socket.socket, patience: float) -> TlsChannel | None:
+        connection: ssl.SSLSocket | None = None
+        try:
+            raw.settimeout(10.0)  # a stranger who says nothing holds nobody up for long
+            connection = self._context.wrap_socket(raw, server_side=True)
+            channel = TlsChannel(connection, 10.0)
+            token = channel.receive(_TOKEN)
+        except (OSError, EOFError):
+            (connection or raw).close()
+            return None
+        if not hmac.compare_digest(token, self.invitation.token):
+            channel.close()
+            return None
+        return TlsChannel(connection, patience)
+
+
+@contextmanager
+def listening(host: str, port: int, name: str | None = None) -> Iterator[Listener]:
+    """Listen at an address with a key of one fit.
+
+    Parameters
+    ----------
+    host, port
+        Where; port 0 takes a free one.
+    name : str, optional
+        What the invitation calls this machine; by default ``host``.
+    """
+    try:
+        server = socket.create_server((host, port))
+    except OSError as problem:
+        raise InputError(f"nothing can listen at {host}:{port}: {problem.strerror}") from None
+    with server:
+        context, pin = _server_context()
+        at = int(server.getsockname()[1])
+        yield Listener(
+            server, context, Invitation(name or host, at, pin, secrets.token_bytes(_TOKEN))
+        )
+
+
+def join(invitation: Invitation, patience: float) -> TlsChannel:
+    """A party's channel to the coordinator that an invitation names; nobody else is spoken to.
+
+    Raises PartyError: nobody answers there, or somebody with another key.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # pinned below
+    try:
+        raw = socket.create_connection((invitation.host.strip("[]"), invitation.port), patience)
+        with _closed_on_failure(raw):
+            connection = context.wrap_socket(raw)
+    except (OSError, ssl.SSLError):
+        raise PartyError(
+            f"no coordinator answers at {invitation.host}:{invitation.port}: is it waiting?"
+        ) from None
+    seen = connection.getpeercert(binary_form=True) or b""
+    if not hmac.compare_digest(hashlib.sha256(seen).digest(), invitation.pin):
+        connection.close()
+        raise PartyError(
+            "whoever answers there has another key than the invitation names: ask the coordinator for a new "
+            "invitation"
+        )
+    channel = TlsChannel(connection, patience)
+    try:
+        channel.send(invitation.token)
+    except OSError:
+        channel.close()
+        raise PartyError("the coordinator hung up") from None
+    return channel
+
+
+@contextmanager
+def _closed_on_failure(raw: socket.socket) -> Iterator[None]:
+    """Close a socket that no TLS connection was made of."""
+    try:
+        yield
+    except BaseException:
+        raw.close()
+        raise
+
+
+def _server_context() -> tuple[ssl.SSLContext, bytes]:
+    """TLS under a new key, and the digest of its certificate; the key is on disk for a moment only."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "pairveil coordinator")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=30))
+        .sign(key, hashes.SHA256())
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    with TemporaryDirectory() as folder:  # for its owner alone
+        file = Path(folder) / "key.pem"
+        file.touch(mode=0o600)
+        file.write_bytes(
+            key.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.NoEncryption(),
+            )
+            + made.public_bytes(serialization.Encoding.PEM)
+        )
+        context.load_cert_chain(file)
+    return context, hashlib.sha256(made.public_bytes(serialization.Encoding.DER)).digest()
