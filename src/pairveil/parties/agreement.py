@@ -666,9 +666,10 @@ def _refusing(channels: Sequence[Channel]) -> Iterator[None]:
         raise
     finally:
         for channel in channels:
-            with suppress(Exception):
-                if reason is not None:
+            if reason is not None:
+                with suppress(PartyError):  # who has gone hears nothing
                     send(channel, wire.Refusal(reason[:500]), "")
+            with suppress(OSError):
                 channel.close()
 
 
