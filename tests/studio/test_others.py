@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import sys
 import tempfile
 import warnings
@@ -79,6 +80,7 @@ def _run_here(words: list[str]) -> dict[str, Any]:
     out = io.StringIO()
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out):
         patch.setattr(sys, "argv", ["pairveil", *words, "--json"])
+        patch.setattr(os, "_exit", sys.exit)  # this process goes on
         with pytest.raises(SystemExit) as ended:
             app.main()
     assert not ended.value.code
