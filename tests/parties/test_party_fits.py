@@ -451,3 +451,25 @@ def test_where_one_party_would_choose_a_column_several_ask_for_sums():
     assert "start" in [query["name"] for query in alone.plan["releases"]]
     assert [query["name"] for query in joint.plan["releases"]] == ["survey", "signal", "gradients"]
     assert joint.verify()
+
+
+def test_whatever_bytes_come_end_in_one_sentence():
+    """Random bytes, cut and changed messages, nested and huge ones: a `PartyError`, never another error."""
+    rng = np.random.default_rng(0)
+    terms = msgspec.msgpack.encode(terms_for(DPPMetricLearner(), 3))
+    changed = []
+    for _ in range(300):
+        at = int(rng.integers(len(terms)))
+        changed += [
+            terms[:at],
+            terms[:at] + bytes([int(rng.integers(256))]) + terms[at + 1 :],
+            rng.bytes(int(rng.integers(1, 60))),
+        ]
+    nested = msgspec.msgpack.encode({"kind": "terms"})[:-6] + b"\x91" * 5000
+    for raw in [*changed, b"", nested, b"\x81\xa4kind\xa5terms", b"\xdf\xff\xff\xff\xff"]:
+        one, other = line(5.0)
+        one.send(raw)
+        try:
+            wire.receive(other, wire.Terms, "the coordinator")
+        except PartyError as problem:
+            assert str(problem).startswith("the coordinator ")  # noqa: PT017
