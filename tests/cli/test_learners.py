@@ -349,7 +349,9 @@ def test_no_file_in_the_folder_says_whose_code_is_run(folder, tmp_path):
     (tmp_path / "mine.py").write_text("raise SystemExit('ran')")
     (tmp_path / "pairveil.toml").write_text('[fit]\nlearner = "mine:Mine"\n')
     words = ["fit", folder / "people.csv", folder / "pairs.csv", "--no-scale", "--exclude", "ward"]
-    done = run_here(*words, "--dry-run", cwd=tmp_path)
-    assert done.code == 2
-    assert "ran" not in done.err.split()
-    assert "type it" in done.err
+    several = ["fit", "--parties", "2", "--listen", "127.0.0.1:0", "--no-scale"]
+    for asked in ([*words, "--dry-run"], several):
+        done = run_here(*asked, cwd=tmp_path)
+        assert done.code == 2
+        assert "ran" not in done.err.split()
+        assert "type it" in done.err

@@ -386,6 +386,7 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, CoordinatorOptions, Page
     def work(self, tell: Telling) -> None:
         """Read, prepare once, show, and unless it is a dry run learn and release."""
         if self.parties is not None:
+            check_learner(self.learner, self.typed)
             coordinate_fit(replace(self, unit=self.unit or "relationship"), tell)
             return
         if self.features is None:
