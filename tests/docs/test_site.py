@@ -152,7 +152,7 @@ def test_the_picture_says_what_the_demo_says(tmp_path: Path) -> None:
 def test_make_targets_that_are_shown_exist() -> None:
     targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
     shown = re.findall(r"^make (\w+)", (ROOT / "README.md").read_text(encoding="utf-8"), re.M)
-    assert {"demo", "studio"} <= set(shown) <= targets
+    assert {"demo", "test"} <= set(shown) <= targets
 
 
 def test_the_reference_has_every_command_and_its_options() -> None:
