@@ -1150,6 +1150,12 @@ PARTIES = [
         _in("test_party_fits"),
     ),
     Mutation(
+        "parties: two people of different parties never have the two largest b",
+        'found["relationship"] = max(found["relationship"], most[-2])',
+        'found["relationship"] = max(found["relationship"], 1)',
+        _in("test_party_fits"),
+    ),
+    Mutation(
         "parties: a certificate may forget that a coordinator saw totals",
         'if c.for_release and (c.noise_source == PARTIES_NOISE) != (parties.noise == "parties"):',
         "if False:",

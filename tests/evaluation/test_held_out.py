@@ -372,3 +372,28 @@ def test_a_resumed_fit_has_the_very_score_that_it_had(tmp_path):
     assert np.array_equal(first.components_, again.components_)
     assert first.score_.aucs == again.score_.aucs
     assert len(ledger.entries) == 1
+
+
+def test_a_checkpoint_is_of_the_pairs_that_are_scored_too(tmp_path):
+    """The same people are learned from, other pairs of the others are scored: no resumed fit mixes them."""
+    rng = np.random.default_rng(0)
+    path = np.column_stack([np.arange(7), np.arange(1, 8)])
+    star = np.column_stack([np.zeros(7, dtype=int), np.arange(1, 8)])
+
+    def data(stars):
+        pairs = np.vstack([8 * i + (star if i in stars else path) for i in range(30)])
+        return people(rng, 240, pairs)
+
+    def fit(stars):
+        one = learner(random_state=None, select="all")
+        made = with_score(one, data(stars), epsilon=4.0)
+        return made, lambda: one.fit(made, checkpoint=tmp_path / "fit", keep_checkpoint=True)
+
+    first, run = fit(())
+    scored = np.bincount(first.scored.pairs[:, 0] // 8, minlength=30) == 7
+    other, again = fit(set(np.flatnonzero(scored).tolist()))
+    assert np.array_equal(first.material.used.pairs, other.material.used.pairs)
+    assert not np.array_equal(first.scored.pairs, other.scored.pairs)
+    run()
+    with pytest.raises(InputError, match="of another fit"):
+        again()

@@ -19,8 +19,8 @@ from pairveil.learners.tuples import DPPTripletLearner
 from pairveil.parties import Consent, Party, coordinate, simulate, take_part, terms_for
 from pairveil.parties.agreement import own_material, trust_of
 from pairveil.parties.rehearsal import line
-from pairveil.privacy.certificate_file import certificate_schema
-from pairveil.privacy.units import PARTIES_NOISE, REHEARSED
+from pairveil.privacy.certificate_file import certificate_schema, joint_kappas
+from pairveil.privacy.units import PARTIES_NOISE, REHEARSED, UNITS
 
 QUICK = {"n_steps": 3, "select": "all"}
 KEY = b"k" * 32
@@ -183,6 +183,73 @@ def test_kappa_of_people_in_two_institutions():
     }  # fmt: skip
 
 
+def friendship(first, n_triangles):
+    """Triangles that share one person: she has a large b, everybody else 2."""
+    ends = first + 1 + np.arange(2 * n_triangles).reshape(-1, 2)
+    hub = np.full(2 * n_triangles, first)
+    return np.vstack([np.column_stack([hub, ends.ravel()]), ends])
+
+
+@pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")
+def test_kappa_of_a_relationship_may_be_of_two_people_of_disjoint_parties():
+    """Each hub is the largest b of its party, and the union has both."""
+    parts = []
+    for first in (0, 100):
+        pairs = friendship(first, 4)
+        rng = np.random.default_rng(first)
+        people = rng.uniform(-0.5, 0.5, size=(9, 3))
+        labels = rng.choice([-1, 1], len(pairs))
+        parts.append(PairSet(people, pairs - first, labels, ids=np.arange(first, first + 9)))
+    union = kappa(of(parts).pairs)
+    assert [kappa(part.pairs).relationship for part in parts] == [2, 2]
+    assert union.relationship == 5
+    learner = DPPMetricLearner(epsilon=15.0, delta=1e-3, random_state=0, **QUICK)
+    stated = simulate(learner, parts, kappa_rule="disjoint").certificate
+    assert union.relationship <= stated.kappas["relationship"] <= union.person
+    assert stated.verify().problems == ()
+
+
+def test_joined_kappas_cover_every_union_of_disjoint_graphs():
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        graphs = []
+        for place in range(int(rng.integers(2, 5))):
+            n = int(rng.integers(2, 9))
+            every = np.column_stack(np.triu_indices(n, 1))
+            some = every[rng.permutation(len(every))[: rng.integers(1, len(every) + 1)]]
+            graphs.append(some + 100 * place)
+        stated = joint_kappas(
+            "disjoint", [{unit: kappa(one).of(unit) for unit in UNITS} for one in graphs]
+        )
+        union = kappa(np.vstack(graphs))
+        assert all(stated[unit] >= union.of(unit) for unit in UNITS)
+        assert all(stated[unit] == union.of(unit) for unit in ("pair", "person"))
+        if union.relationship == 1:  # no cycles: nothing is added
+            assert stated["relationship"] == 1
+
+
+def test_row_numbers_of_two_tables_are_not_the_same_pairs_to_a_ledger():
+    """Row 3 of another table is another person: a relationship may run through both fits."""
+    pairs = np.column_stack([np.arange(299), np.arange(1, 300)])
+    learner, ledger = DPPMetricLearner(epsilon=2.0, **QUICK), PrivacyLedger(99.0, 1e-5)
+    for wave in range(2):
+        rng = np.random.default_rng(wave)
+        parts = [
+            PairSet(rng.uniform(-0.5, 0.5, (300, 3)), pairs, rng.choice([-1, 1], 299))
+            for _ in range(2)
+        ]
+        simulate(learner, parts, kappa_rule="disjoint", ledgers=[ledger, None])
+    first, second = ledger.entries
+    assert first.graph != second.graph
+    assert ledger.spent("relationship") == ledger.spent("person")
+
+
+def test_what_is_measured_later_has_no_certificate_with_that_of_several_parties(released):
+    joint, _ = released
+    with pytest.raises(InputError, match="charge both to a ledger"):
+        joint.learner.calibrate_threshold(hospital(0), None, epsilon=0.5)
+
+
 def test_selected_pairs_are_counted_and_their_caveat_is_said():
     rng = np.random.default_rng(0)
     people = rng.uniform(-0.5, 0.5, size=(40, 3))
@@ -248,6 +315,7 @@ def test_a_ledger_that_does_not_allow_it_stops_the_fit_before_anybody_is_charged
         ({"epsilon": 0.5}, "it allows epsilon 0.5 at most"),
         ({"delta": 1e-7}, "it allows delta 1e-07 at most"),
         ({"unit": "person"}, "it asks for unit 'person'"),
+        ({"adjacency": "replace"}, "it asks for adjacency 'replace'"),
         ({"rules": ("sum",)}, "it does not agree to kappa by 'disjoint'"),
         ({"colluders": 2}, "it asks for 2 colluders at least"),
         ({"schema": "[age]"}, "it has another schema"),

@@ -7,6 +7,7 @@ Every unit has its pairs in one part, so it costs what the dearer part does, not
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 
-from pairveil.engine.backends.local import kappa_of
+from pairveil.engine.backends.local import kappa_of, topology_digest
 from pairveil.engine.engine import Engine
 from pairveil.errors import DataWarning, InputError
 from pairveil.evaluation.curve import ScorePlan, plan_comparison
@@ -214,7 +215,9 @@ def _planned(
         fitted = learner.replan(replace(first, material=material))
     score = _plan(learner, held_out, epsilon, costs)
     issued = _certificate(learner, fitted, score, both)
-    about = f"{fitted.about} scored: {score.prepared.plan.to_dict()}"
+    # A checkpoint names the pairs that are learned from; those that are scored must be the same too.
+    pairs = hashlib.sha256(topology_digest(held_out)).hexdigest()
+    about = f"{fitted.about} scored: {score.prepared.plan.to_dict()} of {pairs}"
     return ScoredFit(
         material=material, recipe=fitted.recipe, plan=fitted.plan, certificate=issued, noise=fitted.noise,
         about=about, secret=fitted.secret, both=both, scored=held_out, score=score,

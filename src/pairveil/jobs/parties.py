@@ -262,7 +262,8 @@ class PartyJob(PeopleOptions, PairOptions, ScalingOptions, Spending, Job):
             *(["union"] if self.graph_key else []),
         ]
         consent = Consent(
-            self.epsilon, self.delta, self.unit, tuple(rules), self.trust_coordinator, self.colluders, text
+            self.epsilon, self.delta, self.unit, tuple(rules), self.trust_coordinator, self.colluders, text,
+            adjacency=self.adjacency,
         )  # fmt: skip
         party = Party(
             self.called,

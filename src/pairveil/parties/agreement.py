@@ -47,7 +47,14 @@ from pairveil.privacy.certificate_file import joint_kappas, parties_of
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms import GAUSSIAN, mechanism_named
 from pairveil.privacy.noise import NoiseSource, PartiesNoise, SeededNoise, TrustedNoise
-from pairveil.privacy.units import KAPPA_RULES, PARTIES, REHEARSED, SELECTED_CAVEAT, UNITS
+from pairveil.privacy.units import (
+    KAPPA_RULES,
+    PARTIES,
+    REHEARSED,
+    SELECTED_CAVEAT,
+    UNITS,
+    Adjacency,
+)
 from pairveil.records.kinds import KINDS, PAIRS
 
 OnStep = Callable[[float, float], None]
@@ -287,6 +294,8 @@ class Consent:
         At most.
     unit : str or None
         What must be protected; None takes any.
+    adjacency : {'zero-out', 'replace'}
+        What epsilon must compare; who asks for 'zero-out' takes 'replace' too, which promises more.
     rules : tuple of str
         How kappa may be counted. 'disjoint' is this party's word that nobody in its pairs is in another's.
     trusts_coordinator : bool
@@ -307,6 +316,7 @@ class Consent:
     colluders: int = 1
     schema: str | None = None
     rehearsal: bool = False
+    adjacency: Adjacency = "zero-out"
 
     def check(self, terms: wire.Terms) -> None:
         """Refuse terms that this party does not consent to."""
@@ -320,6 +330,8 @@ class Consent:
             f"it allows delta {self.delta:g} at most": isinstance(delta, int | float)
             and delta <= self.delta,
             f"it asks for unit '{self.unit}'": self.unit in (None, terms.options.get("unit")),
+            f"it asks for adjacency '{self.adjacency}'": terms.options.get("adjacency", "zero-out")
+            in (self.adjacency, "replace"),
             f"it does not agree to kappa by '{terms.kappa_rule}'": terms.kappa_rule in self.rules,
             "it does not trust the coordinator with totals": terms.noise == "parties"
             or self.trusts_coordinator,
@@ -502,7 +514,8 @@ def _joining(party: Party, terms: wire.Terms, material: Material, key: bytes) ->
     assert material.given_kappa is not None
     assert material.used_kappa is not None
     columns = party.columns if party.columns is not None else used.feature_names
-    named = graph_digest(used) or hashlib.sha256(used.topology()).hexdigest()
+    # Row 3 of two tables is two people: pairs of row numbers are never the same pairs to a ledger.
+    named = graph_digest(used) or secrets.token_hex(32)
     graph = hashlib.sha256(f"pairveil party {named}".encode()).hexdigest()
     edges = bits = b""
     if terms.kappa_rule == "union":

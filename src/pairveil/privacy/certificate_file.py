@@ -159,6 +159,7 @@ def joint_kappas(rule: str, kappas: Sequence[Mapping[str, int]]) -> dict[str, in
 
     Without shared ids a person may be in the pairs of all parties, and a relationship may run through all of
     them: both are bounded by the sum of the person kappas. A union that was counted is at least the largest.
+    Where nobody is in two parties, the second largest b of all (docs/theory/graph.md) may be another's.
 
     Parameters
     ----------
@@ -172,7 +173,15 @@ def joint_kappas(rule: str, kappas: Sequence[Mapping[str, int]]) -> dict[str, in
     ({'pair': 2, 'relationship': 4, 'person': 4}, True)
     """
     if rule != "sum":
-        return {unit: max(one[unit] for one in kappas) for unit in UNITS}
+        found: dict[str, int] = {unit: max(one[unit] for one in kappas) for unit in UNITS}
+        if rule == "disjoint":
+            # A party's largest b is at most its largest degree, and 1 where its second largest is: without a
+            # cycle nobody has more.
+            most = sorted(
+                one["person" if one["relationship"] > 1 else "relationship"] for one in kappas
+            )
+            found["relationship"] = max(found["relationship"], most[-2])
+        return found
     person = sum(one["person"] for one in kappas)
     return {"pair": sum(one["pair"] for one in kappas), "relationship": person, "person": person}
 

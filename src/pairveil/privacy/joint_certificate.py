@@ -98,7 +98,7 @@ def model_and_curve(model: Certificate, curve: Certificate) -> Certificate:
 
     Raises InputError: they are about records of other kinds, or mean something else by a person.
     """
-    _refuse_search(model)
+    _refuse_alone(model)
     on_pairs = all(KINDS[kind].on_pairs for kind in model.costs_of)
     if "error_curve" not in curve.plan or not on_pairs:
         raise InputError("only a model of pairs and an error curve have one certificate together")
@@ -115,7 +115,7 @@ def joint_certificate(model: Certificate, parts: Sequence[Measurement]) -> Certi
 
     It is for release only if every part is, and says so if anybody's identity was guessed.
     """
-    _refuse_search(model)
+    _refuse_alone(model)
     costs = dict(model.costs_of)
     # As a ledger adds them up: by a person's pairs unless all are over the very same pairs.
     same = any(KINDS[kind].pairwise for kind in costs) and all(one.same_pairs for one in parts)
@@ -210,8 +210,13 @@ def meanings_of_certificate(certificate: Certificate) -> dict[str, str]:
     )
 
 
-def _refuse_search(certificate: Certificate) -> None:
-    """Refuse what is to stand beside the best of several fits in one certificate: none could be checked."""
+def _refuse_alone(certificate: Certificate) -> None:
+    """Refuse what has no certificate together with other releases: none could be checked."""
+    if certificate.parties is not None:
+        raise InputError(
+            "several parties learned the metric, and its certificate says whom it holds against, so it "
+            "stands alone: charge both to a ledger, which says what they cost together"
+        )
     if "score" in certificate.plan:
         raise InputError(
             "the metric has a score in its certificate, which stands alone: charge both to a ledger, which "
