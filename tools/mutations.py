@@ -1156,6 +1156,26 @@ PARTIES = [
         _in("test_party_fits"),
     ),
     Mutation(
+        "trust: a file that lies in the folder says whose code a search runs",
+        'check_learner(str(name), typed, "tune")',
+        "pass",
+        _in("test_learners"),
+    ),
+    Mutation(
+        "parties: one person under two spellings is two people",
+        "hmac.new(key, spelt(str(one)).encode(",
+        "hmac.new(key, str(one).encode(",
+        _in("test_party_fits"),
+    ),
+    Mutation(
+        "recount: what several parties selected is selected again from all of it",
+        """    if c.parties is not None:
+        return "each of several""",
+        """    if False:
+        return "each of several""",
+        _in("test_party_fits"),
+    ),
+    Mutation(
         "parties: a certificate may forget that a coordinator saw totals",
         'if c.for_release and (c.noise_source == PARTIES_NOISE) != (parties.noise == "parties"):',
         "if False:",

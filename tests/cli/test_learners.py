@@ -347,10 +347,15 @@ def test_a_learner_of_ones_own_is_named_by_its_module_and_its_parameters_are_set
 
 def test_no_file_in_the_folder_says_whose_code_is_run(folder, tmp_path):
     (tmp_path / "mine.py").write_text("raise SystemExit('ran')")
-    (tmp_path / "pairveil.toml").write_text('[fit]\nlearner = "mine:Mine"\n')
     words = ["fit", folder / "people.csv", folder / "pairs.csv", "--no-scale", "--exclude", "ward"]
     several = ["fit", "--parties", "2", "--listen", "127.0.0.1:0", "--no-scale"]
-    for asked in ([*words, "--dry-run"], several):
+    one, tried = 'learner = "mine:Mine"', 'tune = ["learner=contrastive,mine:Mine"]'
+    for said, asked in (
+        (one, [*words, "--dry-run"]),
+        (one, several),
+        (tried, [*words, "--dry-run"]),
+    ):
+        (tmp_path / "pairveil.toml").write_text(f"[fit]\n{said}\n")
         done = run_here(*asked, cwd=tmp_path)
         assert done.code == 2
         assert "ran" not in done.err.split()

@@ -15,12 +15,14 @@ from pairveil import Certificate, DPPMetricLearner, PairSet, PrivacyLedger
 from pairveil.engine.backends import messages as wire
 from pairveil.errors import BudgetError, InputError, PartyError
 from pairveil.graph.kappa import kappa
+from pairveil.jobs.recount import recount
 from pairveil.learners.tuples import DPPTripletLearner
 from pairveil.parties import Consent, Party, coordinate, simulate, take_part, terms_for
 from pairveil.parties.agreement import own_material, trust_of
 from pairveil.parties.rehearsal import line
 from pairveil.privacy.certificate_file import certificate_schema, joint_kappas
 from pairveil.privacy.units import PARTIES_NOISE, REHEARSED, UNITS
+from pairveil.records.identity import IndexedPairs
 
 QUICK = {"n_steps": 3, "select": "all"}
 KEY = b"k" * 32
@@ -181,6 +183,40 @@ def test_kappa_of_people_in_two_institutions():
     assert simulate(learner, apart, kappa_rule="union", graph_key=KEY).certificate.kappas == {
         "pair": 1, "relationship": 1, "person": 2,
     }  # fmt: skip
+
+
+def test_one_person_under_two_spellings_is_counted_once_in_the_union():
+    """Nobody sees the ids of two parties side by side, so nobody could warn of them."""
+    n = 60
+    one = list(range(n))
+    other = np.random.default_rng(1).permutation(n).tolist()
+    plain = [path(one), path(other)]
+    spelt = [
+        path([f"Patient {i}" for i in one]),
+        path([f" patient {i} " if i % 2 else f"\uff30ATIENT {i}" for i in other]),
+    ]
+    numbers = [path(one), path([f"{i:03d}" if i % 2 else f"{i}.0" for i in other])]
+    learner = DPPMetricLearner(epsilon=15.0, random_state=0, **QUICK)
+    wanted, *found = (
+        simulate(learner, parts, kappa_rule="union", graph_key=KEY).certificate.kappas
+        for parts in (plain, spelt, numbers)
+    )
+    assert found == [wanted, wanted]
+    with pytest.raises(PartyError, match="are they one person"):
+        simulate(learner, [path(["7", "07", "b"]), path(one)], kappa_rule="union", graph_key=KEY)
+
+
+def test_kappa_of_several_parties_is_not_recounted_from_one_selection(released):
+    """Each party selected its own pairs: a selection from all of them would be pairs that nobody used."""
+    certificate = released[0].certificate
+    parts = of(hospitals(3))
+    ids = parts.ids[np.sort(parts.pairs, axis=1)]
+    for rows in (ids, ids[:100]):
+        people, ends = np.unique(rows, return_inverse=True)
+        found = recount(certificate, IndexedPairs(ends.reshape(-1, 2), None, people, None), None)
+        assert found.kappa_matches is None
+        assert found.unknown == UNITS
+        assert not found.problems
 
 
 def friendship(first, n_triangles):

@@ -701,6 +701,8 @@ def make_search(
         numbers = [one for one in grid["epsilon"] if isinstance(one, int | float)]
         options = options | {"epsilon": max(numbers, default=options["epsilon"])}
     if "learner" in grid:
+        for name in grid["learner"]:
+            check_learner(str(name), typed, "tune")
         grid["learner"] = [make_learner(str(name), options, ()) for name in grid["learner"]]
     model = make_learner(learner, options, typed)
     return PrivateSearch(

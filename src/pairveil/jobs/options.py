@@ -26,10 +26,12 @@ LEARNER_HELP = (
 FEATURES_HELP = "People's features: CSV or Parquet, a row each."
 
 
-def check_learner(name: str, typed: Collection[str]) -> None:
-    """Refuse to run code that nobody typed the name of."""
-    if ":" in name and "learner" not in typed:
-        raise InputError("--learner module:Class runs what it names: type it, no file may set it")
+def check_learner(name: str, typed: Collection[str], option: str = "learner") -> None:
+    """Refuse to run code that nobody typed the name of, by this option."""
+    if ":" in name and option not in typed:
+        raise InputError(
+            f"--{option}: module:Class runs what it names: type it, no file may set it"
+        )
 
 
 def listed(names: list[str] | None) -> list[str] | None:

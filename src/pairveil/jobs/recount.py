@@ -94,6 +94,11 @@ def _other_graph(c: Any, indexed: Any, sentences: list[str]) -> list[str]:
 
     if c.records not in _OF_PAIRS or UNKNOWN_TOPOLOGY in c.public:
         return []
+    if c.parties is not None:
+        sentences.append(
+            "several parties gave pairs; that kappa follows from theirs by the stated rule was recomputed"
+        )
+        return []
     edges = indexed.pairs
     if len(edges) != c.n_pairs_given:
         return [f"these are {len(edges):,} pairs, and {c.n_pairs_given:,} were given to the fit"]
@@ -186,6 +191,8 @@ def _used(c: Any, indexed: Any) -> Any:
     from pairveil.graph.choosing import select_pairs
 
     kinds = set(c.costs_of)
+    if c.parties is not None:
+        return "each of several parties selected its own pairs, and counted them"
     if "search" in c.plan:
         return "which pairs a search held out for its scores is not told"
     if not kinds <= _OF_PAIRS or len(kinds) > 1:

@@ -55,6 +55,7 @@ from pairveil.privacy.units import (
     UNITS,
     Adjacency,
 )
+from pairveil.records.identity import spelt
 from pairveil.records.kinds import KINDS, PAIRS
 
 OnStep = Callable[[float, float], None]
@@ -232,18 +233,23 @@ def noise_of(terms: wire.Terms, place: int = 0) -> NoiseSource:
 
 
 def hashed(ids: Any, key: bytes) -> np.ndarray[Any, Any]:
-    """Keyed hashes of people's ids, 16 bytes each: equal for equal ids under one key, and else unlike.
+    """Keyed hashes of people's ids, 16 bytes each: equal where ids mean the same under one key, else unlike.
+
+    Nobody sees ids of two parties side by side, so nobody could warn of one person under two spellings, who
+    would be counted as two. What differs in case, spaces or Unicode form alone is one, and so is a number.
 
     Examples
     --------
-    >>> one, other = hashed(["ann", 7], b"k" * 32), hashed(["7", "ann"], b"k" * 32)
+    >>> one, other = hashed(["ann", 7], b"k" * 32), hashed(["007", "Ann "], b"k" * 32)
     >>> bool((one[::-1] == other).all())
     True
     """
     if len(key) < 16:
         raise InputError("the key of the hash needs at least 16 bytes")
     made = b"".join(
-        hmac.new(key, str(one).encode("utf-8", "surrogatepass"), hashlib.sha256).digest()[:_HASH]
+        hmac.new(key, spelt(str(one)).encode("utf-8", "surrogatepass"), hashlib.sha256).digest()[
+            :_HASH
+        ]
         for one in np.asarray(ids, dtype=object).tolist()
     )
     return np.frombuffer(made, dtype=np.uint8).reshape(-1, _HASH)
@@ -521,7 +527,12 @@ def _joining(party: Party, terms: wire.Terms, material: Material, key: bytes) ->
     if terms.kappa_rule == "union":
         if party.graph_key is None or given.ids is None:
             raise Disagreement("it has no key to hash the ids of its pairs with, or no ids")
-        edges = hashed(given.ids, party.graph_key)[np.asarray(given.pairs)].tobytes()
+        ends = hashed(given.ids, party.graph_key)[np.asarray(given.pairs)]
+        if (ends[:, 0] == ends[:, 1]).all(axis=1).any():
+            raise Disagreement(
+                "two ids of one of its pairs differ in case, spaces or zeros alone: are they one person?"
+            )
+        edges = ends.tobytes()
         taken = np.zeros(given.n_pairs, dtype=bool)
         taken[_places(given, used)] = True
         bits = np.packbits(taken).tobytes()

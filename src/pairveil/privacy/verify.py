@@ -43,7 +43,7 @@ from pairveil.privacy.units import (
     Unit,
     public_of,
 )
-from pairveil.records.kinds import KINDS, PAIRS
+from pairveil.records.kinds import KINDS
 
 RECOMPUTED = (
     "every epsilon, from the stated noise and kappa",
@@ -177,7 +177,9 @@ def _events_of_parts(c: Certificate, events: list[Event]) -> list[Event]:
     if named != [False] * (len(named) - 1) + [True] or len(named) < 2:
         return []
     # Of other records a unit may be in both parts, as may pairs that are declared to change together.
-    alone = _kinds(c) == {PAIRS.name} and not {"search", "thresholds"} & set(c.plan)
+    alone = all(KINDS[kind].pairwise for kind in _kinds(c)) and not {"search", "thresholds"} & set(
+        c.plan
+    )
     if not alone or c.parties is not None or DECLARED_KAPPA in c.public:
         return []
     if not _is_count(held_out) or held_out >= c.n_pairs_used:

@@ -139,6 +139,24 @@ def together_digest(ids: Any, together: Any) -> str | None:
     return hashed.hexdigest()
 
 
+def spelt(text: str) -> str:
+    """One spelling of all texts that mean the same (`meant`).
+
+    Examples
+    --------
+    >>> spelt("007") == spelt("7.0"), spelt("Ann ") == spelt("ann"), spelt("1" * 40) == spelt("1" * 41)
+    (True, True, False)
+    """
+    value = meant(text)
+    if not isinstance(value, Decimal):
+        return str(value)
+    sign, digits, power = value.as_tuple()
+    known = "".join(map(str, digits)).lstrip("0")
+    plain = known.rstrip("0")  # not `normalize`, which keeps 28 digits only
+    ten = int(power) + len(known) - len(plain)
+    return f"{'-' if sign and plain else ''}{plain or '0'}e{ten if plain else 0}"
+
+
 @lru_cache(maxsize=1 << 16)
 def meant(text: str) -> Any:
     """What a text is compared by: neither case nor spaces, and 12.0 is 12.
