@@ -45,7 +45,7 @@ from pairveil.engine.checkpoint import Checkpoint, fit_digest
 from pairveil.engine.engine import Engine
 from pairveil.errors import InputError
 from pairveil.learners import base as charging
-from pairveil.learners.base import PrivateLearner
+from pairveil.learners.base import WITHOUT_ROWS, PrivateLearner
 from pairveil.learners.inputs import (
     Resolved,
     check_bound,
@@ -122,7 +122,8 @@ class PrivateMetricTrainer(PrivateLearner):
     """
 
     module_: nn.Module
-    _fixed = {"data_norm": NO_BOUND}  # noqa: RUF012
+    _fixed = WITHOUT_ROWS | {"data_norm": NO_BOUND}
+    _takes = ("data",)
     _kinds = ("pairs", "groups", "tuples")
 
     def __init__(
@@ -152,26 +153,14 @@ class PrivateMetricTrainer(PrivateLearner):
         self.device = device
         self.autocast = autocast
 
-    # ---- preparing ---------------------------------------------------------------------------------
-
-    def prepare(  # type: ignore[override]
-        self, pairs: Any, y: ArrayLike | None = None, data: Any = None
-    ) -> Prepared:
-        """All of a fit that comes before its noise; spends nothing.
-
-        Parameters
-        ----------
-        pairs, y, data
-            As for ``fit``.
-        """
-        return super().prepare(pairs, y, people=data)
-
-    def _resolve(self, given: Any, data: Any, y: Any, *, people: Any = None) -> Resolved:
+    def _resolve(  # type: ignore[override]
+        self, given: Any, pairs: Any, y: Any, *, data: Any = None
+    ) -> Resolved:
         """Whatever was passed, as records of people's flattened rows."""
         if given.mechanism != "gaussian":
             raise InputError("a network's gradients are clipped in l2: use mechanism='gaussian'")
-        rows, shape, tokens = _people(data, people)
-        found = _resolved(data, y, rows)
+        rows, shape, tokens = _people(pairs, data)
+        found = _resolved(pairs, y, rows)
         return found._replace(facts={"about": (rows, shape, tokens)})
 
     def _recipe(self, given: Any, material: Material) -> NetworkRecipe:
@@ -216,17 +205,6 @@ class PrivateMetricTrainer(PrivateLearner):
             raise InputError("sample_rate must be 'auto' or a number above 0 and at most 1")
 
     # ---- training --------------------------------------------------------------------------------
-
-    def certify(  # type: ignore[override]
-        self,
-        pairs: Any,
-        y: ArrayLike | None = None,
-        data: Any = None,
-        *,
-        checkpoint: str | Path | None = None,
-    ) -> Certificate | None:
-        """The certificate that ``fit`` would issue. Draws no noise and spends nothing."""
-        return super().certify(self.prepare(pairs, y, data), checkpoint=checkpoint)
 
     def fit(  # type: ignore[override]
         self, pairs: Any, y: ArrayLike | None = None, data: Any = None, **options: Any

@@ -21,7 +21,7 @@ from pairveil.array_types import FloatArray
 from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.errors import InputError
-from pairveil.learners.base import PrivateLearner
+from pairveil.learners.base import WITHOUT_ROWS, PrivateLearner
 from pairveil.learners.histogram import ScoreCounts, cells_of, decoder, edges_of
 from pairveil.learners.inputs import Resolved, as_labels, is_number, is_whole
 from pairveil.learners.preparing import Prepared, check_entity_records, entity_sentence
@@ -119,7 +119,7 @@ class PrivateScoreCounts(PrivateLearner):
         self.score_range = score_range
         self.n_cells = n_cells
 
-    _fixed = {"data_norm": 1.0}  # noqa: RUF012
+    _fixed = WITHOUT_ROWS
     _kinds = (COUNTED_PAIRS.name,)
 
     def _resolve(self, given: Any, data: Any, y: Any, *, positions: Any = None) -> Resolved:

@@ -324,7 +324,20 @@ def _parameters_of(learner: type[Any]) -> dict[str, Parameter]:
                 found.setdefault(one.name, one.replace(kind=kind))
         if all(one.kind is not Parameter.VAR_KEYWORD for one in taken):
             break
-    return found
+    return {name: one for name, one in found.items() if name not in learner._fixed}
+
+
+def _described(parameters: str, lacking: Mapping[str, Any]) -> str:
+    """What the docstring says of the common parameters, without those that a learner does not have."""
+    for name in lacking:
+        parameters = re.sub(rf"(?m)^ {{4}}{name} :.*\n?(?: {{8}}.*\n?)*", "", parameters)
+    return parameters.rstrip("\n")
+
+
+WITHOUT_ROWS: dict[str, Any] = {
+    "data_norm": 1.0, "preprocessor": None, "backend": "auto", "schema": None, "bounds": None
+}  # fmt: skip
+"""For `PrivateLearner._fixed`: what concerns people's rows, of learners that take none."""
 
 
 class PrivateLearner(WithoutData):
@@ -412,12 +425,15 @@ class PrivateLearner(WithoutData):
     # ---- what a learner writes -------------------------------------------------------------------
 
     _fixed: ClassVar[Mapping[str, Any]] = {}
-    """Parameters that a learner does not have, or that its recipe does not follow, and their values."""
+    """Common parameters that a learner does not have, and their values."""
     _units: ClassVar[tuple[str, ...]] = UNITS
     """What it can protect."""
 
     _kinds: ClassVar[tuple[str, ...]] = (PAIRS.name,)
     """Kinds of records that its statistics bound contributions of; others are refused."""
+
+    _takes: ClassVar[tuple[str, ...]] = ()
+    """What ``fit`` takes by position behind records and labels: names of keywords of `_resolve`."""
 
     def _resolve(self, given: Any, data: Any, y: Any) -> Resolved:  # noqa: ARG002
         """What was passed to ``fit``, as records in canonical order; by default pairs, or groups.
@@ -475,6 +491,7 @@ class PrivateLearner(WithoutData):
         cls.__signature__ = Signature(list(_parameters_of(cls).values()))
         words = (PrivateLearner.__doc__ or "").partition("----------\n")[2].partition("\n\n")[0]
         # A **common of the docstring gives way to the parameters that it stands for.
+        words = _described(words, cls._fixed)
         cls.__doc__ = re.sub(r" {4}\*\*common\n(?: {8}.*\n)*", f"{words}\n", cls.__doc__ or "")
 
     @classmethod
@@ -504,12 +521,12 @@ class PrivateLearner(WithoutData):
             _CLONES.add(self)
         super().__setstate__(state)
 
-    def prepare(self, pairs: Any, y: Any = None, **more: Any) -> Prepared:
+    def prepare(self, pairs: Any, y: Any = None, *further: Any, **more: Any) -> Prepared:
         """All of a fit that comes before its noise: which records, kappa, plan and certificate.
 
         Parameters
         ----------
-        pairs, y, **more
+        pairs, y, *further, **more
             As for ``fit``.
 
         Returns
@@ -520,6 +537,7 @@ class PrivateLearner(WithoutData):
         if isinstance(pairs, Prepared):
             return pairs
         given = self._parameters()
+        more |= dict(zip(self._takes[: len(further)], further, strict=True))
         found = self._resolve(given, pairs, y, **more)
         self._check(given, found.data.n_features)
         material = self._material(given, found)
@@ -557,18 +575,23 @@ class PrivateLearner(WithoutData):
         return TrustedNoise() if self.random_state is None else SeededNoise(self.random_state)
 
     def certify(
-        self, pairs: Any, y: Any = None, *, checkpoint: str | Path | None = None, **more: Any
+        self,
+        pairs: Any,
+        y: Any = None,
+        *further: Any,
+        checkpoint: str | Path | None = None,
+        **more: Any,
     ) -> Certificate | None:
         """The certificate that ``fit`` would issue. Draws no noise and spends nothing.
 
         Parameters
         ----------
-        pairs, y, **more
+        pairs, y, *further, **more
             As for ``fit``; labels and features are checked, and do not enter the certificate.
         checkpoint : path, optional
             Refused if ``fit`` would refuse to resume from it.
         """
-        prepared = self.prepare(pairs, y, **more)
+        prepared = self.prepare(pairs, y, *further, **more)
         if checkpoint is not None:
             check_resumable(self.accountant, prepared, checkpoint)
         return prepared.certificate

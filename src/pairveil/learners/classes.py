@@ -37,7 +37,7 @@ from pairveil.learners.base import PrivateLearner
 from pairveil.learners.contrastive.recipe import starts_by_choice
 from pairveil.learners.fitted import fitted
 from pairveil.learners.inputs import RawRows, Resolved, ids_of, resolve_people, without_ids
-from pairveil.learners.matrices import leading
+from pairveil.learners.matrices import leading, packed, triangle, unpacked
 from pairveil.learners.preparing import (
     Material,
     Prepared,
@@ -375,26 +375,21 @@ class ClassScatter(Statistic):
         factor = shrink(together, self.clip) * (classes >= 0)
         indicator = (classes[:, None] == np.arange(self.n_classes)) * factor[:, None]
         moments = z.T @ (factor[:, None] * z)
-        upper = np.triu_indices(len(self.centre))
-        widened = np.where(upper[0] == upper[1], c, c * math.sqrt(2.0))
         return np.concatenate(
-            [a * indicator.sum(axis=0), b * (indicator.T @ z).ravel(), widened * moments[upper]]
+            [a * indicator.sum(axis=0), b * (indicator.T @ z).ravel(), packed(moments, c)]
         )
 
     def parted(self, answer: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Counts, class sums (n_classes, d) and second moments (d, d) of a noisy sum, in plain units."""
         k, d = self.n_classes, len(self.centre)
         a, b, c = WEIGHTS
-        upper = np.triu_indices(d)
-        moments = np.zeros((d, d))
-        moments[upper] = answer[k + k * d :] / np.where(upper[0] == upper[1], c, c * math.sqrt(2.0))
-        whole = moments + np.triu(moments, 1).T
-        return answer[:k] / a, answer[k : k + k * d].reshape(k, d) / b, whole
+        moments = unpacked(answer[k + k * d :], d, c)
+        return answer[:k] / a, answer[k : k + k * d].reshape(k, d) / b, moments
 
 
 def entries(n_classes: int, n_features: int) -> int:
     """Numbers in the class statistics."""
-    return n_classes * (1 + n_features) + n_features * (n_features + 1) // 2
+    return n_classes * (1 + n_features) + triangle(n_features)
 
 
 @dataclass(frozen=True)
@@ -741,16 +736,22 @@ class LearnsFromClasses(PrivateLearner):
             self.classes_ = prepared.material.classes
 
     def _resolve(
-        self, given: Any, data: Any, y: Any, *, groups: Any = None, **facts: Any
+        self,
+        given: Any,
+        data: Any,
+        y: Any,
+        *,
+        groups: Any = None,
+        classes: Any = None,
+        ids: Any = None,
+        together: Any = None,
     ) -> Resolved:
         if groups is None and not isinstance(data, People):
             return super()._resolve(given, data, y)
-        ids = facts.get("ids")
         if ids is None:  # a table may be sorted by class: names say who stands where, rows do not
             ids = ids_of(data)
-        together = facts.get("together")
         read = RawRows.of(self).people(without_ids(data))
-        found = resolve_people(read, y, facts.get("classes"), ids, together)
+        found = resolve_people(read, y, classes, ids, together)
         if groups is None or (isinstance(groups, str) and groups == "auto"):
             return found
         if isinstance(groups, str):
@@ -809,20 +810,13 @@ class LearnsFromClasses(PrivateLearner):
         return mapped
 
     def prepare_classes(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        classes: Sequence[Any] | None = None,
-        groups: Any = "auto",
-        *,
-        ids: ArrayLike | None = None,
-        together: ArrayLike | None = None,
+        self, X: Any, y: Any = None, classes: Any = None, groups: Any = "auto", **named: Any
     ) -> Prepared:
         """All of a fit that comes before its noise: records, costs, plan and certificate.
 
         Parameters
         ----------
-        X, y, classes, groups, ids, together
+        X, y, classes, groups, **named
             As for `fit_classes`.
 
         Returns
@@ -830,21 +824,11 @@ class LearnsFromClasses(PrivateLearner):
         Prepared
             Give it to ``fit`` in place of pairs; it spends nothing by itself.
         """
-        facts = {"classes": classes, "groups": groups, "ids": ids, "together": together}
-        return self.prepare(X, y, **facts)
+        return self.prepare(X, y, classes=classes, groups=groups, **named)
 
-    def certify_classes(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        classes: Sequence[Any] | None = None,
-        groups: Any = "auto",
-        *,
-        ids: ArrayLike | None = None,
-        together: ArrayLike | None = None,
-    ) -> Certificate | None:
+    def certify_classes(self, X: Any, *people: Any, **named: Any) -> Certificate | None:
         """The certificate that `fit_classes` would issue. Draws no noise and spends nothing."""
-        return self.prepare_classes(X, y, classes, groups, ids=ids, together=together).certificate
+        return self.prepare_classes(X, *people, **named).certificate
 
     def fit_classes(
         self,

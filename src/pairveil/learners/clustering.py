@@ -26,15 +26,13 @@ from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.engine.statistics import TILE, Statistic
 from pairveil.errors import DataWarning, InputError, PrivateNote
-from pairveil.learners.base import PrivateLearner
+from pairveil.learners.base import WITHOUT_ROWS, PrivateLearner
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe
 from pairveil.learners.fitted import fitted
 from pairveil.learners.inputs import Resolved, as_features, is_whole, rows_of, without_ids
 from pairveil.learners.preparing import Material, Prepared
 from pairveil.privacy.grid import Norm, to_grid
-from pairveil.privacy.ledger import PrivacyLedger
-from pairveil.privacy.mechanisms import GAUSSIAN
-from pairveil.privacy.units import POINTS_ARE_PUBLIC, Adjacency, Unit
+from pairveil.privacy.units import POINTS_ARE_PUBLIC
 from pairveil.records.pairset import PairSet
 
 # ---- clusterings of the public points ------------------------------------------------------------
@@ -344,20 +342,10 @@ class PrivateConstrainedKMeans(PrivateLearner):
     n_clusters : int, default 8
     epsilon : float, default 1.0
         Privacy budget of one fit, for ``unit`` and ``adjacency``. ``inf`` is the non-private fit.
-    delta : float, default 1e-5
-    unit : {'relationship', 'person', 'pair'}
-        What is protected: one link is a pair, all links at one point a person.
-    select : {'paths', 'forest', 'matching', 'all'}
-        Which of the links are used, by who is linked with whom alone.
-    adjacency : {'zero-out', 'replace'}
-    mechanism : {'gaussian', 'laplace'}
     spectral : bool, default True
         Also try clusters of the graph of nearest neighbours (spectral clustering), up to 5,000 points.
-    accountant : PrivacyLedger or None
-        A budget across fits; charged before any noise is drawn.
-    random_state : int, Generator or None
-        None: operating-system entropy and exact discrete noise, a release. A seed: repeatable, and the
-        certificate says ``for_release: false``.
+    **common
+        As for every learner; one link is a pair, all links at one point a person.
 
     Attributes
     ----------
@@ -390,33 +378,15 @@ class PrivateConstrainedKMeans(PrivateLearner):
     ()
     """
 
-    backend: Any = "auto"
     learns_from = ("links",)
-    _fixed = {"kappa": "auto", "data_norm": 1.0}  # noqa: RUF012
+    _fixed = WITHOUT_ROWS | {"kappa": "auto"}
 
     def __init__(
-        self,
-        n_clusters: int = 8,
-        epsilon: float = 1.0,
-        delta: float = 1e-5,
-        unit: Unit = "relationship",
-        select: str = "paths",
-        adjacency: Adjacency = "zero-out",
-        mechanism: str = GAUSSIAN.name,
-        spectral: bool = True,
-        accountant: PrivacyLedger | None = None,
-        random_state: int | np.random.Generator | None = None,
+        self, n_clusters: int = 8, epsilon: float = 1.0, spectral: bool = True, **common: Any
     ) -> None:
+        super().__init__(epsilon, **common)
         self.n_clusters = n_clusters
-        self.epsilon = epsilon
-        self.delta = delta
-        self.unit = unit
-        self.select = select
-        self.adjacency = adjacency
-        self.mechanism = mechanism
         self.spectral = spectral
-        self.accountant = accountant
-        self.random_state = random_state
 
     def fit(  # type: ignore[override]
         self, X: Any, y: Any = None, *, ml: Any = None, cl: Any = None, **watching: Any

@@ -8,8 +8,6 @@ import numpy as np
 
 from pairveil.array_types import FloatArray
 
-# ---- columns on one scale, directions shrunk against noise, Euclid beside few directions ---------
-
 
 def scale_of(spread: FloatArray, noise: float, length: float) -> FloatArray:
     """Factors that give every column the same spread and differences a mean square length near 1.
@@ -23,6 +21,27 @@ def scale_of(spread: FloatArray, noise: float, length: float) -> FloatArray:
     )
     scale: FloatArray = 1.0 / (np.sqrt(kept / kept.max()) * length * max(stretch, 1e-9))
     return scale
+
+
+def triangle(d: int) -> int:
+    """Entries of a symmetric matrix."""
+    return d * (d + 1) // 2
+
+
+def packed(matrix: FloatArray, weight: float = 1.0) -> FloatArray:
+    """A symmetric matrix as one vector, in l2 ``weight`` times as long: its upper triangle, widened."""
+    rows, columns = np.triu_indices(len(matrix))
+    widened = np.where(rows == columns, weight, weight * math.sqrt(2.0))
+    return np.asarray(widened * matrix[rows, columns])
+
+
+def unpacked(vector: FloatArray, d: int, weight: float = 1.0) -> FloatArray:
+    """The symmetric matrix of a vector that `packed` made."""
+    rows, columns = np.triu_indices(d)
+    matrix = np.zeros((d, d))
+    matrix[rows, columns] = vector / np.where(rows == columns, weight, weight * math.sqrt(2.0))
+    whole: FloatArray = matrix + np.triu(matrix, 1).T
+    return whole
 
 
 def leading(stacked: FloatArray) -> FloatArray:

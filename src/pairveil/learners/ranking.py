@@ -28,14 +28,13 @@ from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.engine.statistics import Statistic, row_norms, shrink
 from pairveil.errors import DataWarning, IdentityWarning, InputError, PrivateNote
-from pairveil.learners.base import PrivateLearner
+from pairveil.learners.base import WITHOUT_ROWS, PrivateLearner
 from pairveil.learners.fitted import fitted
 from pairveil.learners.inputs import Resolved, as_features, check_bound, is_number, is_whole
 from pairveil.learners.preparing import Material, Prepared
 from pairveil.privacy.grid import Norm
-from pairveil.privacy.ledger import PrivacyLedger
-from pairveil.privacy.mechanisms import GAUSSIAN, mechanism_named
-from pairveil.privacy.units import UNITS_OF_CHOICES, Adjacency, Unit
+from pairveil.privacy.mechanisms import mechanism_named
+from pairveil.privacy.units import UNITS_OF_CHOICES, Unit
 from pairveil.records.choices import Choices
 from pairveil.records.identity import count_similar
 from pairveil.records.kinds import CHOICES, WORKERS
@@ -408,24 +407,16 @@ class PrivatePreferenceRanker(PrivateLearner):
 
     Parameters
     ----------
-    epsilon : float, default 1.0
-        Privacy budget of one fit, for ``unit`` and ``adjacency``. ``inf`` is the non-private fit.
-    delta : float, default 1e-5
-        Must be well below 1 / number of workers. Not used by ``mechanism='laplace'`` (pure epsilon).
+    epsilon, delta
+        As for every learner.
     unit : {'worker', 'choice'}
         What is protected: everything that a worker chose, clipped as one record; or one choice.
-    adjacency : {'zero-out', 'replace'}
-        What epsilon compares; the certificate states both.
-    mechanism : str
     prior_std : float, default 2.0
         How far strengths (log odds) spread before anything is heard. Public.
     confidence : float, default 0.95
         That all true ranks are in their sets.
-    accountant : PrivacyLedger or None
-        A budget across fits, of unit 'worker' or 'choice'; charged before any noise is drawn.
-    random_state : int, Generator or None
-        None: operating-system entropy and exact discrete noise, a release. A seed: repeatable, and the
-        certificate says ``for_release: false``.
+    **common
+        As for every learner.
 
     Attributes
     ----------
@@ -459,9 +450,8 @@ class PrivatePreferenceRanker(PrivateLearner):
     ()
     """
 
-    backend: Any = "auto"  # choices are summed on this machine
     learns_from = ("choices",)
-    _fixed = {"data_norm": 1.0}  # noqa: RUF012
+    _fixed = WITHOUT_ROWS | {"select": "all", "kappa": "auto"}
     _kinds, _units = (CHOICES.name, WORKERS.name), UNITS_OF_CHOICES
 
     def __init__(
@@ -469,22 +459,13 @@ class PrivatePreferenceRanker(PrivateLearner):
         epsilon: float = 1.0,
         delta: float = 1e-5,
         unit: Unit = "worker",
-        adjacency: Adjacency = "zero-out",
-        mechanism: str = GAUSSIAN.name,
         prior_std: float = 2.0,
         confidence: float = 0.95,
-        accountant: PrivacyLedger | None = None,
-        random_state: int | np.random.Generator | None = None,
+        **common: Any,
     ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.unit = unit
-        self.adjacency = adjacency
-        self.mechanism = mechanism
+        super().__init__(epsilon, delta, unit, **common)
         self.prior_std = prior_std
         self.confidence = confidence
-        self.accountant = accountant
-        self.random_state = random_state
 
     def fit(self, choices: Any, items: Any = None, **watching: Any) -> Self:  # type: ignore[override]
         """Rank, and issue the certificate.

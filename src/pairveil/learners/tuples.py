@@ -47,10 +47,13 @@ from pairveil.learners.inputs import (
     without_ids,
 )
 from pairveil.learners.matrices import (
+    packed,
     scale_of,
     shrink_columns,
     shrink_singular_values,
     signed,
+    triangle,
+    unpacked,
     with_euclid,
 )
 from pairveil.learners.preparing import Material, Prepared
@@ -155,27 +158,6 @@ class TupleContrast(Statistic):
         """As every statistic's, where terms may cancel."""
         del dtype
         return sensitivity_of_sets(self.clip, SPREAD, self.shape, norm, grid)
-
-
-def triangle(d: int) -> int:
-    """Entries of a symmetric matrix."""
-    return d * (d + 1) // 2
-
-
-def packed(matrix: FloatArray) -> FloatArray:
-    """A symmetric matrix as one vector of the same length in l2."""
-    upper = np.triu_indices(len(matrix))
-    found: FloatArray = matrix[upper] * np.where(upper[0] == upper[1], 1.0, math.sqrt(2.0))
-    return found
-
-
-def unpacked(vector: FloatArray, d: int) -> FloatArray:
-    """The symmetric matrix of a vector that `packed` made."""
-    upper = np.triu_indices(d)
-    matrix = np.zeros((d, d))
-    matrix[upper] = vector / np.where(upper[0] == upper[1], 1.0, math.sqrt(2.0))
-    whole: FloatArray = matrix + np.triu(matrix, 1).T
-    return whole
 
 
 # ---- the recipe ----------------------------------------------------------------------------------

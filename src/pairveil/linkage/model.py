@@ -26,15 +26,12 @@ from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.engine.statistics import Labels, Statistic
 from pairveil.errors import InputError
-from pairveil.learners.base import PrivateLearner
+from pairveil.learners.base import WITHOUT_ROWS, PrivateLearner
 from pairveil.learners.inputs import Resolved, as_labels, is_number, is_whole
 from pairveil.learners.preparing import Material, Prepared, check_entity_records, entity_sentence
 from pairveil.linkage.levels import in_order, shrunk
-from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.grid import Norm
-from pairveil.privacy.ledger import PrivacyLedger
-from pairveil.privacy.mechanisms import GAUSSIAN
-from pairveil.privacy.units import ASSUMED_LEVELS, Adjacency, Unit
+from pairveil.privacy.units import ASSUMED_LEVELS, Unit
 from pairveil.records.canonical import NULL
 from pairveil.records.counted import counted_pairs, record_numbers
 from pairveil.records.identity import meant
@@ -232,19 +229,11 @@ class PrivateLinkageModel(PrivateLearner):
 
     Parameters
     ----------
-    epsilon : float, default 1.0
-        Privacy budget of one fit, for ``unit`` and ``adjacency``. ``inf`` counts without noise.
-    delta : float, default 1e-5
-        Must be well below 1 / number of pairs. Not used by ``mechanism='laplace'`` (pure epsilon).
+    epsilon, delta
+        As for every learner; ``epsilon=inf`` counts without noise.
     unit : {'relationship', 'person', 'pair', 'entity'}
         What is protected. 'person' is one record, unless ``entity_records`` says that people have several;
         'entity' is the same as 'person' and demands it.
-    select : {'paths', 'forest', 'matching', 'all'}
-        Which pairs to use, by who is compared with whom alone.
-    kappa : int or 'auto'
-    adjacency : {'zero-out', 'replace'}
-        What epsilon compares; the certificate states both. Replacing costs sqrt(2) of zeroing out here.
-    mechanism : str
     entity_records : int, optional
         Public bound on the records of one person. With ``fit(entities=...)`` it is enforced.
     u : list of arrays, optional
@@ -254,9 +243,8 @@ class PrivateLinkageModel(PrivateLearner):
         How likely a pair is a match before it is compared. None releases the share among the labelled pairs.
     monotone : bool, default False
         A higher level never weighs less.
-    accountant : PrivacyLedger or None
-    random_state : int, Generator or None
-        None: operating-system entropy and exact discrete noise, a release. A seed: not for release.
+    **common
+        As for every learner. Replacing costs sqrt(2) of zeroing out here.
 
     Attributes
     ----------
@@ -296,33 +284,19 @@ class PrivateLinkageModel(PrivateLearner):
         epsilon: float = 1.0,
         delta: float = 1e-5,
         unit: Unit | Literal["entity"] = "relationship",
-        select: str = "paths",
-        kappa: int | Literal["auto"] = "auto",
-        adjacency: Adjacency = "zero-out",
-        mechanism: str = GAUSSIAN.name,
         entity_records: int | None = None,
         u: Sequence[ArrayLike] | None = None,
         prior: float | None = None,
         monotone: bool = False,
-        accountant: PrivacyLedger | None = None,
-        random_state: int | np.random.Generator | None = None,
+        **common: Any,
     ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.unit = unit  # type: ignore[assignment]
-        self.select = select
-        self.kappa = kappa
-        self.adjacency = adjacency
-        self.mechanism = mechanism
+        super().__init__(epsilon, delta, unit, **common)  # type: ignore[arg-type]
         self.entity_records = entity_records
         self.u = u
         self.prior = prior
         self.monotone = monotone
-        self.accountant = accountant
-        self.random_state = random_state
 
-    backend = "numpy"
-    _fixed = {"data_norm": 1.0}  # noqa: RUF012
+    _fixed = WITHOUT_ROWS
     _kinds = (COUNTED_PAIRS.name,)
 
     def _protected(self) -> Unit:
@@ -432,18 +406,6 @@ class PrivateLinkageModel(PrivateLearner):
         if given.entity_records is not None:
             told["entity_records"] = given.entity_records
         return CountRecipe(material.about, matches_only, tuple(told.items()))
-
-    def certify(  # type: ignore[override]
-        self,
-        levels: Any,
-        y: ArrayLike | None = None,
-        pairs: Any = None,
-        n_levels: Any = None,
-        *,
-        entities: Any = None,
-    ) -> Certificate | None:
-        """The certificate that `fit` would issue. Draws no noise and spends nothing."""
-        return self.prepare(levels, y, pairs, n_levels, entities=entities).certificate
 
     # ---- learning --------------------------------------------------------------------------------
 
