@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 from pairveil import ErrorCurve, InputError, PrivacyLedger, error_curve
 from pairveil.cli.app import app
-from pairveil.cli.terminal import FINISHED
 from pairveil.engine.statistics import clipped_sum
 from pairveil.errors import GuaranteeWarning
+from pairveil.jobs.job import AT_END
 from pairveil.learners.histogram import ScoreCounts, cells_of, decoder, root
 from pairveil.privacy.grid import choose_grid
 from pairveil.records.counted import CountedPairs
@@ -474,8 +474,8 @@ def test_a_killed_threshold_resumes_with_one_charge_and_another_rate_costs_nothi
 
     def run(*more):
         done = CliRunner().invoke(app, [str(one) for one in (*words, *more)])
-        while FINISHED:  # as `main` does when the process ends
-            FINISHED.pop().remove()
+        while AT_END:  # as `main` does when the process ends
+            AT_END.pop()()
         return done
 
     saved = ErrorCurve.save

@@ -9,7 +9,7 @@ from labelled import labelled
 from typer.testing import CliRunner
 
 from pairveil.cli.app import app
-from pairveil.cli.terminal import FINISHED
+from pairveil.jobs.job import AT_END
 
 
 @pytest.fixture
@@ -135,8 +135,8 @@ def test_a_killed_command_resumes_from_its_checkpoint_with_one_charge(files, mon
     assert len(PrivacyLedger.open(files / "ledger.json").entries) == 2
     released = ReleasedLinkage.load(files / "out")
     assert all((one == other).all() for one, other in zip(released.m, counted[1], strict=True))
-    while FINISHED:  # as `main` does when the process ends
-        FINISHED.pop().remove()
+    while AT_END:  # as `main` does when the process ends
+        AT_END.pop()()
     assert not (files / "counts").exists()
     seeded = link(files, *words, "--checkpoint", files / "counts", "--seed", 1, "--overwrite")
     assert "leave --seed out" in str(seeded.exception)

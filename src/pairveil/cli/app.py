@@ -25,13 +25,13 @@ import typer
 from pairveil import __version__
 from pairveil._lazy import naming
 from pairveil.cli.studio import StudioJob
-from pairveil.cli.terminal import FINISHED, Terminal, say_error, say_note, spoken_warnings
+from pairveil.cli.terminal import Terminal, say_error, say_note, spoken_warnings
 from pairveil.errors import BudgetError, InputError, PairveilError
 from pairveil.foreign import parse_toml, read_regular
 from pairveil.jobs.check import AttackJob, AuditJob
 from pairveil.jobs.demo import DemoJob
 from pairveil.jobs.fit import FitJob
-from pairveil.jobs.job import Job, about_of, heading, hints_of, is_path, options, spelling
+from pairveil.jobs.job import AT_END, Job, about_of, heading, hints_of, is_path, options, spelling
 from pairveil.jobs.link import LinkJob
 from pairveil.jobs.measure import EvaluateJob, ThresholdJob
 from pairveil.jobs.pairs import AccountJob, DesignJob, KappaJob, SelectJob
@@ -293,9 +293,10 @@ def main(command: typer.Typer = app, name: str = "pairveil") -> None:
         sys.stdout.flush()  # here and not when Python ends, which would show a traceback
     except BrokenPipeError:  # `pairveil ... | head` is no mistake; nothing more is written there
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    if FINISHED and code != EXIT_INTERRUPTED:
+    if AT_END and code != EXIT_INTERRUPTED:
         try:  # whoever kills the process before this kills a command that was not finished
-            FINISHED.pop().remove()
+            while AT_END:
+                AT_END.pop()()
         finally:
             os._exit(code)
     sys.exit(code)

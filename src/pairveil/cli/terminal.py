@@ -24,7 +24,7 @@ from rich.text import Text
 
 from pairveil.errors import GuaranteeWarning, PrivateNote
 from pairveil.jobs.fit import FitJob
-from pairveil.jobs.job import Telling, options, spelling
+from pairveil.jobs.job import AT_END, Telling, options, spelling
 from pairveil.jobs.spending import plain
 from pairveil.printable import printable
 from pairveil.privacy.units import round_up
@@ -174,10 +174,6 @@ def spoken_warnings(quiet: bool = False, listed: bool = False) -> Iterator[list[
         yield said
 
 
-FINISHED: list[Any] = []
-"""Held checkpoints whose results were told: `pairveil.cli.app.main` removes them as the process ends."""
-
-
 class Terminal(Telling):
     """Tells people on stdout, or programs by one JSON object.
 
@@ -225,7 +221,7 @@ class Terminal(Telling):
 
     def done(self, held: Any) -> None:
         """The checkpoint outlives all that a process does after its work, which takes half a second."""
-        FINISHED.append(held)
+        AT_END.append(held.remove)
 
     @contextmanager
     def waiting(self, text: str) -> Iterator[None]:

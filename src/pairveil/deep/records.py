@@ -268,11 +268,12 @@ def from_indices(indices_tuple: Any) -> tuple[NDArray[np.int64], NDArray[np.int6
 
     Examples
     --------
-    >>> pairs, labels = from_indices(([0, 1], [2, 3], [0], [1]))
-    >>> pairs.tolist(), labels.tolist()
-    ([[0, 2], [1, 3], [0, 1]], [1, 1, -1])
-    >>> from_indices(([0], [2], [1]))[0].tolist()
-    [[0, 2, 1]]
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):  # these were drawn, and not mined
+    ...     pairs, labels = from_indices(([0, 1], [2, 3], [0], [1]))
+    ...     triplets, _ = from_indices(([0], [2], [1]))
+    >>> pairs.tolist(), labels.tolist(), triplets.tolist()
+    ([[0, 2], [1, 3], [0, 1]], [1, 1, -1], [[0, 2, 1]])
     """
     if not isinstance(indices_tuple, tuple | list) or len(indices_tuple) not in (3, 4):
         raise InputError("indices_tuple must hold three or four arrays of row numbers")

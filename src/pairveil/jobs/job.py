@@ -6,7 +6,7 @@ The command line binds the fields (`pairveil.cli.app`), the studio fills them in
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import MISSING, Field, dataclass, field, fields
 from inspect import get_annotations
@@ -17,6 +17,10 @@ from pairveil.errors import InputError
 
 FILES, PRIVACY, REPORT, OUTPUT = "Your files", "Privacy", "Report", "Output"
 RELEASE, RECEIVE, PAIRS, CHECK = "Release", "Receive", "Pairs", "Check"
+
+AT_END: list[Callable[[], object]] = []
+"""What a command does in the last moment of its process, the last first: then a kill is one of a command
+that goes on, or was done. Checkpoints whose results were told are removed so (`pairveil.cli.app.main`)."""
 
 
 class Option(NamedTuple):

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from pairveil.engine.checkpoint import is_held
 from pairveil.errors import InputError, PairveilError
+from pairveil.jobs.job import AT_END
 from pairveil.studio.commands import PROGRAM, fit_job, problem_in, surroundings
 from pairveil.studio.project import Project
 
@@ -168,10 +169,15 @@ def run(folder: str, words: list[str]) -> None:
     """The process of a fit: `pairveil WORDS`, which takes its tables with it when it is done."""
     fitting, server = Fitting(Project(folder)), os.getppid()
     sys.argv = ["pairveil", *words]
+
+    def end() -> None:
+        fitting.ended(alone=os.getppid() != server)
+
+    AT_END.append(end)  # a finished fit ends at once, when its checkpoint is gone
     try:
         runpy.run_module("pairveil", run_name="__main__")
-    finally:
-        fitting.ended(alone=os.getppid() != server)
+    finally:  # one that was stopped leaves here
+        end()
 
 
 if __name__ == "__main__":
