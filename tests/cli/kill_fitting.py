@@ -61,9 +61,7 @@ def run(words: list[str], step: int = 0) -> str:
 def found(out: Path) -> str | None:
     """Which release is there: what its certificate certifies; None where there is none."""
     if out.is_file():
-        return json.dumps(
-            json.loads(out.read_text())
-        )  # its certificate too: two scores may be equal
+        return json.dumps(json.loads(out.read_text()))  # with its certificate: scores may be equal
     if not out.exists():
         return None
     certificate = load_release(out).certificate
