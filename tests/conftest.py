@@ -53,5 +53,5 @@ def client(scheduler):
     from distributed import Client
 
     with Client(scheduler, set_as_default=True) as connected:
-        connected.wait_for_workers(2, timeout=60)
+        connected.wait_for_workers(2, timeout=300)
         yield connected

@@ -60,7 +60,7 @@ def run(*words: object, cwd: Path, stdin: bytes | None = None, **variables: str)
         capture_output=True,
         input=None if stdin is None else stdin.decode(),
         encoding="utf-8",
-        timeout=120,
+        timeout=600,
         check=False,
     )
     return _heard(done.returncode, done.stdout, done.stderr)

@@ -82,7 +82,7 @@ def with_small_disk(
         env=environment(),
         capture_output=True,
         encoding="utf-8",
-        timeout=120,
+        timeout=300,
         check=False,
     )
     if done.returncode == 77 or done.stderr.startswith("unshare"):

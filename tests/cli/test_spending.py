@@ -332,7 +332,7 @@ def test_ctrl_c_before_the_charge_spends_nothing(files: Path, tmp_path: Path) ->
         while "Expected effect" not in (line := waiting.stdout.readline()):
             assert line, "the fit ended before it had said its plan"
         waiting.send_signal(signal.SIGINT)
-        _, said = waiting.communicate(timeout=60)
+        _, said = waiting.communicate(timeout=300)
     assert waiting.returncode == 130
     assert "stopped" in said
     assert (tmp_path / "budget.json").read_bytes() == before

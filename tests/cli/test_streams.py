@@ -29,7 +29,7 @@ def test_a_reader_may_stop_reading(pairs: Path, flags: list[str]) -> None:
     started.stdout.close()  # before anything is written: every write fails
     said = started.stderr.read()
     started.stderr.close()
-    assert (started.wait(timeout=60), said) == (0, b"")
+    assert (started.wait(timeout=300), said) == (0, b"")
 
 
 @pytest.mark.parametrize("flags", ["", "--json"])

@@ -137,7 +137,7 @@ def test_a_fit_is_the_same_when_a_worker_dies_and_the_ledger_is_true(client):
     np.testing.assert_array_equal(remote.components_, local.components_)
     assert ledgers[1].spent() == ledgers[0].spent()
     assert remote.certificate_.epsilon == local.certificate_.epsilon
-    client.wait_for_workers(2, timeout=60)  # the nanny brought one back
+    client.wait_for_workers(2, timeout=300)  # the nanny brought one back
     assert victim not in client.run(os.getpid).values()
 
 

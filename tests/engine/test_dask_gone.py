@@ -54,7 +54,7 @@ def test_a_fit_resumes_when_there_is_a_cluster_again(tmp_path):
         [sys.executable, "-W", "ignore", "-c", SCRIPT, str(tmp_path), str(Path(__file__).parent)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr

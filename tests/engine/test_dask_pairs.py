@@ -143,7 +143,7 @@ def test_a_worker_that_dies_changes_nothing_and_the_ledger_is_charged_once(clien
     np.testing.assert_array_equal(ours.components_, local.components_)
     assert len(ledgers[1].entries) == 1
     assert ledgers[1].spent() == ledgers[0].spent()
-    client.wait_for_workers(2, timeout=60)
+    client.wait_for_workers(2, timeout=300)
     assert victim not in client.run(os.getpid).values()
 
 

@@ -17,7 +17,7 @@ def saved(tmp_path, *words):
         [sys.executable, str(SCRIPT), str(tmp_path), *words],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr
