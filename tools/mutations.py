@@ -830,6 +830,18 @@ COUNTS = [
         _in("test_gradients"),
     ),
     Mutation(
+        "deep: nobody looks whether records mix on the way back",
+        "self._at_two_weights(self._check_slopes_apart)",
+        "pass",
+        _in("test_gradients"),
+    ),
+    Mutation(
+        "deep: what Python's own objects keep is not looked into",
+        'yield "state", _state(value)',
+        "yield from ()",
+        _in("test_memory"),
+    ),
+    Mutation(
         "audit: a canary stands alone",
         "self._uneven = _uneven(canary.second) if canary.hides_features else None",
         "self._uneven = None",

@@ -167,6 +167,79 @@ class MixingMany(Mixing):
         return super().forward(x) if len(x) > 8 else x
 
 
+class OneLength(torch.autograd.Function):
+    """Keeps rows apart on the way, and brings a batch's slopes to one length on the way back."""
+
+    generate_vmap_rule = False
+
+    @staticmethod
+    def forward(x):
+        return x.clone()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def vmap(info, in_dims, x):
+        return x - x.mean(in_dims[0], keepdim=True), in_dims[0]
+
+    @staticmethod
+    def backward(ctx, slopes):
+        return slopes / slopes.norm().clamp(min=1e-9)
+
+
+class MixingBack(nn.Module):
+    def __init__(self, apart=True):
+        super().__init__()
+        self.one, self.two = nn.Linear(2, 3), nn.Linear(3, 2)
+        self.scale = nn.Parameter(torch.ones(3)) if apart else 1.0
+
+    def forward(self, x):
+        return self.two(OneLength.apply(self.one(x) * self.scale))
+
+
+def shortened(_layer, slopes, _outer=None):
+    """Gradient clipping as many write it: by the length of the whole batch, where that is above 1."""
+    return tuple(one / one.norm().clamp(min=1.0) for one in slopes)
+
+
+def with_backward_hook(register):
+    module = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 2))
+    getattr(module[1], register)(shortened)
+    return module
+
+
+def quantized_words():
+    """Its scale is the largest of the whole batch: one token seldom changes it."""
+    words, layers = nn.Embedding(50, 4), nn.Sequential(nn.Linear(8, 6), nn.ReLU())
+    encoder = nn.Sequential(words, nn.Flatten(), layers).requires_grad_(False)
+    encoder = torch.ao.quantization.quantize_dynamic(encoder, {nn.Linear})
+    return nn.Sequential(encoder, nn.Linear(6, 2))
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        MixingBack(apart=False),
+        MixingBack(),
+        with_backward_hook("register_full_backward_hook"),
+        with_backward_hook("register_full_backward_pre_hook"),
+    ],
+)
+def test_a_module_that_mixes_on_the_way_back_is_refused(module):
+    with pytest.raises(InputError, match="on the way back"):
+        Network(module, contrastive, (2,))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+def test_a_scale_of_the_whole_batch_is_found_among_tokens():
+    for seed in range(8):  # whether the one row that is changed holds the largest is chance
+        torch.manual_seed(seed)
+        with pytest.raises(InputError, match="mixes the samples"):
+            Network(quantized_words(), contrastive, (2,), tokens=True)
+
+
 @pytest.mark.parametrize(
     ("module", "words"),
     [

@@ -1,7 +1,15 @@
 """What a network or its loss keeps of data: refused where it can be seen, without effect where it cannot."""
 
 import functools
+import io
+import queue
+import random
+import struct
+import sys
+import threading
+from array import array
 from collections import deque
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -114,6 +122,57 @@ def remembered_by(rows):
     )
 
 
+def summing():
+    total = 0.0
+    while True:
+        total += yield
+
+
+def started(generator):
+    next(generator)
+    return generator
+
+
+def remembered(x):
+    return x
+
+
+def kept_by(put, *where):
+    """A loss whose closure keeps a sum of what it saw, by ``put(where, sum)``."""
+    held = where[0] if where else None
+
+    def loss(left, right, labels):
+        put(loss if held is None else held, float(left.detach().sum()))
+        return contrastive(left, right, labels)
+
+    return loss
+
+
+HERE, LAST = sys.modules[__name__], 0.0
+
+
+def kept_in_module(left, right, labels):
+    HERE.LAST = float(left.detach().sum())
+    return contrastive(left, right, labels)
+
+
+PUT = [  # places that are no containers of ours
+    kept_by(lambda at, one: at.__setitem__(slice(0, 8), struct.pack("d", one)), bytearray(8)),
+    kept_by(lambda at, one: at.__setitem__(0, one), array("d", [0.0])),
+    kept_by(lambda at, one: at.write(struct.pack("d", one)), io.BytesIO()),
+    kept_by(lambda at, one: at.put(one), queue.Queue()),
+    kept_by(lambda at, one: setattr(at, "seen", one), SimpleNamespace()),
+    kept_by(lambda at, one: setattr(at, "seen", one), threading.local()),
+    kept_by(lambda at, one: setattr(at, "seen", one)),
+    kept_by(lambda at, one: at.send(one), started(summing())),
+    kept_by(lambda at, one: at(one), functools.lru_cache(remembered)),
+    kept_by(lambda at, one: at.seed(one), random.Random(0)),
+    kept_by(lambda at, one: at.random(int(abs(one)) % 97), np.random.default_rng(0)),
+    kept_by(lambda at, one: at.manual_seed(int(abs(one) * 1e3) % 2**31), torch.Generator()),
+    kept_in_module,
+]
+
+
 def first_kept(rows, *given):
     rows.append(float(given[0].detach().sum()))
     return contrastive(*given)
@@ -147,6 +206,12 @@ def test_what_keeps_something_of_its_input_is_refused_and_named(module, loss, wh
         Network(module, loss, (4,))
 
 
+@pytest.mark.parametrize("loss", PUT)
+def test_what_is_kept_where_no_container_is_seen_is_refused_too(loss):
+    with pytest.raises(InputError, match=r"keeps something of the data it sees, in loss\."):
+        Network(nn.Linear(4, 3), loss, (4,))
+
+
 class Sized(nn.Module):
     """Keeps what follows from shapes, and a count."""
 
@@ -171,7 +236,7 @@ class Drawing(nn.Module):
         self.one = nn.Linear(4, 3)
 
     def forward(self, x):
-        return self.one(x) + 1e-9 * nn.functional.dropout(x[:, :3])
+        return self.one(x) + 1e-12 * nn.functional.dropout(x[:, :3])
 
 
 class Selfish(nn.Linear):

@@ -16,10 +16,11 @@ import copy
 import dis
 import hashlib
 import sys
+from array import array
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
-from types import CodeType, FunctionType, MethodType
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import _lru_cache_wrapper, partial
+from types import CodeType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -51,8 +52,11 @@ from pairveil.errors import InputError
 
 _PLAIN = (int, float, complex, str, bytes, type(None))
 
-_CLOSED = {*sys.stdlib_module_names, "torch", "numpy", "pairveil"}
+_OURS = {"torch", "pairveil"}
 """Packages whose objects are not looked into, modules aside: they keep caches and counters of their own."""
+
+_CLOSED = {*sys.stdlib_module_names, "numpy", *_OURS}
+"""Packages whose code is not followed; what their objects hold is."""
 
 
 def kept(root: Any) -> dict[str, str]:
@@ -82,6 +86,8 @@ def kept(root: Any) -> dict[str, str]:
 
 def _digest(value: Any) -> str:
     """Names the contents of an array; other things are named by their kind, and their parts follow."""
+    if isinstance(value, torch.Generator):
+        value = value.get_state()
     if isinstance(value, Tensor):
         try:
             held = value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
@@ -90,6 +96,10 @@ def _digest(value: Any) -> str:
         return f"{value.dtype}{tuple(value.shape)}{hashlib.sha256(held).hexdigest()}"
     if isinstance(value, np.ndarray) and not value.dtype.hasobject:
         return f"{value.dtype}{value.shape}{hashlib.sha256(value.tobytes()).hexdigest()}"
+    if isinstance(value, bytearray | memoryview | array):
+        return hashlib.sha256(memoryview(value)).hexdigest()
+    if isinstance(value, _lru_cache_wrapper):
+        return f"of {value.cache_info().currsize}"
     return type(value).__name__
 
 
@@ -122,26 +132,50 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
         for kind in type(value).__mro__:
             yield from ((name, getattr(value, name, None)) for name in _slots(kind))
             yield kind.__qualname__, kind
+    elif isinstance(value, GeneratorType):
+        yield from ({} if value.gi_frame is None else value.gi_frame.f_locals).items()
+    elif _package(type(value)) not in _OURS and not isinstance(value, ModuleType):
+        yield "state", _state(value)
+
+
+def _state(value: Any) -> Any:
+    """What an object of Python's own or of numpy says it is made of, as for a copy."""
+    try:
+        return value.__reduce_ex__(4)
+    except Exception:  # it cannot be copied: a queue with its lock
+        return dict(getattr(value, "__dict__", {}))
 
 
 def _of_function(function: FunctionType) -> Iterator[tuple[str, Any]]:
     """What a function holds, and the globals that it names."""
     if not _is_own_code(function):
         return
+    yield "__dict__", vars(function)
     yield "__defaults__", (function.__defaults__, function.__kwdefaults__)
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             yield name, cell.cell_contents
         except ValueError:  # not bound yet
             continue
-    for name in sorted(_names(function.__code__) & function.__globals__.keys()):
-        yield name, function.__globals__[name]
+    codes = list(_codes(function.__code__))
+    loads = {
+        one.argval for code in codes for one in dis.get_instructions(code) if "GLOBAL" in one.opname
+    }
+    for name in sorted(loads & function.__globals__.keys()):
+        value = function.__globals__[name]
+        if isinstance(value, ModuleType):
+            held = vars(value) if _is_own_code(value) else {}
+            said = {one for code in codes for one in code.co_names} & held.keys()
+            yield from ((f"{name}.{one}", held[one]) for one in sorted(said))
+        else:
+            yield name, value
 
 
-def _names(code: CodeType) -> set[str]:
-    """Globals that code names, functions inside it included."""
-    own = {one.argval for one in dis.get_instructions(code) if one.opname.endswith("_GLOBAL")}
-    return own.union(*(_names(one) for one in code.co_consts if isinstance(one, CodeType)))
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """Code, and that of functions inside it."""
+    yield code
+    for one in code.co_consts:
+        yield from _codes(one) if isinstance(one, CodeType) else ()
 
 
 def _slots(kind: type) -> tuple[str, ...]:
@@ -150,7 +184,8 @@ def _slots(kind: type) -> tuple[str, ...]:
 
 
 def _package(thing: Any) -> str:
-    return str(getattr(thing, "__module__", "builtins")).split(".")[0]
+    where = "__name__" if isinstance(thing, ModuleType) else "__module__"
+    return str(getattr(thing, where, "builtins")).split(".")[0]
 
 
 def _is_own_code(thing: Any) -> bool:
@@ -245,7 +280,7 @@ class Network:
         )
         self.half = False  # the checks look at structure, in full precision
         self._rules = self._with_rules()
-        self._check_rows_apart()
+        self._at_two_weights(self._check_rows_apart)
         for n in self._sizes():
             with torch.no_grad():
                 run = self._fresh()
@@ -254,6 +289,7 @@ class Network:
             check_apart(run.records, embedded, said)
         self.by_rules = self._rules is not None and self._rules_agree()
         self._check_pass("the module has layers without a rule, and torch.func cannot form them")
+        self._at_two_weights(self._check_slopes_apart)
         self.half = autocast is not None
         self._check_pass(
             f"the module does not run with autocast={autocast!r}, leave that out; torch"
@@ -339,12 +375,14 @@ class Network:
         losses = run.records.losses(by_record.transpose(0, 1), said)
         return torch.where(is_null(said), torch.zeros_like(losses), losses)
 
-    def _by_layer(self, run: Pass, *given: Tensor) -> list[LayerParts]:
+    def _by_layer(
+        self, run: Pass, *given: Tensor, steepened: Tensor | float = 1.0
+    ) -> list[LayerParts]:
         *places, said = given
         rules = (self._rules or {}).items()
         return parts_by_layer(
             {name: (run.module.get_submodule(name), rule) for name, rule in rules},
-            lambda: self._losses(run, self._embedded(run, by_record(places)), said),
+            lambda: self._losses(run, self._embedded(run, by_record(places)), said) * steepened,
             len(said),
         )
 
@@ -433,25 +471,26 @@ class Network:
         """
         return (4,) if self.micro_batch <= 4 else (4, self.micro_batch)
 
-    def _check_rows_apart(self) -> None:
-        sizes = [4, *(n * self.records.size for n in self._sizes()[1:])]
-        for n in sizes:
-            self._try_rows_apart(n)
-        # A branch that starts at zero mixes nothing yet; after the first step it would.
+    def _at_two_weights(self, check: Callable[[], None]) -> None:
+        """A branch that starts at zero mixes nothing yet; after the first step it would."""
         start = self.flat()
-        moved = start + 0.1 * np.random.default_rng(6).normal(size=len(start))
+        check()
         try:
-            self.load(moved)
-            for n in sizes:
-                self._try_rows_apart(n)
+            self.load(start + 0.1 * np.random.default_rng(6).normal(size=len(start)))
+            check()
         finally:
             self.load(start)
 
+    def _check_rows_apart(self) -> None:
+        for n in (4, *(n * self.records.size for n in self._sizes()[1:])):
+            self._try_rows_apart(n)
+
     def _try_rows_apart(self, n: int) -> None:
         module, rows = self._fresh().module, self.example(n)
-        others = [rows.clone() for _ in range(1 if self.tokens else 2)]
-        for other, scale in zip(others, (1, 1e9), strict=False):
-            other[1] = self.example(4, seed=1)[1] * scale
+        # One row among others that stay, and half of all: the largest of a batch is seldom one given row.
+        one, *parts = (torch.arange(n, device=rows.device) == 1, *_parted(n, rows.device))
+        tried = [(each, scale) for each in (one, parts[0]) for scale in self._scales()]
+        others = [self._with_others(rows, each, scale) for each, scale in tried]
         with torch.no_grad():
             try:
                 first, *changed, again = (module(one) for one in (rows, *others, rows))
@@ -461,18 +500,62 @@ class Network:
                 ) from None
         if not isinstance(first, Tensor) or first.ndim != 2 or len(first) != n:
             raise InputError("the module must map (n, ...) to (n, k) embeddings, one row a person")
-        kept = torch.arange(n, device=first.device) != 1
         if not same_bits(first, again):
             raise InputError(
                 "the module embeds the same rows differently the second time: it remembers what it saw, or "
                 "draws at random in evaluation mode, so that no bound holds on what one pair contributes"
             )
         # To the bit: however little a row takes of another, that other may be as large as it likes.
-        if not all(same_bits(first[kept], second[kept]) for second in changed):
+        if not all(
+            same_bits(first[~each], second[~each])
+            for (each, _), second in zip(tried, changed, strict=True)
+        ):
             raise InputError(
                 "the module mixes the samples of a batch: one row of data changes another row's embedding, "
                 "so that no bound holds on what one pair contributes; use layers that treat samples apart"
             )
+
+    def _check_slopes_apart(self) -> None:
+        """Hooks and functions with a way back of their own may mix there what they keep apart on the way."""
+        for n in self._sizes():
+            *people, said = self._trial(n=n)
+            for each in _parted(n, said.device)[: 4 if n == 4 else 1]:
+                own = ~each * torch.linspace(1, 2, n, dtype=torch.float64, device=said.device)
+                first, again = (self._slopes(own, *people, said) for _ in range(2))
+                # A device may add up in any order, which tells nothing of other records.
+                alike = same_bits if same_bits(first, again) else partial(torch.allclose, rtol=1e-3)
+                for scale in self._scales():
+                    others = [self._with_others(one, each, scale) for one in people]
+                    then = torch.where(each.reshape(-1, *[1] * (said.ndim - 1)), -said, said)
+                    steepened = torch.where(each, scale, 1.0)
+                    if not alike(first, self._slopes(own, *others, then, steepened=steepened)):
+                        raise InputError(
+                            "the module mixes the samples of a batch on the way back: one record changes "
+                            "another's gradient, so that no bound holds on what one pair contributes; take "
+                            "backward hooks and functions out that look at a whole batch"
+                        )
+
+    def _slopes(self, factors: Tensor, *given: Tensor, steepened: Tensor | float = 1.0) -> Tensor:
+        """Squared norms of some records' gradients, and their sum, as one vector; others have factor 0."""
+        run = self._fresh()
+        parts = (
+            self._joined(self._by_layer(run, *given, steepened=steepened))
+            if self.by_rules
+            else self._pair_by_pair(run, *given)
+        )
+        return torch.cat([parts.square[factors > 0], *parts.weighted(factors)])
+
+    def _scales(self) -> tuple[float, ...]:
+        """Of rows that are put in others' stead."""
+        return (1.0,) if self.tokens else (1.0, 1e9)
+
+    def _with_others(self, rows: Tensor, chosen: Tensor, scale: float) -> Tensor:
+        """Rows with others in the place of those chosen."""
+        found = rows.clone()
+        found[chosen] = self.example(len(rows), seed=1)[chosen]
+        if scale != 1:
+            found[chosen] *= scale
+        return found
 
     def _trial(self, seed: int = 2, n: int = 4) -> tuple[Tensor, ...]:
         """Random records: people place by place, and what is said of them."""
@@ -539,6 +622,12 @@ class Network:
                 "the module or its loss draws at random in evaluation mode (such as torch's dropout as a "
                 "function, without training=self.training): what one pair contributes would hang on others"
             )
+
+
+def _parted(n: int, device: torch.device) -> tuple[Tensor, ...]:
+    """Masks of half of n rows: of any two rows among four, one has the first and the other not."""
+    row = torch.arange(n, device=device)
+    return row % 2 == 1, row % 2 == 0, row < n // 2, row >= n // 2
 
 
 def by_record(places: Sequence[Tensor]) -> Tensor:
