@@ -525,6 +525,79 @@ def test_a_roster_or_a_result_that_does_not_follow_is_refused():
     assert "another metric" in zeros
 
 
+class Changed(Watched):
+    """Hears other messages of one kind than were sent."""
+
+    def __init__(self, end, kind, how):
+        super().__init__(end)
+        self.kind, self.how = kind, how
+
+    def receive(self, most):
+        found = msgspec.msgpack.decode(self.end.receive(most))
+        return msgspec.msgpack.encode(self.how(found) if found["kind"] == self.kind else found)
+
+
+def hearing(kind, how):
+    """What the parties of a fit come to where the first of them hears something else."""
+    return fit_for_real(
+        hospitals(3), DPPMetricLearner(**QUICK),
+        change=lambda i, end: Changed(end, kind, how) if i == 0 else end,
+    )  # fmt: skip
+
+
+def test_whoever_is_told_another_roster_has_another_fingerprint():
+    """Nothing else follows from this number: the certificate is the same."""
+
+    def how(found):
+        found["who"][1]["graph"] = "0" * 64
+        return found
+
+    joint, parties = hearing("roster", how)
+    assert parties[1].fingerprint == parties[2].fingerprint == joint.fingerprint
+    assert parties[0].fingerprint != joint.fingerprint
+    # Half of the bits must be out of reach of whoever tries keys for two rosters.
+    assert len(bytes.fromhex(joint.fingerprint)) == 20
+
+
+@pytest.mark.parametrize("name", ["schema", "bounds", "preprocessor", "backend", "kappa"])
+def test_terms_name_no_file_and_no_cluster_of_a_party(name, tmp_path):
+    """A party would read what the coordinator names."""
+    file = tmp_path / "file"
+    file.write_text("a secret")
+    _, parties = hearing(
+        "terms", lambda found: found | {"options": found["options"] | {name: str(file)}}
+    )
+    assert "the terms set what is each party's own" in str(parties[0])
+
+
+def test_a_roster_that_lists_one_name_twice_is_refused():
+    """All noise would be thought to be of three, and be of two."""
+    _, parties = hearing(
+        "roster", lambda found: found | {"who": [*found["who"][:2], found["who"][1]]}
+    )
+    assert "other parties or numbers" in str(parties[0])
+
+
+def test_the_coordinators_certificate_is_the_agreed_one_in_all_that_is_not_of_its_machine():
+    def how(found):
+        stated = json.loads(found["certificate"])
+        return found | {"certificate": json.dumps(stated | {"graph_digest": "0" * 64})}
+
+    _, parties = hearing("finished", how)
+    assert "another certificate than was agreed on" in str(parties[0])
+
+
+def test_what_a_stranger_says_is_one_line_and_no_longer_than_its_turn_allows():
+    one, other = line(5.0)
+    one.send(msgspec.msgpack.encode(wire.Refusal("it stops\npairveil: all is well")))
+    with pytest.raises(PartyError) as found:
+        wire.receive(other, wire.Terms, "the coordinator")
+    assert "\n" not in str(found.value)
+    one.send(bytes(wire.SMALL + 1))
+    with pytest.raises(PartyError, match="sent a longer message than its turn allows"):
+        wire.receive(other, wire.Terms, "the coordinator")
+
+
 def test_what_has_no_proof_for_several_parties_is_refused_beforehand():
     parts = hospitals(2)
     for learner, reason in [

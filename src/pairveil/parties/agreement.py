@@ -35,7 +35,6 @@ from pairveil.engine.backends.parties import (
     JointRecords,
     Masks,
     OneOfSeveral,
-    salt_of,
 )
 from pairveil.errors import BudgetError, InputError, PartyError
 from pairveil.graph.digest import graph_digest
@@ -63,7 +62,7 @@ Known = dict[str, int]
 _HASH = 16  # bytes of a person's keyed hash
 _LARGE = 1 << 28  # bytes of a joining party whose graph is hashed: four million pairs
 _OWN = ("accountant", "preprocessor", "backend", "schema", "bounds", "verbose", "kappa")
-"""Parameters that say nothing to others, or that several parties cannot share."""
+"""Parameters that say nothing to others, or that several parties cannot share: no terms may set them."""
 
 
 class Disagreement(PartyError):
@@ -149,6 +148,8 @@ def learner_of(terms: wire.Terms, ledger: PrivacyLedger | None = None) -> Any:
     """The learner that terms name; only our own, since a message must not choose what code is run."""
     if terms.learner not in LEARNERS:
         raise Disagreement("the terms name a learner that this pairveil does not have")
+    if set(terms.options) & set(_OWN):  # files, clusters and ledgers are no coordinator's to name
+        raise Disagreement("the terms set what is each party's own")
     options: dict[str, Any] = dict(terms.options)
     try:
         return learner_class(terms.learner)(**options, accountant=ledger)
@@ -207,10 +208,23 @@ def promise_of(prepared: Prepared) -> str:
 def digest_of_certificate(certificate: Certificate) -> str:
     """What two certificates of one plan have in common, whoever computed them."""
     stated = certificate.to_dict()
-    for name in ("versions", "metric_sha256", "graph_digest"):
-        stated.pop(name, None)
+    stated.pop("versions")
     text = json.dumps(_rounded(stated), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _agreement(terms: wire.Terms, roster: wire.Roster) -> bytes:
+    """A digest of all that the coordinator tells before the first sum."""
+    return hashlib.sha256(wire.packed(terms) + wire.packed(roster)).digest()
+
+
+def fingerprint_of(agreement: bytes) -> str:
+    """What people compare: so long that nobody finds two agreements with one fingerprint.
+
+    Whoever exchanges keys tells two parties different rosters and can try many keys for each: half as many
+    bits as are compared must be out of reach.
+    """
+    return agreement[:20].hex(" ", 2)
 
 
 def _rounded(value: Any) -> Any:
@@ -398,7 +412,7 @@ class Joint:
         Fitted.
     certificate : Certificate
     fingerprint : str
-        Of the roster: the same for everybody, or the coordinator told parties different keys.
+        Of terms and roster: the same for everybody, or the coordinator told parties different things.
     finished : Finished
         What the coordinator releases.
     columns : tuple of str or None
@@ -460,7 +474,8 @@ def _take_part(
     _check_roster(terms, roster, mine)
     keys = {one.name: one.key for one in roster.who}
     place = 1 + sorted(keys).index(party.name)
-    masks, noise = Masks(key, keys, party.name, terms.session), noise_of(terms, place)
+    agreement = _agreement(terms, roster)
+    masks, noise = Masks(key, keys, party.name, agreement), noise_of(terms, place)
     n_records = sum(one.n_pairs_used for one in roster.who)
     shares = terms.n_parties - terms.colluders if terms.noise == "parties" else None
     own = backend_for(_in_doubles(material.used), "auto")
@@ -473,7 +488,7 @@ def _take_part(
         )
     if party.ledger is not None:
         party.ledger.quote(**prepared.cost())  # refuses while nobody was charged
-    fingerprint = salt_of(keys, terms.session).hex()[:16]
+    fingerprint = fingerprint_of(agreement)
     if agreed is not None:
         agreed(prepared, fingerprint)
     send(channel, wire.Ready(promise_of(prepared)), COORDINATOR)
@@ -567,7 +582,8 @@ def _check_roster(terms: wire.Terms, roster: wire.Roster, mine: wire.Joining) ->
     stated = wire.Member(
         mine.name, mine.key, mine.n_pairs_given, mine.n_pairs_used, mine.kappas_used, mine.graph
     )
-    if len(roster.who) != terms.n_parties or own != [stated]:
+    names = {one.name for one in roster.who}
+    if not len(roster.who) == len(names) == terms.n_parties or own != [stated]:
         raise Disagreement("the coordinator lists other parties or numbers than were stated")
     kappas = [dict(one.kappas) for one in roster.who]
     least = joint_kappas(terms.kappa_rule, kappas)
@@ -597,7 +613,7 @@ def coordinate(
     on_step : callable, optional
         As for ``fit``.
     agreed : callable, optional
-        Called with the prepared fit and the roster's fingerprint, before anybody is charged.
+        Called with the prepared fit and the fingerprint, before anybody is charged.
 
     Raises PartyError: somebody left, or said what cannot be gone on with; the message names who.
     """
@@ -642,7 +658,7 @@ def _coordinate(
         ready = receive(channel, wire.Ready, f"party '{name}'")
         if ready.promise != roster.promise:
             raise Disagreement(f"party '{name}' comes to another plan or certificate")
-    fingerprint = salt_of({one.name: one.key for one in who}, terms.session).hex()[:16]
+    fingerprint = fingerprint_of(_agreement(terms, roster))
     if agreed is not None:
         agreed(prepared, fingerprint)
     for name, channel in by_name.items():
