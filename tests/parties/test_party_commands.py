@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import socket
 import sys
 import threading
 import time
@@ -276,6 +277,24 @@ def test_strangers_are_sent_away_and_an_impostor_is_not_spoken_to():
             channel.close()
     with pytest.raises(PartyError, match="no coordinator answers"):
         join(true, 1.0)
+
+
+def test_a_coordinator_listens_at_an_address_of_version_6():
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            pass
+    except OSError:
+        pytest.skip("this machine has no such addresses")
+    with listening("[::1]", 0) as listener:
+        admitted = []
+        waiting = threading.Thread(target=lambda: admitted.extend(listener.admit(1, 5.0, 20.0)))
+        waiting.start()
+        guest = join(Invitation.read(str(listener.invitation)), 5.0)
+        waiting.join()
+        guest.send(b"hello")
+        assert admitted[0].receive(100) == b"hello"
+        guest.close()
+        admitted[0].close()
 
 
 def join_again(listener, invitation):

@@ -578,13 +578,60 @@ def test_a_roster_that_lists_one_name_twice_is_refused():
     assert "other parties or numbers" in str(parties[0])
 
 
-def test_the_coordinators_certificate_is_the_agreed_one_in_all_that_is_not_of_its_machine():
-    def how(found):
-        stated = json.loads(found["certificate"])
-        return found | {"certificate": json.dumps(stated | {"graph_digest": "0" * 64})}
+def with_digest(found):
+    stated = json.loads(found["certificate"])
+    return found | {"certificate": json.dumps(stated | {"graph_digest": "0" * 64})}
 
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        (with_digest, "another certificate than was agreed on"),
+        (lambda found: found | {"certificate": "{"}, "another certificate than was agreed on"),
+        (lambda found: found | {"n_components": 7}, "another metric than follows"),
+        (
+            lambda found: found | {"components": found["components"][8:]},
+            "another metric than follows",
+        ),
+    ],
+)
+def test_a_party_takes_no_other_result_than_was_agreed_on(how, reason):
     _, parties = hearing("finished", how)
-    assert "another certificate than was agreed on" in str(parties[0])
+    assert isinstance(parties[0], PartyError)
+    assert reason in str(parties[0])
+
+
+def test_the_full_graphs_kappa_is_no_smaller_than_a_partys_own():
+    """The caveat of a selected fit states it."""
+    people = np.random.default_rng(0).uniform(-0.5, 0.5, size=(40, 3))
+    pairs = np.array([(i, j) for i in range(40) for j in range(i + 1, 40) if (i + j) % 3 == 0])
+    full = PairSet(people, pairs, np.resize([1, -1], len(pairs)), ids=np.arange(40))
+    learner = DPPMetricLearner(epsilon=9.0, n_steps=3)
+
+    def how(found):
+        return found | {"kappas_given": found["kappas_used"]}
+
+    _, parties = fit_for_real(
+        [full, path(range(50, 90))], learner,
+        change=lambda i, end: Changed(end, "roster", how) if i == 0 else end,
+    )  # fmt: skip
+    assert "counts a smaller kappa than the parties' own give" in str(parties[0])
+
+
+def test_a_party_that_hashes_one_person_on_both_sides_is_named():
+    def how(found):
+        return found | {"edges": bytes(len(found["edges"]))}
+
+    class Sent(Changed):
+        def send(self, message):
+            found = msgspec.msgpack.decode(message)
+            self.end.send(msgspec.msgpack.encode(how(found) if "edges" in found else found))
+
+    problem, _ = fit_for_real(
+        hospitals(2), DPPMetricLearner(**QUICK), kappa_rule="union",
+        change=lambda i, end: Sent(end, "none", how) if i == 0 else end,
+    )  # fmt: skip
+    assert "party 'A' pairs somebody with herself" in str(problem)
 
 
 def test_what_a_stranger_says_is_one_line_and_no_longer_than_its_turn_allows():

@@ -277,6 +277,8 @@ def _union(joined: Sequence[wire.Joining]) -> tuple[Known, Known]:
         if len(one.edges) != 2 * _HASH * n or len(one.used) != -(-n // 8):
             raise Disagreement(f"party '{one.name}' sent no hashed ids of its pairs: --graph-key")
         edges.append(np.frombuffer(one.edges, dtype=f"V{_HASH}").reshape(n, 2))
+        if (edges[-1][:, 0] == edges[-1][:, 1]).any():
+            raise Disagreement(f"party '{one.name}' pairs somebody with herself")
         used.append(np.unpackbits(np.frombuffer(one.used, dtype=np.uint8), count=n).astype(bool))
         if used[-1].sum() != one.n_pairs_used:
             raise Disagreement(f"party '{one.name}' says two things of how many pairs it uses")
@@ -497,12 +499,15 @@ def _take_part(
     finished = receive(
         channel, wire.Finished, COORDINATOR, 8 * learner.components_.size + wire.SMALL
     )
-    certificate = Certificate.from_json(finished.certificate)
-    if digest_of_certificate(certificate) != roster.promise:
+    certificate = None
+    with suppress(InputError):
+        certificate = Certificate.from_json(finished.certificate)
+    if certificate is None or digest_of_certificate(certificate) != roster.promise:
         raise PartyError("the coordinator finished with another certificate than was agreed on")
     joint = Joint(learner, certificate, fingerprint, finished, records.feature_names)
-    ours = learner.components_
-    if len(finished.components) != 8 * ours.size or not np.allclose(
+    ours, rows = learner.components_, finished.n_components
+    alike = rows == len(ours) and len(finished.components) == 8 * ours.size
+    if not alike or not np.allclose(
         joint.components, ours, rtol=1e-6, atol=1e-6 * float(np.abs(ours).max())
     ):
         raise PartyError(
@@ -585,9 +590,12 @@ def _check_roster(terms: wire.Terms, roster: wire.Roster, mine: wire.Joining) ->
     names = {one.name for one in roster.who}
     if not len(roster.who) == len(names) == terms.n_parties or own != [stated]:
         raise Disagreement("the coordinator lists other parties or numbers than were stated")
-    kappas = [dict(one.kappas) for one in roster.who]
-    least = joint_kappas(terms.kappa_rule, kappas)
-    for known in (dict(roster.kappas_given), dict(roster.kappas_used)):
+    others = [dict(one.kappas) for one in roster.who if one.name != mine.name]
+    for stated_kappas, ours in (
+        (roster.kappas_given, mine.kappas_given),
+        (roster.kappas_used, mine.kappas_used),
+    ):
+        known, least = dict(stated_kappas), joint_kappas(terms.kappa_rule, [*others, dict(ours)])
         if set(known) != set(UNITS) or any(known[unit] < least[unit] for unit in UNITS):
             raise Disagreement("the coordinator counts a smaller kappa than the parties' own give")
 

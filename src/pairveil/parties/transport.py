@@ -189,8 +189,9 @@ def listening(host: str, port: int, name: str | None = None) -> Iterator[Listene
     name : str, optional
         What the invitation calls this machine; by default ``host``.
     """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        server = socket.create_server((host, port))
+        server = socket.create_server((host.strip("[]"), port), family=family)
     except OSError as problem:
         raise InputError(f"nothing can listen at {host}:{port}: {problem.strerror}") from None
     with server:
