@@ -1113,6 +1113,30 @@ PARTIES = [
         _in("test_party_sums"),
     ),
     Mutation(
+        "parties: who was told another total has the masks of the others",
+        "self._masks.heard(told)",
+        "pass",
+        _in("test_party_sums"),
+    ),
+    Mutation(
+        "parties: who was asked for another noise has the masks of the others",
+        "self._masks.heard(asked)",
+        "pass",
+        _in("test_party_sums"),
+    ),
+    Mutation(
+        "parties: who was told another roster has the masks and the fingerprint of the others",
+        "hashlib.sha256(wire.packed(terms) + wire.packed(roster))",
+        "hashlib.sha256(terms.session)",
+        _in("test_party_fits"),
+    ),
+    Mutation(
+        "parties: a coordinator names a file that a party reads",
+        "if set(terms.options) & set(_OWN):",
+        "if False:",
+        _in("test_party_fits"),
+    ),
+    Mutation(
         "parties: one party adds no noise",
         "if self._shares is not None:",
         "if self._shares is not None and self._masks._secrets[-1][1]:",

@@ -42,13 +42,20 @@ class Watched:
         self.end.close()
 
 
-def together(parts, query, statistic, grid, scale, noises, *, shares, rounds=1, patience=20.0):
-    """The coordinator's totals of some answers, and what each party sent; ``shares``: None is its noise."""
+def together(
+    parts, query, statistic, grid, scale, noises, *, shares, rounds=1, patience=20.0, change=None
+):
+    """The coordinator's totals of some answers, and what each party sent; ``shares``: None is its noise.
+
+    ``change``: from a party's number and its end of the line to the end that it gets.
+    """
     keys = [X25519PrivateKey.generate() for _ in parts]
     roster = {f"{i}": key.public_key().public_bytes_raw() for i, key in enumerate(keys)}
     n_records = sum(part.n_records for part in parts)
     ends = [line(patience) for _ in parts]
-    watched = [Watched(end) for _, end in ends]
+    watched = [
+        Watched(end if change is None else change(i, end)) for i, (_, end) in enumerate(ends)
+    ]
     problems = []
 
     def take_part(i):

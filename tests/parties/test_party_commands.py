@@ -1,9 +1,13 @@
 """`fit --parties`, `party` and `federate simulate` on files, over TLS on this machine."""
 
 import hashlib
+import io
 import json
+import socket
+import sys
 import threading
 import time
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -12,11 +16,14 @@ from joint import hospital
 from pyarrow import csv
 
 from pairveil import Certificate, PrivacyLedger, ReleasedMetric
+from pairveil.cli.terminal import Terminal
 from pairveil.errors import InputError, PartyError
 from pairveil.jobs.fit import FitJob
 from pairveil.jobs.job import Telling
 from pairveil.jobs.parties import FederateJob, PartyJob
 from pairveil.parties.transport import Invitation, join, listening
+from pairveil.release.release import SIGNATURE_FILE
+from pairveil.release.signing import check_signature, new_key, sign
 
 SCHEMA = """
 version = 1
@@ -52,8 +59,9 @@ class Hearing(Telling):
         self.heard, self.said, self.invitation = threading.Event(), [], None
 
     def address(self, sentence):
-        self.invitation = sentence.split()[-1]
-        self.heard.set()
+        if "--join" in sentence:
+            self.invitation = sentence.split()[-1]
+            self.heard.set()
 
     def say(self, *sentences):
         self.said += sentences
@@ -78,8 +86,10 @@ def run_jobs(coordinator, parties):
     threads[0].start()
     hearing.heard.wait(20)
     for about in parties if hearing.invitation else ():
+        tell = about.pop("tell", None) or Telling()
         job = PartyJob(join=hearing.invitation, wait=20.0, **about)
-        threads.append(threading.Thread(target=run, args=(about["called"], job.run)))
+        work = partial(job.run, tell)
+        threads.append(threading.Thread(target=run, args=(about["called"], work)))
         threads[-1].start()
     for thread in threads:
         thread.join()
@@ -122,6 +132,71 @@ def test_three_parties_write_one_release_that_all_can_sign(tmp_path, schema):
         ledger = PrivacyLedger.open(tmp_path / f"{name}.json")
         assert ledger.spent() == pytest.approx(made["certificate"]["epsilon"])
     assert any("East (300), North (300), West (300)" in one for one in hearing.said)
+    # All sign one folder; whoever changes it has nobody's signature.
+    keys = {name: new_key(tmp_path / f"{name}.pem") for name in names}
+    for name in [*names, "East"]:
+        sign(tmp_path / "joint", tmp_path / f"{name}.pem")
+    assert all(check_signature(tmp_path / "joint", key).uncovered == () for key in keys.values())
+    envelope = json.loads((tmp_path / "joint" / SIGNATURE_FILE).read_text())
+    assert len(envelope["signatures"]) == 3
+    (tmp_path / "joint" / "README.md").write_text("changed")
+    sign(tmp_path / "joint", tmp_path / "West.pem")
+    assert check_signature(tmp_path / "joint", keys["West"])
+    for name in ("East", "North"):
+        with pytest.raises(InputError, match="wrongly signed"):
+            check_signature(tmp_path / "joint", keys[name])
+
+
+class Telephone(Telling):
+    """An operator who reads the fingerprint out, and types what another one reads."""
+
+    def __init__(self, misread=""):
+        super().__init__()
+        self.seen, self.read, self.other, self.misread = threading.Event(), "", None, misread
+
+    def address(self, sentence):
+        self.read = sentence.rpartition(": ")[2]
+        self.seen.set()
+
+    def ask(self, question):
+        assert "another party" in question
+        assert self.other.seen.wait(20)
+        return f" {self.other.read}{self.misread}\n"
+
+
+@pytest.mark.parametrize("misread", ["", "0"])
+def test_nobody_is_charged_before_the_fingerprints_are_compared(tmp_path, schema, misread):
+    east, west = Telephone(), Telephone(misread)
+    east.other, west.other = west, east
+    parties = [
+        {
+            **write(tmp_path / name, 10_000 * i), "schema": schema, "called": name, "compare": True,
+            "out": tmp_path / f"{name}-out", "ledger": tmp_path / f"{name}.json", "budget": 3.0, "tell": tell,
+        }
+        for i, (name, tell) in enumerate([("East", east), ("West", west)])
+    ]  # fmt: skip
+    results, _ = run_jobs(
+        FitJob(parties=2, schema=schema, out=tmp_path / "joint", wait=20.0), parties
+    )
+    charged = [len(PrivacyLedger.open(tmp_path / f"{n}.json").entries) for n in ("East", "West")]
+    if not misread:
+        assert results["East"]["fingerprint"] == east.read == west.read
+        assert charged == [1, 1]
+        return
+    assert "what was typed is another fingerprint" in str(results["West"])
+    assert "what was typed is another fingerprint" in str(results["East"])
+    assert charged == [0, 0]
+
+
+def test_a_terminal_asks_and_gives_programs_where_to_join_on_the_other_stream(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("ab12 cd34\n"))
+    terminal = Terminal(json=True)
+    assert terminal.ask("Fingerprint?") == "ab12 cd34\n"
+    terminal.address("Parties join with ...")
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "Fingerprint?" in said.err
+    assert "Parties join with" in said.err
 
 
 def test_a_party_with_another_schema_is_refused_before_anything_is_charged(tmp_path, schema):
@@ -202,6 +277,24 @@ def test_strangers_are_sent_away_and_an_impostor_is_not_spoken_to():
             channel.close()
     with pytest.raises(PartyError, match="no coordinator answers"):
         join(true, 1.0)
+
+
+def test_a_coordinator_listens_at_an_address_of_version_6():
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            pass
+    except OSError:
+        pytest.skip("this machine has no such addresses")
+    with listening("[::1]", 0) as listener:
+        admitted = []
+        waiting = threading.Thread(target=lambda: admitted.extend(listener.admit(1, 5.0, 20.0)))
+        waiting.start()
+        guest = join(Invitation.read(str(listener.invitation)), 5.0)
+        waiting.join()
+        guest.send(b"hello")
+        assert admitted[0].receive(100) == b"hello"
+        guest.close()
+        admitted[0].close()
 
 
 def join_again(listener, invitation):

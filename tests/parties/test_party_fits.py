@@ -525,6 +525,126 @@ def test_a_roster_or_a_result_that_does_not_follow_is_refused():
     assert "another metric" in zeros
 
 
+class Changed(Watched):
+    """Hears other messages of one kind than were sent."""
+
+    def __init__(self, end, kind, how):
+        super().__init__(end)
+        self.kind, self.how = kind, how
+
+    def receive(self, most):
+        found = msgspec.msgpack.decode(self.end.receive(most))
+        return msgspec.msgpack.encode(self.how(found) if found["kind"] == self.kind else found)
+
+
+def hearing(kind, how):
+    """What the parties of a fit come to where the first of them hears something else."""
+    return fit_for_real(
+        hospitals(3), DPPMetricLearner(**QUICK),
+        change=lambda i, end: Changed(end, kind, how) if i == 0 else end,
+    )  # fmt: skip
+
+
+def test_whoever_is_told_another_roster_has_another_fingerprint():
+    """Nothing else follows from this number: the certificate is the same."""
+
+    def how(found):
+        found["who"][1]["graph"] = "0" * 64
+        return found
+
+    joint, parties = hearing("roster", how)
+    assert parties[1].fingerprint == parties[2].fingerprint == joint.fingerprint
+    assert parties[0].fingerprint != joint.fingerprint
+    # Half of the bits must be out of reach of whoever tries keys for two rosters.
+    assert len(bytes.fromhex(joint.fingerprint)) == 20
+
+
+@pytest.mark.parametrize("name", ["schema", "bounds", "preprocessor", "backend", "kappa"])
+def test_terms_name_no_file_and_no_cluster_of_a_party(name, tmp_path):
+    """A party would read what the coordinator names."""
+    file = tmp_path / "file"
+    file.write_text("a secret")
+    _, parties = hearing(
+        "terms", lambda found: found | {"options": found["options"] | {name: str(file)}}
+    )
+    assert "the terms set what is each party's own" in str(parties[0])
+
+
+def test_a_roster_that_lists_one_name_twice_is_refused():
+    """All noise would be thought to be of three, and be of two."""
+    _, parties = hearing(
+        "roster", lambda found: found | {"who": [*found["who"][:2], found["who"][1]]}
+    )
+    assert "other parties or numbers" in str(parties[0])
+
+
+def with_digest(found):
+    stated = json.loads(found["certificate"])
+    return found | {"certificate": json.dumps(stated | {"graph_digest": "0" * 64})}
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        (with_digest, "another certificate than was agreed on"),
+        (lambda found: found | {"certificate": "{"}, "another certificate than was agreed on"),
+        (lambda found: found | {"n_components": 7}, "another metric than follows"),
+        (
+            lambda found: found | {"components": found["components"][8:]},
+            "another metric than follows",
+        ),
+    ],
+)
+def test_a_party_takes_no_other_result_than_was_agreed_on(how, reason):
+    _, parties = hearing("finished", how)
+    assert isinstance(parties[0], PartyError)
+    assert reason in str(parties[0])
+
+
+def test_the_full_graphs_kappa_is_no_smaller_than_a_partys_own():
+    """The caveat of a selected fit states it."""
+    people = np.random.default_rng(0).uniform(-0.5, 0.5, size=(40, 3))
+    pairs = np.array([(i, j) for i in range(40) for j in range(i + 1, 40) if (i + j) % 3 == 0])
+    full = PairSet(people, pairs, np.resize([1, -1], len(pairs)), ids=np.arange(40))
+    learner = DPPMetricLearner(epsilon=9.0, n_steps=3)
+
+    def how(found):
+        return found | {"kappas_given": found["kappas_used"]}
+
+    _, parties = fit_for_real(
+        [full, path(range(50, 90))], learner,
+        change=lambda i, end: Changed(end, "roster", how) if i == 0 else end,
+    )  # fmt: skip
+    assert "counts a smaller kappa than the parties' own give" in str(parties[0])
+
+
+def test_a_party_that_hashes_one_person_on_both_sides_is_named():
+    def how(found):
+        return found | {"edges": bytes(len(found["edges"]))}
+
+    class Sent(Changed):
+        def send(self, message):
+            found = msgspec.msgpack.decode(message)
+            self.end.send(msgspec.msgpack.encode(how(found) if "edges" in found else found))
+
+    problem, _ = fit_for_real(
+        hospitals(2), DPPMetricLearner(**QUICK), kappa_rule="union",
+        change=lambda i, end: Sent(end, "none", how) if i == 0 else end,
+    )  # fmt: skip
+    assert "party 'A' pairs somebody with herself" in str(problem)
+
+
+def test_what_a_stranger_says_is_one_line_and_no_longer_than_its_turn_allows():
+    one, other = line(5.0)
+    one.send(msgspec.msgpack.encode(wire.Refusal("it stops\npairveil: all is well")))
+    with pytest.raises(PartyError) as found:
+        wire.receive(other, wire.Terms, "the coordinator")
+    assert "\n" not in str(found.value)
+    one.send(bytes(wire.SMALL + 1))
+    with pytest.raises(PartyError, match="sent a longer message than its turn allows"):
+        wire.receive(other, wire.Terms, "the coordinator")
+
+
 def test_what_has_no_proof_for_several_parties_is_refused_beforehand():
     parts = hospitals(2)
     for learner, reason in [

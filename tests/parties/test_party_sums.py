@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-from joint import hospitals, together
+from joint import Watched, hospitals, together
 from scipy.stats import chi2
 
 from pairveil.engine.backends.parties import Masks, check_room
@@ -72,6 +72,28 @@ def test_the_total_is_exact_and_each_message_is_uniform():
     for left_out in range(3):
         assert is_uniform(sum(one[0] for i, one in enumerate(messages) if i != left_out))
     assert not is_uniform(np.full(N_ENTRIES, whole[0]).view(np.uint64))  # the test can fail
+
+
+@pytest.mark.parametrize("kind", ["question", "total"])
+def test_parties_that_are_told_different_things_have_masks_that_do_not_cancel(kind):
+    """A coordinator that lets one of them take another way, with less noise, sees random words."""
+
+    class Told(Watched):
+        def receive(self, most):
+            found = msgspec.msgpack.decode(super().receive(most))
+            if found["kind"] == kind == "question":
+                found["scale"] *= 1 + 1e-7
+            elif found["kind"] == kind:
+                found["numbers"] = bytes(len(found["numbers"]))
+            return msgspec.msgpack.encode(found)
+
+    _, sent = together(
+        hospitals(3), QUERY, Ones(), GRID, SCALE, [SeededNoise(i) for i in range(4)], shares=2, rounds=2,
+        change=lambda i, end: Told(end) if i == 0 else end,
+    )  # fmt: skip
+    first, second = (sum(words_of(one)[place] for one in sent) for place in (0, 1))
+    assert is_uniform(first) == (kind == "question")
+    assert is_uniform(second)
 
 
 def test_a_colluder_who_takes_its_masks_off_sees_the_sum_of_the_others_alone():

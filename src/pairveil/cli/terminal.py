@@ -193,6 +193,7 @@ class Terminal(Telling):
         super().__init__()
         self.json, self.talks = json, not (json or quiet)
         self.notes = self.notes if notes is None else notes
+        self._bar: Progress | None = None
 
     def say(self, *sentences: str) -> None:
         """Lines for people; what they hold is shown and never obeyed."""
@@ -204,9 +205,18 @@ class Terminal(Telling):
         say_note(sentence)
 
     def address(self, sentence: str) -> None:
-        """A line that is the result: only programs get it otherwise."""
-        if not self.json:
-            stdout.print(sentence, markup=False)
+        """A line that is the result, beside the object that programs get."""
+        (stderr if self.json else stdout).print(sentence, markup=False)
+
+    def ask(self, question: str) -> str:
+        """What somebody types; no bar is drawn over it meanwhile."""
+        if self._bar is not None:
+            self._bar.stop()
+        stderr.print(question, markup=False, end=" ")
+        typed = sys.stdin.readline()
+        if self._bar is not None:
+            self._bar.start()
+        return typed
 
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """A small table for people."""
@@ -242,6 +252,7 @@ class Terminal(Telling):
         columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(), words)
         with compiling_said(), Progress(*columns, console=stderr, transient=True) as bar:
             said = "epsilon so far" if charged is None else "epsilon charged"
+            self._bar = bar
             task = bar.add_task("learning", total=1.0, words=said, epsilon=round_up(charged or 0.0))
 
             def show(done: float, spent: float) -> None:

@@ -99,6 +99,10 @@ class Telling:
     def address(self, sentence: str) -> None:
         """Where to go on: those who asked for quiet need it too."""
 
+    def ask(self, question: str) -> str:  # noqa: ARG002
+        """What somebody types; here nobody does."""
+        return ""
+
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """A small table for people."""
 

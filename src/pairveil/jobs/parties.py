@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from pairveil.errors import InputError
+from pairveil.errors import InputError, PartyError
 from pairveil.jobs.job import FILES, OUTPUT, PRIVACY, RELEASE, Job, Telling, argument, option
 from pairveil.jobs.options import (
     FEATURES_HELP,
@@ -112,8 +112,11 @@ def coordinate_fit(job: Any, tell: Telling) -> None:
 class _Place:
     """Tells what was agreed on and reserves the folder, while nobody was charged."""
 
-    def __init__(self, out: Path, overwrite: bool, open_: ExitStack, tell: Telling) -> None:
+    def __init__(
+        self, out: Path, overwrite: bool, open_: ExitStack, tell: Telling, *, compare: bool = False
+    ) -> None:
         self.out, self.overwrite, self._open, self._tell = out, overwrite, open_, tell
+        self._compare = compare
         self.draft: Any = None
 
     def __call__(self, prepared: Any, fingerprint: str) -> None:
@@ -126,8 +129,15 @@ class _Place:
             f"{one['name']} ({one['n_pairs_used']:,})" for one in certificate.parties["who"]
         )
         self._tell.say(f"Parties and the pairs they use: {who}.", trust_of(certificate))
-        self._tell.say(f"Fingerprint of the roster, the same for everybody: {fingerprint}.")
+        self._tell.address(f"Fingerprint of what was agreed on, the same for all: {fingerprint}")
         tell_epsilons(self._tell, certificate)
+        if self._compare:
+            typed = self._tell.ask("Type the fingerprint that another party reads to you:")
+            if typed.split() != fingerprint.split():
+                raise PartyError(
+                    "what was typed is another fingerprint: unless it was misread, the coordinator told "
+                    "parties different things"
+                )
         rows = most_rows(prepared.recipe, n)
         reserved = ReleasedMetric.reserve(self.out, n, rows, overwrite=self.overwrite)
         self.draft = self._open.enter_context(reserved)
@@ -239,6 +249,12 @@ class PartyJob(PeopleOptions, PairOptions, ScalingOptions, Spending, Job):
     colluders: int = option(
         1, "Parties that must be allowed to collude, at least.", panel=PRIVACY, min=1, typed=True
     )
+    compare: bool = option(
+        False,
+        "Sum nothing before you typed the fingerprint that another party reads to you.",
+        panel=PRIVACY,
+        typed=True,
+    )
     wait: float = option(_WAIT, "Seconds that a message may take.", min=1, panel=OUTPUT)
 
     def work(self, tell: Telling) -> None:
@@ -274,7 +290,7 @@ class PartyJob(PeopleOptions, PairOptions, ScalingOptions, Spending, Job):
             training.names,
         )
         with ExitStack() as open_:
-            place = _Place(self.out, self.overwrite, open_, tell)
+            place = _Place(self.out, self.overwrite, open_, tell, compare=self.compare)
             with tell.waiting("waiting for the others"):
                 channel = join(invitation, self.wait)
             with tell.progress(None) as show:

@@ -35,7 +35,6 @@ from pairveil.engine.backends.parties import (
     JointRecords,
     Masks,
     OneOfSeveral,
-    salt_of,
 )
 from pairveil.errors import BudgetError, InputError, PartyError
 from pairveil.graph.digest import graph_digest
@@ -63,7 +62,7 @@ Known = dict[str, int]
 _HASH = 16  # bytes of a person's keyed hash
 _LARGE = 1 << 28  # bytes of a joining party whose graph is hashed: four million pairs
 _OWN = ("accountant", "preprocessor", "backend", "schema", "bounds", "verbose", "kappa")
-"""Parameters that say nothing to others, or that several parties cannot share."""
+"""Parameters that say nothing to others, or that several parties cannot share: no terms may set them."""
 
 
 class Disagreement(PartyError):
@@ -149,6 +148,8 @@ def learner_of(terms: wire.Terms, ledger: PrivacyLedger | None = None) -> Any:
     """The learner that terms name; only our own, since a message must not choose what code is run."""
     if terms.learner not in LEARNERS:
         raise Disagreement("the terms name a learner that this pairveil does not have")
+    if set(terms.options) & set(_OWN):  # files, clusters and ledgers are no coordinator's to name
+        raise Disagreement("the terms set what is each party's own")
     options: dict[str, Any] = dict(terms.options)
     try:
         return learner_class(terms.learner)(**options, accountant=ledger)
@@ -207,10 +208,23 @@ def promise_of(prepared: Prepared) -> str:
 def digest_of_certificate(certificate: Certificate) -> str:
     """What two certificates of one plan have in common, whoever computed them."""
     stated = certificate.to_dict()
-    for name in ("versions", "metric_sha256", "graph_digest"):
-        stated.pop(name, None)
+    stated.pop("versions")
     text = json.dumps(_rounded(stated), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _agreement(terms: wire.Terms, roster: wire.Roster) -> bytes:
+    """A digest of all that the coordinator tells before the first sum."""
+    return hashlib.sha256(wire.packed(terms) + wire.packed(roster)).digest()
+
+
+def fingerprint_of(agreement: bytes) -> str:
+    """What people compare: so long that nobody finds two agreements with one fingerprint.
+
+    Whoever exchanges keys tells two parties different rosters and can try many keys for each: half as many
+    bits as are compared must be out of reach.
+    """
+    return agreement[:20].hex(" ", 2)
 
 
 def _rounded(value: Any) -> Any:
@@ -263,6 +277,8 @@ def _union(joined: Sequence[wire.Joining]) -> tuple[Known, Known]:
         if len(one.edges) != 2 * _HASH * n or len(one.used) != -(-n // 8):
             raise Disagreement(f"party '{one.name}' sent no hashed ids of its pairs: --graph-key")
         edges.append(np.frombuffer(one.edges, dtype=f"V{_HASH}").reshape(n, 2))
+        if (edges[-1][:, 0] == edges[-1][:, 1]).any():
+            raise Disagreement(f"party '{one.name}' pairs somebody with herself")
         used.append(np.unpackbits(np.frombuffer(one.used, dtype=np.uint8), count=n).astype(bool))
         if used[-1].sum() != one.n_pairs_used:
             raise Disagreement(f"party '{one.name}' says two things of how many pairs it uses")
@@ -398,7 +414,7 @@ class Joint:
         Fitted.
     certificate : Certificate
     fingerprint : str
-        Of the roster: the same for everybody, or the coordinator told parties different keys.
+        Of terms and roster: the same for everybody, or the coordinator told parties different things.
     finished : Finished
         What the coordinator releases.
     columns : tuple of str or None
@@ -460,7 +476,8 @@ def _take_part(
     _check_roster(terms, roster, mine)
     keys = {one.name: one.key for one in roster.who}
     place = 1 + sorted(keys).index(party.name)
-    masks, noise = Masks(key, keys, party.name, terms.session), noise_of(terms, place)
+    agreement = _agreement(terms, roster)
+    masks, noise = Masks(key, keys, party.name, agreement), noise_of(terms, place)
     n_records = sum(one.n_pairs_used for one in roster.who)
     shares = terms.n_parties - terms.colluders if terms.noise == "parties" else None
     own = backend_for(_in_doubles(material.used), "auto")
@@ -473,7 +490,7 @@ def _take_part(
         )
     if party.ledger is not None:
         party.ledger.quote(**prepared.cost())  # refuses while nobody was charged
-    fingerprint = salt_of(keys, terms.session).hex()[:16]
+    fingerprint = fingerprint_of(agreement)
     if agreed is not None:
         agreed(prepared, fingerprint)
     send(channel, wire.Ready(promise_of(prepared)), COORDINATOR)
@@ -482,12 +499,15 @@ def _take_part(
     finished = receive(
         channel, wire.Finished, COORDINATOR, 8 * learner.components_.size + wire.SMALL
     )
-    certificate = Certificate.from_json(finished.certificate)
-    if digest_of_certificate(certificate) != roster.promise:
+    certificate = None
+    with suppress(InputError):
+        certificate = Certificate.from_json(finished.certificate)
+    if certificate is None or digest_of_certificate(certificate) != roster.promise:
         raise PartyError("the coordinator finished with another certificate than was agreed on")
     joint = Joint(learner, certificate, fingerprint, finished, records.feature_names)
-    ours = learner.components_
-    if len(finished.components) != 8 * ours.size or not np.allclose(
+    ours, rows = learner.components_, finished.n_components
+    alike = rows == len(ours) and len(finished.components) == 8 * ours.size
+    if not alike or not np.allclose(
         joint.components, ours, rtol=1e-6, atol=1e-6 * float(np.abs(ours).max())
     ):
         raise PartyError(
@@ -567,11 +587,15 @@ def _check_roster(terms: wire.Terms, roster: wire.Roster, mine: wire.Joining) ->
     stated = wire.Member(
         mine.name, mine.key, mine.n_pairs_given, mine.n_pairs_used, mine.kappas_used, mine.graph
     )
-    if len(roster.who) != terms.n_parties or own != [stated]:
+    names = {one.name for one in roster.who}
+    if not len(roster.who) == len(names) == terms.n_parties or own != [stated]:
         raise Disagreement("the coordinator lists other parties or numbers than were stated")
-    kappas = [dict(one.kappas) for one in roster.who]
-    least = joint_kappas(terms.kappa_rule, kappas)
-    for known in (dict(roster.kappas_given), dict(roster.kappas_used)):
+    others = [dict(one.kappas) for one in roster.who if one.name != mine.name]
+    for stated_kappas, ours in (
+        (roster.kappas_given, mine.kappas_given),
+        (roster.kappas_used, mine.kappas_used),
+    ):
+        known, least = dict(stated_kappas), joint_kappas(terms.kappa_rule, [*others, dict(ours)])
         if set(known) != set(UNITS) or any(known[unit] < least[unit] for unit in UNITS):
             raise Disagreement("the coordinator counts a smaller kappa than the parties' own give")
 
@@ -597,7 +621,7 @@ def coordinate(
     on_step : callable, optional
         As for ``fit``.
     agreed : callable, optional
-        Called with the prepared fit and the roster's fingerprint, before anybody is charged.
+        Called with the prepared fit and the fingerprint, before anybody is charged.
 
     Raises PartyError: somebody left, or said what cannot be gone on with; the message names who.
     """
@@ -642,7 +666,7 @@ def _coordinate(
         ready = receive(channel, wire.Ready, f"party '{name}'")
         if ready.promise != roster.promise:
             raise Disagreement(f"party '{name}' comes to another plan or certificate")
-    fingerprint = salt_of({one.name: one.key for one in who}, terms.session).hex()[:16]
+    fingerprint = fingerprint_of(_agreement(terms, roster))
     if agreed is not None:
         agreed(prepared, fingerprint)
     for name, channel in by_name.items():

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from pairveil.engine.backends.messages import NoiseBy, Rule
+from pairveil.engine.backends.messages import TOO_LONG, NoiseBy, Rule
 from pairveil.errors import InputError, PartyError
 from pairveil.parties.agreement import (
     Consent,
@@ -58,8 +58,10 @@ class Line:
             found = self._incoming.get(timeout=self._patience)
         except queue.Empty:
             raise TimeoutError from None
-        if found is None or len(found) > most:
+        if found is None:
             raise EOFError
+        if len(found) > most:
+            raise EOFError(TOO_LONG)
         return found
 
     def close(self) -> None:

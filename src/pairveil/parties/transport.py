@@ -26,6 +26,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from pairveil.engine.backends.messages import TOO_LONG
 from pairveil.errors import InputError, PartyError
 
 _TOKEN = 16  # bytes
@@ -88,7 +89,7 @@ class TlsChannel:
         until = time.monotonic() + self._patience
         length = int.from_bytes(self._exactly(4, until), "big")
         if length > most:
-            raise EOFError
+            raise EOFError(TOO_LONG)
         return self._exactly(length, until)
 
     def close(self) -> None:
@@ -188,8 +189,9 @@ def listening(host: str, port: int, name: str | None = None) -> Iterator[Listene
     name : str, optional
         What the invitation calls this machine; by default ``host``.
     """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        server = socket.create_server((host, port))
+        server = socket.create_server((host.strip("[]"), port), family=family)
     except OSError as problem:
         raise InputError(f"nothing can listen at {host}:{port}: {problem.strerror}") from None
     with server:

@@ -79,7 +79,8 @@ def new_key(path: str | Path) -> Path:
 def sign(folder: str | Path, key: str | Path) -> Path:
     """Sign every file of a release whose certificate holds; an earlier signature is replaced.
 
-    The statement names each file's SHA-256, the certificate's and the time of signing.
+    The statement names each file's SHA-256, the certificate's and the time of signing. Of a release of
+    several parties each signs the statement of the first, if it is of these files, beside the others.
 
     Returns the envelope's file, ``signature.dsse.json`` in the folder.
     """
@@ -102,15 +103,16 @@ def sign(folder: str | Path, key: str | Path) -> Path:
         },
     }
     payload = json.dumps(statement, sort_keys=True, separators=(",", ":")).encode()
+    own, others = key_id(owner.public_key()), list[dict[str, str]]()
+    if found.parties is not None and is_signed(source):
+        kind, held, signatures = _envelope(source / SIGNATURE_FILE)
+        if kind == PAYLOAD_TYPE and _stated(held, source)[0] == digests:
+            payload, others = held, [one for one in signatures if one.get("keyid") != own]
+    signature = base64.b64encode(owner.sign(_encoded(PAYLOAD_TYPE, payload))).decode()
     envelope = {
         "payload": base64.b64encode(payload).decode(),
         "payloadType": PAYLOAD_TYPE,
-        "signatures": [
-            {
-                "keyid": key_id(owner.public_key()),
-                "sig": base64.b64encode(owner.sign(_encoded(PAYLOAD_TYPE, payload))).decode(),
-            }
-        ],
+        "signatures": [*others, {"keyid": own, "sig": signature}],
     }
     return write_file(source / SIGNATURE_FILE, json.dumps(envelope, indent=2) + "\n")
 
@@ -171,19 +173,11 @@ def _encoded(kind: str, payload: bytes) -> bytes:
 
 def _signed_payload(file: Path, key: Ed25519PublicKey | None, signer: str | Path | None) -> bytes:
     """The payload of an envelope, if one of its signatures is by this key; by anybody, without a key."""
-    held = read_regular(file, _MOST_BYTES)
-    try:
-        envelope = parse_json(held, str(file))
-        kind = envelope["payloadType"]
-        payload = base64.b64decode(envelope["payload"], validate=True)
-        signatures = [base64.b64decode(one["sig"], validate=True) for one in envelope["signatures"]]
-        signed = _encoded(kind, payload)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise InputError(f"{file} is no DSSE envelope: it is damaged") from None
-    for signature in signatures[:64]:
+    kind, payload, signatures = _envelope(file)
+    for one in signatures[:64]:
         try:
             if key is not None:
-                key.verify(signature, signed)
+                key.verify(base64.b64decode(one["sig"]), _encoded(kind, payload))
         except InvalidSignature:
             continue
         if kind == PAYLOAD_TYPE:
@@ -191,6 +185,19 @@ def _signed_payload(file: Path, key: Ed25519PublicKey | None, signer: str | Path
     raise InputError(
         f"{file.parent} is wrongly signed: the signature is not by the holder of the key {signer}"
     )
+
+
+def _envelope(file: Path) -> tuple[str, bytes, list[dict[str, str]]]:
+    """What an envelope holds: the kind of its payload, the payload, and its signatures."""
+    held = read_regular(file, _MOST_BYTES)
+    try:
+        envelope = parse_json(held, str(file))
+        kind, signatures = envelope["payloadType"], list(envelope["signatures"])
+        payload = base64.b64decode(envelope["payload"], validate=True)
+        _encoded(kind, b"".join(base64.b64decode(one["sig"], validate=True) for one in signatures))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise InputError(f"{file} is no DSSE envelope: it is damaged") from None
+    return kind, payload, signatures
 
 
 def _stated(payload: bytes, source: Path) -> tuple[dict[str, str], str | None]:

@@ -12,8 +12,9 @@ import msgspec
 from msgspec import Meta, Struct
 
 from pairveil.errors import PartyError
+from pairveil.printable import printable
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Of these messages and of what is done with them; another one is refused."""
 
 SMALL = 1 << 20
@@ -139,6 +140,10 @@ _DECODER: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(Any_)
 Kind = TypeVar("Kind", bound=Message)
 
 
+TOO_LONG = "sent a longer message than its turn allows"
+"""What a channel's EOFError says where there was a message, and it was not read."""
+
+
 class Channel(Protocol):
     """Carries messages between a party and the coordinator, one by one and in order."""
 
@@ -152,10 +157,15 @@ class Channel(Protocol):
         """Nothing more will be sent."""
 
 
+def packed(message: Message) -> bytes:
+    """A message as it is sent."""
+    return msgspec.msgpack.encode(message)
+
+
 def send(channel: Channel, message: Message, who: str) -> None:
     """Send one message to ``who``."""
     try:
-        channel.send(msgspec.msgpack.encode(message))
+        channel.send(packed(message))
     except (OSError, EOFError):
         raise PartyError(f"{who} went away") from None
 
@@ -166,14 +176,15 @@ def receive(channel: Channel, wanted: type[Kind], who: str, most: int = SMALL) -
         raw = channel.receive(max(most, SMALL))
     except TimeoutError:
         raise PartyError(f"{who} sent nothing in time") from None
-    except (OSError, EOFError):
-        raise PartyError(f"{who} went away") from None
+    except (OSError, EOFError) as problem:
+        said = TOO_LONG if str(problem) == TOO_LONG else "went away"
+        raise PartyError(f"{who} {said}") from None
     try:
         found = _DECODER.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise PartyError(f"{who} sent what is no message of this protocol") from None
     if isinstance(found, Refusal):
-        raise PartyError(f"{who} ended the fit: {found.reason}")
+        raise PartyError(f"{who} ended the fit: {printable(found.reason)}")
     if not isinstance(found, wanted):
         raise PartyError(f"{who} sent another message than its turn asks for")
     return found

@@ -13,6 +13,7 @@ fewer than all sums: without the masks of one of them it would be a uniformly di
 from __future__ import annotations
 
 import hashlib
+import hmac
 import math
 import sys
 from collections.abc import Mapping
@@ -28,7 +29,16 @@ from numpy.typing import NDArray
 
 from pairveil.array_types import FloatArray
 from pairveil.engine.backends.local import Backend, NoisyBackend, batch_of
-from pairveil.engine.backends.messages import Channel, Question, Share, Total, receive, send
+from pairveil.engine.backends.messages import (
+    Channel,
+    Message,
+    Question,
+    Share,
+    Total,
+    packed,
+    receive,
+    send,
+)
 from pairveil.engine.plan import Plan
 from pairveil.engine.statistics import Statistic
 from pairveil.errors import InputError, PartyError
@@ -87,7 +97,8 @@ class Masks:
     name : str
         This party's own.
     session : bytes
-        Of this fit; masks follow from it and from the whole roster.
+        What was agreed on; masks follow from it, from the roster, and from all that was `heard` since. So
+        parties that were told different things have masks that do not cancel, and their sums stay hidden.
 
     Examples
     --------
@@ -115,7 +126,11 @@ class Masks:
             about = b"pairveil parties masks 1" + min(own, public) + max(own, public)
             secret = HKDF(SHA256(), 32, salt, about).derive(shared)
             self._secrets.append((secret, own < public))
-        self._next = 0
+        self._next, self._heard = 0, hashlib.sha256()
+
+    def heard(self, message: Message) -> None:
+        """What the coordinator tells everybody alike."""
+        self._heard.update(packed(message))
 
     def mask(self, number: int, size: int) -> Words:
         """The words of answer ``number``; each is asked for once, in order."""
@@ -124,11 +139,12 @@ class Masks:
                 "a mask is used once: two sums under one would show their difference"
             )
         self._next += 1
-        total = np.zeros(size, dtype=np.uint64)
+        total, heard = np.zeros(size, dtype=np.uint64), self._heard.digest()
         for secret, added in self._secrets:
+            key = hmac.digest(secret, heard, "sha256")
             # 32 bits of counter, which starts at 0, and 96 of nonce.
             nonce = bytes(4) + number.to_bytes(12, "little")
-            stream = Cipher(algorithms.ChaCha20(secret, nonce), mode=None).encryptor()
+            stream = Cipher(algorithms.ChaCha20(key, nonce), mode=None).encryptor()
             words = np.frombuffer(stream.update(bytes(8 * size)), dtype="<u8").astype(np.uint64)
             total = total + words if added else total - words
         return total
@@ -271,6 +287,7 @@ class OneOfSeveral(NoisyBackend):
             raise PartyError("the coordinator asks for another sum than the plan of this party")
         if not scale <= asked.scale <= scale * (1 + 10 * MARGIN):
             raise PartyError("the coordinator states other noise than this party's sums need")
+        self._masks.heard(asked)
         rows = batch_of(query, step, self._own.n_records, noise)
         norm, apart = query.mechanism.norm, query.is_sampled
         total = self._own.add_up(rows, statistic, norm, grid, separately=apart)
@@ -282,6 +299,7 @@ class OneOfSeveral(NoisyBackend):
         told = receive(self._channel, Total, COORDINATOR, 8 * size + 100)
         if told.round != self._round or len(told.numbers) != 8 * size:
             raise PartyError("the coordinator told the total of another answer")
+        self._masks.heard(told)
         self._round += 1
         noisy = np.frombuffer(told.numbers, dtype="<f8").astype(np.float64)
         if not np.isfinite(noisy).all():
