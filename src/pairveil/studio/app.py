@@ -59,6 +59,7 @@ class Studio:
             step=name,
             said=[pages.on_the_page(note, self.project) for note in self._notes],
             problem=pages.on_the_page(problem, self.project),
+            listed=self.project.has_problems,
             steps=[
                 (one, words, names.index(one) <= names.index(step) and _may_go(step, one))
                 for one, words in pages.STEPS
@@ -144,8 +145,17 @@ class Studio:
         if not self.project.by_classes:
             kappa = await commands.ask(commands.kappa_job(self.project).words())
             self.project.keep("kappa.json", kappa.content)
+            self._notes = kappa.notes
         self.project.keep("columns.json", columns)
         return _go("schema")
+
+    async def problems(self, _: Request) -> Response:
+        """All that is wrong with the tables, row by row, for their owner."""
+        if not self.project.has_problems:
+            return PlainTextResponse("There is no list.", 404)
+        name = 'attachment; filename="problems.csv"'
+        content = await asyncio.to_thread(self.project.problems.read_bytes)
+        return Response(content, media_type="text/csv", headers={"Content-Disposition": name})
 
     # ---- columns ---------------------------------------------------------------------------------
 
@@ -356,6 +366,7 @@ def create_app(project: Project, token: str | None = None, port: int = 8765) -> 
         *studio.reading.routes,
         Route("/", studio.home),
         Route("/files/{which}", studio.upload, methods=["PUT"]),
+        Route("/problems.csv", studio.problems),
         Route("/status", studio.status),
         Route("/done", studio.done),
         Route("/release.zip", studio.release),

@@ -53,12 +53,16 @@ def kappa_job(project: Project) -> KappaJob:
     how = {**pair_columns(project.settings), "merge_similar_ids": same}
     how |= {"features": _table(project, "people"), "id": project.settings.id}
     how["leave_out"] = bool(project.settings.leave_out)
+    how["problems"] = project.problems
     return KappaJob(pairs=_table(project, "pairs"), **how)
 
 
 def plan_job(project: Project) -> PlanJob:
     """What each epsilon would buy."""
-    return PlanJob(**training(project), epsilon=list(EPSILONS), delta=delta_of(project))
+    listed = None if project.by_classes else project.problems
+    return PlanJob(
+        **training(project), problems=listed, epsilon=list(EPSILONS), delta=delta_of(project)
+    )
 
 
 def delta_of(project: Project) -> float:

@@ -8,6 +8,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from itertools import combinations, takewhile
 from typing import Any
 
 from pairveil.errors import InputError
@@ -74,6 +75,9 @@ _ON_PAGES = {
     "`values = [...]`": "all classes that are possible",
     'set type = "skip"': "choose 'leave out' as their kind",
     "schema.toml": "the columns",
+    "Check the schema and the column's unit": "Check what was said of the column, and its unit",
+    "of the features": "of the people",
+    "an id without features": "an id that is not among the people",
     "--public-test": "the public table",
 }
 """How pages say what files and commands say."""
@@ -157,7 +161,8 @@ def files_page(project: Project, names: Mapping[str, Sequence[str]]) -> dict[str
                 "which": "public",
                 "title": "Public people to score on (may be left out)",
                 "help": "The people's columns and a class, of public people who are not learned from. "
-                "The report then says how good the metric is; without it quality is not measured.",
+                "The report then says how good the metric is. Without it, some of your own pairs can be kept "
+                "out and scored: the third step asks.",
                 "name": settings.public_name if project.table("public") else "",
             },
         ],
@@ -190,6 +195,8 @@ def likely_columns(
     {'id': 'patient'}
     >>> likely_columns("pairs", ["course", "a", "b", "judged_on"], Settings(), label="course")
     {'left': 'a', 'right': 'b', 'label': 'course'}
+    >>> likely_columns("pairs", ["day", "patient_a", "patient_b", "verdict"], Settings())
+    {'left': 'patient_a', 'right': 'patient_b', 'label': 'verdict'}
     """
     if which == "public":  # the class that is learned from, where it has that name there too
         return {"public_classes": settings.classes} if settings.classes in names else {}
@@ -197,10 +204,28 @@ def likely_columns(
     if len(names) < max(2, len(usual)):
         return {}
     in_order = list(names) if label is None else [*(n for n in names if n != label), label]
+    if which == "pairs":
+        in_order = [*_alike(in_order[:-1], settings.id), *in_order]
     return {
         field: getattr(settings, field) if getattr(settings, field) in names else in_order[place]
         for field, place in usual.items()
     }
+
+
+def _alike(names: Sequence[str], id: str) -> tuple[str, ...]:
+    """The two of these names that differ least, as those of both ids do (patient_a, patient_b); or none."""
+    found = []
+    for one, other in combinations(names, 2):
+        start = _shared(one, other)
+        end = _shared(one[start:][::-1], other[start:][::-1])
+        if start + end >= 2 and max(len(one), len(other)) - start - end <= len("right"):
+            found.append((id in one, start + end, (one, other)))
+    return max(found, key=lambda each: each[:2])[2] if found else ()
+
+
+def _shared(one: str, other: str) -> int:
+    """How many letters two words begin with together."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def schema_page(project: Project, form: dict[str, str] | None = None) -> dict[str, Any]:

@@ -6,6 +6,7 @@
 ``schema.toml``           public facts about the columns, as ``pairveil schema`` writes them
 ``settings.json``         what was decided (a `Settings`)
 ``columns.json``, ``plan.json``, ``kappa.json``  what commands answered; made anew when a file changes
+``problems.csv``          what is wrong with the tables, by row numbers: private, and goes with them
 ``fit.checkpoint``        of a fit in progress: the same command resumes it
 ``fit.json``, ``fit.log``  the command of the fit, and what it said
 ``release/``              the release and its report
@@ -34,7 +35,7 @@ TABLES = ("people", "pairs", "public")
 ENDINGS = (".csv", ".tsv", ".txt", ".parquet", ".xlsx", ".json")
 MOST_BYTES = 4 << 30
 MOST_COLUMNS = 2_000  # each is a box of the form: 5 MB of page
-_ANSWERS = ("columns.json", "plan.json", "kappa.json", "certificate.json")
+_ANSWERS = ("columns.json", "plan.json", "kappa.json", "certificate.json", "problems.csv")
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,16 @@ class Project:
         return self.folder / "schema.toml"
 
     @property
+    def problems(self) -> Path:
+        """The list of all that is wrong with the tables."""
+        return self.folder / "problems.csv"
+
+    @property
+    def has_problems(self) -> bool:
+        """Whether something is wrong with the tables: there is a line below the header."""
+        return self.problems.is_file() and self.problems.read_bytes().count(b"\n") > 1
+
+    @property
     def checkpoint(self) -> Path:
         """Answers of a fit in progress."""
         return self.folder / "fit.checkpoint"
@@ -204,7 +215,8 @@ class Project:
             (self.folder / f"{which}{ending}").unlink(missing_ok=True)
 
     def forget_uploads(self) -> None:
-        """Remove all tables: the run is over."""
+        """Remove all tables and the list of what is wrong with them: the run is over."""
+        self.problems.unlink(missing_ok=True)
         for which in TABLES:
             self.forget_table(which)
         for draft in self.folder.glob(".part-*"):
