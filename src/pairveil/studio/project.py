@@ -1,7 +1,7 @@
 """The folder of a studio: what was uploaded, decided and made, in files that the command line reads too.
 
 ========================  ============================================================================
-``people.*``, ``pairs.*``  the uploaded tables; removed when the run is over, as is ``public.*``
+``people.*``, ``pairs.*``  the uploaded tables; removed when the run is over, with ``levels.*``, ``public.*``
 ``.part-*``               a table that is being received
 ``schema.toml``           public facts about the columns, as ``pairveil schema`` writes them
 ``settings.json``         what was decided (a `Settings`)
@@ -31,7 +31,7 @@ from pairveil.files import write_file
 from pairveil.foreign import parse_json, read_regular
 from pairveil.printable import printable
 
-TABLES = ("people", "pairs", "public")
+TABLES = ("people", "pairs", "levels", "public")
 ENDINGS = (".csv", ".tsv", ".txt", ".parquet", ".xlsx", ".json")
 MOST_BYTES = 4 << 30
 MOST_COLUMNS = 2_000  # each is a box of the form: 5 MB of page
@@ -42,9 +42,12 @@ _ANSWERS = ("columns.json", "plan.json", "kappa.json", "certificate.json", "prob
 class Settings:
     """What the user decided; everything in it is public."""
 
-    learns_from: str = "pairs"  # or "classes": a column of the people's table, and no pairs
+    learns_from: str = (
+        "pairs"  # "classes": a column of the people's table; "levels": record linkage
+    )
     people_name: str = ""
     pairs_name: str = ""
+    levels_name: str = ""
     classes: str = ""
     id: str = "id"
     left: str = "left"
@@ -66,6 +69,8 @@ class Settings:
     purpose: str = ""
     recipient: str = ""
     audit: str = ""  # "yes": the report shows an attack on this plan
+    n_levels: str = ""  # of each comparison, with commas
+    prior: str = ""  # how likely two records are a match, where that is known
     score: str = ""  # "yes": some people are kept out of learning, and the metric is scored on them
 
 
@@ -162,10 +167,15 @@ class Project:
         return self.settings.learns_from == "classes"
 
     @property
+    def by_levels(self) -> bool:
+        """Whether a linkage model is learned, from how well records agree."""
+        return self.settings.learns_from == "levels"
+
+    @property
     def has_tables(self) -> bool:
         """Whether the tables that are learned from are here."""
         pairs = self.by_classes or self.table("pairs") is not None
-        return pairs and self.table("people") is not None
+        return pairs and self.table("levels" if self.by_levels else "people") is not None
 
     async def receive(self, which: str, name: str, content: AsyncIterator[bytes]) -> Path:
         """A table that somebody sends, whole, in a draft of its own: nothing else is touched yet.
