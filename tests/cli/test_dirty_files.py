@@ -84,3 +84,8 @@ def test_kappa_checks_ids_against_the_people_before_columns_are_described(dirty:
     assert "repeats an id" in done.err
     assert "a person with herself" in done.err
     assert run(*words, "--leave-out", "--json", cwd=dirty).code == 0
+    listed = run(*words, "--label", "label", "--problems", "wrong.csv", cwd=dirty)
+    assert "1 label cannot be read" in listed.err
+    assert ",label," in (dirty / "wrong.csv").read_text()
+    alone = run("kappa", "dirty.csv", cwd=dirty)
+    assert "leave it out: --leave-out" in alone.err

@@ -109,6 +109,17 @@ def test_the_command_that_plan_prints_can_be_typed(raw):
     assert run_here(*typed[1:], "--dry-run", cwd=raw).code == 0
 
 
+def test_the_command_names_the_column_of_labels_that_was_not_named(raw):
+    lines = (raw / "pairs.csv").read_text().splitlines()
+    (raw / "other.csv").write_text(
+        "\n".join([lines[0].replace("label", "course"), *lines[1:]]) + "\n"
+    )
+    page = run_here(
+        "plan", "people.csv", "other.csv", "--schema", "facts.toml", "--epsilon", 1, cwd=raw
+    )
+    assert " --label course " in page.out.splitlines()[-1]
+
+
 def test_a_plan_without_a_schema_says_what_its_command_lacks(raw):
     (raw / "ages.csv").write_text("id,age\np1,0.3\np2,0.5\np3,0.9\n")
     (raw / "graph.csv").write_text("left,right\np1,p2\np2,p3\n")

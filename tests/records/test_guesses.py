@@ -66,6 +66,13 @@ def test_swapped_files_are_told(tmp_path: Path) -> None:
         read_pairs(people)
 
 
+def test_the_column_that_holds_labels_is_named(tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text("judged_on,left,right,course\n1,ann,bob,same\n2,ann,cid,different\n")
+    with pytest.raises(InputError, match=r"column 'course' looks like labels. Name it with label="):
+        read_pairs(pairs)
+
+
 def test_bars_between_cells_are_read_and_mixed_separators_told(tmp_path: Path) -> None:
     file = tmp_path / "people.csv"
     file.write_text("id|age|dose\nann|1.5|2\nbob|2|3\n")

@@ -37,6 +37,14 @@ def test_an_id_with_a_leading_zero_is_another_id():
         index_pairs(PairTable([7], [8]), people.ids)
 
 
+def test_columns_that_hold_no_ids_are_told():
+    people = FeatureTable(["ann", "bob"], np.eye(2))
+    with pytest.raises(
+        InputError, match=r"2 of 2 .* name the columns of ids with left=, right= and id="
+    ):
+        index_pairs(PairTable(["1.3.", "2.3."], ["ann", "bob"], [1, -1]), people.ids)
+
+
 def test_unknown_ids_are_counted_and_the_first_row_is_named():
     people = FeatureTable(["a", "b"], np.eye(2))
     listed = PairTable(["a", "x", "a"], ["b", "b", "y"], rows=[1, 5, 9])

@@ -101,6 +101,36 @@ def test_the_private_table_is_no_public_test(client, project, at) -> None:
     assert "those people are private" in page.text
 
 
+def test_all_that_is_wrong_is_a_list_to_download_that_goes_with_the_tables(
+    client, project, tables
+) -> None:
+    people, pairs = tables
+    upload(client, "people", people)
+    first, *rest = pairs.read_text().splitlines()
+    dirty = pairs.with_name("dirty.csv")
+    dirty.write_text(
+        "\n".join([first, "p1,p1,same", "p2,p3,dunno", "p2,nobody,same", *rest]) + "\n"
+    )
+    upload(client, "pairs", dirty)
+    page = client.post("/files", data=COLUMNS)
+    assert page.status_code == 400
+    for part in (
+        "1 label cannot be read",
+        "herself (row 1)",
+        "not among the people",
+        "problems.csv",
+    ):
+        assert part in page.text
+    assert "pairs,self-pair,,1" in client.get("/problems.csv").text
+    page = client.post("/files", data=COLUMNS | {"leave_out": "yes"})
+    assert step(page) == "schema"
+    assert "1 label cannot be read" in page.text
+    assert "problems.csv" in page.text
+    client.post("/over")
+    assert not project.problems.exists()
+    assert client.get("/problems.csv").status_code == 404
+
+
 def test_what_was_typed_stays_when_the_same_columns_come_again(
     client, project, at, monkeypatch
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -11,7 +11,7 @@ import numpy as np
 
 from pairveil.errors import InputError
 from pairveil.jobs.job import FILES, PRIVACY, RELEASE, Job, Telling, argument, option
-from pairveil.jobs.options import PairOptions, selection
+from pairveil.jobs.options import CoverOptions, PageOptions, PairOptions, selection, write_page
 from pairveil.jobs.spending import (
     Spending,
     about,
@@ -44,7 +44,7 @@ class RecordsOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinkJob(RecordsOptions, PairOptions, Spending, Job):
+class LinkJob(RecordsOptions, PairOptions, CoverOptions, Spending, Job):
     """Learn a private linkage model (Fellegi-Sunter match weights) and release it.
 
     Says what it will spend before it spends it. Nothing is written unless all of it is.
@@ -58,7 +58,7 @@ class LinkJob(RecordsOptions, PairOptions, Spending, Job):
     panel: ClassVar = RELEASE
     shown: ClassVar = (
         "out", "n_levels", "records", "random_pairs", "prior", "epsilon", "delta", "unit", "entity_records",
-        "ledger", "budget", "dry_run", "overwrite", "json", "quiet",
+        "ledger", "budget", "dry_run", "report", "overwrite", "json", "quiet",
     )  # fmt: skip
 
     source: Path = argument(
@@ -96,6 +96,7 @@ class LinkJob(RecordsOptions, PairOptions, Spending, Job):
     )
     monotone: bool = option(False, "A higher level never weighs less.")
     dry_run: bool = option(False, "Say what would be spent, and stop.")
+    report: bool = option(False, "Write the report page as well.", typed=True)
 
     @property
     def protected(self) -> Any:
@@ -106,6 +107,8 @@ class LinkJob(RecordsOptions, PairOptions, Spending, Job):
         """Read, prepare, show, and unless it is a dry run learn and release."""
         from pairveil.release.release import check_folder
 
+        if any(self.is_set(one.name) for one in fields(CoverOptions)) and not self.report:
+            raise InputError("options of the report go with --report")
         if not self.dry_run:
             check_folder(self.out, self.replaces)
         self.check_spending()
@@ -130,10 +133,11 @@ class LinkJob(RecordsOptions, PairOptions, Spending, Job):
         tell.say(f"{planned.n_pairs_used:,} of {planned.n_pairs_given:,} pairs used.")
         tell_epsilons(tell, planned)
         self._tell_noise(prepared, tell)
-        self.rehearse(prepared, tell)
+        releases = self.rehearse(prepared, tell)
         if self.dry_run:
             tell.say("Dry run: nothing was spent and nothing was written.")
-            tell.result({"certificate": planned.to_dict(), "out": None})
+            then = None if releases is None else asdict(releases)
+            tell.result({"certificate": planned.to_dict(), "out": None, "releases": then})
             return
         self._spend(model, prepared, given.names, settings, tell)
 
@@ -150,7 +154,13 @@ class LinkJob(RecordsOptions, PairOptions, Spending, Job):
             if settings is not None:
                 charge.draft.write(SPLINK_FILE, splink_text(model.to_splink(settings)))
             model._hand_out(charge.draft)
-            commit(charge.draft, self.overwrite)
+            try:
+                if self.report:
+                    cover = {one.name: getattr(self, one.name) for one in fields(CoverOptions)}
+                    name = self.out.resolve().name
+                    write_page(charge.draft.folder, PageOptions(**cover), name=name)
+            finally:  # what was paid for is kept where its report fails
+                commit(charge.draft, self.overwrite)
             judged = judge(model.certificate_, charge.ledger)
             _tell_weights(tell, model.released())
             tell_released(tell, self.out, judged)

@@ -217,8 +217,8 @@ class ScalingOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PageOptions:
-    """What the sender says on the page, and what it is scored on."""
+class CoverOptions:
+    """What the sender says at the head of the page."""
 
     heading: ClassVar[str | None] = REPORT
 
@@ -226,6 +226,14 @@ class PageOptions:
     institution: str = option("", "Who hands it out.")
     purpose: str = option("", "What it is for.")
     recipient: str = option("", "Who gets it.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageOptions(CoverOptions):
+    """What the sender says on the page, and what it is scored on."""
+
+    heading: ClassVar[str | None] = REPORT
+
     public_test: Path | None = option(
         None, "Table of PUBLIC people to score the metric on; costs no privacy.", typed=False
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -60,15 +60,17 @@ class KappaJob(GraphOptions, ZeroMeansOption, Job):
         from pairveil.graph.kappa import kappa
         from pairveil.records.identity import index_pairs
 
+        whole = self.features is not None
+        more: dict[str, Any] = {"whole": whole}
         if self.label is not None:
-            self.read_graph(self.pairs, labels=True, label=self.label, zero_means=self.zero_means)
-        listed = self.read_graph(self.pairs, whole=self.features is not None)
+            more |= {"labels": True, "label": self.label, "zero_means": self.zero_means}
+        listed = self.read_graph(self.pairs, **more)
         if self.features is not None:
             from pairveil.records.readers import read_ids
 
             people = read_ids(self.features, self.id, self.merge_similar_ids)
             listed, _ = self.sifted(people, listed)
-        edges = index_pairs(listed).pairs
+        edges = index_pairs(replace(listed, labels=None, null=None)).pairs
         numbers = kappa(edges)
         if tell.talks:
             self._tell(edges, numbers, tell)

@@ -12,7 +12,15 @@ from pairveil.errors import DataWarning, InputError
 from pairveil.jobs.fit import FitJob, TrainingOptions, make_learner
 from pairveil.jobs.job import FILES, RELEASE, Job, Telling, argument, option, options
 from pairveil.jobs.options import FEATURES_HELP, IdOption, ScalingOptions
-from pairveil.jobs.reading import Source, kept_of, read_column, read_rows, read_training
+from pairveil.jobs.reading import (
+    Source,
+    kept_of,
+    likely_label,
+    noticing_swapped,
+    read_column,
+    read_rows,
+    read_training,
+)
 from pairveil.learners import DEFAULT_LEARNER
 from pairveil.printable import shortened
 
@@ -127,9 +135,10 @@ class PlanJob(TrainingOptions, Job):
                 f"spends: pairveil fit --learner {self.learner} --dry-run"
             )
         apart = () if of.together is None else (of.together,)
-        people, schema = read_rows(
-            Path(of.features), self, self.merge_similar_ids, apart, leave_out=True
-        )
+        with noticing_swapped(of, self.left, self.right):
+            people, schema = read_rows(
+                Path(of.features), self, self.merge_similar_ids, apart, leave_out=True
+            )
         shared = kept_of(people, read_column(of.features, of.together, "--together"))
         found = self.sifted(people, self.read_pairs(str(of.pairs), labels=False, whole=True))[0]
         data = PairSet.join(people, found, together=shared)
@@ -180,5 +189,6 @@ class PlanJob(TrainingOptions, Job):
         chosen = {"epsilon": row.epsilon, "delta": self.delta, "unit": row.unit}
         if of.records.pairwise:
             chosen["select"] = row.select
+            same["label"] = likely_label(str(of.pairs), self)
         fit = FitJob(**(same | {"classes": of.classes} | chosen))
         tell.say(f"pairveil {shlex.join(fit.words(*chosen, 'out'))}")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -121,6 +122,38 @@ def read_rows(
     return people, public
 
 
+@contextmanager
+def noticing_swapped(of: Source, left: str, right: str) -> Iterator[None]:
+    """Where people cannot be read because the two files are swapped, that is said."""
+    from pairveil.records.files import open_table
+
+    try:
+        yield
+    except InputError:
+        swapped = False
+        with suppress(InputError):
+            people, pairs = open_table(of.features), open_table(str(of.pairs))
+            swapped = {left, right} <= set(people.names) and not {left, right} & set(pairs.names)
+        if swapped:
+            raise InputError(
+                f"{people.title} has the columns of pairs, and {pairs.title} has not: are the two files "
+                "swapped?"
+            ) from None
+        raise
+
+
+def likely_label(file: str, said: PairOptions) -> str:
+    """The column of labels for a command to paste: as it was named, or guessed where it is not there."""
+    from pairveil.records.files import open_table
+    from pairveil.records.guesses import guess_label
+
+    with suppress(InputError):  # another layout, or a file that was read once
+        names, ends = open_table(file).names, (said.left, said.right)
+        if said.label not in names and set(ends) <= set(names):
+            return guess_label(file, ends) or said.label
+    return said.label
+
+
 def kept_of(people: Any, values: Any) -> Any:
     """One value a row of the features, for those people who were not left out."""
     return values if people.rows is None or values is None else values[people.rows - 1]
@@ -198,7 +231,8 @@ def read_training(
         _check_list(of.public)
     # Where there are pairs, all that is wrong with both tables is told at once, further down.
     lenient = reading.leave_out or of.records.pairwise
-    raw, facts = read_rows(Path(of.features), used, reading.merge_similar_ids, apart, lenient)
+    with noticing_swapped(of, reading.left, reading.right):
+        raw, facts = read_rows(Path(of.features), used, reading.merge_similar_ids, apart, lenient)
     people, scale = scaled(raw, facts, scaling)
 
     def training(data: Any, pairs: Any = None) -> Training:

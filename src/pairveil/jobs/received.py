@@ -80,7 +80,7 @@ class CertificateJob(GraphOptions, Job):
         else:
             short = in_short(judged, found)
             tell.say(
-                f"Verified. {short} {SIGNATURES[signature].capitalize()}.",
+                f"Verified. {short} {SIGNATURES[signature][0].upper()}{SIGNATURES[signature][1:]}.",
                 f"{judged.checked}.",
                 *judged.sentences,
             )

@@ -67,8 +67,8 @@ class Problems:
             return
         said = "; ".join(_sentence(one) for one in self.found)
         raise InputError(
-            f"{said}. Correct {'it' if len(self.found) == 1 else 'them'}, or let leave_out=True leave such "
-            "pairs and people out, by their ids alone"
+            f"{said}. Correct {'it' if len(self.found) == 1 else 'them'}, or leave such pairs and people "
+            "out, by their ids alone: leave_out=True"
         )
 
 

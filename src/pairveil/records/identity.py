@@ -275,6 +275,8 @@ def unknown_ids(
             ". They are there in another case, with outer spaces or in another Unicode form: "
             "merge_similar_ids=True takes them as one"
         )
+    elif at.size == len(unknown) > 1:
+        message += f". That is all {what}: name the columns of ids with left=, right= and id="
     return message
 
 

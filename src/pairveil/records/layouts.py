@@ -135,6 +135,15 @@ def _read_table(source: Any, how: How) -> PairTable:
     wanted = [how.left, how.right, *([] if label is None else [label])]
     if len(set(wanted)) < len(wanted):
         raise InputError("left, right and label must be different columns")
+    if label is not None and label not in table.names and set(wanted[:2]) <= set(table.names):
+        from pairveil.records.guesses import guess_label
+
+        likely = guess_label(source, wanted[:2])
+        if likely is not None:
+            raise InputError(
+                f"{table.title} has no column '{label}'; column '{likely}' looks like labels. Name it with "
+                "label="
+            )
     table.require(wanted, "Name them with left=, right= and label=", (["id"], "people"))
     labels = {} if label is None else {label: LabelColumn(how.zero_means, label)}
     left, right, *known = table.read(wanted[:2], labels, "pairs")

@@ -171,7 +171,8 @@ def refuse_self_pairs(pairs: np.ndarray, rows: np.ndarray | None = None) -> None
     selves = np.flatnonzero(pairs[:, 0] == pairs[:, 1])
     if selves.size:
         said = self_pairs(selves + 1 if rows is None else rows[selves])
-        raise InputError(f"{said}. Remove {'it' if selves.size == 1 else 'them'}")
+        it = "it" if selves.size == 1 else "them"
+        raise InputError(f"{said}. Correct {it}, or leave {it} out: leave_out=True")
 
 
 def check_labels(labels: Any, n_pairs: int, rows: np.ndarray | None = None) -> np.ndarray:

@@ -260,7 +260,8 @@ class Release:
         """The artefact's content and place, and the certificate that was made for it; see `load`."""
         file = Path(folder) / cls.file
         if not file.exists():
-            raise InputError(f"{folder} holds no {cls.what}: {cls.file} is missing")
+            why = f"{cls.file} is missing" if Path(folder).exists() else "there is no such folder"
+            raise InputError(f"{folder} holds no {cls.what}: {why}")
         artefact = read_regular(file, most=cls.most)
         cls.check_whole(artefact, file)
         return artefact, file, read_certificate(file.parent, file, artefact)

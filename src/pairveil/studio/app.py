@@ -55,13 +55,16 @@ class Studio:
         """A step's page; with a problem it is said at the top."""
         step = pages.reached(self.project, self.fitting.state())
         names = [one for one, _ in pages.STEPS]
-        text = environment("report", "studio").get_template(f"studio/{name}.html").render(
+        file = "levels" if name == "plan" and self.project.by_levels else name
+        text = environment("report", "studio").get_template(f"studio/{file}.html").render(
             step=name,
             said=[pages.on_the_page(note, self.project) for note in self._notes],
             problem=pages.on_the_page(problem, self.project),
+            listed=self.project.has_problems,
             steps=[
                 (one, words, names.index(one) <= names.index(step) and _may_go(step, one))
                 for one, words in pages.STEPS
+                if one != "schema" or not self.project.by_levels
             ],
             **content,
         )  # fmt: skip
@@ -72,7 +75,11 @@ class Studio:
         content: dict[str, Callable[[], dict[str, Any]]] = {
             "files": lambda: pages.files_page(self.project, self._names),
             "schema": lambda: pages.schema_page(self.project, form),
-            "plan": lambda: pages.plan_page(self.project),
+            "plan": lambda: (
+                pages.levels_page(self.project, form)
+                if self.project.by_levels
+                else pages.plan_page(self.project)
+            ),
             "confirm": lambda: pages.confirm_page(self.project),
             "progress": self._status,
         }
@@ -136,6 +143,8 @@ class Studio:
     async def _read_files(self, form: dict[str, str]) -> Response:
         self.project.settings = forms.with_columns(self.project.settings, form)
         self.project.forget_answers()
+        if self.project.by_levels:
+            return await self._read_levels()
         commands.public_test(self.project)
         kept = self.project.schema.read_text("utf-8") if self.project.schema.is_file() else ""
         columns = (await commands.ask(commands.schema_job(self.project).words())).content
@@ -144,8 +153,25 @@ class Studio:
         if not self.project.by_classes:
             kappa = await commands.ask(commands.kappa_job(self.project).words())
             self.project.keep("kappa.json", kappa.content)
+            self._notes = kappa.notes
         self.project.keep("columns.json", columns)
         return _go("schema")
+
+    async def _read_levels(self) -> Response:
+        found = pages.comparisons(self._names.get("levels", ()), self.project.settings)
+        kappa = await commands.ask(commands.kappa_job(self.project).words())
+        self.project.keep("kappa.json", kappa.content)
+        self.project.keep("columns.json", {"columns": found})
+        self._notes = kappa.notes
+        return _go("plan")
+
+    async def problems(self, _: Request) -> Response:
+        """All that is wrong with the tables, row by row, for their owner."""
+        if not self.project.has_problems:
+            return PlainTextResponse("There is no list.", 404)
+        name = 'attachment; filename="problems.csv"'
+        content = await asyncio.to_thread(self.project.problems.read_bytes)
+        return Response(content, media_type="text/csv", headers={"Content-Disposition": name})
 
     # ---- columns ---------------------------------------------------------------------------------
 
@@ -164,7 +190,7 @@ class Studio:
         return _go("plan")
 
     async def _plan(self) -> None:
-        if self.project.answer("plan.json") is None:
+        if self.project.answer("plan.json") is None and not self.project.by_levels:
             plan = await commands.ask(commands.plan_job(self.project).words())
             self.project.keep("plan.json", plan.content)
             self._notes = plan.notes
@@ -186,7 +212,11 @@ class Studio:
 
     async def _rehearse(self, form: dict[str, str]) -> Response:
         await self._plan()
-        self.project.settings = forms.with_choice(self.project.settings, form)
+        chosen = forms.with_choice(self.project.settings, form)
+        if self.project.by_levels:
+            columns = (self.project.answer("columns.json") or {})["columns"]
+            chosen = forms.with_levels(chosen, form, len(columns))
+        self.project.settings = chosen
         rehearsed = await commands.ask(commands.fit_job(self.project, dry_run=True).words())
         self.project.keep("certificate.json", rehearsed.content)
         self._notes = rehearsed.notes
@@ -295,6 +325,8 @@ class Studio:
         step = pages.reached(self.project, self.fitting.state())
         if step in ("progress", "done"):
             return None if wanted == step else _go(step)
+        if wanted == "schema" and self.project.by_levels:
+            return _go(step)
         names = [one for one, _ in pages.STEPS]
         # The plan may always be asked for once the schema is whole; other steps wait for their turn.
         return None if names.index(wanted) <= names.index(step) else _go(step)
@@ -356,6 +388,7 @@ def create_app(project: Project, token: str | None = None, port: int = 8765) -> 
         *studio.reading.routes,
         Route("/", studio.home),
         Route("/files/{which}", studio.upload, methods=["PUT"]),
+        Route("/problems.csv", studio.problems),
         Route("/status", studio.status),
         Route("/done", studio.done),
         Route("/release.zip", studio.release),

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from pairveil.errors import InputError
 from pairveil.jobs.fit import FitJob
+from pairveil.jobs.link import LinkJob
 from pairveil.jobs.pairs import KappaJob
 from pairveil.jobs.plan import PlanJob, SchemaJob
 from pairveil.privacy.verdict import small_delta
@@ -51,14 +52,19 @@ def kappa_job(project: Project) -> KappaJob:
     """How the pairs hang together; what is wrong with labels and ids is said now, not three pages later."""
     same = bool(project.settings.merge_similar_ids)
     how = {**pair_columns(project.settings), "merge_similar_ids": same}
-    how |= {"features": _table(project, "people"), "id": project.settings.id}
+    if not project.by_levels:
+        how |= {"features": _table(project, "people"), "id": project.settings.id}
     how["leave_out"] = bool(project.settings.leave_out)
+    how["problems"] = project.problems
     return KappaJob(pairs=_table(project, "pairs"), **how)
 
 
 def plan_job(project: Project) -> PlanJob:
     """What each epsilon would buy."""
-    return PlanJob(**training(project), epsilon=list(EPSILONS), delta=delta_of(project))
+    listed = None if project.by_classes else project.problems
+    return PlanJob(
+        **training(project), problems=listed, epsilon=list(EPSILONS), delta=delta_of(project)
+    )
 
 
 def delta_of(project: Project) -> float:
@@ -76,29 +82,26 @@ def public_test(project: Project) -> dict[str, Any]:
     return {} if table is None else {"public_test": table, "test_classes": classes}
 
 
-def fit_job(project: Project, *, dry_run: bool) -> FitJob:
+def fit_job(project: Project, *, dry_run: bool) -> FitJob | LinkJob:
     """The fit itself, or its rehearsal."""
     said = project.settings
+    how: dict[str, Any] = {"epsilon": said.epsilon, "delta": delta_of(project), "unit": said.unit}
+    how |= {"out": project.release, "ledger": project.ledger, "report": True}
     cover = {name: getattr(said, name) for name in ("title", "institution", "purpose", "recipient")}
-    how: dict[str, Any] = (
-        {"dry_run": True} if dry_run else {"checkpoint": project.checkpoint} | cover
-    )
+    how |= {"dry_run": True} if dry_run else {"checkpoint": project.checkpoint} | cover
+    how |= {} if project.ledger.exists() else {"budget": project.budget}
+    if project.by_levels:
+        source, labels = _table(project, "levels"), _table(project, "pairs")
+        how |= {
+            "merge_similar_ids": bool(said.merge_similar_ids),
+            "leave_out": bool(said.leave_out),
+        }
+        how |= {"n_levels": said.n_levels, "prior": float(said.prior) if said.prior else None}
+        return LinkJob(source=source, labels=labels, **pair_columns(said), **how)
     how |= {} if project.by_classes else {"select": said.select}
     if said.score and not project.by_classes:
         how["score"] = said.epsilon  # of other people: a smaller one would save nothing
-    how |= {} if project.ledger.exists() else {"budget": project.budget}
-    return FitJob(
-        **training(project),
-        epsilon=said.epsilon,
-        delta=delta_of(project),
-        unit=said.unit,  # type: ignore[arg-type]
-        out=project.release,
-        ledger=project.ledger,
-        report=True,
-        audit=bool(said.audit),
-        **public_test(project),
-        **how,
-    )
+    return FitJob(**training(project), audit=bool(said.audit), **public_test(project), **how)
 
 
 def _table(project: Project, which: str) -> Path:

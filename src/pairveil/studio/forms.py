@@ -58,8 +58,8 @@ def with_columns(settings: Settings, form: Mapping[str, str]) -> Settings:
         raise InputError("a label 0 means similar or dissimilar")
     named |= {name: text(form, name) for name in ("merge_similar_ids", "leave_out")}
     public, source = text(form, "public_classes"), form.get("learns_from", "pairs")
-    if source not in ("pairs", "classes"):
-        raise InputError("choose pairs or classes")
+    if source not in ("pairs", "classes", "levels"):
+        raise InputError("choose pairs, classes or levels")
     decided = replace(settings, **named, learns_from=source, zero_means=zero, public_classes=public)
     if source == "classes" and not decided.classes:
         raise InputError("say which column of the people's table holds the classes")
@@ -83,6 +83,19 @@ def with_choice(settings: Settings, form: Mapping[str, str]) -> Settings:
         n: text(form, n) for n in ("title", "institution", "purpose", "recipient", "audit", "score")
     }
     return replace(settings, epsilon=epsilon, unit=unit, select=select, **cover)
+
+
+def with_levels(settings: Settings, form: Mapping[str, str], n_comparisons: int) -> Settings:
+    """Settings with what is public about the levels of each comparison, and the prior."""
+    sizes, prior = [text(form, f"levels-{at}") for at in range(n_comparisons)], text(form, "prior")
+    if not all(one.isascii() and one.isdecimal() and int(one) > 1 for one in sizes):
+        raise InputError("say of each comparison how many levels it has: two at least")
+    try:
+        if prior and not 0 < float(prior) < 1:
+            raise ValueError
+    except ValueError:
+        raise InputError("how likely two records are a match is a number between 0 and 1") from None
+    return replace(settings, n_levels=",".join(sizes), prior=prior)
 
 
 def text(form: Mapping[str, str], name: str) -> str:

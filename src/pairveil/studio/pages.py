@@ -8,6 +8,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from itertools import combinations, takewhile
 from typing import Any
 
 from pairveil.errors import InputError
@@ -18,7 +19,7 @@ from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.units import WORDS
 from pairveil.privacy.verdict import Releases
-from pairveil.report.data import MetricShape, ReportData
+from pairveil.report.data import MetricShape, ReportData, WeightRow
 from pairveil.report.page import first_screen
 from pairveil.schema.toml import read_schema
 from pairveil.studio.commands import EPSILONS, delta_of
@@ -43,7 +44,7 @@ def reached(project: Project, state: str) -> str:
         return "progress"
     if not project.has_tables or project.answer("columns.json") is None:
         return "files"
-    if not schema_is_complete(project):
+    if not project.by_levels and not schema_is_complete(project):
         return "schema"
     return "confirm" if project.answer("certificate.json") else "plan"
 
@@ -74,7 +75,11 @@ _ON_PAGES = {
     "`values = [...]`": "all classes that are possible",
     'set type = "skip"': "choose 'leave out' as their kind",
     "schema.toml": "the columns",
+    "Check the schema and the column's unit": "Check what was said of the column, and its unit",
+    "of the features": "of the people",
+    "an id without features": "an id that is not among the people",
     "--public-test": "the public table",
+    "--n-levels": "the numbers of levels",
 }
 """How pages say what files and commands say."""
 
@@ -142,12 +147,22 @@ def files_page(project: Project, names: Mapping[str, Sequence[str]]) -> dict[str
         "tables": [
             {
                 "which": "people",
+                "source": "pairs classes",
                 "title": "People",
                 "help": "One row for each person: an id, and a column for each thing that is known.",
                 "name": settings.people_name if project.table("people") else "",
             },
             {
+                "which": "levels",
+                "source": "levels",
+                "title": "Comparison levels",
+                "help": "One row for each pair of records: both ids, and a column for each comparison. 0 "
+                "means that nothing agrees, the highest that all does, -1 or empty that it is not known.",
+                "name": settings.levels_name if project.table("levels") else "",
+            },
+            {
                 "which": "pairs",
+                "source": "pairs levels",
                 "title": "Labelled pairs",
                 "help": "One row for each pair: the ids of two people, and whether they are the same or "
                 "different.",
@@ -155,9 +170,11 @@ def files_page(project: Project, names: Mapping[str, Sequence[str]]) -> dict[str
             },
             {
                 "which": "public",
+                "source": "pairs classes",
                 "title": "Public people to score on (may be left out)",
                 "help": "The people's columns and a class, of public people who are not learned from. "
-                "The report then says how good the metric is; without it quality is not measured.",
+                "The report then says how good the metric is. Without it, some of your own pairs can be kept "
+                "out and scored: the third step asks.",
                 "name": settings.public_name if project.table("public") else "",
             },
         ],
@@ -190,6 +207,8 @@ def likely_columns(
     {'id': 'patient'}
     >>> likely_columns("pairs", ["course", "a", "b", "judged_on"], Settings(), label="course")
     {'left': 'a', 'right': 'b', 'label': 'course'}
+    >>> likely_columns("pairs", ["day", "patient_a", "patient_b", "verdict"], Settings())
+    {'left': 'patient_a', 'right': 'patient_b', 'label': 'verdict'}
     """
     if which == "public":  # the class that is learned from, where it has that name there too
         return {"public_classes": settings.classes} if settings.classes in names else {}
@@ -197,10 +216,28 @@ def likely_columns(
     if len(names) < max(2, len(usual)):
         return {}
     in_order = list(names) if label is None else [*(n for n in names if n != label), label]
+    if which == "pairs":
+        in_order = [*_alike(in_order[:-1], settings.id), *in_order]
     return {
         field: getattr(settings, field) if getattr(settings, field) in names else in_order[place]
         for field, place in usual.items()
     }
+
+
+def _alike(names: Sequence[str], id: str) -> tuple[str, ...]:
+    """The two of these names that differ least, as those of both ids do (patient_a, patient_b); or none."""
+    found = []
+    for one, other in combinations(names, 2):
+        start = _shared(one, other)
+        end = _shared(one[start:][::-1], other[start:][::-1])
+        if start + end >= 2 and max(len(one), len(other)) - start - end <= len("right"):
+            found.append((id in one, start + end, (one, other)))
+    return max(found, key=lambda each: each[:2])[2] if found else ()
+
+
+def _shared(one: str, other: str) -> int:
+    """How many letters two words begin with together."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def schema_page(project: Project, form: dict[str, str] | None = None) -> dict[str, Any]:
@@ -216,6 +253,48 @@ def schema_page(project: Project, form: dict[str, str] | None = None) -> dict[st
     empty = sum(f["type"] == "number" and not f["low"] for f in fields)
     learned = project.settings.classes if project.by_classes else None
     return {"fields": fields, "types": TYPES, "empty_numbers": empty, "learned": learned}
+
+
+def comparisons(names: Sequence[str], said: Settings) -> list[str]:
+    """The comparisons of a table of levels, by its header.
+
+    Examples
+    --------
+    >>> comparisons(["left", "right", "name", "born"], Settings())
+    ['name', 'born']
+    >>> comparisons(["unique_id_l", "unique_id_r", "gamma_name", "tf_name"], Settings())
+    ['name']
+    """
+    if splink := [one.removeprefix("gamma_") for one in names if one.startswith("gamma_")]:
+        return splink
+    if not {said.left, said.right} <= set(names):
+        raise InputError(
+            "the levels and the labels must call the columns of both ids alike; choose the levels again"
+        )
+    return [one for one in names if one not in (said.left, said.right, said.label)]
+
+
+def levels_page(project: Project, form: dict[str, str] | None = None) -> dict[str, Any]:
+    """What is public of each comparison, and what may be spent."""
+    kappa, columns = project.answer("kappa.json") or {}, project.answer("columns.json") or {}
+    if "kappa" not in kappa:
+        raise InputError("choose the files again")
+    settings, form = project.settings, form or {}
+    sizes = [*settings.n_levels.split(","), *[""] * len(columns["columns"])]
+    meanings = WORDS["pairs"].meaning
+    return {
+        "settings": settings,
+        "comparisons": [
+            (name, form.get(f"levels-{at}", sizes[at]))
+            for at, name in enumerate(columns["columns"])
+        ],
+        "epsilons": EPSILONS,
+        "prior": form.get("prior", settings.prior),
+        "budget": budget(project),
+        "delta": delta_of(project),
+        "units": [(unit, meanings[unit]) for unit in ("relationship", "person", "pair")],
+        "n_pairs": kappa["n_pairs"],
+    }
 
 
 def plan_page(project: Project) -> dict[str, Any]:
@@ -289,7 +368,9 @@ def confirm_page(project: Project) -> dict[str, Any]:
         raise InputError("choose the privacy first")
     certificate = Certificate.from_dict(content["certificate"])
     features = int(certificate.plan.get("n_features", 1))
-    data = ReportData(certificate, MetricShape(features, features, (("", 1.0),)))
+    shape = MetricShape(features, features, (("", 1.0),))
+    weights = (WeightRow("", 0, 2, 0.0, None),) if project.by_levels else ()
+    data = ReportData(certificate, shape, linkage=weights)
     together = content.get("releases")
     return {
         **first_screen(data, None if together is None else Releases(**together)),

@@ -1,11 +1,12 @@
 """The folder of a studio: what was uploaded, decided and made, in files that the command line reads too.
 
 ========================  ============================================================================
-``people.*``, ``pairs.*``  the uploaded tables; removed when the run is over, as is ``public.*``
+``people.*``, ``pairs.*``  the uploaded tables; removed when the run is over, with ``levels.*``, ``public.*``
 ``.part-*``               a table that is being received
 ``schema.toml``           public facts about the columns, as ``pairveil schema`` writes them
 ``settings.json``         what was decided (a `Settings`)
 ``columns.json``, ``plan.json``, ``kappa.json``  what commands answered; made anew when a file changes
+``problems.csv``          what is wrong with the tables, by row numbers: private, and goes with them
 ``fit.checkpoint``        of a fit in progress: the same command resumes it
 ``fit.json``, ``fit.log``  the command of the fit, and what it said
 ``release/``              the release and its report
@@ -30,20 +31,23 @@ from pairveil.files import write_file
 from pairveil.foreign import parse_json, read_regular
 from pairveil.printable import printable
 
-TABLES = ("people", "pairs", "public")
+TABLES = ("people", "pairs", "levels", "public")
 ENDINGS = (".csv", ".tsv", ".txt", ".parquet", ".xlsx", ".json")
 MOST_BYTES = 4 << 30
 MOST_COLUMNS = 2_000  # each is a box of the form: 5 MB of page
-_ANSWERS = ("columns.json", "plan.json", "kappa.json", "certificate.json")
+_ANSWERS = ("columns.json", "plan.json", "kappa.json", "certificate.json", "problems.csv")
 
 
 @dataclass(frozen=True)
 class Settings:
     """What the user decided; everything in it is public."""
 
-    learns_from: str = "pairs"  # or "classes": a column of the people's table, and no pairs
+    learns_from: str = (
+        "pairs"  # "classes": a column of the people's table; "levels": record linkage
+    )
     people_name: str = ""
     pairs_name: str = ""
+    levels_name: str = ""
     classes: str = ""
     id: str = "id"
     left: str = "left"
@@ -65,6 +69,8 @@ class Settings:
     purpose: str = ""
     recipient: str = ""
     audit: str = ""  # "yes": the report shows an attack on this plan
+    n_levels: str = ""  # of each comparison, with commas
+    prior: str = ""  # how likely two records are a match, where that is known
     score: str = ""  # "yes": some people are kept out of learning, and the metric is scored on them
 
 
@@ -122,6 +128,16 @@ class Project:
         return self.folder / "schema.toml"
 
     @property
+    def problems(self) -> Path:
+        """The list of all that is wrong with the tables."""
+        return self.folder / "problems.csv"
+
+    @property
+    def has_problems(self) -> bool:
+        """Whether something is wrong with the tables: there is a line below the header."""
+        return self.problems.is_file() and self.problems.read_bytes().count(b"\n") > 1
+
+    @property
     def checkpoint(self) -> Path:
         """Answers of a fit in progress."""
         return self.folder / "fit.checkpoint"
@@ -151,10 +167,15 @@ class Project:
         return self.settings.learns_from == "classes"
 
     @property
+    def by_levels(self) -> bool:
+        """Whether a linkage model is learned, from how well records agree."""
+        return self.settings.learns_from == "levels"
+
+    @property
     def has_tables(self) -> bool:
         """Whether the tables that are learned from are here."""
         pairs = self.by_classes or self.table("pairs") is not None
-        return pairs and self.table("people") is not None
+        return pairs and self.table("levels" if self.by_levels else "people") is not None
 
     async def receive(self, which: str, name: str, content: AsyncIterator[bytes]) -> Path:
         """A table that somebody sends, whole, in a draft of its own: nothing else is touched yet.
@@ -204,7 +225,8 @@ class Project:
             (self.folder / f"{which}{ending}").unlink(missing_ok=True)
 
     def forget_uploads(self) -> None:
-        """Remove all tables: the run is over."""
+        """Remove all tables and the list of what is wrong with them: the run is over."""
+        self.problems.unlink(missing_ok=True)
         for which in TABLES:
             self.forget_table(which)
         for draft in self.folder.glob(".part-*"):

@@ -63,7 +63,7 @@
   if (files) {
     const show = () => {
       const source = files.querySelector("[name=learns_from]:checked").value;
-      files.querySelectorAll("[data-source]").forEach((part) => { part.hidden = part.dataset.source !== source; });
+      files.querySelectorAll("[data-source]").forEach((part) => { part.hidden = !part.dataset.source.split(" ").includes(source); });
     };
     files.addEventListener("change", show);
     show();
