@@ -96,6 +96,10 @@ __getattr__ = offered(
         "level_frequencies make_records metric_comparison random_pairs text_levels to_recordlinkage",
     },
     gone={
+        "exact_kappa": "it takes exponential time; reproduction/graphs.py of the repository has it",
+        "load_febrl": "benchmarks/linkage_sets.py of the repository reads that table",
+        "load_historical": "benchmarks/linkage_sets.py of the repository reads that table",
+        "make_voices": "docs/guides/record-linkage.md makes voices in a few lines",
         "DPPScatterLearner": "DPPMetricLearner.fit_classes(X, y, classes) takes its statistics of people "
         "where they do best, and DPPMetricLearner.fit(pairs, y) keeps more of the gain from pairs",
     },
