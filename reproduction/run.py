@@ -19,7 +19,7 @@ from reproduction.cells import Key, Progress, Rows, run_cells, write_table, writ
 from reproduction.claims import decide_all
 from reproduction.data import available, load
 from reproduction.data import download as fetch_benchmarks
-from reproduction.defence import defences
+from reproduction.defence import choices, defences
 from reproduction.drawing import FIGURES as DRAWN
 from reproduction.drawing import require_plots, save
 from reproduction.experiments import (
@@ -34,11 +34,11 @@ from reproduction.experiments import (
 from reproduction.field import bounds_table, node_dp
 from reproduction.page import page
 from reproduction.protocol import GraphKind
-from reproduction.steelman import ON_FIGURES, Effort, defend, search
+from reproduction.steelman import ON_FIGURES, Effort, Seeds, defend, search
 
-EXPERIMENTS = (*FIGURES, "ours", "field", "steelman")
-#: Repeats of the bounds beside each other: they differ by far more than repeats do.
-BOUNDS = 5
+EXPERIMENTS = (*FIGURES, "peaks", "ours", "field", "steelman", "reader")
+#: Repeats of the bounds beside each other and of full batches' peaks: both differ by more than repeats do.
+FEW = 5
 
 
 def reproduce(
@@ -106,8 +106,8 @@ def reproduce(
         return fill([key for key in keys_of(figure, setting, sets, of, size) if keep(key)])
 
     results: dict[str, dict[str, Rows]] = {
-        figure: {graph: rows_of(figure, Setting(graph=graph), range(seeds)) for graph in graphs}
-        for figure in FIGURES
+        figure: {graph: rows_of(figure, Setting(graph=graph), range(of)) for graph in graphs}
+        for figure, of in {**dict.fromkeys(FIGURES, seeds), "peaks": min(seeds, FEW)}.items()
         if figure in chosen
     }
     found: dict[str, Any] = {
@@ -115,16 +115,18 @@ def reproduce(
             "sets": sets, "version": __version__, "quick": quick, "people": size.people,
         },
         "claims": decide_all(results),
-        "steelman": None, "defence": {}, "field": None,
+        "steelman": None, "defence": {}, "field": None, "choices": [],
         "readings": defences(),
         "scores": _scores(results.get("accuracy", {})),
     }  # fmt: skip
     if "ours" in chosen:
         found["scores"] += _scores({"paths": rows_of("ours", Setting(), range(seeds))})
     if "field" in chosen:
-        few = range(min(seeds, BOUNDS))
+        few = range(min(seeds, FEW))
         rows = [row for graph in graphs for row in rows_of("bounds", Setting(graph=graph), few)]
         found["field"] = {"noise": node_dp(), "bounds": bounds_table(rows)}
+    if "reader" in chosen:
+        found["choices"] = choices(Seeds.of(seeds, Effort()).report, rows_of)
     files = _files(results, folder)
     kept = [folder / "claims.json"]
     kept += [Path(claims_page).with_suffix(".json")] if claims_page is not None else []
@@ -168,7 +170,8 @@ def _files(results: Mapping[str, Mapping[str, Rows]], folder: Path) -> list[str]
         rows = [row for part in by_graph.values() for row in part]
         files.append(write_table(folder / f"{figure}.csv", rows).name)
         for graph, part in by_graph.items():
-            files += save(DRAWN[figure](part), folder / f"{figure}-{graph}")
+            if figure in DRAWN:
+                files += save(DRAWN[figure](part), folder / f"{figure}-{graph}")
     return files
 
 
@@ -202,5 +205,6 @@ def _with_earlier(found: dict[str, Any], paths: Sequence[Path]) -> dict[str, Any
     ]
     ran = {(row["graph"], row["data"]) for row in found["scores"]}
     scores = [row for row in earlier["scores"] if (row["graph"], row["data"]) not in ran]
-    kept = {name: found[name] or earlier[name] for name in ("steelman", "defence", "field")}
+    parts = ("steelman", "defence", "field", "choices")
+    kept = {name: found[name] or earlier.get(name) or found[name] for name in parts}
     return {**found, **kept, "claims": claims, "scores": scores + found["scores"]}
