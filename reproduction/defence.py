@@ -241,7 +241,8 @@ _EVEN = Setting(graph="even")
 _BUDGETS = (0.5, 2.0, 8.0)
 _FIG_9 = {"epsilon": (1.0,), "method": ("Lap", "Lap-S", "SCDF", "Duchi")}
 CHOICES = (
-    *(Choice("toy-faster", "its second half alone", Setting(graph=graph), rule=toy_calmer) for graph in GRAPHS),
+    *(Choice("toy-faster", "its second half alone", Setting(graph=graph), rule=toy_calmer)
+      for graph in GRAPHS),
     Choice("rises", "the mean over the data sets", _EVEN, {"epsilon": _BUDGETS}, rises_on_average),
     Choice("node-below", "kappa by Appendix A's greedy search", Setting(kappa="greedy"),
            {"epsilon": _BUDGETS, "method": ("dpp", "node-dp")}),
