@@ -17,7 +17,7 @@ def reproduce(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            help="toy, accuracy, mechanisms, parameters, ours, steelman, or all.",
+            help="toy, accuracy, mechanisms, parameters, peaks, ours, field, steelman, reader, all; or page.",
             show_default="all",
         ),
     ] = None,
@@ -34,6 +34,9 @@ def reproduce(
     quick: Annotated[
         bool, typer.Option("--quick", help="Small sizes: a check, not a measurement.")
     ] = False,
+    record: Annotated[
+        Path | None, typer.Option("--record", help="Keep the full table in this folder as well.")
+    ] = None,
     claims_page: Annotated[
         Path | None, typer.Option("--claims-page", help="Write the page of claims here as well.")
     ] = None,
@@ -71,6 +74,7 @@ def reproduce(
             progress=lambda done, total, text: bar.update(
                 task, completed=done, total=total, description=text
             ),
+            record=record,
             claims_page=claims_page,
             download=download,
         )
@@ -91,7 +95,7 @@ def reproduce(
         best = result["steelman"]
         if best:
             stdout.print(f"Steelman, {best['tried']} settings tried: {best['setting']}.")
-        stdout.print(f"Tables, figures and {out / 'paper-claims.md'} are in {out}.")
+        stdout.print(f"Tables, figures, RESULTS.md and paper-claims.md are in {out}.")
 
 
 if __name__ == "__main__":

@@ -142,7 +142,7 @@ CLAIMS: tuple[Claim, ...] = (
           "Lap's variance is 4h^2/(|B|^2 eps^2); so Duchi's is around 10,000 times larger.",
           theorems.laplace_variance),
     Claim("full-batch", "remarks", "Remark after Theorem 2",
-          "g' = h if full batch gradient descent is applied.", theorems.full_batch_peak),
+          "g' = h if full batch gradient descent is applied.", rules.full_batch, "peaks"),
     Claim("tuples", "remarks", "Discussion",
           "DPP serves triplet, (C+1)-tuplet and C-pair losses too.", remarks.tuples_of_people),
     Claim("networks", "remarks", "Discussion",

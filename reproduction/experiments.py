@@ -47,6 +47,7 @@ from reproduction.protocol import (
     make_split,
     score,
 )
+from reproduction.theorems import row_gradients
 
 GRAPHS: tuple[GraphKind, ...] = ("random", "even")
 FIGURES = ("toy", "accuracy", "mechanisms", "parameters")
@@ -99,6 +100,8 @@ class Setting:
         Appendix A's kappa', or what its greedy search gives.
     toy : {"drawn", "filled"}
         The toy's strips where Fig. 6 puts them, or stretched until they fill the unit ball.
+    input_margin : {"noisy", "preset"}
+        InputPer's m: from the pairs that its collector sees, or from the true ones as all others have it.
     """
 
     graph: GraphKind = "random"
@@ -112,6 +115,7 @@ class Setting:
     kappa_factor: str = "once"
     kappa: str = "bound"
     toy: str = "drawn"
+    input_margin: str = "noisy"
 
     def __str__(self) -> str:
         words = {
@@ -125,6 +129,7 @@ class Setting:
             "kappa_factor": f"kappa {self.kappa_factor}",
             "kappa": f"kappa by {self.kappa}",
             "toy": f"toy {self.toy}",
+            "input_margin": f"InputPer's margin {self.input_margin}",
         }
         base = Setting(self.graph)
         return f"{self.graph} graph, " + ", ".join(
@@ -181,6 +186,8 @@ def keys_of(
         chosen, cells = names, [{"method": "ours-relationship", "epsilon": e} for e in OUR_EPSILONS]
     elif figure == "bounds":
         chosen, cells = names, [{"method": m, "epsilon": 4.0} for m in ("greedy", "matching")]
+    elif figure == "peaks":
+        chosen, cells = [*names, "toy"], [{}]
     elif figure == "mechanisms":
         chosen = [name for name in ("adult", "bank") if name in names] or names[:1]
         cells = [{"method": m, "epsilon": e} for e in size.mechanism_epsilons for m in MECHANISMS]
@@ -199,11 +206,15 @@ def _as_far_as_it_matters(figure: str, setting: Setting, cell: Key) -> Setting:
     """The setting without what a cell does not depend on: cells are shared between settings."""
     base = Setting()
     kept = {f.name for f in fields(Setting)} - {"toy"}
+    if cell.get("method") != "inputper":
+        kept -= {"input_margin"}
     method = cell.get("method", cell.get("variant", ""))
     if figure == "toy":
         kept = {"graph", "start", "step_rule", "update", "batches", "toy"}
     elif figure == "bounds":
         kept = {"graph"}
+    elif figure == "peaks":
+        kept = {"graph", "start", "n_components", "margin"}
     elif figure == "ours" or method == "euclid":
         kept = set()
     elif method == "untrained":
@@ -350,8 +361,10 @@ def learn(here: Bed, setting: Setting, method: str, seed: int, **given: Any) -> 
     if setting.batches == "components":
         graph = by_component(graph, np.random.default_rng([seed, 5]))
     train = algorithm1
-    if method == "inputper":  # its margin comes from the noisy pairs
-        train, plan = input_perturbation, replace(plan, margin=None)
+    if method == "inputper":
+        train = input_perturbation
+        if setting.input_margin == "noisy":
+            plan = replace(plan, margin=None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyLeakWarning)  # what it leaks is the subject here
         rng = np.random.default_rng([seed, 3])
@@ -365,6 +378,8 @@ def measure(key: Key, folder: str | None) -> dict[str, Any]:
         return _toy(key, setting)
     if key["figure"] in ("ours", "bounds"):
         return _ours(key, setting, folder)
+    if key["figure"] == "peaks":
+        return _peaks(key, setting, folder)
     if key.get("panel") == "n_components":
         setting = replace(setting, n_components=int(key["value"]))
     here = bed(key["data"], folder, setting.graph, key["seed"], key["people"])
@@ -386,6 +401,24 @@ def _toy(key: Key, setting: Setting) -> dict[str, Any]:
         "theorem1": 2 * result.kappa * 0.5 / 30,
         "W": result.W.tolist(),
     }
+
+
+def _peaks(key: Key, setting: Setting, folder: str | None) -> dict[str, Any]:
+    """The largest clipped gradient over all pairs, of the row where it is least: g' of a full batch."""
+    seed, toy = key["seed"], key["data"] == "toy"
+    here = (
+        toy_bed(setting, seed)
+        if toy
+        else bed(key["data"], folder, setting.graph, seed, key["people"])
+    )
+    W = start(setting, here.split, 2 if toy else setting.n_components, seed)
+    margin = 1.0 if toy else here.margins[setting.margin]
+    ends = here.split.X_train[here.graph.pairs]
+    dx, y = ends[:, 0] - ends[:, 1], (here.graph.labels < 0).astype(np.float64)
+    peaks = [
+        np.abs(row_gradients(W, r, dx, y, margin, 0.5)).sum(axis=1).max() for r in range(len(W))
+    ]
+    return {"least": float(min(peaks))}
 
 
 def _scores(W: FloatArray | None, key: Key, split: Split) -> dict[str, float]:

@@ -43,19 +43,25 @@ def exact_kappa(pairs: Any) -> int:
     >>> exact_kappa(wheel)
     3
     """
-    people, renumbered = compacted(checked_pairs(pairs))
+    _, renumbered = compacted(checked_pairs(pairs))
     if len(renumbered) > _MAX_PAIRS:
         raise InputError(
             f"exact_kappa enumerates path choices and takes at most {_MAX_PAIRS} pairs, got "
             f"{len(renumbered)}; kappa(pairs).relationship is an upper bound for any size"
         )
     edges: Edges = [(int(a), int(b)) for a, b in renumbered]
-    best = 0
-    for s, t in combinations(range(len(people)), 2):
+    return max(n + min(c, d) for one in path_choices(edges).values() for n, c, d in one)
+
+
+def path_choices(edges: Edges) -> dict[tuple[int, int], set[tuple[int, int, int]]]:
+    """Of each couple s, t: (|P_st|, c_s, c_t) under every choice of a maximum set of paths."""
+    found: dict[tuple[int, int], set[tuple[int, int, int]]] = {}
+    for s, t in combinations(sorted({v for edge in edges for v in edge}), 2):
         for n_paths, used in _maximum_path_sets(edges, s, t):
             rest = [edge for i, edge in enumerate(edges) if not used >> i & 1]
-            best = max(best, n_paths + min(_cycle_edges(rest, s), _cycle_edges(rest, t)))
-    return best
+            one = (n_paths, _cycle_edges(rest, s), _cycle_edges(rest, t))
+            found.setdefault((s, t), set()).add(one)
+    return found
 
 
 def _maximum_path_sets(edges: Edges, s: int, t: int) -> Iterator[tuple[int, int]]:

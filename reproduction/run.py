@@ -19,7 +19,7 @@ from reproduction.cells import Key, Progress, Rows, run_cells, write_table, writ
 from reproduction.claims import decide_all
 from reproduction.data import available, load
 from reproduction.data import download as fetch_benchmarks
-from reproduction.defence import defences
+from reproduction.defence import choices, defences
 from reproduction.drawing import FIGURES as DRAWN
 from reproduction.drawing import require_plots, save
 from reproduction.experiments import (
@@ -32,13 +32,14 @@ from reproduction.experiments import (
     measure,
 )
 from reproduction.field import bounds_table, node_dp
-from reproduction.page import page
+from reproduction.page import page, results
 from reproduction.protocol import GraphKind
-from reproduction.steelman import ON_FIGURES, Effort, defend, search
+from reproduction.steelman import ON_FIGURES, Effort, Seeds, defend, search
 
-EXPERIMENTS = (*FIGURES, "ours", "field", "steelman")
-#: Repeats of the bounds beside each other: they differ by far more than repeats do.
-BOUNDS = 5
+EXPERIMENTS = (*FIGURES, "peaks", "ours", "field", "steelman", "reader")
+KEPT, FULL_TABLE, PAGE = "claims.json", "RESULTS.md", "paper-claims.md"
+#: Repeats of the bounds beside each other and of full batches' peaks: both differ by more than repeats do.
+FEW = 5
 
 
 def reproduce(
@@ -51,6 +52,7 @@ def reproduce(
     quick: bool = False,
     jobs: int = 2,
     progress: Progress | None = None,
+    record: str | Path | None = None,
     claims_page: str | Path | None = None,
     download: bool = False,
 ) -> dict[str, Any]:
@@ -64,8 +66,8 @@ def reproduce(
     data : path, optional
         Folder of benchmark files; default PAIRVEIL_DATA, else the embedded tables.
     out : path
-        Tables, figures, finished cells, claims.json and paper-claims.md. A second run into the same folder
-        measures only what is missing, and keeps the claims of experiments that it did not run.
+        Tables, figures, finished cells, claims.json, RESULTS.md and paper-claims.md. A second run into the
+        same folder measures only what is missing, and keeps the claims of experiments that it did not run.
     seeds : int
         Repeats: people, pairs, start and noise all change.
     graphs : sequence of {"random", "even"}
@@ -75,9 +77,11 @@ def reproduce(
     jobs : int
         Worker processes.
     progress : callable (done, total, text), optional
+    record : path, optional
+        Folder to keep the full table in as well: RESULTS.md, its figures and claims.json, from which a later
+        run keeps what it does not run itself.
     claims_page : path, optional
-        Write the Markdown page here too, and beside it the figures it names and a ``.json`` that holds what
-        the page shows: a later run keeps from it what it does not run itself.
+        Write the short page here too.
     download : bool
         Fetch Adult and Bank from OpenML into ``data`` first, where they are missing.
 
@@ -105,51 +109,53 @@ def reproduce(
     ) -> Rows:
         return fill([key for key in keys_of(figure, setting, sets, of, size) if keep(key)])
 
-    results: dict[str, dict[str, Rows]] = {
-        figure: {graph: rows_of(figure, Setting(graph=graph), range(seeds)) for graph in graphs}
-        for figure in FIGURES
+    reruns: dict[str, dict[str, Rows]] = {
+        figure: {graph: rows_of(figure, Setting(graph=graph), range(of)) for graph in graphs}
+        for figure, of in {**dict.fromkeys(FIGURES, seeds), "peaks": min(seeds, FEW)}.items()
         if figure in chosen
     }
     found: dict[str, Any] = {
         "about": {
             "sets": sets, "version": __version__, "quick": quick, "people": size.people,
         },
-        "claims": decide_all(results),
-        "steelman": None, "defence": {}, "field": None,
+        "claims": decide_all(reruns),
+        "steelman": None, "defence": {}, "field": None, "choices": [],
         "readings": defences(),
-        "scores": _scores(results.get("accuracy", {})),
+        "scores": _scores(reruns.get("accuracy", {})),
     }  # fmt: skip
     if "ours" in chosen:
         found["scores"] += _scores({"paths": rows_of("ours", Setting(), range(seeds))})
     if "field" in chosen:
-        few = range(min(seeds, BOUNDS))
+        few = range(min(seeds, FEW))
         rows = [row for graph in graphs for row in rows_of("bounds", Setting(graph=graph), few)]
         found["field"] = {"noise": node_dp(), "bounds": bounds_table(rows)}
-    files = _files(results, folder)
-    kept = [folder / "claims.json"]
-    kept += [Path(claims_page).with_suffix(".json")] if claims_page is not None else []
-    found = _with_earlier(found, kept)
+    if "reader" in chosen:
+        found["choices"] = choices(Seeds.of(seeds, Effort()).report, rows_of)
+    files = _files(reruns, folder)
+    kept = [Path(record) / KEPT] if record is not None else []
+    found = _with_earlier(found, [folder / KEPT, *kept])
     if "steelman" in chosen:
         effort = Effort(3, 1, 1, 1) if quick else Effort()
         found["steelman"], tried = search(seeds, rows_of, sets, effort=effort)
         unmet = {claim["id"] for claim in found["claims"] if claim["verdict"] != "holds"}
         own = [c for c in ON_FIGURES if c.id in unmet and (c.only or c.figure == "toy")]
         found["defence"] = defend(own, seeds, rows_of, tried, effort)
-    _write(found, folder / "claims.json", folder / "paper-claims.md")
-    if claims_page is not None:
-        target = Path(claims_page)
-        beside = target.with_name(f"{target.stem}-figures")
-        beside.mkdir(parents=True, exist_ok=True)
+    _write(found, folder)
+    write_whole(folder / PAGE, page(found))
+    if record is not None:
+        _write(found, Path(record), "figures/")
+        (Path(record) / "figures").mkdir(exist_ok=True)
         for name in (f for f in files if f.endswith(".png")):
-            write_file(beside / name, (folder / name).read_bytes())
-        _write(found, target.with_suffix(".json"), target, f"{beside.name}/")
-    return {"out": str(folder), **found, "files": [*files, "claims.json", "paper-claims.md"]}
+            write_file(Path(record) / "figures" / name, (folder / name).read_bytes())
+    if claims_page is not None:
+        write_whole(Path(claims_page), page(found))
+    return {"out": str(folder), **found, "files": [*files, KEPT, FULL_TABLE, PAGE]}
 
 
-def _write(found: dict[str, Any], data: Path, text: Path, figures: str = "") -> None:
-    """What was found, and the page of it; ``figures`` is where the drawings lie, seen from the page."""
-    write_whole(data, json.dumps(found, indent=1))
-    write_whole(text, page(found, figures=figures))
+def _write(found: dict[str, Any], folder: Path, figures: str = "") -> None:
+    """What was found, and the full table of it; ``figures`` is where the drawings lie, seen from there."""
+    write_whole(folder / KEPT, json.dumps(found, indent=1))
+    write_whole(folder / FULL_TABLE, results(found, figures))
 
 
 def _chosen(names: str | Sequence[str]) -> list[str]:
@@ -161,14 +167,15 @@ def _chosen(names: str | Sequence[str]) -> list[str]:
     return wanted
 
 
-def _files(results: Mapping[str, Mapping[str, Rows]], folder: Path) -> list[str]:
+def _files(reruns: Mapping[str, Mapping[str, Rows]], folder: Path) -> list[str]:
     """A table of all rows of a figure, and a drawing for each graph."""
     files = []
-    for figure, by_graph in results.items():
+    for figure, by_graph in reruns.items():
         rows = [row for part in by_graph.values() for row in part]
         files.append(write_table(folder / f"{figure}.csv", rows).name)
         for graph, part in by_graph.items():
-            files += save(DRAWN[figure](part), folder / f"{figure}-{graph}")
+            if figure in DRAWN:
+                files += save(DRAWN[figure](part), folder / f"{figure}-{graph}")
     return files
 
 
@@ -202,5 +209,6 @@ def _with_earlier(found: dict[str, Any], paths: Sequence[Path]) -> dict[str, Any
     ]
     ran = {(row["graph"], row["data"]) for row in found["scores"]}
     scores = [row for row in earlier["scores"] if (row["graph"], row["data"]) not in ran]
-    kept = {name: found[name] or earlier[name] for name in ("steelman", "defence", "field")}
+    parts = ("steelman", "defence", "field", "choices")
+    kept = {name: found[name] or earlier.get(name) or found[name] for name in parts}
     return {**found, **kept, "claims": claims, "scores": scores + found["scores"]}

@@ -132,7 +132,7 @@ def search(
         "setting": str(best), "tried": len({*tried, *final}), "sketched_on": f"{one} (little-lost: {hard})",
         "sketch_repeats": len(seeds.sketch), "final_repeats": len(seeds.final),
         "reported_on": len(seeds.report), "met": final[best][0],
-        "findings": {c.id: c.on(rows[c.figure]) for c in CLAIMS if c.figure},
+        "findings": {c.id: c.on(rows[c.figure]) for c in CLAIMS if c.figure in rows},
         "sketches": {str(s): met(favour)[0] for s, favour in tried.items()},
         "finalists": {str(s): count for s, (count, _) in final.items()},
     }, tried  # fmt: skip

@@ -16,7 +16,6 @@ from pairveil.array_types import FloatArray
 from pairveil.audit.published import ClassicGaussian, Laplace
 from pairveil.audit.published_targets import JointStaircase
 from reproduction.baselines import Duchi, Warner
-from reproduction.experiments import acyclic_pairs, strips
 from reproduction.verdicts import Finding
 
 
@@ -253,27 +252,6 @@ def noise_follows_sensitivity() -> Finding:
     return Finding(
         f"variance/(sensitivity/epsilon)^2 is {min(shape):.3f} throughout",
         math.isclose(min(shape), max(shape)),
-    )
-
-
-def toy_peaks(h: float) -> list[float]:
-    """The largest clipped gradient of each row over all pairs of the toy."""
-    rng = np.random.default_rng(6)
-    X, classes = strips(rng)
-    graph = acyclic_pairs(classes, rng)
-    dx = X[graph.pairs[:, 0]] - X[graph.pairs[:, 1]]
-    W = rng.normal(scale=0.7, size=(2, 2))
-    y = (graph.labels < 0).astype(np.float64)
-    return [float(np.abs(row_gradients(W, r, dx, y, 1.0, h)).sum(axis=1).max()) for r in (0, 1)]
-
-
-def full_batch_peak() -> Finding:
-    """'Clearly we have g' = h if full batch gradient descent is applied'."""
-    h = 0.5
-    peaks = toy_peaks(h)
-    return Finding(
-        f"all 150 pairs of the toy together have peaks {peaks[0]:.3f} and {peaks[1]:.3f}, h = {h}",
-        all(math.isclose(peak, h) for peak in peaks),
     )
 
 

@@ -40,16 +40,17 @@ def go(names, out, **more):
 
 
 def test_every_figure_runs_on_both_graphs_and_is_kept_by_later_runs(tmp_path):
-    page = tmp_path / "docs" / "paper-claims.md"
-    first = go(["toy", "mechanisms"], tmp_path / "out", claims_page=page)
+    page, record = tmp_path / "docs" / "paper-claims.md", tmp_path / "record"
+    first = go(["toy", "mechanisms"], tmp_path / "out", claims_page=page, record=record)
     by_id = {claim["id"]: claim for claim in first["claims"]}
     assert set(by_id["toy-sensitivity"]["on"]) == {"random", "even"}
     assert by_id["toy-sensitivity"]["verdict"] == "holds"
     assert by_id["rises"]["verdict"] == "not run"
-    text = page.read_text(encoding="utf-8")
-    assert "Quick sizes (200 people a set), not a measurement" in text
-    assert "(paper-claims-figures/toy-even.png)" in text
-    assert (page.parent / "paper-claims-figures" / "toy-even.png").stat().st_size > 50
+    for written in (page, record / "RESULTS.md"):
+        text = written.read_text(encoding="utf-8")
+        assert "Quick sizes (200 people a set), not a measurement" in text
+    assert "(figures/toy-even.png)" in text
+    assert (record / "figures" / "toy-even.png").stat().st_size > 50
     assert not list(tmp_path.rglob("*.part"))
     second = go(["accuracy", "parameters", "ours"], tmp_path / "out", graphs=("even",))
     by_id = {claim["id"]: claim for claim in second["claims"]}
@@ -106,13 +107,11 @@ def test_a_steelman_run_fills_its_column_and_the_second_reader_s_table(tmp_path,
     assert "toy-sensitivity" in held
     assert {"h-half", "little-lost"} <= set(found["defence"])
     assert not set(found["defence"]) & {*held, "rises"}
-    text = (tmp_path / "paper-claims.md").read_text(encoding="utf-8")
-    assert "Settings tried in all: 9" in text
-    assert "| h-half | not run | its own | *holds*, 7 repeats: made up |" in text
-    assert "| rises | not run | the steelman's | *not decided*, 7 repeats: made up |" in text
-    true, left = re.search(
-        r"makes true\*\*: (.*)\. \*\*None was found for\*\*: (.*)\.", text
-    ).groups()
+    text = (tmp_path / "RESULTS.md").read_text(encoding="utf-8")
+    assert "Settings tried: 9 by the search" in text
+    sketched = "the sketched setting that favours it most"
+    assert f"| h-half | not run | {sketched} | its own | *holds*, 7 repeats: made up |" in text
+    true, left = re.search(r"make true: (.*?); .* unchanged: (.*?)\.", text).groups()
     assert set(true.split(", ")) == set(found["defence"])
     assert "rises" in left.split(", ")
 
@@ -130,12 +129,15 @@ def test_the_composed_setting_takes_each_option_where_it_did_best():
     assert steelman.met(bad) == (1, -1.0)
 
 
-def test_what_is_kept_beside_the_page_is_not_run_again(tmp_path):
-    page = tmp_path / "docs" / "paper-claims.md"
-    go(["toy"], tmp_path / "out", claims_page=page)
-    before = page.read_text(encoding="utf-8")
-    again = go(["page"], tmp_path / "elsewhere", claims_page=page)  # its cells are gone
-    assert page.read_text(encoding="utf-8") == before
+def test_what_is_kept_in_the_record_is_not_run_again(tmp_path):
+    page, record = tmp_path / "docs" / "paper-claims.md", tmp_path / "record"
+    go(["toy"], tmp_path / "out", claims_page=page, record=record)
+    written = (page, record / "RESULTS.md", record / "figures" / "toy-even.png")
+    before = [path.read_bytes() for path in written]
+    again = go(
+        ["page"], tmp_path / "elsewhere", claims_page=page, record=record
+    )  # its cells are gone
+    assert [path.read_bytes() for path in written] == before
     assert {c["verdict"] for c in again["claims"] if c["figure"] == "toy"} != {"not run"}
 
 
@@ -144,7 +146,7 @@ def test_the_field_keeps_one_pair_of_a_person(tmp_path, monkeypatch):
     found = go(["field"], tmp_path / "out", graphs=("random",))["field"]
     (line,) = found["bounds"]
     assert line["greedy_kept"] <= line["matching_kept"] <= line["people"] / 2
-    text = (tmp_path / "out" / "paper-claims.md").read_text(encoding="utf-8")
+    text = (tmp_path / "out" / "RESULTS.md").read_text(encoding="utf-8")
     assert "| mag_cn | adaptive | 10 | 0.541 |" in text
 
 
@@ -189,6 +191,24 @@ def test_settings_that_do_not_matter_to_a_cell_share_it():
     assert base["dpp", 4.0] != even["dpp", 4.0]
     assert base["nonpriv", "none"] == cells(kappa_factor="twice")["nonpriv", "none"]
     assert base["dpp", 4.0] != cells(kappa_factor="twice")["dpp", 4.0]
+    preset = cells(input_margin="preset")
+    assert [cell for cell in base if base[cell] != preset[cell]] == [
+        ("inputper", epsilon) for epsilon in QUICK.epsilons
+    ]
+
+
+def test_a_preset_margin_reaches_input_perturbation():
+    def score(**choice):
+        (key,) = keys_of("accuracy", Setting(**choice), SETS, [0], SMALL)[6:7]
+        assert (key["method"], key["epsilon"]) == ("inputper", 0.5)
+        return measure(key, None)
+
+    assert score() != score(input_margin="preset")
+
+
+def test_the_peak_of_a_full_batch_is_at_most_h():
+    for key in keys_of("peaks", Setting(), SETS, [0], SMALL):
+        assert 0 < measure(key, None)["least"] <= 0.5
 
 
 def doubled(key, _):
@@ -251,6 +271,7 @@ def test_the_command_runs_from_the_repository(tmp_path):
     assert claims["noise-2"]["verdict"] == "does not hold"
     assert set(claims["toy-close"]["on"]) == {"even"}
     assert (tmp_path / "again" / "paper-claims.md").is_file()
+    assert (tmp_path / "again" / "RESULTS.md").is_file()
     wrong = command("reproduction", "nonsense", "-o", str(tmp_path / "again"))
     assert (wrong.returncode, len(wrong.stderr.splitlines())) == (2, 1)
 

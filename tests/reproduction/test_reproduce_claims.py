@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 from reproduction.claims import CLAIMS, KINDS, decide_all
-from reproduction.defence import defences
-from reproduction.experiments import PANELS
-from reproduction.page import page
+from reproduction.defence import CHOICES, choices, defences
+from reproduction.experiments import FULL, PANELS, keys_of
+from reproduction.page import page, results
 
 from reproduction import theorems, verdicts
 
@@ -201,6 +202,7 @@ def said() -> dict[str, list]:
         "accuracy": accuracy_rows(AS_SAID, names=("a", "ipums_us")),
         "mechanisms": mechanism_rows({"Lap": 0.5, "Lap-S": 0.3, "SCDF": 0.4, "Duchi": 90.0}),
         "parameters": parameter_rows(best, [1.0, 2.0, *np.linspace(1.9, 0.5, 20)]),
+        "peaks": [{"data": d, "seed": s, "least": 0.5} for d in ("a", "toy") for s in range(3)],
     }
 
 
@@ -250,19 +252,26 @@ def test_most_cases_decide_whatever_the_open_ones_are(cases, expected):
 def test_ids_are_unique_and_the_page_has_a_row_for_each(without_results):
     ids = [claim.id for claim in CLAIMS]
     assert len(set(ids)) == len(ids) >= 50
-    text = page(found(without_results))
+    text = results(found(without_results))
     rows = [line for line in text.splitlines() if line.startswith("| ")]
     assert all(any(row.startswith(f"| {i} |") for row in rows) for i in ids)
 
 
 def found(claims) -> dict:
     about = {"sets": {"a": 1}, "version": "0", "quick": False, "people": None}
-    kept = {"steelman": None, "defence": {}, "field": None, "scores": [], "readings": []}
+    kept = {
+        "steelman": None,
+        "defence": {},
+        "field": None,
+        "scores": [],
+        "readings": [],
+        "choices": [],
+    }
     return {"about": about, "claims": claims, **kept}
 
 
 def test_our_own_checks_are_not_counted_and_a_slip_is_counted_once(without_results):
-    counted = page(found(without_results)).split("## Count")[1].split("## Privacy")[0]
+    counted = page(found(without_results)).split("## Count")[1].split("## Figures")[0]
     sizes = {k: sum(c.kind == k for c in CLAIMS) for k in KINDS}
     assert f"| Theory | {sizes['theory']} |" in counted
     assert "Our own" not in counted
@@ -275,10 +284,10 @@ def test_our_own_checks_are_not_counted_and_a_slip_is_counted_once(without_resul
 def test_the_page_shows_both_graphs_with_repeats_and_intervals():
     rows = said()
     worse = accuracy_rows({"dpp": -0.2, "dpp-s": -0.3, "node-dp": 0.0, "inputper": 0.1})
-    results = {
+    on_both = {
         f: {"random": worse if f == "accuracy" else of, "even": of} for f, of in rows.items()
     }
-    text = page(found(decide_all(results)))
+    text = results(found(decide_all(on_both)))
     line = next(row for row in text.splitlines() if row.startswith("| little-lost"))
     assert "*does not hold*, 4 repeats" in line
     assert "*holds*, 4 repeats" in line
@@ -286,12 +295,59 @@ def test_the_page_shows_both_graphs_with_repeats_and_intervals():
     assert "**depends on the graph**" in line
 
 
-def test_the_page_in_the_docs_is_what_its_figures_say():
-    root = Path(__file__).parents[2] / "docs"
-    kept = json.loads((root / "paper-claims.json").read_text(encoding="utf-8"))
-    written = (root / "paper-claims.md").read_text(encoding="utf-8")
-    assert page(kept, figures="paper-claims-figures/") == written
+def test_the_pages_in_the_repository_are_what_the_figures_say():
+    root = Path(__file__).parents[2]
+    kept = json.loads((root / "reproduction/claims.json").read_text(encoding="utf-8"))
+    full = (root / "reproduction/RESULTS.md").read_text(encoding="utf-8")
+    short = (root / "docs/paper-claims.md").read_text(encoding="utf-8")
+    assert (results(kept, "figures/"), page(kept)) == (full, short)
     assert {claim["id"] for claim in kept["claims"]} == {claim.id for claim in CLAIMS}
+    named = re.findall(r"\((figures/[\w-]+\.png)\)", full)
+    assert len(named) == 8
+    assert all((root / "reproduction" / name).exists() for name in named)
+    assert len(short.split()) <= 900
+
+
+def test_every_row_of_a_figure_names_its_graph_repeats_and_interval():
+    kept = json.loads((Path(__file__).parents[2] / "reproduction/claims.json").read_text("utf-8"))
+    for claim in (c for c in kept["claims"] if c["figure"] and c["id"] != "input-us"):
+        assert set(claim["on"]) == {"random", "even"}, claim["id"]
+        for one in claim["on"].values():
+            said = one["measured"]  # counts of clear cases are those whose intervals leave out zero
+            assert any(w in said for w in ("±", " to ", "clear", "all repeats")), claim["id"]
+            assert one["repeats"] >= 5
+
+
+def test_a_full_batch_is_judged_on_each_data_set():
+    def rows(**least):
+        return [{"data": d, "seed": s, "least": v} for d, v in least.items() for s in range(2)]
+
+    assert verdicts.full_batch(rows(a=0.5, toy=0.5)).verdict == "holds"
+    assert verdicts.full_batch(rows(a=0.2, toy=0.4)).verdict == "does not hold"
+    assert verdicts.full_batch(rows(a=0.5, toy=0.2)).verdict == "depends on the data"
+    assert verdicts.full_batch(rows(a=0.5)[:1]).verdict == "not decided"
+
+
+def test_choices_name_cells_that_exist_and_are_judged_by_their_own_rule():
+    asked = []
+
+    def run(figure, setting, seeds, keep):
+        keys = [
+            k for k in keys_of(figure, setting, {"adult": 1, "bank": 1}, seeds, FULL) if keep(k)
+        ]
+        asked.append((figure, setting, len({k["seed"] for k in keys})))
+        return said()[figure]
+
+    rows = said()
+    rows["mechanisms"] += mechanism_rows({"SCDF-joint": 0.4})
+    found_ = choices(range(10, 20), run=lambda *a: run(*a) and rows[a[0]])
+    assert {n for figure, _, n in asked if figure == "accuracy"} == {5}
+    assert {n for figure, _, n in asked if figure != "accuracy"} == {10}
+    assert [one["claim"] for one in found_] == [choice.claim for choice in CHOICES]
+    assert {one["verdict"] for one in found_} == {"holds"}
+    tried = page({**found(decide_all({})), "choices": found_})
+    assert f"in {len(CHOICES)} choices" in tried
+    assert "make true: toy-faster, rises" in tried
 
 
 def test_a_claim_reads_the_cells_it_is_judged_by():
@@ -310,7 +366,10 @@ def test_every_refuted_sentence_has_a_reading_in_its_favour(without_results):
         c["id"] for c in without_results
         if not c["figure"] and c["verdict"] == "does not hold" and c["kind"] != "ours"
     }  # fmt: skip
-    said = {d["claim"]: d["outcome"] for d in defences()}
-    assert set(said) == refuted
-    assert said["noise-1"].startswith("then the step costs 1.00")
-    assert "it gives 4, kappa is 3" in said["kappa-greedy"]
+    said = {(d["claim"], d["reading"]): d["outcome"] for d in defences()}
+    assert {claim for claim, _ in said} == refuted
+    assert said["noise-1", "each row is given eps/d'"].startswith("then the step costs 1.00")
+    assert "d' = 2: 1.00, d' = 16: 8.00" in said["noise-1", "neighbours lack the pairs"]
+    assert "it gives 4, kappa is 3" in said["kappa-greedy", "connected means by a path"]
+    for claim in ("prop-1-iff", "kappa-greedy"):  # refuted under every choice of paths
+        assert not re.search(r"\b0 (of|none)|in 0 of", said[claim, "the paths may be chosen"])
