@@ -59,7 +59,7 @@ from pairveil.records.records import Records
 Numbers = NDArray[np.int32]
 
 
-_FROM = "benchmarks.md, people with classes"
+_FROM = "benchmarks/results, people with classes"
 
 
 @dataclass(frozen=True)
