@@ -505,7 +505,7 @@ ASIDE = 1 / 3
 def learns_from_pairs(setting: Setting, n_classes: int) -> bool:
     """Whether people with classes are learned from by pairs; from public numbers alone.
 
-    Measured in docs/guides/classes.md. For a person sums over people win. A fact about two people costs them
+    Measured in benchmarks/results. For a person sums over people win. A fact about two people costs them
     two records and paths of pairs one, and then two classes are told apart better by pairs. More columns than
     statistics can take go to pairs as well.
     """
