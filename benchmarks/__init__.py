@@ -1,4 +1,4 @@
 """Measurements, one module each with a ``run``; all but `tuples` are commands of ``python -m benchmarks``.
 
-`measuring` starts each figure in a process of its own; `page` makes docs/benchmarks.md of the results.
+`measuring` starts each figure in a process of its own; `page` makes results/README.md and docs/benchmarks.md.
 """

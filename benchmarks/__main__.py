@@ -158,7 +158,7 @@ def parties(
         out.write_text(json.dumps(result, indent=1), encoding="utf-8")
     columns: dict[str, Column] = {
         "parties": "parties",
-        "seconds a fit": "{seconds:.2f}".format_map,
+        "processor seconds a fit": "{seconds:.2f}".format_map,
         "ms an answer": lambda row: f"{1000 * row['per_answer']:.2f}",
         "bytes sent by each": "{bytes_sent:,}".format_map,
         "bytes got by each": "{bytes_got:,}".format_map,

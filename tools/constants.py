@@ -1,7 +1,7 @@
 """Halve and double each fitted number of a learner, and print what that does to what it keeps.
 
 ``python -m tools.constants --kind pairs --data DIR`` fills ``benchmarks/results/constants.json`` (what is
-there is not run again) and prints the table of docs/decisions/0005-learner.md. A changed number meets the
+there is not run again) and prints the table of benchmarks/results/README.md. A changed number meets the
 same people, records and draws of noise as the usual one. Only pairs need a data folder: the other kinds are
 measured on embedded tables, scikit-learn's and drawn ones. A score is the gain kept against LDA; of
 clusterings the adjusted Rand index, of rankings the correlation with the true strengths.

@@ -48,9 +48,9 @@ def farthest() -> float:
         ("theory/learner.md", f"in {curve.AUC_CELLS} public cells"),
         ("theory/accounting.md", f"{composition.MAX_DISTINCT} distinct sampled events"),
         ("theory/noise.md", f"tiles of {TILE:,} pairs"),
-        ("guides/classes.md", f"n < {classes.NUMBERS.clear_statistics:.0f} sigma sqrt(d) / k"),
-        ("guides/classes.md", f"n < {classes.NUMBERS.clear_vector:,.0f} sigma sqrt(d)"),
-        ("guides/classes.md", f"above {classes.MOST_FEATURES:,} columns"),
+        ("theory/learner.md", f"n < {classes.NUMBERS.clear_statistics:.0f} sigma sqrt(d) / k"),
+        ("theory/learner.md", f"n < {classes.NUMBERS.clear_vector:,.0f} sigma sqrt(d)"),
+        ("theory/learner.md", f"above {classes.MOST_FEATURES:,} columns"),
     ],
 )
 def test_a_number_of_the_docs_is_the_code_s(page: str, said: str) -> None:

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from pages import ROOT, blocks, commands
+from pages import PAGES, ROOT, blocks, commands
 
 import pairveil
 from pairveil import errors
@@ -24,6 +24,20 @@ def test_every_page_is_in_the_table_of_contents() -> None:
     listed = re.findall(r":\s*([\w./-]+\.md)\s*$", nav, re.M)
     there = {p.relative_to(ROOT / "docs").as_posix() for p in (ROOT / "docs").rglob("*.md")}
     assert sorted(listed) == sorted(there | {"benchmarks.md"})  # once each; made by `make bench`
+
+
+MOST_WORDS = 30_000
+
+
+def test_the_docs_are_short_enough_to_be_read() -> None:
+    words = {page: len(page.read_text(encoding="utf-8").split()) for page in PAGES}
+    total = sum(words.values())
+    longest = sorted(words, key=words.__getitem__, reverse=True)[:5]
+    assert total <= MOST_WORDS, (
+        f"README and docs have {total:,} words, {MOST_WORDS:,} are allowed. Delete what another page says; "
+        "logs of measurements belong into benchmarks/results/README.md or reproduction/. Longest: "
+        + ", ".join(f"{page.relative_to(ROOT)} {words[page]:,}" for page in longest)
+    )
 
 
 def test_links_of_the_readme_lead_somewhere() -> None:

@@ -59,7 +59,7 @@ from pairveil.records.records import Records
 Numbers = NDArray[np.int32]
 
 
-_FROM = "benchmarks.md, people with classes"
+_FROM = "benchmarks/results, people with classes"
 
 
 @dataclass(frozen=True)
@@ -505,7 +505,7 @@ ASIDE = 1 / 3
 def learns_from_pairs(setting: Setting, n_classes: int) -> bool:
     """Whether people with classes are learned from by pairs; from public numbers alone.
 
-    Measured in docs/guides/classes.md. For a person sums over people win. A fact about two people costs them
+    Measured in benchmarks/results. For a person sums over people win. A fact about two people costs them
     two records and paths of pairs one, and then two classes are told apart better by pairs. More columns than
     statistics can take go to pairs as well.
     """

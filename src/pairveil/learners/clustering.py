@@ -37,7 +37,7 @@ from pairveil.records.pairset import PairSet
 
 # ---- clusterings of the public points ------------------------------------------------------------
 
-_FROM = "benchmarks.md, clusters"
+_FROM = "benchmarks/results, clusters"
 
 
 @dataclass(frozen=True)

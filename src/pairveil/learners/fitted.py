@@ -1,7 +1,7 @@
 """Numbers that were fitted on data: each stands in one frozen table with what changing it costs.
 
 A table is a frozen dataclass whose fields are made by `fitted`. ``python -m tools.constants`` halves and
-doubles each number and prints what that does to the gain kept (docs/decisions/0005-learner.md).
+doubles each number and prints what that does to the gain kept (benchmarks/results/README.md).
 """
 
 from __future__ import annotations

@@ -290,7 +290,7 @@ def check_entity_records(records: Any, pairs: Any) -> None:
 
 # ---- groups cut out of pairs; pairs and groups of people with classes ----------------------------
 
-_FROM = "benchmarks.md, people with classes"
+_FROM = "benchmarks/results, people with classes"
 
 
 @dataclass(frozen=True)

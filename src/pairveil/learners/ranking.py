@@ -318,7 +318,7 @@ class RankingNumbers:
     coin_lengths: float = fitted(
         1.0,
         "clip of a worker, in lengths of choices by coin",
-        "benchmarks.md, rankings",
+        "benchmarks/results, rankings",
         0.0,
         -0.032,
     )

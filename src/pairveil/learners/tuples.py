@@ -168,7 +168,7 @@ MOST_FEATURES = 1024
 SIDE = 0.5  # weight of the survey's length and count beside the columns
 
 
-_FROM = "benchmarks.md, relative comparisons"
+_FROM = "benchmarks/results, relative comparisons"
 
 
 @dataclass(frozen=True)
