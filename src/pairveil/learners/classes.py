@@ -50,8 +50,7 @@ from pairveil.learners.preparing import (
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.events import cost_of
 from pairveil.privacy.grid import Norm
-from pairveil.records.groups import check_numbers
-from pairveil.records.people import People
+from pairveil.records.groups import People, check_numbers
 from pairveil.records.records import Records
 
 # ---- columns -------------------------------------------------------------------------------------

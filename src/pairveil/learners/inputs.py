@@ -35,7 +35,7 @@ from pairveil.engine.plan import too_large
 from pairveil.errors import InputError, PrivacyLeakWarning, PrivateNote
 from pairveil.foreign import as_csr
 from pairveil.graph import SELECTIONS
-from pairveil.graph.digest import digest_of, graph_digest
+from pairveil.graph.kappa import digest_of, graph_digest
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms import NOISES
 from pairveil.privacy.units import (
@@ -48,17 +48,16 @@ from pairveil.privacy.units import (
 )
 from pairveil.records.canonical import NULL
 from pairveil.records.columns import LabelColumn, as_ids, ids_as_text
+from pairveil.records.groups import NO_CLASS, People, class_numbers
 from pairveil.records.identity import value_numbers
 from pairveil.records.kinds import TUPLES
 from pairveil.records.pairset import PairSet
-from pairveil.records.people import NO_CLASS, People, class_numbers
 from pairveil.records.records import Records
 from pairveil.records.scaling import PublicBounds, scale_to_bounds
 from pairveil.records.tables import refuse_repeated
 from pairveil.records.tupleset import TupleSet, answered
 from pairveil.records.validation import check_members, is_text, neither, without_levels
-from pairveil.schema.schema import Schema
-from pairveil.schema.toml import read_schema, to_toml
+from pairveil.schema.schema import Schema, read_schema, to_toml
 
 # ---- parameters ----------------------------------------------------------------------------------
 
