@@ -78,8 +78,7 @@ class PairLoss:
 def laplacian_times(s: FloatArray, P: FloatArray) -> FloatArray:
     """U = L P with the Laplacian L of the weights s[i, j] + s[j, i], (t, m, k)."""
     both = s + s.transpose(0, 2, 1)
-    found: FloatArray = both.sum(axis=2)[:, :, None] * P - both @ P
-    return found
+    return np.asarray(both.sum(axis=2)[:, :, None] * P - both @ P)
 
 
 @dataclass(frozen=True)
@@ -103,8 +102,7 @@ class ContrastiveLoss(PairLoss):
     def value(self, distance: FloatArray, labels: NDArray[np.int8]) -> FloatArray:
         """Loss of each pair."""
         below = np.maximum(0.0, self.margin - distance)
-        loss: FloatArray = 0.5 * np.where(labels > 0, distance**2, below**2)
-        return loss
+        return np.asarray(0.5 * np.where(labels > 0, distance**2, below**2))
 
     def coefficient(self, distance: FloatArray, labels: NDArray[np.int8]) -> FloatArray:
         """1 for similar pairs; (D - m)/D for dissimilar ones within the margin; else 0.
@@ -114,8 +112,7 @@ class ContrastiveLoss(PairLoss):
         pushed = (distance > 0) & (distance < self.margin)
         safe = np.where(pushed, distance, 1.0)
         push = np.where(pushed, (distance - self.margin) / safe, 0.0)
-        factor: FloatArray = np.where(labels > 0, 1.0, push)
-        return factor
+        return np.where(labels > 0, 1.0, push)
 
     def gradient_bound(self, spectral_norm: float, pair_norm: float) -> float:
         """``max(similar, dissimilar)`` of docs/theory/guarantee.md, 'A bound from W alone'.
@@ -145,15 +142,13 @@ class LogisticLoss(PairLoss):
 
     def value(self, distance: FloatArray, labels: NDArray[np.int8]) -> FloatArray:
         """Loss of each pair."""
-        loss: FloatArray = np.logaddexp(0.0, labels * (distance**2 - self.margin**2))
-        return loss
+        return np.asarray(np.logaddexp(0.0, labels * (distance**2 - self.margin**2)))
 
     def coefficient(self, distance: FloatArray, labels: NDArray[np.int8]) -> FloatArray:
         """``l'(D) / D = 2 y / (1 + exp(-y (D^2 - margin^2)))``."""
         signs = np.where(labels > 0, 1.0, -1.0)
         away = signs * (distance**2 - self.margin**2)
-        factor: FloatArray = 2.0 * signs * np.exp(-np.logaddexp(0.0, -away))
-        return factor
+        return np.asarray(2.0 * signs * np.exp(-np.logaddexp(0.0, -away)))
 
     def gradient_bound(self, spectral_norm: float, pair_norm: float) -> float:
         """``|c| D ||dx|| <= 2 ||W||_2 ||dx||^2``, as the probability of the other label is at most 1."""
@@ -204,8 +199,7 @@ class TupleLoss:
 def squared_distances(P: FloatArray) -> FloatArray:
     """Squared distances (T, m, m) of projected members (T, m, k)."""
     apart = P[:, :, None] - P[:, None]
-    found: FloatArray = np.einsum("tijk,tijk->tij", apart, apart)
-    return found
+    return np.asarray(np.einsum("tijk,tijk->tij", apart, apart))
 
 
 @dataclass(frozen=True)
@@ -228,8 +222,7 @@ class TripletLoss(TupleLoss):
         """Mean hinge of each tuple."""
         behind, there = self._behind(squared, present)
         hinge = np.where(there, np.maximum(0.0, behind), 0.0)
-        mean: FloatArray = hinge.sum(axis=1) / np.maximum(there.sum(axis=1), 1)
-        return mean
+        return np.asarray(hinge.sum(axis=1) / np.maximum(there.sum(axis=1), 1))
 
     def coefficients(self, squared: FloatArray, present: Present) -> FloatArray:
         """2 / negatives for each that is not far enough, against the positive's."""
@@ -324,8 +317,7 @@ class PairsLoss(TupletLoss):
 
     def _count(self, present: Present) -> FloatArray:
         whole = present[:, 1::2] & present[:, : 2 * (present.shape[1] // 2) : 2]
-        count: FloatArray = np.maximum(whole.sum(axis=1), 1.0)
-        return count
+        return np.asarray(np.maximum(whole.sum(axis=1), 1.0))
 
 
 TUPLE_LOSSES: dict[str, Callable[..., TupleLoss]] = {

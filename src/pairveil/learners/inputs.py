@@ -170,9 +170,7 @@ def is_whole(value: object) -> bool:
 def as_pair_array(pairs: Any) -> NDArray[Any]:
     """Pairs as a NumPy array, (K, 2) of row indices or (K, 2, d) of feature rows."""
     array = np.asarray(pairs)
-    if array.ndim == 2 and array.shape[1] == 2:
-        return array
-    if array.ndim == 3 and array.shape[1] == 2:
+    if array.ndim in (2, 3) and array.shape[1] == 2:
         return array
     raise InputError(
         f"pairs must have shape (n_pairs, 2) with preprocessor=X, or (n_pairs, 2, n_features); "
@@ -475,7 +473,7 @@ _OWN: WeakKeyDictionary[Any, tuple[tuple[ref[Any], ...], bytes]] = WeakKeyDictio
 """Learner -> the table whose rows it counts, and a secret. Outside the learner: no copy or pickle of it has
 them, and the table lives no longer than with whoever else holds it."""
 
-_FITTED: WeakKeyDictionary[Any, tuple[str | None, Mapping[str, str]]] = WeakKeyDictionary()
+FITTED: WeakKeyDictionary[Any, tuple[str | None, Mapping[str, str]]] = WeakKeyDictionary()
 """Learner -> the name of the pairs that it was fitted to last, and what units mean; for the same reason."""
 
 
@@ -511,16 +509,6 @@ def name_of_pairs(used: Any, secret: bytes | None) -> str | None:
     if named is not None or secret is None or not isinstance(used, PairSet):
         return named
     return OWN_ROWS + digest_of(np.arange(used.n_people), used.pairs, secret)
-
-
-def remember_fit(learner: Any, graph: str | None, meanings: Mapping[str, str]) -> None:
-    """Keep which pairs a learner was fitted to, and what units mean in them."""
-    _FITTED[learner] = graph, meanings
-
-
-def fitted_to(learner: Any) -> tuple[str | None, Mapping[str, str] | None]:
-    """The pairs that this very object was fitted to, and what units mean; None where it is not known."""
-    return _FITTED.get(learner, (None, None))
 
 
 def ids_of(table: Any) -> NDArray[Any] | None:

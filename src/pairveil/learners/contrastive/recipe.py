@@ -19,7 +19,7 @@ be used, since it only shapes that vector. Gradients are clipped group by group 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
@@ -361,15 +361,12 @@ def signal_to_noise(plan: Plan, balance: Balance, k: int) -> float:
 
 def total_noise(plan: Plan, balance: Balance, k: int) -> float:
     """Noise on each entry of the average gradient, with the sampling error of pairs that are a sample."""
-    batch = plan["gradients"].sample_rate * balance.mass
-    by_sampling = NUMBERS.sampling * math.sqrt(batch / (plan.n_features * k))
-    return math.hypot(descent_noise(plan, k), by_sampling)
-
-
-def descent_noise(plan: Plan, k: int) -> float:
-    """Noise that the average of all gradients keeps on each entry, in units of the clip bound."""
     query = plan["gradients"]
-    return query.noise_std(l1_width(plan, k)) / math.sqrt(query.steps)
+    batch = query.sample_rate * balance.mass
+    by_sampling = NUMBERS.sampling * math.sqrt(batch / (plan.n_features * k))
+    # What the average of all gradients keeps on each entry, in units of the clip bound.
+    kept = query.noise_std(l1_width(plan, k)) / math.sqrt(query.steps)
+    return math.hypot(kept, by_sampling)
 
 
 def l1_width(plan: Plan, k: int) -> float:
@@ -515,8 +512,6 @@ class ColumnScores(Scores):
     n_features: int
     thresholds: tuple[float, ...]
     weights: tuple[float, float]
-    ahead: FloatArray | None = field(default=None, compare=False)
-    scale: FloatArray | None = field(default=None, compare=False)
 
     @property
     def shape(self) -> tuple[int, ...]:
