@@ -28,10 +28,9 @@ from pairveil.learners.histogram import ScoreCounts
 from pairveil.learners.tuples import DPPTripletLearner
 from pairveil.linkage.model import LevelCounts
 from pairveil.privacy.ledger import PrivacyLedger
-from pairveil.records.counted import CountedPairs
 from pairveil.records.groups import GroupSet, People
 from pairveil.records.ondisk import open_pairs
-from pairveil.records.pairset import PairSet
+from pairveil.records.pairset import CountedPairs, PairSet
 from pairveil.records.tupleset import TupleSet
 from pairveil.release.metric import ReleasedMetric
 

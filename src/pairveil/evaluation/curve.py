@@ -29,8 +29,8 @@ from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.grid import Norm
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.units import SCORE_QUERY, Adjacency, Unit
-from pairveil.records.counted import counted_pairs
 from pairveil.records.kinds import COUNTED_PAIRS
+from pairveil.records.pairset import counted_pairs
 from pairveil.release.curve import ErrorCurve, check_rate, pairs_needed, upper_end
 
 N_CELLS = 96

@@ -47,14 +47,13 @@ from pairveil.privacy.units import (
     float_at_most,
 )
 from pairveil.records.canonical import NULL
-from pairveil.records.columns import LabelColumn, as_ids, ids_as_text
 from pairveil.records.groups import NO_CLASS, People, class_numbers
 from pairveil.records.identity import value_numbers
 from pairveil.records.kinds import TUPLES
 from pairveil.records.pairset import PairSet
 from pairveil.records.records import Records
 from pairveil.records.scaling import PublicBounds, scale_to_bounds
-from pairveil.records.tables import refuse_repeated
+from pairveil.records.tables import LabelColumn, as_ids, ids_as_text, refuse_repeated
 from pairveil.records.tupleset import TupleSet, answered
 from pairveil.records.validation import check_members, is_text, neither, without_levels
 from pairveil.schema.schema import Schema, read_schema, to_toml

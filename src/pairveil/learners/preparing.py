@@ -52,11 +52,10 @@ from pairveil.privacy.units import (
     meanings_of,
 )
 from pairveil.privacy.verdict import delta_too_large
-from pairveil.records.counted import CountedPairs
 from pairveil.records.groups import NO_CLASS, GroupSet, People, check_numbers, members_of
 from pairveil.records.identity import together_digest
 from pairveil.records.kinds import GROUPS, KINDS, Cost
-from pairveil.records.pairset import PairSet
+from pairveil.records.pairset import CountedPairs, PairSet
 from pairveil.records.records import Records
 
 # ---- records that are ready ----------------------------------------------------------------------

@@ -22,20 +22,23 @@ from pairveil.column_names import ColumnKind
 from pairveil.errors import InputError, PrivateNote
 from pairveil.foreign import taking_apart
 from pairveil.printable import many
-from pairveil.records.columns import (
-    CellColumn,
-    Meaning,
-    ids_as_text,
-    label_shares,
-    numbers,
-    numbers_in,
-    says_labels,
-)
 from pairveil.records.files import TableSource, open_table, require_file
 from pairveil.records.identity import folded_ids, look_up, rows_of_ids, say_similar
 from pairveil.records.layouts import LAYOUTS, SPLINK, How, sniff_layout
 from pairveil.records.ondisk import is_array_file, read_array_column, read_array_file
-from pairveil.records.tables import FeatureTable, PairTable, Problem, repeated_rows
+from pairveil.records.tables import (
+    CellColumn,
+    FeatureTable,
+    Meaning,
+    PairTable,
+    Problem,
+    ids_as_text,
+    label_shares,
+    numbers,
+    numbers_in,
+    repeated_rows,
+    says_labels,
+)
 from pairveil.records.validation import name_rows
 from pairveil.schema.columns import GAPS, Column, Counts
 from pairveil.schema.schema import Schema, plain_cells, say_counts
