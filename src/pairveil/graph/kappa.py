@@ -35,6 +35,7 @@ from pairveil.records.canonical import as_index, order_of_ids, ranks, records_of
 from pairveil.records.kinds import PAIRS, TUPLES
 from pairveil.records.validation import check_members, is_text, without_levels
 
+NUMBERS = ("pair", "relationship", "paper_bound", "person", "intransitive")
 _INT32_MAX = 2**31 - 1
 _CHUNK = 1 << 22  # rows renumbered at a time: bounds the scratch memory of searchsorted
 
@@ -214,12 +215,8 @@ class Kappa:
         {'n_people': 3, 'n_pairs': 3, 'kappa': {'pair': 1, 'relationship': 2, 'paper_bound': 2,
         'person': 2, 'intransitive': 1}}
         """
-        names = ("pair", "relationship", "paper_bound", "person", "intransitive")
-        return {
-            "n_people": self.n_people,
-            "n_pairs": self.n_pairs,
-            "kappa": {name: getattr(self, name) for name in names},
-        }
+        numbers = {name: getattr(self, name) for name in NUMBERS}
+        return {"n_people": self.n_people, "n_pairs": self.n_pairs, "kappa": numbers}
 
 
 def kappa(pairs: Any) -> Kappa:
@@ -366,11 +363,10 @@ def graph_summary(kappa: Any, pairs: Any) -> GraphSummary:
     rows = people if numbers is None else np.searchsorted(numbers, people)
     b = np.asarray(kappa.per_person)[rows]
     order = np.lexsort((-degrees, -b))[:TOP_RANKS]
-    names = ("pair", "relationship", "paper_bound", "person", "intransitive")
     return GraphSummary(
         n_people=len(people),
         n_pairs=len(edges),
-        kappa={name: int(getattr(kappa, name)) for name in names},
+        kappa={name: int(getattr(kappa, name)) for name in NUMBERS},
         degrees=_counts(degrees),
         b=_counts(b),
         top=tuple(
