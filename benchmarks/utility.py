@@ -35,8 +35,7 @@ from threadpoolctl import threadpool_limits
 from pairveil.evaluation.scores import gain_kept
 from pairveil.files import write_file
 from pairveil.graph.choosing import sample_tuples
-from pairveil.learners.contrastive.learner import DPPMetricLearner
-from pairveil.learners.contrastive.nonprivate import ContrastiveMetricLearner
+from pairveil.learners.contrastive.learner import ContrastiveMetricLearner, DPPMetricLearner
 from pairveil.learners.tuples import DPPTripletLearner
 from pairveil.privacy.mechanisms import GAUSSIAN, LAPLACE, mechanism_named
 from pairveil.privacy.units import ADJACENCIES

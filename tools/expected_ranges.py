@@ -1,8 +1,8 @@
 """Make of the runs of `tools.expected_runs` the ranges that ``plan`` and ``fit`` say, and check them.
 
-``python -m tools.expected_ranges`` writes ``src/pairveil/learners/expected_ranges.py``, of pairs, and
-``expected_class_ranges.py``, of people with classes, and prints how often the ranges held on tables that they
-had not seen (docs/decisions/0021-expected.md).
+``python -m tools.expected_ranges`` writes ``src/pairveil/learners/expected_ranges.py``, of pairs and of
+people with classes, and prints how often the ranges held on tables that they had not seen
+(docs/decisions/0021-expected.md).
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from pairveil.learners.expected import range_at
 from pairveil.privacy.mechanisms import mechanism_named
 from tools.expected_runs import CLASS_RESULTS, RESULTS
 
-FOLDER = Path("src/pairveil/learners")
-MODULES = {
-    RESULTS: FOLDER / "expected_ranges.py",
-    CLASS_RESULTS: FOLDER / "expected_class_ranges.py",
+MODULE = Path("src/pairveil/learners/expected_ranges.py")
+KINDS = {
+    RESULTS: ("", "(signal, low, high)"),
+    CLASS_RESULTS: ("CLASSES_", "The same of people with classes"),
 }
+"""Of each file of runs: how names in the module begin, and what is said of them."""
 LEFT_OUT = 0.1  # of the runs on either side: the range holds eight in ten
 LEAST_GAIN = 0.02  # of AUC: where the reference gains less there is nothing to keep
 Knots = tuple[tuple[float, float, float], ...]
@@ -97,17 +98,17 @@ def left_out(runs: Runs, group_of: Callable[[str], str]) -> NDArray[np.bool_]:
     return found
 
 
-def module_text(runs: Runs) -> str:
+def module_text() -> str:
     """The module that the package ships."""
     lines = [
         '"""Expected share of the gain by signal: written by ``python -m tools.expected_ranges``."""'
     ]
-    for name, pure in (("WITH_DELTA", False), ("PURE", True)):
-        knots = knots_of(runs.only(runs.pure == pure))
-        lines += ["", f"{name} = (", *(f"    {knot}," for knot in _needed(knots)), ")"]
-        lines.append(
-            '"""(signal, low, high), for noise %s."""' % ("without" if pure else "with a delta")
-        )
+    for results, (begins, says) in KINDS.items():
+        runs = read_runs(json.loads(results.read_text()))
+        for name, pure in (("WITH_DELTA", False), ("PURE", True)):
+            knots = knots_of(runs.only(runs.pure == pure))
+            lines += ["", f"{begins}{name} = (", *(f"    {knot}," for knot in _needed(knots)), ")"]
+            lines.append(f'"""{says}, for noise {"without" if pure else "with a delta"}."""')
     return "\n".join(lines) + "\n"
 
 
@@ -145,11 +146,10 @@ def coverage(runs: Runs) -> str:
 
 
 def main() -> None:
-    """Write the modules and print the check."""
-    for results, module in MODULES.items():
-        runs = read_runs(json.loads(results.read_text()))
-        write_file(module, module_text(runs))
-        print(f"{module}\n\n{coverage(runs)}\n")
+    """Write the module and print the check."""
+    write_file(MODULE, module_text())
+    for results in KINDS:
+        print(f"{results}\n\n{coverage(read_runs(json.loads(results.read_text())))}\n")
 
 
 if __name__ == "__main__":

@@ -40,8 +40,7 @@ from threadpoolctl import threadpool_limits
 
 from pairveil.evaluation.scores import pair_auc
 from pairveil.files import write_file
-from pairveil.learners.contrastive.learner import DPPMetricLearner
-from pairveil.learners.contrastive.nonprivate import ContrastiveMetricLearner
+from pairveil.learners.contrastive.learner import ContrastiveMetricLearner, DPPMetricLearner
 from pairveil.learners.expected import strength_of, was_measured
 
 RESULTS = Path("benchmarks/results/expected.json")

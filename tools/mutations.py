@@ -373,8 +373,8 @@ CHOICES = [
     ),
     Mutation(
         "choice: a record moves two units of what is drawn by",
-        "self._noise.choose(scores.with_start(total), eta, UNIT)",
-        "self._noise.choose(scores.with_start(total), eta, UNIT // 2)",
+        "self._noise.choose(total, eta, UNIT)",
+        "self._noise.choose(total, eta, UNIT // 2)",
         _in("test_choice_audit", "test_choose"),
     ),
     Mutation(
@@ -819,8 +819,8 @@ COUNTS = [
     ),
     Mutation(
         "engine: threads count their answers at once",
-        "with self._alone:\n            return self._answer(query, statistic)",
-        "if self._alone:\n            return self._answer(query, statistic)",
+        "with self._alone:\n            place, step = sum(self._done.values()), self._done[query]",
+        "if self._alone:\n            place, step = sum(self._done.values()), self._done[query]",
         _in("test_sums"),
     ),
     Mutation(

@@ -62,14 +62,12 @@ __getattr__ = offered(
         "pairveil.records.tupleset": "TupleSet",
         "pairveil.records.readers": "read_features read_pairs",
         "pairveil.records.embedded": "label_pairs load_patients load_students",
-        "pairveil.schema.schema": "Schema",
-        "pairveil.schema.toml": "read_schema",
+        "pairveil.schema.schema": "Schema read_schema",
         "pairveil.graph.kappa": "kappa",
         "pairveil.graph.choosing": "design_groups design_pairs sample_tuples select_pairs",
         "pairveil.privacy.certificate": "Certificate",
         "pairveil.privacy.ledger": "PrivacyLedger",
-        "pairveil.learners.contrastive.learner": "DPPMetricLearner",
-        "pairveil.learners.contrastive.nonprivate": "ContrastiveMetricLearner",
+        "pairveil.learners.contrastive.learner": "ContrastiveMetricLearner DPPMetricLearner",
         "pairveil.learners.tuples": "DPPTripletLearner DPPTupletLearner",
         "pairveil.learners.ranking": "PrivatePreferenceRanker",
         "pairveil.learners.clustering": "PrivateConstrainedKMeans",
@@ -124,10 +122,10 @@ if TYPE_CHECKING:
     from pairveil.graph.choosing import select_pairs as select_pairs
     from pairveil.graph.kappa import kappa as kappa
     from pairveil.learners.clustering import PrivateConstrainedKMeans as PrivateConstrainedKMeans
-    from pairveil.learners.contrastive.learner import DPPMetricLearner as DPPMetricLearner
-    from pairveil.learners.contrastive.nonprivate import (
+    from pairveil.learners.contrastive.learner import (
         ContrastiveMetricLearner as ContrastiveMetricLearner,
     )
+    from pairveil.learners.contrastive.learner import DPPMetricLearner as DPPMetricLearner
     from pairveil.learners.outlook import outlook as outlook
     from pairveil.learners.ranking import PrivatePreferenceRanker as PrivatePreferenceRanker
     from pairveil.learners.tuples import DPPTripletLearner as DPPTripletLearner
@@ -149,4 +147,4 @@ if TYPE_CHECKING:
     from pairveil.release.payloads import ReleasedRanking as ReleasedRanking
     from pairveil.release.sklearn_transformer import MetricTransformer as MetricTransformer
     from pairveil.schema.schema import Schema as Schema
-    from pairveil.schema.toml import read_schema as read_schema
+    from pairveil.schema.schema import read_schema as read_schema

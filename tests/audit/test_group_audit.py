@@ -10,9 +10,8 @@ from pairveil.audit import audit_exactly
 from pairveil.engine import gradients
 from pairveil.engine.gradients import SetGradient
 from pairveil.privacy.units import UNITS
-from pairveil.records.groups import GroupSet
+from pairveil.records.groups import NO_CLASS, GroupSet
 from pairveil.records.kinds import GROUPS, KINDS, Cost
-from pairveil.records.people import NO_CLASS
 
 SMALL = 0.05  # length of the others
 

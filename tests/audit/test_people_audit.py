@@ -17,8 +17,8 @@ from pairveil.errors import InputError
 from pairveil.learners import classes as scatter
 from pairveil.learners.classes import WEIGHTS, ClassScatter, ColumnMoments
 from pairveil.privacy.grid import choose_grid
+from pairveil.records.groups import NO_CLASS, People
 from pairveil.records.kinds import KINDS, PEOPLE, Cost
-from pairveil.records.people import NO_CLASS, People
 
 BETA, GAMMA = WEIGHTS[1] ** 2, WEIGHTS[2] ** 2
 # Class statistics, same class (docs/theory/records.md): beta^2 (2 - 2c) + gamma^2 (2 - 2c^2), largest c.

@@ -22,7 +22,7 @@ from pairveil.learners import LEARNERS, learner_class
 from pairveil.learners.base import checkpoint_bytes, most_rows
 from pairveil.learners.estimator import PrivateMetricLearner
 from pairveil.privacy.units import ASSUMED_CLASSES
-from pairveil.records.people import NO_CLASS, People
+from pairveil.records.groups import NO_CLASS, People
 
 METRICS = [
     name

@@ -10,7 +10,6 @@ import pytest
 from pairveil import DPPMetricLearner
 from pairveil.cli.terminal import Terminal
 from pairveil.jobs.fit import expected_effect, tell_better_selection, tell_plan
-from pairveil.learners import expected_class_ranges
 from pairveil.learners.expected import (
     expected_gain,
     gain_by_epsilon,
@@ -18,7 +17,7 @@ from pairveil.learners.expected import (
     signal_of,
     was_measured,
 )
-from pairveil.learners.expected_ranges import PURE, WITH_DELTA
+from pairveil.learners.expected_ranges import CLASSES_WITH_DELTA, PURE, WITH_DELTA
 
 
 def planned(n_people: int, **parameters: object):
@@ -111,7 +110,7 @@ def test_people_with_classes_have_ranges_of_their_own() -> None:
     plan = learner.certify_classes(X, y, [0, 1])
     assert plan.records == "people"
     assert was_measured(plan)
-    assert knots_for(plan) == expected_class_ranges.WITH_DELTA
+    assert knots_for(plan) == CLASSES_WITH_DELTA
     assert "3,000 people against" in expected_effect(plan)
     assert gain_by_epsilon(plan, (1.0,)) == ()
     few = learner.set_params(n_components=2).certify_classes(X, y, [0, 1])

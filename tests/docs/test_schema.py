@@ -10,9 +10,10 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
+from tools.certificate_schema import certificate_schema
 
 from pairveil import Certificate, DPPMetricLearner
-from pairveil.privacy.certificate_file import FORMAT, VERSION, certificate_schema
+from pairveil.privacy.certificate_file import FORMAT, VERSION
 
 SCHEMA = json.loads(files("pairveil.privacy").joinpath("certificate.schema.json").read_text())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
@@ -47,7 +48,7 @@ def test_real_certificates_are_valid(parameters: dict[str, Any]) -> None:
 
 def test_the_schema_is_the_one_that_is_generated() -> None:
     assert certificate_schema() == SCHEMA, (
-        "run: python -m pairveil.privacy.certificate_file > src/pairveil/privacy/certificate.schema.json"
+        "run: python -m tools.certificate_schema > src/pairveil/privacy/certificate.schema.json"
     )
 
 

@@ -58,17 +58,6 @@ def test_the_best_column_is_chosen_where_it_stands_out(noise):
     assert scores.candidate(Engine(the_pairs(), noise).choose(query, scores))[0] == 1
 
 
-def test_a_head_start_is_in_records_and_no_record_moves_it():
-    ahead = np.array([0.0, 0.0, 250.0, 0.0])
-    scores = ColumnScores(4, (0.6,), (1.0, 1.0), ahead)
-    query = Query("start", (4,), 0.0, mechanism=EXPONENTIAL)
-    assert Engine(the_pairs(), SeededNoise(0)).choose(query, scores) == 2
-    far = np.array([np.inf, -np.inf, np.nan, 1e300])
-    assert (
-        np.abs(ColumnScores(4, (0.6,), (1.0, 1.0), far).with_start(np.zeros(4, int))).max() < 2**62
-    )
-
-
 def test_the_law_of_a_choice_is_the_charged_one():
     """4,000 draws of known probabilities, each within six standard deviations (chance below 1e-7)."""
     scores, n = ColumnScores(4, (0.2,), (1.0, 1.0)), 4000

@@ -22,18 +22,15 @@ from pairveil.engine.statistics import clipped_sum
 from pairveil.errors import InputError
 from pairveil.graph.choosing import design_groups, design_pairs, sample_tuples
 from pairveil.learners.classes import ClassScatter
-from pairveil.learners.contrastive.groups import GroupMean
 from pairveil.learners.contrastive.learner import DPPMetricLearner
-from pairveil.learners.contrastive.recipe import Survey
+from pairveil.learners.contrastive.recipe import GroupMean, Survey
 from pairveil.learners.histogram import ScoreCounts
 from pairveil.learners.tuples import DPPTripletLearner
 from pairveil.linkage.model import LevelCounts
 from pairveil.privacy.ledger import PrivacyLedger
-from pairveil.records.counted import CountedPairs
-from pairveil.records.groups import GroupSet
+from pairveil.records.groups import GroupSet, People
 from pairveil.records.ondisk import open_pairs
-from pairveil.records.pairset import PairSet
-from pairveil.records.people import People
+from pairveil.records.pairset import CountedPairs, PairSet
 from pairveil.records.tupleset import TupleSet
 from pairveil.release.metric import ReleasedMetric
 

@@ -9,8 +9,12 @@ from pairveil.engine.gradients import SetGradient
 from pairveil.engine.losses import ContrastiveLoss
 from pairveil.engine.statistics import TILE, clipped_sum
 from pairveil.graph.choosing import design_groups
-from pairveil.learners.contrastive.groups import GroupMean
-from pairveil.learners.contrastive.recipe import ColumnSignal, DissimilarDistances, Survey
+from pairveil.learners.contrastive.recipe import (
+    ColumnSignal,
+    DissimilarDistances,
+    GroupMean,
+    Survey,
+)
 from pairveil.privacy.grid import choose_grid
 from pairveil.records.groups import GroupSet, slots
 

@@ -11,13 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from pairveil.engine.gradients import SetGradient, by_role
+from pairveil.engine.gradients import SetGradient
 from pairveil.engine.losses import (
     TUPLE_LOSSES,
     PairsLoss,
     TripletLoss,
     TupletLoss,
-    squared_distances,
 )
 from pairveil.engine.statistics import clipped_sum
 from pairveil.learners.tuples import TupleContrast, TupleSurvey, packed
@@ -78,17 +77,10 @@ def orders(rng, n, m, loss):
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: f"{loss.name}-{loss.margin}")
 @pytest.mark.parametrize("m", [4, 6])
-def test_value_and_gradient_are_those_of_the_loop(loss, m):
+def test_the_gradient_is_that_of_the_loop(loss, m):
     rng = np.random.default_rng(m)
     X, W = rng.normal(size=(20 * m, 3)), 0.7 * rng.normal(size=(2, 3))
     order = orders(rng, 20, m, loss)
-    rows, present = next(by_role(X, order))
-    squared = squared_distances(rows @ W.T)
-    wanted = [loop_loss(loss, W, X[m * i : m * i + m], order[i]) for i in range(20)]
-    live = present[:, 0]
-    np.testing.assert_allclose(
-        loss.value(squared, present)[live], np.array(wanted)[live], atol=1e-9
-    )
     gradient = SetGradient(W, loss, clip=1e9, size=m)
     found = gradient.tile_sum(X, order, "l2")
     loops = sum(loop_gradient(loss, W, X[m * i : m * i + m], order[i]) for i in range(19))

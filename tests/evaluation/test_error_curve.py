@@ -18,7 +18,7 @@ from pairveil.errors import GuaranteeWarning
 from pairveil.jobs.job import AT_END
 from pairveil.learners.histogram import ScoreCounts, cells_of, decoder, root
 from pairveil.privacy.grid import choose_grid
-from pairveil.records.counted import CountedPairs
+from pairveil.records.pairset import CountedPairs
 from pairveil.release.curve import pairs_needed
 
 N = 10_000

@@ -12,7 +12,7 @@ from pairveil.engine.statistics import clipped_sum
 from pairveil.evaluation.curve import NoisyScores, auc_of, plan_auc, private_pair_auc
 from pairveil.learners.histogram import ScoreCounts, root
 from pairveil.privacy.grid import choose_grid
-from pairveil.records.counted import CountedPairs
+from pairveil.records.pairset import CountedPairs
 
 N = 4000
 Y = np.repeat([1, -1], N // 2)

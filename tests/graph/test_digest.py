@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairveil.errors import InputError
-from pairveil.graph.digest import digest_of, graph_digest
+from pairveil.graph.kappa import digest_of, graph_digest
 from pairveil.records.pairset import PairSet
 
 text = st.text(st.characters(codec="utf-8"), max_size=3)

@@ -20,7 +20,7 @@ from pairveil.learners import classes as class_columns
 from pairveil.learners.classes import WIDTH, ClassWindows, chooses_column
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.mechanisms import Budget, mechanism_named
-from pairveil.records.people import NO_CLASS, People
+from pairveil.records.groups import NO_CLASS, People
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 

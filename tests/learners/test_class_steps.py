@@ -24,7 +24,7 @@ from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.grid import choose_grid
 from pairveil.privacy.mechanisms import Budget
 from pairveil.records.embedded import load_digits, load_patients
-from pairveil.records.people import NO_CLASS, People
+from pairveil.records.groups import NO_CLASS, People
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 SCALES = (0.0, 1e-160, 1e-17, 1e-8, 1.0, 1e3, 1e8)

@@ -20,8 +20,7 @@ from pairveil import (
 )
 from pairveil.engine.statistics import Statistic, clipped_sum
 from pairveil.learners import LEARNERS, learner_class
-from pairveil.records.groups import GroupSet
-from pairveil.records.people import People
+from pairveil.records.groups import GroupSet, People
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 D = 6

@@ -18,7 +18,7 @@ from pairveil import (
     Schema,
     TupleSet,
 )
-from pairveil.schema.toml import to_toml
+from pairveil.schema.schema import to_toml
 
 pytestmark = pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")
 RNG = np.random.default_rng(0)

@@ -22,7 +22,7 @@ from pairveil.evaluation.scores import pair_auc
 from pairveil.learners.classes import MOST_FEATURES
 from pairveil.privacy.certificate import Certificate
 from pairveil.records.embedded import load_digits
-from pairveil.records.people import People
+from pairveil.records.groups import People
 
 pytestmark = pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")
 X, GROUPS = people(n=600)

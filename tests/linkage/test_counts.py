@@ -14,8 +14,8 @@ from pairveil.learners.preparing import pairs_of_entity
 from pairveil.linkage.levels import posterior_mean, shrunk
 from pairveil.linkage.model import LevelCounts, beyond_bound
 from pairveil.privacy.grid import choose_grid
-from pairveil.records.counted import CountedPairs
 from pairveil.records.kinds import COUNTED_PAIRS
+from pairveil.records.pairset import CountedPairs
 
 N_LEVELS = (3, 2)
 LEVELS = st.tuples(*(st.integers(-1, n - 1) for n in N_LEVELS))

@@ -21,11 +21,18 @@ from pairveil.column_names import (
 from pairveil.errors import DataWarning, InputError
 from pairveil.foreign import check_growth, decode, taking_apart
 from pairveil.printable import as_cell, from_cell, shortened
-from pairveil.records.columns import as_ids, numbers, numbers_in, same_kind
+from pairveil.records.groups import class_numbers
 from pairveil.records.identity import count_similar, folded, folded_ids
-from pairveil.records.people import class_numbers
 from pairveil.records.readers import read_pair_values, rows_of
-from pairveil.records.tables import PairTable, repeated_rows, write_columns
+from pairveil.records.tables import (
+    PairTable,
+    as_ids,
+    numbers,
+    numbers_in,
+    repeated_rows,
+    same_kind,
+    write_columns,
+)
 from pairveil.schema.columns import NumberColumn
 
 

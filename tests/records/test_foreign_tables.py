@@ -24,14 +24,13 @@ from pairveil.foreign import as_csr
 from pairveil.graph.choosing import MAX_PEOPLE, design_pairs
 from pairveil.learners.inputs import as_features
 from pairveil.records.choices import Choices
-from pairveil.records.columns import IdColumn
 from pairveil.records.files import check_parquet, require_file
+from pairveil.records.groups import People
 from pairveil.records.ondisk import open_pairs
 from pairveil.records.pairset import PairSet
-from pairveil.records.people import People
 from pairveil.records.readers import read_features, read_pairs
 from pairveil.records.scaling import PublicBounds
-from pairveil.records.tables import write_columns
+from pairveil.records.tables import IdColumn, write_columns
 from pairveil.records.validation import clip_rows
 from pairveil.release.sklearn_transformer import MetricTransformer
 

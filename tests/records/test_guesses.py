@@ -8,7 +8,7 @@ import pytest
 
 from pairveil import read_features, read_pairs
 from pairveil.errors import InputError
-from pairveil.records.guesses import guess_label, guess_types
+from pairveil.records.readers import guess_label, guess_types
 
 ENDS = {"a": ["p1", "p2", "p3", "p4"], "b": ["p5", "p6", "p7", "p8"]}
 COURSE = {"course": ["same", "different", "same", "same"]}

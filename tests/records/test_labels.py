@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from pairveil.errors import InputError
-from pairveil.records.columns import LabelColumn
+from pairveil.records.tables import LabelColumn
 
 
 def parse_labels(values, zero_means=None, rows=None):

@@ -13,8 +13,7 @@ from pairveil.graph import choosing
 from pairveil.graph.choosing import select_pairs
 from pairveil.records import canonical
 from pairveil.records.canonical import is_canonical, records_of
-from pairveil.records.counted import counted_pairs
-from pairveil.records.pairset import PairSet
+from pairveil.records.pairset import PairSet, counted_pairs
 from pairveil.records.readers import read_features, read_pairs
 from pairveil.records.scaling import PublicBounds, scale_to_bounds
 from pairveil.records.tables import FeatureTable, PairTable

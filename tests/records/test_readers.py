@@ -264,7 +264,7 @@ def test_tables_do_not_print_values():
 def test_arrays_go_to_arrow_and_back_as_pyarrow_takes_them():
     import pyarrow as pa
 
-    from pairveil.records.columns import _FEW, as_arrow, as_numpy
+    from pairveil.records.tables import _FEW, as_arrow, as_numpy
 
     for values in (
         np.arange(5)[::2],

@@ -7,9 +7,9 @@ import pytest
 from scipy import sparse
 
 from pairveil import GroupSet, InputError, PairSet, TupleSet
-from pairveil.records.counted import CountedPairs
+from pairveil.records.groups import People
 from pairveil.records.kinds import KINDS
-from pairveil.records.people import People
+from pairveil.records.pairset import CountedPairs
 
 N = 24
 X = np.arange(N * 3.0).reshape(N, 3) ** 0.5

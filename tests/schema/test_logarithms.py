@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pairveil import InputError, Schema
-from pairveil.schema.toml import template
+from pairveil.schema.schema import template
 
 CRP = {"type": "number", "bounds": [0, 500], "scale": "log", "offset": 0.5}
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from pairveil import InputError, Schema, read_schema
 from pairveil.errors import PrivateNote
-from pairveil.records.guesses import guess_types
+from pairveil.records.readers import guess_types
 from pairveil.schema.columns import CategoryColumn, Column, DateColumn, NumberColumn
-from pairveil.schema.toml import template, to_toml
+from pairveil.schema.schema import template, to_toml
 
 SCHEMA = Schema(
     (

@@ -98,7 +98,7 @@ class Watcher:
             for part in (self._first, self._second, self._others)
         )
         if isinstance(statistic, Scores):
-            self.score += _choice(query, statistic, int(noisy[0]), first + others, second + others)
+            self.score += _choice(query, int(noisy[0]), first + others, second + others)
             return
         rate = query.sample_rate if query.sampling == "poisson" else 1.0
         seen = noisy - rate * others
@@ -145,12 +145,9 @@ class Watcher:
         return self._batches[key]
 
 
-def _choice(
-    query: Query, scores: Scores, chosen: int, first: FloatArray, second: FloatArray
-) -> float:
+def _choice(query: Query, chosen: int, first: FloatArray, second: FloatArray) -> float:
     """Log of the probability of this choice by the second input's scores over that by the first's."""
-    ahead = np.zeros(len(first)) if scores.ahead is None else scores.ahead
-    logs = [(ahead + total) / query.noise_multiplier for total in (first, second)]
+    logs = [total / query.noise_multiplier for total in (first, second)]
     shares = [one[chosen] - logsumexp(one) for one in logs]
     return float(shares[1] - shares[0])
 

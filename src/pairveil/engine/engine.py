@@ -82,24 +82,21 @@ class Engine:
 
     def answer(self, query: Query, statistic: Statistic) -> FloatArray:
         """One noisy sum of ``statistic`` over a batch of the query's kind."""
-        with self._alone:
-            return self._answer(query, statistic)
-
-    def _answer(self, query: Query, statistic: Statistic) -> FloatArray:
         if query.is_choice:
             raise RuntimeError("a choice is not answered by a sum: choose")
-        place, step = sum(self._done.values()), self._done[query]
-        self._count(query, statistic, 1)
-        noisy, kept = None, self._checkpoint
-        if kept is not None:
-            noisy = kept.released(place, query.name, statistic.shape)
-        if noisy is None:
-            noisy = self._noisy_sum(query, statistic, step)
+        with self._alone:
+            place, step = sum(self._done.values()), self._done[query]
+            self._count(query, statistic, 1)
+            noisy, kept = None, self._checkpoint
             if kept is not None:
-                kept.keep(query.name, noisy)
-        if self._on_answer is not None:
-            self._on_answer(query, statistic, noisy)
-        return noisy
+                noisy = kept.released(place, query.name, statistic.shape)
+            if noisy is None:
+                noisy = self._noisy_sum(query, statistic, step)
+                if kept is not None:
+                    kept.keep(query.name, noisy)
+            if self._on_answer is not None:
+                self._on_answer(query, statistic, noisy)
+            return noisy
 
     def _noisy_sum(self, query: Query, statistic: Statistic, step: int) -> FloatArray:
         grid = self._grid(query, statistic)
@@ -124,26 +121,22 @@ class Engine:
         (0, 0.5)
         """
         with self._alone:
-            return self._choose(query, scores)
-
-    def _choose(self, query: Query, scores: Scores) -> int:
-        place = sum(self._done.values())
-        self._count(query, scores, 1)
-        chosen, kept = None, self._checkpoint
-        if kept is not None:
-            chosen = kept.released(place, query.name, (1,))
-            if chosen is not None and chosen[0] not in range(scores.shape[0]):
-                raise InputError("this checkpoint chose what was not there to be chosen")
-        if chosen is None:
-            total = self._backend.add_up(None, scores, query.mechanism.norm, GRID)
-            eta = EXPONENTIAL.eta(query.noise_multiplier)
-            index = self._noise.choose(scores.with_start(total), eta, UNIT)
-            chosen = np.array([index], dtype=np.float64)
+            place = sum(self._done.values())
+            self._count(query, scores, 1)
+            chosen, kept = None, self._checkpoint
             if kept is not None:
-                kept.keep(query.name, chosen)
-        if self._on_answer is not None:
-            self._on_answer(query, scores, chosen)
-        return int(chosen[0])
+                chosen = kept.released(place, query.name, (1,))
+                if chosen is not None and chosen[0] not in range(scores.shape[0]):
+                    raise InputError("this checkpoint chose what was not there to be chosen")
+            if chosen is None:
+                total = self._backend.add_up(None, scores, query.mechanism.norm, GRID)
+                eta = EXPONENTIAL.eta(query.noise_multiplier)
+                chosen = np.array([self._noise.choose(total, eta, UNIT)], dtype=np.float64)
+                if kept is not None:
+                    kept.keep(query.name, chosen)
+            if self._on_answer is not None:
+                self._on_answer(query, scores, chosen)
+            return int(chosen[0])
 
     def descend(self, query: Query, gradient: SetGradient, rate: float, steps: int) -> FloatArray:
         """W after some answers for its gradient, ``W -= rate * noisy sum`` after each of them.
@@ -151,23 +144,20 @@ class Engine:
         Small Poisson batches, and their noise, are drawn for many steps at once: they depend on
         nothing that happens in between.
         """
-        with self._alone:
-            return self._descend(query, gradient, rate, steps)
-
-    def _descend(self, query: Query, gradient: SetGradient, rate: float, steps: int) -> FloatArray:
         expected = query.sample_rate * self._backend.n_records
         together = 1
         small = query.is_sampled and expected <= SMALL_BATCH
         # A backend that adds noise itself makes its answers one by one.
         if small and self._checkpoint is None and not isinstance(self._backend, NoisyBackend):
             together = max(1, MOST_AT_ONCE // max(math.prod(gradient.shape), SMALL_BATCH))
-        while steps > 0:
-            now = min(steps, together)
-            if now > 1:
-                moved = self._descend_together(query, gradient, rate, now)
-            else:
-                moved = gradient.W - rate * self.answer(query, gradient)
-            gradient, steps = replace(gradient, W=moved), steps - now
+        with self._alone:
+            while steps > 0:
+                now = min(steps, together)
+                if now > 1:
+                    moved = self._descend_together(query, gradient, rate, now)
+                else:
+                    moved = gradient.W - rate * self.answer(query, gradient)
+                gradient, steps = replace(gradient, W=moved), steps - now
         return gradient.W
 
     def _descend_together(

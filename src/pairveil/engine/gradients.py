@@ -26,7 +26,7 @@ from pairveil.engine import kernels
 from pairveil.engine.kernels import gram_error
 from pairveil.engine.loops import LARGEST, SPREAD, TINIEST
 from pairveil.engine.losses import ContrastiveLoss, PairLoss, TupleLoss
-from pairveil.engine.statistics import TILE, Statistic, row_norms, shrink
+from pairveil.engine.statistics import TILE, Statistic, dense_rows, row_norms, shrink
 from pairveil.privacy.grid import CLIP_ERROR, UNIT_ROUNDOFF, Norm
 
 MOST_ROWS = 64  # members of a record: rounding errors of larger ones are outside the proof
@@ -162,9 +162,7 @@ def by_role(rows: Any, order: NDArray[np.int8]) -> Iterator[tuple[FloatArray, ND
     for start in range(0, n, step):
         parts = order[start : start + step]
         chosen = np.maximum(parts, 0) + m * np.arange(start, start + len(parts))[:, None]
-        found = rows[chosen.ravel()]
-        dense = np.asarray(found.toarray() if sparse.issparse(found) else found, dtype=np.float64)
-        X = dense.reshape(*parts.shape, -1)
+        X = dense_rows(rows[chosen.ravel()]).reshape(*parts.shape, -1)
         present = parts >= 0
         yield (X - X[:, :1]) * present[:, :, None], present
 

@@ -4,14 +4,14 @@ A loss of one pair that depends on W through its distance D = ||W dx||_2 alone h
 
     G = c (W dx) dx^T,    c = l'(D) / D,
 
-so a loss needs to say its value and ``c``; norms and clipped sums follow without ever forming G
+so a loss needs to say ``c`` alone; norms and clipped sums follow without ever forming G
 (docs/theory/noise.md): ``||G||_F = |c| D ||dx||_2`` and ``||G||_1 = |c| ||W dx||_1 ||dx||_1``.
 
 A loss f of the squared distances D_ij^2 = ||W (x_i - x_j)||^2 of a tuple has the gradient
 
     G = sum_{i<j} s_ij (W z_ij) z_ij^T,     s_ij = 2 df / dD_ij^2,     z_ij = x_i - x_j,
 
-so it needs to say its value and ``s``. All three here are made of comparisons (anchor, positive, negatives):
+so it needs to say ``s`` alone. All three here are made of comparisons (anchor, positive, negatives):
 members by role, the anchor first. G = W X^T L X with L the Laplacian of s (docs/theory/noise.md).
 """
 
@@ -34,10 +34,6 @@ TINY = 1e-140
 
 class PairLoss:
     """Base of the losses of a pair's distance. Subclasses write the rest."""
-
-    def value(self, distance: FloatArray, labels: NDArray[np.int8]) -> FloatArray:
-        """Loss of each pair."""
-        raise NotImplementedError
 
     def coefficient(self, distance: FloatArray, labels: NDArray[np.int8]) -> FloatArray:
         """The factor c = l'(D) / D of each pair."""
@@ -78,8 +74,7 @@ class PairLoss:
 def laplacian_times(s: FloatArray, P: FloatArray) -> FloatArray:
     """U = L P with the Laplacian L of the weights s[i, j] + s[j, i], (t, m, k)."""
     both = s + s.transpose(0, 2, 1)
-    found: FloatArray = both.sum(axis=2)[:, :, None] * P - both @ P
-    return found
+    return np.asarray(both.sum(axis=2)[:, :, None] * P - both @ P)
 
 
 @dataclass(frozen=True)
@@ -100,12 +95,6 @@ class ContrastiveLoss(PairLoss):
 
     margin: float
 
-    def value(self, distance: FloatArray, labels: NDArray[np.int8]) -> FloatArray:
-        """Loss of each pair."""
-        below = np.maximum(0.0, self.margin - distance)
-        loss: FloatArray = 0.5 * np.where(labels > 0, distance**2, below**2)
-        return loss
-
     def coefficient(self, distance: FloatArray, labels: NDArray[np.int8]) -> FloatArray:
         """1 for similar pairs; (D - m)/D for dissimilar ones within the margin; else 0.
 
@@ -114,8 +103,7 @@ class ContrastiveLoss(PairLoss):
         pushed = (distance > 0) & (distance < self.margin)
         safe = np.where(pushed, distance, 1.0)
         push = np.where(pushed, (distance - self.margin) / safe, 0.0)
-        factor: FloatArray = np.where(labels > 0, 1.0, push)
-        return factor
+        return np.where(labels > 0, 1.0, push)
 
     def gradient_bound(self, spectral_norm: float, pair_norm: float) -> float:
         """``max(similar, dissimilar)`` of docs/theory/guarantee.md, 'A bound from W alone'.
@@ -143,17 +131,11 @@ class LogisticLoss(PairLoss):
 
     margin: float
 
-    def value(self, distance: FloatArray, labels: NDArray[np.int8]) -> FloatArray:
-        """Loss of each pair."""
-        loss: FloatArray = np.logaddexp(0.0, labels * (distance**2 - self.margin**2))
-        return loss
-
     def coefficient(self, distance: FloatArray, labels: NDArray[np.int8]) -> FloatArray:
         """``l'(D) / D = 2 y / (1 + exp(-y (D^2 - margin^2)))``."""
         signs = np.where(labels > 0, 1.0, -1.0)
         away = signs * (distance**2 - self.margin**2)
-        factor: FloatArray = 2.0 * signs * np.exp(-np.logaddexp(0.0, -away))
-        return factor
+        return np.asarray(2.0 * signs * np.exp(-np.logaddexp(0.0, -away)))
 
     def gradient_bound(self, spectral_norm: float, pair_norm: float) -> float:
         """``|c| D ||dx|| <= 2 ||W||_2 ||dx||^2``, as the probability of the other label is at most 1."""
@@ -186,12 +168,11 @@ class TupleLoss:
     name: str
     """What users call it."""
 
-    def value(self, squared: FloatArray, present: Present) -> FloatArray:
-        """Loss of each tuple, from squared distances (T, m, m) by role and who is there (T, m)."""
-        raise NotImplementedError
-
     def coefficients(self, squared: FloatArray, present: Present) -> FloatArray:
-        """s, (T, m, m); s[i, j] + s[j, i] counts for the members i and j."""
+        """s, (T, m, m), from squared distances (T, m, m) by role and who is there (T, m).
+
+        s[i, j] + s[j, i] counts for the members i and j.
+        """
         raise NotImplementedError
 
     def pull(self, P: FloatArray, present: Present, weights: tuple[float, float]) -> FloatArray:
@@ -204,8 +185,7 @@ class TupleLoss:
 def squared_distances(P: FloatArray) -> FloatArray:
     """Squared distances (T, m, m) of projected members (T, m, k)."""
     apart = P[:, :, None] - P[:, None]
-    found: FloatArray = np.einsum("tijk,tijk->tij", apart, apart)
-    return found
+    return np.asarray(np.einsum("tijk,tijk->tij", apart, apart))
 
 
 @dataclass(frozen=True)
@@ -213,27 +193,15 @@ class TripletLoss(TupleLoss):
     """Each negative is to be further from the anchor than the positive, by a margin.
 
     ``mean over negatives of max(0, margin + D_ap^2 - D_an^2)``.
-
-    Examples
-    --------
-    >>> squared = np.array([[[0.0, 1.0, 1.5], [1.0, 0.0, 0.0], [1.5, 0.0, 0.0]]])
-    >>> TripletLoss(margin=1.0).value(squared, np.ones((1, 3), dtype=bool))
-    array([0.5])
     """
 
     margin: float = 1.0
     name: str = "triplet"
 
-    def value(self, squared: FloatArray, present: Present) -> FloatArray:
-        """Mean hinge of each tuple."""
-        behind, there = self._behind(squared, present)
-        hinge = np.where(there, np.maximum(0.0, behind), 0.0)
-        mean: FloatArray = hinge.sum(axis=1) / np.maximum(there.sum(axis=1), 1)
-        return mean
-
     def coefficients(self, squared: FloatArray, present: Present) -> FloatArray:
         """2 / negatives for each that is not far enough, against the positive's."""
-        behind, there = self._behind(squared, present)
+        behind = self.margin + squared[:, 0, 1, None] - squared[:, 0, 2:]
+        there = present[:, 2:] & np.all(present[:, :2], axis=1)[:, None]
         active = (behind > 0) & there
         share = 2.0 * active / np.maximum(there.sum(axis=1), 1)[:, None]
         found = np.zeros_like(squared)
@@ -241,40 +209,23 @@ class TripletLoss(TupleLoss):
         found[:, 0, 1] = share.sum(axis=1)
         return found
 
-    def _behind(self, squared: FloatArray, present: Present) -> tuple[FloatArray, Present]:
-        behind = self.margin + squared[:, 0, 1, None] - squared[:, 0, 2:]
-        return behind, present[:, 2:] & np.all(present[:, :2], axis=1)[:, None]
-
 
 @dataclass(frozen=True)
 class TupletLoss(TupleLoss):
     """The (C+1)-tuplet loss: the positive against all negatives at once.
 
     ``log(1 + sum over negatives of exp((margin + D_ap^2 - D_an^2) / softness)) * softness``.
-
-    Examples
-    --------
-    >>> squared = np.array([[[0.0, 1.0, 1.0], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]])
-    >>> TupletLoss(margin=0.0).value(squared, np.ones((1, 3), dtype=bool)).round(3)
-    array([0.693])
     """
 
     margin: float = 1.0
     softness: float = 1.0
     name: str = "tuplet"
 
-    def value(self, squared: FloatArray, present: Present) -> FloatArray:
-        """Soft maximum of each tuple."""
-        total = np.zeros(len(squared))
-        for comparison in self.comparisons(present.shape[1]):
-            total += self._soft(squared, present, comparison)[0]
-        return total / self._count(present)
-
     def coefficients(self, squared: FloatArray, present: Present) -> FloatArray:
         """Twice the softmax over negatives."""
         found = np.zeros_like(squared)
         for comparison in self.comparisons(present.shape[1]):
-            _, weights = self._soft(squared, present, comparison)
+            weights = self._soft(squared, present, comparison)
             found[:, comparison.anchor, comparison.negatives] -= 2.0 * weights
             found[:, comparison.anchor, comparison.positive] += 2.0 * weights.sum(axis=1)
         return found / self._count(present)[:, None, None]
@@ -286,19 +237,15 @@ class TupletLoss(TupleLoss):
     def _count(self, present: Present) -> FloatArray:
         return np.ones(len(present))
 
-    def _soft(
-        self, squared: FloatArray, present: Present, comparison: Comparison
-    ) -> tuple[FloatArray, FloatArray]:
-        """Loss of one comparison in each tuple, and the weight of each negative in it."""
+    def _soft(self, squared: FloatArray, present: Present, comparison: Comparison) -> FloatArray:
+        """The weight of each negative in one comparison of each tuple."""
         anchor, positive, negatives = comparison
         near = squared[:, anchor, positive, None]
         behind = (self.margin + near - squared[:, anchor, negatives]) / self.softness
         there = present[:, negatives] & (present[:, anchor] & present[:, positive])[:, None]
         behind = np.where(there, behind, -np.inf)
         stacked = np.concatenate([np.zeros((len(behind), 1)), behind], axis=1)
-        total = logsumexp(stacked, axis=1)
-        weights: FloatArray = np.exp(behind - total[:, None])
-        return self.softness * total, weights
+        return np.asarray(np.exp(behind - logsumexp(stacked, axis=1)[:, None]))
 
 
 @dataclass(frozen=True)
@@ -306,12 +253,6 @@ class PairsLoss(TupletLoss):
     """The C-pair (N-pair) loss: each anchor's own positive against the positives of the other pairs.
 
     Members are anchor, positive, anchor, positive, ...; the mean over the pairs that are there.
-
-    Examples
-    --------
-    >>> squared = np.ones((1, 4, 4)) - np.eye(4)
-    >>> PairsLoss(margin=0.0).value(squared, np.ones((1, 4), dtype=bool)).round(3)
-    array([0.693])
     """
 
     name: str = "pairs"
@@ -324,8 +265,7 @@ class PairsLoss(TupletLoss):
 
     def _count(self, present: Present) -> FloatArray:
         whole = present[:, 1::2] & present[:, : 2 * (present.shape[1] // 2) : 2]
-        count: FloatArray = np.maximum(whole.sum(axis=1), 1.0)
-        return count
+        return np.asarray(np.maximum(whole.sum(axis=1), 1.0))
 
 
 TUPLE_LOSSES: dict[str, Callable[..., TupleLoss]] = {

@@ -180,15 +180,17 @@ def scaled(differences: Any, scale: FloatArray) -> Any:
     )
 
 
+def dense_rows(rows: Any) -> FloatArray:
+    """Rows as an array, dense or CSR: centred ones have no zeros left to spare."""
+    return np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
+
+
 # ---- scores of candidates --------------------------------------------------------------------------
 
 UNIT = 2**20
 """Steps of a score that make up 1, the largest range of one record's contributions."""
 
 GRID = 1.0 / UNIT
-
-_MOST_AHEAD = 2**40
-"""A head start beyond this many records is the same as certainty; it keeps sums inside 64 bits."""
 
 
 def whole_weight(weight: float) -> int:
@@ -206,15 +208,9 @@ class Scores(Statistic):
     """What is summed for a choice: each record adds between 0 and 1 to every candidate, or takes it off all.
 
     Subclasses say their ``shape``, (n_candidates,), and `contributions`.
-
-    Attributes
-    ----------
-    ahead : array of shape (n_candidates,) or None
-        A head start of each candidate, in records: public, or released already. No record moves it.
     """
 
     clip: float = 1.0
-    ahead: FloatArray | None = None
 
     def contributions(self, contents: Any, labels: Labels) -> tuple[FloatArray, NDArray[np.int8]]:
         """Values in [0, 1], one row a record and one column a candidate, and each record's sign.
@@ -236,11 +232,3 @@ class Scores(Statistic):
         """Range of what zeroing one record out moves: 1, with nothing added for rounding."""
         del norm, grid, dtype
         return 1.0
-
-    def with_start(self, total: IntArray) -> IntArray:
-        """A total, in units, with the head starts on it."""
-        if self.ahead is None:
-            return total
-        records = np.clip(np.nan_to_num(self.ahead), -_MOST_AHEAD, _MOST_AHEAD)
-        started: IntArray = total + np.rint(records * UNIT).astype(np.int64)
-        return started

@@ -29,8 +29,8 @@ from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.grid import Norm
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.units import SCORE_QUERY, Adjacency, Unit
-from pairveil.records.counted import counted_pairs
 from pairveil.records.kinds import COUNTED_PAIRS
+from pairveil.records.pairset import counted_pairs
 from pairveil.release.curve import ErrorCurve, check_rate, pairs_needed, upper_end
 
 N_CELLS = 96
@@ -220,12 +220,16 @@ def plan_scores(
     cells: NDArray[np.int64],
     y: ArrayLike,
     pairs: Any,
-    confidence: float,
-    together: Mapping[Any, Any] | None,
-    null: bool,
+    *,
+    confidence: float = 0.95,
+    together: Mapping[Any, Any] | None = None,
+    null: bool = False,
     **counting: Any,
 ) -> ScorePlan:
-    """Plan the histogram of pairs in these cells, (K, n_scores); ``counting`` as `PrivateScoreCounts`."""
+    """Plan the histogram of pairs in these cells, (K, n_scores).
+
+    ``null`` as for `as_labels`, ``counting`` as `PrivateScoreCounts`, the rest as for `error_curve`.
+    """
     if not (is_number(confidence) and 0 < confidence < 1):
         raise InputError("confidence must be a number between 0 and 1, both excluded")
     labels = as_labels(y, len(cells), null=null)
@@ -329,21 +333,18 @@ def plan_curve(
     score_range: tuple[float, float],
     unit: Unit = "relationship",
     *,
-    confidence: float = 0.95,
     n_cells: int = N_CELLS,
-    together: Mapping[Any, Any] | None = None,
-    null: bool = False,
     **options: Any,
 ) -> ScorePlan:
-    """Check and plan an error curve: `error_curve` without its noise; ``null`` as for `as_labels`."""
+    """Check and plan an error curve: `error_curve` without its noise; ``options`` as for `plan_scores`."""
     low, high = _checked_range(score_range)
     values = _checked_scores(scores, low, high)
     if not (is_whole(n_cells) and 2 <= n_cells <= 1024):
         raise InputError("n_cells must be a whole number from 2 to 1024")
     cells = cells_of(values, (low, high), int(n_cells))[:, None]
     return plan_scores(
-        cells, y, pairs, confidence, together, null, score_range=(low, high), n_cells=int(n_cells),
-        epsilon=epsilon, delta=delta, unit=unit, **options,
+        cells, y, pairs, score_range=(low, high), n_cells=int(n_cells), epsilon=epsilon, delta=delta,
+        unit=unit, **options,
     )  # fmt: skip
 
 
@@ -518,16 +519,12 @@ def plan_auc(
     delta: float,
     longest: ArrayLike,
     unit: Unit = "relationship",
-    *,
-    confidence: float = 0.95,
-    together: Mapping[Any, Any] | None = None,
-    null: bool = False,
     **options: Any,
 ) -> ScorePlan:
-    """Check and plan an evaluation: `private_pair_auc` without its noise; ``null`` as for `as_labels`."""
+    """Check and plan an evaluation: `private_pair_auc` without its noise; options as for `plan_scores`."""
     return plan_scores(
-        _cells(distances, longest), y, pairs, confidence, together, null, score_range=(0.0, DECADES),
-        n_cells=AUC_CELLS, epsilon=epsilon, delta=delta, unit=unit, select="all", **options,
+        _cells(distances, longest), y, pairs, score_range=(0.0, DECADES), n_cells=AUC_CELLS,
+        epsilon=epsilon, delta=delta, unit=unit, select="all", **options,
     )  # fmt: skip
 
 

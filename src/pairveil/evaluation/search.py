@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import ParameterGrid
 
@@ -90,9 +90,10 @@ def split_pairs(
 ) -> tuple[Any, Any, Any, Any]:
     """Pairs and labels to learn from, then those to score by, at random: by no contents."""
     given = pairs if isinstance(pairs, PairSet) else np.asarray(pairs)
-    own = isinstance(given, PairSet) and y is None and given.labels is not None
     n = given.n_pairs if isinstance(given, PairSet) else len(given)
-    labels = None if own else np.asarray(y)  # its own stay in a PairSet: some may be null
+    # Its own labels stay in a PairSet: some may be null.
+    inside = isinstance(given, PairSet) and y is None and given.labels is not None
+    labels = None if inside else np.asarray(y)
     if labels is not None and labels.shape != (n,):
         raise InputError(f"y must be one label for each of the {n} pairs")
     n_test = round(n * test_share)
@@ -101,12 +102,10 @@ def split_pairs(
             "there are too few pairs to hold some out: bring more, or change test_share"
         )
     order = np.random.default_rng(seed).permutation(n)
-    parts: list[NDArray[np.int64]] = [np.sort(order[n_test:]), np.sort(order[:n_test])]
-    found: list[Any] = []
-    for rows in parts:
-        taken = given.subset(rows) if isinstance(given, PairSet) else given[rows]
-        found += [taken, None if labels is None else labels[rows]]
-    return found[0], found[1], found[2], found[3]
+    train, test = np.sort(order[n_test:]), np.sort(order[:n_test])
+    take = given.subset if isinstance(given, PairSet) else given.__getitem__
+    own = (None, None) if labels is None else (labels[train], labels[test])
+    return take(train), own[0], take(test), own[1]
 
 
 def plan_score(

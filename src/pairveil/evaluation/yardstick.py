@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairveil.errors import PairveilWarning
 from pairveil.evaluation.scores import pair_auc
 from pairveil.graph.choosing import design_pairs
-from pairveil.learners.contrastive.nonprivate import ContrastiveMetricLearner
+from pairveil.learners.contrastive.learner import ContrastiveMetricLearner
 from pairveil.records.embedded import label_pairs
 from pairveil.records.pairset import PairSet
 

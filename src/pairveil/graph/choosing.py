@@ -320,8 +320,7 @@ def cut_into_groups(
     group = loops.grow_groups(
         np.ascontiguousarray(both[:, 1]), starts.astype(np.int64), order, size
     )
-    cut: IntArray = group[shuffled]
-    return cut
+    return np.asarray(group[shuffled])
 
 
 # ---- what to ask for, before anyone labels -------------------------------------------------------
@@ -395,8 +394,7 @@ def design_groups(
     n = _whole(n_people, size, MAX_PEOPLE, says)
     people = generator_of(random_state).permutation(n).astype(np.int64)
     groups = np.sort(people[: n // size * size].reshape(-1, size), axis=1)
-    dealt: IntArray = groups[np.argsort(groups[:, 0])]
-    return dealt
+    return groups[np.argsort(groups[:, 0])]
 
 
 def sample_tuples(

@@ -109,8 +109,7 @@ def forecast_of(gain: Any) -> str:
 def score_public(data: Any, X: Any, classes: Any, learner: Any) -> tuple[dict[str, float], Any]:
     """Scores on the public test students: this fit's, Euclid's, non-private, and a small curve."""
     from pairveil.evaluation.scores import pair_auc
-    from pairveil.learners.contrastive.learner import DPPMetricLearner
-    from pairveil.learners.contrastive.nonprivate import ContrastiveMetricLearner
+    from pairveil.learners.contrastive.learner import ContrastiveMetricLearner, DPPMetricLearner
     from pairveil.report.data import UtilityCurve, UtilityPoint
 
     def auc(components: Any) -> float:

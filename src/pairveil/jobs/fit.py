@@ -512,7 +512,7 @@ def _scored(fitted: Any, tell: Telling) -> dict[str, Any]:
 def _read_by(training: Training, bounds: Path | None) -> list[Any]:
     """The public facts by which columns became numbers."""
     from pairveil.records.files import read_text
-    from pairveil.schema.toml import to_toml
+    from pairveil.schema.schema import to_toml
 
     schema = None if training.schema is None else to_toml(training.schema)
     limits = None if bounds is None else read_text(bounds)

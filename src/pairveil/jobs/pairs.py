@@ -223,7 +223,7 @@ def _whole_rows(
     """All rows of the pairs kept with all their columns, in the order of ids and then of contents."""
     import pyarrow as pa
 
-    from pairveil.records.counted import record_numbers
+    from pairveil.records.pairset import record_numbers
 
     ids, ends = record_numbers(np.column_stack([listed.left, listed.right]), listed.n_pairs)
     place = {one: number for number, one in enumerate(ids.tolist())}
@@ -290,11 +290,10 @@ class DesignJob(Job):
 def _listed_ids(path: Path, column: str) -> NDArray[Any]:
     """Everybody's id, each once, in canonical order: the order of the file must decide nothing."""
     from pairveil.records.canonical import order_of_ids
-    from pairveil.records.columns import as_ids
     from pairveil.records.files import read_text, require_file
     from pairveil.records.identity import say_similar
     from pairveil.records.readers import read_classes
-    from pairveil.records.tables import refuse_repeated
+    from pairveil.records.tables import as_ids, refuse_repeated
 
     if path.suffix.lower() == ".txt":
         lines = [line.strip() for line in read_text(require_file(path)).splitlines()]

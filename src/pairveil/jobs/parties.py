@@ -173,7 +173,7 @@ def _write(
 
 def _public_schema(job: Any) -> tuple[Any, str | None]:
     """The schema of the columns that are used, and its text, by which all compare theirs."""
-    from pairveil.schema.toml import read_schema, to_toml
+    from pairveil.schema.schema import read_schema, to_toml
 
     if job.schema is None:
         return None, None

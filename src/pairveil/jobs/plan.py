@@ -58,8 +58,8 @@ class SchemaJob(IdOption, Job):
         """Look at names and kinds of columns, and write the template."""
         from pairveil.files import file_draft
         from pairveil.records.files import decimal_mark
-        from pairveil.records.guesses import guess_types
-        from pairveil.schema.toml import template
+        from pairveil.records.readers import guess_types
+        from pairveil.schema.schema import template
 
         out = self.out
         if out.suffix.lower() != ".toml":

@@ -99,7 +99,7 @@ def read_rows(
     """
     from pairveil.records.ondisk import is_array_file
     from pairveil.records.readers import read_features
-    from pairveil.schema.toml import read_schema
+    from pairveil.schema.schema import read_schema
 
     wanted, left_out, id_column = listed(used.columns), listed(used.exclude) or [], used.id
     if not is_array_file(features):
@@ -278,7 +278,7 @@ def marked_classes(
     public = None if class_list is None else [one.strip() for one in class_list.split(",")]
     if schema is None:
         return column, public
-    from pairveil.schema.toml import read_schema
+    from pairveil.schema.schema import read_schema
 
     facts = read_schema(schema)
     column = facts.classes if column is None else column

@@ -232,7 +232,7 @@ def _used(c: Any, indexed: Any) -> Any:
 def _same_graph(
     c: Any, indexed: Any, salt: bytes | None, sentences: list[str], problems: list[str]
 ) -> bool | None:
-    from pairveil.graph.digest import digest_of
+    from pairveil.graph.kappa import digest_of
 
     if c.graph_digest is None:
         sentences.append("the certificate carries no digest of the graph to compare with")
@@ -278,7 +278,7 @@ def make_salt(file: Path) -> bytes:
 
 def salted_digest(found: Any, salt: Path) -> str:
     """The salted name of the given graph, by the ids of the pairs file: who checks it has no other."""
-    from pairveil.graph.digest import digest_of
+    from pairveil.graph.kappa import digest_of
     from pairveil.records.identity import index_pairs
 
     indexed = index_pairs(found)

@@ -36,6 +36,7 @@ from pairveil.engine.engine import Engine, OnAnswer
 from pairveil.engine.plan import Recipe
 from pairveil.errors import ClusterError, InputError, PairveilWarning, PrivacyLeakWarning
 from pairveil.learners.inputs import (
+    FITTED,
     OWN_ROWS,
     RawRows,
     Resolved,
@@ -43,7 +44,6 @@ from pairveil.learners.inputs import (
     ids_of,
     own_secret,
     plain_parameters,
-    remember_fit,
     resolve_training,
     rows_of,
     without_ids,
@@ -171,11 +171,8 @@ def most_rows(recipe: Recipe, n_features: int) -> int:
 
 def checkpoint_bytes(plan: Mapping[str, Any]) -> int:
     """Bytes of the checkpoint of a whole fit, at most; ``plan`` is that of the certificate of any learner."""
-    queries = plan["releases"]
-    total: int = _FIRST_LINE + sum(
-        query["steps"] * (8 * query["entries"] + _RECORD) for query in queries
-    )
-    return total
+    sums = (one["steps"] * (8 * one["entries"] + _RECORD) for one in plan["releases"])
+    return int(_FIRST_LINE + sum(sums))
 
 
 # ---- progress ------------------------------------------------------------------------------------
@@ -637,7 +634,13 @@ class PrivateLearner(WithoutData):
             raise InputError("a checkpoint is for releases: leave random_state=None")
         check_backend(self.backend)
         prepared = self.prepare(pairs, y, **more)
-        self._warn_of_clones(prepared.certificate)
+        if prepared.certificate is not None and self.accountant is None and self in _CLONES:
+            warn(
+                "this learner is a clone, as cross-validation and parameter searches make them: every fit "
+                "spends its own epsilon and choosing between them spends too; pass "
+                "accountant=PrivacyLedger(...) to keep the total within a budget",
+                PrivacyLeakWarning,
+            )
         used = prepared.material.used
         backend = backend_for(used, self.backend)  # before anything is charged
         if checkpoint is None or isinstance(checkpoint, Checkpoint):
@@ -651,7 +654,7 @@ class PrivateLearner(WithoutData):
             model = prepared.recipe.run(prepared.plan, engine)
             if not engine.followed(prepared.plan.queries):
                 raise RuntimeError("the engine did not follow its plan; nothing is released")
-            remember_fit(self, prepared.graph, prepared.material.meanings)
+            FITTED[self] = prepared.graph, prepared.material.meanings
             self.certificate_ = prepared.certificate
             self.kappa_ = prepared.material.kappas[self._protected()]
             self.noise_multiplier_ = prepared.plan[prepared.recipe.headline].noise_multiplier
@@ -695,12 +698,3 @@ class PrivateLearner(WithoutData):
         summary = import_module("pairveil.report.summaries").summary_text(self)
         saved: Path = self._released().save(folder, summary=summary, **options)
         return saved
-
-    def _warn_of_clones(self, certificate: Certificate | None) -> None:
-        if certificate is not None and self.accountant is None and self in _CLONES:
-            warn(
-                "this learner is a clone, as cross-validation and parameter searches make them: every fit "
-                "spends its own epsilon and choosing between them spends too; pass "
-                "accountant=PrivacyLedger(...) to keep the total within a budget",
-                PrivacyLeakWarning,
-            )

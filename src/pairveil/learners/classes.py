@@ -26,12 +26,18 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from pairveil.array_types import FloatArray, IntArray
 from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Ask, Plan, Recipe, Setting
-from pairveil.engine.statistics import Scores, Statistic, row_norms, shrink, whole_weight
+from pairveil.engine.statistics import (
+    Scores,
+    Statistic,
+    dense_rows,
+    row_norms,
+    shrink,
+    whole_weight,
+)
 from pairveil.errors import InputError
 from pairveil.learners.base import PrivateLearner
 from pairveil.learners.contrastive.recipe import starts_by_choice
@@ -50,8 +56,7 @@ from pairveil.learners.preparing import (
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.events import cost_of
 from pairveil.privacy.grid import Norm
-from pairveil.records.groups import check_numbers
-from pairveil.records.people import People
+from pairveil.records.groups import People, check_numbers
 from pairveil.records.records import Records
 
 # ---- columns -------------------------------------------------------------------------------------
@@ -137,11 +142,6 @@ _TINY = 1e-12
 
 MOST_FEATURES = 1024
 """Second moments of more columns than this are too many numbers to release."""
-
-
-def dense_rows(rows: Any) -> FloatArray:
-    """A tile of rows as an array: centred rows have no zeros left to spare."""
-    return np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
 
 
 def moment_norms(z: FloatArray, norm: Norm) -> FloatArray:
@@ -806,8 +806,7 @@ class LearnsFromClasses(PrivateLearner):
         """
         if self.classes is None or y is None or isinstance(X, Records):
             return super().fit_transform(X, y)  # type: ignore[misc, no-any-return]
-        mapped: FloatArray = self.fit(X, y, **watching).transform(X)  # type: ignore[attr-defined]
-        return mapped
+        return np.asarray(self.fit(X, y, **watching).transform(X))  # type: ignore[attr-defined]
 
     def prepare_classes(
         self, X: Any, y: Any = None, classes: Any = None, groups: Any = "auto", **named: Any

@@ -17,20 +17,19 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from pairveil._warn import warn
 from pairveil.array_types import FloatArray, IntArray
 from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Ask, Plan, Setting
-from pairveil.engine.statistics import TILE, Statistic
+from pairveil.engine.statistics import TILE, Statistic, dense_rows
 from pairveil.errors import DataWarning, InputError, PrivateNote
 from pairveil.learners.base import WITHOUT_ROWS, PrivateLearner
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe
 from pairveil.learners.fitted import fitted
 from pairveil.learners.inputs import Resolved, as_features, is_whole, rows_of, without_ids
-from pairveil.learners.preparing import Material, Prepared
+from pairveil.learners.preparing import Material, Prepared, clusters_of
 from pairveil.privacy.grid import Norm, to_grid
 from pairveil.privacy.units import POINTS_ARE_PUBLIC
 from pairveil.records.pairset import PairSet
@@ -313,12 +312,7 @@ def _checked_links(links: Any, name: str, n_points: int) -> IntArray:
 def count_contradictions(links: PairSet) -> None:
     """Tell the operator how many cannot-links the must-links contradict by transitivity; nobody else."""
     assert links.labels is not None
-    together = links.pairs[links.labels > 0]
-    graph = sparse.coo_array(
-        (np.ones(len(together)), (together[:, 0], together[:, 1])),
-        shape=(links.n_people, links.n_people),
-    )
-    part = sparse.csgraph.connected_components(graph, directed=False)[1]
+    part = clusters_of(links.pairs[links.labels > 0], links.n_people)[1]
     apart = links.pairs[links.labels < 0]
     count = int(np.count_nonzero(part[apart[:, 0]] == part[apart[:, 1]]))
     if count:
@@ -449,8 +443,7 @@ class PrivateConstrainedKMeans(PrivateLearner):
     def predict(self, X: Any) -> IntArray:
         """The nearest of ``cluster_centers_`` for each row."""
         check_is_fitted(self, "cluster_centers_")
-        rows = as_features(without_ids(X))
-        rows = np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
+        rows = dense_rows(as_features(without_ids(X)))
         if rows.shape[1] != self.cluster_centers_.shape[1]:
             raise InputError(f"X must have {self.cluster_centers_.shape[1]} columns")
         away = ((rows[:, None, :] - self.cluster_centers_) ** 2).sum(axis=2)
@@ -469,10 +462,7 @@ class PrivateConstrainedKMeans(PrivateLearner):
 
 
 def _checked_points(X: Any, n_clusters: Any) -> FloatArray:
-    features = as_features(X)
-    points = np.asarray(
-        features.toarray() if sparse.issparse(features) else features, dtype=np.float64
-    )
+    points = dense_rows(as_features(X))
     if not np.isfinite(points).all():
         row = int(np.flatnonzero(~np.isfinite(points).all(axis=1))[0])
         raise InputError(f"a feature is missing or infinite, first in row {row} of X")

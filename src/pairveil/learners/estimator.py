@@ -41,11 +41,11 @@ from pairveil.learners.histogram import (
     match_odds,
 )
 from pairveil.learners.inputs import (
+    FITTED,
     RawRows,
     as_features,
     as_labels,
     as_pair_array,
-    fitted_to,
     is_number,
     lookup,
     name_of_pairs,
@@ -119,7 +119,10 @@ class PairMetric(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
             points = lookup(without_ids(self.preprocessor), rows, names)
         else:
             points = as_features(array)
-        self._check_width(points.shape[1])
+        if points.shape[1] != self.n_features_in_:
+            raise InputError(
+                f"the metric was learned on {self.n_features_in_} features; got {points.shape[1]}"
+            )
         return self._project(points)
 
     def _by_schema(self, X: Any, schema: Schema) -> FloatArray:
@@ -133,8 +136,7 @@ class PairMetric(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return lookup(table, rows)
 
     def _project(self, points: Any) -> FloatArray:
-        projected: FloatArray = np.asarray(points @ self.components_.T)
-        return projected
+        return np.asarray(points @ self.components_.T)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> FloatArray:  # noqa: ARG002
         """Not for learners of pairs: they learn from pairs and map people. Raises before anything is spent.
@@ -159,19 +161,12 @@ class PairMetric(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
 
-    def _check_width(self, n_features: int) -> None:
-        if n_features != self.n_features_in_:
-            raise InputError(
-                f"the metric was learned on {self.n_features_in_} features; got {n_features}"
-            )
-
     def pair_distance(self, pairs: Any) -> FloatArray:
         """Learned distance of each pair, (K, 2, d) feature rows or (K, 2) indices."""
         check_is_fitted(self, "components_")
         array = as_pair_array(rows_of(pairs, self.preprocessor))
         left, right = self.transform(array[:, 0]), self.transform(array[:, 1])
-        distance: FloatArray = np.linalg.norm(left - right, axis=1)
-        return distance
+        return np.asarray(np.linalg.norm(left - right, axis=1))
 
     def pair_score(self, pairs: Any) -> FloatArray:
         """Similarity of each pair: minus the distance."""
@@ -219,8 +214,7 @@ class PairMetric(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
     def get_mahalanobis_matrix(self) -> FloatArray:
         """M = L^T L, the matrix of the squared distance."""
         check_is_fitted(self, "components_")
-        matrix: FloatArray = self.components_.T @ self.components_
-        return matrix
+        return np.asarray(self.components_.T @ self.components_)
 
     # ---- 'similar' or 'dissimilar' needs a threshold, and a threshold needs a reason -----------
 
@@ -254,21 +248,13 @@ class PairMetric(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
         """
         distance = self.pair_distance(pairs_valid)
         labels = as_labels(y_valid, len(distance))
-        return self._set_best(distance, labels, strategy, min_rate, beta)
+        return self._set_best(distance, labels, strategy=strategy, min_rate=min_rate, beta=beta)
 
-    def _set_best(
-        self,
-        distance: FloatArray,
-        labels: Any,
-        strategy: Strategy = "accuracy",
-        min_rate: float | None = None,
-        beta: float = 1.0,
-    ) -> Self:
+    def _set_best(self, distance: FloatArray, labels: Any, **how: Any) -> Self:
         edges = np.unique(distance)
         similar, _ = np.histogram(distance[labels > 0], np.append(edges, np.inf))
         dissimilar, _ = np.histogram(distance[labels < 0], np.append(edges, np.inf))
-        found = best_threshold(edges, similar, dissimilar, strategy, min_rate, beta)
-        self.set_threshold(found)
+        self.set_threshold(best_threshold(edges, similar, dissimilar, **how))
         self.match_odds_ = match_odds(edges, similar, dissimilar)
         return self
 
@@ -342,7 +328,11 @@ def _vector(person: Any) -> FloatArray:
 
 # ---- private learners of a metric ----------------------------------------------------------------
 
-OF_A_FIT = ("n_pairs_used_", "used_pairs_", "n_people_used_", "score_")
+OF_A_FIT = (
+    "n_pairs_used_", "used_pairs_", "n_people_used_", "score_", "column_scale_", "schema_",
+    "threshold_", "match_odds_", "threshold_certificate_", "_threshold_choices",
+)  # fmt: skip
+"""What a new fit forgets: it has no threshold, and nothing was calibrated for it yet."""
 
 
 class PrivateMetricLearner(PrivateLearner, PairMetric):
@@ -434,7 +424,7 @@ class PrivateMetricLearner(PrivateLearner, PairMetric):
 
     def _keep(self, model: Any, prepared: Prepared) -> None:
         self.components_ = np.asarray(model, dtype=np.float64)
-        for name in (*OF_A_FIT, "column_scale_", "schema_"):  # of an earlier fit
+        for name in OF_A_FIT:  # of an earlier one
             self.__dict__.pop(name, None)
         raw = RawRows.of(self)
         scale = raw.scale(prepared.plan.n_features)
@@ -454,14 +444,8 @@ class PrivateMetricLearner(PrivateLearner, PairMetric):
         self.n_features_in_ = (
             prepared.plan.n_features if raw.schema is None else len(raw.schema.raw_names)
         )
-        self._forget_thresholds()
 
     # ---- thresholds on private pairs: a release of their own, charged and certified with the metric ----
-
-    def _forget_thresholds(self) -> None:
-        """A new fit has no threshold, and nothing was calibrated for it yet."""
-        for name in ("threshold_", "match_odds_", "threshold_certificate_", "_threshold_choices"):
-            self.__dict__.pop(name, None)
 
     def calibrate_threshold(
         self,
@@ -510,7 +494,7 @@ class PrivateMetricLearner(PrivateLearner, PairMetric):
         shares = data.together is not None
         column = together_digest(data.ids, data.together) if shares else None
         meanings = meanings_of(shares=shares, column=column)
-        fitted_pairs, stated = fitted_to(self)
+        fitted_pairs, stated = FITTED.get(self, (None, None))
         if stated is None:  # an earlier process's fit: what its certificate says
             stated = meanings_of_certificate(self.certificate_)
         check_same_meanings(stated, meanings)

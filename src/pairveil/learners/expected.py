@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pairveil.learners import expected_class_ranges, expected_ranges
+from pairveil.learners import expected_ranges
 from pairveil.privacy.compose import mu_from_epsilon
 from pairveil.privacy.mechanisms import mechanism_named
 from pairveil.records.kinds import KINDS
@@ -93,7 +93,7 @@ def knots_for(planned: Any) -> Sequence[tuple[float, float, float]]:
     """(signal, low, high) that were measured for its records and its kind of noise."""
     is_pure = mechanism_named(planned.mechanism).is_pure
     if KINDS[planned.records].alone:
-        return expected_class_ranges.PURE if is_pure else expected_class_ranges.WITH_DELTA
+        return expected_ranges.CLASSES_PURE if is_pure else expected_ranges.CLASSES_WITH_DELTA
     return expected_ranges.PURE if is_pure else expected_ranges.WITH_DELTA
 
 

@@ -35,7 +35,7 @@ from pairveil.engine.plan import too_large
 from pairveil.errors import InputError, PrivacyLeakWarning, PrivateNote
 from pairveil.foreign import as_csr
 from pairveil.graph import SELECTIONS
-from pairveil.graph.digest import digest_of, graph_digest
+from pairveil.graph.kappa import digest_of, graph_digest
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms import NOISES
 from pairveil.privacy.units import (
@@ -47,18 +47,16 @@ from pairveil.privacy.units import (
     float_at_most,
 )
 from pairveil.records.canonical import NULL
-from pairveil.records.columns import LabelColumn, as_ids, ids_as_text
+from pairveil.records.groups import NO_CLASS, People, class_numbers
 from pairveil.records.identity import value_numbers
 from pairveil.records.kinds import TUPLES
 from pairveil.records.pairset import PairSet
-from pairveil.records.people import NO_CLASS, People, class_numbers
 from pairveil.records.records import Records
 from pairveil.records.scaling import PublicBounds, scale_to_bounds
-from pairveil.records.tables import refuse_repeated
+from pairveil.records.tables import LabelColumn, as_ids, ids_as_text, refuse_repeated
 from pairveil.records.tupleset import TupleSet, answered
 from pairveil.records.validation import check_members, is_text, neither, without_levels
-from pairveil.schema.schema import Schema
-from pairveil.schema.toml import read_schema, to_toml
+from pairveil.schema.schema import Schema, read_schema, to_toml
 
 # ---- parameters ----------------------------------------------------------------------------------
 
@@ -171,9 +169,7 @@ def is_whole(value: object) -> bool:
 def as_pair_array(pairs: Any) -> NDArray[Any]:
     """Pairs as a NumPy array, (K, 2) of row indices or (K, 2, d) of feature rows."""
     array = np.asarray(pairs)
-    if array.ndim == 2 and array.shape[1] == 2:
-        return array
-    if array.ndim == 3 and array.shape[1] == 2:
+    if array.ndim in (2, 3) and array.shape[1] == 2:
         return array
     raise InputError(
         f"pairs must have shape (n_pairs, 2) with preprocessor=X, or (n_pairs, 2, n_features); "
@@ -476,7 +472,7 @@ _OWN: WeakKeyDictionary[Any, tuple[tuple[ref[Any], ...], bytes]] = WeakKeyDictio
 """Learner -> the table whose rows it counts, and a secret. Outside the learner: no copy or pickle of it has
 them, and the table lives no longer than with whoever else holds it."""
 
-_FITTED: WeakKeyDictionary[Any, tuple[str | None, Mapping[str, str]]] = WeakKeyDictionary()
+FITTED: WeakKeyDictionary[Any, tuple[str | None, Mapping[str, str]]] = WeakKeyDictionary()
 """Learner -> the name of the pairs that it was fitted to last, and what units mean; for the same reason."""
 
 
@@ -512,16 +508,6 @@ def name_of_pairs(used: Any, secret: bytes | None) -> str | None:
     if named is not None or secret is None or not isinstance(used, PairSet):
         return named
     return OWN_ROWS + digest_of(np.arange(used.n_people), used.pairs, secret)
-
-
-def remember_fit(learner: Any, graph: str | None, meanings: Mapping[str, str]) -> None:
-    """Keep which pairs a learner was fitted to, and what units mean in them."""
-    _FITTED[learner] = graph, meanings
-
-
-def fitted_to(learner: Any) -> tuple[str | None, Mapping[str, str] | None]:
-    """The pairs that this very object was fitted to, and what units mean; None where it is not known."""
-    return _FITTED.get(learner, (None, None))
 
 
 def ids_of(table: Any) -> NDArray[Any] | None:

@@ -19,8 +19,7 @@ def scale_of(spread: FloatArray, noise: float, length: float) -> FloatArray:
     stretch = math.sqrt(
         float((positive / kept).sum()) / max(float(positive.sum() / kept.max()), 1e-9)
     )
-    scale: FloatArray = 1.0 / (np.sqrt(kept / kept.max()) * length * max(stretch, 1e-9))
-    return scale
+    return np.asarray(1.0 / (np.sqrt(kept / kept.max()) * length * max(stretch, 1e-9)))
 
 
 def triangle(d: int) -> int:
@@ -40,8 +39,7 @@ def unpacked(vector: FloatArray, d: int, weight: float = 1.0) -> FloatArray:
     rows, columns = np.triu_indices(d)
     matrix = np.zeros((d, d))
     matrix[rows, columns] = vector / np.where(rows == columns, weight, weight * math.sqrt(2.0))
-    whole: FloatArray = matrix + np.triu(matrix, 1).T
-    return whole
+    return np.asarray(matrix + np.triu(matrix, 1).T)
 
 
 def leading(stacked: FloatArray) -> FloatArray:
@@ -61,15 +59,13 @@ def signed(rows: FloatArray) -> FloatArray:
 def shrink_singular_values(W: FloatArray, threshold: float) -> FloatArray:
     """Proximal step of the nuclear norm."""
     U, s, Vt = np.linalg.svd(W, full_matrices=False)
-    shrunk: FloatArray = (U * np.maximum(s - threshold, 0.0)) @ Vt
-    return shrunk
+    return np.asarray((U * np.maximum(s - threshold, 0.0)) @ Vt)
 
 
 def shrink_columns(W: FloatArray, threshold: float) -> FloatArray:
     """Proximal step of the group lasso over columns."""
     lengths = np.linalg.norm(W, axis=0)
-    shrunk: FloatArray = W * np.maximum(0.0, 1 - threshold / np.maximum(lengths, 1e-300))
-    return shrunk
+    return np.asarray(W * np.maximum(0.0, 1 - threshold / np.maximum(lengths, 1e-300)))
 
 
 def across(Vt: FloatArray) -> FloatArray:
@@ -96,7 +92,4 @@ def with_euclid(learned: FloatArray, euclid: float) -> FloatArray:
     square matrix is decomposed.
     """
     _, s, Vt = np.linalg.svd(learned, full_matrices=False)
-    components: FloatArray = np.concatenate(
-        [np.hypot(s, euclid)[:, None] * Vt, euclid * across(Vt)]
-    )
-    return signed(components)
+    return signed(np.concatenate([np.hypot(s, euclid)[:, None] * Vt, euclid * across(Vt)]))

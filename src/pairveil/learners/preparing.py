@@ -52,12 +52,10 @@ from pairveil.privacy.units import (
     meanings_of,
 )
 from pairveil.privacy.verdict import delta_too_large
-from pairveil.records.counted import CountedPairs
-from pairveil.records.groups import GroupSet, check_numbers, members_of
+from pairveil.records.groups import NO_CLASS, GroupSet, People, check_numbers, members_of
 from pairveil.records.identity import together_digest
 from pairveil.records.kinds import GROUPS, KINDS, Cost
-from pairveil.records.pairset import PairSet
-from pairveil.records.people import NO_CLASS, People
+from pairveil.records.pairset import CountedPairs, PairSet
 from pairveil.records.records import Records
 
 # ---- records that are ready ----------------------------------------------------------------------
@@ -361,13 +359,18 @@ def usual_size(given: Any, data: Any) -> int:
     return int(np.clip(round(min(wanted, MOST_PEOPLE)), NUMBERS.least_people, MOST_PEOPLE))
 
 
+def clusters_of(ends: NDArray[Any], n_people: int) -> tuple[int, NDArray[np.int64]]:
+    """How many connected clusters pairs make of people, and which of them everybody is in."""
+    joined = sparse.coo_array((np.ones(len(ends)), tuple(ends.T)), shape=(n_people, n_people))
+    n_clusters, found = connected_components(joined, directed=False)
+    return int(n_clusters), found.astype(np.int64)
+
+
 def components(ends: NDArray[Any], n_people: int) -> NDArray[np.int64]:
     """Which cluster everybody is in; -1 for people without pairs. Groups were cut as connected clusters."""
-    joined = sparse.coo_array((np.ones(len(ends)), tuple(ends.T)), shape=(n_people, n_people))
-    found = connected_components(joined, directed=False)[1].astype(np.int64)
     paired = np.zeros(n_people, dtype=np.bool_)
     paired[ends] = True
-    return np.where(paired, found, -1)
+    return np.where(paired, clusters_of(ends, n_people)[1], -1)
 
 
 def groups_of(given: Any, people: People, groups: Any) -> GroupSet:

@@ -26,12 +26,12 @@ from pairveil._warn import warn
 from pairveil.array_types import FloatArray, IntArray
 from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Ask, Plan, Setting
-from pairveil.engine.statistics import Statistic, row_norms, shrink
+from pairveil.engine.statistics import Statistic, dense_rows, row_norms, shrink
 from pairveil.errors import DataWarning, IdentityWarning, InputError, PrivateNote
 from pairveil.learners.base import WITHOUT_ROWS, PrivateLearner
 from pairveil.learners.fitted import fitted
 from pairveil.learners.inputs import Resolved, as_features, check_bound, is_number, is_whole
-from pairveil.learners.preparing import Material, Prepared
+from pairveil.learners.preparing import Material, Prepared, clusters_of
 from pairveil.privacy.grid import Norm
 from pairveil.privacy.mechanisms import mechanism_named
 from pairveil.privacy.units import UNITS_OF_CHOICES, Unit
@@ -88,7 +88,7 @@ def _distinct(names: list[Any]) -> tuple[Any, ...]:
 
 
 def _finite(features: Any) -> FloatArray:
-    dense = np.asarray(features.toarray() if sparse.issparse(features) else features, dtype=float)
+    dense = dense_rows(features)
     n, d = dense.shape
     if n < 2:
         raise InputError("there must be at least two items to choose between")
@@ -176,14 +176,6 @@ def whitened(choices: Choices) -> tuple[Choices, FloatArray]:
     return replace(choices, features=features @ to), to / widest
 
 
-def is_connected(choices: Choices) -> bool:
-    """Whether every item can be compared with every other through choices (public)."""
-    left, right = choices.pairs.T
-    n = choices.n_items
-    graph = sparse.coo_array((np.ones(len(left)), (left, right)), shape=(n, n))
-    return int(sparse.csgraph.connected_components(graph, directed=False)[0]) == 1
-
-
 def record_weights(choices: Choices, norm: str, loud: float, *, private: bool) -> FloatArray:
     """Public factors that bring records to about the same length, at most 1.
 
@@ -196,8 +188,7 @@ def record_weights(choices: Choices, norm: str, loud: float, *, private: bool) -
     of = sparse.csr_array(
         (np.ones(len(whose)), (whose, np.arange(len(whose)))), shape=(choices.n_records, len(whose))
     )
-    by_column = of @ squares
-    by_column = by_column.toarray() if sparse.issparse(by_column) else np.asarray(by_column)
+    by_column = dense_rows(of @ squares)
     if norm == "l1":
         lengths = np.asarray(abs(apart).sum(axis=1)).ravel()
         by_coin = np.sqrt(by_column).sum(axis=1)
@@ -389,13 +380,12 @@ class RankingRecipe:
         """Ask, and fit."""
         query = plan["choices"]
         answer = engine.answer(query, NetChoices(plan.n_features))
-        noise = query.noise_std(NetChoices.clip)
-        return Ranked(*fit_strengths(self.asked, answer, noise, self._prior(plan.n_features)))
-
-    def _prior(self, n_features: int) -> float:
-        """Of one coefficient: the two items' strengths differ by about prior_std * sqrt(2) in either case."""
-        featured = self.items.featured
-        return self.prior_std * float(np.sqrt(2 / n_features)) if featured else self.prior_std
+        noise, prior = query.noise_std(NetChoices.clip), self.prior_std
+        if (
+            self.items.featured
+        ):  # two items' strengths differ by about prior_std * sqrt(2) in either case
+            prior *= float(np.sqrt(2 / plan.n_features))
+        return Ranked(*fit_strengths(self.asked, answer, noise, prior))
 
 
 class PrivatePreferenceRanker(PrivateLearner):
@@ -506,7 +496,7 @@ class PrivatePreferenceRanker(PrivateLearner):
         data = as_choices(choices, found, given.unit)
         if data.n_workers < 2:
             raise InputError("one worker alone cannot be hidden: there must be at least two")
-        if not found.featured and not is_connected(data):
+        if not found.featured and clusters_of(data.pairs, data.n_items)[0] > 1:
             warn(
                 "some items are not compared with others, not even through third ones: where the "
                 "parts of the ranking lie relative to each other is a guess",
@@ -546,7 +536,9 @@ class PrivatePreferenceRanker(PrivateLearner):
         self.ranking_ = best if names is None else np.array(names, dtype=object)[best]
         sets: Any = (None, None)
         if len(strengths) <= MOST_RANKED:
-            sets = rank_sets(strengths, _covariance(rows, covariance), float(self.confidence))
+            # Of the strengths, from that of the coefficients; without features they are the same.
+            spread = covariance if rows is None else rows @ covariance @ rows.T
+            sets = rank_sets(strengths, spread, float(self.confidence))
         self.rank_low_, self.rank_high_ = sets
         self.items_ = names
 
@@ -574,11 +566,6 @@ class PrivatePreferenceRanker(PrivateLearner):
         check_is_fitted(self, "strengths_")
         apart = self.strengths_[np.asarray(left)] - self.strengths_[np.asarray(right)]
         return np.asarray(1 / (1 + np.exp(-apart)))
-
-
-def _covariance(rows: FloatArray | None, covariance: FloatArray) -> FloatArray:
-    """Of the strengths, from that of the coefficients; without features they are the same."""
-    return covariance if rows is None else rows @ covariance @ rows.T
 
 
 def _asked(choices: Choices, weights: FloatArray) -> Asked:

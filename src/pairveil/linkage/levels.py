@@ -22,7 +22,7 @@ from sklearn.isotonic import IsotonicRegression
 from pairveil.array_types import FloatArray
 from pairveil.errors import InputError
 from pairveil.learners.inputs import is_whole
-from pairveil.records.columns import as_ids, same_kind
+from pairveil.records.tables import as_ids, same_kind
 
 # ---- a public rule, for those who have no comparisons yet ----------------------------------------
 

@@ -33,9 +33,9 @@ from pairveil.linkage.levels import in_order, shrunk
 from pairveil.privacy.grid import Norm
 from pairveil.privacy.units import ASSUMED_LEVELS, Unit
 from pairveil.records.canonical import NULL
-from pairveil.records.counted import counted_pairs, record_numbers
 from pairveil.records.identity import meant
 from pairveil.records.kinds import COUNTED_PAIRS
+from pairveil.records.pairset import counted_pairs, record_numbers
 from pairveil.release.linkage import (
     ReleasedLinkage,
     as_levels,

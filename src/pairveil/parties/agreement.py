@@ -37,8 +37,7 @@ from pairveil.engine.backends.parties import (
     OneOfSeveral,
 )
 from pairveil.errors import BudgetError, InputError, PartyError
-from pairveil.graph.digest import graph_digest
-from pairveil.graph.kappa import kappa
+from pairveil.graph.kappa import graph_digest, kappa
 from pairveil.learners import LEARNERS, learner_class
 from pairveil.learners.preparing import PARTIES_NEED, Material, Prepared, prepare
 from pairveil.privacy.certificate import Certificate

@@ -2,41 +2,33 @@
 
 Decoding is strict in kinds and names; what the values say is judged by `Certificate` and by
 `pairveil.privacy.verify`. Version 1 knows no other records than pairs: it states no costs. The schema is
-generated:
-
-    python -m pairveil.privacy.certificate_file > src/pairveil/privacy/certificate.schema.json
+generated of these structures: `tools.certificate_schema`.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import Meta, Struct
 
 from pairveil.errors import InputError
 from pairveil.foreign import decode
-from pairveil.graph import SELECTIONS
 from pairveil.privacy.events import StoredEvent
 from pairveil.privacy.units import (
     ADJACENCIES,
-    FIELDS,
-    NOISE_SOURCES,
     UNITS,
     UNITS_OF_CHOICES,
-    Unit,
 )
-from pairveil.records.kinds import KINDS, Cost, CostFields
+from pairveil.records.kinds import Cost, CostFields
 
 FORMAT = "pairveil-certificate"
 VERSION = 2
 VERSIONS = (1, VERSION)
 """Versions that are read: 1 knows no other records than pairs."""
 
-_BY_UNIT = {
+BY_UNIT = {
     "oneOf": [
         {"required": list(units), "maxProperties": len(units)}
         for units in (UNITS, UNITS_OF_CHOICES)
@@ -48,7 +40,7 @@ Epsilon = Real | Literal["inf"]
 Size = Annotated[int, Meta(ge=0)]
 Kappa = Annotated[int, Meta(ge=1)]
 ByAdjacency = Annotated[dict[str, Epsilon], Meta(extra_json_schema=_BY_ADJACENCY)]
-Costs = Annotated[dict[str, CostFields], Meta(extra_json_schema=_BY_UNIT)]
+Costs = Annotated[dict[str, CostFields], Meta(extra_json_schema=BY_UNIT)]
 
 
 class SelectionFields(Struct):
@@ -128,27 +120,6 @@ class CertificateFields(Struct, forbid_unknown_fields=True, kw_only=True):
     costs: dict[str, Costs] | None = None
     parties: PartiesFields | None = None
 
-
-# What the schema says of a field beyond its kind. Verification looks deeper and says it in sentences.
-_NARROWER: dict[str, dict[str, Any]] = {
-    "format": {"const": FORMAT},
-    "version": {"enum": list(VERSIONS)},
-    "delta": {"exclusiveMaximum": 1},
-    "unit": {"enum": list(get_args(Unit))},
-    "adjacency": {"enum": list(ADJACENCIES)},
-    "kappas": _BY_UNIT,
-    "mechanism": {"pattern": "^[a-z][a-z-]*$"},
-    "events": {"minItems": 1},
-    "epsilons": _BY_UNIT,
-    "selection": {"required": list(SelectionFields.__struct_fields__)},
-    "how": {"enum": list(SELECTIONS)},
-    "full_graph_relationship_kappa": {"type": "integer", "minimum": 1},
-    "noise_source": {"enum": list(NOISE_SOURCES)},
-    "public": {"minItems": 1},
-    "metric_sha256": {"pattern": "^[0-9a-f]{64}$"},
-    "graph_digest": {"pattern": "^[0-9a-f]{64}$"},
-    "costs": {"minProperties": 1, "propertyNames": {"enum": list(KINDS)}},
-}
 
 OPTIONAL = ("graph_digest", "costs", "parties")
 """Absent from a file where there is none of it. So files of version 1 stay readable."""
@@ -238,28 +209,3 @@ def encoded(value: Any) -> Any:
     if isinstance(value, float) and math.isinf(value):
         return "inf" if value > 0 else "-inf"
     return value
-
-
-def certificate_schema() -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of certificates."""
-    _, parts = msgspec.json.schema_components((CertificateFields,), ref_template="#/$defs/{name}")
-    whole = parts.pop(CertificateFields.__name__)
-    for name, field in {
-        **whole["properties"],
-        **parts[SelectionFields.__name__]["properties"],
-    }.items():
-        field.update(_NARROWER.get(name, {}), description=FIELDS[name])
-    private = {"properties": {"for_release": {"const": True}}}
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"urn:pairveil:certificate:{VERSION}",
-        **whole,
-        "title": "pairveil certificate, versions 1 and 2",
-        "description": FIELDS["file"],
-        "allOf": [{"if": private, "then": {"properties": {"epsilon": {"type": "number"}}}}],
-        "$defs": parts,
-    }
-
-
-if __name__ == "__main__":
-    print(json.dumps(certificate_schema(), indent=2))

@@ -212,18 +212,14 @@ def meanings_of_certificate(certificate: Certificate) -> dict[str, str]:
 
 def _refuse_alone(certificate: Certificate) -> None:
     """Refuse what has no certificate together with other releases: none could be checked."""
-    if certificate.parties is not None:
+    reasons = {
+        "several parties learned the metric, and its certificate says whom it holds against, so it": (
+            certificate.parties is not None
+        ),
+        "the metric has a score in its certificate, which": "score" in certificate.plan,
+        "the metric is the best of a search, and its certificate": "search" in certificate.plan,
+    }
+    for why in (reason for reason, holds in reasons.items() if holds):
         raise InputError(
-            "several parties learned the metric, and its certificate says whom it holds against, so it "
-            "stands alone: charge both to a ledger, which says what they cost together"
-        )
-    if "score" in certificate.plan:
-        raise InputError(
-            "the metric has a score in its certificate, which stands alone: charge both to a ledger, which "
-            "says what they cost together"
-        )
-    if "search" in certificate.plan:
-        raise InputError(
-            "the metric is the best of a search, and its certificate stands alone: charge both to a ledger, "
-            "which says what they cost together"
+            f"{why} stands alone: charge both to a ledger, which says what they cost together"
         )

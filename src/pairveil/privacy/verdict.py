@@ -167,16 +167,6 @@ def small_delta(n_records: int) -> float:
     return float(f"1e-{math.ceil(math.log10(10 * n_records))}")
 
 
-def kind_of(certificate: Certificate) -> str:
-    """The kind of the records, as it is worded."""
-    return certificate.worded_as
-
-
-def records_of(certificate: Certificate) -> str:
-    """What the certificate's records are called; how pairs are summed is no matter here."""
-    return certificate.words.records
-
-
 def unit_name(certificate: Certificate, unit: str) -> str:
     """What one unit is called."""
     return certificate.words.called.get(unit, unit)
@@ -241,7 +231,7 @@ def _full_kappa(certificate: Certificate) -> int:
 
 
 def _headline(found: Verdict, certificate: Certificate) -> str:
-    called = {unit: certificate.words.called.get(unit, unit) for unit in found.in_100}
+    called = {unit: unit_name(certificate, unit) for unit in found.in_100}
     bounds = [(called[unit], times) for unit, times in found.in_100.items() if times is not None]
     none = [f"one {called[unit]}" for unit, times in found.in_100.items() if times is None]
     several = f"All {found.releases} releases together: " if (found.releases or 0) > 1 else ""

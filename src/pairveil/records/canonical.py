@@ -28,8 +28,8 @@ from pairveil._compiled import lazy_njit
 from pairveil._warn import warn
 from pairveil.errors import PrivateNote
 from pairveil.printable import many
-from pairveil.records.columns import as_arrow, as_numpy
 from pairveil.records.kinds import PAIRS, VACANT, RecordKind
+from pairveil.records.tables import as_arrow, as_numpy
 from pairveil.records.validation import row_blocks
 
 # ---- a counting sort of pairs, and the same pair once --------------------------------------------

@@ -23,9 +23,16 @@ import pyarrow.compute as pc
 from pairveil.errors import InputError
 from pairveil.files import file_draft
 from pairveil.printable import as_cell, many
-from pairveil.records.columns import as_arrow, as_numpy, numbered
 from pairveil.records.identity import look_up_some, unknown_ids
-from pairveil.records.tables import FeatureTable, PairTable, Problem, repeated_ids
+from pairveil.records.tables import (
+    FeatureTable,
+    PairTable,
+    Problem,
+    as_arrow,
+    as_numpy,
+    numbered,
+    repeated_ids,
+)
 from pairveil.records.validation import name_rows, self_pairs
 
 STRUCTURAL = ("repeated id", "self-pair", "unknown id")

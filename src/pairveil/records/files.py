@@ -32,7 +32,7 @@ from pairveil.column_names import ColumnKind, arrow_cells, columns_of
 from pairveil.errors import InputError
 from pairveil.foreign import check_archive, check_growth
 from pairveil.printable import FORMULA, from_cell, shortened
-from pairveil.records.columns import ColumnReader, IdColumn
+from pairveil.records.tables import ColumnReader, IdColumn
 from pairveil.schema.columns import is_text
 
 # ---- What readers need of a table, and what users are told of a file that is not a table ---------

@@ -33,8 +33,15 @@ from pairveil.records.canonical import (
     say_contrary,
     say_merged,
 )
-from pairveil.records.columns import as_arrow, as_ids, as_numpy, ids_as_text, numbered, same_kind
-from pairveil.records.tables import PairTable
+from pairveil.records.tables import (
+    PairTable,
+    as_arrow,
+    as_ids,
+    as_numpy,
+    ids_as_text,
+    numbered,
+    same_kind,
+)
 from pairveil.records.validation import name_rows, refuse_self_pairs
 
 

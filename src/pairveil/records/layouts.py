@@ -18,16 +18,16 @@ import numpy as np
 
 from pairveil.errors import InputError
 from pairveil.foreign import parse_json
-from pairveil.records.columns import (
+from pairveil.records.files import file_suffix, is_table_file, open_table, read_text, require_file
+from pairveil.records.tables import (
     CellColumn,
     LabelColumn,
     Meaning,
+    PairTable,
     as_ids,
     ids_as_text,
     numbers_in,
 )
-from pairveil.records.files import file_suffix, is_table_file, open_table, read_text, require_file
-from pairveil.records.tables import PairTable
 from pairveil.records.validation import name_rows
 
 Pair = tuple[Any, Any, int]  # two ids and the label

@@ -25,10 +25,9 @@ from pairveil.records.canonical import (
     say_contrary,
     say_merged,
 )
-from pairveil.records.columns import as_ids
 from pairveil.records.identity import say_similar, value_numbers
 from pairveil.records.kinds import RecordKind
-from pairveil.records.tables import refuse_repeated
+from pairveil.records.tables import as_ids, refuse_repeated
 from pairveil.records.validation import check_features, row_blocks
 
 

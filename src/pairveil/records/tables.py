@@ -1,24 +1,444 @@
-"""What the readers return, people with features and pairs of their ids; and tables written to files.
+"""Tables as arrays: columns of ids, numbers and labels; people with features, pairs of their ids.
 
-Nothing here prints a value.
+All by arrow and numpy, without a Python object per row. A table is read a batch at a time, each column by a
+reader of its own kind: ``add`` takes a batch's cells and the number of rows before them, ``finish`` gives the
+whole column. Nothing here prints a value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pairveil.column_names import ColumnKind
 from pairveil.errors import InputError
 from pairveil.files import file_draft
 from pairveil.printable import FORMULA, as_cell, many
-from pairveil.records.columns import as_ids, numbered, same_kind
 from pairveil.records.validation import check_features, check_labels, name_rows
+
+NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+"""What a number looks like in a cell."""
+_FEW = 20_000
+_CHUNK_ROWS = 8192
+
+
+class ColumnReader(Protocol):
+    """Reads one column, batch by batch."""
+
+    kind: ColumnKind
+
+    def add(self, values: pa.Array, first_row: int) -> None:
+        """Add one batch."""
+
+    def finish(self) -> np.ndarray:
+        """The whole column."""
+
+
+class IdColumn:
+    """Gathers a column of ids, batch by batch, into int64 or text.
+
+    Text that is plainly an integer (``42``, but not ``042``) becomes that integer, so that the same
+    ids join whether one file quotes them or not.
+
+    ``title``: the column as messages call it.
+    """
+
+    kind: ColumnKind = "text"
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+        self._chunks: list[pa.Array] = []
+
+    def add(self, values: pa.Array, first_row: int = 0) -> None:
+        """Add one batch. A dictionary is resolved entry by entry, not row by row."""
+        ids: pa.Array
+        if pa.types.is_dictionary(values.type):
+            rows, entries = _used_entries(values, self._title)
+            ids = _integer_or_text(entries, self._title)
+            missing = _is_missing(entries, ids)[rows] | (rows < 0)
+            if pa.types.is_integer(ids.type) and not missing.any():
+                ids = ids.take(as_arrow(rows))
+            elif not missing.any():
+                ids = pa.DictionaryArray.from_arrays(as_arrow(rows.astype(np.int32)), ids)
+        else:
+            ids = _integer_or_text(values, self._title)
+            missing = _is_missing(values, ids)
+        empty = np.flatnonzero(missing)
+        if empty.size:
+            raise InputError(f"{self._title} is empty in {name_rows(empty + 1 + first_row)}")
+        self._chunks.append(ids.dictionary_encode() if pa.types.is_large_string(ids.type) else ids)
+
+    def finish(self) -> np.ndarray:
+        """All ids: int64, or objects of type str where any is not an integer."""
+        if all(pa.types.is_integer(chunk.type) for chunk in self._chunks):
+            parts = [as_numpy(chunk) for chunk in self._chunks]
+            return np.concatenate([np.empty(0, dtype=np.int64), *parts])
+        return text_array(self._chunks)
+
+
+def as_numpy(values: pa.Array) -> np.ndarray:
+    """An arrow array without nulls as a NumPy array.
+
+    pyarrow's own conversion loads pandas wherever that is installed, which takes longer than most commands.
+    """
+    kind = values.type
+    if pa.types.is_boolean(kind) and not values.null_count:
+        return as_numpy(values.cast(pa.uint8())).astype(bool)
+    whole = pa.types.is_integer(kind)
+    if len(values) and not values.null_count and (whole or pa.types.is_floating(kind)):
+        letter = "f" if not whole else "i" if pa.types.is_signed_integer(kind) else "u"
+        dtype = np.dtype(f"{letter}{kind.bit_width // 8}")
+        start = values.offset * dtype.itemsize
+        return np.frombuffer(values.buffers()[1], dtype, len(values), start)
+    if (pa.types.is_large_string(kind) or pa.types.is_string(kind)) and len(
+        values
+    ) <= _FEW:  # more: pyarrow is faster
+        found = np.empty(len(values), dtype=object)
+        found[:] = values.to_pylist()
+        return found
+    plain: np.ndarray = values.to_numpy(zero_copy_only=False)
+    return plain
+
+
+def as_arrow(values: np.ndarray) -> pa.Array:
+    """A NumPy array as an arrow array of the type that pyarrow gives it; see `as_numpy`."""
+    if values.ndim == 1 and values.dtype in (np.int64, np.int32):
+        kind = pa.int64() if values.dtype == np.int64 else pa.int32()
+        data = pa.py_buffer(np.ascontiguousarray(values))
+        return pa.Array.from_buffers(kind, len(values), [None, data])
+    if values.dtype == object and len(values) <= _FEW and all(type(one) is str for one in values):
+        texts = [one.encode() for one in values.tolist()]
+        ends = np.cumsum([0, *map(len, texts)])
+        if ends[-1] < 2**31:
+            joined, offsets = b"".join(texts), pa.py_buffer(ends.astype(np.int32))
+            return pa.StringArray.from_buffers(len(texts), offsets, pa.py_buffer(joined))
+    return pa.array(values)
+
+
+def text_array(chunks: list[pa.Array]) -> np.ndarray:
+    """Text as an object array in which equal strings are one object (8 bytes a row)."""
+    if not chunks:
+        return np.empty(0, dtype=object)
+    encoded = [
+        chunk
+        if pa.types.is_dictionary(chunk.type)
+        else chunk.cast(pa.large_string()).dictionary_encode()
+        for chunk in chunks
+    ]
+    unified = pa.chunked_array(encoded).unify_dictionaries()
+    distinct: np.ndarray = as_numpy(unified.chunk(0).dictionary)
+    parts = [as_numpy(chunk.indices) for chunk in unified.chunks]
+    return np.take(distinct, np.concatenate(parts))
+
+
+def _used_entries(values: pa.DictionaryArray, title: str) -> tuple[np.ndarray, pa.Array]:
+    """Which entry each row has (-1: none), and the entries that rows have, no others."""
+    try:
+        values.validate(full=True)
+    except pa.ArrowException:
+        raise InputError(f"{title} holds text that is not UTF-8") from None
+    indices = values.indices.cast(pa.int64())
+    rows: np.ndarray = as_numpy(pc.fill_null(indices, -1))
+    used = np.zeros(len(values.dictionary), dtype=bool)
+    used[rows[rows >= 0]] = True
+    place = np.cumsum(used) - 1
+    kept = np.where(rows >= 0, place[np.maximum(rows, 0)] if len(place) else -1, -1)
+    return kept, values.dictionary.take(as_arrow(np.flatnonzero(used)))
+
+
+def _is_missing(values: pa.Array, ids: pa.Array) -> np.ndarray:
+    """Rows without an id. One entry more (False) where there are none, so that -1 can be looked up."""
+    missing = values.is_null()
+    if pa.types.is_large_string(ids.type):
+        nothing = as_arrow(np.array([""], dtype=object)).cast(ids.type)  # a scalar loads pandas
+        missing = pc.or_(missing, pc.is_in(ids, value_set=nothing))
+    found: np.ndarray = as_numpy(missing)
+    return found if len(found) else np.zeros(1, dtype=bool)
+
+
+def _integer_or_text(values: pa.Array, title: str) -> pa.Array:
+    kind = values.type
+    try:
+        # A damaged Parquet file can hold bytes that are no text; numpy's error would quote them.
+        values.validate(full=True)
+    except pa.ArrowException:
+        raise InputError(f"{title} holds text that is not UTF-8") from None
+    try:
+        if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+            return values.cast(pa.int64())
+        # Unsigned 64-bit ids may not fit int64: they go the way of text.
+        text = values if pa.types.is_integer(kind) else values.cast(pa.large_string())
+    except pa.ArrowException:
+        raise InputError(f"{title}: ids must be integers or text") from None
+    try:
+        numbers = text.cast(pa.int64())
+    except pa.ArrowException:
+        return text.cast(pa.large_string())
+    if pa.types.is_integer(kind):
+        return numbers
+    plain = pc.all(pc.equal(numbers.cast(pa.large_string()), text)).as_py()
+    return text if plain is False else numbers
+
+
+def as_ids(values: Any, title: str = "the ids") -> np.ndarray:
+    """Any one-dimensional sequence of ids as int64 or text."""
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise InputError(f"{title} must be one-dimensional")
+    if array.dtype == np.int64:
+        return array
+    column = IdColumn(title)
+    try:
+        for chunk in _arrow_chunks(array):
+            column.add(chunk)
+    except (pa.ArrowException, TypeError, OverflowError, UnicodeEncodeError):
+        raise InputError(f"{title} must be integers or text") from None
+    return column.finish()
+
+
+def _arrow_chunks(array: np.ndarray) -> Iterator[pa.Array]:
+    """Ids for arrow, so many at a time: many rows of one long id are one object here, but not there."""
+    size = len(array) if array.dtype.kind in "iu" else _CHUNK_ROWS
+    for start in range(0, max(len(array), 1), max(size, 1)):
+        chunk = array[start : start + size]
+        yield as_arrow(chunk.astype(object) if array.dtype.kind == "U" else chunk)
+
+
+def numbered(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct ids in order of appearance, and which of them each row has."""
+    encoded = [chunk.dictionary_encode() for chunk in _arrow_chunks(ids)]
+    unified = pa.chunked_array(encoded).unify_dictionaries()
+    distinct: np.ndarray = as_numpy(unified.chunk(0).dictionary)
+    return distinct, np.concatenate([as_numpy(c.indices) for c in unified.chunks])
+
+
+def ids_as_text(ids: np.ndarray) -> np.ndarray:
+    """Ids as text, whatever they are."""
+    if ids.dtype.kind == "O":
+        return ids
+    return text_array([as_arrow(ids).cast(pa.large_string())])
+
+
+def same_kind(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Two arrays of ids, both integers or both text."""
+    if left.dtype.kind == right.dtype.kind:
+        return left, right
+    return ids_as_text(left), ids_as_text(right)
+
+
+class CellColumn:
+    """Gathers a column of which each batch's cells become an array by a function."""
+
+    def __init__(self, kind: ColumnKind, read: Callable[[pa.Array, int], np.ndarray]) -> None:
+        self.kind, self._read = kind, read
+        self._parts: list[np.ndarray] = []
+
+    def add(self, values: pa.Array, first_row: int) -> None:
+        """Add one batch."""
+        self._parts.append(self._read(values, first_row))
+
+    def finish(self) -> np.ndarray:
+        """The whole column."""
+        return np.concatenate(self._parts)
+
+
+def numbers(name: str, *, gaps: bool = False) -> CellColumn:
+    """Reads a numeric column as floats (float32 stays); a missing value is an error, or NaN with ``gaps``."""
+
+    def read(values: pa.Array, first_row: int) -> np.ndarray:
+        if pa.types.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        kind = values.type
+        whole = pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)
+        if not (whole or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+            raise InputError(
+                f"column '{name}' is not numeric. Exclude it, or name the columns to use"
+            )
+        if gaps:
+            return as_numpy(values.cast(pa.float64()).fill_null(np.nan))
+        if values.null_count:
+            row = first_row + int(np.flatnonzero(as_numpy(values.is_null()))[0]) + 1
+            raise InputError(
+                "the features hold a NaN, an infinity or a missing value: "
+                f"column '{name}', row {row}. Fill it in or leave that person out"
+            )
+        if pa.types.is_decimal(kind):
+            values = values.cast(pa.float64())
+        target = np.float32 if kind in (pa.float16(), pa.float32()) else np.float64
+        return np.asarray(as_numpy(values), dtype=target)
+
+    return CellColumn("number", read)
+
+
+def numbers_in(cells: pa.Array) -> np.ndarray:
+    """Cells of any kind as floats, NaN where there is no number; either decimal mark."""
+    if pa.types.is_dictionary(cells.type):
+        cells = cells.dictionary_decode()
+    try:
+        if not (pa.types.is_integer(cells.type) or pa.types.is_floating(cells.type)):
+            text = pc.utf8_trim_whitespace(cells.cast(pa.large_string()))
+            points = pc.replace_substring(text, ",", ".")
+            readable = pc.fill_null(pc.match_substring_regex(points, NUMBER), False)
+            cells = pc.if_else(readable, points, None)
+        return as_numpy(cells.cast(pa.float64(), safe=False).fill_null(np.nan))
+    except (pa.ArrowException, UnicodeDecodeError):  # lists, bytes
+        return np.full(len(cells), np.nan)
+
+
+# ---- labels: what people write for 'the same' and 'not the same', as +1 and -1 -----------------------
+#
+# +1/-1 and the words below are clear. Bare 0/1, true/false and yes/no are not (is 0 'distance zero' or 'no
+# match'?), so they are refused unless ``zero_means`` says what they mean, or, for words, the column's own
+# name does (``is_match``). A message names rows, never a label.
+
+Meaning = Literal["similar", "dissimilar"]
+
+# A column with one of these names says itself what true and yes mean: ``same``, ``is_match``.
+SIMILAR_WORDS = frozenset({"similar", "same", "must-link", "match", "duplicate", "same-person"})
+DISSIMILAR_WORDS = frozenset({"dissimilar", "different", "cannot-link", "distinct", "non-match"})
+TRUE_WORDS = frozenset({"true", "t", "yes", "y"})
+FALSE_WORDS = frozenset({"false", "f", "no", "n"})
+
+# What one cell says, before the whole column has been seen.
+_SIMILAR, _DISSIMILAR, _ZERO, _ONE, _MINUS_ONE, _UNKNOWN, _TRUE = 1, -1, 0, 2, -2, 3, 4
+
+
+class LabelColumn:
+    """Gathers a column of labels, batch by batch; one byte a row.
+
+    Parameters
+    ----------
+    zero_means : {'similar', 'dissimilar'}, optional
+        What 0 (and false and no) stands for; without it they are refused.
+    column : str, optional
+        The column's name: ``is_match`` and the like say what true means.
+    """
+
+    kind: ColumnKind = "text"
+
+    def __init__(self, zero_means: Meaning | None = None, column: str | None = None) -> None:
+        if zero_means not in (None, "similar", "dissimilar"):
+            raise InputError("zero_means must be 'similar' or 'dissimilar'")
+        self._zero_means = zero_means
+        self._title = "the column of labels" if column is None else f"column '{column}'"
+        self._true_code, self._false_code = _boolean_codes(column)
+        self._codes: list[np.ndarray] = []
+
+    def add(self, values: pa.Array, first_row: int = 0) -> None:  # noqa: ARG002
+        """Add one batch: integers, floats, booleans or text."""
+        try:
+            values.validate(
+                full=True
+            )  # a damaged file's dictionary may lack the entries that rows have
+            encoded = values.dictionary_encode()
+            words = encoded.dictionary.cast(pa.large_string()).to_pylist()
+        except (pa.ArrowException, UnicodeDecodeError):  # lists, bytes: no label of ours
+            self._codes.append(np.full(len(values), _UNKNOWN, dtype=np.int8))
+            return
+        # One entry more, for missing labels.
+        codes = np.array([*(self._code(word) for word in words), _UNKNOWN], dtype=np.int8)
+        indices = pc.fill_null(encoded.indices.cast(pa.int64()), len(words))
+        self._codes.append(codes[as_numpy(indices)])
+
+    @property
+    def codes(self) -> np.ndarray:
+        """What each cell says by itself."""
+        return np.concatenate(self._codes) if self._codes else np.empty(0, dtype=np.int8)
+
+    def finish(self, rows: np.ndarray | None = None) -> np.ndarray:
+        """The labels as int8, 0 where a cell is none of them.
+
+        Such a cell is private: it stops nothing, its pair contributes nothing. Only where most cells are no
+        labels the column is refused, as one that holds something else; so are 0 and 1 that nobody explained.
+        """
+        codes = self.codes
+        numbers = np.arange(1, len(codes) + 1) if rows is None else rows
+        unknown = np.flatnonzero(codes == _UNKNOWN)
+        if 2 * unknown.size > codes.size:
+            raise InputError(
+                f"{self._title} holds no labels: they must be +1/-1, similar/dissimilar, same/different, "
+                f"match/distinct, must-link/cannot-link or yes/no; {name_rows(numbers[unknown])} "
+                f"{'has' if unknown.size == 1 else 'have'} none of these. "
+                "Name the column that does with label="
+            )
+        zeros = np.flatnonzero((codes == _ZERO) | (codes == _TRUE))
+        minus = np.flatnonzero(codes == _MINUS_ONE)
+        if self._zero_means is None:
+            clear = minus.size + np.count_nonzero(np.abs(codes) == 1)
+            if zeros.size > clear:
+                raise InputError(
+                    f"{self._title}: labels of 0/1, true/false or yes/no can be read either way "
+                    f"(first: {name_rows(numbers[zeros[:1]])}): say which with "
+                    "zero_means (--zero-means): is 0, false or no 'similar' or 'dissimilar'?"
+                )
+            similar = (codes == _SIMILAR) | (codes == _ONE)
+            dissimilar = (codes == _DISSIMILAR) | (codes == _MINUS_ONE)
+            return np.select([similar, dissimilar], [1, -1], 0).astype(np.int8)
+        if minus.size > zeros.size:
+            raise InputError(
+                f"{self._title}: zero_means explains labels of 0/1, but other numbers are there too: "
+                f"{name_rows(numbers[minus])}"
+            )
+        zero, one = (1, -1) if self._zero_means == "similar" else (-1, 1)
+        ones = (codes == _ONE) | (codes == _TRUE)
+        none = (codes == _UNKNOWN) | (codes == _MINUS_ONE)
+        return np.select([codes == _ZERO, ones, none], [zero, one, 0], codes).astype(np.int8)
+
+    def _code(self, word: str | None) -> int:
+        text = _plain(word)
+        if text in TRUE_WORDS:
+            return self._true_code
+        if text in FALSE_WORDS:
+            return self._false_code
+        if text in SIMILAR_WORDS:
+            return _SIMILAR
+        if text in DISSIMILAR_WORDS:
+            return _DISSIMILAR
+        try:
+            return {1.0: _ONE, 0.0: _ZERO, -1.0: _MINUS_ONE}.get(float(text), _UNKNOWN)
+        except ValueError:
+            return _UNKNOWN
+
+
+def _plain(word: str | None) -> str:
+    """A word in the one spelling that words are compared in."""
+    return (word or "").strip().lower().replace("_", "-").replace(" ", "-")
+
+
+def _boolean_codes(column: str | None) -> tuple[int, int]:
+    """What true (yes) and false (no) mean in a column of this name; unclear where it does not say."""
+    name = _plain(column).removeprefix("is-")
+    if name in SIMILAR_WORDS:
+        return _SIMILAR, _DISSIMILAR
+    if name in DISSIMILAR_WORDS:
+        return _DISSIMILAR, _SIMILAR
+    # A column of nothing but true must not pass for +1 as a column of 1 does.
+    return _TRUE, _ZERO
+
+
+def says_labels(name: str) -> bool:
+    """Whether a column's name says that it holds labels."""
+    plain = _plain(name).removeprefix("is-")
+    return plain in {"label", "labels", "verdict"} | SIMILAR_WORDS | DISSIMILAR_WORDS
+
+
+def label_shares(cells: pa.Array) -> tuple[float, float]:
+    """Shares of cells that are words for similar or dissimilar, and that are labels of any kind."""
+    column = LabelColumn()
+    column.add(cells)
+    codes = column.codes
+    n = max(1, len(codes))
+    words, labels = np.abs(codes) == 1, codes != _UNKNOWN
+    return int(words.sum()) / n, int(labels.sum()) / n
+
+
+# ---- what the readers return, and tables written to files ----------------------------------------
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,8 +26,7 @@ from pairveil.privacy.certificate import Certificate
 from pairveil.release import FORMATS
 from pairveil.release.projector import numbers_of
 from pairveil.release.release import METRIC_FILE, ROOM, SCHEMA_FILE, About, Release, reserve
-from pairveil.schema.schema import Schema
-from pairveil.schema.toml import read_schema, to_toml
+from pairveil.schema.schema import Schema, read_schema, to_toml
 
 # ---- which columns weigh how much, in place of a matrix of numbers -------------------------------
 

@@ -22,7 +22,7 @@ from markupsafe import Markup
 from pairveil.files import write_file
 from pairveil.printable import printable
 from pairveil.privacy.certificate import one_number
-from pairveil.privacy.verdict import Releases, kind_of, records_of, unit_name
+from pairveil.privacy.verdict import Releases, unit_name
 from pairveil.records.kinds import KINDS
 from pairveil.release.release import CURVE_FILE
 from pairveil.report import charts, facts
@@ -64,7 +64,7 @@ def environment(*packages: str) -> Environment:
     )
     made.filters |= {one.__name__: one for one in FILTERS}
     made.globals |= {"charts": charts, "facts": facts, "kinds": KINDS, "infinity": math.inf}
-    made.globals |= {one.__name__: one for one in (kind_of, one_number, records_of, unit_name)}
+    made.globals |= {"one_number": one_number, "unit_name": unit_name}
     return made
 
 

@@ -20,8 +20,7 @@ from pairveil.graph import SELECTIONS
 from pairveil.printable import printable
 from pairveil.privacy.units import Unit
 from pairveil.schema.columns import ClassColumn
-from pairveil.schema.schema import Schema
-from pairveil.schema.toml import to_toml
+from pairveil.schema.schema import Schema, to_toml
 from pairveil.studio.commands import EPSILONS
 from pairveil.studio.project import Project, Settings
 

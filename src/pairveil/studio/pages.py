@@ -21,7 +21,7 @@ from pairveil.privacy.units import WORDS
 from pairveil.privacy.verdict import Releases
 from pairveil.report.data import MetricShape, ReportData, WeightRow
 from pairveil.report.page import first_screen
-from pairveil.schema.toml import read_schema
+from pairveil.schema.schema import read_schema
 from pairveil.studio.commands import EPSILONS, delta_of
 from pairveil.studio.forms import TYPES, check_classes, fields_of
 from pairveil.studio.project import TABLES, Project, Settings
@@ -197,7 +197,7 @@ def likely_columns(
 ) -> dict[str, str]:
     """What each field of a table probably is, by the names and order of its columns; none where in doubt.
 
-    ``label``: the column of labels, where `pairveil.records.guesses.guess_label` knows it; else the last.
+    ``label``: the column of labels, where `pairveil.records.readers.guess_label` knows it; else the last.
 
     Examples
     --------

@@ -316,7 +316,7 @@ def column_names(file: Path, name: str) -> tuple[str, ...]:
 
 def likely_label(file: Path) -> str | None:
     """The column of a received table of pairs that holds labels; None where that is in doubt."""
-    from pairveil.records.guesses import guess_label
+    from pairveil.records.readers import guess_label
 
     try:
         found = guess_label(file)

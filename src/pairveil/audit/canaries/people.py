@@ -16,8 +16,8 @@ from pairveil.audit.canaries.inputs import Inputs
 from pairveil.errors import InputError
 from pairveil.learners.base import PrivateLearner
 from pairveil.privacy.units import Adjacency
+from pairveil.records.groups import NO_CLASS, People
 from pairveil.records.kinds import PEOPLE
-from pairveil.records.people import NO_CLASS, People
 
 SMALL = 0.05  # length of the others
 

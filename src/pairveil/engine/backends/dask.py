@@ -219,18 +219,9 @@ class OnCluster:
     n_parts : int, optional
         By default two for each worker. Parts hold whole tiles, so that full batches give the very
         integers of a local fit.
-    compiled : bool
-        Workers use compiled loops where there are some.
     """
 
-    def __init__(
-        self,
-        data: Records,
-        client: Any,
-        n_parts: int | None = None,
-        *,
-        compiled: bool = True,
-    ) -> None:
+    def __init__(self, data: Records, client: Any, n_parts: int | None = None) -> None:
         wanted = n_parts or PARTS_PER_WORKER * max(1, n_workers(client))
         self.n_records, self.dtype = data.n_records, data.features.dtype
         self.records: str = data.kind
@@ -238,7 +229,6 @@ class OnCluster:
         share = -(-self.n_records // (wanted * _WHOLE_TILES)) * _WHOLE_TILES
         self._edges = [*range(0, self.n_records, share), self.n_records]
         self._client = client
-        self._compiled = compiled
         self._parts = [
             # Not pure: two fits with equal pairs share nothing, and keys never hash contents.
             client.submit(_build, *_recipe(data, slice(first, last)), pure=False)
@@ -255,7 +245,7 @@ class OnCluster:
         separately: bool = False,
     ) -> IntArray:
         """The integers of `pairveil.engine.statistics.clipped_sum`, added up over all parts."""
-        asked = (statistic, norm, grid, {"compiled": self._compiled, "separately": separately})
+        asked = (statistic, norm, grid, separately)
         with answering():
             check_open(self._client)
             whole = self._client.submit(_nothing, asked, pure=False)  # W and all else travel once
@@ -328,8 +318,8 @@ def _sum_part(part: Any, rows: IntArray | None, asked: Any) -> IntArray | None:
     """One part's integers, on a worker; None if the part could not be built again."""
     if part is None:
         return None
-    statistic, norm, grid, options = asked
-    return sums.clipped_sum(part, rows, statistic, norm, grid, **options)
+    statistic, norm, grid, separately = asked
+    return sums.clipped_sum(part, rows, statistic, norm, grid, separately=separately)
 
 
 # ---- Pairs and features that the workers read ------------------------------------------------------

@@ -120,16 +120,7 @@ class Local:
     def __init__(self, data: Any, *, compiled: bool = True) -> None:
         self._data, self._compiled = data, compiled
         self.records: str = data.kind
-
-    @property
-    def n_records(self) -> int:
-        """How many are used."""
-        return int(self._data.n_records)
-
-    @property
-    def dtype(self) -> Any:
-        """Type of the features."""
-        return self._data.features.dtype
+        self.n_records, self.dtype = int(data.n_records), data.features.dtype
 
     def add_up(
         self,
