@@ -10,11 +10,9 @@ import numpy as np
 
 from pairveil.array_types import FloatArray
 from pairveil.audit.auditor import Claim, Finding, Target
-from pairveil.audit.canaries import Neighbours
-from pairveil.audit.canaries.inputs import Inputs
+from pairveil.audit.canaries import Inputs, Neighbours, worst_case
 from pairveil.audit.targets import audit_target
 from pairveil.audit.watching import Watcher
-from pairveil.audit.worst_case import worst_case
 from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Plan, Recipe
 from pairveil.errors import DataWarning, InputError, PrivateNote
@@ -33,10 +31,10 @@ MOST_OTHERS = 5000
 
 CANARIES: dict[str, str] = {
     "pairs": "pairveil.audit.learner_target:canary_of_pairs",
-    "classes": "pairveil.audit.canaries.people:canary_of_people",
-    "tuples": "pairveil.audit.canaries.tuples:canary_of_tuples",
-    "choices": "pairveil.audit.canaries.choices:canary_of_choices",
-    "links": "pairveil.audit.canaries.links:canary_of_links",
+    "classes": "pairveil.audit.canaries:canary_of_people",
+    "tuples": "pairveil.audit.canaries:canary_of_tuples",
+    "choices": "pairveil.audit.canaries:canary_of_choices",
+    "links": "pairveil.audit.canaries:canary_of_links",
 }
 """The worst case for each kind of input that a learner `learns_from`: 'module:function', called with the
 learner, kappa and the number of features."""

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from pairveil._lazy import load_named
 from pairveil.array_types import FloatArray
 from pairveil.audit.auditor import Claim, Finding, Verdict, audit, judged
-from pairveil.audit.worst_case import worst_case
+from pairveil.audit.canaries import worst_case
 from pairveil.errors import InputError
 from pairveil.privacy.units import Adjacency, Unit
 from pairveil.records.pairset import PairSet

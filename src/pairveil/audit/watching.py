@@ -18,7 +18,7 @@ from scipy.stats import binom
 
 from pairveil.array_types import FloatArray
 from pairveil.audit.auditor import mixture_loss
-from pairveil.audit.canaries.inputs import Inputs
+from pairveil.audit.canaries import Inputs
 from pairveil.engine.statistics import GRID, Scores, Statistic, clipped_sum
 from pairveil.privacy.grid import choose_grid
 from pairveil.privacy.mechanisms import Query
