@@ -12,7 +12,7 @@ from pairveil.privacy.units import Adjacency, Unit
 if TYPE_CHECKING:  # the names alone are wanted where the command line starts
     from pairveil.audit.auditor import Finding, Target
 
-_PUBLISHED = "pairveil.audit.published_targets"
+_PUBLISHED = "pairveil.audit.published"
 TARGETS: dict[str, str] = {
     "learner": "pairveil.audit.learner_target:learner_target",
     "published-dpp": f"{_PUBLISHED}:published_dpp",

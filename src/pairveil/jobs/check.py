@@ -37,7 +37,7 @@ class AttackJob(Job):
     def work(self, tell: Telling) -> None:
         """Attack every learner."""
         from pairveil.audit.attack import attack_all
-        from pairveil.audit.published_targets import published_learners
+        from pairveil.audit.published import published_learners
 
         with tell.waiting(f"attacking {self.targets} relationships four ways"):
             rows = attack_all(self.targets, self.seed, published_learners)
