@@ -18,7 +18,7 @@ from pairveil.audit.canaries import worst_case
 from pairveil.audit.trainer_audit import Level, TrainerFinding, audit_trainer, load_trainer
 from pairveil.cli.app import main as run_main
 from pairveil.errors import InputError
-from pairveil.report.trainer_audit import render
+from pairveil.report.page import render_audit as render
 
 
 def verdicts(trainer, delta, **options):

@@ -244,9 +244,9 @@ class AuditJob(Job):
                     name=name,
                 )
             if draft is not None:
-                from pairveil.report.trainer_audit import render
+                from pairveil.report.page import render_audit
 
-                draft.write_text(render(found, ["pairveil", *sys.argv[1:]]), encoding="utf-8")
+                draft.write_text(render_audit(found, ["pairveil", *sys.argv[1:]]), encoding="utf-8")
         rows = [
             [level.unit, level.kappa, f"{level.least:.2f}", level.finding.verdict]
             for level in found.levels
