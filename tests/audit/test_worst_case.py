@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from pairveil.audit.canaries import Neighbours, canary_of, worst_case
-from pairveil.audit.learner_target import n_others
-from pairveil.audit.targets import KAPPA
+from pairveil.audit.targets import KAPPA, n_others
 from pairveil.audit.watching import Watcher
 from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Setting, make_plan

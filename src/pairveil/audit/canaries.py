@@ -3,7 +3,7 @@
 A promise is about two inputs that differ in the contents of at most kappa records while who is in them stays
 public. Any two may be audited: a class here refuses those that the promise does not cover. `worst_case` puts
 a canary of pairs on the stage that makes all queries of a fit show it, and ``CANARIES`` in
-`pairveil.audit.learner_target` says which kind a learner gets.
+`pairveil.audit.targets` says which kind a learner gets.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pairveil.audit.targets import TARGETS
+from pairveil.audit import TARGETS
 from pairveil.errors import InputError
 from pairveil.jobs.job import CHECK, Job, Telling, option
 from pairveil.jobs.options import LEARNER_HELP, check_learner

@@ -367,7 +367,7 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, CoordinatorOptions, Page
             prepared = about(prepared, *by, *([prepared.about] if self.score else []))
             model.certify(prepared, checkpoint=self.checkpoint)
         if self.audit:
-            from pairveil.audit.plan_targets import released_plan
+            from pairveil.audit.targets import released_plan
 
             released_plan(promised(prepared))  # refuses what cannot be attacked, before it is spent
         return prepared

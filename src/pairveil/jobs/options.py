@@ -297,8 +297,7 @@ def write_page(
     if said.public_test is not None:
         data = _with_public_test(data, folder, said.public_test, str(classes), id)
     if said.audit:
-        from pairveil.audit.plan_targets import released_plan
-        from pairveil.audit.targets import audit_target
+        from pairveil.audit.targets import audit_target, released_plan
 
         if data.certificate is None:
             raise InputError("this release has no certificate: there is no claim to audit")
