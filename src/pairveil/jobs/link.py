@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -15,7 +15,6 @@ from pairveil.jobs.options import PairOptions, selection
 from pairveil.jobs.spending import (
     Spending,
     about,
-    judge,
     learn,
     promised,
     tell_epsilons,
@@ -151,13 +150,8 @@ class LinkJob(RecordsOptions, PairOptions, Spending, Job):
                 charge.draft.write(SPLINK_FILE, splink_text(model.to_splink(settings)))
             model._hand_out(charge.draft)
             commit(charge.draft, self.overwrite)
-            judged = judge(model.certificate_, charge.ledger)
             _tell_weights(tell, model.released())
-            tell_released(tell, self.out, judged)
-            certificate = model.certificate_.to_dict()
-            tell.result(
-                {"certificate": certificate, "out": str(self.out), "verdict": asdict(judged)}
-            )
+            tell.result(tell_released(tell, self.out, model.certificate_, charge.ledger))
 
     def _read(self) -> tuple[LabelledLevels, Any]:
         """Levels of exactly the labelled pairs, and of random ones where asked for; and Splink's settings."""
